@@ -130,7 +130,7 @@ var edges = map[string][]string{
 	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
 	"internal/mcp/session": {"internal/text", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/toolset", "wasmtools/web"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"wasmtools/service": {"internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "wasmtools/web", "internal/state", "internal/state/local", "internal/state/memory"},
+	"wasmtools/service": {"internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "wasmtools/web", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin"},
 	// Listeners and doors over a service; sees tools, never files.
 	"wasmtools/server": {"internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/openapi", "wasmtools/service", "internal/toolfile", "wasmtools/web"},
 	// Runs compilers; never what they made.

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -140,6 +141,19 @@ func TestScriptsNotServed(t *testing.T) {
 	c := openElsewhere(t, m, nil)
 	awaitTable(t, c, []string{"/b"}, []string{"memory:a.recipe"})
 	if got, want := reason(c.Table().Current(), "memory:a.recipe"), "is a script, and those of its source are not served"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestPartRefused has a source list a part that can't be used: it is told, as is the script that lacks it.
+func TestPartRefused(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	m.set("a.recipe", []byte("_a"), script)
+	m.set("_a", nil, func(f *stored) { part(f); f.Err = errors.New("is not yours") })
+	c := openElsewhere(t, m, &recipes{t: t})
+	awaitTable(t, c, nil, []string{"memory:_a", "memory:a.recipe"})
+	if got, want := reason(c.Table().Current(), "memory:_a"), "is not yours"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -74,9 +74,11 @@ func (s *scripts) take(l *Listing, settle time.Duration, now time.Time) {
 		switch {
 		case e.Kind != Part:
 			return false
-		case e.Err == nil && e.Settling == 0:
+		case e.Err != nil:
+			l.Problems = append(slices.Clip(l.Problems), Problem{e.ID, e.Err})
+		case e.Settling == 0:
 			parts[e.ID] = e
-		case e.Err == nil:
+		default:
 			if l.Again == 0 || e.Settling < l.Again {
 				l.Again = e.Settling
 			}

@@ -117,3 +117,46 @@ func TestOwnSuggestion(t *testing.T) {
 		t.Errorf("a program that does not have it takes its key: %v", err)
 	}
 }
+
+// TestOwnCapabilityRefused has a program bring along a capability that could be taken for another one. Neither a file of configuration is read
+// then, nor a service opened.
+// Proves: Nothing without a grant
+func TestOwnCapabilityRefused(t *testing.T) {
+	t.Parallel()
+	good := sensors(nil)
+	change := func(f func(k *capability.Kind)) []capability.Kind {
+		k := sensors(nil)
+		f(&k)
+		return []capability.Kind{k}
+	}
+	other := sensors(nil)
+	other.Name, other.Module, other.Set = "x-other", "other_v1", nil
+	for _, test := range []struct {
+		name string
+		own  []capability.Kind
+		want string
+	}{
+		{"a name without x-", change(func(k *capability.Kind) { k.Name = "sensors" }), "must begin with x-"},
+		{"a name of every server", change(func(k *capability.Kind) { k.Name = "kv" }), `two capabilities have the name "kv"`},
+		{"a name that is not one", change(func(k *capability.Kind) { k.Name = "x-a b" }), "is not a valid name"},
+		{"no name", change(func(k *capability.Kind) { k.Name = "x-" }), "is not a valid name"},
+		{"the same twice", []capability.Kind{good, good}, `two capabilities have the name "x-sensors"`},
+		{"the functions of another", change(func(k *capability.Kind) { k.Module, k.Set = "toolsrv_kv_v1", nil }), "have the same import module toolsrv_kv_v1"},
+		{"grants for functions that it has not", change(func(k *capability.Kind) { k.Module = "others_v1" }), "are in the import module sensors_v1"},
+		{"a key of another", []capability.Kind{good, other}, "the key x-sensors of a grant belongs to x-sensors and to x-other"},
+		{"no module", change(func(k *capability.Kind) { k.Module = "" }), "lacks its Module"},
+		{"nothing that opens it", change(func(k *capability.Kind) { k.Open = nil }), "lacks its Module, New or Open"},
+	} {
+		if _, err := config.Parse(nil, t.TempDir(), test.own...); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: a configuration: got %v, want %s", test.name, err, test.want)
+		}
+		c := config.Default()
+		c.Tools.Directory, c.Capabilities = t.TempDir(), test.own
+		if s, err := service.Open(t.Context(), c, service.Options{}); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: a service: got %v, want %s", test.name, err, test.want)
+			if s != nil {
+				s.Close()
+			}
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/origin"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -113,6 +114,9 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	}
 	c := Default()
 	c.Capabilities = more
+	if err := builtin.CheckOwn(more); err != nil {
+		return nil, err
+	}
 	c.Tools.Directory = key.InDirectory(directory, c.Tools.Directory)
 	var set limits.Limits
 	var which string

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
@@ -97,6 +98,9 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 
 // open opens the parts, first those that fail most cheaply. After an error, Close closes what was opened.
 func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err error) {
+	if err := builtin.CheckOwn(c.Capabilities); err != nil {
+		return err
+	}
 	if len(o.Files) > 0 {
 		s.sources, err = openFiles(o.Files, s.Logger)
 	} else {

@@ -76,7 +76,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"endless arrays":           {strings.Repeat("[", wasmtools.MaxManifest), "nest deeper than 128: flatten"},
 		"closed endless arrays":    {strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "nest deeper than 128: flatten"},
 		"no abi":                   {top(`"sdk":""`), "abi is missing: set it to 1"},
-		"other abi":                {top(`"abi":2,"magic":true`), "abi is 2, this server speaks ABI 1: rebuild the module with an SDK for ABI 1"},
+		"other abi":                {top(`"abi":2,"magic":true`), "abi is 2, but this server speaks ABI 1: rebuild the module with an SDK for ABI 1"},
 		"abi in words":             {top(`"abi":"1"`), "abi must be a number, not a string"},
 		"abi null":                 {top(`"abi":null`), "abi must be a number, not null"},
 		"abi a million digits":     {top(`"abi":` + strings.Repeat("1", 1000000)), "abi is 11111"},

@@ -59,7 +59,7 @@ func TestLinearStackOfCompilers(t *testing.T) {
 			"testdata/rust/stack.rs"}, flags...)...)
 	}
 	c := func(t *testing.T, name string, flags ...string) []byte {
-		zig := filepath.Join("..", "..", ".venv", "zig", "bin", "python")
+		zig := filepath.Join("..", "..", "..", ".venv", "zig", "bin", "python")
 		if _, err := os.Stat(zig); err != nil {
 			t.Skip("no compiler of C (make .venv/zig): ", err)
 		}

@@ -16,7 +16,7 @@ import (
 // is what Rewrite makes of the module with all its custom sections.
 func TestEntryIsWhole(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", "wat", "*", "*.wasm"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "testdata", "wat", "*", "*.wasm"))
 	if err != nil || len(files) < 20 {
 		t.Fatalf("got %d modules, %v", len(files), err)
 	}

@@ -69,12 +69,12 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestPagesShowExamples holds the Go code of docs/http.md and docs/mcp.md to the examples that are run.
-func TestPagesShowExamples(t *testing.T) {
+// TestPageShowsExamples holds the Go code of docs/embedding.md to the examples that are run.
+func TestPageShowsExamples(t *testing.T) {
 	t.Parallel()
-	page := read(t, "docs/http.md") + read(t, "docs/mcp.md")
+	page := read(t, "docs/embedding.md")
 	var examples string
-	for _, file := range []string{"wasmtools/gotool/example_test.go", "wasmtools/server/example_test.go", "wasmtools/web/example_test.go", "internal/mcp/example_test.go"} {
+	for _, file := range []string{"wasmtools/gotool/example_test.go", "wasmtools/server/example_test.go", "wasmtools/web/example_test.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -85,12 +85,12 @@ func TestPagesShowExamples(t *testing.T) {
 	examples = regexp.MustCompile(`(?m)^// .*\n`).ReplaceAllString(examples, "")
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page, -1)
 	if len(blocks) < 3 {
-		t.Errorf("the pages show %d pieces of Go; has the section moved?", len(blocks))
+		t.Errorf("the page shows %d pieces of Go; has the section moved?", len(blocks))
 	}
 	for _, block := range blocks {
 		for piece := range strings.SplitSeq(block[1], "\n\n") {
 			if !strings.Contains(examples, strings.TrimSpace(piece)) {
-				t.Errorf("no example has this of the pages:\n%s", piece)
+				t.Errorf("no example has this of the page:\n%s", piece)
 			}
 		}
 	}

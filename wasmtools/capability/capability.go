@@ -2,7 +2,7 @@
 // reaches it where its manifest declares that it needs it and its operator grants it, and no further than both say.
 //
 // Each is one [Kind], a value, in a package of its own. Package builtin lists a server's capabilities, and a program that embeds it adds
-// its own; see docs/architecture.md. Package broker turns the grants of a configuration into what the functions are given.
+// its own; see docs/embedding.md. Package broker turns the grants of a configuration into what the functions are given.
 package capability
 
 import (

@@ -114,28 +114,10 @@ func knownKeys(t *testing.T) (keys []string) {
 	return keys
 }
 
-func TestDocsExampleIsDefault(t *testing.T) {
-	t.Parallel()
-	_, examples := readDocs(t)
-	c, err := config.Parse([]byte(examples[0]), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := config.Default(); !reflect.DeepEqual(c, want) {
-		t.Errorf("got  %+v\nwant %+v", c, want)
-	}
-	for _, key := range knownKeys(t) {
-		name := key[strings.LastIndexByte(key, '.')+1:]
-		if !strings.Contains(examples[0], "\n"+name+" = ") && !strings.HasPrefix(examples[0], name+" = ") {
-			t.Errorf("the first example has no %s", key)
-		}
-	}
-}
-
 func TestDocsExamplesParse(t *testing.T) {
 	t.Parallel()
 	_, examples := readDocs(t)
-	for _, example := range examples[1:] {
+	for _, example := range examples {
 		if _, err := config.Parse([]byte(example), ""); err != nil {
 			t.Errorf("%s\n%v", example, err)
 		}

@@ -44,8 +44,8 @@ func newOpenAPI() *cobra.Command {
 		Long: `Serve the tools of a directory as a REST API: POST /{namespace}/{tool} calls one,
 GET /tools lists them, GET /openapi.json describes them.
 
-Without --config, ./toolsrv.toml is read if it is there; otherwise every setting has
-its default. Flags override the file. If the configuration is wrong, the server does not
+Without --config, ./toolsrv.toml is read if it exists; otherwise every setting has its
+default. Flags override the file. If the configuration is wrong, the server does not
 start, and the exit code is 1.
 
 SIGHUP reads the configuration and the tokens again. If they are wrong, that is logged,

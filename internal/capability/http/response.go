@@ -157,7 +157,7 @@ type body struct {
 	cost int   // of each, in nanoseconds
 }
 
-// errEndless is why a compressed body is not read to its end: it is larger than it may be decompressed, so most of it says nothing.
+// errEndless ends the reading of a body that has more compressed bytes than its limit allows decompressed ones: most of it holds nothing.
 var errEndless = errors.New("the decompressed body is larger than allowed")
 
 func (b *body) Read(p []byte) (n int, err error) {

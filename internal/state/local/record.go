@@ -91,7 +91,7 @@ func decodeTally(b []byte) (t tally, err error) {
 	return t, err
 }
 
-// The index of what expires has a key for each record that does: when, as a big-endian number, and the key.
+// The index by expiry has a key for each record that expires: the time, as a big-endian number, then the record's key.
 const dueLen = 8
 
 func dueKey(expires int64, key string) []byte {

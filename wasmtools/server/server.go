@@ -209,7 +209,7 @@ func (s *Server) Run(ctx context.Context) error {
 		compiled.Go(func() { s.logCompiled(telling) })
 		defer compiled.Wait()
 		s.logReady(telling)
-		s.warnWhenSettled(telling)
+		s.warnOnceSynced(telling)
 	}()
 
 	served := make(chan error, len(s.listeners)) // closed when no connection is accepted any more

@@ -21,22 +21,30 @@ func (s *Server) warnUnmatched() {
 	}
 }
 
-// warnWhenSettled does what warnUnmatched leaves for later.
-func (s *Server) warnWhenSettled(ctx context.Context) {
+// warnOnceSynced does what warnUnmatched leaves for later.
+func (s *Server) warnOnceSynced(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.unmatched:
 		}
-		for ticker := time.NewTicker(syncedEvery); !s.service.Catalog.Synced(); {
+		for ticker := time.NewTicker(syncedEvery); ; {
+			s.reload.Lock()
+			if s.service.Catalog.Synced() {
+				break
+			}
+			s.reload.Unlock()
 			select {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
 			}
 		}
-		s.reload.Lock()
+		select {
+		case <-s.unmatched: // what another reload has left meanwhile
+		default:
+		}
 		s.service.WarnUnmatched()
 		s.reload.Unlock()
 	}

@@ -37,11 +37,13 @@ type Call struct {
 	reports *progress.Reports // of a Go function's progress; nil: none yet
 }
 
-// A Client is who waits for the result of a call: a request of a door. It is asked while the call runs, from any goroutine.
+// A Client is who waits for the result of a call: a request of a door.
 type Client interface {
 	// Now returns the current generation, and who the client is under its configuration. It fails if the client would not be let in
-	// any more.
+	// any more. It is called while the call runs, from any goroutine.
 	Now() (*Generation, *Principal, error)
+	// Finally has f called when the client has been answered. It is for the goroutine of the request.
+	Finally(f func())
 }
 
 // An Outer is a call inside which another one is made. The sandbox makes it, and takes it again from the inner call. It is for one

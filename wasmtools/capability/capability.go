@@ -42,9 +42,10 @@ type Kind struct {
 	// Verify returns an error where a rule can't be applied, such as one that names a file that does not exist: a reload is then refused.
 	// It may be nil.
 	Verify func(r Rule) error
-	// Review reports what is odd about a rule. It may be nil.
+	// Review reports what is odd about a rule. Only that of a program of its own may be nil.
 	Review func(v *Review, r Rule)
-	// Suggest returns the lines of TOML that grant a need, with values to be replaced where only an operator knows them. It may be nil.
+	// Suggest returns the lines of TOML that grant a need, with values to be replaced where only an operator knows them. Only that of a
+	// program of its own may be nil.
 	Suggest func(n wasmtools.Need) string
 	// Open is called once in a process.
 	Open func(h Host) Configure

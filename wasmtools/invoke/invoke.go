@@ -79,8 +79,14 @@ func RouteTo(t *wasmtools.Tool) wasmtools.Route {
 }
 
 // Call calls the tool of a route. Before it, call.Arguments are as the client sent them; afterwards they have the defaults filled
-// in. The error is a *wasmtools.Error.
+// in. Where the call has a client, it goes by the generation and the principal that the client has now, as there may have been a change while
+// the arguments were read, and a large result counts until the client has been answered. The error is a *wasmtools.Error.
 func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtools.Call) (result []byte, err error) {
+	if call.Client != nil {
+		if route, err = renew(route, call); err != nil {
+			return nil, err
+		}
+	}
 	i, err := v.Begin(route, call)
 	if err != nil {
 		return nil, err
@@ -89,7 +95,30 @@ func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtoo
 	if result, err = i.Run(ctx); err != nil {
 		return nil, err
 	}
+	if call.Client != nil && i.buffer.held > 0 {
+		kept := buffer{held: i.buffer.held}
+		i.buffer.held = 0
+		call.Client.Finally(func() { v.memory.give(&kept) })
+	}
 	return result, nil
+}
+
+// renew has a call go by the generation and the principal that its client has now, and returns the route of its tool there.
+func renew(route wasmtools.Route, call *wasmtools.Call) (wasmtools.Route, error) {
+	g, p, err := call.Client.Now()
+	if err != nil {
+		return route, wasmtools.AsError(context.Background(), err)
+	}
+	before := call.Generation
+	changed := g != before || p != call.Principal
+	call.Generation, call.Principal = g, p
+	if !changed || before == nil || g == nil {
+		return route, nil
+	}
+	if _, listed := before.Lookup(route.Path); !listed { // a tool of the door's own
+		return route, nil
+	}
+	return Find(g, route.Path, p)
 }
 
 // An Invocation is a call that was admitted. It must be used by one goroutine only, and not after End.

@@ -27,7 +27,8 @@ type Exchange struct {
 	stream  *stream       // nil before Stream
 	in      admitted      // how the request was let in; zero for a probe
 
-	operation string // what the door did, or empty
+	operation string   // what the door did, or empty
+	finally   []func() // what is called when the request has been answered
 
 	tool   string           // path of the called tool, or empty
 	call   wasmtools.Call   // of that tool
@@ -52,6 +53,9 @@ func (x *Exchange) SetOperation(name string) { x.operation = name }
 // Call returns the call of a tool that the request makes. Its principal is set. It is part of the exchange, which saves an
 // allocation.
 func (x *Exchange) Call() *wasmtools.Call { return &x.call }
+
+// Finally has f called when the request has been answered, also where the door panics.
+func (x *Exchange) Finally(f func()) { x.finally = append(x.finally, f) }
 
 // Identify returns who makes the request, as the dependencies see it now: for streams that outlive what they began with. It
 // fails if the request would not be let in any more.
@@ -90,6 +94,9 @@ func (x *Exchange) finish() {
 	}
 	if v == nil && x.status == 0 {
 		x.status = http.StatusOK // net/http sends that for a door that wrote nothing
+	}
+	for _, f := range x.finally {
+		f()
 	}
 	for _, o := range x.mux.observers {
 		o.Answered((*Answer)(x))

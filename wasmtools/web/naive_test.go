@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -175,6 +176,117 @@ func TestNaiveDoor(t *testing.T) {
 	if mux.ServeHTTP(w, r); w.Body.String() != `"a tool"` {
 		t.Errorf("the tool in the namespace hello: got %d %s", w.Code, w.Body)
 	}
+}
+
+// TestNaiveDoorBetween changes who may call what while a naive door reads the body of a request.
+//
+// Proves: A caller reaches its own tools only
+func TestNaiveDoorBetween(t *testing.T) {
+	t.Parallel()
+	var ran atomic.Int64
+	tools := []*wasmtools.Tool{{Namespace: "math", Name: "who", Description: "A tool.", Parameters: schema.MustCompile(`{"type":"object"}`),
+		Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { ran.Add(1); return []byte("1"), nil })}}
+	table, err := wasmtools.NewRouteTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	access, err := web.NewAccess(web.AccessOptions{Hosts: []string{"example.com"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := web.NewMux(web.Options{Dependencies: []web.Dependency{bearer(t, "good")}, Table: table})
+	defer mux.Close()
+	mux.Mount("/hello.api", naive{invoke.New(invoke.Options{})})
+	for _, test := range []struct {
+		name   string
+		change func() error
+		status int
+	}{
+		{"nothing", func() error { return nil }, 200},
+		{"the tool is disabled", func() error { return table.Disable("/math/who", "") }, 503},
+		{"the tool is gone", func() error { return table.Replace(nil, nil) }, 404},
+		{"the token is revoked", func() error {
+			return table.Configure(tools, nil, wasmtools.Configuration{Value: admitting{web.NewAdmission(access, bearer(t, "another"))}})
+		}, 401},
+	} {
+		if err := table.Configure(tools, nil, wasmtools.Configuration{}); err != nil {
+			t.Fatal(err)
+		}
+		before := ran.Load()
+		r := httptest.NewRequest(http.MethodGet, "/hello.api/math/who", io.MultiReader(strings.NewReader("{"), &changing{test.change, t}, strings.NewReader("}")))
+		r.Header.Set("Authorization", "Bearer good")
+		w := httptest.NewRecorder()
+		if mux.ServeHTTP(w, r); w.Code != test.status || (ran.Load() > before) != (test.status == 200) {
+			t.Errorf("%s: got %d %s; the tool ran: %t; want %d", test.name, w.Code, w.Body, ran.Load() > before, test.status)
+		}
+	}
+}
+
+// changing is the part of a body before which something changes.
+type changing struct {
+	change func() error
+	t      *testing.T
+}
+
+func (c *changing) Read([]byte) (int, error) {
+	if err := c.change(); err != nil {
+		c.t.Error(err)
+	}
+	return 0, io.EOF
+}
+
+// admitting is a configuration for a Mux.
+type admitting struct{ admission *web.Admission }
+
+func (a admitting) Admission() *web.Admission { return a.admission }
+
+// TestNaiveDoorHoldsResults has clients not read large results of a naive door: they count until then.
+//
+// Proves: Clients keep nobody out
+func TestNaiveDoorHoldsResults(t *testing.T) {
+	t.Parallel()
+	result := append(append([]byte{'"'}, bytes.Repeat([]byte("a"), 1<<20)...), '"')
+	table, err := wasmtools.NewRouteTable(&wasmtools.Tool{Namespace: "math", Name: "large", Description: "A tool.", Parameters: schema.MustCompile(`{"type":"object"}`),
+		Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return bytes.Clone(result), nil })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := web.NewMux(web.Options{Table: table})
+	defer mux.Close()
+	mux.Mount("/hello.api", naive{invoke.New(invoke.Options{Memory: 4 << 20})})
+	call := func(w http.ResponseWriter) {
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/hello.api/math/large", strings.NewReader("{}")))
+	}
+	read := make(chan struct{})
+	writing := make(chan struct{})
+	var answered sync.WaitGroup
+	for range 3 {
+		answered.Go(func() { call(&unreading{httptest.NewRecorder(), writing, read}) })
+		<-writing
+	}
+	w := httptest.NewRecorder()
+	if call(w); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "overloaded") {
+		t.Errorf("beside three results that nobody reads, of which four have room: got %d and %d bytes", w.Code, w.Body.Len())
+	}
+	close(read)
+	answered.Wait()
+	w = httptest.NewRecorder()
+	if call(w); w.Code != http.StatusOK || w.Body.Len() != len(result) || w.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("once they are read: got %d and %d bytes", w.Code, w.Body.Len())
+	}
+}
+
+// unreading is the response of a client that reads nothing until read is closed.
+type unreading struct {
+	*httptest.ResponseRecorder
+	writing chan<- struct{}
+	read    <-chan struct{}
+}
+
+func (u *unreading) Write(p []byte) (int, error) {
+	u.writing <- struct{}{}
+	<-u.read
+	return len(p), nil
 }
 
 // TestPagesOfDoor has pages make requests of doors that let some in.

@@ -216,6 +216,9 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if probe {
 		x.answerProbe()
 	} else {
+		if r.Method != http.MethodOptions {
+			w.Header()["Cache-Control"] = m.fixed.noStore // for doors that say nothing of it
+		}
 		x.at.door.Serve(x)
 	}
 }

@@ -205,7 +205,7 @@ var _ wasmtools.Runner = (*relay)(nil)
 func (*relay) IsRunner() {}
 
 // Call calls the tool.
-func (r *relay) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
+func (r *relay) Call(ctx context.Context, call *wasmtools.Call) (result []byte, err error) {
 	var asked struct {
 		Name      string
 		Arguments json.RawMessage
@@ -221,7 +221,15 @@ func (r *relay) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 	inner := call.Inside(nil)
 	inner.Arguments, inner.Listener = asked.Arguments, call.Listener
 	defer func() { call.Uses = inner.Uses }()
-	return r.view.derived.set.invoker.Call(ctx, r.view.derived.generation.Routes()[n], inner)
+	i, err := r.view.derived.set.invoker.Begin(r.view.derived.generation.Routes()[n], inner)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { i.End(err) }()
+	if result, err = i.Run(ctx); err != nil {
+		return nil, err
+	}
+	return result, nil
 }
 
 // unknown says that no tool has a name, and which one may have been meant.

@@ -175,7 +175,7 @@ func TestBundleErrors(t *testing.T) {
 		{"no description", []string{"a.ts", "import { tool } from 'toolsrv';\n\nexport const a = tool({ run: () => 1 });"},
 			"a.ts:3:14: tool \"a\" has no description: say what it does and when to use it\n    export const a = tool({ run: () => 1 });\n                 ^"},
 		{"a type that JSON doesn't have", []string{"a.ts", "/** Says which day it is. */\nexport function day(at: Date): number { return at.getDay(); }"},
-			"a.ts:2:17: the parameter at: JSON has no Date: write string, and new Date(text) in the function\n    export function day(at: Date): number { return at.getDay(); }\n                    ^"},
+			"a.ts:2:17: the parameter at: neither JSON nor this file has a type Date: state a schema instead, as in tool({ parameters: … })\n    export function day(at: Date): number { return at.getDay(); }\n                    ^"},
 		{"no promise comes", []string{"a.ts", "await new Promise(() => {});"},
 			"a.ts: TypeError: the script awaits a promise that nothing settles"},
 	}

@@ -29,13 +29,13 @@ type Comment struct {
 	Error *Place `json:"error,omitempty"`
 }
 
-// A Place is one in the file, perhaps with a message. Lines and columns count from 1.
+// A Place is one in the file, perhaps with a message. Lines and columns count from 1. Text is the line, where it is not too long to be shown.
 type Place struct {
 	Message string `json:"message,omitempty"`
 	File    string `json:"file"`
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
-	Text    string `json:"text"`
+	Text    string `json:"text,omitempty"`
 }
 
 const (
@@ -43,34 +43,30 @@ const (
 	maxComments = 1000
 	// maxWork is how many bytes of named types are read: each use of a type reads it again.
 	maxWork = 1 << 20
-	// maxNames is how many members an object may have.
+	// maxNames is how many members an object may have, or parameters a function.
 	maxNames = 1000
 	// maxDepth is how deep types may be nested.
-	maxDepth = 200
+	maxDepth = 100
+	// maxLine is how long the line of a place may be: each export has its own.
+	maxLine = 1000
 )
 
-// A script is the file that is read.
-type script struct {
-	tokens    []token
-	types     map[string]*definition
-	functions map[string]*function // by their names in the file
-	exports   []export
-	work      int // bytes of named types that were read
-}
-
-type export struct{ name, local string }
+// instead is what an author can do about all that is not read.
+const instead = "state a schema instead, as in tool({ parameters: … })"
 
 // Read reads a file. The name is for places.
 func Read(name, source string) []Comment {
-	f := &script{tokens: tokens(source), types: map[string]*definition{}, functions: map[string]*function{}}
-	f.read()
+	f := &script{tokens: tokens(source), types: map[string]*declaration{}, functions: map[string]*function{}}
+	for p := (&parser{script: f, tokens: f.tokens}); p.peek().kind != end; {
+		p.statement()
+	}
 	var out []Comment
 	for _, e := range f.exports {
 		fn := f.functions[e.local]
 		if fn == nil || len(out) == maxComments {
 			continue
 		}
-		said := f.parse(fn.doc)
+		said := f.read(fn.doc)
 		if fn.doc == "" && !fn.tool || said.internal {
 			continue
 		}
@@ -93,5 +89,8 @@ func Read(name, source string) []Comment {
 func place(name, source string, at int) Place {
 	begin := strings.LastIndexByte(source[:at], '\n') + 1
 	text, _, _ := strings.Cut(source[begin:], "\n")
+	if len(text) > maxLine {
+		text = ""
+	}
 	return Place{File: name, Line: 1 + strings.Count(source[:at], "\n"), Column: 1 + utf8.RuneCountInString(source[begin:at]), Text: strings.TrimRight(text, "\r")}
 }

@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A text of any form takes time that grows with it.
+// A text of any form takes time that grows with it, and so does what is said of it.
 func TestReadOfHostileFiles(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 18
@@ -87,15 +87,34 @@ func TestReadOfHostileFiles(t *testing.T) {
 		"uses of a text":   "interface A { /** " + chain("THIS") + " */ a: string }\n" + chain("/** F. */ export function fTHIS(a: A) {}\n"),
 		"type parameters":  chain("/** F. */ export const fTHIS = <"),
 		"links":            "/** " + strings.Repeat("{@link ", size/7) + "*/ export function f() {}",
+		"open texts":       "/** F. */ export const a = " + strings.Repeat(`\'`, size/2),
+		"open patterns":    "/** F. */ export const a = " + strings.Repeat("[/", size/2),
+		"lists of lists":   "/** @param {string" + strings.Repeat("[]", size/2) + "} a */ export function f(a) {}",
+		"lists of types":   chain("type TTHIS = TNEXT"+strings.Repeat("[]", 90)+";\n") + "/** F. */ export function f(a: T0) {}",
+		"on one line":      chain("/** F. */ export function fTHIS(a: string) {}; "),
+		"members of many":  "/**\n" + chain(" * @param {Object} a"+strings.Repeat(".a", 300)+"\n") + "*/ export function f(a) {}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begun := time.Now()
-			comment.Read("a.ts", source)
+			written, err := json.Marshal(comment.Read("a.ts", source))
+			if err != nil || len(written) > 64*size {
+				t.Errorf("%d bytes, %v", len(written), err)
+			}
 			if took := time.Since(begun); took > time.Minute {
 				t.Errorf("it took %v", took)
 			}
 		})
+	}
+}
+
+// What esbuild takes for a comment hides no brackets behind it, and nothing else is one.
+func TestNestingBehindComments(t *testing.T) {
+	t.Parallel()
+	for _, before := range []string{"//\r", "//\u2028", "//\u2029", "#!\r", "<!-- `\n", "-->`\n", "a\n --> `\n", "a/*\n*/-->`\n", "a-->1;", "/*<!--*/", "/* // */", "'//';", "`<!--`;", "/[/*]/;"} {
+		if brackets, _ := comment.Nesting(before + strings.Repeat("(", 500)); brackets != 500 {
+			t.Errorf("%q: got %d brackets, want 500", before, brackets)
+		}
 	}
 }
 

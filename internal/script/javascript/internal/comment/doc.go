@@ -1,23 +1,23 @@
 package comment
 
 import (
-	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// A comment is what stands between /** and */.
-type comment struct {
+// A doc is what stands between /** and */.
+type doc struct {
 	description string
-	params      []parameter
+	params      []member
 	returns     *schema
-	returned    string // description of what is returned
-	examples    []string
-	internal    bool  // it says that what follows is not for everybody
-	err         error // the first mistake in it
+	returned    string   // description of what is returned
+	examples    []string // lines
+	internal    bool     // it says that what follows is not for everybody
+	err         error    // the first mistake in it
 }
 
 var (
@@ -25,17 +25,15 @@ var (
 	tag = regexp.MustCompile(`^@([A-Za-z]+)[ \t]*`)
 	// typedef is the tag of a comment that belongs to no function.
 	typedef = regexp.MustCompile(`(?m)^[\s*/]*@(typedef|callback|import)\b`)
-	// link is {@link target text} and its relatives.
-	link = regexp.MustCompile(`\{@link(?:code|plain)?\s+([^}\s|]+)(?:[\s|]+([^}]*))?\}`)
-	// result is what an example says that a call returns: // => "Hello".
-	result = regexp.MustCompile(`//\s*(?:=>|->|→|returns)?\s*(.*)$`)
+	// link is {@link target text} and its relatives, of which the text stays, or else the target.
+	link = regexp.MustCompile(`\{@link(?:code|plain)?\s+(?:[^}\s|]+[\s|]+)?([^}\s][^}]*)\}`)
 )
 
 // blocks returns the text of a comment before its tags, and the text of each tag.
-func blocks(doc string) []string {
+func blocks(whole string) []string {
 	var out []string
 	var block strings.Builder
-	for line := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(doc, "/**"), "*/"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(whole, "/**"), "*/"), "\n") {
 		line = strings.TrimRight(strings.TrimPrefix(strings.TrimPrefix(strings.TrimLeft(line, " \t\r"), "*"), " "), " \t\r")
 		if tag.MatchString(line) {
 			out = append(out, block.String())
@@ -46,112 +44,102 @@ func blocks(doc string) []string {
 	return append(out, block.String())
 }
 
-func description(doc string) string { return paragraphs(blocks(doc)[0]) }
+func description(whole string) string { return paragraphs(blocks(whole)[0]) }
 
-// parse reads a comment.
-func (f *script) parse(doc string) comment {
-	all := blocks(doc)
-	c := comment{description: paragraphs(all[0])}
+// read reads a comment.
+func (f *script) read(whole string) doc {
+	all := blocks(whole)
+	d := doc{description: paragraphs(all[0])}
 	for _, b := range all[1:] {
 		found := tag.FindStringSubmatch(b)
 		rest := b[len(found[0]):]
 		var err error
 		switch found[1] {
 		case "description", "desc", "summary":
-			c.description = strings.TrimSpace(c.description + "\n\n" + paragraphs(rest))
+			d.description = strings.TrimSpace(d.description + "\n\n" + paragraphs(rest))
 		case "param", "arg", "argument":
-			var p parameter
-			if p, err = f.param(rest); err == nil {
-				c.params, err = add(c.params, p)
-			}
+			d.params, err = f.param(d.params, rest)
 		case "returns", "return":
-			if c.returns, _, rest, err = f.braces(rest, false); err != nil {
-				err = fmt.Errorf("@returns: %w", err)
-			}
-			c.returned = dashed(rest)
+			d.returns, rest, err = f.braces(rest, false)
+			d.returned = dashed(rest)
 		case "example":
-			c.examples = append(c.examples, rest)
+			d.examples = append(d.examples, strings.Split(rest, "\n")...)
 		case "internal", "private", "ignore", "hidden", "protected", "package":
-			c.internal = true
+			d.internal = true
 		}
-		if c.err == nil {
-			c.err = err
+		if line, _, _ := strings.Cut(b, "\n"); d.err == nil && err != nil {
+			d.err = fmt.Errorf("%.100s: %w", line, err)
 		}
 	}
-	return c
+	return d
 }
 
-// braces reads "{type}" at the beginning of a text, if it is there.
-func (f *script) braces(s string, closed bool) (_ *schema, optional bool, rest string, err error) {
-	s = strings.TrimLeft(s, " \t\n")
+// braces reads "{type}" at the beginning of a text, if it is there, and returns what follows.
+func (f *script) braces(s string, closed bool) (*schema, string, error) {
+	s = strings.TrimSpace(s)
 	if !strings.HasPrefix(s, "{") {
-		return nil, false, s, nil
+		return nil, s, nil
 	}
-	r := &types{reader: reader{tokens(s), 0}, script: f, closed: closed}
-	r.brackets()
-	last := r.at - 1
-	if closing := r.tokens[last]; !closing.is("}") || closing.depth > 0 {
-		line, _, _ := strings.Cut(s, "\n")
-		return nil, false, "", fmt.Errorf("%s: a bracket of the type is not closed", line)
+	p := &parser{script: f, tokens: tokens(s), closed: closed}
+	if !p.brackets() {
+		return nil, "", errors.New("a bracket of the type is not closed")
 	}
-	r.at = 1
-	out, optional, err := r.union()
-	if err == nil && r.at != last {
-		err = r.misread()
+	last := p.at - 1
+	p.at = 1
+	out := p.union()
+	if p.at != last {
+		p.refuse()
 	}
-	return out, optional, s[r.tokens[last].at+1:], err
+	return out, s[p.tokens[last].at+1:], p.err
 }
 
-// param reads "{type} [name=default] - description".
-func (f *script) param(s string) (p parameter, err error) {
-	var wrong error
-	if p.schema, p.optional, s, wrong = f.braces(s, true); s == "" && wrong != nil {
-		return p, fmt.Errorf("@param %w", wrong)
+// param reads "{type} [name=default] - description". It adds the parameter to others, or to the one that it is a member of: "options.size" to
+// "options".
+func (f *script) param(all []member, s string) ([]member, error) {
+	var m member
+	var err error
+	if m.schema, s, err = f.braces(s, true); err != nil {
+		return all, err
 	}
 	s = strings.TrimSpace(s)
-	if strings.HasPrefix(s, "[") {
-		r := reader{tokens(s), 0}
-		r.brackets()
-		closing := r.tokens[r.at-1].at
-		name, fallback, _ := strings.Cut(s[1:max(1, closing)], "=")
-		p.name, p.optional, s = strings.TrimSpace(name), true, s[min(closing+1, len(s)):]
-		fallback = strings.TrimSpace(fallback)
-		all := tokens(fallback)
-		p.fallback, err = literal(all[:len(all)-1])
+	if m.optional = strings.HasPrefix(s, "["); m.optional {
+		p := &parser{tokens: tokens(s)}
+		if !p.brackets() {
+			return all, errors.New("a bracket of the name is not closed")
+		}
+		last := p.tokens[p.at-1].at
+		name, fallback, _ := strings.Cut(s[1:last], "=")
+		m.name, s, fallback = strings.TrimSpace(name), s[last+1:], strings.TrimSpace(fallback)
+		written := tokens(fallback)
+		m.fallback = literal(written[:len(written)-1])
 		// A text may stand without quotes, as most people write it.
-		if p.schema != nil && p.schema.is("string") && fallback != "" && (err != nil || p.fallback[0] != '"') {
-			p.fallback, _ = json.Marshal(fallback)
+		if m.schema != nil && m.schema.is("string") && fallback != "" && (m.fallback == nil || m.fallback[0] != '"') {
+			m.fallback, err = json.Marshal(fallback)
 		}
 	} else {
 		end := strings.IndexAny(s+" ", " \t\n")
-		p.name, s = s[:end], s[end:]
+		m.name, s = s[:end], s[end:]
 	}
-	p.description = dashed(s)
-	if wrong != nil {
-		return p, fmt.Errorf("the parameter %s: %w", p.name, wrong)
+	m.description = dashed(s)
+	owners := strings.Split(m.name, ".")
+	m.name = owners[len(owners)-1]
+	into := &all
+	for _, owner := range owners[:len(owners)-1] {
+		i := slices.IndexFunc(*into, func(o member) bool { return o.name == owner })
+		if i < 0 {
+			return all, fmt.Errorf("no @param %.40s stands above it: %s", owner, instead)
+		}
+		into = &(*into)[i].members
 	}
-	return p, nil
-}
-
-// add adds a parameter to a list, or to the one that it is a member of: "options.size" to "options".
-func add(all []parameter, p parameter) ([]parameter, error) {
-	owner, name, nested := strings.Cut(p.name, ".")
-	i := slices.IndexFunc(all, func(o parameter) bool { return o.name == owner })
 	switch {
-	case len(all) == maxNames:
-		return all, fmt.Errorf("a comment has more than %d parameters", maxNames)
-	case !nested && i >= 0:
-		return all, fmt.Errorf("@param %s stands twice", p.name)
-	case !nested:
-		return append(all, p), nil
-	case i < 0 && strings.Contains(p.name, "[]."):
-		return all, fmt.Errorf("@param %s is not read: write the type of the list in one, as @param {{name: string}[]} items", p.name)
-	case i < 0:
-		return all, fmt.Errorf("@param %s: write @param {Object} %s above it", p.name, owner)
+	case len(*into) == maxNames:
+		return all, fmt.Errorf("there are more than %d parameters", maxNames)
+	case len(owners) > maxDepth:
+		return all, fmt.Errorf("types are nested too deep: %s", instead)
+	case slices.ContainsFunc(*into, func(o member) bool { return o.name == m.name }):
+		return all, errors.New("the parameter is named twice: name it once")
 	}
-	var err error
-	p.name = name
-	all[i].members, err = add(all[i].members, p)
+	*into = append(*into, m)
 	return all, err
 }
 
@@ -162,27 +150,19 @@ func dashed(text string) string {
 
 // paragraphs joins the lines of each paragraph, and writes links as plain text. Lists keep their lines.
 func paragraphs(text string) string {
-	text = link.ReplaceAllStringFunc(text, func(whole string) string {
-		found := link.FindStringSubmatch(whole)
-		return cmp.Or(strings.TrimSpace(found[2]), found[1])
-	})
 	var out strings.Builder
-	ended := true
-	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "" && !ended:
-			out.WriteString("\n")
-		case ended:
-		case strings.HasPrefix(line, "- "), strings.HasPrefix(line, "* "):
+	before := ""
+	for line := range strings.SplitSeq(strings.TrimSpace(link.ReplaceAllString(text, "$1")), "\n") {
+		switch line = strings.TrimSpace(line); {
+		case line == "" && before == "":
+			continue
+		case line == "", before == "", strings.HasPrefix(line, "- "), strings.HasPrefix(line, "* "):
 			out.WriteByte('\n')
 		default:
 			out.WriteByte(' ')
 		}
-		if out.WriteString(line); line == "" && !ended {
-			out.WriteByte('\n')
-		}
-		ended = line == ""
+		out.WriteString(line)
+		before = line
 	}
 	return strings.TrimSpace(out.String())
 }
@@ -195,42 +175,39 @@ type example struct {
 
 // examples reads calls with literal arguments: greet("Ada", 3) // => "Hello". Anything else is for readers only. Order has the names of the
 // parameters, where the function takes them one by one.
-func examples(name string, blocks []string, order []string) (out []example) {
-	for _, block := range blocks {
-		for line := range strings.SplitSeq(block, "\n") {
-			line = strings.TrimPrefix(strings.TrimSpace(line), "await ")
-			r := reader{tokens(line), 2}
-			if !strings.HasPrefix(line, name+"(") || len(r.tokens) < 3 {
-				continue
-			}
-			var values []json.RawMessage
-			var wrong error
-			for !r.take(")") && r.peek().kind != end && wrong == nil {
-				var value json.RawMessage
-				value, wrong = literal(r.until(")"))
-				values = append(values, value)
-				r.take(",")
-			}
-			closing := r.tokens[r.at-1]
-			if r.take(";"); wrong != nil || !closing.is(")") || r.peek().kind != end {
-				continue
-			}
-			named := map[string]json.RawMessage{}
-			for i, name := range order[:min(len(order), len(values))] {
-				named[name] = values[i]
-			}
-			e := example{Arguments: named}
-			if order == nil && len(values) == 1 && values[0][0] == '{' {
-				e.Arguments = values[0]
-			} else if len(values) > len(order) {
-				continue
-			}
-			if found := result.FindStringSubmatch(line[closing.at:]); found != nil {
-				said := tokens(found[1])
-				e.Result, _ = literal(said[:len(said)-1])
-			}
-			out = append(out, e)
+func examples(name string, lines, order []string) (out []example) {
+	for _, line := range lines {
+		call, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(line), "await "), name+"(")
+		if !ok {
+			continue
 		}
+		p := &parser{tokens: tokens(call)}
+		var values []json.RawMessage
+		for ok && !p.take(")") {
+			value := literal(p.until(")"))
+			values, ok = append(values, value), value != nil
+			p.take(",")
+		}
+		if !ok || !p.take(";") && p.peek().kind != end {
+			continue
+		}
+		e := example{}
+		if order == nil && len(values) == 1 && values[0][0] == '{' {
+			e.Arguments = values[0]
+		} else if len(values) <= len(order) {
+			named := map[string]json.RawMessage{}
+			for i, value := range values {
+				named[order[i]] = value
+			}
+			e.Arguments = named
+		} else {
+			continue
+		}
+		if _, said, ok := strings.Cut(call[p.tokens[p.at-1].at:], "//"); ok {
+			result := tokens(strings.TrimPrefix(strings.TrimSpace(said), "=>"))
+			e.Result = literal(result[:len(result)-1])
+		}
+		out = append(out, e)
 	}
 	return out
 }

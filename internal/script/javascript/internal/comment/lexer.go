@@ -12,7 +12,7 @@ type kind uint8
 const (
 	end kind = iota
 	word
-	number
+	number   // without the sign of an exponent
 	text     // a string between quotes
 	template // one without a ${ in it, or a part of one with it
 	pattern  // a regular expression
@@ -34,15 +34,19 @@ func (t token) is(what string) bool {
 	return (t.kind == mark || t.kind == word) && t.text == what
 }
 
+// newlines are the characters that end a line.
+const newlines = "\n\r\u2028\u2029"
+
 // A lexer splits JavaScript or TypeScript into tokens. It takes any bytes: what is not valid becomes punctuation, and is esbuild's to
 // refuse.
 type lexer struct {
-	src     string
-	at      int
-	open    []bracket
-	last    token
-	second  token // the one before the last
-	deepest int
+	src    string
+	at     int
+	open   []bracket
+	last   token
+	second token // the one before the last
+	// unclosed says for a quote or a slash up to where none is closed, so that no part of a line is searched twice.
+	unclosed map[byte]int
 	// condition says whether the last bracket that was closed belonged to a condition.
 	condition bool
 }
@@ -54,9 +58,13 @@ type bracket struct {
 	condition bool
 }
 
+func newLexer(src string) *lexer {
+	return &lexer{src: src, last: token{kind: mark}, unclosed: map[byte]int{}}
+}
+
 // tokens returns all tokens of a source, the last of kind end.
 func tokens(src string) (all []token) {
-	l := lexer{src: src, last: token{kind: mark}}
+	l := newLexer(src)
 	for {
 		t := l.next()
 		all = append(all, t)
@@ -67,42 +75,39 @@ func tokens(src string) (all []token) {
 }
 
 func (l *lexer) next() token {
-	t := token{kind: end}
+	t := token{lines: l.at == 0}
 	l.space(&t)
-	begin := l.at
-	t.at, t.depth = begin, len(l.open)
-	if l.at >= len(l.src) {
+	t.at, t.depth = l.at, len(l.open)
+	if l.at == len(l.src) {
 		return t
 	}
-	c := l.src[l.at]
-	switch {
-	case isWord(l.src[l.at:]) || c == '#':
-		_, size := utf8.DecodeRuneInString(l.src[l.at:])
-		for l.at += size; l.at < len(l.src) && (isWord(l.src[l.at:]) || isDigit(l.src[l.at])); {
-			_, size = utf8.DecodeRuneInString(l.src[l.at:])
-			l.at += size
-		}
-		t.kind = word
+	switch c := l.src[l.at]; {
 	case isDigit(c) || c == '.' && l.at+1 < len(l.src) && isDigit(l.src[l.at+1]):
-		for l.at++; l.at < len(l.src) && (isDigit(l.src[l.at]) || isWord(l.src[l.at:]) || l.src[l.at] == '.' ||
-			strings.IndexByte("+-", l.src[l.at]) >= 0 && strings.IndexByte("eE", l.src[l.at-1]) >= 0 && !strings.HasPrefix(l.src[begin:], "0x")); l.at++ {
-		}
 		t.kind = number
-	case c == '"' || c == '\'':
-		t.kind = l.quoted(c)
-	case c == '`':
-		l.at++
-		t.kind = template
-		l.template()
-	case c == '/' && l.beginsPattern() && l.pattern():
+		for l.at++; l.at < len(l.src) && (l.src[l.at] == '.' || wordAt(l.src[l.at:l.at+1]) > 0); l.at++ {
+		}
+	case c == '#' || wordAt(l.src[l.at:]) > 0:
+		t.kind = word
+		l.at += max(1, wordAt(l.src[l.at:]))
+		if c == '#' {
+			l.at += wordAt(l.src[l.at:])
+		}
+	case (c == '"' || c == '\'') && l.closed(c):
+		t.kind = text
+	case c == '/' && l.beginsPattern() && l.closed(c):
 		t.kind = pattern
+		l.at += wordAt(l.src[l.at:])
+	case c == '`':
+		t.kind = template
+		l.at++
+		l.template()
 	default:
 		t.kind = l.mark()
 		if strings.IndexByte(")]}", c) >= 0 {
 			t.depth = len(l.open)
 		}
 	}
-	t.text = l.src[begin:l.at]
+	t.text = l.src[t.at:l.at]
 	l.second, l.last = l.last, t
 	return t
 }
@@ -111,52 +116,55 @@ func (l *lexer) next() token {
 func (l *lexer) space(next *token) {
 	for l.at < len(l.src) {
 		rest := l.src[l.at:]
+		r, size := utf8.DecodeRuneInString(rest)
 		switch {
-		case rest[0] == '\n' || rest[0] == '\r':
+		case strings.ContainsRune(newlines, r):
 			next.lines = true
-			l.at++
-		case rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\v' || rest[0] == '\f':
-			l.at++
-		case strings.HasPrefix(rest, "//") || l.at == 0 && strings.HasPrefix(rest, "#!"):
-			if n := strings.IndexByte(rest, '\n'); n >= 0 {
+			l.at += size
+		case unicode.IsSpace(r) || r == '\ufeff':
+			l.at += size
+		case strings.HasPrefix(rest, "//") || l.at == 0 && strings.HasPrefix(rest, "#!") ||
+			strings.HasPrefix(rest, "<!--") || next.lines && strings.HasPrefix(rest, "-->"): // the latter two are comments for browsers and esbuild
+			if n := strings.IndexAny(rest, newlines); n >= 0 {
 				l.at += n
 			} else {
 				l.at = len(l.src)
 			}
 		case strings.HasPrefix(rest, "/*"):
-			begin := l.at
+			whole := rest
 			if n := strings.Index(rest[2:], "*/"); n >= 0 {
-				l.at += n + 4
-			} else {
-				l.at = len(l.src)
+				whole = rest[:n+4]
 			}
-			whole := l.src[begin:l.at]
+			l.at += len(whole)
+			next.lines = next.lines || strings.ContainsAny(whole, newlines)
 			if strings.HasPrefix(whole, "/**") && len(whole) > len("/**/") {
 				next.doc = whole
 			}
 		default:
-			r, size := utf8.DecodeRuneInString(rest)
-			if r < utf8.RuneSelf || !unicode.IsSpace(r) && r != '\ufeff' {
-				return
-			}
-			l.at += size
+			return
 		}
 	}
 }
 
-// quoted reads a string. One that does not end on its line is not a string.
-func (l *lexer) quoted(quote byte) kind {
-	for i := l.at + 1; i < len(l.src) && l.src[i] != '\n'; i++ {
-		switch l.src[i] {
-		case '\\':
+// closed goes behind the text or the regular expression that begins here, if it ends on its line.
+func (l *lexer) closed(delimiter byte) bool {
+	if l.at < l.unclosed[delimiter] {
+		return false
+	}
+	i, class := l.at+1, false
+	for ; i < len(l.src) && l.src[i] != '\n'; i++ {
+		switch c := l.src[i]; {
+		case c == '\\':
 			i++
-		case quote:
+		case delimiter == '/' && (c == '[' || c == ']'):
+			class = c == '['
+		case c == delimiter && !class:
 			l.at = i + 1
-			return text
+			return true
 		}
 	}
-	l.at++
-	return mark
+	l.unclosed[delimiter] = i
+	return false
 }
 
 // template reads a template from behind a ` or a } to the next ` or ${.
@@ -170,7 +178,7 @@ func (l *lexer) template() {
 			return
 		case strings.HasPrefix(l.src[l.at:], "${"):
 			l.at += 2
-			l.push(bracket{char: '$'})
+			l.open = append(l.open, bracket{char: '$'})
 			return
 		}
 	}
@@ -194,27 +202,6 @@ func (l *lexer) beginsPattern() bool {
 	return !l.last.is("]") && !l.last.is("}") && (!l.last.is(")") || l.condition)
 }
 
-// pattern reads a regular expression, if one ends on this line.
-func (l *lexer) pattern() bool {
-	class := false
-	for i := l.at + 1; i < len(l.src) && l.src[i] != '\n'; i++ {
-		switch c := l.src[i]; {
-		case c == '\\':
-			i++
-		case c == '[':
-			class = true
-		case c == ']':
-			class = false
-		case c == '/' && !class:
-			for i++; i < len(l.src) && isWord(l.src[i:]); i++ {
-			}
-			l.at = i
-			return true
-		}
-	}
-	return false
-}
-
 // mark reads punctuation, and counts brackets.
 func (l *lexer) mark() kind {
 	c := l.src[l.at]
@@ -230,7 +217,7 @@ func (l *lexer) mark() kind {
 	switch c {
 	case '(', '[', '{':
 		condition := c == '(' && l.last.kind == word && (l.last.text == "if" || l.last.text == "while" || l.last.text == "for" || l.last.text == "with" || l.last.text == "await" && l.second.is("for"))
-		l.push(bracket{c, condition})
+		l.open = append(l.open, bracket{c, condition})
 	case ')', ']', '}':
 		if len(l.open) == 0 {
 			return mark
@@ -246,18 +233,13 @@ func (l *lexer) mark() kind {
 	return mark
 }
 
-func (l *lexer) push(b bracket) {
-	l.open = append(l.open, b)
-	l.deepest = max(l.deepest, len(l.open))
-}
-
-func isWord(s string) bool {
-	c := s[0]
-	if c < utf8.RuneSelf {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '$'
+// wordAt returns how many bytes of a word, or of what goes on with one, a source begins with.
+func wordAt(s string) int {
+	n := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !(r >= '0' && r <= '9') && r != '_' && r != '$' })
+	if n < 0 {
+		return len(s)
 	}
-	r, _ := utf8.DecodeRuneInString(s)
-	return unicode.IsLetter(r)
+	return n
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

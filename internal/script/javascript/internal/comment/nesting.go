@@ -4,7 +4,7 @@ package comment
 // innermost place at most, besides those in brackets that are closed and in statements and list elements that have ended. A file of any size that people or
 // their tools write has a small chain; "!!!!…" and "if (a) if (b) …" have a long one.
 func Nesting(source string) (brackets, chain int) {
-	l := &lexer{src: source, last: token{kind: mark}}
+	l := newLexer(source)
 	open := []int{0}   // tokens so far of what is open, outermost first
 	angles := []int{0} // of these, < without their >, which may be brackets of types
 	total := 0
@@ -13,7 +13,7 @@ func Nesting(source string) (brackets, chain int) {
 		before := l.last
 		t := l.next()
 		if t.kind == end {
-			return l.deepest, chain
+			return brackets, chain
 		}
 		if ended && !continues(t) || t.lines && ends(before, l.condition) && begins(t) {
 			total -= open[len(open)-1]
@@ -25,6 +25,7 @@ func Nesting(source string) (brackets, chain int) {
 			total -= open[last]
 			open, angles = open[:last], angles[:last]
 		}
+		brackets = max(brackets, len(l.open))
 		top := len(open) - 1
 		switch {
 		case t.is(","):

@@ -1,9 +1,8 @@
 package comment
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 )
@@ -14,11 +13,18 @@ type schema struct {
 	Enum        []any           `json:"enum,omitempty"`
 	AnyOf       []*schema       `json:"anyOf,omitempty"`
 	Items       *schema         `json:"items,omitempty"`
-	Properties  properties      `json:"properties,omitzero"`
+	Properties  members         `json:"properties,omitzero"`
 	Required    []string        `json:"required,omitempty"`
 	Others      any             `json:"additionalProperties,omitempty"` // false, or a schema
 	Description string          `json:"description,omitempty"`
 	Default     json.RawMessage `json:"default,omitempty"`
+	optional    bool            // whether the type has undefined among its values
+}
+
+// kindsByName has JSON's name of each type with a name of its own. Comments have those of JavaScript's objects, too.
+var kindsByName = map[string]string{
+	"string": "string", "number": "number", "integer": "integer", "boolean": "boolean", "object": "object", "null": "null",
+	"String": "string", "Number": "number", "Boolean": "boolean", "Object": "object", "Array": "array", "array": "array",
 }
 
 // isPlain reports whether a schema says no more than a type.
@@ -31,6 +37,12 @@ func (s *schema) isAny() bool { return s.isPlain() && len(s.Type) == 0 }
 // is reports whether a schema takes one type only.
 func (s *schema) is(kind string) bool { return len(s.Type) == 1 && s.Type[0] == kind }
 
+func (s *schema) describe(text string) {
+	if text != "" {
+		s.Description = text
+	}
+}
+
 // kinds are JSON's types, one or more.
 type kinds []string
 
@@ -42,111 +54,87 @@ func (k kinds) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(k))
 }
 
-// properties keep the order in which the author wrote them.
-type properties []property
-
-type property struct {
-	name   string
-	schema *schema
+// A member is one of an object, or a parameter of a function, as the code or a comment has it.
+type member struct {
+	name        string
+	schema      *schema // nil where nothing says a type
+	description string
+	optional    bool
+	fallback    json.RawMessage // the default, if there is one that is a literal
+	members     []member        // in a comment, names that go on, such as options.size
+	taken       []member        // the names that the code takes it apart into
 }
 
+// members keep the order in which the author wrote them.
+type members []member
+
 // MarshalJSON writes the members in their order.
-func (p properties) MarshalJSON() ([]byte, error) {
-	var out bytes.Buffer
-	for i, one := range p {
-		out.WriteByte("{,"[min(i, 1)])
-		name, err := json.Marshal(one.name)
+func (all members) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, m := range all {
+		one, err := json.Marshal(map[string]*schema{m.name: m.schema})
 		if err != nil {
 			return nil, err
 		}
-		text, err := json.Marshal(one.schema)
-		if err != nil {
-			return nil, err
+		if i > 0 {
+			out = append(out, ',')
 		}
-		out.Write(append(append(name, ':'), text...))
+		out = append(out, one[1:len(one)-1]...)
 	}
-	if len(p) == 0 {
-		out.WriteByte('{')
-	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
+	return append(out, '}'), nil
 }
 
 // union returns the schema of "A | B".
-func union(all []*schema, null bool) *schema {
+func union(all []*schema) *schema {
+	switch len(all) {
+	case 0:
+		return &schema{Type: kinds{"null"}}
+	case 1:
+		return all[0]
+	}
 	out := &schema{}
-	plain, literal := true, true // whether all are types, or values
+	plain, constants := true, true // whether all are types, or values
 	for _, one := range all {
 		if one.isAny() {
 			return one
 		}
-		plain, literal = plain && one.isPlain(), literal && one.Enum != nil
-		out.Enum = append(out.Enum, one.Enum...)
+		plain = plain && one.isPlain()
+		if one.Enum != nil {
+			out.Enum = append(out.Enum, one.Enum...)
+		} else if one.is("null") {
+			out.Enum = append(out.Enum, nil)
+		} else {
+			constants = false
+		}
 		for _, kind := range one.Type {
 			if !slices.Contains(out.Type, kind) {
 				out.Type = append(out.Type, kind)
 			}
 		}
 	}
-	if len(all) == 1 {
-		out = all[0]
-	} else if !plain && !literal {
-		out = &schema{AnyOf: all}
-	}
 	switch {
-	case !null && len(all) > 0:
-	case out.AnyOf != nil:
-		out.AnyOf = append(out.AnyOf, &schema{Type: kinds{"null"}})
-	case !slices.Contains(out.Type, "null"):
-		if out.Type = append(out.Type, "null"); out.Enum != nil {
-			out.Enum = append(out.Enum, nil)
-		}
+	case plain:
+		out.Enum = nil
+	case !constants:
+		return &schema{AnyOf: all}
 	}
 	return out
 }
 
-// errNoLiteral is why a default or an example is not taken over.
-var errNoLiteral = errors.New("it is not a literal")
-
-// literal returns the JSON of tokens that are JSON but for quotes and trailing commas: a default, the arguments of an example.
-func literal(written []token) (json.RawMessage, error) {
-	var out strings.Builder
-	for i, t := range written {
-		last := i+1 == len(written)
-		switch {
-		case t.kind == text:
-			value, err := unquoted(t.text)
-			if err != nil {
-				return nil, err
-			}
-			quoted, err := json.Marshal(value)
-			if err != nil {
-				return nil, err
-			}
-			out.Write(quoted)
-		case t.is(",") && !last && (written[i+1].is("]") || written[i+1].is("}")):
-		case t.kind == word && !last && written[i+1].is(":"):
-			out.WriteString(`"` + t.text + `"`)
-		case t.kind == word && !t.is("true") && !t.is("false") && !t.is("null"):
-			return nil, errNoLiteral
-		default:
-			out.WriteString(t.text)
-		}
+// valueOf returns the schema of a value: a default, where nothing else says what a parameter takes.
+func valueOf(value json.RawMessage) *schema {
+	if value[0] == 'n' {
+		return &schema{}
 	}
-	if !json.Valid([]byte(out.String())) {
-		return nil, errNoLiteral
-	}
-	return json.RawMessage(out.String()), nil
+	kind := map[byte]string{'"': "string", 't': "boolean", 'f': "boolean", '[': "array", '{': "object"}[value[0]]
+	return &schema{Type: kinds{cmp.Or(kind, "number")}}
 }
 
-// unquoted returns what a text says, if its escapes are those that JSON has, too.
-func unquoted(written string) (value string, err error) {
-	inner := written[1 : len(written)-1]
-	if written[0] == '\'' {
-		inner = strings.ReplaceAll(strings.ReplaceAll(inner, `\'`, `'`), `"`, `\"`)
+// constant returns the schema of a type that has one value only.
+func constant(value json.RawMessage) *schema {
+	out := valueOf(value)
+	if out.Enum = []any{value}; out.is("number") && !strings.ContainsAny(string(value), ".eE") {
+		out.Type[0] = "integer"
 	}
-	if json.Unmarshal([]byte(`"`+inner+`"`), &value) != nil {
-		return "", errors.New("the text " + written + ` has an escape that is not read: write the character itself, or \u and four digits`)
-	}
-	return value, nil
+	return out
 }

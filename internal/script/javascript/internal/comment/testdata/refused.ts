@@ -5,7 +5,6 @@ interface Merged { a: string }
 interface Merged { b: string }
 type Generic<T> = { value: T };
 type Joined = Base & { size: number };
-type Maybe = string | undefined;
 type Keys = keyof Base;
 type Mapped = { [K in "a" | "b"]: string };
 type Later = Base
@@ -21,8 +20,6 @@ export function merged(a: Merged) {}
 export function generic(a: Generic<string>) {}
 /** Joined. */
 export function joined(a: Joined) {}
-/** Undefined. */
-export function maybe(a: Maybe) {}
 /** Keys. */
 export function keys(a: Keys) {}
 /** Mapped. */
@@ -59,6 +56,8 @@ export function list([a]: string[]) {}
 export function map(a: Map<string, number>): Map<string, number> { return a; }
 /** Without a type. */
 export function untyped(a: string, b = f(a)) {}
+/** A member without a type. */
+export function bare(a: { b; c: string }) {}
 /** Twice. */
 export function twice(a: { b: string; b: number }) {}
 

@@ -58,3 +58,14 @@ export const less = (a: number, b: number): boolean => a < b && /[/"']/.test("x"
 let count: number
 /** A line without a semicolon before it. */
 export function after(this: void, a: Array<string>, f: number = ((x, y) => x)(1, 2), b = -1): a is string { return a; }
+
+type Maybe = string | undefined;
+/** Members that may be left out, and what a comment says of members that have a type.
+ * @param {Object} options
+ * @param {integer} options.size How large. */
+export const maybe = tool({ run: (options: { size: number; name: Maybe; ids?: (1 | "a" | null)[]; /** Its colour. */ colour: Maybe | null }) => options });
+/** Text beside the parameters.
+ * @param {integer} b
+ * @param {Object} c
+ * @param {string} [c.d='x'] */
+export function beside(/** The first. */ a: string, b: number, c: { d: Maybe; e: boolean }): Promise<void> {}

@@ -12,7 +12,7 @@ ZIG         := ziglang==0.17.1
 FUZZTIME ?= 20000x
 # Of programs in Python and JavaScript some 15 run in a second.
 FUZZTIME_PROGRAMS ?= 200x
-# The modules of this repository that make test runs. bench/ and test/clients/ have targets of their own.
+# The modules of this repository that make test runs. bench/, deploy/ and test/clients/ have targets of their own.
 MODULES  := . sdk/go examples
 GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
 EXAMPLES := csv geo math plain-go regex template text time trip units
@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test test-apart suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long release-check fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test test-apart suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long release-check dist test-dist fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
 
 run: build tools
 	@(while kill -0 $$$$ 2>/dev/null; do sleep 0.3; if curl -fsS -o /dev/null localhost:8000/readyz 2>/dev/null; then sleep 0.3; \
@@ -112,14 +112,14 @@ test-egress:
 
 lint:
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
-	@set -e; for m in $(MODULES) bench test/clients test/mcp; do echo "vet and staticcheck $$m"; (cd $$m && go vet ./... && go run $(STATICCHECK) ./...); done
+	@set -e; for m in $(MODULES) bench deploy test/clients test/mcp; do echo "vet and staticcheck $$m"; (cd $$m && go vet ./... && go run $(STATICCHECK) ./...); done
 
 fmt:
 	gofmt -w $(GO_FILES)
 
 # tidy fails where go.mod or go.sum is not what go mod tidy would write.
 tidy:
-	@set -e; for m in $(MODULES) bench test/clients test/mcp; do echo "go mod tidy $$m"; (cd $$m && go mod tidy -diff); done
+	@set -e; for m in $(MODULES) bench deploy test/clients test/mcp; do echo "go mod tidy $$m"; (cd $$m && go mod tidy -diff); done
 
 # setup-rust installs what is missing to build tools in Rust: targets of rustup, or without rustup Debian's packages.
 setup-rust:
@@ -313,6 +313,15 @@ ci-long:
 # release-check fails where a release is not allowed: where ci-long has not passed with this tree.
 release-check:
 	@go run ./test/steps release
+
+# dist makes all that a release consists of, into dist/ or the folder DIST, which must be empty; test-dist uses each of them as its user would.
+DIST ?= dist
+
+dist:
+	cd deploy && go run ./cmd/dist -root .. -out $(abspath $(DIST))
+
+test-dist:
+	cd deploy && $(GO_TEST) -count=1 -timeout 30m ./...
 
 # fuzz runs every fuzz target for FUZZTIME, some seconds each, or those of the package in the folder FUZZ.
 FUZZ ?= .*

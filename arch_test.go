@@ -226,6 +226,10 @@ var edges = map[string][]string{
 	"bench/internal/gosdk":    {"bench/internal/guest"},
 	"bench/internal/guest":    {"internal/runtime/wasmbin", "wasmtools"},
 	"bench/internal/load":     {"bench/internal/measure"},
+
+	// Makes a release: uses programs as their users do, and packages of the server nowhere.
+	"deploy/cmd/dist":         {"deploy/internal/archive", "deploy/internal/release"},
+	"deploy/internal/archive": {"deploy/internal/release"},
 }
 
 // homes are the third-party libraries, each with the only package that may import it, so that replacing one is a

@@ -1,0 +1,3 @@
+module github.com/toolsrv/toolsrv/deploy
+
+go 1.26.0

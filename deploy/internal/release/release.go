@@ -1,0 +1,162 @@
+// Package release is what everything that a release consists of is made from: a checkout of one commit, and the programs built of it for
+// each system. The same commit gives the same bits, in whichever folder and whenever it is built.
+package release
+
+import (
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A System is an operating system and a processor, as Go names them.
+type System struct{ OS, Arch string }
+
+// Systems returns those that a release is for.
+func Systems() []System {
+	return []System{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "arm64"}, {"windows", "amd64"}}
+}
+
+func (s System) String() string { return s.OS + "_" + s.Arch }
+
+// Binary is the name of the program's file.
+func (s System) Binary() string {
+	if s.OS == "windows" {
+		return "toolsrv.exe"
+	}
+	return "toolsrv"
+}
+
+// A Release is one commit, built. It is made by Open, and not changed afterwards.
+type Release struct {
+	Root    string    // the checkout
+	Out     string    // the folder that everything is written to
+	Version string    // that of the tag without its v, such as 1.2.0; between tags what Go calls the commit, such as 0.0.0-20260102150405-abcdefabcdef
+	Commit  string    // its full hash
+	Time    time.Time // of the commit, in UTC: the time of every file
+	work    string    // binaries, and what is made on the way
+}
+
+// Open builds the programs of the checkout at root for all systems. What is made goes to out, which must be empty or not exist: a file of
+// another release must not be taken for one of this. Close removes what was made on the way.
+func Open(ctx context.Context, root, out string) (*Release, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	if out, err = filepath.Abs(out); err != nil {
+		return nil, err
+	}
+	switch entries, err := os.ReadDir(out); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case len(entries) > 0:
+		return nil, fmt.Errorf("%s holds files already: remove it, or name another folder", out)
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // what is made is for everybody
+		return nil, err
+	}
+	r := &Release{Root: root, Out: out}
+	if err := r.identify(ctx); err != nil {
+		return nil, err
+	}
+	if r.work, err = os.MkdirTemp("", "toolsrv-dist-"); err != nil {
+		return nil, err
+	}
+	if err := r.build(ctx); err != nil {
+		_ = r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close removes what was made on the way. What is in Out stays.
+func (r *Release) Close() error { return os.RemoveAll(r.work) }
+
+// identify reads the commit from git.
+func (r *Release) identify(ctx context.Context) error {
+	text, err := r.Output(ctx, nil, "git", "show", "--no-patch", "--format=%H %cI", "HEAD")
+	if err != nil {
+		return fmt.Errorf("read the commit: %w", err)
+	}
+	commit, at, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return fmt.Errorf("read the commit's time: %w", err)
+	}
+	r.Commit, r.Time = commit, t.UTC()
+	return nil
+}
+
+// build builds the program for each system, without libc and without the paths of this machine. The version is the one that Go has written into
+// the program, so that all of a release says the same as `toolsrv version`.
+func (r *Release) build(ctx context.Context) error {
+	for _, s := range Systems() {
+		file := r.Program(s)
+		environment := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOOS=" + s.OS, "GOARCH=" + s.Arch}
+		if _, err := r.Output(ctx, environment, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", file, "./cmd/toolsrv"); err != nil {
+			return fmt.Errorf("build for %s: %w", s, err)
+		}
+		info, err := buildinfo.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		version := strings.TrimPrefix(info.Main.Version, "v")
+		if version == "" || version == "(devel)" {
+			return fmt.Errorf("Go has written no version into the program: build in a checkout with its git history")
+		}
+		if r.Version != "" && r.Version != version {
+			return fmt.Errorf("the programs have two versions, %s and %s: the checkout has changed meanwhile", r.Version, version)
+		}
+		r.Version = version
+	}
+	return nil
+}
+
+// Program returns the path of the program that was built for a system.
+func (r *Release) Program(s System) string {
+	return filepath.Join(r.work, "bin", s.String(), s.Binary())
+}
+
+// Scratch returns an empty folder for what is made on the way, which Close removes.
+func (r *Release) Scratch(name string) (string, error) {
+	return os.MkdirTemp(r.work, name+"-")
+}
+
+// Output runs a command in the checkout with these variables beside those of the process, and returns what it prints. An error has what the
+// command said.
+func (r *Release) Output(ctx context.Context, environment []string, name string, arguments ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, arguments...)
+	cmd.Dir = r.Root
+	cmd.Env = append(slices.Clip(os.Environ()), environment...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, stderr.Bytes())
+	}
+	return out, nil
+}
+
+// Write writes a file of the release. It must not exist: two parts of a release that write the same file are a mistake.
+func (r *Release) Write(name string, content []byte) error {
+	file := filepath.Join(r.Out, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // as above
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // as above
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}

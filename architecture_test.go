@@ -51,7 +51,7 @@ func TestArchitectureDiagram(t *testing.T) {
 		t.Errorf("found %d arrows only", len(arrows))
 	}
 	boxes := slices.Collect(maps.Values(packages))
-	leftOut := regexp.MustCompile(`^(sdk|examples|bench)/|./internal/`)
+	leftOut := regexp.MustCompile(`^(sdk|examples|bench|deploy)/|./internal/`)
 	shown := regexp.MustCompile(`^internal/(author|capability|catalog|mcp|runtime|script|state)\b`)
 	for dir := range edges {
 		if !leftOut.MatchString(dir) && (!strings.HasPrefix(dir, "internal/") || shown.MatchString(dir)) && !slices.Contains(boxes, dir) {

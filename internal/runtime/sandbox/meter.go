@@ -259,7 +259,9 @@ func (c *call) share(now time.Time) time.Time {
 	if m.seated && c.engine.seats.Waiting() > 0 {
 		c.stand()
 	}
-	if waited := !m.seated && c.sit(); !waited && !back {
+	if waited := !m.seated && c.sit(); waited || !back {
+		// After a wait for a seat, too: Go runs a goroutine that another one wakes before all others, so guests that hand
+		// seats to each other would keep requests that have just arrived waiting for tens of milliseconds.
 		runtime.Gosched()
 	}
 	m.long, m.ran, m.turn = true, 0, time.Now()

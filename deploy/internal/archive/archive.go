@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -27,7 +26,7 @@ type File struct {
 	Mode    int64
 }
 
-// Make writes toolsrv_VERSION_SYSTEM.tar.gz, or .zip, for each system.
+// Make writes toolsrv_SYSTEM.tar.gz, or .zip, for each system. The name has no version, so that one address always leads to the latest release.
 func Make(ctx context.Context, r *release.Release) error {
 	shared, err := Shared(ctx, r)
 	if err != nil {
@@ -38,7 +37,7 @@ func Make(ctx context.Context, r *release.Release) error {
 		if err != nil {
 			return err
 		}
-		folder := fmt.Sprintf("toolsrv_%s_%s", r.Version, s)
+		folder := "toolsrv_" + s.String()
 		files := append([]File{{s.Binary(), program, 0o755}}, shared...)
 		for i := range files {
 			files[i].Name = path.Join(folder, files[i].Name)

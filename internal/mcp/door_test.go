@@ -21,13 +21,20 @@ func TestNotSettled(t *testing.T) {
 	h := appOf(t, table, options{})
 	for _, test := range []struct{ name, want string }{
 		{"add", `"structuredContent":{"n":7}`},
-		{"later", `200 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"No tool has this name yet, but some are still being read; try again","data":{"code":"not_ready"}}}`},
+		{"later", `200 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"There is no such tool yet, but some that it could be are still being read; try again.","data":{"code":"not_ready"}}}`},
 	} {
 		if got := answer(h, request(call(test.name, "{}"))); got != test.want && (test.want[0] != '"' || !strings.Contains(got, test.want)) {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
 		}
 	}
+	searching := appOf(t, table, options{set: toolset.Options{Search: toolset.SearchAlways}})
+	if got := answer(searching, request(call("call_tool", `{"name":"later"}`))); !strings.Contains(got, `"isError":true`) || !strings.Contains(got, `"code":"not_ready"`) {
+		t.Errorf("by call_tool: got %s", got)
+	}
 	coming = false
+	if got := answer(searching, request(call("call_tool", `{"name":"later"}`))); !strings.Contains(got, `"code":"not_found"`) {
+		t.Errorf("by call_tool, later: got %s", got)
+	}
 	if got := answer(h, request(call("later", "{}"))); !strings.Contains(got, "Unknown tool") {
 		t.Errorf("got %s", got)
 	}

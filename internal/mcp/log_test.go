@@ -90,7 +90,7 @@ func TestLogOfCallTool(t *testing.T) {
 	for _, test := range []struct{ arguments, answer, tool, records string }{
 		{`{"name":"math-add","arguments":{"n":1}}`, `"structuredContent":{"n":1}`, "/math/add", "/math/add , /call_tool "},
 		{`{"name":"math-add","arguments":{"n":"x"}}`, `"code":"invalid_arguments"`, "/math/add", "/math/add invalid_arguments, /call_tool invalid_arguments"},
-		{`{"name":"nothing"}`, `"code":"not_found"`, "/call_tool", "/call_tool not_found"},
+		{`{"name":"nothing"}`, `"code":"not_found"`, "/call_tool", "nothing not_found, /call_tool not_found"},
 		{`{"name":"panics"}`, `"code":-32603`, "/call_tool", "/panics internal, /call_tool internal"},
 	} {
 		log.Reset()

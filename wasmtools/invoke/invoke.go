@@ -63,11 +63,19 @@ func Find(g *wasmtools.Generation, path string, p *wasmtools.Principal) (wasmtoo
 	if route, ok := g.Lookup(path); ok && p.May(path) {
 		return route, nil
 	}
-	if g.Coming(path) {
-		return wasmtools.Route{}, &wasmtools.Error{Code: wasmtools.CodeNotReady,
-			Message: "No tool has this path yet, but some that could have it are still being read; try again."}
+	if soon := NotYet(g, path); soon != nil {
+		return wasmtools.Route{}, soon
 	}
 	return wasmtools.Route{}, errNotFound()
+}
+
+// NotYet returns the error with CodeNotReady for a path that has no tool, but may have one in a moment; nil: it won't. The path "/" is any, for
+// a door whose clients say something else than paths.
+func NotYet(g *wasmtools.Generation, path string) *wasmtools.Error {
+	if !g.Coming(path) {
+		return nil
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "There is no such tool yet, but some that it could be are still being read; try again."}
 }
 
 func errNotFound() error { return &wasmtools.Error{Code: wasmtools.CodeNotFound} }
@@ -83,9 +91,12 @@ func RouteTo(t *wasmtools.Tool) wasmtools.Route {
 // the arguments were read, and a large result counts until the client has been answered. The error is a *wasmtools.Error.
 func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtools.Call) (result []byte, err error) {
 	if call.Client != nil {
-		if route, err = renew(route, call); err != nil {
+		now, err := renew(route, call)
+		if err != nil {
+			v.tellRefused(route.Path, route.Tool, call, err)
 			return nil, err
 		}
+		route = now
 	}
 	i, err := v.Begin(route, call)
 	if err != nil {
@@ -152,7 +163,7 @@ func (v *Invoker) BeginOwn(t *wasmtools.Tool, call *wasmtools.Call) (*Invocation
 // begin begins a call, unless it is refused.
 func (v *Invoker) begin(route wasmtools.Route, call *wasmtools.Call, refused error) (*Invocation, error) {
 	if refused != nil {
-		v.tellRefused(route, call, refused)
+		v.tellRefused(route.Path, route.Tool, call, refused)
 		return nil, refused
 	}
 	i := v.idle.Get().(*Invocation)

@@ -19,7 +19,8 @@ type Observer interface {
 	// Ended is told that a call that began has ended, and how. ctx is the one that the call went on with.
 	Ended(ctx context.Context, r *Record)
 	// Refused is told of a call that did not begin: the principal may not call the tool, it is disabled, there is no room, or the arguments
-	// are too large or could not be read.
+	// are too large or could not be read. Of a call inside another one it is also told where there is no such tool, or where the outer tool
+	// may not call it.
 	Refused(r *Record)
 }
 
@@ -28,9 +29,11 @@ type Record struct {
 	// Door, RequestID and Principal come from the [wasmtools.Call]. Principal is nil where there was none.
 	Door, RequestID string
 	Principal       *wasmtools.Principal
-	// Tool has the version and the digest. It is the same value for as long as the tool is served unchanged, and may be used as a key.
+	// Tool has the version and the digest. It is the same value for as long as the tool is served unchanged, and may be used as a key. It is
+	// nil where a call was refused before its tool was found.
 	Tool *wasmtools.Tool
-	Path string // of the tool
+	// Path is the tool's. Without a Tool, it is what was asked for, which may be any text of a guest.
+	Path string
 	// Depth is how many calls the call is inside: 0 for one that a client made.
 	Depth int
 	// Arguments are the client's, without the defaults, or what was read of them. Result is empty where the call failed. They are the
@@ -67,13 +70,19 @@ func (r *Record) describe(path string, tool *wasmtools.Tool, call *wasmtools.Cal
 	r.Tool, r.Path, r.Depth = tool, path, call.Depth()
 }
 
+// Refuse tells observers of a call of the tool at a path that does not get as far as [Invoker.Begin], as its maker has found why it can't
+// be made. A call that was handed to Begin or to Call is told of already.
+func (v *Invoker) Refuse(path string, call *wasmtools.Call, err error) {
+	v.tellRefused(path, nil, call, err)
+}
+
 // tellRefused tells that a call was refused before its arguments were read.
-func (v *Invoker) tellRefused(route wasmtools.Route, call *wasmtools.Call, err error) {
+func (v *Invoker) tellRefused(path string, tool *wasmtools.Tool, call *wasmtools.Call, err error) {
 	if len(v.observers) == 0 {
 		return
 	}
 	r := &Record{Error: wasmtools.AsError(context.Background(), err)}
-	r.describe(route.Path, route.Tool, call)
+	r.describe(path, tool, call)
 	for _, o := range v.observers {
 		o.Refused(r)
 	}

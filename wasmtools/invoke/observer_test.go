@@ -135,4 +135,35 @@ func TestObserversAllocateNothing(t *testing.T) {
 	if none, two := measure(off), measure(off, silent{}, silent{}); none > 2 || two > none+1 { // the error with its words, and the record
 		t.Errorf("a refused call takes %v allocations unobserved, and %v observed; want 2 and 3", none, two)
 	}
+	v, c, none := invoke.New(invoke.Options{}), call(`{}`), errors.New("none")
+	if got := testing.AllocsPerRun(100, func() { v.Refuse("/none", c.Inside(outer(3)), none) }); got > 0 {
+		t.Errorf("to tell nobody of a refused call takes %v allocations", got)
+	}
+}
+
+// A gone is a client that is let in no longer.
+type gone struct{}
+
+func (gone) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
+	return nil, nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized}
+}
+func (gone) Finally(func()) {}
+
+// TestRefusedEarly has observers told of calls that do not get as far as Begin.
+func TestRefusedEarly(t *testing.T) {
+	t.Parallel()
+	var o recorder
+	v := invoke.New(invoke.Options{Observers: []invoke.Observer{&o}})
+	c := call(`{}`)
+	v.Refuse("/none", c.Inside(outer(3)), errors.New("odd"))
+	if got, want := o.all(), "refused /none by everybody: 0>0 internal\n"; got != want {
+		t.Errorf("Refuse: got %s, want %s", got, want)
+	}
+	c.Client = gone{}
+	if _, err := v.Call(t.Context(), invoke.RouteTo(tool("echo", nil)), c); err == nil {
+		t.Error("a client that is let in no longer has its call made")
+	}
+	if got, want := o.all(), "refused /echo by everybody: 0>0 unauthorized\n"; got != want {
+		t.Errorf("Call: got %s, want %s", got, want)
+	}
 }

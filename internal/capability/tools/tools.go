@@ -124,18 +124,20 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	if !ok {
 		return nil, answer.NotDeclared(c, "tools")
 	}
-	path, ok := g.named(name)
-	if !ok {
-		return nil, answer.Failf(answer.NotGranted, "The tool may not call %q: declare it in \"tools\" of the needs, and have the operator add it to \"tools\" of the grant.", text.Short(name))
-	}
-	use.Target = path
-	outer := c.Outer()
-	if outer.Depth() >= MaxDepth {
-		return nil, answer.Failf(Depth, "Tools call each other %d deep already, which is the limit: %s is not called.", MaxDepth, path)
-	}
 	origin, ok := c.Principal().(*Origin)
 	if !ok {
 		return nil, answer.NotDeclared(c, "tools")
+	}
+	outer := c.Outer()
+	path, ok := g.named(name)
+	if !ok {
+		g.refuse(name, origin, outer, errNotGranted)
+		return nil, answer.Failf(answer.NotGranted, "The tool may not call %q: declare it in \"tools\" of the needs, and have the operator add it to \"tools\" of the grant.", text.Short(name))
+	}
+	use.Target = path
+	if outer.Depth() >= MaxDepth {
+		g.refuse(path, origin, outer, errTooDeep)
+		return nil, answer.Failf(Depth, "Tools call each other %d deep already, which is the limit: %s is not called.", MaxDepth, path)
 	}
 	inner := (*wasmtools.Call)(origin).Inside(outer)
 	invocation, bounded, err := g.begin(path, inner)
@@ -171,6 +173,17 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	return result, nil
 }
 
+// What observers are told of calls that the calling tool may not make.
+var (
+	errNotGranted = &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "The calling tool was not granted this one."}
+	errTooDeep    = &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "The calling tool is as deep inside other calls as may be."}
+)
+
+// refuse tells observers of a call that is not even looked for.
+func (g *permission) refuse(path string, origin *Origin, outer hostabi.Outer, err error) {
+	g.service.Invoker.Refuse(path, (*wasmtools.Call)(origin).Inside(outer), err)
+}
+
 // errOuterEnded accounts for a call that is not made: there is no time, no fuel or no memory left for it.
 var errOuterEnded = &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "The outer call has ended."}
 
@@ -201,6 +214,7 @@ type Bounded interface {
 func (g *permission) begin(path string, call *wasmtools.Call) (i *invoke.Invocation, bounded bool, err error) {
 	route, err := g.find(path, call)
 	if err != nil {
+		g.service.Invoker.Refuse(path, call, err)
 		return nil, false, err
 	}
 	_, bounded = route.Tool.Caller.(Bounded)

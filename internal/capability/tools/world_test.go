@@ -33,6 +33,8 @@ type world struct {
 	limits  map[string]limits.Limits // by path
 	all     limits.Limits            // of those that limits lacks
 	more    []hostabi.Grant          // to every tool
+
+	observers []invoke.Observer
 }
 
 // The tools of caller.wat, in its order.
@@ -50,7 +52,7 @@ func newWorld(t *testing.T, c sandbox.Config, set func(w *world), natives ...*wa
 	c.Logger = w.log.Logger(slog.LevelDebug)
 	w.engine = sandboxtest.Engine(t, c)
 	w.service = tools.Service{
-		Invoker: invoke.New(invoke.Options{}),
+		Invoker: invoke.New(invoke.Options{Observers: w.observers}),
 		Table:   func() *wasmtools.RouteTable { return w.table },
 		Logger:  c.Logger,
 	}

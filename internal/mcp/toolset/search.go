@@ -213,13 +213,15 @@ func (r *relay) Call(ctx context.Context, call *wasmtools.Call) (result []byte, 
 	if err := json.Unmarshal(call.Arguments, &asked); err != nil {
 		return nil, err
 	}
-	n, ok := r.view.find(asked.Name, call.Principal)
-	if !ok {
-		return nil, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: r.view.unknown(asked.Name)}
-	}
-	r.called = r.view.derived.entries[n]
 	inner := call.Inside(nil)
 	inner.Arguments, inner.Listener = asked.Arguments, call.Listener
+	n, ok := r.view.find(asked.Name, call.Principal)
+	if !ok {
+		err := r.view.unknown(asked.Name)
+		r.view.derived.set.invoker.Refuse(asked.Name, inner, err)
+		return nil, err
+	}
+	r.called = r.view.derived.entries[n]
 	defer func() { call.Uses = inner.Uses }()
 	i, err := r.view.derived.set.invoker.Begin(r.view.derived.generation.Routes()[n], inner)
 	if err != nil {
@@ -232,8 +234,16 @@ func (r *relay) Call(ctx context.Context, call *wasmtools.Call) (result []byte, 
 	return result, nil
 }
 
-// unknown says that no tool has a name, and which one may have been meant.
-func (v *View) unknown(name string) string {
+// unknown returns why there is no tool of a name: it is still being read, or another one may have been meant.
+func (v *View) unknown(name string) *wasmtools.Error {
+	if soon := v.derived.set.NotYet(); soon != nil {
+		return soon
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: v.nearest(name)}
+}
+
+// nearest says that no tool has a name, and which one may have been meant.
+func (v *View) nearest(name string) string {
 	message := fmt.Sprintf("There is no tool %q.", text.Short(name))
 	if len(v.listed) <= nearestMost {
 		names := make([]string, len(v.listed))

@@ -102,8 +102,9 @@ func New(table *wasmtools.RouteTable, o Options) *Set {
 // Info returns what the server says of itself.
 func (s *Set) Info() Info { return s.info }
 
-// Coming reports whether the table may have further tools in a moment, because files are still being read.
-func (s *Set) Coming() bool { return s.made.Current().generation.Coming("/") }
+// NotYet returns the error for a name that no tool has, while any may come in a moment; nil: none will. A name may stand for several paths, so
+// it is not asked which tools are coming.
+func (s *Set) NotYet() *wasmtools.Error { return invoke.NotYet(s.made.Current().generation, "/") }
 
 // Close ends the subscription to the table, and waits for listeners that run. The set stays as it is then. Close returns nil
 // and can be called twice.

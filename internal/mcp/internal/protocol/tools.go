@@ -124,8 +124,11 @@ func (s *Server) missing(ctx context.Context, r *Request) error {
 		}
 		s.Begin(r, string(r.Name))
 	}
-	if r.unknown != nil && s.set.Coming() {
-		return &toolset.Error{Code: rpc.CodeInternal, Message: rpc.NotReady, Err: &wasmtools.Error{Code: wasmtools.CodeNotReady}}
+	if r.unknown == nil {
+		return nil
+	}
+	if soon := s.set.NotYet(); soon != nil {
+		return &toolset.Error{Code: rpc.CodeInternal, Message: soon.Message, Err: soon}
 	}
 	return r.unknown
 }

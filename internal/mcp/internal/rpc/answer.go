@@ -57,9 +57,6 @@ func Unsupported(supported []string, requested string) *Fault {
 // MaxEcho is how many bytes of a client's word a fault or the log repeats.
 const MaxEcho = 64
 
-// NotReady is the message for a call of a missing tool while some are still being read.
-const NotReady = "No tool has this name yet, but some are still being read; try again"
-
 // Breather is the shortest time between two notifications of a change. A hundred files that are dropped in at once are one change
 // to a client.
 const Breather = 250 * time.Millisecond

@@ -42,7 +42,7 @@ func TestLog(t *testing.T) {
 	}{
 		{call("math-add", "{}"), "INFO 200 tools/call /math/add", "/math/add "},
 		{call("math-add", `{"n":"x"}`), "INFO 200 tools/call /math/add invalid_arguments", "/math/add invalid_arguments"},
-		{call("math-add", `{"n":1},"arguments":{}`), "DEBUG 400 tools/call /math/add invalid_arguments", "/math/add invalid_arguments"},
+		{call("math-add", `{"n":1},"arguments":{}`), "DEBUG 400 tools/call /math/add invalid_arguments The params have arguments twice", "/math/add invalid_arguments"},
 		{call("off", "{}"), "INFO 200 tools/call /off tool_disabled", "/off tool_disabled"},
 		{call("nothing", "{}"), "INFO 200 tools/call not_found", ""},
 		{call("traps", "{}"), "WARN 200 tools/call /traps tool_trapped hunter2", "/traps tool_trapped"},
@@ -50,7 +50,7 @@ func TestLog(t *testing.T) {
 		{call("panics", "{}"), "ERROR 500 tools/call /panics internal panic: hunter2", "/panics internal"},
 		{message("tools/list", ""), "INFO 200 tools/list", ""},
 		{message("server/discover", ""), "INFO 200 server/discover", ""},
-		{message("ping", ""), "DEBUG 404 not_found", ""},
+		{message("ping", ""), "DEBUG 404 not_found Method not found", ""},
 		{`{"jsonrpc":"2.0","method":"notifications/cancelled"}`, "INFO 202 notification", ""},
 	} {
 		log.Reset()

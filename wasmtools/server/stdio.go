@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // listPatience is how long the client's first message may wait until all tools are listed. Most clients ask for the list once. Codex
@@ -18,6 +19,8 @@ type StdioOptions struct {
 	// In has the client's messages, and Out gets the server's. Nothing else is written to Out.
 	In  io.Reader
 	Out io.Writer
+	// Observers are told of each request, beside the log. The service's observers are told of calls.
+	Observers []web.Observer
 }
 
 // ServeStdio serves the tools of a service over MCP to the one client at the other end of In and Out, such as the program that started this
@@ -53,5 +56,5 @@ func serveStdio(ctx context.Context, of *service.Service, o StdioOptions, patien
 	case <-ctx.Done():
 		return nil
 	}
-	return session.Stdio(ctx, set, o.In, o.Out, session.StdioOptions{Ready: ready, Logger: of.Logger})
+	return session.Stdio(ctx, set, o.In, o.Out, session.StdioOptions{Ready: ready, Logger: of.Logger, Observers: o.Observers})
 }

@@ -111,6 +111,9 @@ func addressOf(remote string) netip.Addr {
 
 // client returns the address of the client, or the zero Addr where it has none.
 func (x *Exchange) client() netip.Addr {
+	if x.request == nil {
+		return netip.Addr{}
+	}
 	peer := addressOf(x.request.RemoteAddr)
 	if p := x.proxies(); p != nil {
 		return p.client(peer, x.request.Header[p.header])
@@ -120,6 +123,9 @@ func (x *Exchange) client() netip.Addr {
 
 // clientText is client as text, or "". The address of a client without a proxy costs no allocation.
 func (x *Exchange) clientText() string {
+	if x.request == nil {
+		return ""
+	}
 	if x.proxies() == nil {
 		if host, _, ok := strings.Cut(x.request.RemoteAddr, ":"); ok && host != "" && host[0] != '[' {
 			return host

@@ -19,13 +19,13 @@ type Observer interface {
 // An Answer is a request that has been answered, as observers see it. Asking it takes no memory, but for an address as text.
 type Answer Exchange
 
-// Request returns the request. Its body must not be read.
+// Request returns the request, whose body must not be read. It is nil where that came without HTTP: see [Mux.Tell].
 func (a *Answer) Request() *http.Request { return a.request }
 
 // RequestID returns the request's id.
 func (a *Answer) RequestID() string { return a.id[0] }
 
-// Door returns the path of the door that the request was for, or "" where there is none, and for probes.
+// Door returns the path of the door that the request was for, "stdio" for standard input, or "" where there is none, and for probes.
 func (a *Answer) Door() string { return a.call.Door }
 
 // Principal returns who made the request, or nil where it was refused before that was known, and for probes.
@@ -46,7 +46,7 @@ func (a *Answer) Generation() *wasmtools.Generation { return a.call.Generation }
 // Uses returns what the call of the request used of what its tool was granted.
 func (a *Answer) Uses() []wasmtools.Use { return a.call.Uses }
 
-// Status returns the status of the response.
+// Status returns the status of the response, or 0 without HTTP.
 func (a *Answer) Status() int { return int(a.status) }
 
 // Error returns why the request failed, with the cause that the client is not shown; nil: it didn't. The status of such a response may be
@@ -55,3 +55,22 @@ func (a *Answer) Error() *wasmtools.Error { return a.failed }
 
 // Took returns how long the request took, with the sending of its response.
 func (a *Answer) Took() time.Duration { return time.Since(a.mux.began) - a.start }
+
+// A Message is a request that came without HTTP, such as over standard input, and has been answered.
+type Message struct {
+	Began time.Time
+	// Operation and Tool are what [Exchange.SetOperation] and [Exchange.SetTool] say of a request.
+	Operation, Tool string
+	// Call has the rest, also where it is of no tool: the door, the request's id, who asks, and the generation.
+	Call *wasmtools.Call
+	// Error is why the request failed, or nil.
+	Error *wasmtools.Error
+}
+
+// path returns the path of the request, or "" without HTTP.
+func (x *Exchange) path() string {
+	if x.request == nil {
+		return ""
+	}
+	return x.request.URL.Path
+}

@@ -69,7 +69,7 @@ func (r *refusals) isFirst(x *Exchange, code wasmtools.Code) bool {
 	if code == wasmtools.CodeOverloaded || code == wasmtools.CodeNotReady {
 		what.tool = x.tool // how many there are, the operator decides, not the client
 	}
-	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() {
+	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() && p != wasmtools.Self() {
 		what.by = p.String()
 	}
 	r.mu.Lock()
@@ -88,7 +88,7 @@ func (r *refusals) isFirst(x *Exchange, code wasmtools.Code) bool {
 	}
 	t.all++
 	t.tally.requests++
-	t.tally.id, t.tally.path = x.id[0], x.request.URL.Path
+	t.tally.id, t.tally.path = x.id[0], x.path()
 	t.tally.sources.add(x.client())
 	return false
 }
@@ -136,8 +136,11 @@ func (r *refusals) close() {
 // write writes the line of requests that had none of their own.
 func (r *refusals) write(what refused, t *tally) {
 	from, requests := t.sources.busiest()
-	attrs := append(what.attrs(), slog.Int("requests", t.requests), slog.String("busiest", from), slog.Int("busiest_requests", requests),
-		slog.String("last_path", text.Clip(t.path, maxLoggedPath)), slog.String("last_request_id", t.id))
+	attrs := append(what.attrs(), slog.Int("requests", t.requests))
+	if t.path != "" { // they came over HTTP
+		attrs = append(attrs, slog.String("busiest", from), slog.Int("busiest_requests", requests), slog.String("last_path", text.Clip(t.path, maxLoggedPath)))
+	}
+	attrs = append(attrs, slog.String("last_request_id", t.id))
 	r.log.LogAttrs(context.Background(), what.level(), "further requests refused", attrs...)
 }
 

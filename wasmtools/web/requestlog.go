@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -24,7 +25,7 @@ func (x *Exchange) level() slog.Level {
 		level = slog.LevelWarn
 	}
 	// An orchestrator asks every few seconds, and a browser before each call of a page. Neither shows a token.
-	if anybody := x.in.admission == nil && x.failed == nil; level < slog.LevelError && (anybody || isProbe(x.request.URL.Path)) {
+	if anybody := x.call.Principal == nil && x.failed == nil; level < slog.LevelError && (anybody || isProbe(x.path())) {
 		return slog.LevelDebug
 	}
 	return level
@@ -47,30 +48,36 @@ func (l *requestLog) Answered(a *Answer) {
 		code, cause = x.failed.Code, x.failed.Err
 	}
 	level := x.level()
-	if isRefusal(code) && !isProbe(x.request.URL.Path) && !l.refusals.isFirst(x, code) {
+	if isRefusal(code) && !isProbe(x.path()) && !l.refusals.isFirst(x, code) {
 		level = slog.LevelDebug
 	}
-	ctx := x.request.Context()
+	ctx := context.Background()
+	if x.request != nil {
+		ctx = x.request.Context()
+	}
 	if !l.logger.Enabled(ctx, level) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 12)
+	if x.request != nil {
+		attrs = append(attrs,
+			slog.String("method", text.Clip(x.request.Method, maxRequestID)),
+			slog.String("path", text.Clip(x.path(), maxLoggedPath)),
+			slog.Int("status", int(x.status)))
+	}
 	attrs = append(attrs,
-		slog.String("method", text.Clip(x.request.Method, maxRequestID)),
-		slog.String("path", text.Clip(x.request.URL.Path, maxLoggedPath)),
-		slog.Int("status", int(x.status)),
 		slog.Duration("duration", a.Took()),
 		slog.String("request_id", x.id[0]))
 	if client := x.clientText(); client != "" {
 		attrs = append(attrs, slog.String("client", client))
 	}
-	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() {
+	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() && p != wasmtools.Self() {
 		attrs = append(attrs, slog.String("principal", p.String()))
 	}
 	if x.operation != "" {
 		attrs = append(attrs, slog.String("operation", x.operation))
 	}
-	if x.tool != "" && x.tool != x.request.URL.Path {
+	if x.tool != "" && x.tool != x.path() {
 		attrs = append(attrs, slog.String("tool", x.tool))
 	}
 	if route, ok := x.call.Generation.Lookup(x.tool); ok && route.Tool.Digest != "" {

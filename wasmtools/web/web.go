@@ -222,3 +222,15 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.at.door.Serve(x)
 	}
 }
+
+// Tell tells the observers, the log among them, of a request that came without HTTP.
+func (m *Mux) Tell(a Message) {
+	if len(m.observers) == 0 {
+		return
+	}
+	x := &Exchange{mux: m, start: a.Began.Sub(m.began), operation: a.Operation, tool: a.Tool, call: *a.Call, failed: a.Error}
+	x.id[0] = a.Call.RequestID
+	for _, o := range m.observers {
+		o.Answered((*Answer)(x))
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -12,10 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
-
-// maxLogged is how many bytes of a cause a line of the log has.
-const maxLogged = 4096
 
 // A reply is a request that came over standard input, and its answer.
 type reply struct {
@@ -24,21 +21,23 @@ type reply struct {
 	ctx     context.Context
 	begun   time.Time
 	slot    bool // it holds one
-	name    string
 	tool    string
 }
 
 var _ protocol.Listener = (*reply)(nil)
 
-// ID returns a name that nothing else has. Most requests never need it.
-func (p *reply) ID() string {
-	if p.name == "" {
-		p.name = rand.Text()
-	}
-	return p.name
+// newReply returns the reply to a message that comes now.
+func (s *stdio) newReply() *reply {
+	p := &reply{stdio: s, begun: time.Now()}
+	p.request.Transport, p.request.Conversation, p.request.Namespace = p, s.conversation, s.namespace
+	p.request.Call = &wasmtools.Call{Principal: s.principal, Door: "stdio", RequestID: rand.Text()}
+	return p
 }
 
-// SetOperation does nothing: the log has the client's word, even where it is not a method.
+// ID returns the request's id.
+func (p *reply) ID() string { return p.request.Call.RequestID }
+
+// SetOperation does nothing: observers are told the client's word, even where it is not a method.
 func (p *reply) SetOperation(string) {}
 
 // SetTool notes the path of the tool that is called.
@@ -68,34 +67,18 @@ func (p *reply) finish(a protocol.Answer) {
 		p.stdio.write(a.Whole())
 	}
 	p.request.End()
-	p.log(a)
+	p.tell(a)
 	if p.slot {
 		<-p.stdio.slots
 	}
 }
 
-// log writes the request's line in the log, as HTTP's is.
-func (p *reply) log(a protocol.Answer) {
-	level, attrs := slog.LevelInfo, make([]slog.Attr, 0, 6)
-	attrs = append(attrs, slog.String("operation", text.Clip(string(p.request.Method), rpc.MaxEcho)), slog.Duration("duration", time.Since(p.begun)))
-	if p.tool != "" {
-		attrs = append(attrs, slog.String("tool", p.tool))
-		if route, ok := p.request.Call.Generation.Lookup(p.tool); ok && route.Tool.Digest != "" {
-			attrs = append(attrs, slog.String("digest", route.Tool.ShortDigest()))
-		}
+// tell tells the observers, as a door of HTTP has it done for each request.
+func (p *reply) tell(a protocol.Answer) {
+	if p.stdio.mux == nil {
+		return
 	}
-	switch e := a.Failed; {
-	case a.Wrong != nil:
-		attrs = append(attrs, slog.Int64("code", a.Wrong.Code), slog.String("error", a.Wrong.Message))
-	case e != nil:
-		level = wasmtools.LevelOf(e)
-		attrs = append(attrs, slog.String("code", string(e.Code)))
-		if e.Err != nil {
-			attrs = append(attrs, slog.String("error", text.Clip(fmt.Sprint(e.Err), maxLogged)))
-		}
-		if e.Code == wasmtools.CodeInternal {
-			attrs = append(attrs, slog.String("request_id", p.ID()))
-		}
-	}
-	p.stdio.log.LogAttrs(context.Background(), level, "request", attrs...)
+	p.stdio.mux.Tell(web.Message{
+		Began: p.begun, Operation: text.Clip(string(p.request.Method), rpc.MaxEcho), Tool: p.tool, Call: p.request.Call, Error: a.Failed,
+	})
 }

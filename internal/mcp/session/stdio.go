@@ -18,6 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 const (
@@ -51,8 +52,10 @@ type StdioOptions struct {
 	Grace time.Duration
 	// Ready is closed once the set has every tool that there is. Calls of a missing one wait for it. Nil: it has.
 	Ready <-chan struct{}
-	// Logger gets a line for each call, and for each message that can't be read. Nil: nothing is logged.
+	// Logger gets a line for each request, also for one that can't be read: the log is the first of the observers. Nil: nothing is logged.
 	Logger *slog.Logger
+	// Observers are told of each request, in this order.
+	Observers []web.Observer
 }
 
 // Stdio serves one client that writes its messages to in and reads the answers from out, one a line, in any version of the
@@ -75,13 +78,16 @@ func Stdio(ctx context.Context, set *toolset.Set, in io.Reader, out io.Writer, o
 		most:         cmp.Or(max(o.MaxMessage, 0), defaultMaxMessage),
 		patience:     cmp.Or(max(o.Patience, 0), defaultPatience),
 		grace:        cmp.Or(max(o.Grace, 0), defaultGrace),
-		log:          cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		slots:        make(chan struct{}, maxRunning),
 		broken:       make(chan struct{}),
 		answered:     make(chan struct{}),
 		begun:        make(chan struct{}),
 		changed:      make(chan struct{}, 1),
 		listening:    map[*reply]subscription{},
+	}
+	if o.Logger != nil || len(o.Observers) > 0 {
+		s.mux = web.NewMux(web.Options{Logger: o.Logger, Observers: o.Observers})
+		defer s.mux.Close()
 	}
 	close(s.begun)
 	defer set.Subscribe(s.tell)()
@@ -133,7 +139,7 @@ type stdio struct {
 	most         int
 	patience     time.Duration
 	grace        time.Duration
-	log          *slog.Logger
+	mux          *web.Mux      // tells observers; nil: there are none
 	slots        chan struct{} // one for each request that runs
 
 	writing  sync.Mutex
@@ -175,7 +181,7 @@ func (s *stdio) read(in io.Reader) error {
 		line, err := readLine(r, s.most)
 		switch {
 		case err == errTooLong:
-			s.refuse(nil, rpc.Invalid("The message is larger than "+text.Size(int64(s.most))))
+			s.refuse(s.newReply(), rpc.Invalid("The message is larger than "+text.Size(int64(s.most))))
 			continue
 		case len(bytes.TrimSpace(line)) > 0:
 			if failed := s.take(bytes.TrimRight(line, "\r\n")); failed == io.EOF {
@@ -219,7 +225,7 @@ func readLine(r *bufio.Reader, most int) (line []byte, err error) {
 
 // take begins what a message asks for. After an error nothing is taken any more: io.EOF where that is as it should be.
 func (s *stdio) take(line []byte) error {
-	p := &reply{stdio: s, begun: time.Now()}
+	p := s.newReply()
 	r := &p.request
 	switch wrong := r.Parse(line); {
 	case r.ID == nil && r.Method != nil: // a notification has no answer, whatever is wrong with it
@@ -228,12 +234,11 @@ func (s *stdio) take(line []byte) error {
 		}
 		return nil
 	case wrong != nil:
-		s.refuse(r.ID, wrong)
+		s.refuse(p, wrong)
 		return nil
 	case r.Method == nil: // a response, to what nobody has asked
 		return nil
 	}
-	r.Transport, r.Conversation, r.Namespace, r.Call = p, s.conversation, s.namespace, &wasmtools.Call{Principal: s.principal, Door: "stdio"}
 	if p.slot = string(r.Method) != protocol.Listen; p.slot { // one that listens does so for hours
 		if err := s.claim(); err != nil {
 			return err
@@ -292,9 +297,10 @@ func (s *stdio) claim() error {
 }
 
 // refuse answers a message that can't be read.
-func (s *stdio) refuse(id []byte, f *rpc.Fault) {
-	s.log.Info("message refused", "code", f.Code, "error", f.Message)
-	s.write(rpc.AppendFault(nil, id, f))
+func (s *stdio) refuse(p *reply, f *rpc.Fault) {
+	a := p.request.Refuse(f)
+	s.write(a.Whole())
+	p.tell(a)
 }
 
 // write writes a message.

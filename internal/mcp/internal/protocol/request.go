@@ -98,7 +98,7 @@ func (r *Request) open() {
 
 // Refuse answers a request whose message has a fault.
 func (r *Request) Refuse(f *rpc.Fault) Answer {
-	a := r.fault(f, &wasmtools.Error{Code: codeOf(f)})
+	a := r.fault(f, &wasmtools.Error{Code: codeOf(f), Err: f})
 	a.Wrong = f
 	return a
 }

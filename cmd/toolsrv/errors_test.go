@@ -52,7 +52,7 @@ func TestErrors(t *testing.T) {
 			body: `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, header: map[string]string{"WWW-Authenticate": "Bearer"}},
 		{name: "wrong token", request: request{method: http.MethodGet, path: "/tools", token: "wrong"}, status: 401,
 			body: `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, header: map[string]string{"WWW-Authenticate": "Bearer"}},
-		{name: "no token for a path that is not there", request: request{method: http.MethodGet, path: "/nowhere"}, status: 401},
+		{name: "no token for a path that does not exist", request: request{method: http.MethodGet, path: "/nowhere"}, status: 401},
 		{name: "no such tool", request: request{method: post, path: "/shop/nothing", body: order, token: token}, status: 404,
 			code: "not_found", detail: "Not Found"},
 		{name: "a tool's path is exact", request: request{method: post, path: "/shop/echo/", body: order, token: token}, status: 404,

@@ -66,7 +66,7 @@ func TestReload(t *testing.T) {
 	for _, c := range []struct{ name, text, reason string }{
 		{"unknown key", head + "[tools]\ndisabeld = []\n", "disabeld"},
 		{"no TOML", "[auth\n", "toolsrv.toml"},
-		{"a tokens file that is not there", head + "tokens_file = \"nowhere\"\n", "auth.tokens_file"},
+		{"a tokens file that does not exist", head + "tokens_file = \"nowhere\"\n", "auth.tokens_file"},
 	} {
 		put(t, config, []byte(c.text))
 		s.signal(syscall.SIGHUP)

@@ -89,7 +89,7 @@ func (c *condition) test(k kind) (func(cell string) bool, error) {
 	case "ends_with":
 		return func(cell string) bool { return strings.HasSuffix(strings.ToLower(cell), low) }, nil
 	}
-	return nil, fmt.Errorf("there is no comparison %q", c.Is)
+	return nil, fmt.Errorf("unknown comparison %q", c.Is)
 }
 
 // worth returns a key that is the same for all cells that count as equal.

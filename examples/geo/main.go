@@ -113,7 +113,7 @@ func cities(c *toolsrv.Call, take func(city)) error {
 func unreadable(err error) error {
 	message := "the folder geo has no cities.csv that can be read: "
 	if errors.Is(err, fs.ErrNotExist) {
-		return &toolsrv.Error{Code: "no_table", Status: 503, Message: message + "it is not there."}
+		return &toolsrv.Error{Code: "no_table", Status: 503, Message: message + "it does not exist."}
 	}
 	return &toolsrv.Error{Code: "bad_table", Status: 503, Message: message + err.Error()}
 }

@@ -2,7 +2,7 @@ package main
 
 import "math"
 
-// A unit is worth factor of its quantity's base unit, beginning at offset.
+// A unit is factor base units of its quantity, shifted by offset.
 type unit struct {
 	quantity string
 	symbol   string

@@ -55,6 +55,6 @@ func TestList(t *testing.T) {
 	remove(t, dir)
 	files, err = catalog.List(t.Context(), []catalog.Sourced{{Source: source}})
 	if err != nil || len(files) != 1 || files[0].Err == nil || files[0].Place != dir {
-		t.Errorf("a directory that is not there: got %+v, %v", files, err)
+		t.Errorf("a directory that does not exist: got %+v, %v", files, err)
 	}
 }

@@ -81,7 +81,7 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, 
 	}
 	var err error
 	if r.index.noted, err = readRecords(r.feeds); err != nil {
-		r.logger.Warn("it is no longer known which file had a path that two files want", "error", err)
+		r.logger.Warn("the record of which file had each path can't be read", "error", err)
 	}
 	r.index.isAway = r.isAway
 	r.queues.lists.limit = len(r.feeds) // one that hangs holds up no other

@@ -151,7 +151,7 @@ func (f *feed) list(ctx context.Context, settle time.Duration) (*Listing, error)
 		return a.ID == b.ID
 	})
 	if more := all - len(l.Entries); more > 0 {
-		err := fmt.Errorf("is listed more than once, so only the first counts (the source lists %d entries too many): the source is at fault", more)
+		err := fmt.Errorf("is listed more than once by its source (%d surplus entries): only the first counts", more)
 		l.Problems = append(slices.Clip(l.Problems), Problem{twice, err})
 	}
 	f.scripts.take(l, settle, time.Now())

@@ -209,7 +209,7 @@ func TestSettlesBesideEndless(t *testing.T) {
 	awaitState(t, c, "all run, or wait for that", func(s catalog.State) bool { return s.Files[catalog.StageDescribing] == files })
 	for deadline := time.Now().Add(time.Minute); !c.Synced(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("who asks for a path that is not there is told to come again for as long as modules run")
+			t.Fatal("who asks for a path that does not exist is told to come again for as long as modules run")
 		}
 	}
 	if s := c.State(); s.Files[catalog.StageDescribing] == 0 {

@@ -229,7 +229,7 @@ func (m *Module) Size() int64 { return m.size }
 // Manifest returns the manifest, which must not be changed. It is nil before Describe if none is embedded.
 func (m *Module) Manifest() *wasmtools.Manifest { return m.manifest }
 
-// Describes reports whether the manifest is what the module says of itself, and not embedded. Whether it has been run does not matter.
+// Describes reports whether the manifest comes from the module's own description, not from a section of the file. Whether it has been run does not matter.
 func (m *Module) Describes() bool { return m.describes }
 
 // Paths returns the paths of the tools in the manifest, whether or not they can be built.

@@ -33,7 +33,7 @@ func (c *Call) Command() bool { return c.guest.Command }
 // Principal returns on whose behalf the guest runs. It is nil while the guest starts or describes itself.
 func (c *Call) Principal() fmt.Stringer { return c.run.Principal }
 
-// Context returns the context of the call, for its values: what its caller knows of it, such as a trace. It may end after the run does, and
+// Context returns the context of the call, for its values, such as a trace. It may end after the run does, and
 // nothing may wait for it. What may wait has f of [Call.Wait], whose context has the same values.
 func (c *Call) Context() context.Context { return c.host.Context() }
 

@@ -44,6 +44,6 @@ const (
 	LineCost = 2000
 	// SearchCost is the cost of a byte that is searched for secrets.
 	SearchCost = 10
-	// bytesPerNano is how many bytes are copied in one.
+	// bytesPerNano is how many bytes are copied in a nanosecond.
 	bytesPerNano = 8
 )

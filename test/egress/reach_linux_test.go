@@ -167,7 +167,7 @@ var reaches = []struct{ tool, url, hits string }{
 	{"site", "http://api.site.example/to?http://other.site.example/", "93.184.215.14"},
 }
 
-// start starts the server, and returns how one of its tools sends a request, and what it is answered.
+// start starts the server, and returns a function that has one of its tools send a request and returns the answer.
 func start(t *testing.T, dir string) (send func(t *testing.T, tool, url string) string) {
 	t.Helper()
 	site := t.TempDir()

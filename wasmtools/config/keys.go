@@ -101,7 +101,7 @@ func limitsTable(l *limits.Limits) key.Table {
 func SetLimit(l *limits.Limits, key, value string) error {
 	read, ok := limitsTable(l)[key]
 	if !ok {
-		return fmt.Errorf("there is no limit %q", text.Short(key))
+		return fmt.Errorf("unknown limit %q", text.Short(key))
 	}
 	return read(value)
 }

@@ -191,7 +191,7 @@ func (v *Invoker) admit(route *wasmtools.Route, p *wasmtools.Principal) error {
 	return v.memory.check(route.Path)
 }
 
-// Admits returns why a principal can't call the tool of a route at all, or nil: [Invoker.Begin] says which errors there are.
+// Admits returns why a principal can't call the tool of a route at all, or nil: [Invoker.Begin] lists the errors.
 func Admits(route wasmtools.Route, p *wasmtools.Principal) error {
 	switch {
 	case p == nil:

@@ -192,7 +192,7 @@ func (b *buffer) next(length, most int64) int64 {
 	return min(n, most)
 }
 
-// read fills b until the end of r, or until most bytes are there. What is more than the first buffer has to be granted by m.
+// read fills b until the end of r, or until most bytes are there. m must grant everything beyond the first buffer.
 func (b *buffer) read(m *memory, r io.Reader, length, most int64) error {
 	if n := int64(cap(b.bytes)); n > firstRead {
 		if m.growSmall(n) { // it was used before

@@ -37,7 +37,7 @@ type checker interface {
 // A validator checks the arguments of all calls.
 type validator struct {
 	brief  *turns.Places[string] // for arguments of up to 64 KiB, as long as they are cheap to check
-	dear   *turns.Places[string] // for all others
+	costly *turns.Places[string] // for all others
 	vast   *turns.Places[string] // for those that have room, or wait for it, before they have one of the expensive places
 	spared int64                 // bytes that a expensive check may take without room
 	room   func(ctx context.Context, bytes int64) (give func(), err error)
@@ -46,10 +46,10 @@ type validator struct {
 // newValidator returns a validator for calls that may hold so many bytes of arguments: with little memory it does fewer expensive checks at a time.
 func newValidator(memory int64, room func(ctx context.Context, bytes int64) (give func(), err error)) *validator {
 	n := int64(runtime.GOMAXPROCS(0))
-	dear := max(1, n*min(memory, defaultMemory)/defaultMemory)
+	costly := max(1, n*min(memory, defaultMemory)/defaultMemory)
 	return &validator{
-		brief: turns.New[string](int(n)), dear: turns.New[string](int(dear)), vast: turns.New[string](int(dear)),
-		spared: max(leastSpared, memory/4/dear), room: room,
+		brief: turns.New[string](int(n)), costly: turns.New[string](int(costly)), vast: turns.New[string](int(costly)),
+		spared: max(leastSpared, memory/4/costly), room: room,
 	}
 }
 
@@ -83,10 +83,10 @@ func (v *validator) check(ctx context.Context, s checker, module string, call *w
 			}
 		}
 	}
-	if err := enter(ctx, v.dear, module, call); err != nil {
+	if err := enter(ctx, v.costly, module, call); err != nil {
 		return nil, err
 	}
-	defer v.dear.Leave()
+	defer v.costly.Leave()
 	return s.Validate(call.Arguments)
 }
 
@@ -104,10 +104,10 @@ func (v *validator) within(ctx context.Context, s checker, module string, call *
 		}
 		defer give()
 	}
-	if err := enter(ctx, v.dear, module, call); err != nil {
+	if err := enter(ctx, v.costly, module, call); err != nil {
 		return nil, true, err
 	}
-	defer v.dear.Leave()
+	defer v.costly.Leave()
 	return s.ValidateWithin(call.Arguments, max(need, v.spared))
 }
 

@@ -180,7 +180,7 @@ func TestDearPlaces(t *testing.T) {
 	t.Parallel()
 	all := runtime.GOMAXPROCS(0)
 	for memory, want := range map[int64]int{1: 1, defaultMemory / int64(all): 1, defaultMemory: all, 2 * defaultMemory: all} {
-		if got := newValidator(memory, nil).dear.Free(); got != want {
+		if got := newValidator(memory, nil).costly.Free(); got != want {
 			t.Errorf("with %d bytes: got %d places, want %d", memory, got, want)
 		}
 	}

@@ -106,7 +106,7 @@ func TestDocumentOfParameters(t *testing.T) {
 	}
 }
 
-// Parts of the name come from the author, others from the namespace; all characters must be OpenAPI's.
+// Parts of the name come from the author, others from the namespace; all characters must be valid in OpenAPI.
 func TestDocumentPrefix(t *testing.T) {
 	t.Parallel()
 	s := schema.MustCompile(`{"type":"object","$ref":"#/$defs/ä ","$defs":{"ä ":{"properties":{"a":{"$ref":"#/$defs/ä "}}}}}`)

@@ -109,7 +109,7 @@ func TestGrantsAreReviewed(t *testing.T) {
 	}
 	wrong := changed(c, func(c *config.Config) { c.Secrets.Files = map[string]string{"key": c.Tools.Directory + "/none"} })
 	if err := r.Reload(wrong); err == nil || !strings.Contains(err.Error(), "apply the grants: ") {
-		t.Errorf("got %v, want a secret that is not there refused", err)
+		t.Errorf("got %v, want a secret that does not exist refused", err)
 	}
 	if got := r.status("/shop/echo", ""); got != 200 {
 		t.Errorf("a refused reload: %d", got)

@@ -95,7 +95,7 @@ func TestSecondDoor(t *testing.T) {
 		{"OPTIONS", "OPTIONS", "/toy.api", "", nil, 204, "", "Allow", "GET, HEAD, OPTIONS", "INFO"},
 		{"no token", "GET", "/toy.api", "", []string{"Authorization", ""}, 401, `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, "Www-Authenticate", "Bearer", "INFO"},
 		{"no token, below", "GET", "/toy.api/nothing", "", []string{"Authorization", ""}, 401, `{"detail":"Invalid or missing bearer token","code":"unauthorized"}`, "", "", "DEBUG"},
-		{"a path that is not there", "GET", "/toy.api/nothing", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "DEBUG"},
+		{"a path that does not exist", "GET", "/toy.api/nothing", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "DEBUG"},
 		{"an encoded slash", "GET", "/toy.api%2Fme", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "DEBUG"},
 		{"the id", "GET", "/toy.api/me", "", nil, 200, `"toy.api-me"`, "X-Request-Id", "toy.api-me", "INFO"},
 		{"an error", "GET", "/toy.api/broken", "", nil, 503, `{"detail":"Too many calls are running; try again later","code":"overloaded"}`, "Retry-After", "1", "WARN"},

@@ -84,7 +84,7 @@ sandbox.`,
 		},
 		ValidArgsFunction: completeSource,
 	}
-	cmd.Flags().VarP((*fileFlag)(&output), "output", "o", "`file` to write (default NAME.wasm in DIR or beside SCRIPT, where NAME is that of the folder or script)")
+	cmd.Flags().VarP((*fileFlag)(&output), "output", "o", "`file` to write (default NAME.wasm in DIR or beside SCRIPT, where NAME is the name of the folder or script)")
 	addWithFlag(cmd, &with)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	completeFlag(cmd, "output", completeModules)

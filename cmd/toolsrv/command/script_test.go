@@ -193,7 +193,7 @@ func TestBuildWith(t *testing.T) {
 		t.Errorf("build without: exit code %d, %s", code, stderr)
 	}
 	if code, _, stderr := run("build", script, "--with", filepath.Join(dir, "nowhere")); code != 1 || !strings.Contains(stderr, "there is no such folder") {
-		t.Errorf("a folder that is not there: exit code %d, %s", code, stderr)
+		t.Errorf("a folder that does not exist: exit code %d, %s", code, stderr)
 	}
 	other := testkit.Put(t, dir, "hello.ts", "")
 	if code, _, stderr := run("build", other, "--with", dir); code != 2 || !strings.Contains(stderr, "are for a script in Python") {

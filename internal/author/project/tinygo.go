@@ -103,7 +103,7 @@ var (
 	goUnknown = regexp.MustCompile(`cannot compile with Go toolchain version go1\.(\d+) \(TinyGo was built using toolchain version go1\.(\d+)`)
 )
 
-// tinygoEnv returns the environment that has TinyGo find a Go that it takes; nothing if the one at hand will do. Each TinyGo knows the
+// tinygoEnv returns the environment in which TinyGo finds a version of Go that it supports, or nil where it supports the installed one. Each TinyGo knows the
 // releases of Go that were there before it.
 func (c *compiler) tinygoEnv(ctx context.Context) ([]string, error) {
 	text, err := c.ask(ctx, "tinygo", "info", "-target="+c.project.tinygoTarget())

@@ -117,7 +117,7 @@ func (d *dialer) dial(ctx context.Context, o reach.Origin) (net.Conn, *answer.Fa
 		}
 	}
 	d.connections.give()
-	return nil, answer.Failf(codeConnect, "%s does not take connections at port %d: %s.", o.Host, o.Port, dialReason(err))
+	return nil, answer.Failf(codeConnect, "%s refuses connections on port %d: %s.", o.Host, o.Port, dialReason(err))
 }
 
 // lookup returns the addresses of a host, to be dialled as they are, or a failure where one of them must not be reached: code that

@@ -158,7 +158,7 @@ type outgoing struct {
 	body     string
 }
 
-// An incoming is the answer that the guest is given, or the failure.
+// An incoming is the guest's answer, or the failure.
 type incoming struct {
 	Status  int         `json:"status"`
 	URL     string      `json:"url"`

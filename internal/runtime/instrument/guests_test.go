@@ -149,7 +149,7 @@ fn count(j: &Json) -> i32 { match j { Json::Null => 1, Json::Num(n) => *n as i32
 #[no_mangle] pub extern "C" fn fib(n: i32) -> i32 { fibo(n) }
 `
 
-// A cpuGuestModule computes: each of its exports takes how often or how much.
+// A cpuGuestModule computes: each of its exports takes a count or a size.
 type cpuGuestModule struct {
 	name   string
 	module []byte

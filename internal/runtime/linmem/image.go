@@ -141,7 +141,7 @@ func (i *Image) Map(reserve uint64) (*Memory, error) {
 	return m, nil
 }
 
-// Close tells that no more memories will be made. What the image holds is given back when its last memory is freed. Closing
+// Close tells that no more memories will be made. The image's memory is returned when its last user is freed. Closing
 // twice is fine.
 func (i *Image) Close() error {
 	i.mu.Lock()

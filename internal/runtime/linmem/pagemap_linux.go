@@ -104,7 +104,7 @@ func findPagemap() *pagemap {
 
 // find returns the first dirty runs of pages between two addresses, as many as the finder holds, and the address up to
 // which it has looked. Both ways are needed: the scan is new (Linux 6.7), and skips what is not mapped.
-// In µs, for memories of so many granules and so many dirty pages:
+// In µs, by the number of granules and of dirty pages:
 //
 //	           17, 3   64, 3   64, 100   1,024, 3   1,024, 500
 //	scan         1.1     1.7       6.0        2.8           39

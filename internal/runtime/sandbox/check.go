@@ -12,7 +12,7 @@ import (
 // MaxModule is the largest module in bytes.
 const MaxModule = 64 << 20
 
-// The exports of a guest besides its convention's.
+// The exports of a guest other than those of its calling convention.
 const (
 	exportMemory = "memory"
 	exportBundle = "toolsrv_bundle" // of an engine: the address of the data in which its modules differ

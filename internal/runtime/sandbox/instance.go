@@ -113,7 +113,7 @@ func (i *instance) cool() {
 	i.claimed = i.resident
 }
 
-// release gives back all that the account holds for the instance, and what it holds of snapshots.
+// release returns the instance's memory to the account, and releases its snapshots.
 func (i *instance) release() {
 	e := i.call.engine
 	e.account.Give(account.Memory, i.claimed)

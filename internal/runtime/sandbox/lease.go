@@ -79,7 +79,7 @@ func (l *lease) prepare(r *run) (err error) {
 		l.intact = l.instance.snapshot != nil
 		// Nothing has looked at the time meanwhile.
 		if !time.Now().Before(r.deadline) {
-			return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's limit of %s was over before an instance was ready.", r.limits.Timeout)}
+			return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's time limit of %s expired before an instance was ready.", r.limits.Timeout)}
 		}
 	}
 	l.instance.since = r.begun

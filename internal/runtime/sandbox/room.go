@@ -169,7 +169,7 @@ func (e *Engine) neverRoom(bytes int64) *Error {
 		Err: fmt.Errorf("it needs %s, and all tools together may take %s: raise server.memory", text.Size(bytes), text.Size(most))}
 }
 
-// Claim counts bytes of memory that are about to be taken for a moment, until give is called. What is idle makes room for them. It waits for
+// Claim counts bytes of memory that are about to be taken for a moment, until give is called. Idle memory is freed for them. It waits for
 // nobody: the claimant bounds what it claims at a time.
 func (e *Engine) Claim(bytes int64) (give func()) {
 	if !e.account.Take(account.Memory, bytes, true) {

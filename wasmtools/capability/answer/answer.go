@@ -79,7 +79,7 @@ func (s *Local) End(*hostabi.Call) {
 	}
 }
 
-// Give makes b what the function answers: it is kept, and must not be changed any more. b has less than 2 GiB. The account of the
+// Give answers the function with b. It keeps b, so the caller must not change it afterwards. b has less than 2 GiB. The account of the
 // process holds it, so a caller whose bytes of b it holds already gives them back first.
 func Give(c *hostabi.Call, stack []uint64, b []byte) {
 	Of(c).keep(c, b)

@@ -49,7 +49,7 @@ func TestSecretsOfGrants(t *testing.T) {
 		t.Errorf("missing %q, %v", missing, err)
 	}
 	if _, err = apply("files={b='gone'}"); err == nil || !strings.Contains(err.Error(), "of line 7: ") {
-		t.Errorf("a file that is not there: got %v", err)
+		t.Errorf("a file that does not exist: got %v", err)
 	}
 	if got := store.Everything().String("another value"); got != "[secret]" {
 		t.Errorf("after a source that can't be read, the secret is no longer found: %s", got)

@@ -42,7 +42,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("%v is left (%v)", left, err)
 	}
 	if err := want.Write(filepath.Join(name, "nowhere"), "tools"); err == nil {
-		t.Error("written into a folder that is not there")
+		t.Error("written into a folder that does not exist")
 	}
 }
 

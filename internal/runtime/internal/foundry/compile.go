@@ -140,7 +140,7 @@ func (f *Foundry) make(b *build) (n *Native, err error) {
 		of.mu.Unlock()
 		return nil, nil
 	}
-	// What is idle makes room for it. Running calls are not waited for: they may be waiting for this build.
+	// Idle memory is freed for it. Running calls are not waited for: they may be waiting for this build.
 	if !f.account.Take(account.Memory, b.cost.bytes, true) {
 		f.reclaim(nil, account.Memory, b.cost.bytes)
 		f.account.Add(account.Memory, b.cost.bytes)

@@ -1,7 +1,7 @@
 // Package foundry makes machine code of modules, and keeps it: a [Code] is rewritten so that it is metered, compiled in the background
 // or loaded from the cache on disk, and dropped from memory where there is no room for it.
 //
-// It runs nothing. What has compiled code instantiated, and decides which code is used least, is package sandbox.
+// It runs nothing. Package sandbox instantiates the code, and decides which code is used least.
 package foundry
 
 import (
@@ -35,7 +35,7 @@ type Config struct {
 	Schedule *schedule.Scheduler
 	// Furnish offers the host's functions in a runtime.
 	Furnish func(context.Context, wazero.Runtime) error
-	// Reclaim frees what is idle until there is room for n of a kind, or done is closed.
+	// Reclaim frees idle resources until n of a kind fit, or done is closed.
 	Reclaim func(done <-chan struct{}, k account.Kind, n int64)
 	// Shed drops the code that is used least, if there is not enough room. It is called when some was added.
 	Shed func()

@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -116,9 +114,12 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	if more, err := b.next(ctx); !more {
 		return err
 	}
-	tools, s, err := d.listen(ctx, c, logger)
+	tools, s, err := listenNear(ctx, c, service.Options{Logger: logger}, d.anyPort)
 	if err != nil {
 		return err
+	}
+	if c.Server.Address != d.address {
+		logger.Warn("another program listens on "+d.address+": serving on another port", "address", s.Addr().String())
 	}
 
 	ctx, cancel := context.WithCancel(ctx)
@@ -152,18 +153,16 @@ func (d *dev) open(path string) (*project.Project, error) {
 	return p, nil
 }
 
-// listen returns a server on the wanted address, or on one of the next ports where nobody has asked for that one.
-func (d *dev) listen(ctx context.Context, c *config.Config, logger *slog.Logger) (*service.Service, *server.Server, error) {
-	tools, s, err := openServer(ctx, c, logger)
-	if !d.anyPort || !errors.Is(err, syscall.EADDRINUSE) {
-		return tools, s, err
-	}
+// listenNear opens a server at the address of a configuration, or on one of the next ports where another program listens there and anyPort
+// says that nobody has asked for this one. The server knows its address.
+func listenNear(ctx context.Context, c *config.Config, o service.Options, anyPort bool) (*service.Service, *server.Server, error) {
+	tools, s, err := openServer(ctx, c, o)
 	for _, port := range []int{devPort + 1, devPort + 2, devPort + 3, devPort + 4, 0} { // 0 is any that is free
-		c.Server.Address = devAddress(port)
-		if tools, s, err = openServer(ctx, c, logger); err == nil {
-			logger.Warn("another program listens on "+d.address+": serving on another port", "address", s.Addr().String())
+		if !anyPort || !errors.Is(err, syscall.EADDRINUSE) {
 			break
 		}
+		c.Server.Address = devAddress(port)
+		tools, s, err = openServer(ctx, c, o)
 	}
 	return tools, s, err
 }
@@ -205,8 +204,7 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 			if !route.Enabled {
 				continue
 			}
-			fmt.Fprintf(&commands, "  curl -s %s -H 'Content-Type: application/json' -d %s\n",
-				callAddress(s.Addr())+route.Tool.Path(), text.ShellQuote(sampleArguments(route.Tool)))
+			fmt.Fprintf(&commands, "  %s\n", callLine(callAddress(s.Addr()), route.Tool, false))
 		}
 		if commands.Len() > 0 && commands.String() != told {
 			told = commands.String()
@@ -218,15 +216,6 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 			return
 		}
 	}
-}
-
-// callAddress returns how a program of this machine reaches a listener.
-func callAddress(listener net.Addr) string {
-	host, port, err := net.SplitHostPort(listener.String())
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() && !ip.IsUnspecified() {
-		return listener.String()
-	}
-	return net.JoinHostPort("localhost", port)
 }
 
 // A builder builds a project into the folder tools at every change.
@@ -299,46 +288,4 @@ func (d *dev) compile(ctx context.Context, dir string, stderr io.Writer) (module
 	}
 	module, err = p.Compile(ctx, stderr)
 	return module, p.Inputs, err
-}
-
-// sampleArguments returns arguments to try a tool with: the ones of its first example, or else a guess at what its schema
-// requires.
-func sampleArguments(t *wasmtools.Tool) string {
-	if len(t.Examples) > 0 {
-		return string(t.Examples[0].Arguments)
-	}
-	var schema struct {
-		Required   []string
-		Properties map[string]struct {
-			Type           any
-			Const, Default json.RawMessage
-			Enum, Examples []json.RawMessage
-			Minimum        json.RawMessage
-		}
-	}
-	if json.Unmarshal(t.Parameters.JSON(), &schema) != nil {
-		return "{}"
-	}
-	arguments := map[string]json.RawMessage{}
-	for _, name := range schema.Required {
-		p := schema.Properties[name]
-		values := slices.Concat([]json.RawMessage{p.Const, p.Default}, p.Enum, p.Examples, []json.RawMessage{p.Minimum})
-		switch p.Type {
-		case "string":
-			values = append(values, json.RawMessage(`"text"`))
-		case "boolean":
-			values = append(values, json.RawMessage(`true`))
-		case "array":
-			values = append(values, json.RawMessage(`[]`))
-		case "object":
-			values = append(values, json.RawMessage(`{}`))
-		}
-		values = append(values, json.RawMessage(`1`))
-		arguments[name] = values[slices.IndexFunc(values, func(v json.RawMessage) bool { return v != nil })]
-	}
-	text, err := json.Marshal(arguments)
-	if err != nil {
-		return "{}"
-	}
-	return string(text)
 }

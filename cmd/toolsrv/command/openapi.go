@@ -59,9 +59,13 @@ number, and no client is turned away meanwhile. If the configuration is wrong or
 program doesn't run, that is logged, and the server goes on as it was.`,
 		Example: `  toolsrv openapi --config toolsrv.toml
   toolsrv openapi --auth-tokens-file /run/secrets/tokens --address :8080`,
-		Args:       noArguments,
-		RunE:       o.run,
-		SuggestFor: []string{"server", "run", "start"}, // as other servers call it
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := noArguments(cmd, args); err != nil {
+				return fmt.Errorf("%w; toolsrv up serves a folder or files", err)
+			}
+			return nil
+		},
+		RunE: o.run,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.config, "config", "", "configuration `file` (TOML)")
@@ -189,7 +193,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		logger.Info("configuration read", "file", o.config, "directory", strings.Join(directoriesOf(c), ", "))
 	}
 	go heap.Keep(ctx, service.HeapLimit(c)) // it ends with the command
-	tools, s, err := openServer(ctx, c, logger)
+	tools, s, err := openServer(ctx, c, service.Options{Logger: logger})
 	if ctx.Err() != nil && err != nil {
 		return nil, nil // stopped before it had begun
 	}
@@ -241,7 +245,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 }
 
 // openServer opens the service of a configuration, and a server of it: first the address, which fails most cheaply.
-func openServer(ctx context.Context, c *config.Config, logger *slog.Logger) (*service.Service, *server.Server, error) {
+func openServer(ctx context.Context, c *config.Config, o service.Options) (*service.Service, *server.Server, error) {
 	listener := c.Server.Listener
 	if listener == nil {
 		var err error
@@ -249,7 +253,7 @@ func openServer(ctx context.Context, c *config.Config, logger *slog.Logger) (*se
 			return nil, nil, err
 		}
 	}
-	tools, err := service.Open(ctx, c, service.Options{Logger: logger})
+	tools, err := service.Open(ctx, c, o)
 	if err != nil {
 		return nil, nil, errors.Join(err, listener.Close())
 	}

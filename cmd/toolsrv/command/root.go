@@ -110,7 +110,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetIn(stdin)
 	root.SetOut(stdout) // before the completion command is made, which looks at it
 	root.SetErr(stderr)
-	root.AddCommand(newOpenAPI(), newMCP(), newVersion(), newNew(), newBuild(), newDev(),
+	root.AddCommand(newOpenAPI(), newMCP(), newVersion(), newInit(), newUp(), newNew(), newBuild(), newDev(),
 		newPack(), newInspect(), newCall(), newTest(), newBench(), newCheck(), newCollectScript(), newCompileModule())
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd()
@@ -128,10 +128,15 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 func group(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
+		switch {
+		case len(args) > 0:
+			return &usageError{unknownCommand(cmd, args[0])}
+		case cmd.HasParent():
 			return &usageError{fmt.Errorf("the command is missing: %s has %s", cmd.CommandPath(), commandList(cmd))}
 		}
-		return &usageError{unknownCommand(cmd, args[0])}
+		// Who types this wants to know what to type. For a script whose variable is empty it is a mistake.
+		fmt.Fprint(cmd.ErrOrStderr(), welcome("."))
+		return &exitError{code: exitUsage}
 	}
 }
 
@@ -151,6 +156,9 @@ func addVersionFlag(root *cobra.Command) {
 // lists are names of commands that list tools, in other programs.
 var lists = []string{"list", "ls", "tools"}
 
+// servers are names of commands that serve, in other programs.
+var servers = []string{"run", "start", "server", "daemon", "listen"}
+
 // unknownCommand returns the error for a command that cmd does not hold, with what may have been meant.
 func unknownCommand(cmd *cobra.Command, typed string) error {
 	if !cmd.HasSubCommands() {
@@ -159,6 +167,9 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 	text := fmt.Sprintf("unknown command %q for %s", typed, cmd.CommandPath())
 	if slices.Contains(lists, typed) && !cmd.HasParent() {
 		return errors.New(text + ": inspect FILE shows the tools of a file, check --config FILE those of a server's directory, and a server lists its tools at /tools")
+	}
+	if slices.Contains(servers, typed) && !cmd.HasParent() {
+		return errors.New(text + ": toolsrv up serves a folder while you work on it, and toolsrv openapi (or serve) serves a configuration to others")
 	}
 	if names := cmd.SuggestionsFor(typed); len(names) > 0 {
 		return errors.New(text + "; did you mean " + strings.Join(names, " or ") + "?")

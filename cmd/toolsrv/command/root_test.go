@@ -17,7 +17,7 @@ func run(args ...string) (code int, stdout, stderr string) {
 // TestHelp has every command of its own show examples that begin with its name.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"bench", "build", "call", "check", "dev", "inspect", "mcp", "new", "openapi", "pack", "test"} {
+	for _, name := range []string{"bench", "build", "call", "check", "dev", "init", "inspect", "mcp", "new", "openapi", "pack", "test", "up"} {
 		code, stdout, stderr := run(name, "--help")
 		if code != 0 || stderr != "" || !strings.Contains(stdout, "Examples:\n  toolsrv "+name) || !strings.Contains(stdout, "Usage:\n  toolsrv "+name) {
 			t.Errorf("%s: exit code %d, standard output %q, standard error %q", name, code, stdout, stderr)
@@ -40,18 +40,18 @@ func TestMainUsage(t *testing.T) {
 		stdout string // what it must hold; nothing is to be written where it is empty
 		stderr string
 	}{
-		{"no command", nil, 2, "", "the command is missing: toolsrv has bench, build, call, check, completion, "},
+		{"no command", nil, 2, "", "toolsrv serves tools to programs"},
 		{"unknown command", []string{"publish"}, 2, "", `unknown command "publish" for toolsrv: it has bench, `},
-		{"as other servers call it", []string{"server"}, 2, "", `unknown command "server" for toolsrv; did you mean openapi?`},
+		{"as other servers call it", []string{"server"}, 2, "", `unknown command "server" for toolsrv: toolsrv up serves a folder while you work on it, and toolsrv openapi (or serve) `},
 		{"the other name of openapi", []string{"serve", "--help"}, 0, "Aliases:\n  openapi, serve\n", ""},
-		{"and its mistakes", []string{"serve", "tools"}, 2, "", `unexpected argument "tools"`},
+		{"and its mistakes", []string{"serve", "tools"}, 2, "", `unexpected argument "tools": toolsrv openapi takes flags only; toolsrv up serves a folder or files`},
 		{"a list, as elsewhere", []string{"list"}, 2, "", `unknown command "list" for toolsrv: inspect FILE shows the tools of a file`},
-		{"and with flags", []string{"run", "--config", "x"}, 2, "", `did you mean openapi?`},
+		{"and with flags", []string{"run", "--config", "x"}, 2, "", `unknown command "run" for toolsrv: toolsrv up `},
 		{"misspelled command", []string{"verson"}, 2, "", "did you mean version?"},
 		{"unknown flag of root", []string{"--config", "x"}, 2, "", "--config"},
 		{"help", []string{"--help"}, 0, "Exit codes", ""},
 		{"help command", []string{"help", "openapi"}, 0, "--auth-tokens-file", ""},
-		{"help of no command", []string{"help", "start"}, 2, "", `unknown command "start" for toolsrv; did you mean openapi?`},
+		{"help of no command", []string{"help", "start"}, 2, "", `unknown command "start" for toolsrv: toolsrv up `},
 		{"help by the other name", []string{"help", "serve"}, 0, "--auth-tokens-file", ""},
 		{"help of too much", []string{"help", "version", "it"}, 2, "", `unexpected argument "it": toolsrv version has no subcommands`},
 		{"help of a command", []string{"openapi", "-h"}, 0, "SIGHUP", ""},

@@ -1,0 +1,93 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"slices"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// maxSample is how many bytes of arguments a command to copy may have.
+const maxSample = 1000
+
+// callLine returns the command that calls a tool on a server, as a line of a shell. Where calls need a token, it is in the variable TOKEN.
+func callLine(server string, t *wasmtools.Tool, needsToken bool) string {
+	auth := ""
+	if needsToken {
+		auth = ` -H "Authorization: Bearer $TOKEN"`
+	}
+	return "curl -s " + server + t.Path() + auth + " -H 'Content-Type: application/json' -d " + text.ShellQuote(sampleArguments(t))
+}
+
+// callAddress returns how a program of this machine reaches a listener.
+func callAddress(listener net.Addr) string {
+	host, port, err := net.SplitHostPort(listener.String())
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() && !ip.IsUnspecified() {
+		return listener.String()
+	}
+	return net.JoinHostPort("localhost", port)
+}
+
+// sampleArguments returns arguments to try a tool with, in one line: the ones of its first example, or else a guess at what its schema
+// requires. Values of the schema's author that are long or hidden from the eye are of no use in a command.
+func sampleArguments(t *wasmtools.Tool) string {
+	if len(t.Examples) > 0 {
+		if line, ok := sampleLine(t.Examples[0].Arguments); ok {
+			return line
+		}
+	}
+	if line, ok := sampleLine(guess(t.Parameters.JSON())); ok {
+		return line
+	}
+	return "{}"
+}
+
+// sampleLine returns JSON in one line, if it is short enough.
+func sampleLine(arguments []byte) (string, bool) {
+	var line bytes.Buffer
+	if len(arguments) > 10*maxSample || json.Compact(&line, arguments) != nil || line.Len() > maxSample {
+		return "", false
+	}
+	return string(escapeJSON(line.Bytes())), true
+}
+
+// guess returns arguments that may do for a schema, or nothing.
+func guess(parameters []byte) []byte {
+	var schema struct {
+		Required   []string
+		Properties map[string]struct {
+			Type           any
+			Const, Default json.RawMessage
+			Enum, Examples []json.RawMessage
+			Minimum        json.RawMessage
+		}
+	}
+	if json.Unmarshal(parameters, &schema) != nil {
+		return nil
+	}
+	arguments := map[string]json.RawMessage{}
+	for _, name := range schema.Required {
+		p := schema.Properties[name]
+		values := slices.Concat([]json.RawMessage{p.Const, p.Default}, p.Enum, p.Examples, []json.RawMessage{p.Minimum})
+		switch p.Type {
+		case "string":
+			values = append(values, json.RawMessage(`"text"`))
+		case "boolean":
+			values = append(values, json.RawMessage(`true`))
+		case "array":
+			values = append(values, json.RawMessage(`[]`))
+		case "object":
+			values = append(values, json.RawMessage(`{}`))
+		}
+		values = append(values, json.RawMessage(`1`))
+		arguments[name] = values[slices.IndexFunc(values, func(v json.RawMessage) bool { return v != nil })]
+	}
+	guessed, err := json.Marshal(arguments)
+	if err != nil {
+		return nil
+	}
+	return guessed
+}

@@ -1,0 +1,250 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/author/project"
+	"github.com/toolsrv/toolsrv/internal/heap"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
+)
+
+// listTime is how long the list of the tools may take to be whole before a part of it is told.
+const listTime = 2 * time.Second
+
+// up holds the flags of `toolsrv up`.
+type up struct {
+	address  string
+	logLevel slog.Level
+	grants   grantFlags
+}
+
+func newUp() *cobra.Command {
+	u := up{logLevel: slog.LevelWarn}
+	cmd := &cobra.Command{
+		Use:   "up [DIR | FILE...]",
+		Short: "Serve the tools in a folder, and say how to call them",
+		Long: `Serve the scripts and .wasm files in DIR, which is the current folder by default, or the
+files that are named. It needs no configuration. It prints the addresses, and for each
+tool a command that calls it. Files that come, change or go are taken up while it serves.
+Press Ctrl-C to end.
+
+If DIR has a toolsrv.toml, that says what is served, where and to whom. Otherwise, if it
+has a folder tools, that is served. It serves without tokens then, and on this machine
+only unless --address says otherwise.
+Unless an address was asked for, it takes one of the next ports if 8000 is in use.`,
+		Example: `  toolsrv up
+  toolsrv up weather --allow-http https://api.example.com
+  toolsrv up hello.py math.wasm`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if slices.Contains(args, "") {
+				return errors.New("the name of a folder or file is empty: name one, or leave it out for this folder")
+			}
+			return nil
+		},
+		RunE:              u.run,
+		ValidArgsFunction: completeFiles,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&u.address, "address", "", "`host:port` to listen on; port 0 takes any free one (default "+devAddress(devPort)+")")
+	addLevelFlag(cmd, &u.logLevel, "that is logged")
+	u.grants.add(cmd)
+	completeFlag(cmd, "address", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (u *up) run(cmd *cobra.Command, args []string) error {
+	if cmd.Flags().Changed("address") && u.address == "" {
+		return &usageError{errors.New("--address is empty: give it a value or leave it out")}
+	}
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	p, err := findPlace(args)
+	if err != nil {
+		return err
+	}
+	c, err := u.load(p)
+	if err != nil {
+		return err
+	}
+	stderr := cmd.ErrOrStderr()
+	logger := slog.New(untold{newAuthorLogger(stderr, u.logLevel).Handler()})
+	go heap.Keep(ctx, service.HeapLimit(c)) // it ends with the command
+	wanted := c.Server.Address
+	o := service.Options{Files: p.files, Volatile: p.config == "", Logger: logger}
+	tools, s, err := listenNear(ctx, c, o, u.address == "" && wanted == devAddress(devPort))
+	if ctx.Err() != nil && err != nil {
+		return nil // stopped before it had begun
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		tellPlace(stderr, p, c)
+		if c.Server.Address != wanted {
+			fmt.Fprintf(stderr, "Another program listens on %s, so this is another port.\n", wanted)
+		}
+		tellAddresses(stderr, c, s)
+		soon, cancel := context.WithTimeout(ctx, listTime)
+		_ = tools.Catalog.Wait(soon) // what takes longer is told when it comes
+		cancel()
+		a := announcer{w: stderr, style: styleOf(stderr), server: callAddress(s.Addr()), needsToken: needsToken(c), empty: emptyAdvice(p, c)}
+		a.loading = func() (files []string) {
+			for _, l := range tools.Catalog.State().Loading {
+				files = append(files, nearby(l.Source))
+			}
+			return files
+		}
+		a.follow(ctx, s.Table())
+	}()
+	err = errors.Join(s.Run(ctx), tools.Close())
+	cancel()
+	<-told
+	return err
+}
+
+// load returns the configuration for a place, with the flags above it.
+func (u *up) load(p place) (*config.Config, error) {
+	c := config.Default()
+	var err error
+	if p.config != "" {
+		c, err = loadConfig(p.config)
+	} else {
+		c.Tools.Directory, c.Tools.Scripts = p.folder, true
+		err = setHelper(c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if u.address != "" {
+		c.Server.Address = u.address
+	}
+	return c, u.grants.apply(c)
+}
+
+// needsToken reports whether a call needs a token.
+func needsToken(c *config.Config) bool { return len(c.Auth.Tokens) > 0 || c.Auth.Required }
+
+// tellPlace prints what is served, and what lies beside it and is not.
+func tellPlace(w io.Writer, p place, c *config.Config) {
+	var directories []string
+	for _, source := range c.AllSources() {
+		directories = append(directories, nearby(source.Directory))
+	}
+	switch {
+	case p.files != nil:
+		fmt.Fprintf(w, "Serving %s", few(p.files))
+	case p.config != "":
+		fmt.Fprintf(w, "Serving %s, as %s says", few(directories), oneLine(p.config))
+	default:
+		fmt.Fprintf(w, "Serving the folder %s", few(directories))
+	}
+	if needsToken(c) {
+		fmt.Fprint(w, ", to those who have a token.\n")
+	} else {
+		fmt.Fprint(w, ", without tokens.\n")
+	}
+	if p.dir == "" || slices.ContainsFunc(c.AllSources(), func(s config.Source) bool { return sameFile(s.Directory, p.dir) }) {
+		return
+	}
+	if beside, _ := toolFiles(p.dir); len(beside) > 0 {
+		fmt.Fprintf(w, "Not served, because outside of that: %s.\n", few(beside))
+	}
+}
+
+// nearby returns a path as it is written in the current folder, if it is in it.
+func nearby(path string) string {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if relative, err := filepath.Rel(here, absolute); err == nil && filepath.IsLocal(relative) && relative != "." {
+		return relative
+	}
+	return absolute
+}
+
+// sameFile reports whether two paths lead to the same file.
+func sameFile(a, b string) bool {
+	fileA, errA := os.Stat(a)
+	fileB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(fileA, fileB)
+}
+
+// tellAddresses prints where programs, agents and people find the tools.
+func tellAddresses(w io.Writer, c *config.Config, s *server.Server) {
+	base := "http://" + callAddress(s.Addr())
+	rows := [][2]string{
+		{"REST", base + "/openapi.json"},
+		{"list", base + "/tools"},
+	}
+	if c.MCP.Enabled {
+		rows = append(rows, [2]string{"MCP", base + "/mcp"})
+	}
+	fmt.Fprintln(w)
+	for _, row := range rows {
+		fmt.Fprintf(w, "  %-6s%s\n", row[0], row[1])
+	}
+}
+
+// emptyAdvice returns what to do while there is no tool.
+func emptyAdvice(p place, c *config.Config) string {
+	if p.files != nil {
+		return "No tool is served yet. It is once its file is right."
+	}
+	sources := c.AllSources()
+	advice := fmt.Sprintf("No tool is served yet. Put a script (.py, .js, .ts) or a .wasm file into %s: it is served within a second.", few([]string{nearby(sources[0].Directory)}))
+	if !sources[0].Scripts {
+		advice = fmt.Sprintf("No tool is served yet. Put a .wasm file into %s: it is served within a second. Scripts are if tools.scripts is true.", few([]string{nearby(sources[0].Directory)}))
+	}
+	if found, err := project.Open(p.dir); err == nil && found.Script == "" {
+		advice += "\nThis is the source of a tool in " + string(found.Language) + ": toolsrv dev " + text.ShellQuote(p.dir) + " builds and serves it."
+	}
+	return advice
+}
+
+// untold drops the lines of a log that `toolsrv up` tells in its own way.
+type untold struct{ slog.Handler }
+
+// toldOtherwise are the messages of those lines.
+func toldOtherwise(message string) bool {
+	switch message {
+	case "file refused",
+		"the start does not wait for files that are slow to read or describe, or that keep changing: embed manifests with `toolsrv pack`",
+		"a tool was not granted what it needs, and can't be called: see `toolsrv inspect` for the [[grant]]",
+		"auth is off: everybody who reaches the address may call every tool; set auth.tokens, or auth.required to refuse instead":
+		return true
+	}
+	return false
+}
+
+func (u untold) Handle(ctx context.Context, r slog.Record) error {
+	if toldOtherwise(r.Message) {
+		return nil
+	}
+	return u.Handler.Handle(ctx, r)
+}
+
+func (u untold) WithAttrs(attrs []slog.Attr) slog.Handler { return untold{u.Handler.WithAttrs(attrs)} }
+
+func (u untold) WithGroup(name string) slog.Handler { return untold{u.Handler.WithGroup(name)} }

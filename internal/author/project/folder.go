@@ -1,0 +1,219 @@
+package project
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"text/template"
+)
+
+// The files of a folder to serve, and the folder of its tools.
+const (
+	configFile  = "toolsrv.toml"
+	ignoreFile  = ".gitignore"
+	toolsFolder = "tools"
+)
+
+// A Folder is what Init has made of one.
+type Folder struct {
+	// Made are the files and folders that are new, with slashes, relative to the folder.
+	Made []string
+	// Kept says in a sentence each what was left as it was, and what follows from that.
+	Kept []string
+	// First is the script of the first tool, or the folder of its project, with slashes. It is empty if there is none, because the folder
+	// has tools already.
+	First string
+}
+
+// scriptTemplate returns the template of a first tool that needs no compiler, or "" where the language has one.
+func scriptTemplate(l Language) string {
+	switch l {
+	case Python:
+		return "template/python/main.py.tmpl"
+	case JavaScript:
+		return "template/javascript/index.js.tmpl"
+	case TypeScript:
+		return "template/typescript/index.ts.tmpl"
+	}
+	return ""
+}
+
+// Init makes dir, which need not exist, a folder to serve: with a configuration, a folder for tools, and a first tool in it, or in a
+// project beside it where its language is compiled. Nothing that exists is changed. After an error, nothing new is left.
+func Init(dir string, s Scaffold) (*Folder, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	var f Folder
+	plan, err := f.plan(dir, s)
+	if err != nil {
+		return nil, err
+	}
+	var undo []func()
+	for _, step := range plan {
+		made, err := step.make(dir)
+		undo = append(undo, made...)
+		if err != nil {
+			for _, remove := range slices.Backward(undo) {
+				remove()
+			}
+			return nil, fmt.Errorf("set up the folder: %w", err)
+		}
+		f.Made = append(f.Made, step.name)
+	}
+	return &f, nil
+}
+
+// A step makes a file, a folder, or a project in a folder.
+type step struct {
+	name    string // with slashes
+	content []byte // nil: it is a folder
+	project *Scaffold
+}
+
+// make makes what the step is for, and the folders above it. It returns what removes it again, and changes no file that exists.
+func (s step) make(dir string) (undo []func(), err error) {
+	name := filepath.Join(dir, filepath.FromSlash(s.name))
+	if s.project != nil {
+		if undo, err = makeFolders(filepath.Dir(name)); err == nil {
+			err = New(name, *s.project)
+		}
+		return append(undo, func() { _ = os.RemoveAll(name) }), err // it was empty or missing, or plan would have kept it
+	}
+	if s.content == nil {
+		return makeFolders(name)
+	}
+	if undo, err = makeFolders(filepath.Dir(name)); err != nil {
+		return undo, err
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return undo, err
+	}
+	_, err = file.Write(s.content)
+	return append(undo, func() { _ = os.Remove(name) }), errors.Join(err, file.Close())
+}
+
+// makeFolders is os.MkdirAll that returns what removes the folders that are new. One into which somebody else has put something stays.
+func makeFolders(dir string) (undo []func(), err error) {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil, nil
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		if undo, err = makeFolders(parent); err != nil {
+			return undo, err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return undo, err
+	}
+	return append(undo, func() { _ = os.Remove(dir) }), nil
+}
+
+// plan looks at a folder, says what is kept, and returns what is to be made: the project first, since it fails most often.
+func (f *Folder) plan(dir string, s Scaffold) (steps []step, err error) {
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("look at the folder: %w", err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s exists and is not a folder: choose another name", dir)
+	}
+	exists := func(name string) bool { // links that lead nowhere, too
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	if exists(configFile) {
+		return nil, fmt.Errorf("%s has a %s already, so nothing was changed: toolsrv up serves it, and toolsrv new makes a further tool", dir, configFile)
+	}
+	tools, err := holdsFiles(filepath.Join(dir, toolsFolder))
+	if err != nil {
+		return nil, err
+	}
+	script := scriptTemplate(s.Language)
+	switch {
+	case tools:
+		f.Kept = append(f.Kept, fmt.Sprintf("%s holds files already, which are kept: no first tool was added.", toolsFolder))
+	case script != "":
+		content, err := render(script, s)
+		if err != nil {
+			return nil, err
+		}
+		f.First = path.Join(toolsFolder, s.Name+path.Ext(script[:len(script)-len(".tmpl")]))
+		steps = append(steps, step{name: f.First, content: content})
+	default:
+		inside, err := holdsFiles(filepath.Join(dir, s.Name))
+		if err != nil {
+			return nil, err
+		}
+		if inside {
+			f.Kept = append(f.Kept, fmt.Sprintf("%s holds files already, which are kept: no first tool was made.", s.Name))
+			break
+		}
+		f.First = s.Name
+		steps = append(steps, step{name: s.Name, project: &s})
+	}
+	if !tools && script == "" {
+		steps = append(steps, step{name: toolsFolder})
+	}
+	ignore, err := render("template/folder/gitignore.tmpl", struct{ Script bool }{script != ""})
+	if err != nil {
+		return nil, err
+	}
+	if exists(ignoreFile) {
+		f.Kept = append(f.Kept, ignoreFile+" is kept as it is: it should leave out /secrets/ and /state/.")
+	} else {
+		steps = append(steps, step{name: ignoreFile, content: ignore})
+	}
+	config, err := templates.ReadFile("template/folder/" + configFile)
+	return append(steps, step{name: configFile, content: config}), err
+}
+
+// holdsFiles reports whether a folder has anything in it. One that does not exist has nothing.
+func holdsFiles(dir string) (bool, error) {
+	info, err := os.Stat(dir) // before it is opened: a pipe would be waited for
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Lstat(dir); err == nil {
+			return false, fmt.Errorf("%s is a link that leads nowhere: remove it, because a folder of that name is needed", dir)
+		}
+		return false, nil
+	case err != nil:
+		return false, err
+	case !info.IsDir():
+		return false, fmt.Errorf("%s is not a folder: move it away, because a folder of that name is needed", dir)
+	}
+	opened, err := os.Open(dir)
+	if err != nil {
+		return false, err
+	}
+	defer opened.Close()
+	switch _, err := opened.Readdirnames(1); {
+	case errors.Is(err, io.EOF):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, nil
+}
+
+// render returns what a template makes of data.
+func render(name string, data any) ([]byte, error) {
+	content, err := templates.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	t, err := template.New(path.Base(name)).Option("missingkey=error").Parse(string(content))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = t.Execute(&out, data)
+	return out.Bytes(), err
+}

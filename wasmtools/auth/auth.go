@@ -35,6 +35,9 @@ type Scheme struct {
 	Description json.RawMessage
 	// Challenge is what WWW-Authenticate says to a request without valid credentials, such as "Bearer". Empty: nothing.
 	Challenge string
+	// Refusal is the sentence that tells such a client what it lacks, where nothing but this kind of credentials would do. Empty: "Invalid or
+	// missing credentials".
+	Refusal string
 }
 
 // Check returns what is wrong with the name or the description, or nil.
@@ -104,14 +107,12 @@ func (a *Authenticator) principal(r *http.Request, current *wasmtools.Principal)
 	return nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: a.refusal()}
 }
 
-// refusal tells a client what it lacks, in the words that fit the schemes.
+// refusal tells a client what it lacks.
 func (a *Authenticator) refusal() string {
-	for _, s := range a.Schemes() {
-		if s.Challenge != "Bearer" {
-			return "Invalid or missing credentials"
-		}
+	if all := a.Schemes(); len(all) == 1 && all[0].Refusal != "" {
+		return all[0].Refusal
 	}
-	return "Invalid or missing bearer token"
+	return "Invalid or missing credentials"
 }
 
 // Open reports whether callers need no credentials at the moment, because all verifiers are open.
@@ -129,6 +130,28 @@ func (a *Authenticator) Schemes() (all []Scheme) {
 	for _, v := range a.verifiers {
 		if !v.Open() {
 			all = append(all, v.Scheme())
+		}
+	}
+	return all
+}
+
+// Challenges returns what WWW-Authenticate says to a request that has to show who makes it: the challenges of Schemes or, where there are
+// none, of all verifiers. So a door that asks for more than a principal has them also while nobody else has to show anything.
+func (a *Authenticator) Challenges() []string {
+	if all := challengesOf(a.Schemes()); len(all) > 0 {
+		return all
+	}
+	schemes := make([]Scheme, len(a.verifiers))
+	for i, v := range a.verifiers {
+		schemes[i] = v.Scheme()
+	}
+	return challengesOf(schemes)
+}
+
+func challengesOf(schemes []Scheme) (all []string) {
+	for _, s := range schemes {
+		if s.Challenge != "" && !slices.Contains(all, s.Challenge) {
+			all = append(all, s.Challenge)
 		}
 	}
 	return all

@@ -238,7 +238,7 @@ func (a *BearerTokenAuth) Verify(r *http.Request) (*wasmtools.Principal, error) 
 
 // Scheme returns the scheme of HTTP's bearer tokens.
 func (a *BearerTokenAuth) Scheme() Scheme {
-	return Scheme{Name: "bearer", Description: json.RawMessage(`{"type":"http","scheme":"bearer"}`), Challenge: "Bearer"}
+	return Scheme{Name: "bearer", Description: json.RawMessage(`{"type":"http","scheme":"bearer"}`), Challenge: "Bearer", Refusal: "Invalid or missing bearer token"}
 }
 
 // Version returns a number that grows with each change: after one a request may have another principal, or none.

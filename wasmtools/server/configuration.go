@@ -12,7 +12,8 @@ import (
 // A configuration is the service's, with those who are let in. It is published as one value.
 type configuration struct {
 	*service.Configuration
-	auth      *auth.BearerTokenAuth
+	tokens    *auth.BearerTokenAuth
+	auth      *auth.Authenticator // asks them, and then the program's verifiers
 	admission *web.Admission
 	conns     *connections
 }
@@ -45,12 +46,13 @@ func (s *Server) configure(c *config.Config, before *configuration) (*configurat
 			return nil, err
 		}
 	}
-	return &configuration{of, tokens, web.NewAdmission(access, auth.Dependency(tokens), s.conns), s.conns}, nil
+	who := auth.Dependency(append([]auth.Verifier{tokens}, s.verifiers...)...)
+	return &configuration{of, tokens, who, web.NewAdmission(access, who, s.conns), s.conns}, nil
 }
 
 func tokensOf(c *config.Config, before *configuration) (*auth.BearerTokenAuth, error) {
 	if before != nil {
-		return before.auth.Next(c.Auth.Tokens, c.Auth.Required)
+		return before.tokens.Next(c.Auth.Tokens, c.Auth.Required)
 	}
 	a, err := auth.NewBearerTokenAuth(c.Auth.Tokens)
 	if err == nil {

@@ -40,7 +40,7 @@ func (s *Server) HTTP() *http.Server { return s.http }
 func (s *Server) SetWriteTimeout(d time.Duration) { s.writeTimeout.Store(int64(d)) }
 
 // Mount adds a door, before Run.
-func (s *Server) Mount(path string, door web.Door) { s.web.Mount(path, door) }
+func (s *Server) Mount(path string, door web.Door) { s.mount(path, door) }
 
 // Calls returns how many calls of guests run.
 func (s *Server) Calls() int { return s.service.Engine.State().Calls }
@@ -51,7 +51,14 @@ func ServeStdioWithin(ctx context.Context, of *service.Service, o StdioOptions, 
 }
 
 // Toolset returns the tools as MCP shows them.
-func (s *Server) Toolset() *toolset.Set { return s.tools }
+func (s *Server) Toolset() *toolset.Set {
+	for _, door := range s.doors {
+		if d, ok := door.(mcpDoor); ok {
+			return d.tools
+		}
+	}
+	return nil
+}
 
 // EndUnread does what a server that ends does to requests that have not come whole.
 func (s *Server) EndUnread(now time.Time) { s.conns.endUnread(now) }

@@ -56,7 +56,7 @@ func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generat
 			attrs = append(attrs, key, all)
 		}
 	}
-	was, is := before.auth.Names(), now.auth.Names()
+	was, is := before.tokens.Names(), now.tokens.Names()
 	list("tokens_added", without(is, was))
 	list("tokens_removed", without(was, is))
 	enabled, disabled := switched(routes, current)
@@ -98,14 +98,19 @@ func switched(before, now *wasmtools.Generation) (on, off []string) {
 
 // logAuth logs who is let in, with a warning if that is everybody or nobody.
 func (s *Server) logAuth(c *configuration) {
+	schemes := c.auth.Schemes()
 	switch {
 	case c.auth.Open():
 		s.logger.Warn("auth is off: everybody who reaches the address may call every tool; set auth.tokens, or auth.required to refuse instead",
 			"address", s.Addr().String())
-	case len(c.Auth.Tokens) == 0:
+	case len(schemes) == 1 && !c.tokens.Open() && len(c.Auth.Tokens) == 0: // nothing else would do
 		s.logger.Warn("auth.required is set and there is no token: every call is refused")
 	default:
-		s.logger.Info("auth is on", "tokens", len(c.Auth.Tokens))
+		names := make([]string, len(schemes))
+		for i, scheme := range schemes {
+			names[i] = scheme.Name
+		}
+		s.logger.Info("auth is on", "schemes", names, "tokens", len(c.Auth.Tokens))
 	}
 	if c.auth.Open() && isOpenToPages(c.Config) {
 		s.logger.Warn("auth is off and server.cors_origins has \"*\": any web page may call every tool, if its visitor can reach the address",

@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
@@ -26,8 +30,12 @@ import (
 // Options say what a Server has beside the configuration. The zero value is usable.
 type Options struct {
 	// Doors are served beside the configuration's, by their paths: see [web.Mux.Mount]. What they need of the tools, the service
-	// and each request have.
+	// and each request have. One that is an io.Closer is closed with the server, once no request is in it any more, and not where New fails.
 	Doors map[string]web.Door
+	// Verifiers find out who makes a request, beside the tokens of the configuration: one that knows the caller is enough. They are asked
+	// after the tokens, in this order, and go on when the configuration changes. Nobody has to show anything while they and the tokens are all
+	// open, so a verifier that is not closes a server without tokens. New panics if one is nil, or has a scheme that is not valid.
+	Verifiers []auth.Verifier
 	// Observers are told of each request, beside the log.
 	Observers []web.Observer
 	// Listeners are listened on in place of the configured address. The Server closes them, also where New fails.
@@ -38,11 +46,10 @@ type Options struct {
 type Server struct {
 	logger    *slog.Logger
 	listeners []net.Listener // one at least, once New has returned
+	verifiers []auth.Verifier
 	service   *service.Service
 	web       *web.Mux
-	rest      *openapi.Door
-	tools     *toolset.Set // nil: no MCP
-	mcp       *mcp.Door
+	doors     []web.Door // in the order in which they were mounted
 	http      *http.Server
 	cut       context.CancelCauseFunc // ends the context of all requests
 	calls     inFlight
@@ -69,7 +76,7 @@ type Server struct {
 // which takes one Server at a time.
 func New(ctx context.Context, of *service.Service, o Options) (*Server, error) {
 	s := &Server{
-		logger: of.Logger, service: of, listeners: o.Listeners, started: of.InForce().Config, drain: drainLimit, cut: func(error) {},
+		logger: of.Logger, service: of, listeners: o.Listeners, verifiers: slices.Clone(o.Verifiers), started: of.InForce().Config, drain: drainLimit, cut: func(error) {},
 		unmatched: make(chan struct{}, 1), conns: newConnections(of.Connections, account.MachineMemory(), of.Logger),
 	}
 	if err := s.open(ctx, &o); err != nil {
@@ -99,32 +106,54 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		return err
 	}
 	s.web = web.NewMux(web.Options{
-		Table:     s.service.Table, // its configuration says who is let in
-		Closed:    s.refuseDraining,
-		Logger:    s.logger,
-		Observers: o.Observers,
-		Ready:     s.ready,
-		Condition: s.condition,
+		Table:        s.service.Table, // its configuration says who is let in
+		Dependencies: s.lasting(),
+		Closed:       s.refuseDraining,
+		Logger:       s.logger,
+		Observers:    o.Observers,
+		Ready:        s.ready,
+		Condition:    s.condition,
 	})
-	s.rest = openapi.NewDoor(s.web, s.service.Table, openapi.DoorOptions{
+	s.mount("/", openapi.NewDoor(s.web, s.service.Table, openapi.DoorOptions{
 		Title:       c.Title,
 		Version:     c.Version,
 		Description: c.Description,
 		Servers:     servers(c),
 		Invoker:     s.service.Invoker,
 		Logger:      s.logger,
-	})
-	s.web.Mount("/", s.rest)
+	}))
 	if c.MCP.Enabled {
-		s.tools = newToolset(s.service)
-		s.mcp = mcp.NewDoor(s.tools, mcp.Options{Streams: mostStreams(s.conns.most), Sessions: mostSessions(s.conns.most)})
-		s.web.Mount(mcp.Path, s.mcp)
+		tools := newToolset(s.service)
+		s.mount(mcp.Path, mcpDoor{mcp.NewDoor(tools, mcp.Options{Streams: mostStreams(s.conns.most), Sessions: mostSessions(s.conns.most)}), tools})
 	}
-	for path, door := range o.Doors {
-		s.web.Mount(path, door)
+	for _, path := range slices.Sorted(maps.Keys(o.Doors)) {
+		s.mount(path, o.Doors[path])
 	}
 	s.serveWith(ctx, writeTimeout(c))
 	return nil
+}
+
+// mount adds a door, which close closes.
+func (s *Server) mount(path string, door web.Door) {
+	s.doors = append(s.doors, door)
+	s.web.Mount(path, door)
+}
+
+// An mcpDoor is MCP's door with the tools that it shows.
+type mcpDoor struct {
+	*mcp.Door
+	tools *toolset.Set
+}
+
+// Close closes both.
+func (d mcpDoor) Close() error { return errors.Join(d.Door.Close(), d.tools.Close()) }
+
+// lasting returns what documents follow beside the configurations: the verifiers, which outlive them.
+func (s *Server) lasting() []web.Dependency {
+	if len(s.verifiers) == 0 {
+		return nil
+	}
+	return []web.Dependency{auth.Dependency(s.verifiers...)}
 }
 
 // newToolset returns the tools as MCP shows them. The caller closes it, before the service.
@@ -295,11 +324,13 @@ func (s *Server) close() error {
 			errs = append(errs, err)
 		}
 	}
-	if s.rest != nil {
-		errs = append(errs, s.rest.Close(), s.web.Close())
+	for _, door := range slices.Backward(s.doors) {
+		if c, ok := door.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
 	}
-	if s.mcp != nil {
-		errs = append(errs, s.mcp.Close(), s.tools.Close())
+	if s.web != nil {
+		errs = append(errs, s.web.Close())
 	}
 	s.conns.both.AddClients(-s.conns.spare)
 	if err := errors.Join(errs...); err != nil {

@@ -21,9 +21,13 @@ import (
 //	Schemes() []auth.Scheme
 //	Subscribe(changed func()) (unsubscribe func())
 //
-// Schemes returns how clients can meet the condition at the moment: in one of these ways, which documents and the header WWW-Authenticate
+// Schemes returns how clients can meet the condition at the moment: in one of these ways, which documents
 // name; none if no credentials are needed. It must not take a lock. Subscribe has changed called after each change of what Schemes
 // returns. Without it they are always the same.
+//
+//	Challenges() []string
+//
+// Challenges returns what the header WWW-Authenticate says to a request that is refused with CodeUnauthorized.
 //
 //	Version() uint64
 //

@@ -156,7 +156,11 @@ func (x *Exchange) Fail(err error) {
 	delete(h, "Content-Encoding")
 	switch e.Code {
 	case wasmtools.CodeUnauthorized:
-		h["Www-Authenticate"] = x.in.admission.challenges()
+		if a := x.in.admission; a != nil {
+			if all := a.challenges(); all != nil {
+				h["Www-Authenticate"] = all
+			}
+		}
 	case wasmtools.CodeOverloaded, wasmtools.CodeNotReady:
 		h.Set("Retry-After", "1")
 	case wasmtools.CodeInternal:

@@ -109,6 +109,17 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// TestNoMadeUpChallenge has a condition refuse that doesn't say what would meet it: clients are not sent to look for a token.
+func TestNoMadeUpChallenge(t *testing.T) {
+	t.Parallel()
+	mux := web.NewMux(web.Options{Dependencies: []web.Dependency{plain{&wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "no badge"}}}})
+	mux.Mount("/toy.api", newToy())
+	w := httptest.NewRecorder()
+	if mux.ServeHTTP(w, httptest.NewRequest("GET", "/toy.api", nil)); w.Code != http.StatusUnauthorized || len(w.Header()["Www-Authenticate"]) > 0 {
+		t.Errorf("got %d with the challenges %q", w.Code, w.Header()["Www-Authenticate"])
+	}
+}
+
 // TestRoleIsAskedAgain takes a role away while the body of a request comes.
 func TestRoleIsAskedAgain(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,9 @@ func (r *refusals) isFirst(x *Exchange, code wasmtools.Code) bool {
 	t.all++
 	t.tally.requests++
 	t.tally.id, t.tally.path = x.id[0], x.path()
-	t.tally.sources.add(x.client())
+	if x.request != nil {
+		t.tally.sources.add(x.client())
+	}
 	return false
 }
 
@@ -137,7 +139,7 @@ func (r *refusals) close() {
 func (r *refusals) write(what refused, t *tally) {
 	from, requests := t.sources.busiest()
 	attrs := append(what.attrs(), slog.Int("requests", t.requests))
-	if t.path != "" { // they came over HTTP
+	if requests > 0 { // they came over HTTP
 		attrs = append(attrs, slog.String("busiest", from), slog.Int("busiest_requests", requests), slog.String("last_path", text.Clip(t.path, maxLoggedPath)))
 	}
 	attrs = append(attrs, slog.String("last_request_id", t.id))

@@ -12,6 +12,9 @@ import (
 // A described is a Dependency that says how clients can meet it.
 type described interface{ Schemes() []auth.Scheme }
 
+// A challenging is a described Dependency that says how a request is asked to meet it.
+type challenging interface{ Challenges() []string }
+
 // A changing is a described Dependency whose schemes change.
 type changing interface {
 	Subscribe(changed func()) (unsubscribe func())
@@ -72,19 +75,19 @@ func (m *Mux) Security(g *wasmtools.Generation) Security {
 	return s
 }
 
-// challenges returns what WWW-Authenticate says to a request that has not shown who makes it.
+// challenges returns what WWW-Authenticate says to a request that has not shown who makes it. Only the dependencies know: a made-up
+// challenge would have clients send what nobody takes.
 func (a *Admission) challenges() (all []string) {
-	if a != nil {
-		for _, d := range a.described {
-			for _, scheme := range d.Schemes() {
-				if scheme.Challenge != "" && !slices.Contains(all, scheme.Challenge) {
-					all = append(all, scheme.Challenge)
-				}
+	for _, d := range a.described {
+		d, ok := d.(challenging)
+		if !ok {
+			continue
+		}
+		for _, challenge := range d.Challenges() {
+			if !slices.Contains(all, challenge) {
+				all = append(all, challenge)
 			}
 		}
-	}
-	if all == nil {
-		all = []string{"Bearer"} // RFC 9110, section 15.5.2: there is one at least
 	}
 	return all
 }

@@ -26,9 +26,9 @@ var edges = map[string][]string{
 	// What tests of stores share.
 	"internal/testkit/statetest": {"internal/state"},
 	// What tests share that call WASI as a guest does.
-	"internal/testkit/wasitest": {"internal/testkit/hosttest", "runtime/hostabi", "internal/runtime/wasi"},
+	"internal/testkit/wasitest": {"internal/testkit/hosttest", "internal/runtime/wasi", "internal/runtime/hostcall"},
 	// What tests share that play a guest.
-	"internal/testkit/hosttest": {"runtime/hostabi"},
+	"internal/testkit/hosttest": {"runtime/hostabi", "internal/capability/hostset", "internal/runtime/hostcall"},
 	// What tests share that compile sources.
 	"internal/testkit/projecttest": {"internal/author/project"},
 	// What tests share that need interpreters.
@@ -76,7 +76,7 @@ var edges = map[string][]string{
 	// One constant, which a build tag sets.
 	"internal/runtime/sandbox/internal/paranoid": {},
 	// The domain: programs that embed us depend on this, and on schemas for tools of Go functions.
-	"wasmtools": {"internal/jsontree", "internal/pattern", "internal/progress", "internal/text", "wasmtools/schema"},
+	"wasmtools": {"internal/pattern", "internal/progress", "internal/text", "wasmtools/schema"},
 	// Tools that are Go functions: for programs that embed us.
 	"wasmtools/gotool": {"internal/typed", "wasmtools", "wasmtools/schema"},
 	// Knows no tools: what is valid, and what is wrong where it is not.
@@ -84,11 +84,11 @@ var edges = map[string][]string{
 	// Takes secrets out of bytes; knows not whose they are.
 	"internal/redact": {},
 	// Refuses with the domain's error.
-	"wasmtools/auth": {"wasmtools"},
+	"wasmtools/auth": {"wasmtools", "internal/credential"},
 	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
-	"wasmtools/config": {"internal/origin", "internal/pattern", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key"},
+	"wasmtools/config": {"internal/origin", "internal/pattern", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/textfile"},
 	// One file becomes tools, the same way for serving and for the author's commands.
-	"internal/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "runtime/hostabi", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/invoke", "wasmtools/schema"},
+	"internal/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/invoke", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable"},
 	// Keys with values: knows nobody who keeps them.
 	"internal/state":                {},
 	"internal/state/local":          {"internal/ownership", "internal/state", "internal/state/internal/watch"},
@@ -130,53 +130,69 @@ var edges = map[string][]string{
 	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
 	"internal/mcp/session": {"internal/text", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/toolset", "wasmtools/web"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"wasmtools/service": {"internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "wasmtools/web", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin"},
+	"wasmtools/service": {"internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "wasmtools/web", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits"},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/openapi", "wasmtools/service", "internal/toolfile", "wasmtools/web"},
+	"wasmtools/server": {"internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/openapi", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured"},
 	// Runs compilers; never what they made.
-	"internal/author/project": {"internal/text", "internal/runtime/wasmbin", "wasmtools", "wasmtools/schema", "internal/script", "internal/toolfile"},
+	"internal/author/project": {"internal/text", "internal/runtime/wasmbin", "wasmtools", "wasmtools/schema", "internal/script", "internal/toolfile", "internal/manifest"},
 	// One file as a server would have it, without a server.
-	"internal/author/workbench": {"internal/author/project", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability/broker", "wasmtools/config", "wasmtools/invoke", "internal/script", "wasmtools/service", "internal/toolfile", "wasmtools/capability"},
+	"internal/author/workbench": {"internal/author/project", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "wasmtools/config", "wasmtools/invoke", "internal/script", "wasmtools/service", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "wasmtools/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/state/memory"},
+	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
-	"runtime/limits": {"internal/text"},
+	"runtime/limits": {},
 	// Runs guests; knows no HTTP, no configuration, no schema.
-	"internal/runtime/sandbox": {"internal/jsontree", "runtime/hostabi", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "internal/runtime/account", "internal/runtime/instrument", "internal/runtime/internal/convention", "internal/runtime/internal/foundry", "internal/runtime/linmem", "internal/runtime/sandbox/internal/paranoid", "internal/runtime/schedule", "internal/runtime/wasmbin"},
+	"internal/runtime/sandbox": {"internal/jsontree", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "internal/runtime/account", "internal/runtime/instrument", "internal/runtime/internal/convention", "internal/runtime/internal/foundry", "internal/runtime/linmem", "internal/runtime/sandbox/internal/paranoid", "internal/runtime/schedule", "internal/runtime/wasmbin", "internal/runtime/hostcall", "internal/runtime/limittable"},
 	// How tools are called, as values; runs nothing.
-	"internal/runtime/internal/convention": {"runtime/hostabi", "internal/runtime/wasmbin"},
+	"internal/runtime/internal/convention": {"internal/runtime/wasmbin", "internal/runtime/hostcall"},
 	// Modules become machine code, which it keeps; runs nothing.
 	"internal/runtime/internal/foundry": {"internal/apart", "internal/runtime/account", "internal/runtime/codecache", "internal/runtime/compile", "internal/runtime/instrument", "internal/runtime/schedule", "internal/runtime/wasmbin"},
 	// A module becomes code, in a process apart; knows no sandbox.
 	"internal/runtime/compile": {"internal/apart", "internal/text"},
 	// Files of bytes that are to be trusted; knows no compiler.
 	"internal/runtime/codecache": {"internal/ownership"},
-	// What a host function is given; knows neither who gives it nor what runs a guest.
-	"runtime/hostabi": {},
+	// A run of a guest, as host functions and the sandbox share it; knows neither.
+	"internal/runtime/hostcall": {},
+	// The part of it that functions of capabilities need.
+	"runtime/hostabi": {"internal/runtime/hostcall"},
+	// Functions of capabilities become the sandbox's.
+	"internal/capability/hostset": {"internal/runtime/hostcall", "runtime/hostabi"},
 	// A set of functions each; they know no sandbox.
-	"internal/runtime/abi1": {"runtime/hostabi", "internal/runtime/wasi"},
-	"internal/runtime/wasi": {"runtime/hostabi"},
+	"internal/runtime/abi1": {"internal/runtime/wasi", "internal/runtime/hostcall"},
+	"internal/runtime/wasi": {"internal/runtime/hostcall"},
 	// What a capability is: a set of functions, and what manifests and configurations say of it.
-	"wasmtools/capability": {"runtime/hostabi", "wasmtools", "wasmtools/config/key", "wasmtools/invoke", "internal/secret", "internal/state"},
+	"wasmtools/capability": {"runtime/hostabi", "wasmtools", "wasmtools/config/key", "wasmtools/invoke", "internal/secret", "internal/state", "internal/runtime/hostcall"},
 	// How functions of all capabilities answer.
-	"wasmtools/capability/answer": {"runtime/hostabi"},
+	"wasmtools/capability/answer": {"runtime/hostabi", "internal/runtime/hostcall"},
 	// A capability each; they know no sandbox, and no file of a configuration.
-	"internal/capability/http":     {"internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret"},
-	"internal/capability/kv":       {"runtime/hostabi", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/state"},
-	"internal/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret"},
-	"internal/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema"},
-	"internal/capability/tools":    {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/invoke"},
-	"internal/capability/files":    {"internal/runtime/wasi", "wasmtools", "wasmtools/capability", "wasmtools/config/key"},
+	"internal/capability/http":     {"internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys", "internal/runtime/limittable"},
+	"internal/capability/kv":       {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/state", "internal/keys", "internal/runtime/limittable"},
+	"internal/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys"},
+	"internal/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema", "internal/runtime/hostcall", "internal/keys"},
+	"internal/capability/tools":    {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/invoke", "internal/runtime/hostcall", "internal/keys"},
+	"internal/capability/files":    {"internal/runtime/wasi", "wasmtools", "wasmtools/capability", "wasmtools/config/key", "internal/keys"},
 	// The one list of them.
-	"internal/capability/builtin": {"wasmtools", "wasmtools/capability", "internal/capability/files", "internal/capability/http", "internal/capability/kv", "internal/capability/secrets", "internal/capability/settings", "internal/capability/tools"},
+	"internal/capability/builtin": {"wasmtools", "wasmtools/capability", "internal/capability/files", "internal/capability/http", "internal/capability/kv", "internal/capability/secrets", "internal/capability/settings", "internal/capability/tools", "internal/manifest"},
 	// Grants become what the sets are given.
-	"wasmtools/capability/broker": {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/config/key", "wasmtools/invoke", "internal/secret", "internal/state"},
-	// Values of keys; knows no file.
-	"wasmtools/config/key": {"internal/pattern", "internal/text", "runtime/limits"},
+	"internal/capability/broker": {"internal/pattern", "internal/text", "wasmtools", "wasmtools/capability", "wasmtools/config", "wasmtools/invoke", "internal/secret", "internal/state", "internal/runtime/hostcall", "internal/capability/builtin", "internal/configured", "internal/keys", "internal/manifest"},
+	// What a configuration means for a tool, and how it differs from another one.
+	"internal/configured": {"internal/capability/builtin", "internal/keys", "internal/pattern", "internal/runtime/limittable", "internal/text", "runtime/limits", "wasmtools/capability", "wasmtools/config"},
+	// What can be a token; knows nobody who shows one.
+	"internal/credential": {"internal/textfile"},
+	// Files that people write.
+	"internal/textfile": {},
+	// What a module says of its tools; runs none.
+	"internal/manifest": {"internal/jsontree", "internal/text", "wasmtools"},
+	// The tags of what can be limited, as a table.
+	"internal/runtime/limittable": {"internal/text", "runtime/limits"},
+	// Readers of the values of keys; they know no file.
+	"internal/keys": {"internal/pattern", "internal/runtime/limittable", "internal/text"},
+	// What capabilities of other programs need of them.
+	"wasmtools/config/key": {"internal/keys", "internal/runtime/limittable"},
 	// Where secrets are, and what they were.
-	"internal/secret": {"internal/redact", "wasmtools"},
+	"internal/secret": {"internal/redact", "wasmtools", "internal/text"},
 	// Orders jobs by what they take; knows not what they do.
 	"internal/runtime/schedule": {},
 
@@ -212,8 +228,8 @@ var edges = map[string][]string{
 	"examples/weather":  {"sdk/go", "sdk/go/config", "sdk/go/http"},
 
 	// Measures what embedders use, and the parts below it.
-	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "wasmtools"},
-	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "internal/runtime/wasmbin", "wasmtools", "wasmtools/config", "wasmtools/invoke", "wasmtools/service"},
+	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "internal/manifest"},
+	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "internal/runtime/wasmbin", "wasmtools", "wasmtools/config", "wasmtools/invoke", "wasmtools/service", "internal/manifest"},
 	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "internal/runtime/sandbox", "internal/toolfile"},
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "wasmtools/service", "internal/toolfile"},
@@ -222,9 +238,9 @@ var edges = map[string][]string{
 	"bench/guests/extism":     {"bench/guests/add"},
 	"bench/guests/goadd":      {"bench/guests/add", "sdk/go"},
 	"bench/guests/gocpu":      {"sdk/go"},
-	"bench/internal/assemble": {"internal/runtime/wasmbin", "wasmtools"},
+	"bench/internal/assemble": {"internal/runtime/wasmbin", "internal/manifest"},
 	"bench/internal/gosdk":    {"bench/internal/guest"},
-	"bench/internal/guest":    {"internal/runtime/wasmbin", "wasmtools"},
+	"bench/internal/guest":    {"internal/runtime/wasmbin", "internal/manifest"},
 	"bench/internal/load":     {"bench/internal/measure"},
 
 	// Makes a release: uses programs as their users do, and packages of the server nowhere.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -95,8 +96,8 @@ func directoryOf(b *testing.B, fixture string) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	manifest := `{"abi":1,"namespace":"bench","tools":[{"name":"echo","description":"Return the arguments.","parameters":` + parameters + `}]}`
-	module, err = wasmbin.SetCustom(module, wasmtools.ManifestSection, []byte(manifest))
+	said := `{"abi":1,"namespace":"bench","tools":[{"name":"echo","description":"Return the arguments.","parameters":` + parameters + `}]}`
+	module, err = wasmbin.SetCustom(module, manifest.Section, []byte(said))
 	if err != nil {
 		b.Fatal(err)
 	}

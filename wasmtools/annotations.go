@@ -6,8 +6,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
 // Annotations are what an author says of a tool's effects, for clients that ask a person before they call it. They are hints:
@@ -24,9 +22,6 @@ type Annotations struct {
 	OpenWorld *bool `json:"openWorld,omitempty"`
 }
 
-// annotationMembers are the members of annotations, in the order in which they are best written.
-var annotationMembers = []string{"readOnly", "destructive", "idempotent", "openWorld"}
-
 // check reports what is wrong with the annotations, or nil.
 func (a Annotations) check() error {
 	if a.ReadOnly != nil && *a.ReadOnly && a.Destructive != nil && *a.Destructive {
@@ -35,8 +30,8 @@ func (a Annotations) check() error {
 	return nil
 }
 
-// MaxTitle is the largest length of a title in characters.
-const MaxTitle = 200
+// maxTitle is the largest length of a title in characters.
+const maxTitle = 200
 
 // checkTitle reports what is wrong with a tool's title, or nil. The empty title is none.
 func checkTitle(title string) error {
@@ -45,8 +40,8 @@ func checkTitle(title string) error {
 		return nil
 	case !utf8.ValidString(title):
 		return errors.New("it is not UTF-8")
-	case utf8.RuneCountInString(title) > MaxTitle:
-		return fmt.Errorf("%d characters are too many; at most %d are allowed: say the rest in the description", utf8.RuneCountInString(title), MaxTitle)
+	case utf8.RuneCountInString(title) > maxTitle:
+		return fmt.Errorf("%d characters are too many; at most %d are allowed: say the rest in the description", utf8.RuneCountInString(title), maxTitle)
 	case strings.TrimSpace(title) == "":
 		return errors.New("it is blank: leave it out, or say in a few words what the tool is")
 	case strings.ContainsFunc(title, controls):
@@ -61,8 +56,9 @@ func controls(r rune) bool {
 	return unicode.IsControl(r) || r >= '\u2028' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
-// checkAppearance reports what is wrong with the members of a tool that clients show or act upon, or nil.
-func (t *Tool) checkAppearance() error {
+// CheckAppearance reports what is wrong with the members of a tool that clients show or act upon, or nil. The error begins with the name of
+// the member.
+func (t *Tool) CheckAppearance() error {
 	if err := checkTitle(t.Title); err != nil {
 		return fmt.Errorf("title: %w", err)
 	}
@@ -70,56 +66,4 @@ func (t *Tool) checkAppearance() error {
 		return fmt.Errorf("annotations: %w", err)
 	}
 	return checkIcons(t.Icons)
-}
-
-// title reads a tool's title.
-func (p part) title() (string, error) {
-	title, err := p.text("title")
-	if err != nil {
-		return "", err
-	}
-	if err := checkTitle(title); err != nil {
-		return "", fmt.Errorf("%s: %w", p.at("title"), err)
-	}
-	return title, nil
-}
-
-// annotations reads a tool's annotations.
-func (p part) annotations() (a Annotations, err error) {
-	if !p.has("annotations") {
-		return a, nil
-	}
-	object, err := p.required("annotations", jsontree.Object, "leave it out where there are none")
-	if err != nil {
-		return a, err
-	}
-	for _, name := range annotationMembers {
-		if hint := name + "Hint"; object.has(hint) { // its name in the Model Context Protocol
-			return a, fmt.Errorf("%s: unknown member; did you mean %q?", object.at(hint), name)
-		}
-	}
-	if err := object.only(annotationMembers); err != nil {
-		return a, err
-	}
-	for i, to := range []**bool{&a.ReadOnly, &a.Destructive, &a.Idempotent, &a.OpenWorld} {
-		if *to, err = object.boolean(annotationMembers[i]); err != nil {
-			return a, err
-		}
-	}
-	if err := a.check(); err != nil {
-		return a, fmt.Errorf("%s: %w", object.place, err)
-	}
-	return a, nil
-}
-
-// boolean returns the boolean of that name, nil where there is none.
-func (p part) boolean(name string) (*bool, error) {
-	if !p.has(name) {
-		return nil, nil
-	}
-	member, err := p.required(name, jsontree.Bool, "leave it out where it is not known")
-	if err != nil {
-		return nil, err
-	}
-	return new(member.value().Text == "true"), nil
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
@@ -26,17 +25,16 @@ type Icon struct {
 
 // Clients get a tool's icons with every list of tools, so there is little room for them.
 const (
-	// MaxIcons is the largest number of icons of a tool.
-	MaxIcons = 8
-	// MaxIconBytes is the largest length of the Src of a tool's icons together: 32 KiB.
-	MaxIconBytes = 32 << 10
-	// MaxIconSizes is the largest number of sizes of an icon.
-	MaxIconSizes = 16
+	// maxIcons is the largest number of icons of a tool.
+	maxIcons = 8
+	// maxIconBytes is the largest length of the Src of a tool's icons together: 32 KiB.
+	maxIconBytes = 32 << 10
+	// maxIconSizes is the largest number of sizes of an icon.
+	maxIconSizes = 16
 )
 
-// The members that an icon may have, in the order in which they are best written, and what they may hold.
+// What an icon may hold.
 var (
-	iconMembers = []string{"src", "mimeType", "sizes", "theme"}
 	iconThemes  = []string{"light", "dark"}
 	iconAddress = regexp.MustCompile(`^https://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?#]([A-Za-z0-9._~:/?#@!$&'()*+,;=\[\]-]|%[0-9A-Fa-f]{2})*)?$`)
 	iconType    = regexp.MustCompile(`^image/[a-z0-9][a-z0-9.+-]{0,62}$`)
@@ -45,8 +43,8 @@ var (
 
 // checkIcons reports what is wrong with the icons of a tool, or nil.
 func checkIcons(icons []Icon) error {
-	if len(icons) > MaxIcons {
-		return fmt.Errorf("icons: %d are too many; at most %d are allowed", len(icons), MaxIcons)
+	if len(icons) > maxIcons {
+		return fmt.Errorf("icons: %d are too many; at most %d are allowed", len(icons), maxIcons)
 	}
 	size := 0
 	for i, icon := range icons {
@@ -55,8 +53,8 @@ func checkIcons(icons []Icon) error {
 		}
 		size += len(icon.Src)
 	}
-	if size > MaxIconBytes {
-		return fmt.Errorf("icons: their src have %d bytes together; at most %d are allowed: use smaller pictures, or https addresses", size, MaxIconBytes)
+	if size > maxIconBytes {
+		return fmt.Errorf("icons: their src have %d bytes together; at most %d are allowed: use smaller pictures, or https addresses", size, maxIconBytes)
 	}
 	return nil
 }
@@ -69,8 +67,8 @@ func (i Icon) check() error {
 	if i.MIMEType != "" && !iconType.MatchString(i.MIMEType) {
 		return fmt.Errorf("mimeType: %q is not the type of a picture: write it like \"image/png\"", text.Short(i.MIMEType))
 	}
-	if len(i.Sizes) > MaxIconSizes {
-		return fmt.Errorf("sizes: %d are too many; at most %d are allowed", len(i.Sizes), MaxIconSizes)
+	if len(i.Sizes) > maxIconSizes {
+		return fmt.Errorf("sizes: %d are too many; at most %d are allowed", len(i.Sizes), maxIconSizes)
 	}
 	for n, size := range i.Sizes {
 		if !iconSize.MatchString(size) {
@@ -118,70 +116,4 @@ func (i Icon) checkData(data string) error {
 		return errors.New("what follows \";base64,\" is not base64 with its padding")
 	}
 	return nil
-}
-
-// icons reads a tool's icons.
-func (p part) icons() ([]Icon, error) {
-	if !p.has("icons") {
-		return nil, nil
-	}
-	array, err := p.array("icons")
-	if err != nil {
-		return nil, err
-	}
-	list, err := array.objects()
-	if err != nil {
-		return nil, err
-	}
-	icons := make([]Icon, len(list))
-	for i, item := range list {
-		if icons[i], err = item.icon(); err != nil {
-			return nil, err
-		}
-	}
-	if err := checkIcons(icons); err != nil {
-		return nil, fmt.Errorf("%s.%w", p.place, err)
-	}
-	return icons, nil
-}
-
-// icon reads one icon. checkIcons checks what it holds.
-func (p part) icon() (icon Icon, err error) {
-	if err := p.only(iconMembers); err != nil {
-		return icon, err
-	}
-	if _, err := p.required("src", jsontree.String, "say where the picture is"); err != nil {
-		return icon, err
-	}
-	if icon.Src, err = p.text("src"); err != nil {
-		return icon, err
-	}
-	if icon.MIMEType, err = p.text("mimeType"); err != nil {
-		return icon, err
-	}
-	if icon.Theme, err = p.text("theme"); err != nil {
-		return icon, err
-	}
-	if !p.has("sizes") {
-		return icon, nil
-	}
-	sizes, err := p.array("sizes")
-	if err != nil {
-		return icon, err
-	}
-	icon.Sizes, err = sizes.texts()
-	return icon, err
-}
-
-// texts returns copies of the elements of an array of strings.
-func (p part) texts() ([]string, error) {
-	list := make([]string, 0, p.value().Count)
-	for i := p.value().First; i != 0; i = p.tree.Values[i].Next {
-		v := &p.tree.Values[i]
-		if v.Kind != jsontree.String {
-			return nil, fmt.Errorf("%s[%d] must be a string, not %s", p.place, len(list), kindNames[v.Kind])
-		}
-		list = append(list, strings.Clone(v.Decoded()))
-	}
-	return list, nil
 }

@@ -75,7 +75,7 @@ func (t *Tool) Check() error {
 	if id := t.OperationID(); len(id) > MaxName {
 		return fmt.Errorf("operation id %q of %s has %d characters; at most %d are allowed: shorten the namespace or the name", text.Short(id), text.Short(path), len(id), MaxName)
 	}
-	if err := t.checkAppearance(); err != nil {
+	if err := t.CheckAppearance(); err != nil {
 		return fmt.Errorf("tool %s: %w", path, err)
 	}
 	if t.Parameters == nil {

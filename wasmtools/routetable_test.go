@@ -503,3 +503,31 @@ func BenchmarkRouteTable(b *testing.B) {
 		})
 	}
 }
+
+// TestUngranted has tools that lack something: they are not enabled, and the operator's switch is told first.
+func TestUngranted(t *testing.T) {
+	t.Parallel()
+	lacks, off := tool("math", "add"), tool("math", "sub")
+	lacks.Missing, off.Missing = []wasmtools.Missing{{Capability: "kv"}}, []wasmtools.Missing{{Capability: "kv"}}
+	table := newTable(t, lacks, off, tool("web", "get"))
+	if err := table.Disable("math/sub", "wrong sums"); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]wasmtools.Route{
+		"/math/add": {Tool: lacks, Path: "/math/add", Ungranted: true},
+		"/math/sub": {Tool: off, Path: "/math/sub", Reason: "wrong sums"},
+	} {
+		if got, _ := table.Lookup(path); got != want {
+			t.Errorf("%s: got %+v, want %+v", path, got, want)
+		}
+	}
+	if s := table.State(); s.Disabled != 1 || s.Ungranted != 1 {
+		t.Errorf("%d are disabled and %d not granted, want one each", s.Disabled, s.Ungranted)
+	}
+	if err := table.Enable("math"); err != nil {
+		t.Fatal(err)
+	}
+	if s := table.State(); s.Disabled != 0 || s.Ungranted != 2 {
+		t.Errorf("switched on, %d are disabled and %d not granted, want 0 and 2", s.Disabled, s.Ungranted)
+	}
+}

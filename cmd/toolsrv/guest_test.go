@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // guestTools are the functions of testdata/e2e/guest.wat in the order of its table.
@@ -26,16 +26,16 @@ func guest(t *testing.T, namespace, version string, tools ...string) []byte {
 		Description string          `json:"description"`
 		Parameters  json.RawMessage `json:"parameters"`
 	}
-	manifest := struct {
+	said := struct {
 		ABI       int    `json:"abi"`
 		Namespace string `json:"namespace,omitempty"`
 		Version   string `json:"version"`
 		Tools     []tool `json:"tools"`
-	}{ABI: wasmtools.ABI, Namespace: namespace, Version: version}
+	}{ABI: manifest.ABI, Namespace: namespace, Version: version}
 	for _, name := range tools {
-		manifest.Tools = append(manifest.Tools, tool{name, "Does " + name + ".", json.RawMessage(orderSchema)})
+		said.Tools = append(said.Tools, tool{name, "Does " + name + ".", json.RawMessage(orderSchema)})
 	}
-	text, err := json.Marshal(manifest)
+	text, err := json.Marshal(said)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func guest(t *testing.T, namespace, version string, tools ...string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err = wasmbin.SetCustom(module, wasmtools.ManifestSection, text)
+	module, err = wasmbin.SetCustom(module, manifest.Section, text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // spyTools are the functions of testdata/e2e/spy.wat in the order of its table.
@@ -46,7 +46,7 @@ func needing(t *testing.T, name string, needs map[string]any, names ...string) [
 	for _, one := range names {
 		tools = append(tools, tool{one, "Sends a request.", map[string]any{"type": "object"}})
 	}
-	text, err := json.Marshal(map[string]any{"abi": wasmtools.ABI, "namespace": name, "tools": tools, "needs": needs})
+	text, err := json.Marshal(map[string]any{"abi": manifest.ABI, "namespace": name, "tools": tools, "needs": needs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func needing(t *testing.T, name string, needs map[string]any, names ...string) [
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err = wasmbin.SetCustom(module, wasmtools.ManifestSection, text)
+	module, err = wasmbin.SetCustom(module, manifest.Section, text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
@@ -103,17 +104,17 @@ func TestRefused(t *testing.T) {
 		{"garbage", "x.wasm", []byte("no module at all"), []string{"wasm"}},
 		{"empty", "x.wasm", nil, []string{"wasm"}},
 		{"truncated", "x.wasm", version(t, "v0001", "", "x")[:200], []string{"are declared"}},
-		{"no manifest", "x.wasm", answer, []string{wasmtools.ManifestSection, "toolsrv pack"}},
-		{"two manifests", "x.wasm", append(version(t, "v0001", "", "x"), version(t, "v0001", "", "x")[len(answer):]...), []string{wasmtools.ManifestSection}},
-		{"manifest is no JSON", "x.wasm", sandboxtest.WithManifest(t, answer, []byte("{")), []string{wasmtools.ManifestSection}},
+		{"no manifest", "x.wasm", answer, []string{manifest.Section, "toolsrv pack"}},
+		{"two manifests", "x.wasm", append(version(t, "v0001", "", "x"), version(t, "v0001", "", "x")[len(answer):]...), []string{manifest.Section}},
+		{"manifest is no JSON", "x.wasm", sandboxtest.WithManifest(t, answer, []byte("{")), []string{manifest.Section}},
 		{"unknown member", "x.wasm", sandboxtest.WithManifest(t, answer, []byte(`{"abi":1,"tools":[],"colour":1}`)), []string{"colour"}},
-		{"namespace climbs", "x.wasm", sandboxtest.WithManifest(t, answer, manifest(t, "../etc", "x")), []string{`".."`}},
+		{"namespace climbs", "x.wasm", sandboxtest.WithManifest(t, answer, manifestText(t, "../etc", "x")), []string{`".."`}},
 		{"folder is no namespace", "a b/x.wasm", version(t, "v0001", "", "x"), []string{`"a b"`, "namespace"}},
 		{"path is the service's", "x.wasm", version(t, "v0001", "", "tools"), []string{"/tools"}},
 		{"schema is none", "x.wasm", sandboxtest.WithManifest(t, answer, []byte(`{"abi":1,"tools":[{"name":"x","description":"Does x.","parameters":{"type":"object","minProperties":"one"}}]}`)), []string{"tool x", "parameters"}},
 		{"result schema is none", "x.wasm", sandboxtest.WithManifest(t, answer, []byte(`{"abi":1,"tools":[{"name":"x","description":"Does x.","parameters":{"type":"object"},"result":{"type":7}}]}`)), []string{"tool x", "result"}},
-		{"two tools in a command", "x.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/command"), manifest(t, "", "x", "y")), []string{"2 tools", "toolsrv_call"}},
-		{"an import that is not offered", "x.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/refused/import_module"), manifest(t, "", "x")), []string{"import"}},
+		{"two tools in a command", "x.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/command"), manifestText(t, "", "x", "y")), []string{"2 tools", "toolsrv_call"}},
+		{"an import that is not offered", "x.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/refused/import_module"), manifestText(t, "", "x")), []string{"import"}},
 		{"does not compile", "x.wasm", uncompilable(t, "x"), []string{"compiled"}},
 		{"describes without end", "x.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"), []string{"toolsrv_describe", "limit of 10000000 instructions"}},
 	} {
@@ -225,7 +226,7 @@ func TestOutcomes(t *testing.T) {
 		for i := range names {
 			names[i] = r.tool + names[i]
 		}
-		testkit.Put(t, directory, r.tool+".wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, r.fixture), manifest(t, "", append(names, r.tool)...)))
+		testkit.Put(t, directory, r.tool+".wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, r.fixture), manifestText(t, "", append(names, r.tool)...)))
 	}
 	c := open(t, options{Directory: directory, Limits: func(path string) limits.Limits {
 		l := limits.Limits{Timeout: time.Minute, Input: 1000, Memory: 32 << 20}

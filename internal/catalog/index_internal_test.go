@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/catalog/internal/precedence"
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // TestStartOrder has the files of the first scan come in every order, with tools that others want, too: what is served in
@@ -33,7 +33,7 @@ func TestStartOrder(t *testing.T) {
 		for _, name := range c.tools {
 			tools = append(tools, fmt.Sprintf(`{"name":"%c","description":"Does it.","parameters":{"type":"object"}}`, name))
 		}
-		content, err := wasmbin.SetCustom(answer, wasmtools.ManifestSection, []byte(`{"abi":1,"tools":[`+strings.Join(tools, ",")+`]}`))
+		content, err := wasmbin.SetCustom(answer, manifest.Section, []byte(`{"abi":1,"tools":[`+strings.Join(tools, ",")+`]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestKeeperStaysNoted(t *testing.T) {
 	defer s.close()
 	s.noted = precedence.Precedence{"a": {"gone", "z"}}
 	keeper := s.at("z")
-	content, err := wasmbin.SetCustom(testkit.Fixture(t, "catalog/answer"), wasmtools.ManifestSection, []byte(`{"abi":1,"tools":[{"name":"a","description":"Does it.","parameters":{"type":"object"}}]}`))
+	content, err := wasmbin.SetCustom(testkit.Fixture(t, "catalog/answer"), manifest.Section, []byte(`{"abi":1,"tools":[{"name":"a","description":"Does it.","parameters":{"type":"object"}}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestKeeperStaysNoted(t *testing.T) {
 func TestManyWait(t *testing.T) {
 	engine := sandboxtest.Engine(t, sandbox.Config{})
 	content := testkit.Fixture(t, "catalog/answer")
-	content, err := wasmbin.SetCustom(content, wasmtools.ManifestSection, []byte(`{"abi":1,"tools":[{"name":"a","description":"Does it.","parameters":{"type":"object"}}]}`))
+	content, err := wasmbin.SetCustom(content, manifest.Section, []byte(`{"abi":1,"tools":[{"name":"a","description":"Does it.","parameters":{"type":"object"}}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestTooLittleMemory(t *testing.T) {
 		}
 	}
 	directory := t.TempDir()
-	testkit.Put(t, directory, "large.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), manifest(t, "", "large"))) // two pages
+	testkit.Put(t, directory, "large.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), manifestText(t, "", "large"))) // two pages
 	testkit.Put(t, directory, "small.wasm", version(t, "v0001", "", "small"))
 	testkit.Put(t, directory, "waits.wasm", version(t, "v0002", "", "large"))
 	c := open(t, options{Directory: directory, Limits: memory(page)})
@@ -53,7 +53,7 @@ func TestTooLittleMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitTable(t, c, []string{"/large", "/small"}, nil)
-	swap(t, directory, "small.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/memory_4gib"), manifest(t, "", "small")))
+	swap(t, directory, "small.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/memory_4gib"), manifestText(t, "", "small")))
 	awaitTable(t, c, []string{"/large", "/small"}, []string{"small.wasm"}) // the version before it stays
 	awaitAnswer(t, c, "/small", "v0001")
 }

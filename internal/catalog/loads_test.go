@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // TestLoadsTakeMemory has files come whose loading takes more memory than one file's may: they are refused with the reason, and nothing
@@ -27,7 +27,7 @@ func TestLoadsTakeMemory(t *testing.T) {
 		return wasmbin.AppendCustom(m, "debug", make([]byte, size))
 	}
 	valued := func(name string, values int) []byte {
-		text, err := json.Marshal(wasmtools.Manifest{ABI: wasmtools.ABI, Tools: []wasmtools.ManifestTool{{
+		text, err := json.Marshal(manifest.Manifest{ABI: manifest.ABI, Tools: []manifest.Tool{{
 			Name: name, Description: "Does it.",
 			Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"a":{"default":[%s1]}}}`, strings.Repeat("1,", values))),
 		}}})

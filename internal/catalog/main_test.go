@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/catalog/directory"
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) { testkit.Main(m, "internal/catalog", "fsnotify.") }
 // version returns a module with tools of these names that answer with version, five characters.
 func version(t testing.TB, version, namespace string, names ...string) []byte {
 	t.Helper()
-	return sandboxtest.WithManifest(t, patch(t, testkit.Fixture(t, "catalog/answer"), "v0000", version), manifest(t, namespace, names...))
+	return sandboxtest.WithManifest(t, patch(t, testkit.Fixture(t, "catalog/answer"), "v0000", version), manifestText(t, namespace, names...))
 }
 
 func patch(t testing.TB, module []byte, from, to string) []byte {
@@ -39,11 +40,11 @@ func patch(t testing.TB, module []byte, from, to string) []byte {
 	return bytes.Replace(module, []byte(from), []byte(to), 1)
 }
 
-func manifest(t testing.TB, namespace string, names ...string) []byte {
+func manifestText(t testing.TB, namespace string, names ...string) []byte {
 	t.Helper()
-	m := wasmtools.Manifest{ABI: wasmtools.ABI, Namespace: namespace, Version: "1.2.3"}
+	m := manifest.Manifest{ABI: manifest.ABI, Namespace: namespace, Version: "1.2.3"}
 	for _, name := range names {
-		m.Tools = append(m.Tools, wasmtools.ManifestTool{Name: name, Description: "Does " + name + ".", Parameters: json.RawMessage(`{"type":"object"}`)})
+		m.Tools = append(m.Tools, manifest.Tool{Name: name, Description: "Does " + name + ".", Parameters: json.RawMessage(`{"type":"object"}`)})
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -60,7 +61,7 @@ func uncompilable(t testing.TB, names ...string) []byte {
 	if bytes.Count(module, body) != 2 { // in toolsrv_call, and as the data segment's offset
 		t.Fatal("the fixture has changed")
 	}
-	return sandboxtest.WithManifest(t, bytes.Replace(module, body, []byte{0x01, 0x01, 0x0b}, 1), manifest(t, "", names...))
+	return sandboxtest.WithManifest(t, bytes.Replace(module, body, []byte{0x01, 0x01, 0x0b}, 1), manifestText(t, "", names...))
 }
 
 // swap writes a file beside its place and renames it.

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // TestManifestsFull fills the memory that manifests may take: what is served stays, and can be replaced; what comes is refused with the
@@ -49,7 +49,7 @@ func TestManifestsFull(t *testing.T) {
 // large returns a module with a tool whose manifest takes 2 MiB of memory.
 func large(t testing.TB, says, name string) []byte {
 	t.Helper()
-	text, err := json.Marshal(wasmtools.Manifest{ABI: wasmtools.ABI, Tools: []wasmtools.ManifestTool{{
+	text, err := json.Marshal(manifest.Manifest{ABI: manifest.ABI, Tools: []manifest.Tool{{
 		Name: name, Description: "Does it.", Parameters: json.RawMessage(`{"type":"object","description":"` + strings.Repeat("long ", 48_000) + `"}`),
 	}}})
 	if err != nil {

@@ -55,7 +55,7 @@ func heavy(t testing.TB, seed byte, name string) []byte {
 		section(5, []byte{1, 0, 1}),
 		section(7, []byte{2}, []byte("\x06memory\x02\x00"), []byte("\x0ctoolsrv_call\x00\x00")),
 		section(10, number(functions), bodies))
-	return sandboxtest.WithManifest(t, module, manifest(t, "", name))
+	return sandboxtest.WithManifest(t, module, manifestText(t, "", name))
 }
 
 // TestCheapFirst replaces a small file together with large ones: it is served before most of them are compiled.

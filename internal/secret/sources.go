@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/toolsrv/toolsrv/internal/redact"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -129,7 +130,7 @@ func (r *reader) warn(format string, args ...any) {
 
 // explicit reads a secret that the configuration names.
 func (r *reader) explicit(name string, read func() ([]byte, error)) {
-	if err := wasmtools.CheckSecretName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		r.errs = append(r.errs, err)
 		return
 	}
@@ -174,7 +175,7 @@ func (r *reader) directory(path string) {
 		if info, err := os.Stat(file); err == nil && info.IsDir() {
 			continue
 		}
-		err := wasmtools.CheckSecretName(name)
+		err := CheckName(name)
 		var value string
 		if err == nil {
 			var content []byte
@@ -290,4 +291,13 @@ func valueOf(content []byte) (string, error) {
 		return "", errors.New("it has fewer than 8 letters, digits or signs: it could not be kept out of logs and answers")
 	}
 	return string(content), nil
+}
+
+// CheckName reports what is wrong with the name of a secret, or nil: it is 1 to 64 of the characters A-Z a-z 0-9 . _ and -, and
+// does not begin with a dot.
+func CheckName(s string) error {
+	if wasmtools.CheckName(strings.ReplaceAll(s, ".", "_")) != nil || s[0] == '.' {
+		return fmt.Errorf("%q is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 . _ and -, without a dot at the beginning", text.Short(s))
+	}
+	return nil
 }

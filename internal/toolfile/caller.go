@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -30,7 +30,7 @@ func (caller) IsBounded() {}
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
 	spec := sandbox.CallSpec{Input: call.Arguments, Principal: (*tools.Origin)(call), Listener: call.Listener, Counter: (*counter)(call)}
 	if call.Outer != nil {
-		outer, ok := call.Outer.(hostabi.Outer)
+		outer, ok := call.Outer.(hostcall.Outer)
 		if !ok {
 			return nil, fmt.Errorf("the outer call is a %T, not a call of the sandbox", call.Outer)
 		}
@@ -52,7 +52,7 @@ func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 type counter wasmtools.Call
 
 // Used counts a use.
-func (c *counter) Used(u hostabi.Use) {
+func (c *counter) Used(u hostcall.Use) {
 	use := wasmtools.Use{Capability: u.Capability, Count: 1, Sent: u.Sent, Received: u.Received, Took: u.Took}
 	if u.Outcome != "" {
 		use.Failed = 1

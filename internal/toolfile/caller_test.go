@@ -26,7 +26,7 @@ func (l lines) Progress(done, total float64, message string) {
 // TestListenerHearsGuest has a listener hear what a guest logs during its call, and as much of it as the tool may log.
 func TestListenerHearsGuest(t *testing.T) {
 	t.Parallel()
-	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/log"), manifest(t, "", "a", "b", "c", "d", "noisy")), limits.Limits{LogLines: 20})
+	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/log"), manifestText(t, "", "a", "b", "c", "d", "noisy")), limits.Limits{LogLines: 20})
 	v, route := invoke.New(invoke.Options{}), invoke.RouteTo(m.Tools()[4])
 	heard, other := lines{}, lines{}
 	for _, l := range []wasmtools.Listener{heard, nil, other} {

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // maxEngine bounds an engine section, and each of its words that a manifest repeats, in bytes.
@@ -20,20 +20,20 @@ const maxEngine = 4 << 10
 // engineOf returns what a module's engine section says it is, such as "cpython 3.13.5 (1f0c2a9b)", or "" if it has none: then it
 // is not an interpreter with a script.
 func engineOf(binary *wasmbin.Module) (string, error) {
-	section, ok, err := binary.Custom(wasmtools.EngineSection)
+	section, ok, err := binary.Custom(manifest.EngineSection)
 	if err != nil || !ok {
 		return "", err
 	}
 	if len(section) > maxEngine {
-		return "", fmt.Errorf("custom section %s: %d bytes are too many; at most %d are allowed", wasmtools.EngineSection, len(section), maxEngine)
+		return "", fmt.Errorf("custom section %s: %d bytes are too many; at most %d are allowed", manifest.EngineSection, len(section), maxEngine)
 	}
 	var said struct{ Version, Revision string }
 	if err := json.Unmarshal(section, &said); err != nil {
-		return "", fmt.Errorf("custom section %s: %w", wasmtools.EngineSection, err)
+		return "", fmt.Errorf("custom section %s: %w", manifest.EngineSection, err)
 	}
 	for _, word := range []string{said.Version, said.Revision} {
 		if word == "" || !utf8.ValidString(word) || strings.ContainsFunc(word, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return "", fmt.Errorf("custom section %s: %q is not a version: version and revision are words in ASCII", wasmtools.EngineSection, text.Short(word))
+			return "", fmt.Errorf("custom section %s: %q is not a version: version and revision are words in ASCII", manifest.EngineSection, text.Short(word))
 		}
 	}
 	return fmt.Sprintf("%s (%s)", said.Version, said.Revision), nil

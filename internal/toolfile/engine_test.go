@@ -5,18 +5,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // withSection returns a module that describes itself, and has an engine section.
 func withSection(t *testing.T, section string) []byte {
 	t.Helper()
-	module, err := wasmbin.SetCustom(testkit.Fixture(t, "catalog/described"), wasmtools.EngineSection, []byte(section))
+	module, err := wasmbin.SetCustom(testkit.Fixture(t, "catalog/described"), manifest.EngineSection, []byte(section))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestEngine(t *testing.T) {
 	if err := loaded.Describe(t.Context()); err != nil || loaded.Manifest().Engine != want {
 		t.Errorf("described: got %+v, %v; want the engine %q", loaded.Manifest(), err, want)
 	}
-	_, given, err := toolfile.Pack(t.Context(), engine, module, []byte(manifest(t, "", "mine")))
+	_, given, err := toolfile.Pack(t.Context(), engine, module, []byte(manifestText(t, "", "mine")))
 	if err != nil || given.Engine != "" {
 		t.Errorf("with a manifest that is given: got %+v, %v; want no engine", given, err)
 	}
@@ -51,7 +51,7 @@ func TestEngine(t *testing.T) {
 // place in the script, so it is not a ScriptError, and its caller puts the file's name before it.
 func TestScriptSpins(t *testing.T) {
 	t.Parallel()
-	spin, err := wasmbin.SetCustom(testkit.Fixture(t, "wat/hostile/describe_spin"), wasmtools.EngineSection, []byte(`{"version":"a","revision":"b"}`))
+	spin, err := wasmbin.SetCustom(testkit.Fixture(t, "wat/hostile/describe_spin"), manifest.EngineSection, []byte(`{"version":"a","revision":"b"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

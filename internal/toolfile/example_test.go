@@ -37,7 +37,7 @@ func TestTryExamples(t *testing.T) {
 			example = fmt.Sprintf(`"examples":[{"arguments":%s,"result":%s}],"parameters"`, c.arguments, c.want)
 		}
 		text := strings.NewReplacer(`"parameters"`, example, `{"type":"object"}`,
-			`{"type":"object","properties":{"a":{"type":"integer","default":7}}},"result":{"properties":{"a":{"maximum":100}}}`).Replace(manifest(t, "", "echo"))
+			`{"type":"object","properties":{"a":{"type":"integer","default":7}}},"result":{"properties":{"a":{"maximum":100}}}`).Replace(manifestText(t, "", "echo"))
 		m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/echo"), text), limits.Limits{})
 		var trials []toolfile.Trial
 		m.TryExamples(t.Context(), func(trial toolfile.Trial) { trials = append(trials, trial) })
@@ -54,7 +54,7 @@ func TestTryExamples(t *testing.T) {
 // TestTryExamplesStops ends with its context, and tells each failure.
 func TestTryExamplesStops(t *testing.T) {
 	t.Parallel()
-	text := strings.Replace(manifest(t, "", "spin"), `"parameters"`, `"examples":[{"arguments":{}},{"arguments":{}},{"arguments":{}}],"parameters"`, 1)
+	text := strings.Replace(manifestText(t, "", "spin"), `"parameters"`, `"examples":[{"arguments":{}},{"arguments":{}},{"arguments":{}}],"parameters"`, 1)
 	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/spin"), text), limits.Limits{Timeout: 1e7})
 	ctx, cancel := context.WithCancel(t.Context())
 	tried := 0

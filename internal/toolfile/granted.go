@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
@@ -28,9 +29,9 @@ func Places(l limits.Limits, waits bool) int {
 	case l.Concurrency > 0:
 		return l.Concurrency
 	case waits:
-		return max(waitingPlaces, limits.Default().Concurrency)
+		return max(waitingPlaces, limittable.Default().Concurrency)
 	}
-	return limits.Default().Concurrency
+	return limittable.Default().Concurrency
 }
 
 // An allowance is what one tool was given beside its file.
@@ -56,7 +57,7 @@ func allowanceOf(path string, needs wasmtools.Needs, limitsFor func(path string)
 }
 
 func (l *allowance) equal(other *allowance) bool {
-	return l.limits == other.limits && slices.EqualFunc(l.granted.Values, other.granted.Values, hostabi.Grant.Equal) &&
+	return l.limits == other.limits && slices.EqualFunc(l.granted.Values, other.granted.Values, hostcall.Grant.Equal) &&
 		bytes.Equal(l.granted.Settings, other.granted.Settings) && slices.Equal(l.granted.Missing, other.granted.Missing)
 }
 

@@ -2,22 +2,23 @@ package toolfile
 
 import (
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/capability/hostset"
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
 // Imports returns the sets of functions that tools may import: every server's, and those of the capabilities that a program brings along.
 // An engine that loads files needs them in its Config. Those of the capabilities grant nothing: a function refuses a tool that does not
 // declare it, or was not granted it.
-func Imports(capabilities ...capability.Kind) []*hostabi.Set {
+func Imports(capabilities ...capability.Kind) []*hostcall.Set {
 	sets := abi1.Sets()
 	for _, k := range append(builtin.Kinds(), capabilities...) {
 		if k.Set != nil {
-			sets = append(sets, k.Set)
+			sets = append(sets, hostset.Of(k.Set))
 		}
 	}
 	return sets
@@ -29,6 +30,6 @@ func programOf(engine *sandbox.Engine, made wasmbin.Made, place Place) (*sandbox
 }
 
 // ParseManifest reads a manifest, which may need what every server has.
-func ParseManifest(text []byte) (*wasmtools.Manifest, error) {
-	return wasmtools.ParseManifest(text, builtin.Needs()...)
+func ParseManifest(text []byte) (*manifest.Manifest, error) {
+	return manifest.Parse(text, builtin.Needs()...)
 }

@@ -4,9 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // A Report says what is in a module. Its JSON is stable. Names in it are the file's own and may hold anything.
@@ -16,9 +16,9 @@ type Report struct {
 	SDK    string `json:"sdk,omitempty"`
 	// Manifest is nil if none is embedded, or a bad one: then ManifestError says why. Described means that it is not embedded
 	// but was returned by toolsrv_describe; Inspect itself runs nothing.
-	Manifest      *wasmtools.Manifest `json:"manifest,omitempty"`
-	Described     bool                `json:"described,omitempty"`
-	ManifestError string              `json:"manifest_error,omitempty"`
+	Manifest      *manifest.Manifest `json:"manifest,omitempty"`
+	Described     bool               `json:"described,omitempty"`
+	ManifestError string             `json:"manifest_error,omitempty"`
 	// Imports, Exports, Memories (in bytes), Tables (in elements) and Sections have 1,000 entries at most. Left counts the
 	// others.
 	Imports  []Symbol  `json:"imports"`

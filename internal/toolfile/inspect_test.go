@@ -17,7 +17,7 @@ import (
 
 func TestInspect(t *testing.T) {
 	t.Parallel()
-	content := sandboxtest.WithManifest(t, testkit.Fixture(t, "catalog/described"), strings.Replace(manifest(t, "a", "one"), `"tools"`, `"sdk":"go/1.0","tools"`, 1))
+	content := sandboxtest.WithManifest(t, testkit.Fixture(t, "catalog/described"), strings.Replace(manifestText(t, "a", "one"), `"tools"`, `"sdk":"go/1.0","tools"`, 1))
 	r, err := toolfile.Inspect(content)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestInspectFixtures(t *testing.T) {
 // No bytes make Inspect panic.
 func FuzzInspect(f *testing.F) {
 	f.Add(testkit.Fixture(f, "catalog/answer"))
-	f.Add(sandboxtest.WithManifest(f, testkit.Fixture(f, "wat/good/fresh"), manifest(f, "", "one")))
+	f.Add(sandboxtest.WithManifest(f, testkit.Fixture(f, "wat/good/fresh"), manifestText(f, "", "one")))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		r, err := toolfile.Inspect(content)
 		if (r == nil) == (err == nil) {

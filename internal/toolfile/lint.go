@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // A Finding is something that a server takes, but that some clients refuse or misunderstand.
@@ -73,7 +73,7 @@ func (m *Module) Lint() []Finding {
 }
 
 // Lint looks for what clients of a manifest's tools stumble over. It returns 100 findings at most, in the order of the manifest.
-func Lint(m *wasmtools.Manifest) []Finding {
+func Lint(m *manifest.Manifest) []Finding {
 	var all []Finding
 	for _, t := range m.Tools {
 		l := linter{tool: t.Name}

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 func TestLint(t *testing.T) {
@@ -50,7 +50,7 @@ func TestLint(t *testing.T) {
 			"media parameters/properties/a, media parameters/properties/b, media parameters/properties/c, media parameters/properties/d, media result"},
 		{"odd values", `{` + object + `,"properties":[{"$ref":1}],"items":"x","allOf":{"$ref":"#a"}}`, "true", "root-object parameters, ref-pointer parameters/allOf"},
 	} {
-		m := &wasmtools.Manifest{Tools: []wasmtools.ManifestTool{{Name: "tool", Parameters: json.RawMessage(c.parameters)}}}
+		m := &manifest.Manifest{Tools: []manifest.Tool{{Name: "tool", Parameters: json.RawMessage(c.parameters)}}}
 		if c.result != "" {
 			m.Tools[0].Result = json.RawMessage(c.result)
 		}
@@ -112,9 +112,9 @@ func TestLintIsBounded(t *testing.T) {
 		fmt.Fprintf(&many, `"%d %s":{"$ref":"#x"},`, i, "x")
 	}
 	long := strings.Repeat("y", 400_000)
-	m := &wasmtools.Manifest{}
+	m := &manifest.Manifest{}
 	for range 3 {
-		m.Tools = append(m.Tools, wasmtools.ManifestTool{Name: "tool", Parameters: json.RawMessage(
+		m.Tools = append(m.Tools, manifest.Tool{Name: "tool", Parameters: json.RawMessage(
 			`{"type":"object","properties":{"` + long + `":{"properties":{` + many.String() + `"z":{}}}}}`)})
 	}
 	begun := time.Now()
@@ -134,7 +134,7 @@ func FuzzLint(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"a":{"$ref":"#/$defs/a","b":1}},"$defs":{"a":{"$dynamicRef":"#x"}}}`)
 	f.Add(`{"allOf":[{"not":{"items":[true,false,1]}}],"properties":{"a b":[]}}`)
 	f.Fuzz(func(t *testing.T, parameters string) {
-		m, err := wasmtools.ParseManifest([]byte(`{"abi":1,"tools":[{"name":"a","description":"b","parameters":` + parameters + `}]}`))
+		m, err := manifest.Parse([]byte(`{"abi":1,"tools":[{"name":"a","description":"b","parameters":` + parameters + `}]}`))
 		if err != nil {
 			return
 		}

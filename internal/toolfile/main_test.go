@@ -4,15 +4,15 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/internal/manifest"
 )
 
-// manifest returns a manifest whose tools have these names and take any object.
-func manifest(t testing.TB, namespace string, names ...string) string {
+// manifestText returns a manifest whose tools have these names and take any object.
+func manifestText(t testing.TB, namespace string, names ...string) string {
 	t.Helper()
-	m := wasmtools.Manifest{ABI: wasmtools.ABI, Namespace: namespace}
+	m := manifest.Manifest{ABI: manifest.ABI, Namespace: namespace}
 	for _, name := range names {
-		m.Tools = append(m.Tools, wasmtools.ManifestTool{Name: name, Description: "Does " + name + ".", Parameters: json.RawMessage(`{"type":"object"}`)})
+		m.Tools = append(m.Tools, manifest.Tool{Name: name, Description: "Does " + name + ".", Parameters: json.RawMessage(`{"type":"object"}`)})
 	}
 	text, err := json.Marshal(m)
 	if err != nil {

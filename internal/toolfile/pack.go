@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Pack returns a copy of a module with its manifest embedded, and the manifest. If manifest (JSON) is nil, the module has to
+// Pack returns a copy of a module with its manifest embedded, and the manifest. If said, a manifest as JSON, is nil, the module has to
 // tell it: by its export toolsrv_describe, which is run, or else by the section that it has already. A manifest that is given
 // replaces both, but must not give other numbers to the tools that the module describes. What the module says of itself gets the
 // engine, if it has one. A server takes what Pack returns, in whatever folder. A script that is to blame is a *ScriptError.
-func Pack(ctx context.Context, engine *sandbox.Engine, content, manifest []byte) ([]byte, *wasmtools.Manifest, error) {
-	packed, m, err := PackModule(ctx, engine, content, manifest)
+func Pack(ctx context.Context, engine *sandbox.Engine, content, said []byte) ([]byte, *manifest.Manifest, error) {
+	packed, m, err := PackModule(ctx, engine, content, said)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -26,7 +26,7 @@ func Pack(ctx context.Context, engine *sandbox.Engine, content, manifest []byte)
 }
 
 // PackModule does what Pack does, and returns the module with its tools, for the caller to close.
-func PackModule(ctx context.Context, engine *sandbox.Engine, content, manifest []byte) ([]byte, *Module, error) {
+func PackModule(ctx context.Context, engine *sandbox.Engine, content, said []byte) ([]byte, *Module, error) {
 	binary, err := wasmbin.Parse(content)
 	if err != nil {
 		return nil, nil, err
@@ -36,11 +36,11 @@ func PackModule(ctx context.Context, engine *sandbox.Engine, content, manifest [
 		return nil, nil, err
 	}
 	defer program.Close() // when what is packed has its code and its snapshot
-	text, err := manifestOf(ctx, program, binary, manifest)
+	text, err := manifestOf(ctx, program, binary, said)
 	if err != nil {
 		return nil, nil, err
 	}
-	packed, err := binary.SetCustom(wasmtools.ManifestSection, text)
+	packed, err := binary.SetCustom(manifest.Section, text)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -72,7 +72,7 @@ func manifestOf(ctx context.Context, program *sandbox.Program, binary *wasmbin.M
 			return nil, describeError(interpreter, err)
 		}
 	case given == nil:
-		source = "custom section " + wasmtools.ManifestSection
+		source = "custom section " + manifest.Section
 		if told, err = embedded(binary); err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func manifestOf(ctx context.Context, program *sandbox.Program, binary *wasmbin.M
 			return nil, errors.New("the module does not say what its tools are (it has no export toolsrv_describe): write its manifest to a file, and name that with --manifest")
 		}
 	}
-	var own, other *wasmtools.Manifest
+	var own, other *manifest.Manifest
 	if told != nil {
 		told = bytes.TrimSpace(told)
 		if own, err = ParseManifest(told); err != nil {
@@ -104,12 +104,12 @@ func manifestOf(ctx context.Context, program *sandbox.Program, binary *wasmbin.M
 }
 
 // sameNumbers returns an error if a tool would be called by the number of another. A tool may be renamed.
-func sameNumbers(told, given *wasmtools.Manifest) error {
+func sameNumbers(told, given *manifest.Manifest) error {
 	if len(given.Tools) > len(told.Tools) {
 		return fmt.Errorf("it has %d tools, but the module describes %d", len(given.Tools), len(told.Tools))
 	}
 	for i, t := range given.Tools {
-		at := slices.IndexFunc(told.Tools, func(o wasmtools.ManifestTool) bool { return o.Name == t.Name })
+		at := slices.IndexFunc(told.Tools, func(o manifest.Tool) bool { return o.Name == t.Name })
 		if at >= 0 && at != i {
 			return fmt.Errorf("tools[%d] is %q, but the module itself describes that as tools[%d]: keep its order, because tools are called by their numbers", i, t.Name, at)
 		}

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 func TestPack(t *testing.T) {
@@ -24,28 +24,28 @@ func TestPack(t *testing.T) {
 		tools    string // joined by blanks
 		says     string // of the error
 	}{
-		{"given", answer, manifest(t, "a/b", "one", "two"), "one two", ""},
-		{"with a byte order mark and space", answer, "\ufeff\n " + manifest(t, "", "one") + "\n", "one", ""},
-		{"in the place of another", sandboxtest.WithManifest(t, answer, "broken"), manifest(t, "", "one"), "one", ""},
-		{"in the place of toolsrv_describe", described, manifest(t, "", "mine"), "mine", ""},
-		{"more tools than are described", described, manifest(t, "", "told", "more"), "", "it has 2 tools, but the module describes 1"},
-		{"the tools in another order", pair, manifest(t, "", "b", "a"), "", `tools[0] is "b", but the module itself describes that as tools[1]`},
-		{"fewer tools, renamed", pair, manifest(t, "", "mine"), "mine", ""},
+		{"given", answer, manifestText(t, "a/b", "one", "two"), "one two", ""},
+		{"with a byte order mark and space", answer, "\ufeff\n " + manifestText(t, "", "one") + "\n", "one", ""},
+		{"in the place of another", sandboxtest.WithManifest(t, answer, "broken"), manifestText(t, "", "one"), "one", ""},
+		{"in the place of toolsrv_describe", described, manifestText(t, "", "mine"), "mine", ""},
+		{"more tools than are described", described, manifestText(t, "", "told", "more"), "", "it has 2 tools, but the module describes 1"},
+		{"the tools in another order", pair, manifestText(t, "", "b", "a"), "", `tools[0] is "b", but the module itself describes that as tools[1]`},
+		{"fewer tools, renamed", pair, manifestText(t, "", "mine"), "mine", ""},
 		{"told by the module", described, "", "told", ""},
-		{"told by the module, not by its section", sandboxtest.WithManifest(t, described, manifest(t, "", "stale")), "", "told", ""},
-		{"there already", sandboxtest.WithManifest(t, answer, manifest(t, "", "one")), "", "one", ""},
+		{"told by the module, not by its section", sandboxtest.WithManifest(t, described, manifestText(t, "", "stale")), "", "told", ""},
+		{"there already", sandboxtest.WithManifest(t, answer, manifestText(t, "", "one")), "", "one", ""},
 		{"none", answer, "", "", "--manifest"},
 		{"empty", answer, " ", "", "manifest: "},
 		{"no JSON", answer, "{", "", "manifest: line 1"},
 		{"of a later ABI", answer, `{"abi": 2}`, "", "abi is 2"},
-		{"too large", answer, `"` + strings.Repeat("x", wasmtools.MaxManifest) + `"`, "", "1048576"},
-		{"bad schema", answer, strings.Replace(manifest(t, "", "one"), `"object"`, `"thing"`, 1), "", "tool one: parameters: at /type"},
-		{"no object", answer, strings.Replace(manifest(t, "", "one"), `"object"`, `"array"`, 1), "", "arguments are always an object"},
-		{"the service's own path", answer, manifest(t, "", "tools"), "", "/tools is the service's own"},
-		{"endless operation id", answer, manifest(t, strings.Repeat("n", 60), "endless"), "", "operation id"},
-		{"several tools of a plain program", testkit.Fixture(t, "wat/good/command"), manifest(t, "", "one", "two"), "", "a plain WASI program can be one tool only"},
-		{"a plain program", testkit.Fixture(t, "wat/good/command"), manifest(t, "", "one"), "one", ""},
-		{"no module", []byte("\x7fELF"), manifest(t, "", "one"), "", "not a WebAssembly module"},
+		{"too large", answer, `"` + strings.Repeat("x", manifest.Max) + `"`, "", "1048576"},
+		{"bad schema", answer, strings.Replace(manifestText(t, "", "one"), `"object"`, `"thing"`, 1), "", "tool one: parameters: at /type"},
+		{"no object", answer, strings.Replace(manifestText(t, "", "one"), `"object"`, `"array"`, 1), "", "arguments are always an object"},
+		{"the service's own path", answer, manifestText(t, "", "tools"), "", "/tools is the service's own"},
+		{"endless operation id", answer, manifestText(t, strings.Repeat("n", 60), "endless"), "", "operation id"},
+		{"several tools of a plain program", testkit.Fixture(t, "wat/good/command"), manifestText(t, "", "one", "two"), "", "a plain WASI program can be one tool only"},
+		{"a plain program", testkit.Fixture(t, "wat/good/command"), manifestText(t, "", "one"), "one", ""},
+		{"no module", []byte("\x7fELF"), manifestText(t, "", "one"), "", "not a WebAssembly module"},
 		{"broken section in the module", sandboxtest.WithManifest(t, answer, "broken"), "", "", "custom section toolsrv.manifest: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -78,11 +78,11 @@ func TestPack(t *testing.T) {
 			}
 			loaded.Close()
 			// All else is as it was.
-			bare, err := wasmbin.SetCustom(packed, wasmtools.ManifestSection, nil)
+			bare, err := wasmbin.SetCustom(packed, manifest.Section, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := wasmbin.SetCustom(c.module, wasmtools.ManifestSection, nil)
+			want, err := wasmbin.SetCustom(c.module, manifest.Section, nil)
 			if err != nil || string(bare) != string(want) {
 				t.Errorf("packing changed more than the manifest (%v)", err)
 			}

@@ -30,7 +30,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{})
 	const declared = `"needs":{"config":{"type":"object"}},"abi":1`
-	content := sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/configured"), strings.Replace(manifest(t, "s", "start", "call"), `"abi":1`, declared, 1))
+	content := sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/configured"), strings.Replace(manifestText(t, "s", "start", "call"), `"abi":1`, declared, 1))
 	m, err := toolfile.Load(engine, content, toolfile.Place{})
 	if err != nil {
 		t.Fatal(err)

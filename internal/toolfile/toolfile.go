@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -42,15 +43,15 @@ type Module struct {
 	said       []byte // by toolsrv_describe, if reading it may take more than the place allows
 	engine     string // the interpreter in it, or ""
 	namespace  string
-	kept       int64               // bytes that were asked for because of the manifest
-	manifest   *wasmtools.Manifest // nil: the module has to be run to be described
-	describes  bool                // the manifest is what the module says of itself, now or when it was run before
-	schemas    []schemas           // of each tool of the manifest
-	paths      []string            // the same
-	needs      []wasmtools.Needs   // the same
-	tools      []*wasmtools.Tool   // in the order of the manifest
-	allowances []allowance         // of each tool
-	configured programs            // those with settings, of the tools that have some
+	kept       int64              // bytes that were asked for because of the manifest
+	manifest   *manifest.Manifest // nil: the module has to be run to be described
+	describes  bool               // the manifest is what the module says of itself, now or when it was run before
+	schemas    []schemas          // of each tool of the manifest
+	paths      []string           // the same
+	needs      []wasmtools.Needs  // the same
+	tools      []*wasmtools.Tool  // in the order of the manifest
+	allowances []allowance        // of each tool
+	configured programs           // those with settings, of the tools that have some
 }
 
 // schemas are one tool's; result is nil if there is none.
@@ -118,19 +119,19 @@ func (m *Module) readManifest(binary *wasmbin.Module) error {
 		if m.program.Describes() {
 			return nil
 		}
-		return fmt.Errorf("no custom section %s and no export toolsrv_describe: embed the manifest with `toolsrv pack`", wasmtools.ManifestSection)
+		return fmt.Errorf("no custom section %s and no export toolsrv_describe: embed the manifest with `toolsrv pack`", manifest.Section)
 	}
-	manifest, err := ParseManifest(text)
+	read, err := ParseManifest(text)
 	if err != nil {
-		return fmt.Errorf("custom section %s: %w", wasmtools.ManifestSection, err)
+		return fmt.Errorf("custom section %s: %w", manifest.Section, err)
 	}
-	return m.setManifest(manifest, len(text))
+	return m.setManifest(read, len(text))
 }
 
 // embedded returns the text of the manifest in a module's custom section, or nil if there is none. It shares memory
 // with it.
 func embedded(binary *wasmbin.Module) ([]byte, error) {
-	text, ok, err := binary.Custom(wasmtools.ManifestSection)
+	text, ok, err := binary.Custom(manifest.Section)
 	if ok && text == nil {
 		text = []byte{}
 	}
@@ -138,7 +139,7 @@ func embedded(binary *wasmbin.Module) ([]byte, error) {
 }
 
 // setManifest checks the manifest, whose text has size bytes, and compiles its schemas.
-func (m *Module) setManifest(manifest *wasmtools.Manifest, size int) error {
+func (m *Module) setManifest(manifest *manifest.Manifest, size int) error {
 	if m.program.Command() && len(manifest.Tools) != 1 {
 		return fmt.Errorf("the manifest has %d tools, but a plain WASI program can be one tool only: export toolsrv_call, or make a file of each", len(manifest.Tools))
 	}
@@ -205,7 +206,7 @@ func (s schemas) size() int64 {
 }
 
 // compile compiles the schemas of one tool.
-func compile(t wasmtools.ManifestTool, budget *schema.Budget) (schemas, error) {
+func compile(t manifest.Tool, budget *schema.Budget) (schemas, error) {
 	parameters, err := budget.CompileParameters(t.Parameters)
 	if err != nil {
 		return schemas{}, fmt.Errorf("parameters: %w", err)
@@ -227,7 +228,7 @@ func (m *Module) Digest() string { return m.program.Digest() }
 func (m *Module) Size() int64 { return m.size }
 
 // Manifest returns the manifest, which must not be changed. It is nil before Describe if none is embedded.
-func (m *Module) Manifest() *wasmtools.Manifest { return m.manifest }
+func (m *Module) Manifest() *manifest.Manifest { return m.manifest }
 
 // Describes reports whether the manifest comes from the module's own description, not from a section of the file. Whether it has been run does not matter.
 func (m *Module) Describes() bool { return m.describes }
@@ -265,14 +266,14 @@ func (m *Module) take(text []byte) error {
 		return err
 	}
 	m.said = nil
-	manifest, err := ParseManifest(text)
+	read, err := ParseManifest(text)
 	if err != nil {
 		return fmt.Errorf("result of toolsrv_describe: %w", err)
 	}
-	if manifest.Engine == "" {
-		manifest.Engine = m.engine
+	if read.Engine == "" {
+		read.Engine = m.engine
 	}
-	return m.setManifest(manifest, len(text))
+	return m.setManifest(read, len(text))
 }
 
 // A MemoryError means that a tool's limit of memory is below what its module declares, so that no call of it could begin.

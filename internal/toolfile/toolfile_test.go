@@ -40,17 +40,17 @@ func TestLoad(t *testing.T) {
 		path         string // of the first tool
 		says         string // of the error
 	}{
-		{"its own namespace", "folder", sandboxtest.WithManifest(t, answer, manifest(t, "own", "one")), "/own/one", ""},
-		{"its folder's", "a/b", sandboxtest.WithManifest(t, answer, manifest(t, "", "one")), "/a/b/one", ""},
-		{"none", "", sandboxtest.WithManifest(t, answer, manifest(t, "", "one")), "/one", ""},
-		{"a folder that is no namespace", "a b", sandboxtest.WithManifest(t, answer, manifest(t, "", "one")), "", "its folder is its namespace"},
-		{"the namespace wins over such a folder", "a b", sandboxtest.WithManifest(t, answer, manifest(t, "own", "one")), "/own/one", ""},
+		{"its own namespace", "folder", sandboxtest.WithManifest(t, answer, manifestText(t, "own", "one")), "/own/one", ""},
+		{"its folder's", "a/b", sandboxtest.WithManifest(t, answer, manifestText(t, "", "one")), "/a/b/one", ""},
+		{"none", "", sandboxtest.WithManifest(t, answer, manifestText(t, "", "one")), "/one", ""},
+		{"a folder that is no namespace", "a b", sandboxtest.WithManifest(t, answer, manifestText(t, "", "one")), "", "its folder is its namespace"},
+		{"the namespace wins over such a folder", "a b", sandboxtest.WithManifest(t, answer, manifestText(t, "own", "one")), "/own/one", ""},
 		{"no manifest", "", answer, "", "`toolsrv pack`"},
 		{"empty manifest", "", sandboxtest.WithManifest(t, answer, ""), "", "custom section toolsrv.manifest"},
 		{"described", "a", testkit.Fixture(t, "catalog/described"), "/a/told", ""},
 		{"described in a folder that is no namespace", "a b", testkit.Fixture(t, "catalog/described"), "", "its folder is its namespace"},
-		{"not for this sandbox", "", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/refused/import_module"), manifest(t, "", "one")), "", "is not offered"},
-		{"the service's own path", "", sandboxtest.WithManifest(t, answer, manifest(t, "", "healthz")), "", "/healthz is the service's own"},
+		{"not for this sandbox", "", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/refused/import_module"), manifestText(t, "", "one")), "", "is not offered"},
+		{"the service's own path", "", sandboxtest.WithManifest(t, answer, manifestText(t, "", "healthz")), "", "/healthz is the service's own"},
 	} {
 		m, err := toolfile.Load(engine, c.content, toolfile.Place{Folder: c.folder, Source: "x.wasm"})
 		if err == nil {
@@ -124,7 +124,7 @@ func TestSchemasAreBounded(t *testing.T) {
 
 func TestCall(t *testing.T) {
 	t.Parallel()
-	text := strings.Replace(manifest(t, "", "echo"), `{"type":"object"}`,
+	text := strings.Replace(manifestText(t, "", "echo"), `{"type":"object"}`,
 		`{"type":"object","properties":{"n":{"type":"integer","default":7}},"additionalProperties":false}`, 1)
 	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/echo"), text), limits.Limits{Input: 20})
 	for _, c := range []struct {
@@ -159,7 +159,7 @@ func call(t *testing.T, m *toolfile.Module, body string, times *wasmtools.Times)
 
 func TestCallTimeout(t *testing.T) {
 	t.Parallel()
-	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/spin"), manifest(t, "", "spin")), limits.Limits{Timeout: 20 * time.Millisecond})
+	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/spin"), manifestText(t, "", "spin")), limits.Limits{Timeout: 20 * time.Millisecond})
 	_, err := call(t, m, "", nil)
 	if failed, _ := errors.AsType[*wasmtools.Error](err); failed == nil || failed.Code != wasmtools.CodeToolTimeout {
 		t.Errorf("got %v, want %s", err, wasmtools.CodeToolTimeout)

@@ -1,9 +1,7 @@
-// Package hostabi is what a host function is given, and how functions are offered to guests.
+// Package hostabi is what a host function of a capability is given, and how such functions are offered to guests.
 //
-// A [Set] is the functions of one import module. An engine is given all the sets that it may know. A program is given, when it is loaded,
-// the import modules that it may use; it can't be loaded if it imports anything else. A set keeps nothing for a guest from one call to the
-// next: a function is given a [Call], which holds what the function may know of the call, what the tool was granted, and what the set keeps
-// until the call ends.
+// A [Set] is the functions of one import module. A set keeps nothing for a guest from one call to the next: a function is given a [Call],
+// which holds what the function may know of the call, and what the tool was granted.
 //
 // A guest may pass anything. The methods of Call check each place in the guest's memory, and end the call where one is outside.
 // A function has to check its other arguments itself, and the size of whatever it allocates.
@@ -28,22 +26,10 @@ type Function struct {
 	Name string
 	// Params and Results hold one letter for each parameter and result: i for i32, I for i64, F for f64.
 	Params, Results string
-	// Cost is what each call of the function is charged, in nanoseconds; 0 means [CallCost]. The methods of [Call] charge what they
-	// copy. Whatever else takes time, the function has to charge itself, with [Call.Charge].
+	// Cost is what each call of the function is charged, in nanoseconds; 0 means 100. The methods of [Call] charge what they copy.
+	// Whatever else takes time, the function has to charge itself, with [Call.Charge].
 	Cost int
 	// Do reads the parameters from the stack, and writes the result over the first. The guest's memory must not be used after Do
 	// has returned.
 	Do func(c *Call, stack []uint64)
 }
-
-// What the host's work is estimated to take, in nanoseconds. Fuel counts it like instructions that take as long.
-const (
-	// CallCost is the cost of a function that names none.
-	CallCost = 100
-	// LineCost is the cost of a log line that is written.
-	LineCost = 2000
-	// SearchCost is the cost of a byte that is searched for secrets.
-	SearchCost = 10
-	// bytesPerNano is how many bytes are copied in a nanosecond.
-	bytesPerNano = 8
-)

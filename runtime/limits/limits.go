@@ -1,14 +1,11 @@
-// Package limits is the one table of what can be limited in the calls of a tool. Each field of [Limits] is an entry, from which
+// Package limits is what can be limited in the calls of a tool. Each field of [Limits] is an entry of one table, from which
 // the configuration takes its keys, ranges and messages, the documentation its rows, and the sandbox its defaults.
 package limits
 
-import (
-	"reflect"
-	"time"
-)
+import "time"
 
 // Limits bound the calls of one tool. A zero field is not set: it leaves the limit as it is, which is the default in the end. A
-// negative one means what 0 means in the configuration (see [Limit.Zero]), or is not set where 0 is not allowed there.
+// negative one means what 0 means in the configuration (see docs/configuration.md), or is not set where 0 is not allowed there.
 //
 // The tag of a field is the limit's entry. To add a limit, add a field and enforce it.
 type Limits struct {
@@ -24,34 +21,4 @@ type Limits struct {
 	LogLines    int   `key:"log_lines" default:"100" least:"0" most:"10000" zero:"none" means:"lines that a call may log; the rest is dropped"`
 	Concurrency int   `key:"concurrency" default:"0" least:"0" most:"10000" each:"4" zero:"4 for each processor, and 64 at least for a tool that needs http or tools" means:"calls of one tool that run at the same time"`
 	Queue       int   `key:"queue" default:"64" least:"0" most:"100000" zero:"none" means:"calls of one tool that wait for their turn; one more is answered with 503"`
-}
-
-// Default returns the limits where nothing is configured.
-func Default() Limits { return Limits{}.WithDefaults() }
-
-// WithDefaults returns what l means: fields that are not set have their defaults, and a field is 0 where the limit is unlimited
-// or none.
-func (l Limits) WithDefaults() Limits {
-	v := reflect.ValueOf(&l).Elem()
-	for _, e := range table() {
-		f := v.Field(e.field)
-		f.SetInt(e.meaning(f.Int()))
-	}
-	return l
-}
-
-// Over returns base with the fields of l that are set.
-func (l Limits) Over(base Limits) Limits {
-	from, to := reflect.ValueOf(&l).Elem(), reflect.ValueOf(&base).Elem()
-	for _, e := range table() {
-		n := from.Field(e.field).Int()
-		if n == 0 {
-			continue
-		}
-		if n < 0 && e.meaning(n) == e.Default() {
-			n = 0
-		}
-		to.Field(e.field).SetInt(n)
-	}
-	return base
 }

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/capability/files"
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
@@ -26,6 +27,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/secrets"
 	"github.com/toolsrv/toolsrv/internal/capability/settings"
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
@@ -39,7 +42,6 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
@@ -276,7 +278,7 @@ type guest struct {
 	world    *world
 	engine   *sandbox.Engine
 	module   []byte
-	manifest *wasmtools.Manifest
+	manifest *manifest.Manifest
 }
 
 func newGuest(t *testing.T, w *world, module []byte) *guest {
@@ -301,9 +303,9 @@ func newGuest(t *testing.T, w *world, module []byte) *guest {
 // try calls the tool of a probe in a state.
 func (g *guest) try(t *testing.T, p probe, s state) {
 	t.Helper()
-	manifest := *g.manifest
-	manifest.Tools = slices.Clone(g.manifest.Tools)
-	at := slices.IndexFunc(manifest.Tools, func(tool wasmtools.ManifestTool) bool { return tool.Name == p.tool })
+	said := *g.manifest
+	said.Tools = slices.Clone(g.manifest.Tools)
+	at := slices.IndexFunc(said.Tools, func(tool manifest.Tool) bool { return tool.Name == p.tool })
 	if at < 0 {
 		t.Fatalf("there is no tool %s", p.tool)
 	}
@@ -313,9 +315,9 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 		if s.declares(p.kind, name) {
 			needs := k.need(g.world)
 			if needs[name].Object != nil {
-				manifest.Needs = needs
+				said.Needs = needs
 			} else {
-				manifest.Tools[at].Needs = manifest.Tools[at].Needs.And(needs)
+				said.Tools[at].Needs = said.Tools[at].Needs.And(needs)
 			}
 		}
 		if s.granted(p.kind, name) {
@@ -323,7 +325,7 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 		}
 	}
 	c.Grants = []config.Grant{grant}
-	text, err := json.Marshal(manifest)
+	text, err := json.Marshal(said)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -428,9 +430,14 @@ func TestEach(t *testing.T) {
 			if owners[name] = k.Name; !strings.Contains(keys, "\n| `"+name+"` | ") {
 				t.Errorf("docs/configuration.md has no row for the key %s of %s", name, k.Name)
 			}
-			if !slices.ContainsFunc(k.New().Shown(), func(s key.Shown) bool { return s.Key == name }) {
+			if !slices.ContainsFunc(k.New().Shown(), isShown(name)) {
 				t.Errorf("a reload does not tell when %s changes", name)
 			}
 		}
 	}
+}
+
+// isShown says whether a key is the one with that name.
+func isShown(name string) func(key.Shown) bool {
+	return func(s key.Shown) bool { return keys.Shown(s).Key() == name }
 }

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 const (
@@ -59,7 +59,7 @@ type service struct {
 // write makes a module of the guest and puts it into a directory. The tools must be in the order of the guest's table.
 func write(t *testing.T, directory, namespace string, tools ...tool) {
 	t.Helper()
-	manifest, err := json.Marshal(map[string]any{"abi": wasmtools.ABI, "namespace": namespace, "version": "1.0.0", "tools": tools})
+	said, err := json.Marshal(map[string]any{"abi": manifest.ABI, "namespace": namespace, "version": "1.0.0", "tools": tools})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func write(t *testing.T, directory, namespace string, tools ...tool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err = wasmbin.SetCustom(module, wasmtools.ManifestSection, manifest)
+	module, err = wasmbin.SetCustom(module, manifest.Section, said)
 	if err != nil {
 		t.Fatal(err)
 	}

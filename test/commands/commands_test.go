@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/pagetest"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // toolJSON is the manifest that the page shows before it uses it; the test fails where the page shows another.
@@ -55,7 +55,7 @@ func newShell(t *testing.T) *pagetest.Shell {
 	math := testkit.Guest(t, "../../examples", "go", "build", "-trimpath", "-ldflags=-s", "-buildmode=c-shared", "-o", "@", "./math")
 	echo := testkit.Read(t, "../../testdata/wat/good/command.wasm")
 	wrong := strings.Replace(toolJSON, `"parameters"`, `"examples": [{"arguments": {"text": "a"}, "result": {"text": "a", "times": 2}}], "parameters"`, 1)
-	packed, err := wasmbin.SetCustom(echo, wasmtools.ManifestSection, []byte(wrong))
+	packed, err := wasmbin.SetCustom(echo, manifest.Section, []byte(wrong))
 	if err != nil {
 		t.Fatal(err)
 	}

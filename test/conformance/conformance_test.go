@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
@@ -122,7 +123,7 @@ func TestVectors(t *testing.T) {
 type host struct {
 	program  *sandbox.Program
 	text     []byte // of the manifest
-	manifest *wasmtools.Manifest
+	manifest *manifest.Manifest
 	log      *record
 }
 

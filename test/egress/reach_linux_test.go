@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/reach/reachtest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // grants are the grants of the test's tools, by their names, besides the ones for the URLs of package reach.
@@ -193,11 +193,11 @@ func start(t *testing.T, dir string) (send func(t *testing.T, tool, url string) 
 		}
 		tools = append(tools, tool{name, "Sends a request.", map[string]any{"type": "object"}, needs})
 	}
-	manifest, err := json.Marshal(map[string]any{"abi": wasmtools.ABI, "namespace": "fetch", "tools": tools})
+	said, err := json.Marshal(map[string]any{"abi": manifest.ABI, "namespace": "fetch", "tools": tools})
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := wasmbin.SetCustom(testkit.Read(t, testkit.Root(t), "testdata", "e2e", "fetch.wasm"), wasmtools.ManifestSection, manifest)
+	module, err := wasmbin.SetCustom(testkit.Read(t, testkit.Root(t), "testdata", "e2e", "fetch.wasm"), manifest.Section, said)
 	if err != nil {
 		t.Fatal(err)
 	}

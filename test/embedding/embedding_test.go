@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/capability/broker"
+	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
@@ -110,7 +111,7 @@ func TestOwnSuggestion(t *testing.T) {
 	c := config.Default()
 	c.Capabilities = []capability.Kind{sensors(nil)}
 	want := "[[grant]]\nmatch = \"house/*\"\nkv = \"16MiB\"\nx-sensors = [\"hall\"]\n# x-other = ...\n"
-	if got := broker.Suggest("house/*", needs, c.Kinds()); got != want {
+	if got := broker.Suggest("house/*", needs, builtin.With(c.Capabilities)); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if _, err := config.Parse([]byte("[[grant]]\nmatch = 'a'\nx-sensors = 1"), ""); err == nil || !strings.Contains(err.Error(), `unknown key`) {

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
@@ -157,18 +158,18 @@ func describe(t *testing.T, module []byte) []byte {
 }
 
 // pack asks a module for its manifest, and returns the module with it inside, and the manifest but for the SDK that made it.
-func pack(t *testing.T, module []byte) (packed []byte, manifest map[string]any) {
+func pack(t *testing.T, module []byte) (packed []byte, said map[string]any) {
 	t.Helper()
 	text := describe(t, module)
-	packed, err := wasmbin.SetCustom(module, wasmtools.ManifestSection, text)
+	packed, err := wasmbin.SetCustom(module, manifest.Section, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(text, &manifest); err != nil {
+	if err := json.Unmarshal(text, &said); err != nil {
 		t.Fatal(err)
 	}
-	delete(manifest, "sdk")
-	return packed, manifest
+	delete(said, "sdk")
+	return packed, said
 }
 
 // checkSame has each example of a manifest with a result answered by both builds with the same bytes.

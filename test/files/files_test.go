@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/capability/files"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasi"
 	"github.com/toolsrv/toolsrv/internal/script/engine"
@@ -23,7 +24,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 	"github.com/toolsrv/toolsrv/internal/testkit/projecttest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -153,7 +153,7 @@ func TestLanguages(t *testing.T) {
 			if err := p.Compile(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			call := func(grants ...hostabi.Grant) (got map[string]any, err error) {
+			call := func(grants ...hostcall.Grant) (got map[string]any, err error) {
 				tool := p.Tool(l.name, 0, limits.Limits{Timeout: time.Minute, Memory: 256 << 20}, grants...)
 				out, err := tool.Call(t.Context(), sandbox.CallSpec{Input: []byte("{}")})
 				if err == nil {
@@ -161,7 +161,7 @@ func TestLanguages(t *testing.T) {
 				}
 				return got, err
 			}
-			granted := hostabi.Grant{Module: wasi.Module, Value: files.Grant(map[string]string{"geo": geo(t)})}
+			granted := hostcall.Grant{Module: wasi.Module, Value: files.Grant(map[string]string{"geo": geo(t)})}
 			for range 2 {
 				got, err := call(granted)
 				if err != nil {

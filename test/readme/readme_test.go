@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // notYet is what the server answers while it has no such tool: before it has seen the file, and while it reads it.
@@ -174,7 +174,7 @@ func embedded(t *testing.T, dir string) {
 	}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(content, []byte(wasmtools.ManifestSection)) {
+		if err != nil || !bytes.Contains(content, []byte(manifest.Section)) {
 			t.Errorf("%s has no manifest inside (%v)", file, err)
 		}
 	}

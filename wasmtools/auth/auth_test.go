@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
@@ -28,7 +29,7 @@ var badTokens = map[string]string{
 	"delete":      "zqzq\x7f",
 	"not ASCII":   "zökén",
 	"broken text": "\xff\xfe",
-	"too long":    strings.Repeat("x", auth.MaxToken+1),
+	"too long":    strings.Repeat("x", credential.Max+1),
 }
 
 func TestBadTokens(t *testing.T) {
@@ -65,7 +66,7 @@ func TestBadTokens(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	longest := strings.Repeat("~", auth.MaxToken)
+	longest := strings.Repeat("~", credential.Max)
 	a := newAuth(t, "one", "two", "one", longest)
 	want := func(step string, tokens map[string]bool) {
 		t.Helper()

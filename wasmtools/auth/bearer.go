@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,11 +14,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
-
-// MaxToken is the largest length of a token in bytes.
-const MaxToken = 1024
 
 // A BearerTokenAuth is a set of tokens, one of which a caller must show. Make one with [NewBearerTokenAuth].
 //
@@ -51,7 +48,8 @@ type tokenSet struct {
 
 type digest [sha256.Size]byte
 
-// NewBearerTokenAuth returns an enabled set of tokens, which may be empty. It fails as [CheckToken] does.
+// NewBearerTokenAuth returns an enabled set of tokens, which may be empty. It fails where one can't be used: a token has
+// 1 to 1024 bytes of printable ASCII without blanks, since clients could send nothing else unchanged.
 func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
 	a := &BearerTokenAuth{}
 	rand.Read(a.key[:]) // never fails: crypto/rand ends the program instead
@@ -64,7 +62,7 @@ func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
 
 // Next returns the set that takes the place of a where a configuration is replaced whole: one with other tokens, enabled, that requires
 // one always or not. A token that is in both keeps its principal and its number. a does not change, and should not be changed
-// afterwards, as both would use the same numbers. Next fails as [CheckToken] does.
+// afterwards, as both would use the same numbers. Next fails as [NewBearerTokenAuth] does.
 func (a *BearerTokenAuth) Next(tokens []string, required bool) (*BearerTokenAuth, error) {
 	a.mu.Lock()
 	next := &BearerTokenAuth{key: a.key, numbered: a.numbered}
@@ -76,26 +74,9 @@ func (a *BearerTokenAuth) Next(tokens []string, required bool) (*BearerTokenAuth
 	return next, nil
 }
 
-// CheckToken returns why a token can't be used, or nil. A token must not be empty or longer than MaxToken, and consists of
-// printable ASCII without blanks: clients could not send anything else unchanged. The error does not show the token.
-func CheckToken(token string) error {
-	switch {
-	case token == "":
-		return errors.New("the token is empty")
-	case len(token) > MaxToken:
-		return fmt.Errorf("the token has %d bytes; at most %d are allowed", len(token), MaxToken)
-	}
-	for i := range len(token) {
-		if c := token[i]; c <= ' ' || c > '~' {
-			return fmt.Errorf("byte %d of the token is a blank or not printable ASCII", i+1)
-		}
-	}
-	return nil
-}
-
-// AddToken admits callers that show token. Adding a token again does nothing. It fails as [CheckToken] does.
+// AddToken admits callers that show token. Adding a token again does nothing. It fails as [NewBearerTokenAuth] does.
 func (a *BearerTokenAuth) AddToken(token string) error {
-	if err := CheckToken(token); err != nil {
+	if err := credential.Check(token); err != nil {
 		return err
 	}
 	d := a.digest(token)
@@ -111,7 +92,7 @@ func (a *BearerTokenAuth) AddToken(token string) error {
 // RemoveToken removes a token and reports whether it was there. Removing the last one opens the service to everybody,
 // unless SetRequired was called: see [BearerTokenAuth.Open].
 func (a *BearerTokenAuth) RemoveToken(token string) bool {
-	if CheckToken(token) != nil {
+	if credential.Check(token) != nil {
 		return false
 	}
 	d, found := a.digest(token), false
@@ -124,11 +105,11 @@ func (a *BearerTokenAuth) RemoveToken(token string) bool {
 	return found
 }
 
-// SetTokens replaces the whole set in one step. It fails, and changes nothing, if [CheckToken] refuses one of the tokens.
+// SetTokens replaces the whole set in one step. It fails, and changes nothing, if one of the tokens can't be used.
 func (a *BearerTokenAuth) SetTokens(tokens []string) error {
 	digests := make([]digest, len(tokens))
 	for i, token := range tokens {
-		if err := CheckToken(token); err != nil {
+		if err := credential.Check(token); err != nil {
 			return fmt.Errorf("token %d of %d: %w", i+1, len(tokens), err)
 		}
 		digests[i] = a.digest(token)
@@ -230,7 +211,7 @@ func (a *BearerTokenAuth) Verify(r *http.Request) (*wasmtools.Principal, error) 
 		return nil, nil
 	}
 	token := bearerToken(r.Header["Authorization"])
-	if CheckToken(token) != nil {
+	if credential.Check(token) != nil {
 		return nil, nil
 	}
 	return s.tokens[a.digest(token)], nil
@@ -244,10 +225,10 @@ func (a *BearerTokenAuth) Scheme() Scheme {
 // Version returns a number that grows with each change: after one a request may have another principal, or none.
 func (a *BearerTokenAuth) Version() uint64 { return a.tokenSet.Load().version }
 
-// digest returns the keyed digest of a token that CheckToken accepts. A key in front of the token is enough, because no
+// digest returns the keyed digest of a token that credential.Check accepts. A key in front of the token is enough, because no
 // digest leaves the process. The buffer is on the stack, so that requests don't allocate.
 func (a *BearerTokenAuth) digest(token string) digest {
-	var buf [sha256.Size + MaxToken]byte
+	var buf [sha256.Size + credential.Max]byte
 	n := copy(buf[:], a.key[:])
 	n += copy(buf[n:], token)
 	return sha256.Sum256(buf[:n])

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
@@ -104,8 +105,8 @@ func TestDependencyOfNothing(t *testing.T) {
 }
 
 func TestGoodTokenAllocatesNothing(t *testing.T) {
-	b := auth.Dependency(newAuth(t, "s3cret", strings.Repeat("x", auth.MaxToken)))
-	for _, token := range []string{"s3cret", strings.Repeat("x", auth.MaxToken)} {
+	b := auth.Dependency(newAuth(t, "s3cret", strings.Repeat("x", credential.Max)))
+	for _, token := range []string{"s3cret", strings.Repeat("x", credential.Max)} {
 		r := &http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}
 		if n := testing.AllocsPerRun(100, func() {
 			if b.Check(r) != nil {

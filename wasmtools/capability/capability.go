@@ -7,10 +7,10 @@ package capability
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
@@ -21,7 +21,7 @@ import (
 
 // A Kind is one capability. Name, Module, New and Open are required.
 type Kind struct {
-	// Name is the name by which manifests need it. One that a program brings along begins with [wasmtools.ForeignNeed].
+	// Name is the name by which manifests need it. One that a program brings along begins with "x-".
 	Name string
 	// Module is the import module whose functions are given what a tool was granted.
 	Module string
@@ -49,34 +49,6 @@ type Kind struct {
 	Suggest func(n wasmtools.Need) string
 	// Open is called once in a process.
 	Open func(h Host) Configure
-}
-
-// Need returns what manifests may say of the kind.
-func (k *Kind) Need() wasmtools.NeedForm {
-	return wasmtools.NeedForm{Name: k.Name, Word: k.Word, Object: k.Object}
-}
-
-// Fits returns an error where a need, which may have been read by somebody who did not know the kind, is not of its form.
-func (k *Kind) Fits(n wasmtools.Need) error {
-	switch {
-	case k.Word != nil:
-		if n.Words == nil {
-			return errors.New("its need is not a list")
-		}
-		for _, word := range n.Words {
-			if err := k.Word(word); err != nil {
-				return err
-			}
-		}
-	case k.Object != nil:
-		if n.Object == nil {
-			return errors.New("its need is not an object")
-		}
-		return k.Object(n.Object)
-	case n.Words != nil || n.Object != nil:
-		return errors.New("its need is not true")
-	}
-	return nil
 }
 
 // A Rule is what one grant of a configuration says of one capability: a pointer to a type of the kind's own. Once published, it must not
@@ -134,17 +106,25 @@ type Configuration struct {
 type Configure func(c Configuration) Decide
 
 // Decide says what the tool at a path such as "/weather/now" is granted of its need: a value for the functions, or nil, and what it lacks.
-// matching are the rules for the tool, in order. It is safe for concurrent use. A value is as [hostabi.Grant] has it, or [Settings]; one that
+// matching are the rules for the tool, in order. It is safe for concurrent use. A value is as [hostcall.Grant] has it, or [Settings]; one that
 // allows the same as another one is Equal to it.
 type Decide func(path string, n wasmtools.Need, matching []Given) (value any, missing []wasmtools.Missing)
 
-// Settings are JSON that functions read with [hostabi.Call.Settings], also while the tool starts. One kind has them.
+// Settings are JSON that functions read with [hostcall.Call.Settings], also while the tool starts. One kind has them.
 type Settings json.RawMessage
+
+// Principal returns on whose behalf the tool of a call runs, or nil while it starts.
+func Principal(c *hostabi.Call) *wasmtools.Principal {
+	if of, ok := (*hostcall.Call)(c).Principal().(interface{ Who() *wasmtools.Principal }); ok {
+		return of.Who()
+	}
+	return nil
+}
 
 // Granted is what a tool was granted of all of its needs.
 type Granted struct {
 	// Values are for the sets of functions.
-	Values []hostabi.Grant
+	Values []hostcall.Grant
 	// Settings are the settings of the tool's module as JSON, or nil.
 	Settings []byte
 	// Missing are the needs that it was not granted: such a tool can't be called.

@@ -3,25 +3,18 @@
 package config
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
-	"reflect"
 
-	"github.com/toolsrv/toolsrv/internal/capability/builtin"
-	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/credential"
+	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
+	"github.com/toolsrv/toolsrv/internal/textfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
-
-// MaxFile is the largest size, in bytes, of a configuration file and of a tokens file: 1 MiB.
-const MaxFile = 1 << 20
 
 // A Config says what a server serves, where, to whom and with which limits. It must not be changed once a server has it; from then on it
 // is safe for concurrent use.
@@ -35,7 +28,7 @@ type Config struct {
 
 	Server Server
 	Tools  Tools
-	// Sources are further directories of tools, beside the one of Tools. See AllSources.
+	// Sources are further directories of tools, beside the one of Tools.
 	Sources []Source `restart:"source"`
 	Auth    Auth
 	MCP     MCP
@@ -115,20 +108,11 @@ type Source struct {
 	Scripts bool
 }
 
-// AllSources returns the directories of tools in the order of their precedence: first the one of Tools, and then Sources.
-func (c *Config) AllSources() []Source {
-	var all []Source
-	if c.Tools.Directory != "" {
-		all = append(all, Source{c.Tools.Directory, c.Tools.Scripts})
-	}
-	return append(all, c.Sources...)
-}
-
 // Auth is the table [auth].
 type Auth struct {
 	// Tokens are the tokens in the configuration file. Load adds the ones in TokensFile.
 	Tokens []string
-	// TokensFile is the file that ReadTokens reads, or empty.
+	// TokensFile is a file with one token a line, or empty.
 	TokensFile string
 	// Required refuses everybody while there is no token, instead of letting everybody in.
 	Required bool
@@ -153,7 +137,7 @@ type Override struct {
 
 // Default returns the configuration of an empty file. The caller owns it.
 func Default() *Config {
-	l := limits.Default()
+	l := limittable.Default()
 	l.Concurrency = 0 // how many it is depends on what a tool needs
 	return &Config{
 		Title:   "Tools",
@@ -168,7 +152,7 @@ func Default() *Config {
 // Load reads the file at path, and the tokens file that it names. Paths in it are relative to its folder. An error names the file, the
 // line, the key, and what is allowed. It never contains a token. capabilities are those that the program brings along.
 func Load(path string, capabilities ...capability.Kind) (*Config, error) {
-	text, err := readFile(path)
+	text, err := textfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
@@ -180,9 +164,9 @@ func Load(path string, capabilities ...capability.Kind) (*Config, error) {
 	if c.Auth.TokensFile == "" {
 		return c, nil
 	}
-	tokens, err := ReadTokens(c.Auth.TokensFile)
+	tokens, err := credential.ReadFile(c.Auth.TokensFile)
 	if err != nil {
-		return nil, fmt.Errorf("%s: auth.tokens_file: %w", d.place(d.offsets["auth.tokens_file"]), key.Pathless(err))
+		return nil, fmt.Errorf("%s: auth.tokens_file: %w", d.place(d.offsets["auth.tokens_file"]), keys.Pathless(err))
 	}
 	c.Auth.Tokens = append(c.Auth.Tokens, tokens...)
 	return c, nil
@@ -193,55 +177,4 @@ func Load(path string, capabilities ...capability.Kind) (*Config, error) {
 func Parse(text []byte, directory string, capabilities ...capability.Kind) (*Config, error) {
 	d := &document{scanner: scanner{name: "configuration", text: text}}
 	return d.read(directory, capabilities)
-}
-
-// Kinds returns the capabilities of package builtin, and then the program's.
-func (c *Config) Kinds() []capability.Kind { return append(builtin.Kinds(), c.Capabilities...) }
-
-// LimitsFor returns the limits of the tool at a path such as "/math/add".
-func (c *Config) LimitsFor(path string) limits.Limits {
-	l := c.Limits
-	for i := range c.Overrides {
-		if o := &c.Overrides[i]; pattern.Match(o.Match, path) {
-			l = o.Limits.Over(l)
-		}
-	}
-	return l
-}
-
-// NeedRestart returns the keys that differ from those a server was started with, and that take effect only at a start.
-func (c *Config) NeedRestart(started *Config) []string {
-	return needRestart(reflect.ValueOf(started).Elem(), reflect.ValueOf(c).Elem())
-}
-
-func needRestart(started, now reflect.Value) (keys []string) {
-	for i := range now.NumField() {
-		if key := now.Type().Field(i).Tag.Get("restart"); key != "" {
-			if !reflect.DeepEqual(now.Field(i).Interface(), started.Field(i).Interface()) {
-				keys = append(keys, key)
-			}
-		} else if now.Field(i).Kind() == reflect.Struct {
-			keys = append(keys, needRestart(started.Field(i), now.Field(i))...)
-		}
-	}
-	return keys
-}
-
-var errTooLarge = errors.New("the file is larger than 1 MiB")
-
-// readFile reads a text file of at most MaxFile bytes, without its byte order mark.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(text) > MaxFile:
-		return nil, fmt.Errorf("%s: %w", path, errTooLarge)
-	}
-	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
 }

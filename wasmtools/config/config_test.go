@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/textfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -216,7 +218,7 @@ func TestLoadErrors(t *testing.T) {
 		"no tokens file":      {"[auth]\n\n  tokens_file = 'none'", []string{"toolsrv.toml:3:3: auth.tokens_file: ", "no such file"}},
 		"tokens file, folder": {"auth.tokens_file = '.'", []string{"toolsrv.toml:1:1: auth.tokens_file: ", "directory"}},
 		"empty tokens file":   {"auth.tokens_file = 'empty'", []string{"toolsrv.toml:1:1: auth.tokens_file: ", "has no token"}},
-		"too large":           {strings.Repeat("# 345678\n", config.MaxFile/9+1), []string{"toolsrv.toml", "larger than 1 MiB"}},
+		"too large":           {strings.Repeat("# 345678\n", textfile.Max/9+1), []string{"toolsrv.toml", "larger than 1 MiB"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -294,7 +296,7 @@ func TestNeedRestart(t *testing.T) {
 		}
 	}
 	change(reflect.ValueOf(c).Elem())
-	got := c.NeedRestart(started)
+	got := configured.NeedRestart(started, c)
 	reloads := []string{"server.hosts", "server.cors_origins", "server.trusted_proxies", "server.proxy_header", "tools.mode", "tools.enabled", "tools.disabled", "auth.tokens", "auth.tokens_file", "auth.required",
 		"secrets.directory", "secrets.files", "secrets.environment"}
 	for _, key := range knownKeys(t) {
@@ -302,30 +304,7 @@ func TestNeedRestart(t *testing.T) {
 			t.Errorf("%s: needs a restart: %v, want %v", key, !want, want)
 		}
 	}
-	if keys := started.NeedRestart(config.Default()); keys != nil {
+	if keys := configured.NeedRestart(config.Default(), started); keys != nil {
 		t.Errorf("nothing changed: got %q", keys)
-	}
-}
-
-func TestSetLimit(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		key, text string
-		want      limits.Limits
-		says      string
-	}{
-		{"timeout", "200ms", limits.Limits{Timeout: 200 * time.Millisecond}, ""},
-		{"memory", "1MiB", limits.Limits{Memory: 1 << 20}, ""},
-		{"memory", "lots", limits.Limits{}, "not a size"},
-		{"memory", "1B", limits.Limits{}, "out of range"},
-		{"timeout", "", limits.Limits{}, "not a time"},
-		{"queue", "5", limits.Limits{}, "whole number"},
-		{"tiemout", "5s", limits.Limits{}, `no limit "tiemout"`},
-	} {
-		var got limits.Limits
-		err := config.SetLimit(&got, c.key, c.text)
-		if got != c.want || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s=%q: got %+v, %v; want %+v, %q", c.key, c.text, got, err, c.want, c.says)
-		}
 	}
 }

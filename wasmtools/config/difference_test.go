@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/capability/http"
+	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -51,11 +52,11 @@ func TestDifference(t *testing.T) {
 		{name: "a grant of nothing", now: "[[grant]]\nmatch = 'a'", grants: []string{"+a"}},
 	} {
 		before, now := parse(t, test.before), parse(t, test.now)
-		got := now.Difference(before)
+		got := configured.DifferenceOf(before, now)
 		if !slices.Equal(got.Settings, test.settings) || !slices.Equal(got.Limits, test.limits) || !slices.Equal(got.Grants, test.grants) {
 			t.Errorf("%s: got %q, want %q, %q, %q", test.name, got, test.settings, test.limits, test.grants)
 		}
-		if none := now.Difference(now); len(none.Settings)+len(none.Limits)+len(none.Grants) > 0 {
+		if none := configured.DifferenceOf(now, now); len(none.Settings)+len(none.Limits)+len(none.Grants) > 0 {
 			t.Errorf("%s: from itself: got %q", test.name, none)
 		}
 	}
@@ -94,7 +95,7 @@ func TestDifferenceOfEachKey(t *testing.T) {
 		if key == "tools.enabled" {
 			text += "\nmode = 'allowlist'"
 		}
-		got := parse(t, text).Difference(parse(t, ""))
+		got := configured.DifferenceOf(parse(t, ""), parse(t, text))
 		all := slices.Concat(got.Settings, got.Limits)
 		if !slices.ContainsFunc(all, func(s string) bool { return strings.HasPrefix(s, strings.TrimPrefix(key, "limits.")) }) {
 			t.Errorf("%s: got %q", key, all)
@@ -110,7 +111,7 @@ func TestDifferenceIsBounded(t *testing.T) {
 		now.Server.Hosts = append(now.Server.Hosts, strings.Repeat("h", 200)+string(rune('a'+len(now.Server.Hosts)%26)))
 		now.Grants = append(now.Grants, config.Grant{Match: strings.Repeat("m", 500), Rules: capability.Rules{"http": &http.Rule{Granted: now.Server.Hosts}}})
 	}
-	got := now.Difference(config.Default())
+	got := configured.DifferenceOf(config.Default(), now)
 	for _, s := range slices.Concat(got.Settings, got.Grants) {
 		if len(s) > 2000 {
 			t.Errorf("got %d bytes, such as %.200s", len(s), s)

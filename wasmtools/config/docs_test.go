@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -149,9 +150,9 @@ func TestDocsTable(t *testing.T) {
 			t.Errorf("%s = %s is not the default", key, row[0])
 		}
 	}
-	for _, e := range limits.All() {
+	for _, e := range limittable.All() {
 		value := e.DefaultText()
-		if e.Unit != limits.Count {
+		if e.Unit != limittable.Count {
 			value = strconv.Quote(value)
 		}
 		means := e.Means
@@ -163,7 +164,7 @@ func TestDocsTable(t *testing.T) {
 			t.Errorf("no row begins with%s", want)
 		}
 		outside := strconv.FormatInt(e.Least-1, 10)
-		if e.Unit == limits.Time {
+		if e.Unit == limittable.Time {
 			outside = strconv.Quote(e.Unit.Format(e.Least - 1))
 		}
 		_, err := config.Parse([]byte("limits."+e.Key+" = "+outside), "")
@@ -191,14 +192,14 @@ func TestDocsMatches(t *testing.T) {
 		c := parse(t, "[[override]]\nmatch = '"+pattern+"'\nqueue = 7\n")
 		for _, m := range code.FindAllStringSubmatch(yes, -1) {
 			path := "/" + m[1]
-			if c.LimitsFor(path).Queue != 7 {
+			if configured.Limits(c, path).Queue != 7 {
 				t.Errorf("%q does not match %s", pattern, path)
 			}
 			tried++
 		}
 		for _, m := range code.FindAllStringSubmatch(no, -1) {
 			path := "/" + m[1]
-			if c.LimitsFor(path).Queue == 7 {
+			if configured.Limits(c, path).Queue == 7 {
 				t.Errorf("%q matches %s", pattern, path)
 			}
 			tried++

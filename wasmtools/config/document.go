@@ -11,7 +11,9 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/textfile"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
@@ -32,8 +34,8 @@ type problem struct {
 
 // parse returns the values of the text.
 func (d *document) parse() (values map[string]any, err error) {
-	if len(d.text) > MaxFile {
-		return nil, fmt.Errorf("%s: %w", d.name, errTooLarge)
+	if len(d.text) > textfile.Max {
+		return nil, fmt.Errorf("%s: %w", d.name, textfile.ErrTooLarge)
 	}
 	// This comes first, because it bounds the work of the decoder.
 	if err := d.scan(); err != nil {
@@ -57,7 +59,7 @@ func (d *document) parse() (values map[string]any, err error) {
 }
 
 // tableList reads the tables of an array [[name]], at most that many, each into an element of to. fewer says how to do with fewer.
-func tableList[T any](d *document, name string, most int, fewer string, to *[]T, read func(place string, values map[string]any, to *T)) key.Reader {
+func tableList[T any](d *document, name string, most int, fewer string, to *[]T, read func(place string, values map[string]any, to *T)) keys.Reader {
 	form := fmt.Errorf("each %s is a table of its own: write [[%s]] above its keys", name, name)
 	return func(value any) error {
 		list, ok := value.([]any)
@@ -99,12 +101,12 @@ func (d *document) fail(place string, err error) {
 	offset, shown := d.offsets[place], place
 	for nested := true; nested; {
 		switch e := err.(type) {
-		case *key.ElementError:
+		case *keys.ElementError:
 			if shown == place {
 				shown = index(place, e.Index)
 			}
 			place, err = index(place, e.Index), e.Err
-		case *key.MemberError:
+		case *keys.MemberError:
 			place, err = join(place, e.Name), e.Err
 		default:
 			nested = false

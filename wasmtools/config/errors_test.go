@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/textfile"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -205,21 +207,21 @@ func TestManyErrorsAreCutOff(t *testing.T) {
 // TestHostileText parses what fills the whole file with one thing. None may panic, or take much time or memory.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
-	fill := func(s string) string { return strings.Repeat(s, config.MaxFile/len(s)) }
+	fill := func(s string) string { return strings.Repeat(s, textfile.Max/len(s)) }
 	numbered := func(format string, size int) string {
 		var b strings.Builder
-		for i := 0; b.Len() < config.MaxFile-size; i++ {
+		for i := 0; b.Len() < textfile.Max-size; i++ {
 			fmt.Fprintf(&b, format, i)
 		}
 		return b.String()
 	}
 	long := strings.Repeat("k", 60)
 	tests := map[string]string{
-		"deep key":            "a" + strings.Repeat(".a", config.MaxFile/2-4) + "=1",
-		"deep table":          "[a" + strings.Repeat(".a", config.MaxFile/2-2) + "]",
-		"nested lists":        "a=" + strings.Repeat("[", config.MaxFile/2) + strings.Repeat("]", config.MaxFile/2-2),
-		"open lists":          "a=" + strings.Repeat("[", config.MaxFile-2),
-		"nested tables":       "a=" + strings.Repeat("{a=", config.MaxFile/4-2) + "1" + strings.Repeat("}", config.MaxFile/4-2),
+		"deep key":            "a" + strings.Repeat(".a", textfile.Max/2-4) + "=1",
+		"deep table":          "[a" + strings.Repeat(".a", textfile.Max/2-2) + "]",
+		"nested lists":        "a=" + strings.Repeat("[", textfile.Max/2) + strings.Repeat("]", textfile.Max/2-2),
+		"open lists":          "a=" + strings.Repeat("[", textfile.Max-2),
+		"nested tables":       "a=" + strings.Repeat("{a=", textfile.Max/4-2) + "1" + strings.Repeat("}", textfile.Max/4-2),
 		"tables in overrides": fill("[[override]]\n"),
 		"overrides":           fill("[[override]]\nmatch='a'\n"),
 		"keys":                numbered("k%d=1\n", 20),
@@ -227,14 +229,14 @@ func TestHostileText(t *testing.T) {
 		"tables":              numbered("[t%d]\n", 20),
 		"dotted keys":         numbered("limits.k%d.x.y.z=1\n", 30),
 		"keys of many parts":  numbered("limits.k%d"+strings.Repeat(".a", 90)+"=1\n", 300),
-		"elements":            "tools.disabled=[" + strings.Repeat("'',", config.MaxFile/3-10) + "]",
+		"elements":            "tools.disabled=[" + strings.Repeat("'',", textfile.Max/3-10) + "]",
 		"nested less":         "a=" + strings.Repeat("{a=", 5000) + strings.Repeat("[", 3000) + strings.Repeat("]", 3000) + strings.Repeat("}", 5000),
-		"unknown keys":        numbered("%d=1\n", config.MaxFile-1_000_000),
+		"unknown keys":        numbered("%d=1\n", textfile.Max-1_000_000),
 		"wrong entries":       "tools.disabled=[" + strings.Repeat("'',", 99_000) + "]",
 		"elements far down":   "'" + long + "'" + strings.Repeat(".'"+long+"'", 14) + "=[" + strings.Repeat("1,", 500_000) + "]",
-		"long string":         "title='" + strings.Repeat("x", config.MaxFile-9) + "'",
-		"long key":            strings.Repeat("x", config.MaxFile-2) + "=1",
-		"long number":         "limits.queue=" + strings.Repeat("9", config.MaxFile-20),
+		"long string":         "title='" + strings.Repeat("x", textfile.Max-9) + "'",
+		"long key":            strings.Repeat("x", textfile.Max-2) + "=1",
+		"long number":         "limits.queue=" + strings.Repeat("9", textfile.Max-20),
 		"comments":            fill("#\n"),
 		"over the size":       fill("# 3456\n") + "# 3456\n",
 	}
@@ -277,7 +279,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, path := range []string{"", "/", "/math/add", "/a/b/c"} {
-			l := c.LimitsFor(path)
+			l := configured.Limits(c, path)
 			if l.Timeout < time.Millisecond || l.Timeout > time.Hour || l.Memory < 1<<16 || l.Memory > 1<<32 || l.Fuel < 0 ||
 				l.Stack < 1 || l.Input < 1 || l.Output < 1 || l.Concurrency < 0 || l.Queue == 0 || l.LogLines == 0 {
 				t.Errorf("%q: got %+v", path, l)

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/textfile"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
@@ -48,11 +51,11 @@ const maxGrants = 1000
 // secretsTable returns the readers of the keys of [secrets].
 func secretsTable(s *Secrets, directory string) key.Table {
 	return key.Table{
-		"directory": key.Word(&s.Directory, "a path", key.Path(directory, false)),
-		"files": key.Entries(&s.Files, `a table such as {api_key = "/etc/api.key"}`, key.SecretName,
-			func(to *string) key.Reader { return key.Word(to, "a path", key.Path(directory, true)) }),
-		"environment": key.Entries(&s.Environment, `a table such as {api_key = "API_KEY"}`, key.SecretName,
-			func(to *string) key.Reader { return key.Word(to, "the name of a variable", variable) }),
+		"directory": keys.Word(&s.Directory, "a path", keys.Path(directory, false)),
+		"files": keys.Entries(&s.Files, `a table such as {api_key = "/etc/api.key"}`, keys.SecretName,
+			func(to *string) keys.Reader { return keys.Word(to, "a path", keys.Path(directory, true)) }),
+		"environment": keys.Entries(&s.Environment, `a table such as {api_key = "API_KEY"}`, keys.SecretName,
+			func(to *string) keys.Reader { return keys.Word(to, "the name of a variable", variable) }),
 	}
 }
 
@@ -73,11 +76,11 @@ func (d *document) noteLines(s *Secrets) {
 
 // stateTable returns the readers of the keys of [state].
 func stateTable(s *State, directory string) key.Table {
-	return key.Table{"directory": key.Word(&s.Directory, "a path", key.Path(directory, false))}
+	return key.Table{"directory": keys.Word(&s.Directory, "a path", keys.Path(directory, false))}
 }
 
 // grants reads the tables [[grant]]. Where match is missing, all is what it is; without all, that is an error.
-func (d *document) grants(to *[]Grant, kinds []capability.Kind, directory, all string) key.Reader {
+func (d *document) grants(to *[]Grant, kinds []capability.Kind, directory, all string) keys.Reader {
 	return tableList(d, "grant", maxGrants, fewPatterns, to, func(place string, values map[string]any, g *Grant) {
 		g.Match, g.Line = all, d.line(d.offsets[place])
 		t, rules := grantTable(g, kinds, directory)
@@ -97,7 +100,7 @@ func (d *document) grants(to *[]Grant, kinds []capability.Kind, directory, all s
 // grantTable returns the readers of the keys of [[grant]]. When they have read the values of one, rules returns the rules of the capabilities
 // that it says something of.
 func grantTable(g *Grant, kinds []capability.Kind, directory string) (t key.Table, rules func(values map[string]any) capability.Rules) {
-	t = key.Table{"match": key.Word(&g.Match, `a pattern such as "math/*"`, key.Pattern)}
+	t = key.Table{"match": keys.Word(&g.Match, `a pattern such as "math/*"`, keys.Pattern)}
 	all, tables := capability.Rules{}, map[string]key.Table{}
 	for _, k := range kinds {
 		all[k.Name] = k.New()
@@ -123,7 +126,7 @@ func grantTable(g *Grant, kinds []capability.Kind, directory string) (t key.Tabl
 // LoadGrants reads a file that has only the tables [[grant]], [secrets] and [state], and adds what it grants to c. A grant may do without
 // match: it is for every tool then. Paths in the file are relative to directory.
 func (c *Config) LoadGrants(file, directory string) error {
-	text, err := readFile(file)
+	text, err := textfile.Read(file)
 	if err != nil {
 		return fmt.Errorf("read the grants: %w", err)
 	}
@@ -135,7 +138,7 @@ func (c *Config) LoadGrants(file, directory string) error {
 	var granted []Grant
 	secrets, state := c.Secrets, c.State
 	d.known = map[string]key.Table{"secrets": secretsTable(&secrets, directory), "state": stateTable(&state, directory)}
-	top := key.Table{"grant": d.grants(&granted, c.Kinds(), directory, everyTool)}
+	top := key.Table{"grant": d.grants(&granted, builtin.With(c.Capabilities), directory, everyTool)}
 	for name, t := range d.known {
 		top[name] = d.table(name, t)
 	}
@@ -150,16 +153,6 @@ func (c *Config) LoadGrants(file, directory string) error {
 
 // everyTool is the pattern of all tools.
 const everyTool = "**"
-
-// ForEveryTool reports whether a grant is for every tool that there is and will be.
-func (g *Grant) ForEveryTool() bool {
-	for part := range strings.SplitSeq(strings.TrimPrefix(g.Match, "/"), "/") {
-		if part != "*" && part != everyTool {
-			return false
-		}
-	}
-	return true
-}
 
 // variable checks the name of an environment variable.
 func variable(s string) (string, error) {

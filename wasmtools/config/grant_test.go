@@ -16,6 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/secrets"
 	"github.com/toolsrv/toolsrv/internal/capability/settings"
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -172,7 +173,7 @@ func TestLoadGrants(t *testing.T) {
 func TestForEveryTool(t *testing.T) {
 	t.Parallel()
 	for match, want := range map[string]bool{"*": true, "**": true, "/**/*": true, "*/*": true, "a/*": false, "**/a": false, "a*": false, "a": false} {
-		if got := (&config.Grant{Match: match}).ForEveryTool(); got != want {
+		if got := configured.ForEveryTool(&config.Grant{Match: match}); got != want {
 			t.Errorf("%s: got %t", match, got)
 		}
 	}

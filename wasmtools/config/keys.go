@@ -7,8 +7,9 @@ import (
 	"math"
 
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/origin"
-	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
@@ -42,43 +43,43 @@ var proxyHeaders = [...]string{"X-Forwarded-For", "Forwarded"}
 
 // tables returns the readers of all keys except in [[override]] and [[grant]], by the names of their tables.
 func tables(c *Config, l *limits.Limits, which *string, directory string) map[string]key.Table {
-	memory := func(to *int64) key.Reader {
-		return key.ZeroOr(to, key.Quantity(limits.Bytes, minMemory, maxMemory, func(n int64) { *to = n }))
+	memory := func(to *int64) keys.Reader {
+		return keys.ZeroOr(to, keys.Quantity(limittable.Bytes, minMemory, maxMemory, func(n int64) { *to = n }))
 	}
 	return map[string]key.Table{
 		"": {
-			"title":       key.Word(&c.Title, "a string", prose(1, maxText)),
-			"version":     key.Word(&c.Version, "a string", prose(1, maxText)),
-			"description": key.Word(&c.Description, "a string", prose(0, maxDescription)),
+			"title":       keys.Word(&c.Title, "a string", prose(1, maxText)),
+			"version":     keys.Word(&c.Version, "a string", prose(1, maxText)),
+			"description": keys.Word(&c.Description, "a string", prose(0, maxDescription)),
 		},
 		"server": {
-			"address":         key.Word(&c.Server.Address, `an address such as "127.0.0.1:8000"`, address),
-			"public_url":      key.Word(&c.Server.PublicURL, `an address such as "https://example.com/tools"`, publicURL),
-			"hosts":           key.Words(&c.Server.Hosts, origin.CheckPattern),
-			"cors_origins":    key.Words(&c.Server.CORSOrigins, origin.CheckOrigin),
-			"trusted_proxies": key.List(`a list such as ["10.0.0.0/8"]`, key.Prefix(&c.Server.TrustedProxies)),
-			"proxy_header":    key.Word(&c.Server.ProxyHeader, "a string", proxyHeader),
+			"address":         keys.Word(&c.Server.Address, `an address such as "127.0.0.1:8000"`, address),
+			"public_url":      keys.Word(&c.Server.PublicURL, `an address such as "https://example.com/tools"`, publicURL),
+			"hosts":           keys.Words(&c.Server.Hosts, origin.CheckPattern),
+			"cors_origins":    keys.Words(&c.Server.CORSOrigins, origin.CheckOrigin),
+			"trusted_proxies": keys.List(`a list such as ["10.0.0.0/8"]`, keys.Prefix(&c.Server.TrustedProxies)),
+			"proxy_header":    keys.Word(&c.Server.ProxyHeader, "a string", proxyHeader),
 			"memory":          memory(&c.Server.Memory),
 			"code_memory":     memory(&c.Server.CodeMemory),
 		},
 		"tools": {
-			"directory":       key.Word(&c.Tools.Directory, "a path", key.Path(directory, true)),
-			"scripts":         key.Boolean(&c.Tools.Scripts),
-			"modules":         key.Quantity(limits.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
-			"describe_fuel":   key.Quantity(limits.Count, 0, math.MaxInt64, func(n int64) { c.Tools.DescribeFuel = n }),
-			"mode":            key.Word(which, "a string", mode),
-			"enabled":         key.Words(&c.Tools.Enabled, toolOrNamespace),
+			"directory":       keys.Word(&c.Tools.Directory, "a path", keys.Path(directory, true)),
+			"scripts":         keys.Boolean(&c.Tools.Scripts),
+			"modules":         keys.Quantity(limittable.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
+			"describe_fuel":   keys.Quantity(limittable.Count, 0, math.MaxInt64, func(n int64) { c.Tools.DescribeFuel = n }),
+			"mode":            keys.Word(which, "a string", mode),
+			"enabled":         keys.Words(&c.Tools.Enabled, toolOrNamespace),
 			"disabled":        disabled(&c.Tools),
-			"cache_directory": key.Word(&c.Tools.CacheDir, "a path", key.Path(directory, false)),
+			"cache_directory": keys.Word(&c.Tools.CacheDir, "a path", keys.Path(directory, false)),
 		},
 		"auth": {
-			"tokens":      key.Words(&c.Auth.Tokens, token),
-			"tokens_file": key.Word(&c.Auth.TokensFile, "a path", key.Path(directory, false)),
-			"required":    key.Boolean(&c.Auth.Required),
+			"tokens":      keys.Words(&c.Auth.Tokens, token),
+			"tokens_file": keys.Word(&c.Auth.TokensFile, "a path", keys.Path(directory, false)),
+			"required":    keys.Boolean(&c.Auth.Required),
 		},
 		"mcp": {
-			"enabled": key.Boolean(&c.MCP.Enabled),
-			"search":  key.Word(&c.MCP.Search, "a string", search),
+			"enabled": keys.Boolean(&c.MCP.Enabled),
+			"search":  keys.Word(&c.MCP.Search, "a string", search),
 		},
 		"limits":  limitsTable(l),
 		"secrets": secretsTable(&c.Secrets, directory),
@@ -88,22 +89,12 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 
 // limitsTable returns the readers of the keys that [limits] and [[override]] have in common.
 func limitsTable(l *limits.Limits) key.Table {
-	t, all := key.Table{}, limits.All()
+	t, all := key.Table{}, limittable.All()
 	for i := range all {
 		e := &all[i]
-		t[e.Key] = key.Quantity(e.Unit, e.Least, e.Most, func(n int64) { e.Set(l, n) })
+		t[e.Key] = keys.Quantity(e.Unit, e.Least, e.Most, func(n int64) { e.Set(l, n) })
 	}
 	return t
-}
-
-// SetLimit sets a limit as the table [limits] would, by its key and a text such as "64MiB": for flags of the command line. It
-// takes the limits that are times and sizes.
-func SetLimit(l *limits.Limits, key, value string) error {
-	read, ok := limitsTable(l)[key]
-	if !ok {
-		return fmt.Errorf("unknown limit %q", text.Short(key))
-	}
-	return read(value)
 }
 
 // read returns what the text says, above the defaults.
@@ -117,7 +108,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	if err := builtin.CheckOwn(more); err != nil {
 		return nil, err
 	}
-	c.Tools.Directory = key.InDirectory(directory, c.Tools.Directory)
+	c.Tools.Directory = keys.InDirectory(directory, c.Tools.Directory)
 	var set limits.Limits
 	var which string
 	d.known = tables(c, &set, &which, directory)
@@ -129,7 +120,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	}
 	top["override"] = d.overrides(&c.Overrides)
 	top["source"] = d.sources(&c.Sources, directory)
-	top["grant"] = d.grants(&c.Grants, c.Kinds(), directory, "")
+	top["grant"] = d.grants(&c.Grants, builtin.With(c.Capabilities), directory, "")
 	d.readTable("", values, top)
 
 	if _, ok := d.offsets["tools.directory"]; !ok && len(c.Sources) > 0 {
@@ -150,12 +141,12 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	}
 	c.Tools.Allowlist = which == allowlist
 	d.noteLines(&c.Secrets)
-	c.Limits = set.Over(c.Limits)
+	c.Limits = limittable.Over(set, c.Limits)
 	return c, nil
 }
 
 // table reads a table such as [server].
-func (d *document) table(name string, t key.Table) key.Reader {
+func (d *document) table(name string, t key.Table) keys.Reader {
 	return func(value any) error {
 		values, ok := value.(map[string]any)
 		if !ok {
@@ -167,11 +158,11 @@ func (d *document) table(name string, t key.Table) key.Reader {
 }
 
 // sources reads the tables [[source]].
-func (d *document) sources(to *[]Source, directory string) key.Reader {
+func (d *document) sources(to *[]Source, directory string) keys.Reader {
 	return tableList(d, "source", maxSources, "put the folders into one", to, func(place string, values map[string]any, s *Source) {
 		d.readTable(place, values, key.Table{
-			"directory": key.Word(&s.Directory, "a path", key.Path(directory, true)),
-			"scripts":   key.Boolean(&s.Scripts),
+			"directory": keys.Word(&s.Directory, "a path", keys.Path(directory, true)),
+			"scripts":   keys.Boolean(&s.Scripts),
 		})
 		if _, ok := values["directory"]; !ok {
 			d.fail(place, errors.New(`directory is missing: name the folder that holds the tools, as in directory = "/srv/acme"`))
@@ -180,10 +171,10 @@ func (d *document) sources(to *[]Source, directory string) key.Reader {
 }
 
 // overrides reads the tables [[override]].
-func (d *document) overrides(to *[]Override) key.Reader {
+func (d *document) overrides(to *[]Override) keys.Reader {
 	return tableList(d, "override", maxOverrides, fewPatterns, to, func(place string, values map[string]any, o *Override) {
 		t := limitsTable(&o.Limits)
-		t["match"] = key.Word(&o.Match, `a pattern such as "math/*"`, key.Pattern)
+		t["match"] = keys.Word(&o.Match, `a pattern such as "math/*"`, keys.Pattern)
 		d.readTable(place, values, t)
 		if _, ok := values["match"]; !ok {
 			d.fail(place, errors.New(`match is missing: name the tools, as in match = "math/*"`))

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -44,7 +45,7 @@ concurrency = 0
 		want := d
 		want.Fuel, want.Queue = 100, 3
 		change(&want)
-		if got := c.LimitsFor(path); got != want {
+		if got := configured.Limits(c, path); got != want {
 			t.Errorf("%s: got %+v, want %+v", path, got, want)
 		}
 	}
@@ -55,17 +56,17 @@ func TestOverridesMadeByHand(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
 	c.Overrides = []config.Override{{Match: "math/*", Limits: limits.Limits{Fuel: 5}}, {Match: "**/add", Limits: limits.Limits{Fuel: -1, Queue: 2}}}
-	if got := c.LimitsFor("/math/sub").Fuel; got != 5 {
+	if got := configured.Limits(c, "/math/sub").Fuel; got != 5 {
 		t.Errorf("/math/sub: got fuel %d, want 5", got)
 	}
-	if got := c.LimitsFor("/math/add"); got.Fuel != 0 || got.Queue != 2 || got.Timeout != c.Limits.Timeout {
+	if got := configured.Limits(c, "/math/add"); got.Fuel != 0 || got.Queue != 2 || got.Timeout != c.Limits.Timeout {
 		t.Errorf("/math/add: got %+v", got)
 	}
 }
 
 func TestLimitsForAllocatesNothing(t *testing.T) {
 	c := parse(t, "[[override]]\nmatch = '**/a/*b*/c'\nqueue = 1\n")
-	if n := testing.AllocsPerRun(100, func() { c.LimitsFor("/a/a/a/xbx/c/d") }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { configured.Limits(c, "/a/a/a/xbx/c/d") }); n != 0 {
 		t.Errorf("got %v allocations, want none", n)
 	}
 }
@@ -79,7 +80,7 @@ func BenchmarkLimitsFor(b *testing.B) {
 		b.Run(fmt.Sprintf("overrides=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				c.LimitsFor("/namespace-50/tool")
+				configured.Limits(c, "/namespace-50/tool")
 			}
 		})
 	}

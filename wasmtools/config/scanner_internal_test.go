@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/toolsrv/toolsrv/internal/textfile"
 )
 
 // FuzzScan compares the scanner with the decoder: what the decoder finds in a file, the scanner has found before, so that it is
@@ -54,7 +56,7 @@ func FuzzScan(f *testing.F) {
 func TestScanIsLinear(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"\"\"\"\n\\", `"\`, `'''\`, "'\n", "\"\n", "\"\"\"\\", `""`, "=", "{", "[", "\n[[", "."} {
-		s := scanner{text: []byte("a=" + strings.Repeat(unit, (MaxFile-2)/len(unit)))}
+		s := scanner{text: []byte("a=" + strings.Repeat(unit, (textfile.Max-2)/len(unit)))}
 		start := time.Now()
 		_ = s.scan() // only the decoder says what is wrong
 		if d := time.Since(start); d > time.Minute {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -21,7 +22,7 @@ func TestSources(t *testing.T) {
 		c, err := config.Parse([]byte(text), "/etc")
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
-		} else if got := c.AllSources(); !slices.Equal(got, want) {
+		} else if got := configured.Sources(c); !slices.Equal(got, want) {
 			t.Errorf("%s: got %+v, want %+v", text, got, want)
 		}
 	}
@@ -31,10 +32,10 @@ func TestSources(t *testing.T) {
 func TestSourcesNeedRestart(t *testing.T) {
 	t.Parallel()
 	before, now := parse(t, "[[source]]\ndirectory = '/a'"), parse(t, "[[source]]\ndirectory = '/a'\nscripts = true")
-	if got := now.NeedRestart(before); !reflect.DeepEqual(got, []string{"source"}) {
+	if got := configured.NeedRestart(before, now); !reflect.DeepEqual(got, []string{"source"}) {
 		t.Errorf("got %q", got)
 	}
-	if got := now.NeedRestart(now); got != nil {
+	if got := configured.NeedRestart(now, now); got != nil {
 		t.Errorf("the same: got %q", got)
 	}
 }

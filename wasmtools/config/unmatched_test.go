@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -31,7 +32,7 @@ match = "mat/*"
 match = "math/add/more"
 `)
 	var got []string
-	for _, u := range c.Unmatched(paths) {
+	for _, u := range configured.UnmatchedOf(c, paths) {
 		got = append(got, u.Key+": "+u.String())
 	}
 	want := []string{
@@ -48,7 +49,7 @@ match = "math/add/more"
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := config.Default().Unmatched(paths); got != nil {
+	if got := configured.UnmatchedOf(config.Default(), paths); got != nil {
 		t.Errorf("the defaults: got %v", got)
 	}
 }
@@ -62,7 +63,7 @@ func TestUnmatchedBounded(t *testing.T) {
 	}
 	c := config.Default()
 	c.Tools.Disabled = slices.Repeat([]string{"shop/tol-77"}, 90_000)
-	got := c.Unmatched(paths)
+	got := configured.UnmatchedOf(c, paths)
 	guesses := 0
 	for _, u := range got {
 		if u.Meant != "" {

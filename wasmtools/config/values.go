@@ -10,18 +10,20 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/credential"
+	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
 // disabled reads the list of what starts disabled, whose entries may be tables that give a reason.
-func disabled(to *Tools) key.Reader {
-	return key.List(`a list such as ["web", {tool = "math/div", reason = "being repaired"}]`, func(value any) error {
+func disabled(to *Tools) keys.Reader {
+	return keys.List(`a list such as ["web", {tool = "math/div", reason = "being repaired"}]`, func(value any) error {
 		var entry, reason string
-		read := key.Word(&entry, `a string, or a table such as {tool = "math/div", reason = "being repaired"}`, toolOrNamespace)
+		read := keys.Word(&entry, `a string, or a table such as {tool = "math/div", reason = "being repaired"}`, toolOrNamespace)
 		if values, ok := value.(map[string]any); ok {
-			readers := key.Table{"tool": read, "reason": key.Word(&reason, "a string", prose(1, maxReason))}
+			readers := key.Table{"tool": read, "reason": keys.Word(&reason, "a string", prose(1, maxReason))}
 			for _, key := range slices.Sorted(maps.Keys(values)) {
 				if readers[key] == nil {
 					return &unknownKeyError{name: key, table: readers}
@@ -125,4 +127,4 @@ func toolOrNamespace(s string) (string, error) {
 }
 
 // token checks a token.
-func token(s string) (string, error) { return s, checkToken(s) }
+func token(s string) (string, error) { return s, credential.Check(s) }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -39,7 +39,7 @@ func TestEveryLimit(t *testing.T) {
 	folder := t.TempDir()
 	file := fmt.Sprintf("server.address = '127.0.0.1:0'\ntools.directory = %q\ntools.cache_directory = %q\nlimits.concurrency = 4\nlimits.timeout = '30s'\n",
 		folder, t.TempDir())
-	for _, e := range limits.All() {
+	for _, e := range limittable.All() {
 		c, ok := cases[e.Key]
 		if !ok {
 			t.Fatalf("the limit %q has no case: say here how a guest breaks it", e.Key)
@@ -77,7 +77,7 @@ func TestEveryLimit(t *testing.T) {
 // TestDefaultInput holds the default of the domain, which knows no sandbox, against the table.
 func TestDefaultInput(t *testing.T) {
 	t.Parallel()
-	if got := limits.Default().Input; got != wasmtools.DefaultMaxInput {
+	if got := limittable.Default().Input; got != wasmtools.DefaultMaxInput {
 		t.Errorf("the limit input is %d by default, and wasmtools.DefaultMaxInput is %d", got, wasmtools.DefaultMaxInput)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -37,11 +38,11 @@ func (s *Server) Reload(c *config.Config) error {
 
 // logReload logs what a new configuration changes.
 func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generation) {
-	restart := now.NeedRestart(s.started)
+	restart := configured.NeedRestart(s.started, now.Config)
 	for _, key := range restart {
 		s.logger.Warn("a changed setting needs a restart", "key", key)
 	}
-	for _, key := range before.NeedRestart(s.started) {
+	for _, key := range configured.NeedRestart(s.started, before.Config) {
 		if !slices.Contains(restart, key) {
 			s.logger.Info("a setting is again as it was at the start, and needs no restart", "key", key)
 		}
@@ -62,7 +63,7 @@ func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generat
 	enabled, disabled := switched(routes, current)
 	list("enabled", enabled)
 	list("disabled", disabled)
-	difference := now.Difference(before.Config)
+	difference := configured.DifferenceOf(before.Config, now.Config)
 	list("granted", difference.Grants)
 	list("limited", difference.Limits)
 	list("settings", difference.Settings)

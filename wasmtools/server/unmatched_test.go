@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -77,7 +77,7 @@ func TestUnmatchedAfterMoreMemory(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
 	c.Limits.Memory = 64 << 10
-	module, err := wasmbin.SetCustom(testkit.Fixture(t, "e2e/guest"), wasmtools.ManifestSection, // which needs two pages
+	module, err := wasmbin.SetCustom(testkit.Fixture(t, "e2e/guest"), manifest.Section, // which needs two pages
 		[]byte(`{"abi":1,"tools":[{"name":"large","description":"Is large.","parameters":{"type":"object"}}]}`))
 	if err != nil {
 		t.Fatal(err)

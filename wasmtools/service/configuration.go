@@ -3,9 +3,11 @@ package service
 import (
 	"fmt"
 
+	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -65,7 +67,7 @@ func (s *Service) hurry() bool {
 // forCatalog returns what the catalog makes and publishes of a value.
 func forCatalog(v Value) catalog.Configuration {
 	c := v.Base()
-	return catalog.Configuration{Limits: c.LimitsFor, Grants: c.Granted, Policy: policy(c.Config), Value: v}
+	return catalog.Configuration{Limits: func(path string) limits.Limits { return configured.Limits(c.Config, path) }, Grants: c.Granted, Policy: policy(c.Config), Value: v}
 }
 
 // policy returns the configuration's policy on which tools start enabled.

@@ -11,15 +11,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
@@ -156,7 +157,7 @@ func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err e
 
 // openSources has the files of the configured directories served.
 func (s *Service) openSources(c *config.Config) (err error) {
-	if dir, err := CacheDir(c); err == nil && len(c.Tools.ScriptHelper) > 0 && slices.ContainsFunc(c.AllSources(), func(s config.Source) bool { return s.Scripts }) {
+	if dir, err := CacheDir(c); err == nil && len(c.Tools.ScriptHelper) > 0 && slices.ContainsFunc(configured.Sources(c), func(s config.Source) bool { return s.Scripts }) {
 		// What is wrong with the directory the engine tells, which keeps compiled code there.
 		s.scripts, _ = script.OpenMemory(dir, c.Tools.ScriptHelper)
 	}

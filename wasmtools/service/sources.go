@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/catalog/directory"
+	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/script/engine"
@@ -38,7 +39,7 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 		return nil, err
 	}
 	builder := script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper, Memory: before, Readers: script.NewReaders(account.MachineMemory(), claim)}
-	s, all := &Sources{}, c.AllSources()
+	s, all := &Sources{}, configured.Sources(c)
 	for _, one := range all {
 		o := directory.Options{Modules: c.Tools.Modules, Logger: logger, MayBeAway: len(all) > 1}
 		from := catalog.Sourced{Record: recordFile(c, one.Directory)}
@@ -92,7 +93,7 @@ func (s *Sources) Close() error {
 // paths, since its reader may not know where the server was started.
 func CheckSources(c *config.Config) error {
 	var errs []error
-	for _, one := range c.AllSources() {
+	for _, one := range configured.Sources(c) {
 		err := checkDirectory(one.Directory)
 		if err == nil {
 			return nil

@@ -5,8 +5,9 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/capability/broker"
+	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -28,7 +29,7 @@ func (s *Service) WarnUnmatched() {
 		paths = append(paths, route.Path)
 	}
 	s.reviewGrants(c)
-	unmatched := c.Unmatched(paths)
+	unmatched := configured.UnmatchedOf(c, paths)
 	for _, u := range unmatched {
 		s.complaints = append(s.complaints, complaint{u.Key, u.Entry + " is not the name of a tool"})
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/bench/internal/assemble"
 	"github.com/toolsrv/toolsrv/bench/internal/service"
-	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/internal/manifest"
 )
 
 // The attack on what is kept of files that nobody calls: short texts from which a schema compiler makes a lot.
@@ -57,10 +57,10 @@ func numbered(n int, format string) string {
 // hostile returns a manifest of many tools with a schema of one shape.
 func (s shape) hostile(number int) ([]byte, error) {
 	const size, tools = 757_000, 190
-	m := wasmtools.Manifest{ABI: wasmtools.ABI, Namespace: fmt.Sprint(s.name, number)}
+	m := manifest.Manifest{ABI: manifest.ABI, Namespace: fmt.Sprint(s.name, number)}
 	schema := json.RawMessage(s.schema(size/tools - 100))
 	for i := range tools {
-		m.Tools = append(m.Tools, wasmtools.ManifestTool{Name: fmt.Sprint("t", i), Description: "Does it.", Parameters: schema})
+		m.Tools = append(m.Tools, manifest.Tool{Name: fmt.Sprint("t", i), Description: "Does it.", Parameters: schema})
 	}
 	return json.Marshal(m)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -54,13 +55,13 @@ func (b *bench) service(ctx context.Context, port int, grants string) (s *servic
 		declared += fmt.Sprintf(`{"name": %q, "description": "Measured.", "parameters": {"type": "object"}}`, name)
 	}
 	var files []string
-	for name, manifest := range map[string]string{
+	for name, said := range map[string]string{
 		guest.Reach: fmt.Sprintf(reachManifest, port, declared),
 		guest.Small: `{"abi": 1, "namespace": "bench", "tools": [{"name": "add", "description": "Adds.", "parameters": ` + guest.Parameters + `}]}`,
 	} {
 		module, err := b.guests.Read(name)
 		if err == nil {
-			module, err = wasmbin.SetCustom(module, wasmtools.ManifestSection, []byte(manifest))
+			module, err = wasmbin.SetCustom(module, manifest.Section, []byte(said))
 		}
 		if err != nil {
 			return s, err

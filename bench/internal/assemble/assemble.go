@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // The host functions, by their index: every module imports them all.
@@ -132,12 +132,12 @@ func (t Tool) Module() ([]byte, error) {
 	section(11, data...)
 
 	if t.Manifest != nil {
-		return wasmbin.SetCustom(out, wasmtools.ManifestSection, t.Manifest)
+		return wasmbin.SetCustom(out, manifest.Section, t.Manifest)
 	}
-	var manifest bytes.Buffer
-	fmt.Fprintf(&manifest, `{"abi":1,"namespace":%q,"tools":[{"name":%q,"description":"Gives back its input.","parameters":{"type":"object"}}]}`,
+	var said bytes.Buffer
+	fmt.Fprintf(&said, `{"abi":1,"namespace":%q,"tools":[{"name":%q,"description":"Gives back its input.","parameters":{"type":"object"}}]}`,
 		t.Namespace, t.Name)
-	return wasmbin.SetCustom(out, wasmtools.ManifestSection, manifest.Bytes())
+	return wasmbin.SetCustom(out, manifest.Section, said.Bytes())
 }
 
 // call is toolsrv_call. It uses its parameter, the number of the tool, as a counter.

@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // The modules, by the names that Read takes.
@@ -95,7 +95,7 @@ func Describe(module []byte, parameters string, tools ...string) ([]byte, error)
 		fmt.Fprintf(&text, `{"name":%q,"description":"A tool of the benchmarks.","parameters":%s}`, name, parameters)
 	}
 	text.WriteString(`]}`)
-	return wasmbin.SetCustom(module, wasmtools.ManifestSection, text.Bytes())
+	return wasmbin.SetCustom(module, manifest.Section, text.Bytes())
 }
 
 // Fill writes n variants of the small guest to directory, as the tools bench/add0 and so on.

@@ -14,6 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/author/project"
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
 	"github.com/toolsrv/toolsrv/internal/heap"
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/internal/wholefile"
@@ -133,7 +134,7 @@ func buildTool(ctx context.Context, path string, with []string, output string, s
 }
 
 // pack embeds the manifest that a module tells into it, and tries its examples: that one fails is a warning.
-func (b *built) pack(ctx context.Context, module []byte, stderr io.Writer) ([]byte, *wasmtools.Manifest, error) {
+func (b *built) pack(ctx context.Context, module []byte, stderr io.Writer) ([]byte, *manifest.Manifest, error) {
 	var level slog.LevelVar // info
 	engine, err := workbench.NewEngine(ctx, config.Default(), runtime.GOMAXPROCS(0), newAuthorLogger(stderr, &level))
 	if err != nil {

@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
+	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -23,7 +25,6 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
@@ -208,7 +209,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 		}
 		grants, odd = granted, granted.Warnings()
 	}
-	all, err := judge(files, settings.LimitsFor, grants, c.models)
+	all, err := judge(files, func(path string) limits.Limits { return configured.Limits(settings, path) }, grants, c.models)
 	if err != nil {
 		return err
 	}
@@ -238,7 +239,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 
 // directoriesOf returns the directories of tools of a configuration.
 func directoriesOf(c *config.Config) (all []string) {
-	for _, s := range c.AllSources() {
+	for _, s := range configured.Sources(c) {
 		all = append(all, s.Directory)
 	}
 	return all
@@ -375,7 +376,7 @@ func (c *checked) match(file string, settings *config.Config, odd []string) {
 	for _, f := range c.Files {
 		paths = append(paths, f.declared...)
 	}
-	for _, u := range settings.Unmatched(paths) {
+	for _, u := range configured.UnmatchedOf(settings, paths) {
 		c.Unmatched = append(c.Unmatched, unmatched{u.Key, u.Entry, u.String()})
 	}
 	c.Grants = broker.Review(settings, c.tools)

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
+	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -22,10 +24,13 @@ const logNothing = slog.Level(math.MaxInt32)
 // A limitFlag is a flag that sets a limit, within the bounds of the configuration file.
 type limitFlag struct {
 	limits *limits.Limits
-	key    string
+	entry  *limittable.Limit
 }
 
-func (f limitFlag) Set(text string) error { return config.SetLimit(f.limits, f.key, text) }
+func (f limitFlag) Set(text string) error {
+	e := f.entry
+	return keys.Quantity(e.Unit, e.Least, e.Most, func(n int64) { e.Set(f.limits, n) })(text)
+}
 
 func (f limitFlag) String() string { return "" }
 
@@ -82,9 +87,9 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 		"timeout": "`time` that a call may take, such as 200ms",
 		"memory":  "`size` that the tool's memory may have, such as 16MiB",
 	}
-	for _, e := range limits.All() {
+	for _, e := range limittable.All() {
 		if usage, ok := usages[e.Key]; ok {
-			flags.Var(limitFlag{&f.limits, e.Key}, e.Key, usage+" (default "+e.DefaultText()+")")
+			flags.Var(limitFlag{&f.limits, &e}, e.Key, usage+" (default "+e.DefaultText()+")")
 			completeFlag(cmd, e.Key, cobra.NoFileCompletions)
 		}
 	}

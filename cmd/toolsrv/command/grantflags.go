@@ -13,6 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/http"
 	"github.com/toolsrv/toolsrv/internal/capability/secrets"
 	"github.com/toolsrv/toolsrv/internal/reach"
+	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
@@ -61,7 +62,7 @@ func (g *grantFlags) apply(c *config.Config) error {
 		for _, given := range g.secrets {
 			name, value, _ := strings.Cut(given, "=")
 			file, ok := strings.CutPrefix(value, "@")
-			if err := wasmtools.CheckSecretName(name); err != nil {
+			if err := secret.CheckName(name); err != nil {
 				return &usageError{fmt.Errorf("--secret: %w", err)}
 			}
 			if !ok || file == "" {

@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
+	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -196,7 +197,7 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 }
 
 // printGrants prints the grants that the tools of a manifest need.
-func printGrants(w io.Writer, m *wasmtools.Manifest) error {
+func printGrants(w io.Writer, m *manifest.Manifest) error {
 	var grants []string
 	add := func(match string, needs wasmtools.Needs) {
 		if !needs.IsZero() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/journal"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -309,7 +310,7 @@ func (o *openAPI) load() (*config.Config, error) {
 	if len(o.tokens) > 0 || o.tokensFile != "" {
 		tokens := o.tokens
 		if o.tokensFile != "" {
-			read, err := config.ReadTokens(o.tokensFile)
+			read, err := credential.ReadFile(o.tokensFile)
 			if err != nil {
 				return nil, err
 			}

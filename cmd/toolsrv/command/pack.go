@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/internal/wholefile"
@@ -104,7 +105,7 @@ func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
 		defer file.Close()
 		from = file
 	}
-	text, err := io.ReadAll(io.LimitReader(from, wasmtools.MaxManifest+4)) // 3 for a byte order mark
+	text, err := io.ReadAll(io.LimitReader(from, manifest.Max+4)) // 3 for a byte order mark
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)
 	}
@@ -115,7 +116,7 @@ func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
 }
 
 // packModule embeds a manifest, or the one that the module returns. If the module panics instead, its log lines say why.
-func packModule(ctx context.Context, content, manifest []byte, file string, stderr io.Writer) ([]byte, *wasmtools.Manifest, error) {
+func packModule(ctx context.Context, content, manifest []byte, file string, stderr io.Writer) ([]byte, *manifest.Manifest, error) {
 	engine, err := workbench.NewEngine(ctx, config.Default(), runtime.GOMAXPROCS(0), newLogger(stderr, slog.LevelInfo))
 	if err != nil {
 		return nil, nil, err
@@ -127,7 +128,7 @@ func packModule(ctx context.Context, content, manifest []byte, file string, stde
 }
 
 // toolList names the tools of a manifest.
-func toolList(m *wasmtools.Manifest) string {
+func toolList(m *manifest.Manifest) string {
 	var paths []string
 	for _, t := range m.Tools {
 		tool := wasmtools.Tool{Namespace: m.Namespace, Name: t.Name}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/author/project"
+	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -144,7 +145,7 @@ func needsToken(c *config.Config) bool { return len(c.Auth.Tokens) > 0 || c.Auth
 // tellPlace prints what is served, and what lies beside it and is not.
 func tellPlace(w io.Writer, p place, c *config.Config) {
 	var directories []string
-	for _, source := range c.AllSources() {
+	for _, source := range configured.Sources(c) {
 		directories = append(directories, nearby(source.Directory))
 	}
 	switch {
@@ -160,7 +161,7 @@ func tellPlace(w io.Writer, p place, c *config.Config) {
 	} else {
 		fmt.Fprint(w, ", without tokens.\n")
 	}
-	if p.dir == "" || slices.ContainsFunc(c.AllSources(), func(s config.Source) bool { return sameFile(s.Directory, p.dir) }) {
+	if p.dir == "" || slices.ContainsFunc(configured.Sources(c), func(s config.Source) bool { return sameFile(s.Directory, p.dir) }) {
 		return
 	}
 	if beside, _ := toolFiles(p.dir); len(beside) > 0 {
@@ -212,7 +213,7 @@ func emptyAdvice(p place, c *config.Config) string {
 	if p.files != nil {
 		return "No tool is served yet. It is once its file is right."
 	}
-	sources := c.AllSources()
+	sources := configured.Sources(c)
 	advice := fmt.Sprintf("No tool is served yet. Put a script (.py, .js, .ts) or a .wasm file into %s: it is served within a second.", few([]string{nearby(sources[0].Directory)}))
 	if !sources[0].Scripts {
 		advice = fmt.Sprintf("No tool is served yet. Put a .wasm file into %s: it is served within a second. Scripts are if tools.scripts is true.", few([]string{nearby(sources[0].Directory)}))

@@ -10,11 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // maxModule is the largest module that a server takes.
@@ -31,10 +31,10 @@ func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error)
 		p.Inputs = inputs
 		return module, err
 	}
-	var manifest []byte
-	if p.Plain { // before the compiler, which takes longer
+	var said []byte // the manifest
+	if p.Plain {    // before the compiler, which takes longer
 		var err error
-		if manifest, err = p.readManifest(); err != nil {
+		if said, err = p.readManifest(); err != nil {
 			return nil, err
 		}
 	}
@@ -69,7 +69,7 @@ func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error)
 	case p.Plain && reactor:
 		return nil, fmt.Errorf("%s uses the SDK, which makes the manifest, and there is a %s, too: remove one of them", p.Dir, manifestFile)
 	case p.Plain:
-		return wasmbin.SetCustom(module, wasmtools.ManifestSection, manifest)
+		return wasmbin.SetCustom(module, manifest.Section, said)
 	case !reactor:
 		return nil, p.notATool()
 	}
@@ -89,7 +89,7 @@ func (p *Project) notATool() error {
 
 func (p *Project) readManifest() ([]byte, error) {
 	file := filepath.Join(p.Dir, manifestFile)
-	text, err := readBounded(file, wasmtools.MaxManifest)
+	text, err := readBounded(file, manifest.Max)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)
 	}

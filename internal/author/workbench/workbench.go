@@ -16,13 +16,17 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/author/project"
+	"github.com/toolsrv/toolsrv/internal/capability/broker"
+	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/manifest"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/capability/broker"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
@@ -139,7 +143,7 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := f.module.Build(func(path string) limits.Limits { return o.Limits.Over(o.Config.LimitsFor(path)) }, grants); err != nil {
+	if err := f.module.Build(func(path string) limits.Limits { return limittable.Over(o.Limits, configured.Limits(o.Config, path)) }, grants); err != nil {
 		return err
 	}
 	f.table, err = wasmtools.NewRouteTable(f.Tools()...)
@@ -150,7 +154,7 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 // grants returns what the tools are granted. A file that keeps nothing leaves the state to a server that has it.
 func (f *File) grants(o Options) (*broker.Grants, error) {
 	in := *o.Config
-	if !f.keeps(in.Kinds()) {
+	if !f.keeps(builtin.With(in.Capabilities)) {
 		in.State.Directory = ""
 	}
 	var err error
@@ -170,7 +174,7 @@ func (f *File) keeps(kinds []capability.Kind) bool {
 	m := f.module.Manifest()
 	for _, k := range kinds {
 		needs := func(n wasmtools.Needs) bool { _, ok := n[k.Name]; return ok }
-		if k.Keeps && (needs(m.Needs) || slices.ContainsFunc(m.Tools, func(t wasmtools.ManifestTool) bool { return needs(t.Needs) })) {
+		if k.Keeps && (needs(m.Needs) || slices.ContainsFunc(m.Tools, func(t manifest.Tool) bool { return needs(t.Needs) })) {
 			return true
 		}
 	}
@@ -255,7 +259,7 @@ func NewEngine(ctx context.Context, c *config.Config, workers int, logger *slog.
 
 // folderOf returns the folder of a file in the first directory of tools that has it below it, or "".
 func folderOf(c *config.Config, file string) string {
-	for _, s := range c.AllSources() {
+	for _, s := range configured.Sources(c) {
 		if folder := folderIn(s.Directory, file); folder != "" {
 			return folder
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/secrets"
 	"github.com/toolsrv/toolsrv/internal/capability/settings"
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
-	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
@@ -17,10 +17,13 @@ func Kinds() []capability.Kind {
 	return []capability.Kind{http.Kind(), kv.Kind(), secrets.Kind(), settings.Kind(), tools.Kind(), files.Kind()}
 }
 
+// With returns them, and then those that a program brings along.
+func With(own []capability.Kind) []capability.Kind { return append(Kinds(), own...) }
+
 // Needs returns what manifests may say of them.
-func Needs() (forms []wasmtools.NeedForm) {
+func Needs() (forms []manifest.Form) {
 	for _, k := range Kinds() {
-		forms = append(forms, k.Need())
+		forms = append(forms, manifest.Form{Name: k.Name, Word: k.Word, Object: k.Object})
 	}
 	return forms
 }

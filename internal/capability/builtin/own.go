@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
@@ -44,9 +45,9 @@ func CheckOwn(own []capability.Kind) error {
 		if err := take(k); err != nil {
 			return err
 		}
-		switch name, ok := strings.CutPrefix(k.Name, wasmtools.ForeignNeed); {
+		switch name, ok := strings.CutPrefix(k.Name, manifest.ForeignNeed); {
 		case !ok:
-			return fmt.Errorf("the name of the program's capability %q must begin with %s", k.Name, wasmtools.ForeignNeed)
+			return fmt.Errorf("the name of the program's capability %q must begin with %s", k.Name, manifest.ForeignNeed)
 		case name == "" || wasmtools.CheckName(k.Name) != nil:
 			return fmt.Errorf("%q is not a valid name for a capability", k.Name)
 		}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
@@ -33,8 +34,8 @@ var _ capability.Rule = (*Rule)(nil)
 
 // Keys returns the readers of its keys.
 func (r *Rule) Keys(directory string) key.Table {
-	return key.Table{"files": key.Entries(&r.Directories, `a table such as {geo = "/srv/geo"}`, key.Name,
-		func(to *string) key.Reader { return key.Word(to, "a path", key.Path(directory, true)) })}
+	return key.Table{"files": keys.Entries(&r.Directories, `a table such as {geo = "/srv/geo"}`, keys.Name,
+		func(to *string) keys.Reader { return keys.Word(to, "a path", keys.Path(directory, true)) })}
 }
 
 // Shown returns what a log may tell of it.
@@ -51,7 +52,7 @@ func review(v *capability.Review, from capability.Rule) {
 			v, place = v.Of(name), "files."+name
 		}
 		if err := Check(r.Directories[name]); err != nil {
-			v.Wrong(place, "%v", key.Pathless(err))
+			v.Wrong(place, "%v", keys.Pathless(err))
 		} else if filepath.Dir(r.Directories[name]) == r.Directories[name] {
 			v.Warn(place, "this grants all files of the machine that the server can read, including its configuration and its keys: name a folder")
 		}
@@ -67,7 +68,7 @@ func suggest(n wasmtools.Need) string {
 		if entries != "" {
 			entries += ", "
 		}
-		entries += key.Quote(name) + " = " + key.Quote("/path/to/"+name)
+		entries += keys.Quote(name) + " = " + keys.Quote("/path/to/"+name)
 	}
 	return "files = {" + entries + "}\n"
 }

@@ -77,11 +77,10 @@ func send(c *hostabi.Call, stack []uint64) {
 
 // linesOf returns the connections that the call keeps until it ends.
 func linesOf(c *hostabi.Call, g *Permission) *lines {
-	s := answer.Of(c)
-	kept, ok := s.Own.(*lines)
+	kept, ok := answer.Kept(c).(*lines)
 	if !ok {
 		kept = &lines{connections: g.options.Connections}
-		s.Own, s.Close = kept, kept.close
+		answer.Keep(c, kept, kept.close)
 	}
 	return kept
 }

@@ -18,6 +18,7 @@ import (
 
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 	"github.com/toolsrv/toolsrv/internal/reach/reachtest"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
@@ -139,13 +140,13 @@ type call struct{ *hosttest.Guest }
 
 // begin begins a call of a tool with a grant.
 func begin(t testing.TB, g any) *call {
-	return &call{hosttest.Begin(t, nil, 1, hostabi.Run{Serving: true, Grants: []any{g}})}
+	return &call{hosttest.Begin(t, nil, 1, hostcall.Run{Serving: true, Grants: []any{g}})}
 }
 
 func (c *call) invoke(name string, params ...uint64) uint64 {
 	set := httpcap.Set()
 	i := slices.IndexFunc(set.Functions, func(f hostabi.Function) bool { return f.Name == name })
-	return c.Invoke(&set.Functions[i], 0, params...)
+	return c.Do(&set.Functions[i], 0, params...)
 }
 
 // An outgoing is a request of a guest.
@@ -258,7 +259,7 @@ func TestNeither(t *testing.T) {
 		c.ABI.End()
 	}
 	start := begin(t, nil)
-	start.ABI.Begin(hostabi.Run{})
+	start.ABI.Begin(hostcall.Run{})
 	if in := start.send(t, outgoing{URL: url}); in.Code != "not_granted" || !strings.Contains(in.Message, "starts") {
 		t.Errorf("in a start: got %+v", in)
 	}

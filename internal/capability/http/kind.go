@@ -10,10 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/reach"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
@@ -29,7 +30,7 @@ func Kind() capability.Kind {
 		Misfits: misfits,
 		Verify: func(r capability.Rule) error {
 			if err := Check(*r.(*Rule)); err != nil {
-				return key.Pathless(err)
+				return keys.Pathless(err)
 			}
 			return nil
 		},
@@ -62,19 +63,19 @@ var _ capability.Rule = (*Rule)(nil)
 // Keys returns the readers of its keys.
 func (r *Rule) Keys(directory string) key.Table {
 	return key.Table{
-		"http":      key.Words(&r.Granted, service),
-		"private":   key.List(`a list such as ["10.0.0.0/8"]`, key.Prefix(&r.Private)),
-		"redirects": key.Quantity(limits.Count, 0, MaxRedirects, func(n int64) { r.Redirects = int(n) }),
-		"headers": key.Entries(&r.Headers, `a table such as {"https://api.example.com" = {Authorization = "Bearer ${secret:key}"}}`, service,
-			func(to *map[string]string) key.Reader {
-				return key.Entries(to, `a table such as {Authorization = "Bearer ${secret:key}"}`, headerName,
-					func(to *string) key.Reader { return key.Word(to, "a string", headerValue) })
+		"http":      keys.Words(&r.Granted, service),
+		"private":   keys.List(`a list such as ["10.0.0.0/8"]`, keys.Prefix(&r.Private)),
+		"redirects": keys.Quantity(limittable.Count, 0, MaxRedirects, func(n int64) { r.Redirects = int(n) }),
+		"headers": keys.Entries(&r.Headers, `a table such as {"https://api.example.com" = {Authorization = "Bearer ${secret:key}"}}`, service,
+			func(to *map[string]string) keys.Reader {
+				return keys.Entries(to, `a table such as {Authorization = "Bearer ${secret:key}"}`, headerName,
+					func(to *string) keys.Reader { return keys.Word(to, "a string", headerValue) })
 			}),
-		"ca":                  key.Word(&r.CA, "a path", key.Path(directory, true)),
-		"http_requests":       key.Quantity(limits.Count, 1, maxRequests, func(n int64) { r.Requests = int(n) }),
-		"http_request_bytes":  key.Quantity(limits.Bytes, 1, maxBody, func(n int64) { r.RequestBytes = n }),
-		"http_response_bytes": key.Quantity(limits.Bytes, 1, maxBody, func(n int64) { r.ResponseBytes = n }),
-		"http_timeout":        key.Quantity(limits.Time, int64(time.Millisecond), int64(time.Hour), func(n int64) { r.Timeout = time.Duration(n) }),
+		"ca":                  keys.Word(&r.CA, "a path", keys.Path(directory, true)),
+		"http_requests":       keys.Quantity(limittable.Count, 1, maxRequests, func(n int64) { r.Requests = int(n) }),
+		"http_request_bytes":  keys.Quantity(limittable.Bytes, 1, maxBody, func(n int64) { r.RequestBytes = n }),
+		"http_response_bytes": keys.Quantity(limittable.Bytes, 1, maxBody, func(n int64) { r.ResponseBytes = n }),
+		"http_timeout":        keys.Quantity(limittable.Time, int64(time.Millisecond), int64(time.Hour), func(n int64) { r.Timeout = time.Duration(n) }),
 	}
 }
 
@@ -87,11 +88,11 @@ func (r *Rule) Shown() []key.Shown {
 	return []key.Shown{
 		key.Listed("http", r.Granted),
 		key.Listed("private", private),
-		key.Counted("redirects", limits.Count, int64(r.Redirects)),
-		key.Counted("http_requests", limits.Count, int64(r.Requests)),
-		key.Counted("http_request_bytes", limits.Bytes, r.RequestBytes),
-		key.Counted("http_response_bytes", limits.Bytes, r.ResponseBytes),
-		key.Counted("http_timeout", limits.Time, int64(r.Timeout)),
+		key.Counted("redirects", int64(r.Redirects), limittable.Count.Format),
+		key.Counted("http_requests", int64(r.Requests), limittable.Count.Format),
+		key.Counted("http_request_bytes", r.RequestBytes, limittable.Bytes.Format),
+		key.Counted("http_response_bytes", r.ResponseBytes, limittable.Bytes.Format),
+		key.Counted("http_timeout", int64(r.Timeout), limittable.Time.Format),
 		key.Silent("headers", r.Headers),
 		key.Silent("ca", r.CA),
 	}
@@ -102,7 +103,7 @@ func misfits(from capability.Rule, report func(key string, err error)) {
 	r := from.(*Rule)
 	for _, origin := range slices.Sorted(maps.Keys(r.Headers)) {
 		if !slices.Contains(r.Granted, origin) {
-			report("headers", &key.MemberError{Name: origin, Err: errors.New("it is not in the grant's http: repeat an entry of that, as it stands there")})
+			report("headers", &keys.MemberError{Name: origin, Err: errors.New("it is not in the grant's http: repeat an entry of that, as it stands there")})
 		}
 	}
 }
@@ -115,7 +116,7 @@ func service(s string) (string, error) {
 
 // headerName checks the name of a header.
 func headerName(s string) (string, error) {
-	if s == "" || len(s) > maxField || strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(key.Plain+"!#$%&'*+.^`|~", r) }) {
+	if s == "" || len(s) > maxField || strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(keys.Plain+"!#$%&'*+.^`|~", r) }) {
 		return "", fmt.Errorf("%q is not the name of a header", text.Short(s))
 	}
 	return s, nil
@@ -154,7 +155,7 @@ func open(h capability.Host) capability.Configure {
 			o.Secrets = view
 			granted, err := New(n.Words, rules, o)
 			if err != nil {
-				return nil, append(missing, wasmtools.Missing{Capability: "http", Reason: key.Pathless(err).Error()})
+				return nil, append(missing, wasmtools.Missing{Capability: "http", Reason: keys.Pathless(err).Error()})
 			}
 			granted = standing.Standing(path+" "+strings.Join(n.Words, " "), granted, view, c.Secrets)
 			for _, name := range granted.Secrets() {
@@ -267,7 +268,7 @@ func reviewHeaders(v *capability.Review, r *Rule) {
 var keyHeaders = []string{"authorization", "proxy-authorization", "cookie", "api-key", "x-api-key", "x-auth-token", "x-auth-key", "x-access-token", "private-token"}
 
 func suggest(n wasmtools.Need) string {
-	return key.Line("http", n.Words) + key.Line("private", nearRanges(n.Words))
+	return keys.Line("http", n.Words) + keys.Line("private", nearRanges(n.Words))
 }
 
 // nearRanges returns the ranges that a grant of these URLs needs as private: the ranges of special addresses that they name. What other

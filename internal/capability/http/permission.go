@@ -14,7 +14,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/internal/redact"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
 // The bounds of a grant that names none.
@@ -238,8 +238,8 @@ func (o Options) equal(other Options) bool {
 }
 
 var (
-	_ hostabi.Filter = (*Permission)(nil)
-	_ hostabi.Screen = (*Permission)(nil)
+	_ hostcall.Filter = (*Permission)(nil)
+	_ hostcall.Screen = (*Permission)(nil)
 )
 
 // Screen takes them out of what the tool is told by others, too: it uses them without seeing them.

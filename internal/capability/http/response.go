@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 )
 
@@ -59,7 +59,7 @@ func (x *exchange) read(response *http.Response) ([]byte, *answer.Failure) {
 	shown := body
 	if !x.redact.Empty() && len(body) > 0 {
 		x.hold(len(body))
-		x.c.Charge(len(body) * hostabi.SearchCost)
+		x.c.Charge(len(body) * hostcall.SearchCost)
 		shown = x.redact.Bytes(body)
 	}
 	if int64(len(shown)) > x.rule.ResponseBytes {
@@ -192,7 +192,7 @@ func (x *exchange) headers(response *http.Response, size int, changed bool) [][2
 		}
 	}
 	if !x.redact.Empty() {
-		x.c.Charge(total * hostabi.SearchCost)
+		x.c.Charge(total * hostcall.SearchCost)
 	}
 	slices.SortStableFunc(list, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
 	return list

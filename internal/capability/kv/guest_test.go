@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/capability/kv"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -61,7 +61,7 @@ func TestGuest(t *testing.T) {
 	program := load(t)
 	store := openLocal(t, dir)
 	tool := func(index int32, namespace string, quota state.Usage) *sandbox.Tool {
-		return program.Tool("kv", index, limits.Limits{}, hostabi.Grant{Module: kv.Module, Value: kv.Open(store, namespace, quota)})
+		return program.Tool("kv", index, limits.Limits{}, hostcall.Grant{Module: kv.Module, Value: kv.Open(store, namespace, quota)})
 	}
 	for _, test := range []struct {
 		index          int32
@@ -99,7 +99,7 @@ func TestGuest(t *testing.T) {
 // BenchmarkGuest measures a call that does nothing, one that reads a value, and one that reads it 1,000 times.
 func BenchmarkGuest(b *testing.B) {
 	program, store := load(b), openLocal(b, b.TempDir())
-	grant := hostabi.Grant{Module: kv.Module, Value: kv.Open(store, "a", state.Usage{})}
+	grant := hostcall.Grant{Module: kv.Module, Value: kv.Open(store, "a", state.Usage{})}
 	call(b, program.Tool("kv", setTool, limits.Limits{}, grant), "k")
 	for _, bench := range []struct {
 		name  string

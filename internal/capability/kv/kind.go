@@ -4,8 +4,9 @@ import (
 	"path"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/state"
-	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
@@ -45,14 +46,14 @@ var _ capability.Rule = (*Rule)(nil)
 // Keys returns the readers of its keys.
 func (r *Rule) Keys(string) key.Table {
 	return key.Table{
-		"kv":         key.ZeroOr(&r.Bytes, key.Quantity(limits.Bytes, minBytes, maxBytes, func(n int64) { r.Bytes = n })),
-		"kv_entries": key.Quantity(limits.Count, 1, maxEntries, func(n int64) { r.Entries = int(n) }),
+		"kv":         keys.ZeroOr(&r.Bytes, keys.Quantity(limittable.Bytes, minBytes, maxBytes, func(n int64) { r.Bytes = n })),
+		"kv_entries": keys.Quantity(limittable.Count, 1, maxEntries, func(n int64) { r.Entries = int(n) }),
 	}
 }
 
 // Shown returns what a log may tell of it.
 func (r *Rule) Shown() []key.Shown {
-	return []key.Shown{key.Counted("kv", limits.Bytes, r.Bytes), key.Counted("kv_entries", limits.Count, int64(r.Entries))}
+	return []key.Shown{key.Counted("kv", r.Bytes, limittable.Bytes.Format), key.Counted("kv_entries", int64(r.Entries), limittable.Count.Format)}
 }
 
 func review(v *capability.Review, from capability.Rule) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/capability/kv"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
@@ -25,7 +26,7 @@ type guest struct {
 	functions map[string]hostabi.Function
 }
 
-func newGuest(t *testing.T, run hostabi.Run) *guest {
+func newGuest(t *testing.T, run hostcall.Run) *guest {
 	g := &guest{Guest: hosttest.Begin(t, make([]byte, 4<<20), 1, run), t: t, functions: map[string]hostabi.Function{}}
 	for _, f := range kv.Set().Functions {
 		g.functions[f.Name] = f
@@ -35,7 +36,7 @@ func newGuest(t *testing.T, run hostabi.Run) *guest {
 
 // granted returns a call of a tool that was granted a space.
 func granted(t *testing.T, store state.Store, namespace string, quota state.Usage) *guest {
-	return newGuest(t, hostabi.Run{Serving: true, Grants: []any{kv.Open(store, namespace, quota)}})
+	return newGuest(t, hostcall.Run{Serving: true, Grants: []any{kv.Open(store, namespace, quota)}})
 }
 
 // do calls a function. Strings are put into the memory, each with its length; numbers are passed as they are.
@@ -57,9 +58,9 @@ func (g *guest) do(name string, arguments ...any) (answer []byte, code string) {
 	if len(stack) != len(f.Params) {
 		g.t.Fatalf("%s takes %q, it was given %v", name, f.Params, stack)
 	}
-	n := int(int32(uint32(g.Invoke(&f, 0, stack...))))
+	n := int(int32(uint32(g.Do(&f, 0, stack...))))
 	answer = make([]byte, max(n, -n))
-	g.Invoke(&read, 0, 1<<20)
+	g.Do(&read, 0, 1<<20)
 	copy(answer, g.Memory[1<<20:])
 	if n >= 0 {
 		return answer, ""
@@ -209,7 +210,7 @@ func TestHostile(t *testing.T) {
 // Proves: Nothing without a grant
 func TestNotGranted(t *testing.T) {
 	t.Parallel()
-	for _, run := range []hostabi.Run{{Serving: true}, {}, {Serving: true, Grants: []any{"a grant of another set"}}} {
+	for _, run := range []hostcall.Run{{Serving: true}, {}, {Serving: true, Grants: []any{"a grant of another set"}}} {
 		g := newGuest(t, run)
 		for _, use := range [][]any{{"get", "k"}, {"set", "k", "v", 0, -1}, {"delete", "k", -1}, {"list", "", "", 0}} {
 			if message, code := g.do(use[0].(string), use[1:]...); code != "not_granted" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
@@ -14,10 +15,10 @@ import (
 func Kind() capability.Kind {
 	return capability.Kind{
 		Name: "secrets", Module: Module, Set: Set(),
-		Word:    wasmtools.CheckSecretName,
+		Word:    secret.CheckName,
 		New:     func() capability.Rule { return &Rule{} },
 		Review:  review,
-		Suggest: func(n wasmtools.Need) string { return key.Line(grantKey, n.Words) },
+		Suggest: func(n wasmtools.Need) string { return keys.Line(grantKey, n.Words) },
 		Open:    open,
 	}
 }
@@ -35,7 +36,7 @@ var _ capability.Rule = (*Rule)(nil)
 
 // Keys returns the readers of its keys.
 func (r *Rule) Keys(string) key.Table {
-	return key.Table{grantKey: key.Words(&r.Visible, key.SecretName)}
+	return key.Table{grantKey: keys.Words(&r.Visible, keys.SecretName)}
 }
 
 // Shown returns what a log may tell of it.

@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/capability/secrets"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // read returns the secrets of a directory.
@@ -26,16 +26,16 @@ func read(t *testing.T, dir string) *secret.Values {
 }
 
 // ask has a guest with a grant read the secret with that name, and returns what it is answered.
-func ask(t *testing.T, grant any, name string, serving bool) (answer string, failed bool, used []hostabi.Use) {
-	run := hostabi.Run{Serving: serving}
+func ask(t *testing.T, grant any, name string, serving bool) (answer string, failed bool, used []hostcall.Use) {
+	run := hostcall.Run{Serving: serving}
 	if serving && grant != nil {
 		run.Grants = []any{grant}
 	}
 	g := hosttest.Begin(t, make([]byte, 64<<10), 1, run)
 	copy(g.Memory, name)
 	set := secrets.Set()
-	n := int32(uint32(g.Invoke(&set.Functions[0], 0, 0, uint64(len(name)))))
-	g.Invoke(&set.Functions[1], 0, 1<<10)
+	n := int32(uint32(g.Do(&set.Functions[0], 0, 0, uint64(len(name)))))
+	g.Do(&set.Functions[1], 0, 1<<10)
 	if n < 0 {
 		return string(g.Memory[1<<10 : 1<<10-int(n)]), true, g.Uses
 	}
@@ -114,9 +114,9 @@ func TestRefusalsAreCharged(t *testing.T) {
 		{"a short name", "a", 2000},
 		{"a long secret", "long", int64(len(long)) / 4},
 	} {
-		g := hosttest.Begin(t, make([]byte, 64<<10), 1, hostabi.Run{Serving: true, Grants: []any{grant}})
+		g := hosttest.Begin(t, make([]byte, 64<<10), 1, hostcall.Run{Serving: true, Grants: []any{grant}})
 		copy(g.Memory, test.secret)
-		n := int32(uint32(g.Invoke(&secrets.Set().Functions[0], 0, 0, uint64(len(test.secret)))))
+		n := int32(uint32(g.Do(&secrets.Set().Functions[0], 0, 0, uint64(len(test.secret)))))
 		if got := g.Charged(); got < test.least {
 			t.Errorf("%s: %d ns were charged, want %d at least", test.name, got, test.least)
 		}

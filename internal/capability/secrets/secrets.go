@@ -7,6 +7,7 @@ package secrets
 import (
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
@@ -29,7 +30,7 @@ type Permission struct {
 	names []string
 }
 
-var _ hostabi.Filter = (*Permission)(nil)
+var _ hostcall.Filter = (*Permission)(nil)
 
 // NewPermission returns a permission to see the secrets with those names.
 func NewPermission(v *secret.View, names ...string) *Permission {

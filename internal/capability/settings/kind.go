@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
@@ -44,7 +45,7 @@ type Rule struct {
 var _ capability.Rule = (*Rule)(nil)
 
 // Keys returns the readers of its keys.
-func (r *Rule) Keys(string) key.Table { return key.Table{name: key.Object(&r.Settings)} }
+func (r *Rule) Keys(string) key.Table { return key.Table{name: keys.Object(&r.Settings)} }
 
 // Shown returns what a log may tell of it.
 func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Silent(name, string(r.Settings))} }
@@ -154,7 +155,7 @@ func exampleSettings(schema json.RawMessage) string {
 	slices.Sort(names)
 	var entries []string
 	for _, member := range slices.Compact(names) {
-		entries = append(entries, key.Quote(member)+" = "+exampleValue(declared.Properties[member]))
+		entries = append(entries, keys.Quote(member)+" = "+exampleValue(declared.Properties[member]))
 	}
 	return begin + " = {" + strings.Join(entries, ", ") + "}\n"
 }
@@ -175,7 +176,7 @@ func exampleValue(schema json.RawMessage) string {
 	for _, named := range slices.Concat([]any{declared.Const, declared.Default}, declared.Examples, declared.Enum) {
 		switch v := named.(type) {
 		case string:
-			return key.Quote(v)
+			return keys.Quote(v)
 		case bool:
 			return strconv.FormatBool(v)
 		case json.Number:

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
@@ -28,7 +29,7 @@ func Set() *hostabi.Set {
 
 // read answers with the settings.
 func read(c *hostabi.Call, stack []uint64) {
-	s := c.Settings()
+	s := (*hostcall.Call)(c).Settings()
 	if s == nil {
 		answer.Fail(c, stack, answer.Failf(answer.NotGranted, "The module has no settings: declare their schema as \"config\" in the needs of its manifest."))
 		return

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -19,7 +20,7 @@ func Kind() capability.Kind {
 		Word:    checkNeed,
 		New:     func() capability.Rule { return &Rule{} },
 		Review:  review,
-		Suggest: func(n wasmtools.Need) string { return key.Line("tools", n.Words) },
+		Suggest: func(n wasmtools.Need) string { return keys.Line("tools", n.Words) },
 		Open:    open,
 	}
 }
@@ -45,7 +46,7 @@ type Rule struct {
 var _ capability.Rule = (*Rule)(nil)
 
 // Keys returns the readers of its keys.
-func (r *Rule) Keys(string) key.Table { return key.Table{"tools": key.Words(&r.Tools, key.Pattern)} }
+func (r *Rule) Keys(string) key.Table { return key.Table{"tools": keys.Words(&r.Tools, keys.Pattern)} }
 
 // Shown returns what a log may tell of it.
 func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Listed("tools", r.Tools)} }

@@ -2,7 +2,7 @@
 //
 // A call that a tool makes is one like a client's: it goes through package invoke, for the principal of the call that it is made
 // inside. What that principal may not call does not exist for the tool either. The outer call pays for it, with its time and its fuel,
-// and waits for it; see [hostabi.Outer] for what keeps calls from waiting for each other.
+// and waits for it; see [hostcall.Outer] for what keeps calls from waiting for each other.
 package tools
 
 import (
@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -67,20 +68,23 @@ func (g *permission) Equal(other any) bool {
 }
 
 // Grant returns the grant of a tool that may call the tools with those paths, such as "units/convert", whether those exist or not.
-func Grant(s *Service, tools ...string) hostabi.Grant {
+func Grant(s *Service, tools ...string) hostcall.Grant {
 	g := &permission{service: s}
 	for _, t := range tools {
 		g.paths = append(g.paths, "/"+strings.TrimPrefix(t, "/"))
 	}
-	return hostabi.Grant{Module: Module, Value: g}
+	return hostcall.Grant{Module: Module, Value: g}
 }
 
-// An Origin is a call of a tool, as the functions of this package find it in their [hostabi.Call]: its Principal. It says for whom, and by which
+// An Origin is a call of a tool, as the functions of this package find it in their [hostcall.Call]: its Principal. It says for whom, and by which
 // generation, calls inside it are made.
 type Origin wasmtools.Call
 
 // String returns the name of who calls.
 func (o *Origin) String() string { return o.Principal.String() }
+
+// Who returns who calls.
+func (o *Origin) Who() *wasmtools.Principal { return o.Principal }
 
 // Set returns the functions.
 func Set() *hostabi.Set {
@@ -100,17 +104,20 @@ func call(c *hostabi.Call, stack []uint64) {
 	if err != nil {
 		use.Outcome = err.Code
 	}
-	screened := c.Screened(result)
+	screened := screen(c, result)
 	use.Redacted = len(screened) != len(result) || len(result) > 0 && &screened[0] != &result[0]
 	result = screened
 	c.Used(use)
 	if err != nil {
-		err.Message, err.ToolCode, err.Data = string(c.Screened([]byte(err.Message))), string(c.Screened([]byte(err.ToolCode))), c.Screened(err.Data)
+		err.Message, err.ToolCode, err.Data = string(screen(c, []byte(err.Message))), string(screen(c, []byte(err.ToolCode))), screen(c, err.Data)
 		answer.Fail(c, stack, err)
 		return
 	}
 	answer.Give(c, stack, result)
 }
+
+// screen takes out of b what must not reach the guest.
+func screen(c *hostabi.Call, b []byte) []byte { return (*hostcall.Call)(c).Screened(b) }
 
 // run is call without the account of it.
 func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint64) ([]byte, *answer.Failure) {
@@ -124,11 +131,12 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	if !ok {
 		return nil, answer.NotDeclared(c, "tools")
 	}
-	origin, ok := c.Principal().(*Origin)
+	of := (*hostcall.Call)(c)
+	origin, ok := of.Principal().(*Origin)
 	if !ok {
 		return nil, answer.NotDeclared(c, "tools")
 	}
-	outer := c.Outer()
+	outer := of.Outer()
 	path, ok := g.named(name)
 	if !ok {
 		g.refuse(name, origin, outer, errNotGranted)
@@ -156,7 +164,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	var result []byte
 	enter := c.Wait
 	if bounded {
-		enter = c.Nest
+		enter = of.Nest
 	}
 	enter(func(ctx context.Context) {
 		if result, err = invocation.Run(ctx); err != nil {
@@ -180,7 +188,7 @@ var (
 )
 
 // refuse tells observers of a call that is not even looked for.
-func (g *permission) refuse(path string, origin *Origin, outer hostabi.Outer, err error) {
+func (g *permission) refuse(path string, origin *Origin, outer hostcall.Outer, err error) {
 	g.service.Invoker.Refuse(path, (*wasmtools.Call)(origin).Inside(outer), err)
 }
 
@@ -259,7 +267,7 @@ func sameCaller(p, q *wasmtools.Principal) bool {
 const maxCause = 4 << 10
 
 // logCause logs why a call failed, where neither the guest nor its client may know. It takes a line of the outer call's.
-func (g *permission) logCause(ctx context.Context, outer hostabi.Outer, path string, err error) {
+func (g *permission) logCause(ctx context.Context, outer hostcall.Outer, path string, err error) {
 	e := wasmtools.AsError(ctx, err)
 	if e.Err == nil || g.service.Logger == nil || !outer.Line() {
 		return

@@ -14,8 +14,8 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/capability/http"
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
@@ -213,7 +213,7 @@ func (screen) Screen(b []byte) []byte {
 // Proves: Secrets stay secret
 func TestScreened(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, sandbox.Config{}, func(w *world) { w.more = []hostabi.Grant{{Module: http.Module, Value: screen{}}} },
+	w := newWorld(t, sandbox.Config{}, func(w *world) { w.more = []hostcall.Grant{{Module: http.Module, Value: screen{}}} },
 		native("tells", func(context.Context, *wasmtools.Call) (any, error) { return "it is hunter2!", nil }),
 		native("fails", func(context.Context, *wasmtools.Call) (any, error) {
 			return nil, &wasmtools.Error{Code: wasmtools.CodeToolError, ToolCode: "hunter2!", Message: "it is hunter2!", Data: []byte(`"hunter2!"`)}

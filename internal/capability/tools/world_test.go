@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/manifest"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
@@ -32,7 +34,7 @@ type world struct {
 	engine  *sandbox.Engine
 	limits  map[string]limits.Limits // by path
 	all     limits.Limits            // of those that limits lacks
-	more    []hostabi.Grant          // to every tool
+	more    []hostcall.Grant         // to every tool
 
 	observers []invoke.Observer
 }
@@ -70,9 +72,9 @@ func newWorld(t *testing.T, c sandbox.Config, set func(w *world), natives ...*wa
 // load adds the tools of caller.wat.
 func (w *world) load(t *testing.T, namespace string) {
 	t.Helper()
-	m := wasmtools.Manifest{ABI: wasmtools.ABI, Namespace: namespace}
+	m := manifest.Manifest{ABI: manifest.ABI, Namespace: namespace}
 	for _, name := range callers {
-		m.Tools = append(m.Tools, wasmtools.ManifestTool{Name: name, Description: "Calls another.", Parameters: json.RawMessage(`{"type":"object"}`)})
+		m.Tools = append(m.Tools, manifest.Tool{Name: name, Description: "Calls another.", Parameters: json.RawMessage(`{"type":"object"}`)})
 	}
 	m.Needs = wasmtools.Needs{"tools": {Words: w.mayCall()}}
 	text, err := json.Marshal(m)
@@ -84,7 +86,7 @@ func (w *world) load(t *testing.T, namespace string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(file.Close)
-	limitsFor := func(path string) limits.Limits { return w.limits[path].Over(w.all) }
+	limitsFor := func(path string) limits.Limits { return limittable.Over(w.limits[path], w.all) }
 	if err := file.Build(limitsFor, w); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,7 @@ func (w *world) mayCall() []string {
 
 // For grants every tool what it needs.
 func (w *world) For(_ string, needs wasmtools.Needs) capability.Granted {
-	return capability.Granted{Values: append([]hostabi.Grant{tools.Grant(&w.service, needs["tools"].Words...)}, w.more...), Waits: true}
+	return capability.Granted{Values: append([]hostcall.Grant{tools.Grant(&w.service, needs["tools"].Words...)}, w.more...), Waits: true}
 }
 
 // A failure is what a guest is told.

@@ -7,8 +7,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasi"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // Module is the name of the import module by which a tool talks to the host.
@@ -18,11 +18,11 @@ const Module = "toolsrv_v1"
 func Modules() []string { return []string{Module, wasi.Module} }
 
 // Sets returns the functions of these modules.
-func Sets() []*hostabi.Set { return []*hostabi.Set{set(), wasi.Set()} }
+func Sets() []*hostcall.Set { return []*hostcall.Set{set(), wasi.Set()} }
 
 // set returns the functions of Module.
-func set() *hostabi.Set {
-	return &hostabi.Set{Module: Module, Functions: []hostabi.Function{
+func set() *hostcall.Set {
+	return &hostcall.Set{Module: Module, Functions: []hostcall.Function{
 		{Name: "input_size", Results: "i", Do: inputSize},
 		{Name: "input_read", Params: "i", Do: inputRead},
 		{Name: "output_write", Params: "ii", Do: outputWrite},
@@ -33,34 +33,34 @@ func set() *hostabi.Set {
 	}}
 }
 
-func inputSize(c *hostabi.Call, stack []uint64) {
+func inputSize(c *hostcall.Call, stack []uint64) {
 	stack[0] = uint64(len(c.Input()))
 }
 
-func inputRead(c *hostabi.Call, stack []uint64) {
+func inputRead(c *hostcall.Call, stack []uint64) {
 	c.Write(stack[0], c.Input())
 }
 
-func outputWrite(c *hostabi.Call, stack []uint64) {
+func outputWrite(c *hostcall.Call, stack []uint64) {
 	c.SetOutput(c.View(stack[0], stack[1]))
 }
 
-func fail(c *hostabi.Call, stack []uint64) {
+func fail(c *hostcall.Call, stack []uint64) {
 	c.Fail(c.View(stack[0], stack[1]))
 }
 
 // logLine logs at the next level where the guest's is none of the four: a log line is not a reason to break a call.
-func logLine(c *hostabi.Call, stack []uint64) {
+func logLine(c *hostcall.Call, stack []uint64) {
 	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
 	level := min(max(int32(uint32(stack[0])), 0), int32(len(levels)-1))
 	if c.Log(levels[level], "log", c.View(stack[1], stack[2])) {
-		c.Charge(hostabi.LineCost)
+		c.Charge(hostcall.LineCost)
 	}
 }
 
 // deadline tells how many milliseconds the call has left; 0 when there are none. A start is not told, so that it is the same
 // for all calls.
-func deadline(c *hostabi.Call, stack []uint64) {
+func deadline(c *hostcall.Call, stack []uint64) {
 	left := int64(-1)
 	if c.Serving() {
 		left = max(0, time.Until(c.Deadline()).Milliseconds())
@@ -72,9 +72,9 @@ func deadline(c *hostabi.Call, stack []uint64) {
 const progressCost = 300
 
 // progress reports how far the call is. Senseless numbers are not a reason to break a call.
-func progress(c *hostabi.Call, stack []uint64) {
+func progress(c *hostcall.Call, stack []uint64) {
 	done, total := math.Float64frombits(stack[0]), math.Float64frombits(stack[1])
 	if c.Progress(done, total, c.View(stack[2], stack[3])) {
-		c.Charge(hostabi.LineCost)
+		c.Charge(hostcall.LineCost)
 	}
 }

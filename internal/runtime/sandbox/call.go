@@ -7,9 +7,9 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/progress"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -17,7 +17,7 @@ import (
 // run. It is also the context that wazero passes to host functions, so that they find it without a look-up. A guest runs on
 // one goroutine, so a call needs no lock.
 type call struct {
-	abi    hostabi.Call // what host functions see of it
+	abi    hostcall.Call // what host functions see of it
 	engine *Engine
 	owner  *instance
 	memory *linmem.Memory // the guest's
@@ -29,7 +29,7 @@ type call struct {
 type runState struct {
 	ctx      context.Context // the caller's
 	deadline time.Time
-	outer    hostabi.Outer // nil: none
+	outer    hostcall.Outer // nil: none
 	limits   *limits.Limits
 	lines    lines
 	reports  *progress.Reports // of the call's progress; nil: none yet
@@ -42,7 +42,7 @@ type runState struct {
 	short    int64           // bytes that the account should hold but had no room for; 0: it had
 	starting bool            // the guest is being started, and serves nobody yet
 	inside   int             // functions of the guest that the host has called, one inside the other
-	counter  hostabi.Counter
+	counter  hostcall.Counter
 	tallies  map[any]int // of the call and those inside it, unless it is inside another; nil: nothing is counted yet
 	filter   filter      // of what the guest says
 	output   []byte      // nil: none yet
@@ -51,7 +51,7 @@ type runState struct {
 
 var (
 	_ context.Context = (*call)(nil)
-	_ hostabi.Host    = (*call)(nil)
+	_ hostcall.Host   = (*call)(nil)
 )
 
 // begin makes c the state of a run.
@@ -63,9 +63,9 @@ func (c *call) begin(r *run) {
 	c.meter = meter{most: r.fuel()}
 	c.meter.pace, c.meter.give = c.module.paces.Begin()
 	if r.start {
-		c.abi.Begin(hostabi.Run{}) // configure gives it the settings, once what modules share has started
+		c.abi.Begin(hostcall.Run{}) // configure gives it the settings, once what modules share has started
 	} else {
-		c.abi.Begin(hostabi.Run{Serving: true, Input: r.Input, Principal: r.Principal, Grants: r.grants, Settings: c.module.settings})
+		c.abi.Begin(hostcall.Run{Serving: true, Input: r.Input, Principal: r.Principal, Grants: r.grants, Settings: c.module.settings})
 	}
 }
 
@@ -73,7 +73,7 @@ func (c *call) begin(r *run) {
 func (c *call) wipe() {
 	c.rest()
 	c.runState = runState{}
-	c.abi.Begin(hostabi.Run{})
+	c.abi.Begin(hostcall.Run{})
 }
 
 // wazero does not use Deadline.

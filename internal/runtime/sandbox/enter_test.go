@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -66,7 +66,7 @@ func entered() []byte {
 func TestEnter(t *testing.T) {
 	t.Parallel()
 	enters := 0
-	probe := &hostabi.Set{Module: "probe", Functions: []hostabi.Function{{Name: "enter", Params: "i", Do: func(c *hostabi.Call, stack []uint64) {
+	probe := &hostcall.Set{Module: "probe", Functions: []hostcall.Function{{Name: "enter", Params: "i", Do: func(c *hostcall.Call, stack []uint64) {
 		enters++
 		name := fmt.Sprintf("e%d", stack[0])
 		if c.Enter(name, "i", "", []uint64{0}) || c.Enter(name, "", "i", []uint64{0}) || c.Enter("nothing", "", "", nil) || c.Enter("memory", "", "", nil) {

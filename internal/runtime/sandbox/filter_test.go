@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -36,39 +36,39 @@ var speaker = []byte("\x00asm\x01\x00\x00\x00" +
 func TestFilter(t *testing.T) {
 	t.Parallel()
 	const word = "hunter2hunter2"
-	long := strings.Repeat("x", hostabi.MaxLine-10) + word
+	long := strings.Repeat("x", hostcall.MaxLine-10) + word
 	for _, c := range []struct {
 		name string
-		say  func(c *hostabi.Call) (code uint64)
+		say  func(c *hostcall.Call) (code uint64)
 		want string // what is heard
 	}{
-		{"result", func(c *hostabi.Call) uint64 { c.SetOutput([]byte(`["` + word + `"]`)); return 0 }, `["***"]`},
-		{"result in parts", func(c *hostabi.Call) uint64 {
+		{"result", func(c *hostcall.Call) uint64 { c.SetOutput([]byte(`["` + word + `"]`)); return 0 }, `["***"]`},
+		{"result in parts", func(c *hostcall.Call) uint64 {
 			c.AppendOutput([]byte(`["hunter2`))
 			c.AppendOutput([]byte(`hunter2"]`))
 			return 0
 		}, `["***"]`},
-		{"result that is not JSON without it", func(c *hostabi.Call) uint64 {
+		{"result that is not JSON without it", func(c *hostcall.Call) uint64 {
 			c.SetOutput([]byte(`{"` + word + `":` + word + `}`))
 			return 0
 		}, "tool_bad_output: The tool's output is not valid JSON"},
-		{"failure", func(c *hostabi.Call) uint64 {
+		{"failure", func(c *hostcall.Call) uint64 {
 			c.Fail([]byte(`{"message":"no ` + word + `","code":"` + word + `","data":["` + word + `"]}`))
 			return 1
 		}, `tool_error: no *** *** ["***"]`},
-		{"failure that is not JSON", func(c *hostabi.Call) uint64 { c.Fail([]byte(word)); return 1 }, "tool_bad_output: What the tool passed to fail is not valid JSON"},
-		{"end of a program", func(c *hostabi.Call) uint64 { c.Exit(1, word); return 0 }, "tool_trapped"},
-		{"line", func(c *hostabi.Call) uint64 {
+		{"failure that is not JSON", func(c *hostcall.Call) uint64 { c.Fail([]byte(word)); return 1 }, "tool_bad_output: What the tool passed to fail is not valid JSON"},
+		{"end of a program", func(c *hostcall.Call) uint64 { c.Exit(1, word); return 0 }, "tool_trapped"},
+		{"line", func(c *hostcall.Call) uint64 {
 			c.Log(slog.LevelInfo, "log", []byte("it is "+word))
 			c.SetOutput([]byte("1"))
 			return 0
 		}, "it is ***"},
-		{"line that is cut", func(c *hostabi.Call) uint64 {
+		{"line that is cut", func(c *hostcall.Call) uint64 {
 			c.Log(slog.LevelInfo, "log", []byte(long))
 			c.SetOutput([]byte("1"))
 			return 0
 		}, "xxx***"},
-		{"progress", func(c *hostabi.Call) uint64 {
+		{"progress", func(c *hostcall.Call) uint64 {
 			c.Progress(1, 2, []byte("it is "+word))
 			c.SetOutput([]byte("1"))
 			return 0
@@ -78,10 +78,10 @@ func TestFilter(t *testing.T) {
 			t.Parallel()
 			for _, grant := range []any{censor(word), "no filter"} {
 				var log testkit.Log
-				touch := func(call *hostabi.Call, stack []uint64) { stack[0] = c.say(call) }
+				touch := func(call *hostcall.Call, stack []uint64) { stack[0] = c.say(call) }
 				e := sandboxtest.Engine(t, sandbox.Config{
 					Logger:  log.Logger(slog.LevelDebug),
-					Imports: append(abi1.Sets(), &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: touch}}}),
+					Imports: append(abi1.Sets(), &hostcall.Set{Module: toyModule, Functions: []hostcall.Function{{Name: "touch", Params: "i", Results: "i", Do: touch}}}),
 				})
 				p, err := e.Load(speaker, withToy()...)
 				if err != nil {
@@ -89,14 +89,14 @@ func TestFilter(t *testing.T) {
 				}
 				defer p.Close()
 				var heard said
-				out, err := p.Tool("x", 0, limits.Limits{}, hostabi.Grant{Module: toyModule, Value: grant}).Call(t.Context(), sandbox.CallSpec{Listener: &heard})
+				out, err := p.Tool("x", 0, limits.Limits{}, hostcall.Grant{Module: toyModule, Value: grant}).Call(t.Context(), sandbox.CallSpec{Listener: &heard})
 				all := fmt.Sprint(string(out), heard.String(), log.String())
 				var failed *sandbox.Error
 				if errors.As(err, &failed) {
 					all += fmt.Sprintf("%v: %s %s %s %v", failed.Outcome, failed.Message, failed.Code, failed.Data, failed.Err)
 				}
 				warnings := log.Count(`msg="a secret was taken out" tool=x where=`)
-				if _, filters := grant.(hostabi.Filter); !filters {
+				if _, filters := grant.(hostcall.Filter); !filters {
 					if warnings > 0 {
 						t.Errorf("without a filter, the log has %s", log.String())
 					}
@@ -120,7 +120,7 @@ func TestFilter(t *testing.T) {
 func TestNestedWarning(t *testing.T) {
 	t.Parallel()
 	n := &nest{}
-	says := &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: func(c *hostabi.Call, stack []uint64) {
+	says := &hostcall.Set{Module: toyModule, Functions: []hostcall.Function{{Name: "touch", Params: "i", Results: "i", Do: func(c *hostcall.Call, stack []uint64) {
 		c.SetOutput([]byte(`"hunter2"`))
 		stack[0] = 0
 	}}}}
@@ -131,10 +131,10 @@ func TestNestedWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer speaks.Close()
-	secret := hostabi.Grant{Module: toyModule, Value: censor("hunter2")}
+	secret := hostcall.Grant{Module: toyModule, Value: censor("hunter2")}
 	tools := []*sandbox.Tool{speaks.Tool("one", 0, limits.Limits{}, secret), speaks.Tool("two", 0, limits.Limits{}, secret)}
 	outer := nestProgram(t, e, nester(false)).Tool("outer", nestCalls, limits.Limits{Timeout: time.Minute}, mayNest())
-	n.do = func(c *hostabi.Call, _ int32) {
+	n.do = func(c *hostcall.Call, _ int32) {
 		for range 20 {
 			for _, tool := range tools {
 				if err := inside(c, tool); err != nil {

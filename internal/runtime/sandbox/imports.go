@@ -9,15 +9,15 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // An offer is the functions that an engine has for guests. wazero finds host modules by name, so each of its runtimes has all of
 // them. What a program may import is checked each time that one is loaded, even if its code is loaded already.
 type offer struct {
-	sets  []*hostabi.Set
+	sets  []*hostcall.Set
 	funcs map[[2]string]*hostFunc // by module and name
 }
 
@@ -32,7 +32,7 @@ func (o *offer) modules() []string {
 
 // A hostFunc is a function of an offer.
 type hostFunc struct {
-	hostabi.Function
+	hostcall.Function
 	set      int // its number in the offer
 	declared wasmbin.FuncType
 }
@@ -43,7 +43,7 @@ func (f *hostFunc) Call(ctx context.Context, _ api.Module, stack []uint64) {
 }
 
 // newOffer returns the offer of the functions of all sets.
-func newOffer(sets []*hostabi.Set) (*offer, error) {
+func newOffer(sets []*hostcall.Set) (*offer, error) {
 	o := &offer{sets: sets, funcs: map[[2]string]*hostFunc{}}
 	for i, set := range sets {
 		if set.Module == instrument.MeterModule || o.number(set.Module) != i {
@@ -60,7 +60,7 @@ func newOffer(sets []*hostabi.Set) (*offer, error) {
 				return nil, fmt.Errorf("the function %q.%q is offered with the type %q to %q: the letters are i, I and F", set.Module, f.Name, f.Params, f.Results)
 			}
 			if f.Cost == 0 {
-				f.Cost = hostabi.CallCost
+				f.Cost = hostcall.CallCost
 			}
 			o.funcs[key] = &hostFunc{f, i, wasmbin.FuncType{Params: params, Results: results}}
 		}
@@ -87,7 +87,7 @@ func valueTypes(letters string) (types []wasmbin.ValueType, ok bool) {
 
 // number returns the number of the set with that module, or -1.
 func (o *offer) number(module string) int {
-	return slices.IndexFunc(o.sets, func(s *hostabi.Set) bool { return s.Module == module })
+	return slices.IndexFunc(o.sets, func(s *hostcall.Set) bool { return s.Module == module })
 }
 
 // furnish makes the functions of the offer in a runtime, and those that only rewritten modules can import.
@@ -184,7 +184,7 @@ func (o *offer) describe(module string, from []string) string {
 }
 
 // granted returns the values of the grants, by the numbers of the sets, and whether one of the sets has functions that call tools.
-func (o *offer) granted(grants []hostabi.Grant) (values []any, nests bool) {
+func (o *offer) granted(grants []hostcall.Grant) (values []any, nests bool) {
 	for _, g := range grants {
 		i := o.number(g.Module)
 		if i < 0 {

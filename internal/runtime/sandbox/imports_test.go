@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -40,7 +40,7 @@ type glimpse struct {
 // A toyState is what a toy keeps for one call.
 type toyState struct{ toy *toy }
 
-func (s *toyState) End(*hostabi.Call) {
+func (s *toyState) End(*hostcall.Call) {
 	s.toy.mu.Lock()
 	defer s.toy.mu.Unlock()
 	s.toy.ended++
@@ -48,8 +48,8 @@ func (s *toyState) End(*hostabi.Call) {
 
 const toyModule = "toy_v1"
 
-func (y *toy) set() *hostabi.Set {
-	return &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: y.touch}}}
+func (y *toy) set() *hostcall.Set {
+	return &hostcall.Set{Module: toyModule, Functions: []hostcall.Function{{Name: "touch", Params: "i", Results: "i", Do: y.touch}}}
 }
 
 // What touch does beside noting, by its argument.
@@ -61,7 +61,7 @@ const (
 	atDescribe = 101
 )
 
-func (y *toy) touch(c *hostabi.Call, stack []uint64) {
+func (y *toy) touch(c *hostcall.Call, stack []uint64) {
 	g := glimpse{at: int32(uint32(stack[0])), serving: c.Serving(), grant: c.Grant(), state: c.Local() != nil}
 	if p := c.Principal(); p != nil {
 		g.principal = p.String()
@@ -86,7 +86,7 @@ func (y *toy) touch(c *hostabi.Call, stack []uint64) {
 	stack[0] = 0
 }
 
-func (y *toy) keep(c *hostabi.Call) {
+func (y *toy) keep(c *hostcall.Call) {
 	y.mu.Lock()
 	y.begun++
 	y.mu.Unlock()
@@ -202,8 +202,8 @@ func TestGrantsOfEachTool(t *testing.T) {
 		}
 		defer p.Close()
 		tools = append(tools,
-			p.Tool("granted", int32(10+len(tools)), limits.Limits{}, hostabi.Grant{Module: toyModule, Value: 10 + len(tools)}),
-			p.Tool("not granted", int32(11+len(tools)), limits.Limits{}, hostabi.Grant{Module: "another", Value: "much"}))
+			p.Tool("granted", int32(10+len(tools)), limits.Limits{}, hostcall.Grant{Module: toyModule, Value: 10 + len(tools)}),
+			p.Tool("not granted", int32(11+len(tools)), limits.Limits{}, hostcall.Grant{Module: "another", Value: "much"}))
 	}
 	var calls sync.WaitGroup
 	for range 4 {
@@ -254,7 +254,7 @@ func TestStartHasNoGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	tool := p.Tool("x", toolEnds, limits.Limits{}, hostabi.Grant{Module: toyModule, Value: "all"})
+	tool := p.Tool("x", toolEnds, limits.Limits{}, hostcall.Grant{Module: toyModule, Value: "all"})
 	heard := &listener{}
 	for range 2 {
 		if _, err := tool.Call(t.Context(), sandbox.CallSpec{Principal: word("somebody"), Listener: heard}); err != nil {
@@ -335,14 +335,14 @@ func TestStateEnds(t *testing.T) {
 // TestWrongSets has New refuse what can't be offered.
 func TestWrongSets(t *testing.T) {
 	t.Parallel()
-	nothing := func(*hostabi.Call, []uint64) {}
+	nothing := func(*hostcall.Call, []uint64) {}
 	for _, test := range []struct {
-		sets []*hostabi.Set
+		sets []*hostcall.Set
 		want string
 	}{
-		{append(abi1.Sets(), &hostabi.Set{Module: abi1.Module}), `"toolsrv_v1" is offered twice`},
-		{[]*hostabi.Set{{Module: "x", Functions: []hostabi.Function{{Name: "f", Do: nothing}, {Name: "f", Do: nothing}}}}, `"x"."f" is offered twice`},
-		{[]*hostabi.Set{{Module: "x", Functions: []hostabi.Function{{Name: "f", Params: "v", Do: nothing}}}}, `"x"."f" is offered with the type`},
+		{append(abi1.Sets(), &hostcall.Set{Module: abi1.Module}), `"toolsrv_v1" is offered twice`},
+		{[]*hostcall.Set{{Module: "x", Functions: []hostcall.Function{{Name: "f", Do: nothing}, {Name: "f", Do: nothing}}}}, `"x"."f" is offered twice`},
+		{[]*hostcall.Set{{Module: "x", Functions: []hostcall.Function{{Name: "f", Params: "v", Do: nothing}}}}, `"x"."f" is offered with the type`},
 	} {
 		if _, err := sandbox.New(t.Context(), sandbox.Config{Imports: test.sets}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("got %v, want an error with %s", err, test.want)

@@ -11,11 +11,11 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/convention"
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/foundry"
 	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // An instance is one sandbox: a guest with its memory, its globals and the state of its call. It serves one call at a time.
@@ -142,7 +142,7 @@ func (i *instance) attach(m *module, code *foundry.Native) error {
 		return err
 	}
 	i.guest, i.convention = guest, m.shape.convention
-	i.call.abi = hostabi.NewCall(&i.call, hostabi.Guest{Memory: guest.Memory(), Command: i.convention.Command, Sets: len(m.engine.offered.sets)})
+	i.call.abi = hostcall.NewCall(&i.call, hostcall.Guest{Memory: guest.Memory(), Command: i.convention.Command, Sets: len(m.engine.offered.sets)})
 	global := func(name string) api.MutableGlobal {
 		g, ok := guest.ExportedGlobal(name).(api.MutableGlobal)
 		if !ok {

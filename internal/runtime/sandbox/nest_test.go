@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -26,11 +26,11 @@ const nestModule = "nest_v1"
 
 // A nest is a set of one function, run, by which the tests' guests call each other. What it does is the test's.
 type nest struct {
-	do func(c *hostabi.Call, tool int32)
+	do func(c *hostcall.Call, tool int32)
 }
 
-func (n *nest) set() *hostabi.Set {
-	return &hostabi.Set{Module: nestModule, Nests: true, Functions: []hostabi.Function{{Name: "run", Params: "i", Do: func(c *hostabi.Call, stack []uint64) {
+func (n *nest) set() *hostcall.Set {
+	return &hostcall.Set{Module: nestModule, Nests: true, Functions: []hostcall.Function{{Name: "run", Params: "i", Do: func(c *hostcall.Call, stack []uint64) {
 		n.do(c, int32(uint32(stack[0])))
 	}}}}
 }
@@ -118,10 +118,10 @@ func nestProgram(t *testing.T, e *sandbox.Engine, module []byte) *sandbox.Progra
 }
 
 // mayNest is the grant of a tool that may call others.
-func mayNest() hostabi.Grant { return hostabi.Grant{Module: nestModule, Value: true} }
+func mayNest() hostcall.Grant { return hostcall.Grant{Module: nestModule, Value: true} }
 
 // inside calls a tool inside a call.
-func inside(c *hostabi.Call, tool *sandbox.Tool) (err error) {
+func inside(c *hostcall.Call, tool *sandbox.Tool) (err error) {
 	c.Wait(func(ctx context.Context) {
 		_, err = tool.Call(ctx, sandbox.CallSpec{Outer: c.Outer()})
 	})
@@ -147,7 +147,7 @@ func TestNestedFuel(t *testing.T) {
 		{"works", burner, 40}, {"traps", trapper, 40}, {"has another work", relay, 40}, {"starts each time", restarter, 40},
 	} {
 		var calls int
-		n.do = func(c *hostabi.Call, tool int32) {
+		n.do = func(c *hostcall.Call, tool int32) {
 			if tool == nestCalls {
 				inside(c, burner)
 				return
@@ -163,7 +163,7 @@ func TestNestedFuel(t *testing.T) {
 	}
 	// Small calls add up as well.
 	var before, after int64
-	n.do = func(c *hostabi.Call, _ int32) {
+	n.do = func(c *hostcall.Call, _ int32) {
 		before = c.Outer().Fuel()
 		for range 100 {
 			inside(c, idle)
@@ -177,7 +177,7 @@ func TestNestedFuel(t *testing.T) {
 		t.Errorf("100 calls that do next to nothing have used %d units of fuel", used)
 	}
 	// Without a limit there is nothing to be left.
-	n.do = func(c *hostabi.Call, _ int32) { before = c.Outer().Fuel() }
+	n.do = func(c *hostcall.Call, _ int32) { before = c.Outer().Fuel() }
 	if _, err := relay.Call(t.Context(), sandbox.CallSpec{}); err != nil || before != math.MaxInt64 {
 		t.Errorf("a call without a limit has %d units left, %v", before, err)
 	}
@@ -195,7 +195,7 @@ func TestNestedDeadline(t *testing.T) {
 	spinner := p.Tool("spinner", nestSpins, limits.Limits{Timeout: time.Hour})
 	var depth int
 	var ends [2]time.Time
-	n.do = func(c *hostabi.Call, _ int32) {
+	n.do = func(c *hostcall.Call, _ int32) {
 		ends[depth] = c.Deadline()
 		if depth++; depth == 2 {
 			inside(c, spinner)
@@ -209,7 +209,7 @@ func TestNestedDeadline(t *testing.T) {
 		t.Errorf("the inner call ends at %v, the outer at %v", ends[1], ends[0])
 	}
 	// The inner one's own limit ends only the inner one.
-	n.do = func(c *hostabi.Call, _ int32) {
+	n.do = func(c *hostcall.Call, _ int32) {
 		err = inside(c, p.Tool("short", nestSpins, limits.Limits{Timeout: 20 * time.Millisecond}))
 	}
 	if _, err := p.Tool("x", nestCalls, limits.Limits{Timeout: time.Minute}, mayNest()).Call(t.Context(), sandbox.CallSpec{}); err != nil {
@@ -218,7 +218,7 @@ func TestNestedDeadline(t *testing.T) {
 	wantError(t, err, sandbox.ToolTimeout, "limit of 20ms")
 	// So does the end of the client.
 	ctx, cancel := context.WithCancel(t.Context())
-	n.do = func(c *hostabi.Call, _ int32) {
+	n.do = func(c *hostcall.Call, _ int32) {
 		cancel()
 		inside(c, spinner)
 		t.Error("the call goes on though its client has gone")
@@ -235,11 +235,11 @@ func TestNestedTally(t *testing.T) {
 	p := nestProgram(t, nestEngine(t, n, sandbox.Config{}), nester(false))
 	grants := []*int{new(int), new(int)}
 	tool := func(k int) *sandbox.Tool {
-		return p.Tool(fmt.Sprint(k), nestCalls, limits.Limits{Timeout: time.Minute, Concurrency: 10}, hostabi.Grant{Module: nestModule, Value: grants[k]})
+		return p.Tool(fmt.Sprint(k), nestCalls, limits.Limits{Timeout: time.Minute, Concurrency: 10}, hostcall.Grant{Module: nestModule, Value: grants[k]})
 	}
 	tools := []*sandbox.Tool{tool(0), tool(1)}
 	var sums [2]int
-	n.do = func(c *hostabi.Call, _ int32) {
+	n.do = func(c *hostcall.Call, _ int32) {
 		k := slices.Index(grants, c.Grant().(*int))
 		sums[k] = c.Tally(1)
 		if c.Outer().Depth() == 2 {
@@ -273,7 +273,7 @@ func TestNestedCircle(t *testing.T) {
 	tools := []*sandbox.Tool{p.Tool("a", nestCalls, l, mayNest()), p.Tool("b", nestCalls, l, mayNest())}
 	var mu sync.Mutex
 	var refused, deepest int
-	n.do = func(c *hostabi.Call, _ int32) {
+	n.do = func(c *hostcall.Call, _ int32) {
 		depth := c.Outer().Depth()
 		err := inside(c, tools[(depth+1)%2])
 		mu.Lock()
@@ -316,7 +316,7 @@ func TestNestedQueue(t *testing.T) {
 	leaf := p.Tool("leaf", nestCalls, limits.Limits{Concurrency: 1, Queue: 1, Timeout: time.Minute})
 	holds, release := make(chan struct{}, 1), make(chan struct{})
 	var err error
-	n.do = func(c *hostabi.Call, _ int32) {
+	n.do = func(c *hostcall.Call, _ int32) {
 		if c.Grant() == nil { // the leaf
 			holds <- struct{}{}
 			c.Wait(func(context.Context) { <-release })
@@ -366,7 +366,7 @@ func TestNestedMemory(t *testing.T) {
 	p := nestProgram(t, nestEngine(t, n, sandbox.Config{Memory: 2 << 20}), nester(false))
 	tool := p.Tool("x", nestCalls, limits.Limits{Concurrency: 1000, Timeout: time.Hour}, mayNest())
 	deepest, refused := 0, 0
-	n.do = func(c *hostabi.Call, _ int32) {
+	n.do = func(c *hostcall.Call, _ int32) {
 		deepest = max(deepest, c.Outer().Depth())
 		if err := inside(c, tool); err != nil {
 			refused++
@@ -391,7 +391,7 @@ func TestNestedStart(t *testing.T) {
 	t.Parallel()
 	starts, release := make(chan struct{}), make(chan struct{})
 	n := &nest{}
-	blocks := &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: func(c *hostabi.Call, stack []uint64) {
+	blocks := &hostcall.Set{Module: toyModule, Functions: []hostcall.Function{{Name: "touch", Params: "i", Results: "i", Do: func(c *hostcall.Call, stack []uint64) {
 		if stack[0] = 0; !c.Serving() {
 			close(starts)
 			<-release
@@ -411,7 +411,7 @@ func TestNestedStart(t *testing.T) {
 		done <- err
 	}()
 	<-starts
-	n.do = func(c *hostabi.Call, _ int32) { err = inside(c, starter) }
+	n.do = func(c *hostcall.Call, _ int32) { err = inside(c, starter) }
 	if _, err := p.Tool("x", nestCalls, limits.Limits{Timeout: 2 * time.Second}, mayNest()).Call(t.Context(), sandbox.CallSpec{}); err != nil {
 		t.Error(err)
 	}
@@ -429,7 +429,7 @@ func TestNestedStartIsInside(t *testing.T) {
 	t.Parallel()
 	n := &nest{}
 	hold := int64(0)
-	starts := &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: func(c *hostabi.Call, stack []uint64) {
+	starts := &hostcall.Set{Module: toyModule, Functions: []hostcall.Function{{Name: "touch", Params: "i", Results: "i", Do: func(c *hostcall.Call, stack []uint64) {
 		if stack[0] = 0; !c.Serving() {
 			c.Hold(hold)
 			for range 5 {
@@ -450,7 +450,7 @@ func TestNestedStartIsInside(t *testing.T) {
 		}
 		defer program.Close()
 		tool := program.Tool("inner", toolEnds, limits.Limits{Timeout: time.Hour})
-		n.do = func(c *hostabi.Call, _ int32) {
+		n.do = func(c *hostcall.Call, _ int32) {
 			c.Hold(hold)
 			inner = inside(c, tool)
 		}
@@ -472,7 +472,7 @@ func TestNestedStartIsInside(t *testing.T) {
 
 // An outer is a call inside which others run, and counts the fuel that they use.
 type outer struct {
-	hostabi.Outer
+	hostcall.Outer
 	burnt int64
 }
 

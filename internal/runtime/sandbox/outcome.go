@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/foundry"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // An Outcome is a stable word for how a call ended.
@@ -80,8 +80,8 @@ func (i *instance) classify(err error) *Error {
 	var (
 		refused   *Error // room in the account
 		told      *fault
-		misused   *hostabi.Trap
-		ended     *hostabi.Exit
+		misused   *hostcall.Trap
+		ended     *hostcall.Exit
 		hostPanic runtime.Error
 		limits    = i.call.limits
 	)

@@ -9,7 +9,7 @@
 // millisecond of its deadline, without a timer or a goroutine for each call.
 //
 // Guests follow ABI 1 or are plain WASI programs; docs/abi.md describes both. The functions that they import are not part of this
-// package: see package hostabi.
+// package: see package hostcall.
 package sandbox
 
 import (
@@ -26,12 +26,12 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/foundry"
 	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox/internal/paranoid"
 	"github.com/toolsrv/toolsrv/internal/runtime/schedule"
 	"github.com/toolsrv/toolsrv/internal/turns"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -64,7 +64,7 @@ type Config struct {
 	// process has, 1 GiB at most, where 0 or less. Only code that no call uses is dropped.
 	CodeMemory int64
 	// Imports are the sets of functions that programs can be allowed to import. Without any, programs can import nothing.
-	Imports []*hostabi.Set
+	Imports []*hostcall.Set
 	// CompileWorkers is how many processors compile one module; 1 where 0 or less. With more, a fault of the compiler ends the
 	// process instead of being an error, so more are for modules that the user of the process has made.
 	CompileWorkers int

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -22,8 +22,8 @@ type settingsLog struct {
 	calls  map[string]int
 }
 
-func (l *settingsLog) set() *hostabi.Set {
-	return &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: func(c *hostabi.Call, _ []uint64) {
+func (l *settingsLog) set() *hostcall.Set {
+	return &hostcall.Set{Module: toyModule, Functions: []hostcall.Function{{Name: "touch", Params: "i", Results: "i", Do: func(c *hostcall.Call, _ []uint64) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if !c.Serving() {
@@ -92,8 +92,8 @@ func TestSettings(t *testing.T) {
 // Proves: Nothing without a grant
 func TestSettingsOfEngine(t *testing.T) {
 	t.Parallel()
-	touch := func(c *hostabi.Call, stack []uint64) { stack[0] = uint64(len(c.Settings())) }
-	set := &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: touch}}}
+	touch := func(c *hostcall.Call, stack []uint64) { stack[0] = uint64(len(c.Settings())) }
+	set := &hostcall.Set{Module: toyModule, Functions: []hostcall.Function{{Name: "touch", Params: "i", Results: "i", Do: touch}}}
 	e := sandboxtest.Engine(t, sandbox.Config{Imports: append(abi1.Sets(), set)})
 	// A call answers with two digits: what touch said when it was warmed, and when the engine was initialised.
 	engine := []byte("\x00asm\x01\x00\x00\x00")

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/foundry"
 	"github.com/toolsrv/toolsrv/internal/runtime/linmem"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // make makes an instance that is ready for a call. The error is an *Error.
@@ -221,7 +221,7 @@ func (m *module) start(i *instance) error {
 
 // configure gives an instance that starts the module's settings.
 func (m *module) configure(i *instance) {
-	i.call.abi.Begin(hostabi.Run{Settings: m.settings})
+	i.call.abi.Begin(hostcall.Run{Settings: m.settings})
 }
 
 // initialize copies the data that the module declares, and runs what it wants to have run first. The error is an *Error.

@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/progress"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // lines are what a run may still log, and who hears it.
 type lines struct {
 	tool     string
-	listener hostabi.Listener // nil: nobody listens
-	left     int              // lines that may still be written
-	dropped  bool             // the log says that there were more
-	secret   bool             // a secret was taken out, and the log says so
+	listener hostcall.Listener // nil: nobody listens
+	left     int               // lines that may still be written
+	dropped  bool              // the log says that there were more
+	secret   bool              // a secret was taken out, and the log says so
 }
 
 // Log writes one line to the engine's log and tells the listener. It reports false where the run has written all its lines.
@@ -26,13 +26,13 @@ func (c *call) Log(level slog.Level, source string, line []byte) bool {
 	if !c.Line() {
 		return false
 	}
-	line = c.filtered("log line", line[:min(len(line), 2*hostabi.MaxLine)]) // a cut could leave a part of what the filter looks for
-	line = line[:min(len(line), hostabi.MaxLine+1)]
+	line = c.filtered("log line", line[:min(len(line), 2*hostcall.MaxLine)]) // a cut could leave a part of what the filter looks for
+	line = line[:min(len(line), hostcall.MaxLine+1)]
 	if l.listener != nil {
-		l.listener.Log(level, source, text.Clip(strings.ToValidUTF8(string(line), "\uFFFD"), hostabi.MaxLine))
+		l.listener.Log(level, source, text.Clip(strings.ToValidUTF8(string(line), "\uFFFD"), hostcall.MaxLine))
 	}
 	if log.Enabled(c.ctx, level) {
-		log.LogAttrs(c.ctx, level, text.ClipEscaped(string(line), hostabi.MaxLine), slog.String("tool", l.tool), slog.String("source", source))
+		log.LogAttrs(c.ctx, level, text.ClipEscaped(string(line), hostcall.MaxLine), slog.String("tool", l.tool), slog.String("source", source))
 	}
 	return true
 }
@@ -90,7 +90,7 @@ func (c *call) tell(now time.Time) {
 const maxTarget = 256
 
 // Count counts a use, for the calls that this one is inside, too.
-func (c *call) Count(u hostabi.Use) {
+func (c *call) Count(u hostcall.Use) {
 	if c.counter != nil {
 		c.counter.Used(u)
 	}
@@ -112,7 +112,7 @@ func (c *call) Tally(key any, n int) int {
 }
 
 // Used counts a use, and writes its line.
-func (c *call) Used(u hostabi.Use) {
+func (c *call) Used(u hostcall.Use) {
 	c.Count(u)
 	if u.Redacted {
 		c.warnSecret("answer")
@@ -140,12 +140,12 @@ func (c *call) Hold(n int64) {
 }
 
 // A filter is what takes out of a guest's words what must not leave the host.
-type filter []hostabi.Filter
+type filter []hostcall.Filter
 
 // filterOf returns the filter among the values of grants.
 func filterOf(grants []any) (f filter) {
 	for _, value := range grants {
-		if one, ok := value.(hostabi.Filter); ok {
+		if one, ok := value.(hostcall.Filter); ok {
 			f = append(f, one)
 		}
 	}

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -16,7 +17,7 @@ const maxStack = 1 << 30
 
 // inForce returns what l means, bounded by what an engine can give.
 func inForce(l limits.Limits) limits.Limits {
-	l = l.WithDefaults()
+	l = limittable.Meant(l)
 	l.Memory, l.Stack = min(l.Memory, maxMemory), min(l.Stack, maxStack)
 	return l
 }
@@ -37,7 +38,7 @@ type Tool struct {
 
 // Tool returns tool number index of the module's manifest. name is its name in log lines. The grants are for this tool alone; one
 // for a set that the program may not import has no effect.
-func (p *Program) Tool(name string, index int32, l limits.Limits, grants ...hostabi.Grant) *Tool {
+func (p *Program) Tool(name string, index int32, l limits.Limits, grants ...hostcall.Grant) *Tool {
 	l = inForce(l)
 	p.module.allow(l.Memory)
 	t := &Tool{module: p.module, name: name, index: index, limits: l, gate: newGate(l.Concurrency, l.Queue)}
@@ -59,11 +60,11 @@ type CallSpec struct {
 	// than it has left, and counts as a part of it. What the outer call holds, others may be waiting for. So a call inside another
 	// is refused as Overloaded where it would have to wait for memory, or for a place of a tool that may call tools itself. For a
 	// place of another tool it waits a quarter of its time at most.
-	Outer hostabi.Outer
+	Outer hostcall.Outer
 	// Listener hears what the tool says before its result, beside the log; nil: nobody listens.
-	Listener hostabi.Listener
+	Listener hostcall.Listener
 	// Counter counts what the tool uses of what it was granted; nil: nobody counts.
-	Counter hostabi.Counter
+	Counter hostcall.Counter
 	// Times, where it is not nil, is set to what the phases of the call took.
 	Times *Times
 }

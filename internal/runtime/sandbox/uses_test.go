@@ -7,37 +7,37 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
 // useEngine returns an engine whose toy does what use says in each call.
-func useEngine(t *testing.T, c sandbox.Config, use func(c *hostabi.Call)) *sandbox.Engine {
-	touch := func(c *hostabi.Call, stack []uint64) {
+func useEngine(t *testing.T, c sandbox.Config, use func(c *hostcall.Call)) *sandbox.Engine {
+	touch := func(c *hostcall.Call, stack []uint64) {
 		if stack[0] = 0; c.Serving() {
 			use(c)
 		}
 	}
-	c.Imports = append(abi1.Sets(), &hostabi.Set{Module: toyModule, Functions: []hostabi.Function{{Name: "touch", Params: "i", Results: "i", Do: touch}}})
+	c.Imports = append(abi1.Sets(), &hostcall.Set{Module: toyModule, Functions: []hostcall.Function{{Name: "touch", Params: "i", Results: "i", Do: touch}}})
 	return sandboxtest.Engine(t, c)
 }
 
 // A counter keeps what is used.
-type counter struct{ uses []hostabi.Use }
+type counter struct{ uses []hostcall.Use }
 
-func (c *counter) Used(u hostabi.Use) { c.uses = append(c.uses, u) }
+func (c *counter) Used(u hostcall.Use) { c.uses = append(c.uses, u) }
 
-var aUse = hostabi.Use{Capability: "http", Target: "https://example.com/\n", Sent: 10, Received: 20, Took: time.Millisecond, Outcome: "timeout"}
+var aUse = hostcall.Use{Capability: "http", Target: "https://example.com/\n", Sent: 10, Received: 20, Took: time.Millisecond, Outcome: "timeout"}
 
 // TestUsed has a call count what it uses, with a line for each at the level debug, and without.
 func TestUsed(t *testing.T) {
 	t.Parallel()
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
 		var log testkit.Log
-		e := useEngine(t, sandbox.Config{Logger: log.Logger(level)}, func(c *hostabi.Call) {
+		e := useEngine(t, sandbox.Config{Logger: log.Logger(level)}, func(c *hostcall.Call) {
 			c.Used(aUse)
 			c.Used(aUse)
 		})
@@ -74,15 +74,15 @@ func TestUsedIsFiltered(t *testing.T) {
 	t.Parallel()
 	const word = "hunter2hunter2"
 	var log testkit.Log
-	e := useEngine(t, sandbox.Config{Logger: log.Logger(slog.LevelDebug)}, func(c *hostabi.Call) {
-		c.Used(hostabi.Use{Capability: "http", Target: "GET https://example.com/" + strings.Repeat("x", 222) + word})
+	e := useEngine(t, sandbox.Config{Logger: log.Logger(slog.LevelDebug)}, func(c *hostcall.Call) {
+		c.Used(hostcall.Use{Capability: "http", Target: "GET https://example.com/" + strings.Repeat("x", 222) + word})
 	})
 	p, err := e.Load(toucher(""), withToy()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	tool := p.Tool("/a/b", toolEnds, limits.Limits{}, hostabi.Grant{Module: toyModule, Value: censor(word)})
+	tool := p.Tool("/a/b", toolEnds, limits.Limits{}, hostcall.Grant{Module: toyModule, Value: censor(word)})
 	if _, err := tool.Call(t.Context(), sandbox.CallSpec{}); err != nil {
 		t.Fatal(err)
 	}
@@ -95,24 +95,24 @@ func TestUsedIsFiltered(t *testing.T) {
 func TestHold(t *testing.T) {
 	t.Parallel()
 	const most, part = 64 << 20, 16 << 20
-	var use func(c *hostabi.Call)
-	e := useEngine(t, sandbox.Config{Memory: most}, func(c *hostabi.Call) { use(c) })
+	var use func(c *hostcall.Call)
+	e := useEngine(t, sandbox.Config{Memory: most}, func(c *hostcall.Call) { use(c) })
 	p, err := e.Load(toucher(""), withToy()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	call := func(timeout time.Duration, what func(c *hostabi.Call)) error {
+	call := func(timeout time.Duration, what func(c *hostcall.Call)) error {
 		use = what
 		_, err := p.Tool("x", toolEnds, limits.Limits{Timeout: timeout}).Call(t.Context(), sandbox.CallSpec{})
 		return err
 	}
-	if err := call(time.Minute, func(*hostabi.Call) {}); err != nil {
+	if err := call(time.Minute, func(*hostcall.Call) {}); err != nil {
 		t.Fatal(err)
 	}
 	before := e.State().Memory.Held
 	var during, given int64
-	if err := call(time.Minute, func(c *hostabi.Call) {
+	if err := call(time.Minute, func(c *hostcall.Call) {
 		c.Hold(part)
 		during = e.State().Memory.Held
 		for range 100 { // one after the other
@@ -133,7 +133,7 @@ func TestHold(t *testing.T) {
 	if after := e.State().Memory.Held; after < before || after > before+slack {
 		t.Errorf("held %d bytes before and %d after", before, after)
 	}
-	err = call(40*time.Millisecond, func(c *hostabi.Call) {
+	err = call(40*time.Millisecond, func(c *hostcall.Call) {
 		for range 1000 {
 			c.Hold(part)
 		}

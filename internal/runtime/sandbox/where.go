@@ -6,8 +6,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // What a guest has that is asked where it was, and the most bytes of its answer.
@@ -31,10 +31,10 @@ func (i *instance) where() string {
 		if before.outer != nil { // otherwise one that calls many others would have them work for nothing
 			before.outer.Burn(c.spent())
 		}
-		c.abi.Begin(hostabi.Run{})
+		c.abi.Begin(hostcall.Run{})
 		c.runState = before
 	}()
-	c.abi.Begin(hostabi.Run{})
+	c.abi.Begin(hostcall.Run{})
 	c.runState = runState{ctx: context.Background(), deadline: time.Now().Add(whereTime), limits: before.limits, starting: true, meter: meter{most: whereFuel}}
 	c.meter.pace, c.meter.give = c.module.paces.Begin()
 	i.memory.limit = int64(len(i.memory.linear.Bytes()))

@@ -3,7 +3,7 @@ package wasi
 import (
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
 // The numbers of the clocks.
@@ -28,7 +28,7 @@ func (k clocks) now(id uint32) (nanos int64, ok bool) {
 	return 0, false
 }
 
-func clockResolution(c *hostabi.Call, stack []uint64) {
+func clockResolution(c *hostcall.Call, stack []uint64) {
 	if uint32(stack[0]) > clockThread {
 		stack[0] = errnoInval
 		return
@@ -37,7 +37,7 @@ func clockResolution(c *hostabi.Call, stack []uint64) {
 	stack[0] = errnoSuccess
 }
 
-func (k clocks) time(c *hostabi.Call, stack []uint64) {
+func (k clocks) time(c *hostcall.Call, stack []uint64) {
 	nanos, ok := k.now(uint32(stack[0]))
 	if !ok {
 		stack[0] = errnoInval

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"io/fs"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
 // The rights of descriptors. They restrict nothing here: refusals go by the kind of file.
@@ -30,7 +30,7 @@ const (
 
 // fdStat describes the three streams as of unknown type, which is what WASI calls a pipe: a terminal would have
 // libraries flush every line.
-func fdStat(c *hostabi.Call, stack []uint64) {
+func fdStat(c *hostcall.Call, stack []uint64) {
 	var stat [24]byte
 	var rights, passedOn uint64
 	d := opened(c, stack[0])
@@ -53,7 +53,7 @@ func fdStat(c *hostabi.Call, stack []uint64) {
 	stack[0] = errnoSuccess
 }
 
-func fileStat(c *hostabi.Call, stack []uint64) {
+func fileStat(c *hostcall.Call, stack []uint64) {
 	if uint32(stack[0]) < rootFD {
 		var stat [fileStatSize]byte
 		binary.LittleEndian.PutUint64(stat[24:], 1) // one link
@@ -83,7 +83,7 @@ func fileStat(c *hostabi.Call, stack []uint64) {
 const maxVectors = 1024
 
 // fdRead gives a plain WASI program its input, and a reactor nothing. It reads files from where they were read to.
-func fdRead(c *hostabi.Call, stack []uint64) {
+func fdRead(c *hostcall.Call, stack []uint64) {
 	if uint32(stack[0]) == 0 {
 		stack[0] = readInput(c, stack)
 		return
@@ -101,7 +101,7 @@ func fdRead(c *hostabi.Call, stack []uint64) {
 	stack[0] = errno
 }
 
-func readInput(c *hostabi.Call, stack []uint64) (errno uint64) {
+func readInput(c *hostcall.Call, stack []uint64) (errno uint64) {
 	if uint32(stack[2]) > maxVectors {
 		return errnoInval
 	}
@@ -117,7 +117,7 @@ func readInput(c *hostabi.Call, stack []uint64) (errno uint64) {
 
 // fdWrite takes a plain WASI program's output from descriptor 1, and log lines otherwise. Of log lines it takes
 // maxChunk bytes at a time; the guest comes back with the rest.
-func fdWrite(c *hostabi.Call, stack []uint64) {
+func fdWrite(c *hostcall.Call, stack []uint64) {
 	fd := uint32(stack[0])
 	if fd != 1 && fd != 2 {
 		stack[0] = errnoBadF

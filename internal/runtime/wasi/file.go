@@ -9,7 +9,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
 // The types of files.
@@ -38,7 +38,7 @@ const fileStatSize = 64
 
 // writeStat describes what has that name below "/". Device and number of the file are the host's affair; libraries compare them,
 // so they are made of the name.
-func writeStat(c *hostabi.Call, ptr uint64, name string, info fs.FileInfo) {
+func writeStat(c *hostcall.Call, ptr uint64, name string, info fs.FileInfo) {
 	var stat [fileStatSize]byte
 	binary.LittleEndian.PutUint64(stat[0:], 1)
 	binary.LittleEndian.PutUint64(stat[8:], number(name))
@@ -68,7 +68,7 @@ func number(name string) uint64 {
 const maxPiece = 64 << 10
 
 // read reads what is at offset into a list of buffers, maxPiece at most.
-func (d *descriptor) read(c *hostabi.Call, list, count uint64, offset int64) (n int, errno uint64) {
+func (d *descriptor) read(c *hostcall.Call, list, count uint64, offset int64) (n int, errno uint64) {
 	switch {
 	case d.dir:
 		return 0, errnoIsDir
@@ -111,7 +111,7 @@ func (d *descriptor) read(c *hostabi.Call, list, count uint64, offset int64) (n 
 	return n, errnoSuccess
 }
 
-func fdPRead(c *hostabi.Call, stack []uint64) {
+func fdPRead(c *hostcall.Call, stack []uint64) {
 	if uint32(stack[0]) < rootFD {
 		stack[0] = errnoPipe
 		return
@@ -138,7 +138,7 @@ const (
 	seekEnd     = 2
 )
 
-func fdSeek(c *hostabi.Call, stack []uint64) {
+func fdSeek(c *hostcall.Call, stack []uint64) {
 	errno := seek(c, stack[0], int64(stack[1]), uint32(stack[2]))
 	if errno == errnoSuccess {
 		c.WriteUint64(stack[3], uint64(opened(c, stack[0]).offset))
@@ -146,7 +146,7 @@ func fdSeek(c *hostabi.Call, stack []uint64) {
 	stack[0] = errno
 }
 
-func fdTell(c *hostabi.Call, stack []uint64) {
+func fdTell(c *hostcall.Call, stack []uint64) {
 	errno := seek(c, stack[0], 0, seekCurrent)
 	if errno == errnoSuccess {
 		c.WriteUint64(stack[1], uint64(opened(c, stack[0]).offset))
@@ -155,7 +155,7 @@ func fdTell(c *hostabi.Call, stack []uint64) {
 }
 
 // seek moves to where a file is read next. That may be behind its end.
-func seek(c *hostabi.Call, fd uint64, by int64, whence uint32) (errno uint64) {
+func seek(c *hostcall.Call, fd uint64, by int64, whence uint32) (errno uint64) {
 	if uint32(fd) < rootFD {
 		return errnoPipe
 	}
@@ -189,7 +189,7 @@ func seek(c *hostabi.Call, fd uint64, by int64, whence uint32) (errno uint64) {
 }
 
 // fdClose closes a file. The three streams stay open.
-func fdClose(c *hostabi.Call, stack []uint64) {
+func fdClose(c *hostcall.Call, stack []uint64) {
 	if uint32(stack[0]) < rootFD {
 		stack[0] = errnoSuccess
 		return
@@ -205,12 +205,12 @@ func fdClose(c *hostabi.Call, stack []uint64) {
 }
 
 // preopen reports whether the guest has found the descriptor open.
-func preopen(c *hostabi.Call, fd uint64) bool {
+func preopen(c *hostcall.Call, fd uint64) bool {
 	d := opened(c, fd)
 	return d != nil && d.preopen
 }
 
-func prestat(c *hostabi.Call, stack []uint64) {
+func prestat(c *hostcall.Call, stack []uint64) {
 	if !preopen(c, stack[0]) {
 		stack[0] = errnoBadF
 		return
@@ -219,7 +219,7 @@ func prestat(c *hostabi.Call, stack []uint64) {
 	stack[0] = errnoSuccess
 }
 
-func prestatName(c *hostabi.Call, stack []uint64) {
+func prestatName(c *hostcall.Call, stack []uint64) {
 	switch {
 	case !preopen(c, stack[0]):
 		stack[0] = errnoBadF

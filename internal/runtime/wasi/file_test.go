@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasi"
 	"github.com/toolsrv/toolsrv/internal/testkit/wasitest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // TestReads reads into lists of buffers, from all kinds of offsets.
@@ -69,7 +69,7 @@ func TestReads(t *testing.T) {
 func traps(g *wasitest.Guest, name string, params ...uint64) (trapped bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			if _, trapped = r.(*hostabi.Trap); !trapped {
+			if _, trapped = r.(*hostcall.Trap); !trapped {
 				panic(r)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
 // A listing is how far a guest has read a directory. It holds few entries at a time, however large the directory is. A cookie is
@@ -33,7 +33,7 @@ const entriesAtOnce = 64
 const entrySize = 24
 
 // fdReadDir writes the entries from a cookie on. The last may be cut off, which tells the guest that there are more.
-func fdReadDir(c *hostabi.Call, stack []uint64) {
+func fdReadDir(c *hostcall.Call, stack []uint64) {
 	if uint32(stack[0]) < rootFD {
 		stack[0] = errnoNotCapable
 		return
@@ -76,7 +76,7 @@ func fdReadDir(c *hostabi.Call, stack []uint64) {
 }
 
 // entry returns the entry with that number, or nil at the end. A guest may go back to where it was before, and no further than that.
-func (d *descriptor) entry(c *hostabi.Call, number uint64) (*entry, uint64) {
+func (d *descriptor) entry(c *hostcall.Call, number uint64) (*entry, uint64) {
 	if d.listing == nil {
 		c.Hold(heldForListing)
 		d.listing = &listing{}
@@ -109,7 +109,7 @@ func (d *descriptor) entry(c *hostabi.Call, number uint64) (*entry, uint64) {
 }
 
 // next reads the next entries.
-func (l *listing) next(c *hostabi.Call, file fs.File) uint64 {
+func (l *listing) next(c *hostcall.Call, file fs.File) uint64 {
 	dir, ok := file.(fs.ReadDirFile)
 	if !ok {
 		return errnoNotSup
@@ -129,7 +129,7 @@ func (l *listing) next(c *hostabi.Call, file fs.File) uint64 {
 }
 
 // rewind has the directory read again from its start.
-func (d *descriptor) rewind(c *hostabi.Call) uint64 {
+func (d *descriptor) rewind(c *hostcall.Call) uint64 {
 	dir, ok := d.file.(io.Seeker)
 	if !ok {
 		return errnoNotSup

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
 // maxPath is the longest path that a guest may give, in bytes.
@@ -32,7 +32,7 @@ type place struct {
 }
 
 // locate reads a path, which is relative to an open directory, and opens the tree that it leads into.
-func locate(c *hostabi.Call, fd, ptr, length uint64) (at place, errno uint64) {
+func locate(c *hostcall.Call, fd, ptr, length uint64) (at place, errno uint64) {
 	p := files(c)
 	d := opened(c, fd)
 	switch {
@@ -80,7 +80,7 @@ func resolve(dir, text string) (name string, slash bool, errno uint64) {
 }
 
 // tree returns the tree of a granted directory, which it opens at its first use.
-func (p *process) tree(c *hostabi.Call, name string) (Tree, uint64) {
+func (p *process) tree(c *hostcall.Call, name string) (Tree, uint64) {
 	if t := p.trees[name]; t != nil {
 		return t, errnoSuccess
 	}
@@ -120,7 +120,7 @@ func (at place) stat(follow bool) (info fs.FileInfo, errno uint64) {
 	return info, errnoOf(err)
 }
 
-func pathOpen(c *hostabi.Call, stack []uint64) {
+func pathOpen(c *hostcall.Call, stack []uint64) {
 	at, errno := locate(c, stack[0], stack[2], stack[3])
 	if errno == errnoSuccess {
 		var fd uint32
@@ -138,7 +138,7 @@ func pathOpen(c *hostabi.Call, stack []uint64) {
 }
 
 // open opens what is at the place, to be read.
-func (at place) open(c *hostabi.Call, follow bool, flags uint32, rights uint64) (fd uint32, errno uint64) {
+func (at place) open(c *hostcall.Call, follow bool, flags uint32, rights uint64) (fd uint32, errno uint64) {
 	p := current(c)
 	info, errno := at.stat(follow)
 	switch {
@@ -177,7 +177,7 @@ func (at place) open(c *hostabi.Call, follow bool, flags uint32, rights uint64) 
 	return p.add(&descriptor{name: at.name, file: file, dir: info.IsDir(), took: time.Since(begun)}), errnoSuccess
 }
 
-func pathStat(c *hostabi.Call, stack []uint64) {
+func pathStat(c *hostcall.Call, stack []uint64) {
 	at, errno := locate(c, stack[0], stack[2], stack[3])
 	if errno == errnoSuccess {
 		var info fs.FileInfo
@@ -189,7 +189,7 @@ func pathStat(c *hostabi.Call, stack []uint64) {
 }
 
 // pathReadLink tells where a link leads, unless it leads out: where to is not for guests to know. An absolute one does so always.
-func pathReadLink(c *hostabi.Call, stack []uint64) {
+func pathReadLink(c *hostcall.Call, stack []uint64) {
 	at, errno := locate(c, stack[0], stack[1], stack[2])
 	if errno != errnoSuccess {
 		stack[0] = errno
@@ -230,8 +230,8 @@ func (at place) leadsOut(to string) bool {
 }
 
 // refuse answers for functions that would change what is at a path. fd is the parameter with the directory.
-func refuse(fd int) func(*hostabi.Call, []uint64) {
-	return func(c *hostabi.Call, stack []uint64) {
+func refuse(fd int) func(*hostcall.Call, []uint64) {
+	return func(c *hostcall.Call, stack []uint64) {
 		d := opened(c, stack[fd])
 		switch {
 		case files(c).grant == nil:

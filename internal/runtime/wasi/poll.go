@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
 // The sizes of a subscription and of an event of poll_oneoff, in bytes.
@@ -24,7 +24,7 @@ const (
 
 // poll waits for the first of the guest's subscriptions. Descriptors are always ready; for a clock it sleeps, until
 // the call has to end at most.
-func (k clocks) poll(c *hostabi.Call, stack []uint64) {
+func (k clocks) poll(c *hostcall.Call, stack []uint64) {
 	n := uint64(uint32(stack[2]))
 	if n == 0 || n > maxVectors {
 		stack[0] = errnoInval
@@ -52,7 +52,7 @@ func (k clocks) poll(c *hostabi.Call, stack []uint64) {
 }
 
 // events appends to list the events that have occurred when the guest has slept for that long.
-func (k clocks) events(c *hostabi.Call, subscriptions, list []byte, slept time.Duration) []byte {
+func (k clocks) events(c *hostcall.Call, subscriptions, list []byte, slept time.Duration) []byte {
 	for ; len(subscriptions) > 0; subscriptions = subscriptions[subscriptionSize:] {
 		errno := uint16(errnoSuccess)
 		ready := uint64(0) // bytes that can be read or written

@@ -5,7 +5,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
 // maxOpen is how many descriptors a call may have open beyond the three of every process, and how many files and directories a tool may have
@@ -40,7 +40,7 @@ const (
 )
 
 // current returns the call's process.
-func current(c *hostabi.Call) *process {
+func current(c *hostcall.Call) *process {
 	p, ok := c.Local().(*process)
 	if !ok {
 		p = &process{}
@@ -51,7 +51,7 @@ func current(c *hostabi.Call) *process {
 
 // files is current for functions that need descriptors. "/" is open in each call; what is in it, and whether a guest may look, is the
 // grant's affair. In a start it is empty.
-func files(c *hostabi.Call) *process {
+func files(c *hostcall.Call) *process {
 	p := current(c)
 	if p.open == nil {
 		p.open = []*descriptor{{name: ".", preopen: true, dir: true}}
@@ -63,7 +63,7 @@ func files(c *hostabi.Call) *process {
 }
 
 // opened returns an open file or directory, or nil: one of the three streams is none, either.
-func opened(c *hostabi.Call, fd uint64) *descriptor {
+func opened(c *hostcall.Call, fd uint64) *descriptor {
 	if uint32(fd) < rootFD {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (p *process) add(d *descriptor) (fd uint32) {
 
 // acquire makes room for a file that is about to be opened, and reports false where all calls together have too many open. It may end
 // the call, but never with a descriptor that nobody would give back.
-func acquire(c *hostabi.Call) bool {
+func acquire(c *hostcall.Call) bool {
 	c.Charge(costOpen)
 	c.Hold(heldForFile)
 	if !c.TakeDescriptor() {
@@ -112,13 +112,13 @@ func acquire(c *hostabi.Call) bool {
 }
 
 // release is for a file that was closed, or could not be opened.
-func release(c *hostabi.Call) {
+func release(c *hostcall.Call) {
 	c.GiveDescriptor()
 	c.Hold(-heldForFile)
 }
 
 // acquireFile is acquire for one of those that a client's call may have open, or says why there can't be one more.
-func acquireFile(c *hostabi.Call) (errno uint64) {
+func acquireFile(c *hostcall.Call) (errno uint64) {
 	switch {
 	case !acquire(c):
 		return errnoNFile
@@ -130,13 +130,13 @@ func acquireFile(c *hostabi.Call) (errno uint64) {
 }
 
 // releaseFile is release for what acquireFile has acquired.
-func releaseFile(c *hostabi.Call) {
+func releaseFile(c *hostcall.Call) {
 	c.Tally(-1)
 	release(c)
 }
 
 // close closes a file, and counts what it was used for. The error of closing a file that was only read does not matter.
-func (d *descriptor) close(c *hostabi.Call) {
+func (d *descriptor) close(c *hostcall.Call) {
 	if d.listing != nil {
 		c.Hold(-heldForListing)
 		d.listing = nil
@@ -151,15 +151,15 @@ func (d *descriptor) close(c *hostabi.Call) {
 }
 
 // used counts the use of what has that name below "/". In a start there is nothing to use: interpreters look for files of their own.
-func used(c *hostabi.Call, name string, read int64, took time.Duration, errno uint64) {
+func used(c *hostcall.Call, name string, read int64, took time.Duration, errno uint64) {
 	if !c.Serving() {
 		return
 	}
-	c.Used(hostabi.Use{Capability: "files", Target: path.Join(rootName, name), Received: read, Took: took, Outcome: errnoNames[errno]})
+	c.Used(hostcall.Use{Capability: "files", Target: path.Join(rootName, name), Received: read, Took: took, Outcome: errnoNames[errno]})
 }
 
 // End logs what is left of the streams, and closes all that is open.
-func (p *process) End(c *hostabi.Call) {
+func (p *process) End(c *hostcall.Call) {
 	for _, d := range p.open {
 		if d != nil {
 			d.close(c)

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
 // streams makes log lines of what a guest writes to stdout and stderr.
@@ -14,7 +14,7 @@ type streams struct {
 }
 
 // said takes what the guest wrote to stdout or stderr.
-func said(c *hostabi.Call, fd uint32, piece []byte) {
+func said(c *hostcall.Call, fd uint32, piece []byte) {
 	s := &current(c).streams
 	begun := &s.begun[fd]
 	for len(piece) > 0 {
@@ -30,14 +30,14 @@ func said(c *hostabi.Call, fd uint32, piece []byte) {
 }
 
 // flush logs the lines that were begun and not ended.
-func (s *streams) flush(c *hostabi.Call) {
+func (s *streams) flush(c *hostcall.Call) {
 	for fd, begun := range s.begun {
 		s.line(c, uint32(fd), begun)
 		s.begun[fd] = nil
 	}
 }
 
-func (s *streams) line(c *hostabi.Call, fd uint32, text []byte) {
+func (s *streams) line(c *hostcall.Call, fd uint32, text []byte) {
 	text = bytes.TrimRight(text, "\r")
 	if len(bytes.TrimSpace(text)) == 0 {
 		return
@@ -52,5 +52,5 @@ func (s *streams) line(c *hostabi.Call, fd uint32, text []byte) {
 
 // join appends what a line still has room for: one byte above MaxLine tells that there was more.
 func join(begun, piece []byte) []byte {
-	return append(begun, piece[:min(len(piece), hostabi.MaxLine+1-len(begun))]...)
+	return append(begun, piece[:min(len(piece), hostcall.MaxLine+1-len(begun))]...)
 }

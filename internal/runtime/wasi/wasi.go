@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
 // Module is the name of the import module.
@@ -31,15 +31,15 @@ const (
 
 // Set returns all functions of the preview. What a call may see of files is its [Permission]; whatever else needs a grant answers with an
 // error number.
-func Set() *hostabi.Set {
-	type body = func(*hostabi.Call, []uint64)
+func Set() *hostcall.Set {
+	type body = func(*hostcall.Call, []uint64)
 	clocks := clocks{time.Now()}
 	deny := func(errno uint64) body {
-		return func(_ *hostabi.Call, stack []uint64) { stack[0] = errno }
+		return func(_ *hostcall.Call, stack []uint64) { stack[0] = errno }
 	}
 	// on answers for the three streams, and for files and directories that are open; any other descriptor is a bad one.
 	on := func(stream, file uint64) body {
-		return func(c *hostabi.Call, stack []uint64) {
+		return func(c *hostcall.Call, stack []uint64) {
 			switch {
 			case uint32(stack[0]) < rootFD:
 				stack[0] = stream
@@ -100,15 +100,15 @@ func Set() *hostabi.Set {
 		{"sock_send", "iiiii", deny(errnoBadF)},
 		{"sock_shutdown", "ii", deny(errnoBadF)},
 	}
-	funcs := []hostabi.Function{{Name: "proc_exit", Params: "i", Do: procExit}}
+	funcs := []hostcall.Function{{Name: "proc_exit", Params: "i", Do: procExit}}
 	for _, f := range list {
-		funcs = append(funcs, hostabi.Function{Name: f.name, Params: f.params, Results: "i", Do: f.do})
+		funcs = append(funcs, hostcall.Function{Name: f.name, Params: f.params, Results: "i", Do: f.do})
 	}
-	return &hostabi.Set{Module: Module, Functions: funcs, Target: "in C and Rust: target wasm32-wasip1, in Go: GOOS=wasip1"}
+	return &hostcall.Set{Module: Module, Functions: funcs, Target: "in C and Rust: target wasm32-wasip1, in Go: GOOS=wasip1"}
 }
 
 // procExit ends the guest. A program's last line on stderr is its reason.
-func procExit(c *hostabi.Call, stack []uint64) {
+func procExit(c *hostcall.Call, stack []uint64) {
 	last := ""
 	if p, ok := c.Local().(*process); ok {
 		p.flush(c)
@@ -118,13 +118,13 @@ func procExit(c *hostabi.Call, stack []uint64) {
 }
 
 // schedYield waits for all others that want to run, so what it takes has nothing to do with its cost.
-func schedYield(c *hostabi.Call, stack []uint64) {
+func schedYield(c *hostcall.Call, stack []uint64) {
 	c.Wait(func(context.Context) { runtime.Gosched() })
 	stack[0] = errnoSuccess
 }
 
 // zeroSizes tells that there are no arguments, or no environment.
-func zeroSizes(c *hostabi.Call, stack []uint64) {
+func zeroSizes(c *hostcall.Call, stack []uint64) {
 	c.WriteUint32(stack[0], 0)
 	c.WriteUint32(stack[1], 0)
 	stack[0] = errnoSuccess
@@ -134,7 +134,7 @@ func zeroSizes(c *hostabi.Call, stack []uint64) {
 // at again.
 const maxChunk = 64 << 10
 
-func randomGet(c *hostabi.Call, stack []uint64) {
+func randomGet(c *hostcall.Call, stack []uint64) {
 	rest := c.View(stack[0], stack[1])
 	for len(rest) > 0 {
 		piece := rest[:min(len(rest), maxChunk)]

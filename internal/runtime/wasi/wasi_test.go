@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/internal/testkit/wasitest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // The error numbers that tests expect.
@@ -77,7 +77,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("fd_write: got %d", errno)
 		}
 	}
-	long := strings.Repeat("x", hostabi.MaxLine)
+	long := strings.Repeat("x", hostcall.MaxLine)
 	write(1, "a li")
 	write(2, "another\r\n\n  \nbeg")
 	write(1, "ne\nunended")

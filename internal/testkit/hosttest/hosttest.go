@@ -8,20 +8,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/capability/hostset"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // A Guest is a guest whose part a test plays, in one call of it, with what the host has noted. A test uses it on one goroutine.
 type Guest struct {
 	Memory  []byte
-	ABI     hostabi.Call
+	ABI     hostcall.Call
 	Context context.Context // of waits
 
 	Looks           int
 	Output, Failure string
 	Reports         []string // of progress: "done/total message"
 	Lines           []string // of the log: "source: line"
-	Uses            []hostabi.Use
+	Uses            []hostcall.Use
 	Held, MostHeld  int64       // bytes
 	Descriptors     int64       // that are left
 	Tallies         map[any]int // by grant; the calls inside a client's call share it
@@ -33,9 +35,9 @@ type Guest struct {
 
 // Begin begins a call of a guest with that memory, which can be replaced later, where the host has that many sets of functions. The
 // caller ends the call.
-func Begin(t testing.TB, memory []byte, sets int, run hostabi.Run) *Guest {
+func Begin(t testing.TB, memory []byte, sets int, run hostcall.Run) *Guest {
 	g := &Guest{Memory: memory, Context: t.Context(), Descriptors: 1000, Tallies: map[any]int{}}
-	g.ABI = hostabi.NewCall(host{g: g}, hostabi.Guest{Memory: view{g}, Sets: sets})
+	g.ABI = hostcall.NewCall(host{g: g}, hostcall.Guest{Memory: view{g}, Sets: sets})
 	g.ABI.Begin(run)
 	return g
 }
@@ -47,11 +49,17 @@ func (g *Guest) Charged() int64 {
 }
 
 // Invoke calls a function of the set with that number, and returns its result, which is the first parameter where it has none.
-func (g *Guest) Invoke(f *hostabi.Function, set int, params ...uint64) uint64 {
+func (g *Guest) Invoke(f *hostcall.Function, set int, params ...uint64) uint64 {
 	stack := make([]uint64, 1+len(params))
 	copy(stack, params)
 	g.ABI.Invoke(f, set, stack[:max(1, len(params))])
 	return stack[0]
+}
+
+// Do is Invoke for a function of a capability.
+func (g *Guest) Do(f *hostabi.Function, set int, params ...uint64) uint64 {
+	function := hostset.Function(*f)
+	return g.Invoke(&function, set, params...)
 }
 
 // Trapped returns the message of the trap that f ends in, or "".
@@ -59,7 +67,7 @@ func Trapped(f func()) (message string) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
-		case *hostabi.Trap:
+		case *hostcall.Trap:
 			message = p.Message
 		default:
 			panic(p)
@@ -83,11 +91,11 @@ func (v view) Read(offset, length uint32) ([]byte, bool) {
 
 // A host notes what a guest asks of it.
 type host struct {
-	hostabi.Outer // nil: no guest of a test calls another
-	g             *Guest
+	hostcall.Outer // nil: no guest of a test calls another
+	g              *Guest
 }
 
-var _ hostabi.Host = host{}
+var _ hostcall.Host = host{}
 
 func (h host) Look() {
 	h.g.Looks++
@@ -99,7 +107,7 @@ func (h host) Context() context.Context { return h.g.Context }
 func (h host) Wait(f func(context.Context)) {
 	f(h.g.Context)
 	if h.g.Context.Err() != nil {
-		panic(&hostabi.Trap{Message: "the call is over"})
+		panic(&hostcall.Trap{Message: "the call is over"})
 	}
 }
 
@@ -132,7 +140,7 @@ func (h host) Log(_ slog.Level, source string, line []byte) bool {
 	return true
 }
 
-func (h host) Used(u hostabi.Use) { h.g.Uses = append(h.g.Uses, u) }
+func (h host) Used(u hostcall.Use) { h.g.Uses = append(h.g.Uses, u) }
 
 func (h host) Tally(key any, n int) int {
 	h.g.Tallies[key] += n

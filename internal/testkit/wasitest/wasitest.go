@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasi"
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // Where in its memory a guest has what functions read and write. All between Buffer and the end is for what is read.
@@ -24,13 +24,13 @@ type Guest struct {
 	*hosttest.Guest
 
 	t     testing.TB
-	set   *hostabi.Set
+	set   *hostcall.Set
 	ended bool
 }
 
 // Serve returns a guest that serves a call with a grant of WASI, or without any where that is nil. It ends with the test.
 func Serve(t testing.TB, grant *wasi.Permission) *Guest {
-	run := hostabi.Run{Serving: true}
+	run := hostcall.Run{Serving: true}
 	if grant != nil {
 		run.Grants = []any{grant}
 	}
@@ -38,9 +38,9 @@ func Serve(t testing.TB, grant *wasi.Permission) *Guest {
 }
 
 // Start returns a guest that starts.
-func Start(t testing.TB) *Guest { return begin(t, hostabi.Run{}) }
+func Start(t testing.TB) *Guest { return begin(t, hostcall.Run{}) }
 
-func begin(t testing.TB, run hostabi.Run) *Guest {
+func begin(t testing.TB, run hostcall.Run) *Guest {
 	g := &Guest{Guest: hosttest.Begin(t, make([]byte, Size), 1, run), t: t, set: wasi.Set()}
 	t.Cleanup(func() { g.End() })
 	return g

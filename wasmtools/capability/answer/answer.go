@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
@@ -50,39 +51,52 @@ func NotDeclared(c *hostabi.Call, capability string) *Failure {
 	return Failf(NotGranted, "The tool does not declare that it needs %s: add it to the needs of its manifest.", capability)
 }
 
-// A Local is what a set keeps for one call of a tool.
-type Local struct {
-	// Own is what else the set keeps, and Close, where it is not nil, is called when the call has ended.
-	Own   any
-	Close func()
-
+// A local is what a set keeps for one call of a tool.
+type local struct {
+	own    any
+	closes func() // nil: nothing to do
 	answer []byte
 	held   int64 // bytes that the account holds for the answer
 }
 
-var _ hostabi.Local = (*Local)(nil)
+var _ hostcall.Local = (*local)(nil)
 
-// Of returns what the function's set keeps for the call. There is one for each call.
-func Of(c *hostabi.Call) *Local {
-	if s, ok := c.Local().(*Local); ok {
+// of returns what the function's set keeps for the call. There is one for each call.
+func of(c *hostabi.Call) *local {
+	if s, ok := (*hostcall.Call)(c).Local().(*local); ok {
 		return s
 	}
-	s := &Local{}
-	c.Keep(s)
+	s := &local{}
+	(*hostcall.Call)(c).Keep(s)
 	return s
 }
 
 // End ends what is kept.
-func (s *Local) End(*hostabi.Call) {
-	if s.Close != nil {
-		s.Close()
+func (s *local) End(*hostcall.Call) {
+	if s.closes != nil {
+		s.closes()
 	}
+}
+
+// Keep has the call keep a value for the function's set until the call ends, in place of the one before. Closes, where it is not nil, is
+// called then.
+func Keep(c *hostabi.Call, value any, closes func()) {
+	s := of(c)
+	s.own, s.closes = value, closes
+}
+
+// Kept returns what the call keeps for the function's set, or nil.
+func Kept(c *hostabi.Call) any {
+	if s, ok := (*hostcall.Call)(c).Local().(*local); ok {
+		return s.own
+	}
+	return nil
 }
 
 // Give answers the function with b. It keeps b, so the caller must not change it afterwards. b has less than 2 GiB. The account of the
 // process holds it, so a caller whose bytes of b it holds already gives them back first.
 func Give(c *hostabi.Call, stack []uint64, b []byte) {
-	Of(c).keep(c, b)
+	of(c).keep(c, b)
 	stack[0] = uint64(uint32(len(b)))
 }
 
@@ -104,11 +118,11 @@ func Fail(c *hostabi.Call, stack []uint64, f *Failure) {
 		_ = e.Encode(Failure{Code: f.Code, Message: f.Message})
 	}
 	b := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
-	Of(c).keep(c, b)
+	of(c).keep(c, b)
 	stack[0] = uint64(uint32(-int32(len(b))))
 }
 
-func (s *Local) keep(c *hostabi.Call, b []byte) {
+func (s *local) keep(c *hostabi.Call, b []byte) {
 	if len(b) > math.MaxInt32 {
 		panic(fmt.Sprintf("an answer has %d bytes", len(b)))
 	}
@@ -120,7 +134,7 @@ func (s *Local) keep(c *hostabi.Call, b []byte) {
 // Read returns the function answer_read, which each set has.
 func Read() hostabi.Function {
 	return hostabi.Function{Name: "answer_read", Params: "i", Do: func(c *hostabi.Call, stack []uint64) {
-		s, ok := c.Local().(*Local)
+		s, ok := (*hostcall.Call)(c).Local().(*local)
 		if !ok || s.answer == nil {
 			c.Trap("it called answer_read before any other function of the same import module had answered")
 		}

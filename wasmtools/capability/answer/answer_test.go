@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
@@ -13,7 +14,7 @@ import (
 // TestAnswers gives and fails in turn, and reads each answer as a guest does.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	g := hosttest.Begin(t, make([]byte, 4096), 1, hostabi.Run{Serving: true})
+	g := hosttest.Begin(t, make([]byte, 4096), 1, hostcall.Run{Serving: true})
 	read := answer.Read()
 	for _, step := range []struct {
 		name    string
@@ -30,7 +31,7 @@ func TestAnswers(t *testing.T) {
 		{"data that is not JSON", nil, &answer.Failure{Code: "tool_error", Message: "no", Data: json.RawMessage(`{`)}, `{"code":"tool_error","message":"no"}`, true},
 		{"an answer after it", []byte("last"), nil, "last", false},
 	} {
-		n := int(int32(uint32(g.Invoke(&hostabi.Function{Name: "f", Do: func(c *hostabi.Call, stack []uint64) {
+		n := int(int32(uint32(g.Do(&hostabi.Function{Name: "f", Do: func(c *hostabi.Call, stack []uint64) {
 			if step.fail != nil {
 				answer.Fail(c, stack, step.fail)
 			} else {
@@ -43,7 +44,7 @@ func TestAnswers(t *testing.T) {
 		}
 		for range 2 { // as often as the guest likes
 			clear(g.Memory)
-			g.Invoke(&read, 0, 8)
+			g.Do(&read, 0, 8)
 			if got := string(g.Memory[8 : 8+len(step.want)]); got != step.want || g.Memory[8+len(step.want)] != 0 {
 				t.Errorf("%s: read %q, want %q", step.name, got, step.want)
 			}
@@ -54,36 +55,34 @@ func TestAnswers(t *testing.T) {
 // TestReadTooEarly traps a guest that reads before there is an answer, or to a place outside its memory.
 func TestReadTooEarly(t *testing.T) {
 	t.Parallel()
-	g := hosttest.Begin(t, make([]byte, 8), 1, hostabi.Run{Serving: true})
+	g := hosttest.Begin(t, make([]byte, 8), 1, hostcall.Run{Serving: true})
 	read := answer.Read()
 	trapped := func(want string) {
 		t.Helper()
-		if got := hosttest.Trapped(func() { g.Invoke(&read, 0, 0) }); !strings.Contains(got, want) {
+		if got := hosttest.Trapped(func() { g.Do(&read, 0, 0) }); !strings.Contains(got, want) {
 			t.Errorf("got the trap %q, want one with %q", got, want)
 		}
 	}
 	trapped("before any other function")
-	g.Invoke(&hostabi.Function{Do: func(c *hostabi.Call, stack []uint64) { answer.Give(c, stack, make([]byte, 9)) }}, 0)
+	g.Do(&hostabi.Function{Do: func(c *hostabi.Call, stack []uint64) { answer.Give(c, stack, make([]byte, 9)) }}, 0)
 	trapped("outside its memory")
 }
 
 // TestStateEnds has a set keep something, which is closed with the call, once.
 func TestStateEnds(t *testing.T) {
 	t.Parallel()
-	g := hosttest.Begin(t, nil, 1, hostabi.Run{})
+	g := hosttest.Begin(t, nil, 1, hostcall.Run{})
 	closed := 0
 	for call := range 2 {
-		g.ABI.Begin(hostabi.Run{Serving: true})
+		g.ABI.Begin(hostcall.Run{Serving: true})
 		for range 3 {
-			g.Invoke(&hostabi.Function{Do: func(c *hostabi.Call, _ []uint64) {
-				s := answer.Of(c)
-				used, _ := s.Own.(int)
-				s.Own = used + 1
-				s.Close = func() {
-					if closed++; s.Own != 3 {
-						t.Errorf("used %v times, want 3", s.Own)
+			g.Do(&hostabi.Function{Do: func(c *hostabi.Call, _ []uint64) {
+				used, _ := answer.Kept(c).(int)
+				answer.Keep(c, used+1, func() {
+					if closed++; used != 2 {
+						t.Errorf("used %v times, want 3", used+1)
 					}
-				}
+				})
 			}}, 0)
 		}
 		g.ABI.End()
@@ -97,8 +96,8 @@ func TestStateEnds(t *testing.T) {
 func TestNotDeclared(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []bool{true, false} {
-		g := hosttest.Begin(t, nil, 1, hostabi.Run{Serving: serving})
-		f := answer.NotDeclared(&g.ABI, "http")
+		g := hosttest.Begin(t, nil, 1, hostcall.Run{Serving: serving})
+		f := answer.NotDeclared((*hostabi.Call)(&g.ABI), "http")
 		if f.Code != answer.NotGranted || strings.Contains(f.Message, "starts") == serving {
 			t.Errorf("serving %t: got %+v", serving, f)
 		}
@@ -121,8 +120,8 @@ func TestAnswersAreCharged(t *testing.T) {
 			}, 1000 + 10*n},
 			"an answer": {func(c *hostabi.Call, stack []uint64) { answer.Give(c, stack, []byte(text)) }, n / 4},
 		} {
-			g := hosttest.Begin(t, make([]byte, 8), 1, hostabi.Run{Serving: true})
-			g.Invoke(&hostabi.Function{Do: test.do, Cost: 1}, 0)
+			g := hosttest.Begin(t, make([]byte, 8), 1, hostcall.Run{Serving: true})
+			g.Do(&hostabi.Function{Do: test.do, Cost: 1}, 0)
 			if got := g.Charged(); got < int64(test.least) {
 				t.Errorf("%s of %d bytes: %d ns were charged, want %d at least", name, n, got, test.least)
 			}

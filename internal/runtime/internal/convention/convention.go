@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // A Convention is one way to call tools. Conventions are compared by their addresses, and never change.
@@ -108,7 +108,7 @@ var silent = [...]string{
 
 // exited is the result of a plain WASI program: its exit code.
 func exited(_ []uint64, err error) Result {
-	var end *hostabi.Exit
+	var end *hostcall.Exit
 	switch {
 	case err == nil:
 		return Result{End: Done}

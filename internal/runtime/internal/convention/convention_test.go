@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/convention"
-	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
 // TestResult has tools end in every way, and in some that their convention does not know.
@@ -14,7 +14,7 @@ func TestResult(t *testing.T) {
 	t.Parallel()
 	trap := errors.New("wasm error: unreachable")
 	exit := func(code uint32) error {
-		return fmt.Errorf("%w (recovered)", &hostabi.Exit{Code: code, Message: "why"})
+		return fmt.Errorf("%w (recovered)", &hostcall.Exit{Code: code, Message: "why"})
 	}
 	for _, test := range []struct {
 		call     string

@@ -1,0 +1,31 @@
+package broker
+
+import (
+	"errors"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+)
+
+// fits returns an error where a need, which may have been read by somebody who did not know the kind, is not of its form.
+func fits(k *capability.Kind, n wasmtools.Need) error {
+	switch {
+	case k.Word != nil:
+		if n.Words == nil {
+			return errors.New("its need is not a list")
+		}
+		for _, word := range n.Words {
+			if err := k.Word(word); err != nil {
+				return err
+			}
+		}
+	case k.Object != nil:
+		if n.Object == nil {
+			return errors.New("its need is not an object")
+		}
+		return k.Object(n.Object)
+	case n.Words != nil || n.Object != nil:
+		return errors.New("its need is not true")
+	}
+	return nil
+}

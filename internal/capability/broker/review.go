@@ -1,0 +1,57 @@
+package broker
+
+import (
+	"fmt"
+
+	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// Review returns what is wrong with the grants of a configuration: entries that no tool which they are for declares that it needs,
+// places that do not exist, grants for every tool. tools are all that there are. A grant that matches none of them is left to
+// [config.Config.Unmatched], and what a tool lacks is in its Missing.
+func Review(c *config.Config, tools []*wasmtools.Tool) (findings []capability.Finding) {
+	kinds := builtin.With(c.Capabilities)
+	for i := range c.Grants {
+		g, place := &c.Grants[i], fmt.Sprintf("grant[%d].", i)
+		if configured.ForEveryTool(g) {
+			findings = append(findings, capability.Finding{Key: place + "match", Line: g.Line, Warning: true,
+				Message: fmt.Sprintf("%q grants this to every tool, even to those that are added later: name the tools", text.Short(g.Match))})
+		}
+		var matched []*wasmtools.Tool
+		for _, t := range tools {
+			if pattern.Match(g.Match, t.Path()) {
+				matched = append(matched, t)
+			}
+		}
+		for _, k := range kinds {
+			rule := g.Rules[k.Name]
+			if rule == nil || k.Review == nil {
+				continue
+			}
+			k.Review(&capability.Review{
+				Needs: needsOf(matched, k.Name), All: needsOf(tools, k.Name), State: c.State.Directory != "", Matches: len(matched) > 0,
+				Report: func(f capability.Finding) {
+					f.Key, f.Line, f.Capability = place+f.Key, g.Line, k.Name
+					findings = append(findings, f)
+				},
+			}, rule)
+		}
+	}
+	return findings
+}
+
+// needsOf returns what tools need of one capability.
+func needsOf(tools []*wasmtools.Tool, name string) (needs []wasmtools.Need) {
+	for _, t := range tools {
+		if n, ok := t.Needs[name]; ok {
+			needs = append(needs, n)
+		}
+	}
+	return needs
+}

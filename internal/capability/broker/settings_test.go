@@ -1,0 +1,43 @@
+package broker_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/capability/broker"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// TestSettingsAreShared has many tools of one module, which have the same schema, share what is made of it: it can be a megabyte.
+// Proves: Nothing without a grant
+func TestSettingsAreShared(t *testing.T) {
+	t.Parallel()
+	g := grants(t, "[[grant]]\nmatch='a/own'\nconfig={units=\"miles\"}")
+	schema := []byte(`{"type":"object","properties":{"units":{"default":"` + strings.Repeat("x", 100_000) + `"}}}`)
+	first := settingsOf(t, g, "/a/b0", schema)
+	for i := range 1000 {
+		if other := settingsOf(t, g, fmt.Sprintf("/a/b%d", i), schema); &other[0] != &first[0] {
+			t.Fatalf("tool %d has settings of its own", i)
+		}
+	}
+	if own := settingsOf(t, g, "/a/own", schema); string(own) != `{"units":"miles"}` {
+		t.Errorf("of another grant: got %s", own)
+	}
+	if other := settingsOf(t, g, "/a/b0", []byte(`{"type":"object"}`)); string(other) != "{}" {
+		t.Errorf("of another schema: got %s", other)
+	}
+	if again := settingsOf(t, g, "/a/b0", schema); string(again) != string(first) {
+		t.Errorf("got %.100s", again)
+	}
+}
+
+// settingsOf returns the settings of a tool whose module declares a schema.
+func settingsOf(t *testing.T, g *broker.Grants, path string, schema []byte) []byte {
+	t.Helper()
+	granted := g.For(path, wasmtools.Needs{"config": {Object: schema}})
+	if granted.Missing != nil {
+		t.Fatalf("%s lacks %q", path, granted.Missing)
+	}
+	return granted.Settings
+}

@@ -1,0 +1,29 @@
+package broker
+
+import (
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+)
+
+// Suggest returns the table [[grant]] that grants a tool, or the tools that a pattern matches, all of their needs. What only an operator
+// knows has a value to be replaced: the quota, paths and settings. It is TOML, in several lines.
+func Suggest(match string, needs wasmtools.Needs, kinds []capability.Kind) string {
+	var b strings.Builder
+	b.WriteString("[[grant]]\nmatch = " + keys.Quote(match) + "\n")
+	known := map[string]bool{}
+	for _, k := range kinds {
+		known[k.Name] = true
+		if n, ok := needs[k.Name]; ok && k.Suggest != nil {
+			b.WriteString(k.Suggest(n))
+		}
+	}
+	for _, name := range needs.Names() {
+		if !known[name] {
+			b.WriteString("# " + name + " = ...\n")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,60 @@
+// Package configured says what a configuration means for a tool, and how it differs from another one.
+package configured
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// Sources returns the directories of tools in the order of their precedence: first the one of Tools, and then Sources.
+func Sources(c *config.Config) []config.Source {
+	var all []config.Source
+	if c.Tools.Directory != "" {
+		all = append(all, config.Source{Directory: c.Tools.Directory, Scripts: c.Tools.Scripts})
+	}
+	return append(all, c.Sources...)
+}
+
+// Limits returns the limits of the tool at a path such as "/math/add".
+func Limits(c *config.Config, path string) limits.Limits {
+	l := c.Limits
+	for i := range c.Overrides {
+		if o := &c.Overrides[i]; pattern.Match(o.Match, path) {
+			l = limittable.Over(o.Limits, l)
+		}
+	}
+	return l
+}
+
+// NeedRestart returns the keys that differ in c from those a server was started with, and that take effect only at a start.
+func NeedRestart(started, c *config.Config) []string {
+	return needRestart(reflect.ValueOf(started).Elem(), reflect.ValueOf(c).Elem())
+}
+
+func needRestart(started, now reflect.Value) (keys []string) {
+	for i := range now.NumField() {
+		if key := now.Type().Field(i).Tag.Get("restart"); key != "" {
+			if !reflect.DeepEqual(now.Field(i).Interface(), started.Field(i).Interface()) {
+				keys = append(keys, key)
+			}
+		} else if now.Field(i).Kind() == reflect.Struct {
+			keys = append(keys, needRestart(started.Field(i), now.Field(i))...)
+		}
+	}
+	return keys
+}
+
+// ForEveryTool reports whether a grant is for every tool that there is and will be.
+func ForEveryTool(g *config.Grant) bool {
+	for part := range strings.SplitSeq(strings.TrimPrefix(g.Match, "/"), "/") {
+		if part != "*" && part != "**" {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,94 @@
+package configured
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// An Unmatched is an entry of the configuration that matches no tool.
+type Unmatched struct {
+	// Key is the place of the entry, such as "tools.disabled[0]" or "override[2].match".
+	Key string
+	// Entry is the entry if it looks like a tool: if there is one with a similar name, or others in its namespace. Otherwise it is
+	// empty, as it may be a secret in the wrong place.
+	Entry string
+	// Meant is an existing tool or namespace with a similar name, or empty.
+	Meant string
+}
+
+// String says it in a sentence.
+func (u Unmatched) String() string {
+	message := "the entry matches no tool"
+	if u.Entry != "" {
+		message = strconv.Quote(text.Short(u.Entry)) + " matches no tool"
+	}
+	if u.Meant != "" {
+		return message + ": did you mean " + strconv.Quote(u.Meant) + "?"
+	}
+	return message
+}
+
+// maxGuesses is the number of entries for which a similar name is looked for: each is compared with all names.
+const maxGuesses = 20
+
+// UnmatchedOf returns the entries of Tools.Disabled and Tools.Enabled and the patterns of Overrides and Grants that match none of the tools at
+// paths such as "/math/add".
+func UnmatchedOf(c *config.Config, paths []string) []Unmatched {
+	known := map[string]struct{}{} // tools and namespaces
+	for _, path := range paths {
+		for path = strings.TrimPrefix(path, "/"); ; {
+			known[path] = struct{}{}
+			slash := strings.LastIndexByte(path, '/')
+			if slash < 0 {
+				break
+			}
+			path = path[:slash]
+		}
+	}
+	names := slices.Sorted(maps.Keys(known))
+	var all []Unmatched
+	add := func(key, entry string) {
+		u := Unmatched{Key: key}
+		typed := strings.TrimSuffix(strings.TrimPrefix(entry, "/"), "/*") // which means the same
+		if len(all) < maxGuesses && !strings.Contains(typed, "*") {
+			u.Meant = text.Nearest(typed, names)
+		}
+		namespace, _, _ := strings.Cut(strings.TrimPrefix(entry, "/"), "/")
+		if _, ok := known[namespace]; ok || u.Meant != "" || strings.Trim(entry, "*/") == "" {
+			u.Entry = entry
+		}
+		all = append(all, u)
+	}
+	for _, list := range []struct {
+		key     string
+		entries []string
+	}{{"tools.disabled", c.Tools.Disabled}, {"tools.enabled", c.Tools.Enabled}} {
+		for i, entry := range list.entries {
+			if _, ok := known[strings.Trim(entry, "/")]; !ok {
+				add(fmt.Sprintf("%s[%d]", list.key, i), entry)
+			}
+		}
+	}
+	matches := func(match string) bool {
+		_, ok := known[strings.TrimPrefix(match, "/")]
+		return ok || strings.Contains(match, "*") && slices.ContainsFunc(paths, func(path string) bool { return pattern.Match(match, path) })
+	}
+	for i, o := range c.Overrides {
+		if !matches(o.Match) {
+			add(fmt.Sprintf("%s[%d]", "override", i)+".match", o.Match)
+		}
+	}
+	for i, g := range c.Grants {
+		if !matches(g.Match) {
+			add(fmt.Sprintf("%s[%d]", "grant", i)+".match", g.Match)
+		}
+	}
+	return all
+}

@@ -1,0 +1,263 @@
+package hostcall
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// A Call is one run of a guest, as host functions see it: the guest's memory, input and output, its budget, and on whose behalf
+// it runs. A function uses it on the goroutine that it is called on, and not after it has returned.
+//
+// A run serves a call, or it is a start: that brings a guest to where calls can begin, and is the same for all of them. A start
+// has no input, no principal and no grants, and what it writes is dropped. It has the program's settings.
+type Call struct {
+	host     Host
+	guest    Guest
+	run      Run
+	read     int   // bytes of the input that ReadInput has given
+	spent    int64 // nanoseconds of the host's work since Spent was asked
+	function *Function
+	set      int
+	states   []Local // one for each set; nil: none has kept anything
+}
+
+// Serving reports whether the run serves a call; it is a start otherwise.
+func (c *Call) Serving() bool { return c.run.Serving }
+
+// Command reports whether the guest is a plain WASI program, whose standard input and output belong to the call.
+func (c *Call) Command() bool { return c.guest.Command }
+
+// Principal returns on whose behalf the guest runs. It is nil while the guest starts or describes itself.
+func (c *Call) Principal() fmt.Stringer { return c.run.Principal }
+
+// Context returns the context of the call, for its values: what its caller knows of it, such as a trace. It may end after the run does, and
+// nothing may wait for it. What may wait has f of [Call.Wait], whose context has the same values.
+func (c *Call) Context() context.Context { return c.host.Context() }
+
+// Grant returns what the tool was granted of the function's set: a value of the set's own type, which many calls share. It is
+// nil, and nothing is allowed, where the tool was granted nothing, and while the guest starts or describes itself.
+func (c *Call) Grant() any {
+	if c.set >= len(c.run.Grants) {
+		return nil
+	}
+	return c.run.Grants[c.set]
+}
+
+// Screened returns what is left of b, which another guest says, for this one: b itself where there is nothing to take out. It charges for
+// the search.
+func (c *Call) Screened(b []byte) []byte {
+	for _, value := range c.run.Grants {
+		if s, ok := value.(Screen); ok {
+			c.Charge(len(b) * SearchCost)
+			b = s.Screen(b)
+		}
+	}
+	return b
+}
+
+// Settings returns the JSON that the operator has set for the program, which must not be changed; nil where there is none. It is the
+// same in a start as in the calls.
+func (c *Call) Settings() []byte { return c.run.Settings }
+
+// Outer returns the call for those that the function makes inside it, in f of [Call.Wait]. Without it they would be bounded by
+// nothing but their own tools' limits.
+func (c *Call) Outer() Outer { return c.host }
+
+// A Local is what a set keeps for one call.
+type Local interface {
+	// End is called once, after the guest has ended in whatever way, and before the call returns. It may log, but not charge.
+	End(c *Call)
+}
+
+// Local returns what the function's set has kept for this call, or nil.
+func (c *Call) Local() Local {
+	if c.states == nil {
+		return nil
+	}
+	return c.states[c.set]
+}
+
+// Keep has the call keep a state for the function's set until the call ends. A state that was kept before ends now.
+func (c *Call) Keep(s Local) {
+	if c.states == nil {
+		c.states = make([]Local, c.guest.Sets)
+	}
+	before := c.states[c.set]
+	if c.states[c.set] = s; before != nil {
+		before.End(c)
+	}
+}
+
+// Input returns the arguments of the call, which must not be changed; none while the guest starts.
+func (c *Call) Input() []byte { return c.run.Input }
+
+// ReadInput copies the next bytes of the input to ptr, at most length of them, and returns how many it has copied: 0 at the end.
+func (c *Call) ReadInput(ptr, length uint64) int {
+	rest := c.run.Input[c.read:]
+	if len(rest) == 0 {
+		return 0
+	}
+	n := copy(c.View(ptr, length), rest)
+	c.read += n
+	c.Charge(n / bytesPerNano)
+	return n
+}
+
+// SetOutput takes a copy of b as the result of the call, in place of the one before.
+func (c *Call) SetOutput(b []byte) { c.output(b, true) }
+
+// AppendOutput adds a copy of b to the result of the call.
+func (c *Call) AppendOutput(b []byte) { c.output(b, false) }
+
+func (c *Call) output(b []byte, replace bool) {
+	if !c.run.Serving {
+		return
+	}
+	c.host.Output(b, replace)
+	c.Charge(len(b) / bytesPerNano)
+}
+
+// Fail takes a copy of b, JSON, as the reason why the call fails, for a guest that says so when it returns.
+func (c *Call) Fail(b []byte) {
+	if !c.run.Serving {
+		return
+	}
+	c.host.Fail(b)
+	c.Charge(len(b) / bytesPerNano)
+}
+
+// MaxLine is the size in bytes up to which a log line is written; what is beyond is dropped.
+const MaxLine = 4 << 10
+
+// Log writes one line for the guest to the host's log. source is a word for where the line came from. Log reports false, and
+// writes nothing, where the call has written as many lines as it may.
+func (c *Call) Log(level slog.Level, source string, line []byte) bool {
+	return c.host.Log(level, source, line)
+}
+
+// Progress reports how much of its work the guest has done, to those who listen to the call. total is how much there is to do, 0
+// where the guest does not know. A report that does not say more than the one before is dropped. One that comes too soon after it
+// is kept until it is time, or until the next one takes its place. Progress reports true where somebody was told now.
+func (c *Call) Progress(done, total float64, message []byte) (told bool) {
+	if !c.run.Serving {
+		return false
+	}
+	message = message[:min(len(message), 2*MaxLine)] // what is beyond is dropped anyway
+	c.Charge(len(message) * SearchCost)
+	return c.host.Progress(done, total, message)
+}
+
+// Deadline returns when the call ends at the latest, by the tool's limit and the caller's own.
+func (c *Call) Deadline() time.Time { return c.host.Ends() }
+
+// Wait calls f, which may wait until ctx is done. ctx is done when the call has to end; Wait then ends the call and does not
+// return. A function that waits for a timer, a file or a network must do so in f. All waits of a run are given the same ctx, which is
+// done at the latest when the run has ended. A start has the ctx of the call that caused it: take who calls from Principal,
+// and not from a value of ctx.
+func (c *Call) Wait(f func(ctx context.Context)) { c.host.Wait(f) }
+
+// TakeDescriptor has the account of the process count a file that is about to be opened for the call, and reports whether there is
+// room for it. Each has to be given back: where that comes with the call's end, in the Local's End.
+func (c *Call) TakeDescriptor() bool { return c.host.Descriptor(1) }
+
+// GiveDescriptor gives back what TakeDescriptor has taken, once the file is closed.
+func (c *Call) GiveDescriptor() { c.host.Descriptor(-1) }
+
+// Nest is [Call.Wait] for f that makes a call of another guest inside this one. ctx is the caller's, and knows nothing of the
+// deadline, which the inner call has from [Call.Outer]. It takes 2 µs less, since nothing has to be prepared for waiting. f must not use
+// this guest's memory.
+func (c *Call) Nest(f func(ctx context.Context)) { c.host.Nest(f) }
+
+// enterCost is the cost of a call of the guest inside one of a host function, in nanoseconds.
+const enterCost = 3_000
+
+// Enter runs a function that the guest exports, such as the one by which it allocates. params and results are letters as in [Function];
+// stack has the parameters, and is given the results, so it is as long as the longer of them. Enter reports false where the guest exports
+// no such function, and has run nothing then.
+//
+// The function runs on the call's account: on its fuel, its time, its call stack and its memory. Whatever ends the guest in it ends the
+// call, and Enter does not return. It may call host functions, which may enter the guest again, but not deeper than eight times. Its memory
+// may have grown meanwhile: an older View must not be used. Enter must not be called in f of Wait or Nest, nor by [Local.End].
+func (c *Call) Enter(export, params, results string, stack []uint64) bool {
+	c.Charge(enterCost)
+	f, set := c.function, c.set
+	entered := c.host.Enter(export, params, results, stack)
+	c.function, c.set = f, set
+	return entered
+}
+
+// maxSpent is how much work host functions may do between two looks at the deadline, in nanoseconds.
+const maxSpent = 200_000
+
+// Charge counts work of the host, in nanoseconds by a fixed estimate, like instructions of the guest. Without it a guest could
+// have the host work for long in a few instructions of its own. It is the one place where host functions are charged. It ends
+// the call where its time or its fuel is used up.
+func (c *Call) Charge(nanos int) {
+	if c.spent += int64(nanos); c.spent >= maxSpent {
+		c.host.Look()
+	}
+}
+
+// A Trap is the panic by which a host function ends a guest that has misused it.
+type Trap struct {
+	// Message says what the guest did, such as "it gave fd_read a place outside its memory".
+	Message string
+}
+
+// Error returns the message.
+func (t *Trap) Error() string { return t.Message }
+
+// Trap ends the call, because of what the guest did. It does not return.
+func (c *Call) Trap(format string, args ...any) { panic(&Trap{fmt.Sprintf(format, args...)}) }
+
+// An Exit is the panic by which a guest ends itself.
+type Exit struct {
+	Code uint32
+	// Message is the guest's reason. It may be empty.
+	Message string
+}
+
+// Error returns the code.
+func (e *Exit) Error() string { return fmt.Sprintf("proc_exit(%d)", e.Code) }
+
+// Exit ends the guest, as it asked for. It does not return.
+func (c *Call) Exit(code uint32, message string) { panic(&Exit{code, message}) }
+
+// View returns the guest's bytes at ptr. They are the guest's memory itself: copy what is kept.
+func (c *Call) View(ptr, length uint64) []byte {
+	b, ok := c.guest.Memory.Read(uint32(ptr), uint32(length))
+	if !ok {
+		c.outside(ptr, length)
+	}
+	return b
+}
+
+// Read returns a copy of the guest's bytes at ptr.
+func (c *Call) Read(ptr, length uint64) []byte {
+	b := c.View(ptr, length)
+	c.Charge(len(b) / bytesPerNano)
+	return append(make([]byte, 0, len(b)), b...)
+}
+
+// Write copies b to ptr.
+func (c *Call) Write(ptr uint64, b []byte) {
+	c.Charge(len(b) / bytesPerNano)
+	copy(c.View(ptr, uint64(len(b))), b)
+}
+
+// WriteUint32 writes v to ptr.
+func (c *Call) WriteUint32(ptr uint64, v uint32) {
+	binary.LittleEndian.PutUint32(c.View(ptr, 4), v)
+}
+
+// WriteUint64 writes v to ptr.
+func (c *Call) WriteUint64(ptr uint64, v uint64) {
+	binary.LittleEndian.PutUint64(c.View(ptr, 8), v)
+}
+
+func (c *Call) outside(ptr, length uint64) {
+	c.Trap("it gave %s a place outside its memory (%d bytes at %d of %d)", c.function.Name, uint32(length), uint32(ptr), c.guest.Memory.Size())
+}

@@ -1,0 +1,35 @@
+package hostcall
+
+// A Grant is what a tool is allowed of one set of functions.
+type Grant struct {
+	// Module is the set's import module.
+	Module string
+	// Value is of a type that the set defines. Calls share it, so it must be safe for concurrent use. It must be comparable, or
+	// have the method Equal(any) bool.
+	Value any
+}
+
+// A Filter is a grant's value that takes out of what a guest says what must not leave the host, such as a secret that the tool uses
+// without seeing it. The sandbox has it look at results, failures, log lines and reports of progress before anybody hears of them.
+type Filter interface {
+	// Filter returns b without what must not leave: b itself, or another slice that is no longer than b. It must not change b.
+	Filter(b []byte) []byte
+}
+
+// A Screen is a grant's value that takes out of what a guest is told by other guests what must not reach it, such as a secret that the
+// tool uses without seeing it.
+type Screen interface {
+	// Screen returns b without what must not reach the guest: b itself, or another slice that is no longer than b. It must not change b.
+	Screen(b []byte) []byte
+}
+
+// Equal reports whether two grants allow the same.
+func (g Grant) Equal(other Grant) bool {
+	if g.Module != other.Module {
+		return false
+	}
+	if v, ok := g.Value.(interface{ Equal(other any) bool }); ok {
+		return v.Equal(other.Value)
+	}
+	return g.Value == other.Value
+}

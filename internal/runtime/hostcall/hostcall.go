@@ -1,0 +1,50 @@
+// Package hostcall is a run of a guest as host functions and the sandbox share it, and how functions are offered to guests. Package hostabi
+// is the part of it that functions of capabilities need.
+//
+// A [Set] is the functions of one import module. An engine is given all the sets that it may know. A program is given, when it is loaded,
+// the import modules that it may use; it can't be loaded if it imports anything else. A set keeps nothing for a guest from one call to the
+// next: a function is given a [Call], which holds what the function may know of the call, what the tool was granted, and what the set keeps
+// until the call ends.
+//
+// A guest may pass anything. The methods of Call check each place in the guest's memory, and end the call where one is outside.
+// A function has to check its other arguments itself, and the size of whatever it allocates.
+package hostcall
+
+// A Set is the functions of one import module. It must not change once an engine has it. Its functions are called by many guests
+// at a time.
+type Set struct {
+	// Module is the name of the import module.
+	Module string
+	// Functions are all that can be imported from the module.
+	Functions []Function
+	// Target says how to build a guest that imports from the module, such as "in Go: GOOS=wasip1". It may be empty.
+	Target string
+	// Nests says that a tool which was granted something of the set may call other tools. A call of such a tool that is made inside
+	// another call never waits for one of the tool's places, since those who hold them may be waiting for the outer call to end.
+	Nests bool
+}
+
+// A Function is a function that the host offers to guests.
+type Function struct {
+	Name string
+	// Params and Results hold one letter for each parameter and result: i for i32, I for i64, F for f64.
+	Params, Results string
+	// Cost is what each call of the function is charged, in nanoseconds; 0 means [CallCost]. The methods of [Call] charge what they
+	// copy. Whatever else takes time, the function has to charge itself, with [Call.Charge].
+	Cost int
+	// Do reads the parameters from the stack, and writes the result over the first. The guest's memory must not be used after Do
+	// has returned.
+	Do func(c *Call, stack []uint64)
+}
+
+// What the host's work is estimated to take, in nanoseconds. Fuel counts it like instructions that take as long.
+const (
+	// CallCost is the cost of a function that names none.
+	CallCost = 100
+	// LineCost is the cost of a log line that is written.
+	LineCost = 2000
+	// SearchCost is the cost of a byte that is searched for secrets.
+	SearchCost = 10
+	// bytesPerNano is how many bytes are copied in a nanosecond.
+	bytesPerNano = 8
+)

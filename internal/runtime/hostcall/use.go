@@ -1,0 +1,36 @@
+package hostcall
+
+import "time"
+
+// A Use is one use of a capability: what it asked of the outside world, and how that ended.
+type Use struct {
+	// Capability is a word for the set, such as "http". It is the same for all uses that a function counts.
+	Capability string
+	// Target is what was used, for people: an origin, a key, a tool. It never holds a secret, and is cut where it is long.
+	Target string
+	// Sent and Received are in bytes.
+	Sent, Received int64
+	Took           time.Duration
+	// Outcome is empty where it worked, or else the code of the failure that the guest was told.
+	Outcome string
+	// Redacted says that the answer had a secret, which was taken out of it.
+	Redacted bool
+}
+
+// A Counter counts what a call uses. It is called by the call's goroutine, before the call returns.
+type Counter interface {
+	Used(u Use)
+}
+
+// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each has a line of its own.
+func (c *Call) Used(u Use) { c.host.Used(u) }
+
+// Tally counts n uses of what the tool was granted of the function's set, and returns how many there were so far in the client's call,
+// with all calls inside it: a tool that calls itself, or is called again and again by another one, gets no more than one call of it may
+// have. Grants of sets that use it must be comparable, such as pointers.
+func (c *Call) Tally(n int) int { return c.host.Tally(c.Grant(), n) }
+
+// Hold has the account of the process count n bytes of the host's memory for the call, until it ends: bodies, answers, and whatever
+// else a guest can have the host keep. A negative n gives bytes back before. It must be called before the memory is allocated, and,
+// unlike f of [Call.Wait], by the goroutine of the call only. Where there is no room, it waits for some, and then ends the call.
+func (c *Call) Hold(n int64) { c.host.Hold(n) }

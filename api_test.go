@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write testdata/api.txt and the generated parts of pages again")
+var update = flag.Bool("update", false, "write docs/generated/api.txt and the generated parts of pages again")
 
 // TestAPI holds the list of exported names outside internal/. Each is a promise to those who embed the server, write a
 // tool or an SDK, so a change of one should show in the diff.
 func TestAPI(t *testing.T) {
 	t.Parallel()
-	const file = "testdata/api.txt"
+	const file = "docs/generated/api.txt"
 	got := strings.Join(exportedNames(t), "\n") + "\n"
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {

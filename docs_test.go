@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// TestProofs holds testdata/proofs.md to the tests' comments: a line `Proves: …` names a promise of docs/security.md, by its heading, and
+// TestProofs holds docs/generated/proofs.md to the tests' comments: a line `Proves: …` names a promise of docs/security.md, by its heading, and
 // each promise has tests. `go test . -update` writes the page.
 func TestProofs(t *testing.T) {
 	t.Parallel()
-	const page = "testdata/proofs.md"
+	const page = "docs/generated/proofs.md"
 	_, rest, _ := strings.Cut(read(t, "docs/security.md"), "\n## Promises\n")
 	section, _, _ := strings.Cut(rest, "\n## ")
 	proofs := map[string]map[string][]string{} // by promise and folder
@@ -48,9 +48,9 @@ func TestProofs(t *testing.T) {
 		}
 	}
 	var want strings.Builder
-	want.WriteString("# Proofs\n\nWhich tests show what [docs/security.md](../docs/security.md) promises. `go test . -update` writes this page from the lines `Proves: …` in the\ntests' comments.\n")
+	want.WriteString("# Proofs\n\nWhich tests show what [docs/security.md](../security.md) promises. `go test . -update` writes this page from the lines `Proves: …` in the\ntests' comments.\n")
 	for _, promise := range promises {
-		fmt.Fprintf(&want, "\n## [%s](../docs/security.md#%s)\n\n", promise, anchor(promise))
+		fmt.Fprintf(&want, "\n## [%s](../security.md#%s)\n\n", promise, anchor(promise))
 		if len(proofs[promise]) == 0 {
 			t.Errorf("no test proves %q: say so in the comments of those that do", promise)
 		}

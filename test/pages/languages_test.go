@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-var update = flag.Bool("update", false, "write testdata/languages.md again")
+var update = flag.Bool("update", false, "write docs/generated/languages.md again")
 
 // A probe is a row of the table: code for both languages, which returns what the table shows. Where code is missing the language has nothing of
 // the kind.
@@ -79,7 +79,7 @@ func TestLanguages(t *testing.T) {
 	names["missing globals"] = list(js, `[`+quoted(expected)+`].filter((n) => !(n in globalThis))`)
 	names["node"] = node(t)
 
-	const page = "../../testdata/languages.md"
+	const page = "../../docs/generated/languages.md"
 	text := string(testkit.Read(t, page))
 	want := regexp.MustCompile(`(?s)<!-- ([a-z ]+) -->\n.*?<!-- end -->`).ReplaceAllStringFunc(text, func(part string) string {
 		name, _, _ := strings.Cut(strings.TrimPrefix(part, "<!-- "), " -->")

@@ -121,7 +121,7 @@ func badly(how string) error {
 	case "writes nothing":
 		a.Name = "missing"
 	case "points out":
-		a.Name = "../../secret"
+		a.Name = "../../outside"
 	case "leaves a link":
 		if err := os.Symlink("code", "link"); err != nil {
 			return err

@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test test-apart suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long release-check dist test-dist fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long release-check dist test-dist fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
 
 run: build tools
 	@(while kill -0 $$$$ 2>/dev/null; do sleep 0.3; if curl -fsS -o /dev/null localhost:8000/readyz 2>/dev/null; then sleep 0.3; \
@@ -56,7 +56,7 @@ FORCE:
 # Where SKIPS names a file, as in .ci/run, each run of tests adds to it what it has skipped; test/skips lists that.
 ifdef SKIPS
 GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test
-test race test-apart test-unprivileged test-egress test-arm64 test-tinygo: build/skips
+test race test-unprivileged test-egress test-arm64 test-tinygo: build/skips
 build/skips: FORCE
 	go build -o $@ ./test/skips
 else
@@ -65,28 +65,34 @@ endif
 
 # Processes of tests share the code that they compile of interpreters and examples, which takes them minutes otherwise. A change of what makes
 # it begins anew: its version may not have been raised yet. It is not in build/, where go test would take it for something that is tested.
-CODE := $(or $(TMPDIR),/tmp)/toolsrv-tests-$(shell id -u)-$(shell cat $$(find runtime internal/runtime -name '*.go' | LC_ALL=C sort) go.sum | cksum | cut -d' ' -f1)
-test race test-apart test-engines test-tinygo fuzz: export TOOLSRV_TEST_CODE := $(or $(TOOLSRV_TEST_CODE),$(CODE))
+CODE := $(or $(TMPDIR),/tmp)/toolsrv-tests-$(shell id -u)-$(shell cat $$(find runtime internal/runtime -name '*.go' ! -name '*_test.go' | LC_ALL=C sort) go.sum | cksum | cut -d' ' -f1)
+test race bench test-engines test-tinygo fuzz: export TOOLSRV_TEST_CODE := $(or $(TOOLSRV_TEST_CODE),$(CODE))
 
-# Packages that take long to test and import little of the rest: .ci/run has test and race leave them out (REST=1), and runs test-apart for
-# each where something has changed that it reads.
-APART := internal/runtime/instrument internal/runtime/instrument/internal/weigh test/engines test/rust wasmtools/schema
+# Packages of the module at the root that start a goroutine, or import what goroutines share by, in tests or outside of them; and packages some
+# of whose tests the race detector would take too long for, or would spoil what they measure.
+FOLDERS  = $(patsubst %/,%,$(sort $(dir $(shell grep -rlE $1 cmd internal runtime wasmtools test/*/ | grep -vE '/testdata/|^test/(clients|mcp)/'))))
+RACE     = $(call FOLDERS,--include='*.go' '^[[:space:]]*("(sync|sync/atomic|testing/synctest)"$$|go [A-Za-z])')
+NOT_RACE = $(call FOLDERS,--include='*_test.go' 'testkit\.(Race|NeedBuild|Guest)|testkit/(enginetest|pagetest|projecttest)"')
+
+# test runs all tests, and race the packages in which goroutines share something. With PACKAGES, such as wasmtools/auth test/rust, they run only
+# these, of the module at the root; make test race PACKAGES=…, as .ci/run has it, runs with race alone what that tests completely.
+ifdef PACKAGES
+TESTED = $(if $(filter race,$(MAKECMDGOALS)),$(filter-out $(filter-out $(NOT_RACE),$(RACE)),$(PACKAGES)),$(PACKAGES))
+RACED  = $(filter $(RACE),$(PACKAGES))
 
 test:
-	@set -e; for m in $(MODULES); do echo "go test $$m/..."; \
-		(cd $$m && $(GO_TEST) $(if $(REST),$$(go list ./... | grep -vE '/toolsrv/($(subst $() ,|,$(APART)))$$'),./...)); done
-
-test-apart:
-	$(GO_TEST) ./$(FOLDER)
-	$(if $(filter $(FOLDER)/,$(RACE)),$(GO_TEST) -race -tags paranoid ./$(FOLDER))
-
-# race runs the packages in which goroutines share something: those that start one, or import what they share by, in tests or outside of them.
-RACE = $(sort $(dir $(shell grep -rlE '^[[:space:]]*("(sync|sync/atomic|testing/synctest)"$$|go [A-Za-z])' --include='*.go' \
-	cmd internal runtime wasmtools $(wildcard test/*/*_test.go) | grep -vE '/testdata/|^test/(clients|mcp)/')))
+	$(if $(TESTED),$(GO_TEST) $(TESTED:%=./%))
 
 race:
-	$(GO_TEST) -race -tags paranoid $(addprefix ./,$(filter-out $(if $(REST),$(APART:%=%/)),$(RACE)))
-	cd sdk/go && $(GO_TEST) -race -tags paranoid ./...
+	$(if $(RACED),$(GO_TEST) -race -tags paranoid $(RACED:%=./%))
+else
+test:
+	@set -e; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && $(GO_TEST) ./...); done
+
+race:
+	@set -e; for m in $(filter-out examples,$(MODULES)); do echo "go test -race $$m"; \
+		(cd $$m && $(GO_TEST) -race -tags paranoid $$([ $$m = . ] && echo $(RACE:%=./%) || echo ./...)); done
+endif
 
 # suite fetches what tests skip where it is missing: the official JSON Schema test suite with all drafts, and the official
 # schema of OpenAPI. It needs Python.
@@ -98,28 +104,31 @@ build/json-schema-suite: $(wildcard wasmtools/schema/testdata/suite/*)
 	@touch $@
 
 # test-unprivileged is for those who are root: it runs what is skipped for root, and what depends on the kernel's features,
-# of which another user has fewer, as nobody.
-UNPRIVILEGED = $(sort $(dir $(shell grep -rlE 'Gete?uid\(\)' --include='*_test.go' internal runtime wasmtools cmd))) \
-	internal/runtime/linmem/ internal/runtime/sandbox/
+# of which another user has fewer, as nobody; or those of PACKAGES.
+UNPRIVILEGED = $(sort internal/runtime/linmem internal/runtime/sandbox \
+	$(patsubst %/,%,$(dir $(shell grep -rlE 'Gete?uid\(\)' --include='*_test.go' internal runtime wasmtools cmd))))
 
 test-unprivileged:
 	@[ "$$(id -u)" = 0 ] || { echo "this is not root, so make test has run everything as another user"; exit 0; }; \
-		$(GO_TEST) -count=1 -short -exec $(CURDIR)/test/unprivileged.sh $(addprefix ./,$(sort $(UNPRIVILEGED)))
+		$(GO_TEST) -count=1 -short -exec $(CURDIR)/test/unprivileged.sh $(addprefix ./,$(or $(PACKAGES),$(UNPRIVILEGED)))
 
 # test-egress has the real server try to reach what it must not, in a network namespace of its own, and says where there can't be one.
 test-egress:
 	TOOLSRV_EGRESS=1 $(GO_TEST) -count=1 -run '^TestNamespace$$' ./test/egress
 
+# The modules that lint and tidy check.
+LINTED ?= $(MODULES) bench deploy test/clients test/mcp
+
 lint:
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
-	@set -e; for m in $(MODULES) bench deploy test/clients test/mcp; do echo "vet and staticcheck $$m"; (cd $$m && go vet ./... && go run $(STATICCHECK) ./...); done
+	@set -e; for m in $(LINTED); do echo "vet and staticcheck $$m"; (cd $$m && go vet ./... && go run $(STATICCHECK) ./...); done
 
 fmt:
 	gofmt -w $(GO_FILES)
 
 # tidy fails where go.mod or go.sum is not what go mod tidy would write.
 tidy:
-	@set -e; for m in $(MODULES) bench deploy test/clients test/mcp; do echo "go mod tidy $$m"; (cd $$m && go mod tidy -diff); done
+	@set -e; for m in $(LINTED); do echo "go mod tidy $$m"; (cd $$m && go mod tidy -diff); done
 
 # setup-rust installs what is missing to build tools in Rust: targets of rustup, or without rustup Debian's packages.
 setup-rust:
@@ -221,9 +230,12 @@ test-python: .venv/python
 	rm -rf $@ && python3 -m venv $@ && $@/bin/pip install --quiet --disable-pip-version-check --editable 'sdk/python[test]'
 	@touch $@
 
-# bench runs every benchmark once, so that none rots, and the tests of what the others measure with. For figures: go test -bench . ./wasmtools/openapi
+# bench runs every benchmark of the module at the root once, or those of PACKAGES, so that none rots; test-bench does so with what makes the
+# comparisons below, and tests that. For figures: go test -bench . ./wasmtools/openapi
 bench:
-	go test -run '^$$' -bench . -benchtime 1x ./...
+	go test -run '^$$' -bench . -benchtime 1x $(or $(PACKAGES:%=./%),./...)
+
+test-bench:
 	cd bench && go test -bench . -benchtime 1x ./...
 
 # What follows compares the sandbox with other ways to do the same: figures on stdout, explanations on stderr,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,20 +14,10 @@ import (
 // A pass is a line of passedFile: when a step passed last, and the digest of what it read.
 type pass struct{ date, digest, name string }
 
-// passed returns when a step passed last, or nothing.
-func (c *ci) passed(name string) (pass, error) {
-	all, err := c.readPassed()
-	for _, p := range all {
-		if p.name == name {
-			return p, err
-		}
-	}
-	return pass{}, err
-}
-
-// readPassed returns the lines of passedFile. A line that is not one counts for nothing: its step runs.
-func (c *ci) readPassed() ([]pass, error) {
-	text, err := os.ReadFile(filepath.Join(c.tree.root, passedFile))
+// passed returns the lines of passedFile. One that is not a line counts for nothing: its step runs. A step may have several: git takes those of
+// both sides where branches meet (.gitattributes).
+func (t *tree) passed() ([]pass, error) {
+	text, err := os.ReadFile(filepath.Join(t.root, passedFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -39,32 +30,48 @@ func (c *ci) readPassed() ([]pass, error) {
 	return all, nil
 }
 
-// remember writes that a step has passed with what it read when it began, if that is still so. Lines of steps that there no longer are go.
-func (c *ci) remember(done step, digest string) error {
-	name := done.name
-	switch now, err := c.tree.digest(done); {
-	case err != nil:
-		return err
-	case now != digest:
-		return fmt.Errorf("what %s reads has changed while it ran", name)
+// since returns when a step passed with a digest, or "".
+func since(passed []pass, name, digest string) string {
+	for _, p := range passed {
+		if p.name == name && p.digest == digest {
+			return p.date
+		}
 	}
-	all, err := c.readPassed()
+	return ""
+}
+
+// remember writes that steps have passed with what they read when they began, which digests has by their names, if that is still so. Lines of
+// steps that are not among all go.
+func (c *ci) remember(done, all []step, digests map[string]string) error {
+	clear(c.tree.sums)
+	var changed []string
+	for _, s := range done {
+		switch now, err := c.tree.digest(s); {
+		case err != nil:
+			return err
+		case now != digests[s.name]:
+			changed = append(changed, s.name)
+		}
+	}
+	if len(changed) > 0 {
+		return fmt.Errorf("what these read has changed while they ran: %s", strings.Join(changed, ", "))
+	}
+	passes, err := c.tree.passed()
 	if err != nil {
 		return err
 	}
-	steps, err := c.tree.steps()
-	if err != nil {
-		return err
+	known := map[string]bool{long.name: true}
+	for _, s := range all {
+		known[s.name] = true
 	}
-	all = slices.DeleteFunc(all, func(p pass) bool {
-		known := p.name == long.name || slices.ContainsFunc(steps, func(s step) bool { return s.name == p.name })
-		return p.name == name || !known
-	})
-	all = append(all, pass{c.today, digest, name})
-	slices.SortFunc(all, func(a, b pass) int { return strings.Compare(a.name, b.name) })
+	passes = slices.DeleteFunc(passes, func(p pass) bool { return digests[p.name] != "" || !known[p.name] })
+	for _, name := range slices.Sorted(maps.Keys(digests)) {
+		passes = append(passes, pass{c.today, digests[name], name})
+	}
+	slices.SortStableFunc(passes, func(a, b pass) int { return strings.Compare(a.name, b.name) })
 	var text strings.Builder
 	text.WriteString("# Written by test/steps: when each step of steps.txt passed last, and the digest of what it read then.\n")
-	for _, p := range all {
+	for _, p := range passes {
 		fmt.Fprintf(&text, "%s %s %s\n", p.date, p.digest, p.name)
 	}
 	file := filepath.Join(c.tree.root, passedFile)

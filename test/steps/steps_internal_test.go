@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,18 +51,26 @@ func reopen(t *testing.T, c *ci, root string) {
 func well([]string) error { return nil }
 
 var example = map[string]string{
-	"Makefile":             "rust:\n\tcargo test\n",
-	".ci/steps.txt":        "# Steps\nrust FLAG=1\n\trust/src *.lock\ngo\n\tgo:pkg\nemulated\n\tMakefile needs:qemu needs:emu\nfuzz F=@\n\tgo:@ needs:cat\n",
-	"a.lock":               "1",
-	"rust/src/lib.rs":      "fn main() {}",
-	"rust/README.md":       "# Rust",
-	"go.mod":               "module example.com/m\n\ngo 1.24\n",
-	"pkg/pkg.go":           "package pkg\n",
-	"pkg/pkg_test.go":      "package pkg\n\nimport (\n\t_ \"example.com/m/imported\"\n\t\"testing\"\n)\n\nfunc FuzzIt(f *testing.F) {}\n",
-	"pkg/testdata/x":       "x",
-	"imported/imported.go": "package imported\n",
-	"imported/x_test.go":   "package imported\n",
-	"other/other.go":       "package other\n",
+	"Makefile": "FLAGS = -v\nOTHER = 1\nrust: lib\n\tcargo test $(FLAGS)\nlib:\n\tcargo fetch\nunused:\n\ttrue\n",
+	".ci/steps.txt": "# Steps\nrust FLAG=1\n\trust *.lock docs/a.md\ntest P=@...\n\tin:. has:^func.Test\n\tgo:@ first:setup\ntest P=pkg\n\tdocs/b.md\n" +
+		"emulated\n\tMakefile needs:qemu needs:emu\nfuzz F=@\n\tin:. has:^func.Fuzz\n\tgo:@ needs:cat\nserve\n\tcode:pkg make:lib\n",
+	"a.lock":                    "1",
+	"rust/src/lib.rs":           "fn main() {}",
+	"rust/README.md":            "# Rust",
+	"docs/a.md":                 "# A",
+	"docs/b.md":                 "# B",
+	"go.mod":                    "module example.com/m\n\ngo 1.24\n",
+	"pkg/pkg.go":                "package pkg\n\nimport _ \"embed\"\n\n//go:embed page.md\nvar page string\n",
+	"pkg/page.md":               "# Page",
+	"pkg/README.md":             "# Read",
+	"pkg/pkg_test.go":           "package pkg\n\nimport (\n\t_ \"example.com/m/imported\"\n\t\"testing\"\n)\n\nfunc FuzzIt(f *testing.F) {}\nfunc TestIt(t *testing.T) {}\n",
+	"pkg/testdata/x":            "x",
+	"imported/imported.go":      "package imported\n",
+	"imported/imported_test.go": "package imported\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) {}\n",
+	"imported/testdata/x":       "x",
+	"other/other.go":            "package other\n",
+	"nested/go.mod":             "module example.com/m/nested\n\ngo 1.24\n",
+	"nested/n_test.go":          "package nested\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) {}\n",
 }
 
 // TestRun changes one file after the other: a step runs again where it reads the file, and only there.
@@ -68,25 +78,37 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")
 	c, calls, out := checkout(t, example, well)
-	all := []string{"rust FLAG=1", "go", "fuzz F=pkg"}
+	const rust, fuzz, serve = "rust FLAG=1", "fuzz F=pkg", "serve"
+	tested := func(folders string) []string { return []string{"setup", "test P=" + folders} }
+	all := slices.Concat([]string{rust}, tested("imported pkg"), []string{fuzz, serve})
+	steps := 5
 	for _, change := range []struct {
 		name, file, text string
 		want             []string
 	}{
 		{"nothing has passed", "rust/README.md", "# Rust", all},
 		{"nothing has changed", "rust/README.md", "# Rust", nil},
-		{"what no step reads", "rust/README.md", "# More", nil},
+		{"a page in a folder", "rust/README.md", "# More", nil},
+		{"a page beside a package", "pkg/README.md", "# More", nil},
+		{"a page that is embedded", "pkg/page.md", "# More", slices.Concat(tested("pkg"), []string{fuzz, serve})},
+		{"a page that is named", "docs/a.md", "# More", []string{rust}},
+		{"what is added to one package's", "docs/b.md", "# More", tested("pkg")},
 		{"a package that is not imported", "other/other.go", "package other\n\nvar X int\n", nil},
-		{"a file", "rust/src/lib.rs", "fn other() {}", []string{"rust FLAG=1"}},
-		{"a new file in a folder", "rust/src/deep/new.rs", "", []string{"rust FLAG=1"}},
-		{"a file that a pattern matches", "b.lock", "", []string{"rust FLAG=1"}},
-		{"a package", "pkg/pkg.go", "package pkg\n\nvar X int\n", []string{"go", "fuzz F=pkg"}},
-		{"what its tests read", "pkg/testdata/x", "y", []string{"go", "fuzz F=pkg"}},
-		{"what its tests import", "imported/imported.go", "package imported\n\nvar X int\n", []string{"go", "fuzz F=pkg"}},
-		{"the modules", "go.mod", "module example.com/m\n\ngo 1.25\n", []string{"go", "fuzz F=pkg"}},
-		{"the recipes", "Makefile", "rust:\n\tcargo check\n", all},
-		{"what a step reads", ".ci/steps.txt", strings.Replace(example[".ci/steps.txt"], "*.lock", "a.lock", 1), []string{"rust FLAG=1"}},
-		{"a damaged line", passedFile, "2026-01-02 abc go\nrust", all},
+		{"a package of a module that is not named", "nested/n_test.go", "package nested\n", nil},
+		{"a file", "rust/src/lib.rs", "fn other() {}", []string{rust}},
+		{"a new file in a folder", "rust/src/deep/new.rs", "", []string{rust}},
+		{"a file that a pattern matches", "b.lock", "", []string{rust}},
+		{"a package", "pkg/new.go", "package pkg\n", slices.Concat(tested("pkg"), []string{fuzz, serve})},
+		{"what its tests read", "pkg/testdata/x", "y", slices.Concat(tested("pkg"), []string{fuzz})},
+		{"what its tests import", "imported/imported.go", "package imported\n\nvar X int\n", slices.Concat(tested("imported pkg"), []string{fuzz})},
+		{"the tests of what they import", "imported/imported_test.go", example["imported/imported_test.go"] + "\n", tested("imported")},
+		{"what these read", "imported/testdata/x", "y", tested("imported")},
+		{"the modules", "go.mod", "module example.com/m\n\ngo 1.25\n", slices.Concat(tested("imported pkg"), []string{fuzz, serve})},
+		{"another target", "Makefile", strings.Replace(example["Makefile"], "true", "false", 1), nil},
+		{"a recipe", "Makefile", strings.Replace(example["Makefile"], "cargo test", "cargo check", 1), []string{rust}},
+		{"what a recipe needs", "Makefile", strings.Replace(example["Makefile"], "fetch", "fetch -q", 1), []string{rust, serve}},
+		{"what a step reads", ".ci/steps.txt", strings.Replace(example[".ci/steps.txt"], "*.lock", "a.lock", 1), []string{rust}},
+		{"a damaged line", passedFile, "2026-01-02 abc serve\nrust", all},
 	} {
 		testkit.Put(t, c.tree.root, change.file, change.text)
 		reopen(t, c, c.tree.root)
@@ -98,16 +120,48 @@ func TestRun(t *testing.T) {
 		if !slices.Equal(*calls, change.want) {
 			t.Errorf("%s: made %q, want %q", change.name, *calls, change.want)
 		}
-		if left := strings.Count(out.String(), "NOT RUN AGAIN: make "); left != len(all)-len(change.want) {
-			t.Errorf("%s: %d steps are told to be left out:\n%s", change.name, left, out)
+		if told := strings.Count(out.String(), " s  make "); told != len(change.want) {
+			t.Errorf("%s: it is told how long %d steps took:\n%s", change.name, told, out)
+		}
+		if left := strings.Contains(out.String(), "NOT RUN AGAIN: make "); left != (len(change.want) < steps) {
+			t.Errorf("%s: it is told %v that steps are left out:\n%s", change.name, left, out)
 		}
 		if !strings.Contains(out.String(), "NOT RUN AT ALL: make emulated: there is no qemu or emu in PATH") {
 			t.Errorf("%s: nothing is said of the step whose program is missing:\n%s", change.name, out)
 		}
 	}
+	if want := "NOT RUN AGAIN: make test P=… for 2 of 2 packages: since it passed on 2026-01-02, nothing"; true {
+		out.Reset()
+		if err := c.run(false); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("got %v, %s, want %q", err, out, want)
+		}
+	}
 	*calls = nil
 	if err := c.run(true); err != nil || !slices.Equal(*calls, all) {
 		t.Errorf("all: made %q, %v", *calls, err)
+	}
+}
+
+// TestMerged takes the lines of both sides where branches met: a step has passed if one of them fits, and then has one line.
+func TestMerged(t *testing.T) {
+	t.Parallel()
+	c, calls, _ := checkout(t, map[string]string{"Makefile": "", ".ci/steps.txt": "one\n\ta\ntwo\n\tb\n", "a": "", "b": ""}, well)
+	if err := c.run(false); err != nil {
+		t.Fatal(err)
+	}
+	ours := string(testkit.Read(t, c.tree.root, passedFile))
+	testkit.Put(t, c.tree.root, passedFile, strings.ReplaceAll(ours, "2026-01-02 ", "2026-01-01 0")+ours+"2026-01-03 abc one\n2026-01-03 abc gone\n")
+	if err := c.run(false); err != nil || len(*calls) != 2 {
+		t.Errorf("made %q, %v", *calls, err)
+	}
+	testkit.Put(t, c.tree.root, "a", "changed")
+	reopen(t, c, c.tree.root)
+	if err := c.run(false); err != nil || !slices.Equal((*calls)[2:], []string{"one"}) {
+		t.Errorf("made %q, %v", *calls, err)
+	}
+	text := string(testkit.Read(t, c.tree.root, passedFile))
+	if strings.Count(text, " one\n") != 1 || strings.Contains(text, "gone") || !strings.Contains(text, " two\n") {
+		t.Errorf("got\n%s", text)
 	}
 }
 
@@ -130,7 +184,7 @@ func TestRunFails(t *testing.T) {
 		testkit.Put(t, c.tree.root, "b", "changed")
 		return nil
 	}
-	if err := c.run(false); err == nil || !strings.Contains(err.Error(), "has changed while it ran") {
+	if err := c.run(false); err == nil || !strings.Contains(err.Error(), "has changed while they ran") {
 		t.Errorf("got %v", err)
 	}
 	if want := []string{"first", "second", "second"}; !slices.Equal(*calls, want) {
@@ -141,11 +195,15 @@ func TestRunFails(t *testing.T) {
 func TestStepsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"\ta\n":            "belongs to no step",
-		"one\ntwo\n\ta\n":  "one reads nothing",
-		"one\n\tmissing\n": "missing matches no file",
-		"one\n\tb/*\n":     "matches no file",
-		"one\n\t[\n":       "syntax error in pattern",
+		"\ta\n":                     "belongs to no step",
+		"one\ntwo\n\ta\n":           "one reads nothing",
+		"one\n\tmissing\n":          "missing matches no file",
+		"one\n\tb/*\n":              "matches no file",
+		"one\n\t[\n":                "syntax error in pattern",
+		"one F=@\n\ta\n":            "say for which packages an @ stands",
+		"one\n\ta in:. has:x\n":     "say for which packages an @ stands",
+		"one F=@\n\ta in:. has:(\n": "missing closing )",
+		"one F=@\n\ta\tin:. has:x\none F=gone\n\tgo:gone\n": "gone",
 	} {
 		c, calls, _ := checkout(t, map[string]string{"Makefile": "", ".ci/steps.txt": text, "a": ""}, well)
 		if err := c.run(false); err == nil || !strings.Contains(err.Error(), want) || len(*calls) > 0 {
@@ -165,7 +223,7 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.remember(long, digest); err != nil {
+	if err := c.rememberLong(digest); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.run(false); err != nil { // which keeps the line
@@ -180,12 +238,13 @@ func TestRelease(t *testing.T) {
 	if err := c.release(); err == nil || !strings.Contains(err.Error(), "another tree") {
 		t.Errorf("after a change: got %v", err)
 	}
-	if err := c.remember(long, digest); err == nil {
+	if err := c.rememberLong(digest); err == nil {
 		t.Error("a tree that has changed since it began is remembered")
 	}
 }
 
-// TestOurSteps holds that each step of this repository is a target of the Makefile, and each pattern matches files.
+// TestOurSteps holds that each step of this repository is a target of the Makefile, each pattern matches files, and tests read no file outside
+// of their package that their step doesn't name.
 func TestOurSteps(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")
@@ -202,31 +261,60 @@ func TestOurSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	makefile := string(testkit.Read(t, root, "Makefile"))
-	names, done := map[string]bool{}, map[string]bool{}
+	names := map[string]bool{}
 	for _, s := range steps {
 		target, _, _ := strings.Cut(s.name, " ")
 		if names[s.name] || !strings.Contains(makefile, "\n"+target+":") {
 			t.Errorf("%q is twice in %s, or not a target of the Makefile", s.name, stepsFile)
 		}
 		names[s.name] = true
-		if done[target] && target == "fuzz" {
-			continue // the patterns are the same for each package
-		}
-		done[target] = true
+		var files []string
 		for _, pattern := range s.reads {
-			if _, err := tree.match(pattern); err != nil {
+			if strings.HasPrefix(pattern, "make:") {
+				continue
+			}
+			matched, err := tree.match(pattern)
+			if err != nil {
 				t.Errorf("%s: %v", s.name, err)
+			}
+			files = append(files, matched...)
+		}
+		if s.folder == "" || target != "test" {
+			continue
+		}
+		for _, name := range foreign(t, tree, s.folder) {
+			if !slices.ContainsFunc(files, func(file string) bool { return file == name || strings.HasPrefix(file, name+"/") }) {
+				t.Errorf("tests in %s read %s, and in %s their step doesn't", s.folder, name, stepsFile)
 			}
 		}
 	}
-	_, apart, _ := strings.Cut(makefile, "\nAPART := ")
-	apart, _, _ = strings.Cut(apart, "\n")
-	for folder := range strings.FieldsSeq(apart) {
-		if !names["test-apart FOLDER="+folder] {
-			t.Errorf("the Makefile sets %s apart, and %s has no step that tests it", folder, stepsFile)
-		}
-	}
-	if apart == "" || len(names) < 20 {
+	if len(names) < 100 {
 		t.Errorf("got %d steps, want more", len(names))
 	}
+}
+
+var (
+	outside = regexp.MustCompile(`"((?:\.\./)+[\w./-]*)`)
+	fixture = regexp.MustCompile(`Fixture\(t, "([\w/-]+)"`)
+)
+
+// foreign returns the files and folders of the tree outside of a package that its tests name.
+func foreign(t *testing.T, tree *tree, folder string) []string {
+	t.Helper()
+	var names []string
+	for _, file := range tree.files {
+		if path.Dir(file) != folder || !strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text := string(testkit.Read(t, tree.root, file))
+		for _, match := range outside.FindAllStringSubmatch(text, -1) {
+			names = append(names, path.Join(folder, match[1]))
+		}
+		for _, match := range fixture.FindAllStringSubmatch(text, -1) {
+			names = append(names, "testdata/"+match[1]+".wasm")
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		return name == "." || !slices.ContainsFunc(tree.files, func(file string) bool { return file == name || strings.HasPrefix(file, name+"/") })
+	})
 }

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A source is a package of this tree.
+type source struct {
+	ImportPath                                  string
+	Dir                                         string // becomes relative to the root, with slashes
+	Imports, TestImports, XTestImports          []string
+	EmbedFiles, TestEmbedFiles, XTestEmbedFiles []string
+}
+
+// read returns the files of the package in a folder, or where that ends in /..., of all packages below it, and of what they import of this
+// tree; and with tests those of their tests as well, and of what these import. The tests of what is imported don't count. Files in folders
+// without Go, such as testdata, belong to the package above them: to its tests, where it does not embed them. Pages count where they are
+// embedded. The files go.mod and go.sum belong to all packages of their module.
+func (t *tree) read(folder string, tests bool) ([]string, error) {
+	dir, all := strings.CutSuffix(folder, "/...")
+	packages, err := t.load(nearest(t.modules, dir))
+	if err != nil {
+		return nil, fmt.Errorf("list what %s imports: %w", folder, err)
+	}
+	byPath := map[string]*source{}
+	code, tested := map[string]bool{}, map[string]bool{} // folders
+	var imports []string
+	for name, p := range packages {
+		byPath[p.ImportPath] = p
+		if name == dir || all && (dir == "." || strings.HasPrefix(name, dir+"/")) {
+			code[name] = true
+			imports = append(imports, p.Imports...)
+			if tests {
+				tested[name] = true
+				imports = append(imports, slices.Concat(p.TestImports, p.XTestImports)...)
+			}
+		}
+	}
+	for len(imports) > 0 {
+		p := byPath[imports[0]]
+		if imports = imports[1:]; p != nil && !code[p.Dir] {
+			code[p.Dir] = true
+			imports = append(imports, p.Imports...)
+		}
+	}
+	embedded := map[string]bool{}
+	needed := map[string]bool{}
+	for name := range code {
+		p := packages[name]
+		for _, file := range slices.Concat(p.EmbedFiles, p.TestEmbedFiles, p.XTestEmbedFiles) {
+			embedded[path.Join(name, file)] = true
+		}
+		needed[nearest(t.modules, name)] = true
+	}
+	var files []string
+	for _, file := range t.files {
+		owner := nearest(t.folders, path.Dir(file))
+		switch name := path.Base(file); {
+		case name == "go.mod" || name == "go.sum":
+			if !needed[path.Dir(file)] {
+				continue
+			}
+		case embedded[file]:
+		case isPage(file):
+			continue
+		case tested[owner]:
+		case !code[owner] || owner != path.Dir(file) || strings.HasSuffix(name, "_test.go"):
+			continue
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// load returns the packages of a module and those of this tree that they import, by their folders.
+func (t *tree) load(module string) (map[string]*source, error) {
+	if packages, ok := t.packages[module]; ok {
+		return packages, nil
+	}
+	list := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,Imports,TestImports,XTestImports,EmbedFiles,TestEmbedFiles,XTestEmbedFiles", "./...")
+	list.Dir = filepath.Join(t.root, module)
+	var said strings.Builder
+	list.Stderr = &said
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, said.String())
+	}
+	packages := map[string]*source{}
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		p := &source{}
+		if err := decoder.Decode(p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		inside, err := filepath.Rel(t.root, p.Dir)
+		if err != nil || !filepath.IsLocal(inside) || strings.Contains(p.ImportPath, " ") || strings.HasSuffix(p.ImportPath, ".test") {
+			continue // another's, or one as a test has it
+		}
+		p.Dir = filepath.ToSlash(inside)
+		packages[p.Dir] = p
+	}
+	t.packages[module] = packages
+	return packages, nil
+}
+
+// nearest returns the first of the folders on the way up from one, or "".
+func nearest(folders map[string]bool, from string) string {
+	for ; ; from = path.Dir(from) {
+		switch {
+		case folders[from]:
+			return from
+		case from == ".":
+			return ""
+		}
+	}
+}

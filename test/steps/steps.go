@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A step is what make is given, with what it reads.
+type step struct {
+	name  string // such as "bench PACKAGES=wasmtools/auth"
+	reads []string
+	first []string // targets that are made before
+	needs []string // programs, one of which it takes; none where it is empty
+
+	// Steps of a group differ in a folder, and make is given all folders of those that are due at once. "": in none.
+	group, folder string
+}
+
+// A template stands for a step for each package that it describes.
+type template struct {
+	step
+	in  []string // the folders of modules
+	has *regexp.Regexp
+}
+
+// one and several stand for the folder of a package in a template's name: make is given one after the other, or all at once.
+const (
+	one     = "@"
+	several = "@..."
+)
+
+// of returns the step for the package in a folder.
+func (t *template) of(folder string) step {
+	s := step{needs: t.needs, first: t.first, folder: folder}
+	if strings.Contains(t.name, several) {
+		s.group = t.name
+	}
+	s.name = strings.Replace(strings.Replace(t.name, several, one, 1), one, folder, 1)
+	for _, read := range t.reads {
+		s.reads = append(s.reads, strings.ReplaceAll(read, one, folder))
+	}
+	return s
+}
+
+// folder returns for which package a template has a step of a name.
+func (t *template) folder(name string) (folder string, ok bool) {
+	before, after, _ := strings.Cut(strings.Replace(t.name, several, one, 1), one)
+	if folder, ok = strings.CutPrefix(name, before); ok {
+		folder, ok = strings.CutSuffix(folder, after)
+	}
+	return folder, ok
+}
+
+// steps reads stepsFile. A step whose name a template can have adds to what this says.
+func (t *tree) steps() ([]step, error) {
+	text, err := os.ReadFile(filepath.Join(t.root, stepsFile))
+	if err != nil {
+		return nil, err
+	}
+	written, err := parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", stepsFile, err)
+	}
+	var all []step
+	var templates []template
+	for _, w := range written {
+		if !strings.Contains(w.name, one) {
+			all = add(all, templates, w.step)
+			continue
+		}
+		templates = append(templates, w)
+		folders, err := t.having(w.in, w.has)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", w.name, err)
+		}
+		for _, folder := range folders {
+			all = append(all, w.of(folder))
+		}
+	}
+	for _, s := range all {
+		if len(s.reads) == 0 {
+			return nil, fmt.Errorf("%s: %s reads nothing", stepsFile, s.name)
+		}
+	}
+	return all, nil
+}
+
+// add adds a step, or what it says to the step of its name. Where a template can have its name it belongs to its group, too.
+func add(all []step, templates []template, s step) []step {
+	at := slices.IndexFunc(all, func(other step) bool { return other.name == s.name })
+	for _, t := range templates {
+		folder, ok := t.folder(s.name)
+		if at >= 0 || !ok {
+			continue
+		}
+		made := t.of(folder)
+		if at = slices.IndexFunc(all, func(other step) bool { return made.group != "" && other.group == made.group }); at < 0 {
+			at = len(all)
+		}
+		all = slices.Insert(all, at, made)
+	}
+	if at < 0 {
+		return append(all, s)
+	}
+	to := &all[at]
+	to.reads, to.first, to.needs = slices.Concat(to.reads, s.reads), slices.Concat(to.first, s.first), slices.Concat(to.needs, s.needs)
+	return all
+}
+
+// parse reads the lines of stepsFile: a step stands at the beginning of a line, and what belongs to it in the indented lines below it.
+func parse(text string) ([]template, error) {
+	var all []template
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if !strings.HasPrefix(line, "\t") {
+			all = append(all, template{step: step{name: strings.Join(words, " ")}})
+			continue
+		}
+		if len(all) == 0 {
+			return nil, fmt.Errorf("%q belongs to no step", strings.TrimSpace(line))
+		}
+		last := &all[len(all)-1]
+		for _, word := range words {
+			kind, rest, _ := strings.Cut(word, ":")
+			switch kind {
+			case "needs":
+				last.needs = append(last.needs, rest)
+			case "first":
+				last.first = append(last.first, rest)
+			case "in":
+				last.in = append(last.in, rest)
+			case "has":
+				has, err := regexp.Compile("(?m)" + rest)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", last.name, err)
+				}
+				last.has = has
+			default:
+				last.reads = append(last.reads, word)
+			}
+		}
+	}
+	for _, w := range all {
+		if strings.Contains(w.name, one) != (w.has != nil && len(w.in) > 0) {
+			return nil, fmt.Errorf("%s: in: and has: say for which packages an @ stands, and go with one", w.name)
+		}
+	}
+	return all, nil
+}
+
+// having returns the folders of modules' packages, one of whose test files has a text.
+func (t *tree) having(modules []string, text *regexp.Regexp) ([]string, error) {
+	var folders []string
+	for _, file := range t.files {
+		folder := path.Dir(file)
+		if !strings.HasSuffix(file, "_test.go") || slices.Contains(folders, folder) || !slices.Contains(modules, nearest(t.modules, folder)) ||
+			slices.Contains(strings.Split(folder, "/"), "testdata") {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(t.root, file))
+		if err != nil {
+			return nil, err
+		}
+		if text.Match(content) {
+			folders = append(folders, folder)
+		}
+	}
+	slices.Sort(folders)
+	return folders, nil
+}

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
+	"github.com/toolsrv/toolsrv/internal/core"
 )
 
 // parameters is the schema of both tools, so that validation costs both the same.
@@ -45,7 +45,7 @@ func BenchmarkRequest(b *testing.B) {
 		b.Run(guest.name, func(b *testing.B) {
 			c := config.Default()
 			c.Tools.Directory, c.Tools.CacheDir = directoryOf(b, guest.module), b.TempDir()
-			s, err := service.Open(b.Context(), c, service.Options{})
+			s, err := core.Open(b.Context(), c, core.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -90,14 +90,14 @@ func show(t *testing.T, own capability.Kind, needs, grants, name string) string 
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Catalog.Wait(t.Context()); err != nil {
+	if err := s.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	route, err := invoke.Find(s.Table.Current(), "/house/show", wasmtools.Everybody())
+	route, err := invoke.Find(s.Table().Current(), "/house/show", wasmtools.Everybody())
 	if err != nil {
-		t.Fatal(err, s.Table.Current().Refused())
+		t.Fatal(err, s.Table().Current().Refused())
 	}
-	result, err := s.Invoker.Call(t.Context(), route, &wasmtools.Call{Arguments: []byte(`{"sensor":"` + name + `"}`), Principal: wasmtools.Everybody()})
+	result, err := s.Invoker().Call(t.Context(), route, &wasmtools.Call{Arguments: []byte(`{"sensor":"` + name + `"}`), Principal: wasmtools.Everybody()})
 	if err != nil {
 		return err.Error()
 	}

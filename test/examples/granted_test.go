@@ -28,6 +28,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -280,11 +281,11 @@ func startServer(t *testing.T, folder, configuration string) served {
 		c.Tools.CacheDir = filepath.Join(folder, "cache")
 	}
 	s := served{log: &testkit.Log{}}
-	tools, err := service.Open(t.Context(), c, service.Options{Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	tools, err := core.Open(t.Context(), c, core.Options{Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, err := server.New(t.Context(), tools, server.Options{})
+	running, err := server.New(t.Context(), (*service.Service)(tools.Handle()), server.Options{})
 	if err != nil {
 		t.Fatal(errors.Join(err, tools.Close()))
 	}

@@ -3,15 +3,15 @@ package server
 import (
 	"fmt"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // A configuration is the service's, with those who are let in. It is published as one value.
 type configuration struct {
-	*service.Configuration
+	*core.Configuration
 	tokens    *auth.BearerTokenAuth
 	auth      *auth.Authenticator // asks them, and then the program's verifiers
 	admission *web.Admission
@@ -19,8 +19,8 @@ type configuration struct {
 }
 
 var (
-	_ service.Value = (*configuration)(nil)
-	_ web.Admitter  = (*configuration)(nil)
+	_ core.Value   = (*configuration)(nil)
+	_ web.Admitter = (*configuration)(nil)
 )
 
 // Admission returns who is let in.

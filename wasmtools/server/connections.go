@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // connections bounds the open connections. Where one more comes than there are places for, the client makes room that has kept the server
@@ -17,10 +17,10 @@ import (
 //
 // It is the last [web.Dependency], which is told who makes a request.
 type connections struct {
-	most   int64                // of clients
-	spare  int64                // places besides, for probes and for clients that are known by a token
-	both   *service.Connections // which counts the connections of tools, too
-	heads  int64                // bytes that all large heads may take together
+	most   int64             // of clients
+	spare  int64             // places besides, for probes and for clients that are known by a token
+	both   *core.Connections // which counts the connections of tools, too
+	heads  int64             // bytes that all large heads may take together
 	logger *slog.Logger
 
 	tardy    time.Duration // how long a client may keep the server waiting, at most for 4 KiB of a body, before it makes room for others

@@ -4,11 +4,11 @@ import (
 	"log/slog"
 	"runtime"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // leastMemory is with how much memory a server can be of use: see docs/operations.md.
@@ -27,14 +27,14 @@ func (s *Server) logDecided(c *config.Config) {
 	}
 	attrs := []any{
 		size("memory", machine), size("least_memory", leastMemory),
-		size("tools_memory", tools), size("code_memory", code), size("heap", service.HeapLimit(c)), size("bodies_memory", service.BodyMemory(machine)),
+		size("tools_memory", tools), size("code_memory", code), size("heap", core.HeapLimit(c)), size("bodies_memory", core.BodyMemory(machine)),
 		slog.Int("processors", runtime.GOMAXPROCS(0)),
 		slog.Int64("open_files", account.MachineDescriptors()), slog.Int64("connections", s.conns.most),
 	}
 	if c.MCP.Enabled {
 		attrs = append(attrs, slog.Int("streams", mostStreams(s.conns.most)))
 	}
-	cache, _ := service.CacheDir(c) // that there is none has a line of its own
+	cache, _ := core.CacheDir(c) // that there is none has a line of its own
 	attrs = append(attrs,
 		slog.Int("places", toolfile.Places(c.Limits, false)), slog.Int("places_waiting", toolfile.Places(c.Limits, true)), slog.Int("queue", c.Limits.Queue),
 		slog.Int("modules", c.Tools.Modules),

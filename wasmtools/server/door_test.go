@@ -28,7 +28,7 @@ func (m metrics) Serve(x *web.Exchange) {
 		x.Fail(err)
 		return
 	}
-	stock, err := m.of.Invoker.Call(x.Context(), route, call)
+	stock, err := m.of.Invoker().Call(x.Context(), route, call)
 	if err != nil {
 		x.Fail(err)
 		return

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -34,7 +34,7 @@ func (plainDoor) Serve(x *web.Exchange) { x.Send(http.StatusOK, []byte(`"open"`)
 func TestDoorsAreClosed(t *testing.T) {
 	t.Parallel()
 	var closed []string
-	of, s, err := open(t, settings(t), service.Options{}, server.Options{Doors: map[string]web.Door{
+	of, s, err := open(t, settings(t), core.Options{}, server.Options{Doors: map[string]web.Door{
 		"/a.api": closing{"a", &closed, nil}, "/b.api": plainDoor{}, "/c.api": closing{"c", &closed, errors.New("c is stuck")}, "/d.api": closing{"d", &closed, nil},
 	}})
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
@@ -46,7 +46,7 @@ func (s *Server) Mount(path string, door web.Door) { s.mount(path, door) }
 func (s *Server) Calls() int { return s.service.Engine.State().Calls }
 
 // ServeStdioWithin is ServeStdio with a first message that waits for this time at most.
-func ServeStdioWithin(ctx context.Context, of *service.Service, o StdioOptions, patience time.Duration) error {
+func ServeStdioWithin(ctx context.Context, of *core.Service, o StdioOptions, patience time.Duration) error {
 	return serveStdio(ctx, of, o, patience)
 }
 

@@ -4,8 +4,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // The limits of what a client can prolong or enlarge.
@@ -26,7 +26,7 @@ const connMemory = 32 << 10
 
 // newConnections returns none, with how many there may be, given how many the process may have both ways, and its memory. Connections may
 // take a sixteenth of the memory, and unfinished heads a sixty-fourth.
-func newConnections(both *service.Connections, memory int64, logger *slog.Logger) *connections {
+func newConnections(both *core.Connections, memory int64, logger *slog.Logger) *connections {
 	most := max(1, min(maxConns, memory/16/connMemory, both.All()*16/17))
 	c := &connections{
 		most: most, spare: max(1, most/16), both: both, heads: memory / 64, logger: logger,

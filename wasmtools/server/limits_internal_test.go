@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // Proves: Clients keep nobody out
@@ -25,7 +25,7 @@ func TestConnections(t *testing.T) {
 		{1 << 20, 128 << 20, 256, 16},
 		{1 << 20, 1 << 10, 1, 1},
 	} {
-		got := newConnections(service.NewConnections(c.descriptors), c.memory, nil)
+		got := newConnections(core.NewConnections(c.descriptors), c.memory, nil)
 		if got.most != c.most || got.spare != c.spare {
 			t.Errorf("with %d descriptors and %d bytes: got %d connections and %d to spare, want %d and %d", c.descriptors, c.memory, got.most, got.spare, c.most, c.spare)
 		}
@@ -42,7 +42,7 @@ func TestConnections(t *testing.T) {
 // Proves: A service can't use up the host
 func TestConnectionsOfTools(t *testing.T) {
 	t.Parallel()
-	c := newConnections(service.NewConnections(28), 1<<30, slog.New(slog.DiscardHandler)) // 21 both ways, 19 of clients and one to spare
+	c := newConnections(core.NewConnections(28), 1<<30, slog.New(slog.DiscardHandler)) // 21 both ways, 19 of clients and one to spare
 	c.newcomer = 0
 	take := func() (n int) {
 		for c.both.Take() {
@@ -89,7 +89,7 @@ func TestConnectionsOfTools(t *testing.T) {
 
 // BenchmarkConnection does what a request over a connection that is kept has connections do.
 func BenchmarkConnection(b *testing.B) {
-	c := newConnections(service.NewConnections(1<<20), 1<<30, slog.New(slog.DiscardHandler))
+	c := newConnections(core.NewConnections(1<<20), 1<<30, slog.New(slog.DiscardHandler))
 	w := newWatchedConn(&net.TCPConn{}, c)
 	c.changed(w, http.StateNew)
 	for b.Loop() {

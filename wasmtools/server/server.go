@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
@@ -47,7 +49,7 @@ type Server struct {
 	logger    *slog.Logger
 	listeners []net.Listener // one at least, once New has returned
 	verifiers []auth.Verifier
-	service   *service.Service
+	service   *core.Service
 	web       *web.Mux
 	doors     []web.Door // in the order in which they were mounted
 	http      *http.Server
@@ -74,7 +76,8 @@ type Server struct {
 // New makes a Server of an open service, whose configuration decides of requests from then on, and prepares everything for Run. Tools are
 // served while their files are still being read. An address in use is an error. The caller must call Run or Close, and then close the service,
 // which takes one Server at a time.
-func New(ctx context.Context, of *service.Service, o Options) (*Server, error) {
+func New(ctx context.Context, handle *service.Service, o Options) (*Server, error) {
+	of := (*core.Handle)(handle).Service()
 	s := &Server{
 		logger: of.Logger, service: of, listeners: o.Listeners, verifiers: slices.Clone(o.Verifiers), started: of.InForce().Config, drain: drainLimit, cut: func(error) {},
 		unmatched: make(chan struct{}, 1), conns: newConnections(of.Connections, account.MachineMemory(), of.Logger),
@@ -92,7 +95,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		s.listeners = []net.Listener{c.Server.Listener}
 	}
 	if len(s.listeners) == 0 {
-		l, err := Listen(ctx, c.Server.Address)
+		l, err := listen.On(ctx, c.Server.Address)
 		if err != nil {
 			return err
 		}
@@ -157,7 +160,7 @@ func (s *Server) lasting() []web.Dependency {
 }
 
 // newToolset returns the tools as MCP shows them. The caller closes it, before the service.
-func newToolset(of *service.Service) *toolset.Set {
+func newToolset(of *core.Service) *toolset.Set {
 	c := of.InForce()
 	return toolset.New(of.Table, toolset.Options{
 		Invoker: of.Invoker,

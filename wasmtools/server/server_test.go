@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -52,7 +53,7 @@ func guest(tb testing.TB, namespace string) []byte {
 // A running server.
 type running struct {
 	*server.Server
-	of   *service.Service
+	of   *core.Service
 	tb   testing.TB
 	url  string
 	log  *testkit.Log
@@ -72,7 +73,7 @@ func build(tb testing.TB, c *config.Config, tools ...*wasmtools.Tool) *running {
 	tb.Helper()
 	r := &running{tb: tb, log: &testkit.Log{}, done: make(chan error, 1)}
 	var err error
-	r.of, r.Server, err = open(tb, c, service.Options{Tools: tools, Logger: slog.New(slog.NewJSONHandler(r.log, nil))}, server.Options{})
+	r.of, r.Server, err = open(tb, c, core.Options{Tools: tools, Logger: slog.New(slog.NewJSONHandler(r.log, nil))}, server.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -80,12 +81,12 @@ func build(tb testing.TB, c *config.Config, tools ...*wasmtools.Tool) *running {
 }
 
 // open opens a service and makes a server of it, or nothing.
-func open(tb testing.TB, c *config.Config, o service.Options, with server.Options) (*service.Service, *server.Server, error) {
-	of, err := service.Open(tb.Context(), c, o)
+func open(tb testing.TB, c *config.Config, o core.Options, with server.Options) (*core.Service, *server.Server, error) {
+	of, err := core.Open(tb.Context(), c, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := server.New(tb.Context(), of, with)
+	s, err := server.New(tb.Context(), (*service.Service)(of.Handle()), with)
 	if err != nil {
 		return nil, nil, errors.Join(err, of.Close())
 	}
@@ -267,7 +268,7 @@ func TestNewFails(t *testing.T) {
 			t.Parallel()
 			settings := settings(t)
 			c.change(settings)
-			of, s, err := open(t, settings, service.Options{}, server.Options{})
+			of, s, err := open(t, settings, core.Options{}, server.Options{})
 			if err == nil {
 				t.Fatal(errors.Join(errors.New("New accepts it"), s.Close(), of.Close()))
 			}
@@ -294,11 +295,11 @@ func TestNewReleases(t *testing.T) {
 	c.Server.Address = free.Addr().String()
 	free.Close()
 	c.Auth.Tokens = []string{"not good"}
-	if of, s, err := open(t, c, service.Options{}, server.Options{}); err == nil {
+	if of, s, err := open(t, c, core.Options{}, server.Options{}); err == nil {
 		t.Fatal(errors.Join(errors.New("New accepts a bad token"), s.Close(), of.Close()))
 	}
 	c.Auth.Tokens = nil
-	of, s, err := open(t, c, service.Options{}, server.Options{})
+	of, s, err := open(t, c, core.Options{}, server.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

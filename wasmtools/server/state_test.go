@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/capability/kv"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // keeping is a manifest for testdata/capability/kv.wat, whose key is what it is given.
@@ -48,7 +48,7 @@ func TestState(t *testing.T) {
 	expect(first, "/a/set", 200, "8")
 	expect(first, "/a/get", 200, "116")
 	expect(first, "/b/get", 200, "0")
-	if _, err := service.Open(t.Context(), granted, service.Options{}); err == nil || !strings.Contains(err.Error(), "is in use by another process: stop that one, or name another directory under [state]") {
+	if _, err := core.Open(t.Context(), granted, core.Options{}); err == nil || !strings.Contains(err.Error(), "is in use by another process: stop that one, or name another directory under [state]") {
 		t.Errorf("a second server of that directory: got %v", err)
 	}
 	first.stop()
@@ -79,7 +79,7 @@ func TestDamagedState(t *testing.T) {
 		c.Grants = []config.Grant{{Match: "a/*", Rules: capability.Rules{"kv": &kv.Rule{Bytes: 1 << 20}}}}
 	})
 	const want = "state.db is not a state that this version can read"
-	if _, err := service.Open(t.Context(), granted, service.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := core.Open(t.Context(), granted, core.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("start: got %v, want it to say that it %s", err, want)
 	}
 	r := start(t, c)

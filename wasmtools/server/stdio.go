@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
@@ -31,10 +32,10 @@ type StdioOptions struct {
 // was ctx. A Read of In may go on after that, as nothing can end one of standard input. An Out that can't be written to is an error. The
 // service stays open.
 func ServeStdio(ctx context.Context, of *service.Service, o StdioOptions) error {
-	return serveStdio(ctx, of, o, listPatience)
+	return serveStdio(ctx, (*core.Handle)(of).Service(), o, listPatience)
 }
 
-func serveStdio(ctx context.Context, of *service.Service, o StdioOptions, patience time.Duration) error {
+func serveStdio(ctx context.Context, of *core.Service, o StdioOptions, patience time.Duration) error {
 	set := newToolset(of)
 	defer set.Close()
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -28,16 +29,16 @@ const (
 )
 
 // stdio opens a service, serves a client on standard input and output, and closes the service.
-func stdio(ctx context.Context, c *config.Config, of service.Options, in io.Reader, out io.Writer) error {
-	s, err := service.Open(ctx, c, of)
+func stdio(ctx context.Context, c *config.Config, of core.Options, in io.Reader, out io.Writer) error {
+	s, err := core.Open(ctx, c, of)
 	if err != nil {
 		return err
 	}
-	return errors.Join(server.ServeStdio(ctx, s, server.StdioOptions{In: in, Out: out}), s.Close())
+	return errors.Join(server.ServeStdio(ctx, (*service.Service)(s.Handle()), server.StdioOptions{In: in, Out: out}), s.Close())
 }
 
 // serveStdio serves requests to their end and returns the answers.
-func serveStdio(t *testing.T, c *config.Config, o service.Options, requests string) string {
+func serveStdio(t *testing.T, c *config.Config, o core.Options, requests string) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := stdio(t.Context(), c, o, strings.NewReader(requests), &out); err != nil {
@@ -55,7 +56,7 @@ func TestStdioFirstList(t *testing.T) {
 	hours := &wasmtools.Tool{Namespace: "shop", Name: "hours", Description: "Tell when the shop is open.", Parameters: schema.MustCompile(`{"type":"object"}`),
 		Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte(`"9 to 5"`), nil })}
 	log := &testkit.Log{}
-	o := service.Options{Tools: []*wasmtools.Tool{hours}, Logger: slog.New(slog.NewJSONHandler(log, nil))}
+	o := core.Options{Tools: []*wasmtools.Tool{hours}, Logger: slog.New(slog.NewJSONHandler(log, nil))}
 	got := serveStdio(t, c, o, listTools)
 	for _, want := range []string{`"shop-hours"`, `"shop-echo"`} {
 		if !strings.Contains(got, want) {
@@ -75,7 +76,7 @@ func TestStdioGoesOn(t *testing.T) {
 	testkit.Put(t, c.Tools.Directory, "spin.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"))
 	log := &testkit.Log{}
 	var out bytes.Buffer
-	of, err := service.Open(t.Context(), c, service.Options{Logger: slog.New(slog.NewJSONHandler(log, nil))})
+	of, err := core.Open(t.Context(), c, core.Options{Logger: slog.New(slog.NewJSONHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestStdioFiles(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
 	file := testkit.Put(t, t.TempDir(), "one.wasm", guest(t, "one"))
-	got := serveStdio(t, c, service.Options{Files: []string{file}}, listTools)
+	got := serveStdio(t, c, core.Options{Files: []string{file}}, listTools)
 	if !strings.Contains(got, `"one-echo"`) || strings.Contains(got, `"shop-echo"`) {
 		t.Errorf("got %s", got)
 	}
@@ -121,7 +122,7 @@ func TestStdioLines(t *testing.T) {
 		fmt.Fprintf(&requests, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"shop-%s",%s}}`+"\n", i+10, tool.Name, stateless)
 	}
 	requests.WriteString(strings.Replace(listTools, `"id":1`, `"id":20`, 1))
-	got := serveStdio(t, settings(t), service.Options{Tools: tools}, requests.String())
+	got := serveStdio(t, settings(t), core.Options{Tools: tools}, requests.String())
 	ids := map[int]bool{}
 	for line := range strings.Lines(got) {
 		var message struct {
@@ -149,7 +150,7 @@ func TestStdioStops(t *testing.T) {
 	log := &testkit.Log{}
 	done := make(chan error, 1)
 	go func() {
-		done <- stdio(ctx, c, service.Options{Logger: slog.New(slog.NewJSONHandler(log, nil))}, in, io.Discard)
+		done <- stdio(ctx, c, core.Options{Logger: slog.New(slog.NewJSONHandler(log, nil))}, in, io.Discard)
 	}()
 	if _, err := io.WriteString(client, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shop-wait","arguments":{},`+stateless+"}}\n"); err != nil {
 		t.Fatal(err)
@@ -197,7 +198,7 @@ func TestStdioFails(t *testing.T) {
 			var out bytes.Buffer
 			p := pipes{in: strings.NewReader(listTools), out: &out}
 			test.set(c, &p)
-			if err := stdio(t.Context(), c, service.Options{Files: p.files}, p.in, p.out); err == nil || !strings.Contains(err.Error(), test.says) {
+			if err := stdio(t.Context(), c, core.Options{Files: p.files}, p.in, p.out); err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("got %v, want an error that says %q", err, test.says)
 			}
 			if out.Len() > 0 {

@@ -11,12 +11,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // A badge is a verifier of a program's own: a header says who calls, and only one tool is for him.
@@ -79,7 +79,7 @@ func TestVerifiers(t *testing.T) {
 	b, first := &badge{}, settings(t)
 	r := &running{tb: t, log: &testkit.Log{}, done: make(chan error, 1)}
 	var err error
-	if r.of, r.Server, err = open(t, first, service.Options{Logger: slog.New(slog.NewJSONHandler(r.log, nil))}, server.Options{Verifiers: []auth.Verifier{b}}); err != nil {
+	if r.of, r.Server, err = open(t, first, core.Options{Logger: slog.New(slog.NewJSONHandler(r.log, nil))}, server.Options{Verifiers: []auth.Verifier{b}}); err != nil {
 		t.Fatal(err)
 	}
 	run(t, r).log.Wait(t, `"msg":"ready"`)

@@ -4,22 +4,9 @@ package service
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"slices"
-	"sync"
-	"time"
 
-	"github.com/toolsrv/toolsrv/internal/capability/broker"
-	"github.com/toolsrv/toolsrv/internal/capability/builtin"
-	"github.com/toolsrv/toolsrv/internal/catalog"
-	"github.com/toolsrv/toolsrv/internal/configured"
-	"github.com/toolsrv/toolsrv/internal/runtime/account"
-	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
-	"github.com/toolsrv/toolsrv/internal/script"
-	"github.com/toolsrv/toolsrv/internal/secret"
-	"github.com/toolsrv/toolsrv/internal/toolfile"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -40,184 +27,41 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// A Service is a struct of handles, each of which is safe for concurrent use. The fields are not to be changed.
-type Service struct {
-	Engine  *sandbox.Engine       // runs guests
-	Catalog *catalog.Catalog      // follows the files
-	Table   *wasmtools.RouteTable // of the files' tools, with what is in force
-	Invoker *invoke.Invoker       // calls tools; of all doors, so that they share its memory
-	State   *State                // of all that keep something
-	Broker  *broker.Broker        // what grants need
-	// Connections counts the connections of tools. A server counts its clients there, too.
-	Connections *Connections
-	// Logger keeps secrets out of the log that Options name.
-	Logger *slog.Logger
-	// Began is when Open was called.
-	Began time.Time
+// A Service is open until Close. It is safe for concurrent use.
+type Service core.Handle
 
-	secrets    *secret.Store // of all grants
-	sources    *Sources
-	scripts    *script.Memory // nil: none
-	complaints []complaint    // what WarnUnmatched has logged last
-
-	once   sync.Once
-	closed error
-}
-
-// Open opens everything, and begins to read the directories of tools. It does not wait for the files: see [catalog.Catalog.Wait]. It is an
+// Open opens everything, and begins to read the directories of tools. It does not wait for the files: see [Service.Wait]. It is an
 // error if no directory exists; a refused file is not. ctx is for the start only. c must not change any more. The caller closes the
 // Service, after all that uses it.
 func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
-	logger := o.Logger
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	table, err := wasmtools.NewRouteTable()
+	s, err := core.Open(ctx, c, core.Options(o))
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{Table: table, Began: time.Now(), Connections: NewConnections(account.MachineDescriptors())}
-	s.secrets = secret.NewStore(func() *secret.Values {
-		if c := s.InForce(); c != nil {
-			return c.Granted.Secrets()
-		}
-		return nil
-	})
-	s.Logger = slog.New(s.secrets.Handler(logger.Handler()))
-	s.Invoker = invoke.New(invoke.Options{
-		Memory: BodyMemory(account.MachineMemory()),
-		Hurry:  s.hurry,
-		Room:   s.room,
-
-		Observers: o.Observers,
-	})
-	if err := s.open(ctx, c, &o); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
+	return (*Service)(s.Handle()), nil
 }
 
-// open opens the parts, first those that fail most cheaply. After an error, Close closes what was opened.
-func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err error) {
-	if err := builtin.CheckOwn(c.Capabilities); err != nil {
-		return err
-	}
-	if len(o.Files) > 0 {
-		s.sources, err = openFiles(o.Files, s.Logger)
-	} else {
-		err = s.openSources(c)
-	}
-	if err != nil {
-		return err
-	}
-	s.Engine, err = sandbox.New(ctx, sandbox.Config{
-		Imports:       toolfile.Imports(c.Capabilities...),
-		CacheDir:      s.cacheDir(c),
-		Memory:        c.Server.Memory,
-		CodeMemory:    c.Server.CodeMemory,
-		CompileHelper: c.Tools.CompileHelper,
-		DescribeFuel:  c.Tools.DescribeFuel,
-		Logger:        slog.New(requestIDs{s.Logger.Handler()}),
-	})
-	if err != nil {
-		return fmt.Errorf("start the sandbox engine: %w", err)
-	}
-	s.State, err = OpenState(c, o.Volatile, s.Logger)
-	if err != nil {
-		return err
-	}
-	s.Broker = broker.New(c, broker.Options{
-		Table:       func() *wasmtools.RouteTable { return s.Table },
-		Invoker:     s.Invoker,
-		Secrets:     s.secrets,
-		Connections: s.Connections,
-		Logger:      s.Logger,
-	})
-	first, err := s.Configure(c)
-	if err != nil {
-		return err
-	}
-	in := forCatalog(first)
-	s.Catalog, err = catalog.Start(ctx, catalog.Options{
-		Sources: s.sources.All,
-		Engine:  s.Engine,
-		Table:   s.Table,
-		Limits:  in.Limits,
-		Grants:  in.Grants,
-		Policy:  in.Policy,
-		Value:   in.Value,
-		Tools:   o.Tools,
-		Logger:  s.Logger,
-	})
-	if err != nil {
-		return fmt.Errorf("start the catalog: %w", err)
-	}
-	return nil
-}
+func (s *Service) core() *core.Service { return (*core.Handle)(s).Service() }
 
-// openSources has the files of the configured directories served.
-func (s *Service) openSources(c *config.Config) (err error) {
-	if dir, err := CacheDir(c); err == nil && len(c.Tools.ScriptHelper) > 0 && slices.ContainsFunc(configured.Sources(c), func(s config.Source) bool { return s.Scripts }) {
-		// What is wrong with the directory the engine tells, which keeps compiled code there.
-		s.scripts, _ = script.OpenMemory(dir, c.Tools.ScriptHelper)
-	}
-	claim := func(bytes int64) func() { return s.Engine.Claim(min(bytes, s.Engine.Memory()/2)) } // the rest is left to calls
-	s.sources, err = openSources(c, s.Logger, s.scripts, claim)
-	return err
-}
+// Table returns the table of the tools that are served.
+func (s *Service) Table() *wasmtools.RouteTable { return s.core().Table }
 
-// room takes memory for checks of arguments from what tools may take.
-func (s *Service) room(ctx context.Context, bytes int64) (give func(), err error) {
-	if give, err = s.Engine.Room(ctx, bytes); errors.Is(err, sandbox.ErrTooMuch) {
-		return nil, invoke.ErrTooMuch
-	}
-	return give, err
-}
+// Invoker returns what calls tools. All doors use it, and share its memory.
+func (s *Service) Invoker() *invoke.Invoker { return s.core().Invoker }
 
-// LogReady waits until all tools are listed, and logs that they are. It reports false if that was not so before ctx ended.
-func (s *Service) LogReady(ctx context.Context) bool {
-	if err := s.Catalog.Wait(ctx); err != nil {
-		return false
-	}
-	generation := s.Table.Current()
-	s.Logger.Info("ready", "tools", len(generation.Routes()), "refused", len(generation.Refused()),
-		"took", time.Since(s.Began).Round(time.Millisecond).String())
-	return true
-}
+// Wait waits until all files have been read that there were at the start.
+func (s *Service) Wait(ctx context.Context) error { return s.core().Catalog.Wait(ctx) }
 
-// Close closes everything, and waits for calls that run. Call it when all that uses the Service is closed. A second Close returns the
-// result of the first.
-func (s *Service) Close() error {
-	s.once.Do(func() { s.closed = s.close() })
-	return s.closed
-}
-
-func (s *Service) close() error {
-	var errs []error
-	if s.Catalog != nil {
-		errs = append(errs, s.Catalog.Close())
-	}
-	if s.sources != nil {
-		errs = append(errs, s.sources.Close())
-	}
-	if s.scripts != nil {
-		_ = s.scripts.Close() // it leaves a folder behind at worst
-	}
-	if s.Engine != nil {
-		errs = append(errs, s.Engine.Close(context.Background()))
-	}
-	if s.State != nil {
-		errs = append(errs, s.State.Close())
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("close the service: %w", err)
-	}
-	return nil
-}
+// Reload puts a configuration in force, whole. After an error the old one stays. That of a service with a server is the Server's part:
+// it is an error here. c must not change any more.
+func (s *Service) Reload(c *config.Config) error { return s.core().Reload(c) }
 
 // Pack returns a module with a manifest inside, in place of the one that it has, if any: for programs with functions of their own, which the
 // module may import. It fails where the service could not serve the file.
 func (s *Service) Pack(ctx context.Context, module, manifest []byte) ([]byte, error) {
-	packed, _, err := toolfile.Pack(ctx, s.Engine, module, manifest)
-	return packed, err
+	return s.core().Pack(ctx, module, manifest)
 }
+
+// Close closes everything, and waits for calls that run. Call it when all that uses the Service is closed. A second Close returns the
+// result of the first.
+func (s *Service) Close() error { return s.core().Close() }

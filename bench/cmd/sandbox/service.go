@@ -9,10 +9,10 @@ import (
 	"slices"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // A served table is one over HTTP on a loopback port.
@@ -47,7 +47,7 @@ func (b *bench) serve(ctx context.Context, fill func(directory string) error) (_
 	}
 	c := config.Default()
 	c.Tools.Directory, c.Tools.CacheDir = folder, filepath.Join(folder, ".cache") // names that begin with a dot are not tools
-	tools, err := service.Open(ctx, c, service.Options{})
+	tools, err := core.Open(ctx, c, core.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
@@ -46,11 +47,11 @@ func (further whole) soak(ctx context.Context, shelf guest.Shelf, w *watch) erro
 	if err := errors.Join(r.replace("add", 0), r.replace("guest", 0), shelf.Fill(c.Tools.Directory, int(further))); err != nil {
 		return err
 	}
-	tools, err := service.Open(ctx, c, service.Options{})
+	tools, err := core.Open(ctx, c, core.Options{})
 	if err != nil {
 		return err
 	}
-	s, err := server.New(ctx, tools, server.Options{})
+	s, err := server.New(ctx, (*service.Service)(tools.Handle()), server.Options{})
 	if err != nil {
 		return errors.Join(err, tools.Close())
 	}

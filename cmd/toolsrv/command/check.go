@@ -18,6 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -26,7 +27,6 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // check holds the flags of `toolsrv check`.
@@ -268,7 +268,7 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 		}
 		return files, nil, nil
 	}
-	sources, err := service.OpenSources(settings, nil)
+	sources, err := core.OpenSources(settings, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", c.config, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/author/project"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
@@ -25,7 +26,6 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // lookInterval is how often `toolsrv dev` looks for changed sources: far less than a build takes.
@@ -114,7 +114,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	if more, err := b.next(ctx); !more {
 		return err
 	}
-	tools, s, err := listenNear(ctx, c, service.Options{Logger: logger}, d.anyPort)
+	tools, s, err := listenNear(ctx, c, core.Options{Logger: logger}, d.anyPort)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (d *dev) open(path string) (*project.Project, error) {
 
 // listenNear opens a server at the address of a configuration, or on one of the next ports where another program listens there and anyPort
 // says that nobody has asked for this one. The server knows its address.
-func listenNear(ctx context.Context, c *config.Config, o service.Options, anyPort bool) (*service.Service, *server.Server, error) {
+func listenNear(ctx context.Context, c *config.Config, o core.Options, anyPort bool) (*core.Service, *server.Server, error) {
 	tools, s, err := openServer(ctx, c, o)
 	for _, port := range []int{devPort + 1, devPort + 2, devPort + 3, devPort + 4, 0} { // 0 is any that is free
 		if !anyPort || !errors.Is(err, syscall.EADDRINUSE) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/journal"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -121,14 +122,14 @@ func (m *mcp) serve(cmd *cobra.Command, args []string) error {
 			"--print-config prints what goes into the settings of one. Press Ctrl-D to end.")
 	}
 	go heap.Release(ctx, startTime) // it ends with the command
-	tools, err := service.Open(ctx, c, service.Options{Files: files, Logger: logger})
+	tools, err := core.Open(ctx, c, core.Options{Files: files, Logger: logger})
 	if ctx.Err() != nil && err != nil {
 		return nil // stopped before it had begun
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(server.ServeStdio(ctx, tools, server.StdioOptions{In: cmd.InOrStdin(), Out: cmd.OutOrStdout()}), tools.Close())
+	return errors.Join(server.ServeStdio(ctx, (*service.Service)(tools.Handle()), server.StdioOptions{In: cmd.InOrStdin(), Out: cmd.OutOrStdout()}), tools.Close())
 }
 
 // load returns the configuration, and the files that are served instead of its directory.
@@ -254,7 +255,7 @@ func (m *mcp) argv(cmd *cobra.Command, args []string) ([]string, error) {
 		paths = []string{c.Tools.Directory} // there is no configuration, and so no other
 	}
 	if len(files) == 0 {
-		if err := service.CheckSources(c); err != nil {
+		if err := core.CheckSources(c); err != nil {
 			return nil, err
 		}
 	}

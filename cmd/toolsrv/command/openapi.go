@@ -15,9 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/journal"
+	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
@@ -193,8 +195,8 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	} else {
 		logger.Info("configuration read", "file", o.config, "directory", strings.Join(directoriesOf(c), ", "))
 	}
-	go heap.Keep(ctx, service.HeapLimit(c)) // it ends with the command
-	tools, s, err := openServer(ctx, c, service.Options{Logger: logger})
+	go heap.Keep(ctx, core.HeapLimit(c)) // it ends with the command
+	tools, s, err := openServer(ctx, c, core.Options{Logger: logger})
 	if ctx.Err() != nil && err != nil {
 		return nil, nil // stopped before it had begun
 	}
@@ -246,19 +248,19 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 }
 
 // openServer opens the service of a configuration, and a server of it: first the address, which fails most cheaply.
-func openServer(ctx context.Context, c *config.Config, o service.Options) (*service.Service, *server.Server, error) {
+func openServer(ctx context.Context, c *config.Config, o core.Options) (*core.Service, *server.Server, error) {
 	listener := c.Server.Listener
 	if listener == nil {
 		var err error
-		if listener, err = server.Listen(ctx, c.Server.Address); err != nil {
+		if listener, err = listen.On(ctx, c.Server.Address); err != nil {
 			return nil, nil, err
 		}
 	}
-	tools, err := service.Open(ctx, c, o)
+	tools, err := core.Open(ctx, c, o)
 	if err != nil {
 		return nil, nil, errors.Join(err, listener.Close())
 	}
-	s, err := server.New(ctx, tools, server.Options{Listeners: []net.Listener{listener}})
+	s, err := server.New(ctx, (*service.Service)(tools.Handle()), server.Options{Listeners: []net.Listener{listener}})
 	if err != nil {
 		return nil, nil, errors.Join(err, tools.Close())
 	}

@@ -13,9 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // A restart in place replaces the process by the program of its file, which may be another version by then. The process keeps its number,
@@ -47,11 +48,11 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	if err != nil {
 		return nil, err
 	}
-	if err := service.CheckSources(c); err != nil {
+	if err := core.CheckSources(c); err != nil {
 		return nil, err
 	}
 	if c.Server.Address != started.Server.Address {
-		if err := server.CheckAddress(ctx, c.Server.Address); err != nil {
+		if err := listen.Check(ctx, c.Server.Address); err != nil {
 			return nil, err
 		}
 	}

@@ -15,11 +15,11 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/author/project"
 	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // listTime is how long the list of the tools may take to be whole before a part of it is told.
@@ -82,9 +82,9 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	}
 	stderr := cmd.ErrOrStderr()
 	logger := slog.New(untold{newAuthorLogger(stderr, u.logLevel).Handler()})
-	go heap.Keep(ctx, service.HeapLimit(c)) // it ends with the command
+	go heap.Keep(ctx, core.HeapLimit(c)) // it ends with the command
 	wanted := c.Server.Address
-	o := service.Options{Files: p.files, Volatile: p.config == "", Logger: logger}
+	o := core.Options{Files: p.files, Volatile: p.config == "", Logger: logger}
 	tools, s, err := listenNear(ctx, c, o, u.address == "" && wanted == devAddress(devPort))
 	if ctx.Err() != nil && err != nil {
 		return nil // stopped before it had begun

@@ -19,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
@@ -29,7 +30,6 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // Options say how a file is opened. Config and Logger are required.
@@ -59,7 +59,7 @@ type File struct {
 	engine  *sandbox.Engine
 	invoker *invoke.Invoker
 	module  *toolfile.Module
-	state   *service.State
+	state   *core.State
 	table   *wasmtools.RouteTable // of the file's tools, which can call each other
 }
 
@@ -158,7 +158,7 @@ func (f *File) grants(o Options) (*broker.Grants, error) {
 		in.State.Directory = ""
 	}
 	var err error
-	if f.state, err = service.OpenState(&in, true, o.Logger); err != nil {
+	if f.state, err = core.OpenState(&in, true, o.Logger); err != nil {
 		return nil, err
 	}
 	store, err := f.state.For(&in)
@@ -244,7 +244,7 @@ func (f *File) TryExamples(ctx context.Context, tell func(toolfile.Trial)) {
 // worker is for modules that the user has written.
 func NewEngine(ctx context.Context, c *config.Config, workers int, logger *slog.Logger) (*sandbox.Engine, error) {
 	o := sandbox.Config{Imports: toolfile.Imports(c.Capabilities...), CompileWorkers: workers, DescribeFuel: c.Tools.DescribeFuel, Logger: logger}
-	dir, err := service.CacheDir(c)
+	dir, err := core.CacheDir(c)
 	if err == nil {
 		cached := o
 		cached.CacheDir = dir

@@ -1,21 +1,21 @@
-package service_test
+package core_test
 
 import (
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 func TestHeapLimit(t *testing.T) {
 	t.Parallel()
 	machine, c := account.MachineMemory(), config.Default()
-	if got := service.HeapLimit(c); got < machine/4 || got > machine/2 {
+	if got := core.HeapLimit(c); got < machine/4 || got > machine/2 {
 		t.Errorf("by default: got %d of %d bytes, want 27 to 40 percent", got, machine)
 	}
 	c.Server.Memory = machine * 2
-	if got := service.HeapLimit(c); got != machine/4 {
+	if got := core.HeapLimit(c); got != machine/4 {
 		t.Errorf("beside tools that may take all: got %d of %d bytes, want a quarter", got, machine)
 	}
 }
@@ -25,7 +25,7 @@ func TestHeapLimit(t *testing.T) {
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
 	for machine, want := range map[int64]int64{256 << 20: 32 << 20, 2 << 30: 256 << 20, 64 << 30: 256 << 20} {
-		if got := service.BodyMemory(machine); got != want {
+		if got := core.BodyMemory(machine); got != want {
 			t.Errorf("of %d bytes: got %d, want %d", machine, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package service_test
+package core_test
 
 import (
 	"net"
@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // settings returns a configuration with an empty directory of tools.
@@ -28,7 +28,7 @@ func TestState(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
 	c.State.Directory = filepath.Join(t.TempDir(), "kept")
-	s, err := service.Open(t.Context(), c, service.Options{})
+	s, err := core.Open(t.Context(), c, core.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestState(t *testing.T) {
 			t.Errorf("%q: %v", at, err)
 		}
 	}
-	if _, err := service.Open(t.Context(), c, service.Options{}); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+	if _, err := core.Open(t.Context(), c, core.Options{}); err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("a second service of that directory: got %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -58,7 +58,7 @@ func TestState(t *testing.T) {
 func TestStateLater(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
-	s := open(t, c, service.Options{})
+	s := open(t, c, core.Options{})
 	stored := func(directory string) (state.Store, error) {
 		next := *c
 		next.State.Directory = directory
@@ -89,7 +89,7 @@ func TestStateLost(t *testing.T) {
 	c := settings(t)
 	c.State.Directory = t.TempDir()
 	testkit.Put(t, c.State.Directory, "state.db", "not a state")
-	if _, err := service.Open(t.Context(), c, service.Options{}); err == nil || !strings.Contains(err.Error(), "is not a state that this version can read") {
+	if _, err := core.Open(t.Context(), c, core.Options{}); err == nil || !strings.Contains(err.Error(), "is not a state that this version can read") {
 		t.Errorf("nobody waits: got %v", err)
 	}
 	waiting, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -98,7 +98,7 @@ func TestStateLost(t *testing.T) {
 	}
 	defer waiting.Close()
 	c.Server.Listener = waiting
-	s, err := service.Open(t.Context(), c, service.Options{})
+	s, err := core.Open(t.Context(), c, core.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestStateCheck(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
 	c.State.Directory = t.TempDir()
-	s := open(t, c, service.Options{})
+	s := open(t, c, core.Options{})
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(c.State.Directory, link); err != nil {
 		t.Skip(err)
@@ -135,7 +135,7 @@ func TestStateCheck(t *testing.T) {
 func TestVolatile(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
-	s := open(t, c, service.Options{Volatile: true})
+	s := open(t, c, core.Options{Volatile: true})
 	store, err := s.State.For(c)
 	if err != nil {
 		t.Fatal(err)

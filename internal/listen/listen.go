@@ -1,4 +1,5 @@
-package server
+// Package listen binds addresses.
+package listen
 
 import (
 	"context"
@@ -9,17 +10,17 @@ import (
 	"syscall"
 )
 
-// CheckAddress returns an error where a server could not listen on an address. It says what to do.
-func CheckAddress(ctx context.Context, address string) error {
-	l, err := Listen(ctx, address)
+// Check returns an error where a server could not listen on an address. It says what to do.
+func Check(ctx context.Context, address string) error {
+	l, err := On(ctx, address)
 	if err == nil {
 		err = l.Close()
 	}
 	return err
 }
 
-// Listen binds an address, for [Options.Listeners]. Its errors say what to do.
-func Listen(ctx context.Context, address string) (net.Listener, error) {
+// On binds an address. Its errors say what to do.
+func On(ctx context.Context, address string) (net.Listener, error) {
 	var c net.ListenConfig
 	l, err := c.Listen(ctx, "tcp", address)
 	if err == nil {

@@ -1,4 +1,4 @@
-package service_test
+package core_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
@@ -20,7 +21,6 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
 // TestMain fails when goroutines outlive the tests: every service has been closed by then.
@@ -37,9 +37,9 @@ func guest(t *testing.T, namespace string, tools ...string) []byte {
 }
 
 // open opens a service, which is closed with the test.
-func open(t *testing.T, c *config.Config, o service.Options) *service.Service {
+func open(t *testing.T, c *config.Config, o core.Options) *core.Service {
 	t.Helper()
-	s, err := service.Open(t.Context(), c, o)
+	s, err := core.Open(t.Context(), c, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func open(t *testing.T, c *config.Config, o service.Options) *service.Service {
 }
 
 // await waits until a service has these tools.
-func await(t *testing.T, s *service.Service, want ...string) {
+func await(t *testing.T, s *core.Service, want ...string) {
 	t.Helper()
 	news := make(chan struct{}, 1)
 	defer s.Table.Subscribe(func(*wasmtools.Generation) {
@@ -82,7 +82,7 @@ func await(t *testing.T, s *service.Service, want ...string) {
 }
 
 // call calls a tool.
-func call(t *testing.T, s *service.Service, path, arguments string) string {
+func call(t *testing.T, s *core.Service, path, arguments string) string {
 	t.Helper()
 	route, err := invoke.Find(s.Table.Current(), path, wasmtools.Self())
 	if err != nil {
@@ -117,7 +117,7 @@ func TestSources(t *testing.T) {
 	testkit.Put(t, at[1], "a.wasm", guest(t, "shop", "echo"))
 	testkit.Put(t, at[1], "b.wasm", guest(t, "bank", "echo"))
 	log := &testkit.Log{}
-	s := open(t, c, service.Options{Logger: slog.New(slog.NewJSONHandler(log, nil))})
+	s := open(t, c, core.Options{Logger: slog.New(slog.NewJSONHandler(log, nil))})
 	await(t, s, "/bank/echo", "/shop/echo")
 	if err := s.Catalog.Wait(t.Context()); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestScriptsOfSources(t *testing.T) {
 		testkit.Put(t, dir, fmt.Sprintf("s%d/hi.py", i), "from _words import WORD\nfrom toolsrv import tool\n\n@tool\ndef hi() -> str:\n    \"\"\"Greets.\"\"\"\n    return WORD\n")
 		testkit.Put(t, dir, fmt.Sprintf("s%d/_words.py", i), fmt.Sprintf("WORD = 'hi %d'\n", i))
 	}
-	s := open(t, c, service.Options{})
+	s := open(t, c, core.Options{})
 	await(t, s, "/s0/hi", "/s1/hi")
 	for i := range 2 {
 		if got, want := call(t, s, fmt.Sprintf("/s%d/hi", i), "{}"), fmt.Sprintf(`"hi %d"`, i); got != want {
@@ -183,7 +183,7 @@ func TestScriptsOfSources(t *testing.T) {
 func TestNoSource(t *testing.T) {
 	t.Parallel()
 	c, at := sources(t, "one", "two")
-	if s, err := service.Open(t.Context(), c, service.Options{}); err == nil {
+	if s, err := core.Open(t.Context(), c, core.Options{}); err == nil {
 		s.Close()
 		t.Error("no error")
 	} else if !strings.Contains(err.Error(), "there is no tools directory "+at[0]) || !strings.Contains(err.Error(), at[1]) {
@@ -197,7 +197,7 @@ func TestTools(t *testing.T) {
 	c, at := sources(t, "one")
 	testkit.Put(t, at[0], "a.wasm", guest(t, "shop", "echo"))
 	own := gotool.New("shop/echo", "Counts.", func(context.Context, struct{}) (int, error) { return 7, nil })
-	s := open(t, c, service.Options{Tools: []*wasmtools.Tool{own}})
+	s := open(t, c, core.Options{Tools: []*wasmtools.Tool{own}})
 	if err := s.Catalog.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestPack(t *testing.T) {
 	if err := os.Mkdir(at[0], 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, c, service.Options{})
+	s := open(t, c, core.Options{})
 	guest := testkit.Fixture(t, "e2e/guest")
 	const manifest = `{"abi":1,"namespace":"x","tools":[{"name":"echo","description":"Echoes.","parameters":{"type":"object"}}]}`
 	packed, err := s.Pack(t.Context(), guest, []byte(manifest))

@@ -1,6 +1,7 @@
-package service
+package core
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
@@ -48,6 +49,18 @@ func (s *Service) Publish(v Value) error {
 		return fmt.Errorf("apply the new configuration: %w", err)
 	}
 	return nil
+}
+
+// Reload puts c in force for a service that nothing else is configured with. With a server it is that one's part: it knows who is let in.
+func (s *Service) Reload(c *config.Config) error {
+	if _, own := s.Table.Current().Configuration().(*Configuration); !own {
+		return errors.New("apply the new configuration: the service has a server, whose Reload it is for")
+	}
+	next, err := s.Configure(c)
+	if err != nil {
+		return err
+	}
+	return s.Publish(next)
 }
 
 // InForce returns the configuration of this moment, or nil while Open makes the first one.

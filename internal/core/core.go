@@ -1,0 +1,226 @@
+// Package core has what is below all doors: the files, what runs them, the table of their tools, and the way to call them. A process
+// opens it once, has a server, an MCP client on standard input or calls of its own use it, and closes it after them.
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/capability/broker"
+	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/script"
+	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// Options say what a Service has beside its configuration. The zero value is usable.
+type Options struct {
+	// Tools are the program's own. They are served beside the files' tools, from the start.
+	Tools []*wasmtools.Tool
+	// Files are paths of .wasm files and scripts that are served instead of the configured directories.
+	Files []string
+	// Observers are told of each call, whatever door it comes through, and of the calls inside it.
+	Observers []invoke.Observer
+	// Volatile keeps state in memory where the configuration names no directory for it. Otherwise nothing can be kept then.
+	Volatile bool
+	// Logger is the log. Nil discards. No line has a secret of the configuration. Package net/http has lines of its own for the standard
+	// logger of package log, which may quote what a server sent to a tool: a program that grants secrets should give that one another output.
+	Logger *slog.Logger
+}
+
+// A Service is a struct of handles, each of which is safe for concurrent use. The fields are not to be changed.
+type Service struct {
+	Engine  *sandbox.Engine       // runs guests
+	Catalog *catalog.Catalog      // follows the files
+	Table   *wasmtools.RouteTable // of the files' tools, with what is in force
+	Invoker *invoke.Invoker       // calls tools; of all doors, so that they share its memory
+	State   *State                // of all that keep something
+	Broker  *broker.Broker        // what grants need
+	// Connections counts the connections of tools. A server counts its clients there, too.
+	Connections *Connections
+	// Logger keeps secrets out of the log that Options name.
+	Logger *slog.Logger
+	// Began is when Open was called.
+	Began time.Time
+
+	secrets    *secret.Store // of all grants
+	sources    *Sources
+	scripts    *script.Memory // nil: none
+	complaints []complaint    // what WarnUnmatched has logged last
+
+	once   sync.Once
+	closed error
+}
+
+// Open opens everything, and begins to read the directories of tools. It does not wait for the files: see [catalog.Catalog.Wait]. It is an
+// error if no directory exists; a refused file is not. ctx is for the start only. c must not change any more. The caller closes the
+// Service, after all that uses it.
+func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
+	logger := o.Logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	table, err := wasmtools.NewRouteTable()
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{Table: table, Began: time.Now(), Connections: NewConnections(account.MachineDescriptors())}
+	s.secrets = secret.NewStore(func() *secret.Values {
+		if c := s.InForce(); c != nil {
+			return c.Granted.Secrets()
+		}
+		return nil
+	})
+	s.Logger = slog.New(s.secrets.Handler(logger.Handler()))
+	s.Invoker = invoke.New(invoke.Options{
+		Memory: BodyMemory(account.MachineMemory()),
+		Hurry:  s.hurry,
+		Room:   s.room,
+
+		Observers: o.Observers,
+	})
+	if err := s.open(ctx, c, &o); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Handle returns the handle of the service.
+func (s *Service) Handle() *Handle { return &Handle{s} }
+
+// open opens the parts, first those that fail most cheaply. After an error, Close closes what was opened.
+func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err error) {
+	if err := builtin.CheckOwn(c.Capabilities); err != nil {
+		return err
+	}
+	if len(o.Files) > 0 {
+		s.sources, err = openFiles(o.Files, s.Logger)
+	} else {
+		err = s.openSources(c)
+	}
+	if err != nil {
+		return err
+	}
+	s.Engine, err = sandbox.New(ctx, sandbox.Config{
+		Imports:       toolfile.Imports(c.Capabilities...),
+		CacheDir:      s.cacheDir(c),
+		Memory:        c.Server.Memory,
+		CodeMemory:    c.Server.CodeMemory,
+		CompileHelper: c.Tools.CompileHelper,
+		DescribeFuel:  c.Tools.DescribeFuel,
+		Logger:        slog.New(requestIDs{s.Logger.Handler()}),
+	})
+	if err != nil {
+		return fmt.Errorf("start the sandbox engine: %w", err)
+	}
+	s.State, err = OpenState(c, o.Volatile, s.Logger)
+	if err != nil {
+		return err
+	}
+	s.Broker = broker.New(c, broker.Options{
+		Table:       func() *wasmtools.RouteTable { return s.Table },
+		Invoker:     s.Invoker,
+		Secrets:     s.secrets,
+		Connections: s.Connections,
+		Logger:      s.Logger,
+	})
+	first, err := s.Configure(c)
+	if err != nil {
+		return err
+	}
+	in := forCatalog(first)
+	s.Catalog, err = catalog.Start(ctx, catalog.Options{
+		Sources: s.sources.All,
+		Engine:  s.Engine,
+		Table:   s.Table,
+		Limits:  in.Limits,
+		Grants:  in.Grants,
+		Policy:  in.Policy,
+		Value:   in.Value,
+		Tools:   o.Tools,
+		Logger:  s.Logger,
+	})
+	if err != nil {
+		return fmt.Errorf("start the catalog: %w", err)
+	}
+	return nil
+}
+
+// openSources has the files of the configured directories served.
+func (s *Service) openSources(c *config.Config) (err error) {
+	if dir, err := CacheDir(c); err == nil && len(c.Tools.ScriptHelper) > 0 && slices.ContainsFunc(configured.Sources(c), func(s config.Source) bool { return s.Scripts }) {
+		// What is wrong with the directory the engine tells, which keeps compiled code there.
+		s.scripts, _ = script.OpenMemory(dir, c.Tools.ScriptHelper)
+	}
+	claim := func(bytes int64) func() { return s.Engine.Claim(min(bytes, s.Engine.Memory()/2)) } // the rest is left to calls
+	s.sources, err = openSources(c, s.Logger, s.scripts, claim)
+	return err
+}
+
+// room takes memory for checks of arguments from what tools may take.
+func (s *Service) room(ctx context.Context, bytes int64) (give func(), err error) {
+	if give, err = s.Engine.Room(ctx, bytes); errors.Is(err, sandbox.ErrTooMuch) {
+		return nil, invoke.ErrTooMuch
+	}
+	return give, err
+}
+
+// LogReady waits until all tools are listed, and logs that they are. It reports false if that was not so before ctx ended.
+func (s *Service) LogReady(ctx context.Context) bool {
+	if err := s.Catalog.Wait(ctx); err != nil {
+		return false
+	}
+	generation := s.Table.Current()
+	s.Logger.Info("ready", "tools", len(generation.Routes()), "refused", len(generation.Refused()),
+		"took", time.Since(s.Began).Round(time.Millisecond).String())
+	return true
+}
+
+// Close closes everything, and waits for calls that run. Call it when all that uses the Service is closed. A second Close returns the
+// result of the first.
+func (s *Service) Close() error {
+	s.once.Do(func() { s.closed = s.close() })
+	return s.closed
+}
+
+func (s *Service) close() error {
+	var errs []error
+	if s.Catalog != nil {
+		errs = append(errs, s.Catalog.Close())
+	}
+	if s.sources != nil {
+		errs = append(errs, s.sources.Close())
+	}
+	if s.scripts != nil {
+		_ = s.scripts.Close() // it leaves a folder behind at worst
+	}
+	if s.Engine != nil {
+		errs = append(errs, s.Engine.Close(context.Background()))
+	}
+	if s.State != nil {
+		errs = append(errs, s.State.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close the service: %w", err)
+	}
+	return nil
+}
+
+// Pack returns a module with a manifest inside, in place of the one that it has, if any: for programs with functions of their own, which the
+// module may import. It fails where the service could not serve the file.
+func (s *Service) Pack(ctx context.Context, module, manifest []byte) ([]byte, error) {
+	packed, _, err := toolfile.Pack(ctx, s.Engine, module, manifest)
+	return packed, err
+}

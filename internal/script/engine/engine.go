@@ -38,6 +38,19 @@ type About struct {
 // String returns the interpreter, its version and the engine's revision, as manifests have it.
 func (a About) String() string { return a.Version + " (" + a.Revision + ")" }
 
+// readAbout reads what an engine says of itself.
+func readAbout(text []byte) (a About, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&a); err != nil {
+		return About{}, err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return About{}, errors.New("more than one value")
+	}
+	return a, a.check()
+}
+
 // check says what is missing.
 func (a About) check() error {
 	for _, word := range []struct{ key, value string }{{"name", a.Name}, {"version", a.Version}, {"revision", a.Revision}} {
@@ -72,15 +85,7 @@ func Parse(module []byte) (*Engine, error) {
 	if !ok {
 		return nil, fmt.Errorf("this is not an engine: it has no custom section %s", Section)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(about))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&e.About); err != nil {
-		return nil, fmt.Errorf("custom section %s: %w", Section, err)
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return nil, fmt.Errorf("custom section %s: more than one value", Section)
-	}
-	if err := e.check(); err != nil {
+	if e.About, err = readAbout(about); err != nil {
 		return nil, fmt.Errorf("custom section %s: %w", Section, err)
 	}
 	if e.region, ok = parsed.Constant(Region); !ok {

@@ -158,6 +158,7 @@ func TestSet(t *testing.T) {
 	set := engine.From(fstest.MapFS{
 		"README.md":        {Data: []byte("# Engines")},
 		"toy.wasm.gz":      packed(t, toy(about)),
+		"toy.about.json":   {Data: []byte(about)},
 		"toy.licenses.txt": {Data: []byte("MIT")},
 	})
 	e, err := set.Open("toy")
@@ -203,10 +204,23 @@ func TestSetRefuses(t *testing.T) {
 			if e, err := set.Open("toy"); err == nil || e != nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("Open: got %v, %v, want an error with %q", e, err, c.err)
 			}
-			if list, err := set.List(); err == nil || list != nil {
-				t.Errorf("List: got %v, %v, want an error", list, err)
-			}
 		})
+	}
+}
+
+func TestListRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ about, err string }{
+		"not JSON":       {"toy", "toy.about.json: "},
+		"two values":     {about + about, "more than one value"},
+		"another member": {strings.Replace(about, "{", `{"x": 1, `, 1), `unknown field "x"`},
+		"another name":   {strings.Replace(about, `"toy"`, `"python"`, 1), "says that it is python"},
+		"no version":     {strings.Replace(about, "toy 1.0", "", 1), `"version" is not a line`},
+	} {
+		set := engine.From(fstest.MapFS{"toy.about.json": {Data: []byte(c.about)}})
+		if list, err := set.List(); err == nil || list != nil || !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: got %v, %v, want an error with %q", name, list, err, c.err)
+		}
 	}
 }
 
@@ -222,6 +236,9 @@ func TestCarried(t *testing.T) {
 		t.Errorf("got the engines %v, want those for JavaScript and Python", list)
 	}
 	for _, about := range list {
+		if e, err := set.Open(about.Name); err != nil || e.About != about {
+			t.Errorf("%s.about.json says %+v, and the engine %+v (%v)", about.Name, about, e, err)
+		}
 		if licenses, err := set.Licenses(about.Name); err != nil || len(licenses) < 100 {
 			t.Errorf("the licences of %s: %q, %v", about.Name, licenses, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/script/engine"
@@ -57,14 +58,16 @@ func seal(about engine.About, build, dist string, compare bool) error {
 		return err
 	}
 	if compare {
-		return check(about.Name, module, licenses, dist)
+		return check(about, module, licenses, dist)
 	}
 	packed, err := pack(module)
 	if err != nil {
 		return err
 	}
-	if err := write(filepath.Join(dist, about.Name+".licenses.txt"), licenses); err != nil {
-		return err
+	for suffix, content := range map[string][]byte{".licenses.txt": licenses, ".about.json": append(section, '\n')} {
+		if err := write(filepath.Join(dist, about.Name+suffix), content); err != nil {
+			return err
+		}
 	}
 	if err := write(filepath.Join(dist, about.Name+".wasm.gz"), packed); err != nil {
 		return err
@@ -73,21 +76,25 @@ func seal(about engine.About, build, dist string, compare bool) error {
 	return nil
 }
 
-// check compares an engine, unpacked, and its licences with those in a folder.
-func check(name string, module, licenses []byte, dist string) error {
+// check compares an engine, unpacked, what is said of it and its licences with those in a folder.
+func check(about engine.About, module, licenses []byte, dist string) error {
 	set := engine.From(os.DirFS(dist))
-	kept, err := set.Open(name)
+	kept, err := set.Open(about.Name)
 	if err != nil {
 		return err
 	}
-	text, err := set.Licenses(name)
+	text, err := set.Licenses(about.Name)
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(kept.Module(), module) || text != string(licenses) {
-		return fmt.Errorf("the engine %s (%s) in %s is not what its sources make", name, kept.Revision, dist)
+	list, err := set.List()
+	if err != nil {
+		return err
 	}
-	fmt.Printf("engine %s: built again, the same: sha256 %x\n", name, sha256.Sum256(module))
+	if !bytes.Equal(kept.Module(), module) || text != string(licenses) || !slices.Contains(list, about) {
+		return fmt.Errorf("the engine %s (%s) in %s is not what its sources make", about.Name, kept.Revision, dist)
+	}
+	fmt.Printf("engine %s: built again, the same: sha256 %x\n", about.Name, sha256.Sum256(module))
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 func TestPages(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "curl")
-	for _, page := range []string{"tools.md", "go.md", "abi.md"} {
+	for _, page := range []string{"tools.md", "go.md", "abi.md", "start.md", "coming-from.md"} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			s := pagetest.NewShell(t)

@@ -5,13 +5,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,33 +25,41 @@ import (
 // notYet is what the server answers while it has no such tool: before it has seen the file, and while it reads it.
 var notYet = regexp.MustCompile(`"code":"(not_found|not_ready)"`)
 
-// TestReadme runs the commands of README.md in a copy of the repository against a server on a port of its own, and
-// compares what they print with the comments below them. make run is make build and make tools, with a fixed port, and make test
-// would run this test; what may hinder that one is a file which the commands leave behind, so that nothing git sees may be left.
-func TestReadme(t *testing.T) {
-	if testkit.Race {
-		t.Skip("runs commands, and nothing of ours in this process: -race would see nothing")
+// TestThreeCommands does what README.md begins with, in an empty folder and with an empty cache: three commands from the archive of a release to
+// an answer of a tool in Python. The archive is made of this source as `make dist` makes it, and comes from a server of the test's.
+func TestThreeCommands(t *testing.T) {
+	blocks := readmeBlocks(t)
+	before, source, ok := cutAt(blocks, "make run")
+	if !ok || len(before) < 3 || len(source) != 3 || source[2] != "make test" {
+		t.Fatalf("README.md has the blocks of shell commands %q; want three commands and more, then make run, and make test last", blocks)
 	}
-	for _, program := range []string{"bash", "make", "curl", "git"} {
-		if _, err := exec.LookPath(program); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatal(err)
-			}
-			t.Skipf("the README's commands need %s: %v", program, err)
+	install := strings.Split(before[0], "\n")
+	if len(install) != 3 || !strings.HasPrefix(install[0], "curl -LO ") || !strings.HasSuffix(install[2], "toolsrv up my") {
+		t.Fatalf("README.md begins with %q; want an archive, a folder and a server", install)
+	}
+	releases, archive := path.Split(strings.TrimPrefix(install[0], "curl -LO "))
+	folder := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	server := httptest.NewServer(http.FileServer(http.Dir(pack(t, strings.TrimSuffix(archive, ".tar.gz")))))
+	t.Cleanup(server.Close)
+
+	begin := time.Now()
+	shell(t, folder, strings.ReplaceAll(install[0], releases, server.URL+"/")+"\n"+install[1])
+	program, arguments, _ := strings.Cut(install[2], " ")
+	address := start(t, folder, program, append(strings.Fields(arguments), "--log-level", "info", "--address", "127.0.0.1:0")...)
+	for i, block := range before[1:] {
+		follow(t, folder, address, block, true)
+		if i == 0 {
+			t.Logf("from the first command to the first answer: %.1f s", time.Since(begin).Seconds())
 		}
 	}
-	if runtime.GOOS == "windows" {
-		t.Skip("the README's commands are for a Unix shell")
-	}
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := shellBlocks(string(text))
-	if len(blocks) < 4 || !strings.HasPrefix(blocks[0], "make run ") || !strings.HasPrefix(blocks[len(blocks)-1], "make test ") {
-		t.Fatalf("README.md has %d blocks of shell commands, %q; want make run first and make test last", len(blocks), blocks)
-	}
+}
 
+// TestSource does what README.md says of a checkout, in a copy of the repository and against a server on a port of its own. make run is make build
+// and make tools, with a fixed port, and make test would run this test; what may hinder that one is a file which the commands leave behind, so
+// that nothing git sees may be left.
+func TestSource(t *testing.T) {
+	_, source, _ := cutAt(readmeBlocks(t), "make run")
 	// As on the first day: nothing is compiled yet, but for what the go command has cached.
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -61,27 +71,73 @@ func TestReadme(t *testing.T) {
 	shell(t, clone, "git init --quiet && git add --all")
 	shell(t, clone, "make build tools")
 	embedded(t, clone)
-	address := serve(t, clone)
-	for _, block := range blocks[1 : len(blocks)-1] {
-		own := strings.Contains(block, "/my/") // taken up while the server runs
-		for _, step := range steps(block) {
-			command := strings.ReplaceAll(step.command, "localhost:8000", address)
-			got := shell(t, clone, command)
-			for deadline := time.Now().Add(time.Minute); own && notYet.MatchString(got) && time.Now().Before(deadline); {
-				time.Sleep(20 * time.Millisecond)
-				got = shell(t, clone, command)
-			}
-			if step.want == "" {
-				continue
-			}
-			if strings.TrimSpace(got) != step.want {
-				t.Errorf("README.md says\n%s\n# %s\nbut it prints\n%s", step.command, step.want, got)
-			}
-		}
-	}
+	address := start(t, clone, "bin/toolsrv", "openapi", "--config", "examples/toolsrv.toml", "--address", "127.0.0.1:0")
+	follow(t, clone, address, source[1], false)
 	if left := shell(t, clone, "git ls-files --others --modified --exclude-standard"); left != "" {
 		t.Errorf("after README.md's commands there are files that git would take up:\n%s", left)
 	}
+}
+
+// readmeBlocks returns the blocks of shell commands in README.md, or skips the test where they can't be run.
+func readmeBlocks(t *testing.T) []string {
+	t.Helper()
+	if testkit.Race {
+		t.Skip("runs commands, and nothing of ours in this process: -race would see nothing")
+	}
+	for _, program := range []string{"bash", "make", "curl", "git", "tar"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatal(err)
+			}
+			t.Skipf("the README's commands need %s: %v", program, err)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("the README's commands are for a Unix shell")
+	}
+	return shellBlocks(string(testkit.Read(t, "../../README.md")))
+}
+
+// TestReadmeIsShort keeps README.md a page that is read.
+func TestReadmeIsShort(t *testing.T) {
+	if lines := bytes.Count(testkit.Read(t, "../../README.md"), []byte("\n")); lines > 120 {
+		t.Errorf("README.md has %d lines, more than 120: tell it on a page below docs", lines)
+	}
+}
+
+// cutAt cuts blocks before the one that is a command.
+func cutAt(blocks []string, command string) (before, after []string, found bool) {
+	i := slices.Index(blocks, command)
+	if i < 0 {
+		return blocks, nil, false
+	}
+	return blocks[:i], blocks[i:], true
+}
+
+// follow runs a block of commands, and compares what they print with the comments below them. A tool that is taken up while the server runs is
+// waited for.
+func follow(t *testing.T, dir, address, block string, wait bool) {
+	t.Helper()
+	for _, step := range steps(block) {
+		command := strings.ReplaceAll(step.command, "localhost:8000", address)
+		got := shell(t, dir, command)
+		for deadline := time.Now().Add(time.Minute); wait && notYet.MatchString(got) && time.Now().Before(deadline); {
+			time.Sleep(20 * time.Millisecond)
+			got = shell(t, dir, command)
+		}
+		if step.want != "" && strings.TrimSpace(got) != step.want {
+			t.Errorf("README.md says\n%s\n# %s\nbut it prints\n%s", step.command, step.want, got)
+		}
+	}
+}
+
+// pack returns a folder with the archive of this source's program, whose folder has this name.
+func pack(t *testing.T, name string) string {
+	t.Helper()
+	folder := t.TempDir()
+	shell(t, "../..", "CGO_ENABLED=0 go build -trimpath -o "+filepath.Join(folder, name, "toolsrv")+" ./cmd/toolsrv")
+	shell(t, folder, "tar czf "+name+".tar.gz "+name)
+	return folder
 }
 
 // shellBlocks returns the fenced blocks marked sh.
@@ -180,13 +236,12 @@ func embedded(t *testing.T, dir string) {
 	}
 }
 
-// serve starts the server as make run does, but on a port of its own, and returns its address once it is ready.
-func serve(t *testing.T, dir string) string {
+// start starts a server in a folder, and returns its address once it is ready.
+func start(t *testing.T, dir, program string, arguments ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := exec.CommandContext(ctx, "bin/toolsrv", "openapi", "--config", "examples/toolsrv.toml", "--address", "127.0.0.1:0")
+	c := exec.CommandContext(ctx, filepath.Join(dir, program), arguments...)
 	c.Dir = dir
-	c.Path = filepath.Join(dir, "bin", "toolsrv")
 	stderr, err := c.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -200,12 +255,14 @@ func serve(t *testing.T, dir string) string {
 		<-read
 		_ = c.Wait()
 	})
+	listening := regexp.MustCompile(`"msg":"listening","address":"([^"]+)"`)
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
-		var line struct{ Msg, Address string }
-		if json.Unmarshal(lines.Bytes(), &line) != nil || line.Msg != "listening" {
+		found := listening.FindStringSubmatch(lines.Text())
+		if found == nil {
 			continue
 		}
+		address := found[1]
 		go func() {
 			defer close(read)
 			for lines.Scan() {
@@ -216,11 +273,11 @@ func serve(t *testing.T, dir string) string {
 		}()
 		deadline := time.Now().Add(time.Minute)
 		for time.Now().Before(deadline) {
-			answer, err := http.Get("http://" + line.Address + "/readyz")
+			answer, err := http.Get("http://" + address + "/readyz")
 			if err == nil {
 				answer.Body.Close()
 				if answer.StatusCode == http.StatusOK {
-					return line.Address
+					return address
 				}
 			}
 			time.Sleep(20 * time.Millisecond)

@@ -36,10 +36,14 @@ func TestMain(m *testing.M) {
 			binary += ".exe"
 		}
 		args := []string{"build", "-o", binary}
+		build := exec.Command("go", args...)
 		if testkit.Race {
-			args = append(args, "-race")
+			build.Args = append(build.Args, "-race")
+		} else {
+			build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build has it
 		}
-		if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
+		build.Args = append(build.Args, ".")
+		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 			return 1
 		}

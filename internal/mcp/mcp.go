@@ -23,6 +23,9 @@ import (
 // Path is where a Door is mounted.
 const Path = "/mcp"
 
+// Versions returns the versions of the protocol that doors and sessions speak, the newest first.
+func Versions() []string { return protocol.Versions() }
+
 // Options are the settings of a Door. The zero value is usable.
 type Options struct {
 	// Streams is how many streams of changes may be open, the streams of sessions among them. One more is refused with CodeOverloaded.

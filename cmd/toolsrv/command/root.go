@@ -110,7 +110,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetIn(stdin)
 	root.SetOut(stdout) // before the completion command is made, which looks at it
 	root.SetErr(stderr)
-	root.AddCommand(newOpenAPI(), newMCP(), newVersion(), newInit(), newUp(), newNew(), newBuild(), newDev(),
+	root.AddCommand(newOpenAPI(), newMCP(), newVersion(), newLicenses(), newInit(), newUp(), newNew(), newBuild(), newDev(),
 		newPack(), newInspect(), newCall(), newTest(), newBench(), newCheck(), newCollectScript(), newCompileModule())
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd()
@@ -140,8 +140,7 @@ func group(cmd *cobra.Command) {
 	}
 }
 
-// addVersionFlag gives the root command a flag that does what the command version does. Cobra's own flag would have the engines unpacked
-// for every command.
+// addVersionFlag gives the root command a flag that does what the command version does.
 func addVersionFlag(root *cobra.Command) {
 	version := root.Flags().BoolP("version", "v", false, "version for toolsrv")
 	run := root.RunE

@@ -17,7 +17,7 @@ func run(args ...string) (code int, stdout, stderr string) {
 // TestHelp has every command of its own show examples that begin with its name.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"bench", "build", "call", "check", "dev", "init", "inspect", "mcp", "new", "openapi", "pack", "test", "up"} {
+	for _, name := range []string{"bench", "build", "call", "check", "dev", "init", "inspect", "licenses", "mcp", "new", "openapi", "pack", "test", "up"} {
 		code, stdout, stderr := run(name, "--help")
 		if code != 0 || stderr != "" || !strings.Contains(stdout, "Examples:\n  toolsrv "+name) || !strings.Contains(stdout, "Usage:\n  toolsrv "+name) {
 			t.Errorf("%s: exit code %d, standard output %q, standard error %q", name, code, stdout, stderr)

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/internal/manifest"
+	mcpdoor "github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/script/engine"
 )
 
@@ -24,21 +25,18 @@ type build struct {
 	Arch     string `json:"arch"`
 	// Engines are the interpreters that the binary carries for scripts.
 	Engines []engine.About `json:"engines"`
+	// ABI is the contract with tool files that is spoken, and MCP are the versions of the protocol, the newest first.
+	ABI int      `json:"abi"`
+	MCP []string `json:"mcp"`
 }
 
 func newVersion() *cobra.Command {
-	var asJSON, licenses bool
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of toolsrv and of what it is built with",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON && licenses {
-				return &usageError{errors.New("--json and --licenses don't go together: licences are text")}
-			}
-			if licenses {
-				return writeLicenses(cmd.OutOrStdout(), engine.Carried())
-			}
 			b, err := readBuild()
 			if err != nil {
 				return err
@@ -51,26 +49,7 @@ func newVersion() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	cmd.Flags().BoolVar(&licenses, "licenses", false, "print the licences of the interpreters in the binary, which are in each tool made from a script")
 	return cmd
-}
-
-// writeLicenses writes the licences of the engines' sources.
-func writeLicenses(w io.Writer, engines *engine.Set) error {
-	list, err := engines.List()
-	if err != nil {
-		return err
-	}
-	for _, about := range list {
-		text, err := engines.Licenses(about.Name)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(w, "The engine for %s, %s, contains:\n\n%s\n", about.Name, about.Version, text); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // readBuild reads what the Go tool wrote into the binary, where what it did not write is "unknown", and what the engines say of
@@ -84,6 +63,8 @@ func readBuild() (build, error) {
 		OS:       runtime.GOOS,
 		Arch:     runtime.GOARCH,
 		Engines:  []engine.About{},
+		ABI:      manifest.ABI,
+		MCP:      mcpdoor.Versions(),
 	}
 	engines, err := engine.Carried().List()
 	if err != nil {
@@ -123,6 +104,6 @@ func (b build) String() string {
 	for i, e := range b.Engines {
 		engines[i] = e.String()
 	}
-	return fmt.Sprintf("toolsrv %s (revision %s%s)\ngo      %s\nwazero  %s\nos/arch %s/%s\nengines %s\n",
-		b.Version, b.Revision, modified, b.Go, b.Wazero, b.OS, b.Arch, strings.Join(engines, ", "))
+	return fmt.Sprintf("toolsrv %s (revision %s%s)\ngo      %s\nwazero  %s\nos/arch %s/%s\nengines %s\nabi     %d\nmcp     %s\n",
+		b.Version, b.Revision, modified, b.Go, b.Wazero, b.OS, b.Arch, strings.Join(engines, ", "), b.ABI, strings.Join(b.MCP, ", "))
 }

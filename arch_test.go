@@ -3,6 +3,7 @@
 package toolsrv_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -373,4 +374,21 @@ func homeOf(homes map[string][]string, imported string) (library string, dirs []
 		}
 	}
 	return "", nil
+}
+
+// TestOlderClients holds the list of what only MCP clients before 2026-07-28 need to the files that tell them from later ones.
+func TestOlderClients(t *testing.T) {
+	t.Parallel()
+	_, section, _ := strings.Cut(read(t, "wasmtools/RATIONALE.md"), "### Why do older MCP clients see another schema?")
+	section, _, _ = strings.Cut(section, "\n### ")
+	asks := regexp.MustCompile(`\b(?:Legacy|isModern|olderVersions|HasSessions?|beginsSession|session\.Sessions)\b`)
+	for _, s := range sources(t) {
+		file, ok := strings.CutPrefix(s.path, "internal/mcp/")
+		if !ok || s.test || strings.HasPrefix(file, "session/") || !asks.MatchString(read(t, s.path)) {
+			continue
+		}
+		if !strings.Contains(section, "`"+strings.TrimPrefix(file, "internal/protocol/")+"`") && !strings.Contains(section, "`"+file+"`") {
+			t.Errorf("internal/mcp/%s tells older clients from later ones: wasmtools/RATIONALE.md doesn't list it", file)
+		}
+	}
 }

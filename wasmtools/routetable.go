@@ -145,7 +145,8 @@ func (r *RouteTable) Replace(tools []*Tool, refused []Refusal) error {
 	return r.replace(tools, refused, nil)
 }
 
-// Configure is Replace together with a new configuration. Both are in one generation: nobody ever sees a part of them.
+// Configure is Replace together with a new configuration. Both are in one generation: nobody ever sees a part of them. What Enable and Disable
+// said still holds above the configuration's policy.
 func (r *RouteTable) Configure(tools []*Tool, refused []Refusal, c Configuration) error {
 	return r.replace(tools, refused, &c)
 }
@@ -166,7 +167,8 @@ func (r *RouteTable) replace(tools []*Tool, refused []Refusal, c *Configuration)
 	}
 	r.entries, r.byPath, r.refused = entries, byPath, refused
 	if c != nil {
-		r.configure(*c)
+		r.switches.initial, r.value = newInitial(c.Policy), c.Value
+		r.epoch++
 	}
 	r.publish()
 	return nil
@@ -221,20 +223,6 @@ func placesOf(entries []entry) (byPath map[string]int, err error) {
 		byPath[e.path] = i
 	}
 	return byPath, nil
-}
-
-// configure takes a configuration up into the next generation. r.mu is held.
-func (r *RouteTable) configure(c Configuration) {
-	r.switches.initial, r.value = newInitial(c.Policy), c.Value
-	r.epoch++
-}
-
-// SetPolicy changes which tools start enabled. What Enable and Disable said still holds above it.
-func (r *RouteTable) SetPolicy(p Policy) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.configure(Configuration{p, r.value})
-	r.publish()
 }
 
 // Enable switches a tool ("/math/add", the first slash may be missing) or all tools of a namespace and of those below it

@@ -39,6 +39,18 @@ func states(g *wasmtools.Generation) string {
 	return strings.Join(all, " ")
 }
 
+// setPolicy configures a table with the tools that it has.
+func setPolicy(t *testing.T, table *wasmtools.RouteTable, p wasmtools.Policy) {
+	t.Helper()
+	var tools []*wasmtools.Tool
+	for _, r := range table.Current().Routes() {
+		tools = append(tools, r.Tool)
+	}
+	if err := table.Configure(tools, table.Current().Refused(), wasmtools.Configuration{Policy: p}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestComing asks what may come, of generations from before and after it was said how to find out.
 func TestComing(t *testing.T) {
 	t.Parallel()
@@ -132,7 +144,7 @@ func TestPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			table := newTable(t, someTools()...)
-			table.SetPolicy(c.policy)
+			setPolicy(t, table, c.policy)
 			clear(c.policy.Enabled) // the table keeps no hold of the caller's
 			clear(c.policy.Disabled)
 			clear(c.policy.Reasons)
@@ -177,7 +189,7 @@ func TestSwitches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			table := newTable(t, someTools()...)
-			table.SetPolicy(c.policy)
+			setPolicy(t, table, c.policy)
 			for _, s := range c.steps {
 				var err error
 				if s.on {
@@ -197,7 +209,7 @@ func TestSwitches(t *testing.T) {
 			if err := table.Replace(someTools(), nil); err != nil {
 				t.Fatal(err)
 			}
-			table.SetPolicy(c.policy)
+			setPolicy(t, table, c.policy)
 			if again, _, _ := strings.Cut(states(table.Current()), " /mathematics"); again != c.want {
 				t.Errorf("after Replace: got %s, want %s", again, c.want)
 			}
@@ -234,7 +246,7 @@ func TestTableState(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	table := newTable(t, tool("math", "add"), tool("math", "sub"), tool("web", "get"))
-	table.SetPolicy(wasmtools.Policy{Disabled: []string{"web"}})
+	setPolicy(t, table, wasmtools.Policy{Disabled: []string{"web"}})
 	if err := errors.Join(table.Disable("math/sub", "wrong sums"), table.Disable("/math", "audit"), table.Enable("math/add")); err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +332,7 @@ func TestGenerations(t *testing.T) {
 	if err := table.Replace([]*wasmtools.Tool{tool("", "other")}, refused); err != nil {
 		t.Fatal(err)
 	}
-	table.SetPolicy(wasmtools.Policy{Disabled: []string{"/"}})
+	setPolicy(t, table, wasmtools.Policy{Disabled: []string{"/"}})
 	last := table.Current()
 	if first.Number() != 1 || last.Number() != 4 {
 		t.Errorf("numbers: got %d and %d, want 1 and 4", first.Number(), last.Number())
@@ -362,7 +374,7 @@ func TestSubscribe(t *testing.T) {
 	endB := subscribe("b")
 	change() // 2
 	_ = table.Enable("nothing")
-	table.SetPolicy(wasmtools.Policy{}) // 3
+	setPolicy(t, table, wasmtools.Policy{}) // 3
 	endA()
 	endA()
 	change() // 4
@@ -372,7 +384,7 @@ func TestSubscribe(t *testing.T) {
 	}
 	endB()
 	endC()
-	table.SetPolicy(wasmtools.Policy{})
+	setPolicy(t, table, wasmtools.Policy{})
 	const want = "a2 b2 a3 b3 b4 b5 c5"
 	if got := strings.Join(calls, " "); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -415,7 +427,9 @@ func TestRouteTableHammer(t *testing.T) {
 	})
 	writers.Go(func() {
 		for i := range rounds {
-			table.SetPolicy(wasmtools.Policy{Allowlist: i%2 == 0, Enabled: []string{"both"}})
+			if err := table.Configure(sets[i%2], nil, wasmtools.Configuration{Policy: wasmtools.Policy{Allowlist: i%2 == 0, Enabled: []string{"both"}}}); err != nil {
+				t.Error(err)
+			}
 			table.Subscribe(func(*wasmtools.Generation) {})()
 		}
 	})

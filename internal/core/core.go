@@ -85,7 +85,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 	})
 	s.Logger = slog.New(s.secrets.Handler(logger.Handler()))
 	s.Invoker = invoke.New(invoke.Options{
-		Memory: BodyMemory(account.MachineMemory()),
+		Memory: MemoryOf(c).Bodies,
 		Hurry:  s.hurry,
 		Room:   s.room,
 

@@ -1,23 +1,36 @@
 package core
 
 import (
+	"cmp"
+
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// HeapLimit returns how large Go's heap should get at most, in bytes: nine tenths of the memory that the process has, less
-// what tools and their code may take, but at least a quarter of all. Memory for compiling counts as both.
-func HeapLimit(c *config.Config) int64 {
-	machine, tools, code := account.MachineMemory(), c.Server.Memory, c.Server.CodeMemory
-	if tools == 0 {
-		tools = account.DefaultMemory()
-	}
-	if code == 0 {
-		code = account.DefaultCode()
-	}
-	return max(machine/4, machine/10*9-tools-code)
+// Memory is how the memory of the process is shared out, in bytes.
+type Memory struct {
+	// Machine is all that the process has.
+	Machine int64
+	// Tools and Code are what tools and their code may take.
+	Tools, Code int64
+	// Heap is how large Go's heap should get at most: nine tenths of all, less Tools and Code, but at least a quarter of all. Memory for
+	// compiling counts as both.
+	Heap int64
+	// Bodies is what large arguments and results of all calls may take. Checks may take a quarter as much, and what they need beyond that
+	// comes from Tools.
+	Bodies int64
 }
 
-// BodyMemory returns how many bytes of large arguments and results all calls may hold, of the memory that the process has. Checks may take
-// a quarter as much, and what they need beyond that comes from the memory of the tools.
-func BodyMemory(machine int64) int64 { return min(256<<20, machine/8) }
+// MemoryOf returns how a server with a configuration shares out the memory that it has.
+func MemoryOf(c *config.Config) Memory { return memoryOf(account.MachineMemory(), c) }
+
+func memoryOf(machine int64, c *config.Config) Memory {
+	m := Memory{
+		Machine: machine,
+		Tools:   cmp.Or(c.Server.Memory, account.DefaultMemory(machine)),
+		Code:    cmp.Or(c.Server.CodeMemory, account.DefaultCode(machine)),
+		Bodies:  min(256<<20, machine/8),
+	}
+	m.Heap = max(machine/4, machine/10*9-m.Tools-m.Code)
+	return m
+}

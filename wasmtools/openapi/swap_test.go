@@ -52,7 +52,7 @@ func TestSwitchesAreVisibleAtOnce(t *testing.T) {
 	step("disable again", table.Disable("/math/add", "other"), 503, 200, 404)
 	step("replace", table.Replace([]*wasmtools.Tool{add(), echo("new")}, nil), 503, 404, 200)
 	step("enable", table.Enable("math"), 200, 404, 200)
-	step("allow nothing", func() error { table.SetPolicy(wasmtools.Policy{Allowlist: true}); return nil }(), 200, 404, 503)
+	step("allow nothing", table.Configure([]*wasmtools.Tool{add(), echo("new")}, nil, wasmtools.Configuration{Policy: wasmtools.Policy{Allowlist: true}}), 200, 404, 503)
 	step("replace with none", table.Replace(nil, nil), 404, 404, 404)
 	if err := app.Close(); err != nil {
 		t.Fatal(err)

@@ -77,8 +77,8 @@ func TestRunningCallsGoOn(t *testing.T) {
 	for name, change := range map[string]func(*wasmtools.RouteTable) error{
 		"disabled": func(table *wasmtools.RouteTable) error { return table.Disable("/wait", "") },
 		"policy": func(table *wasmtools.RouteTable) error {
-			table.SetPolicy(wasmtools.Policy{Allowlist: true})
-			return nil
+			route, _ := table.Current().Lookup("/wait")
+			return table.Configure([]*wasmtools.Tool{route.Tool}, nil, wasmtools.Configuration{Policy: wasmtools.Policy{Allowlist: true}})
 		},
 		"removed":   func(table *wasmtools.RouteTable) error { return table.Replace(nil, nil) },
 		"exchanged": func(table *wasmtools.RouteTable) error { return table.Replace([]*wasmtools.Tool{echo("wait")}, nil) },

@@ -18,16 +18,10 @@ const leastMemory = 128 << 20
 // open.
 func (s *Server) logDecided(c *config.Config) {
 	size := func(key string, n int64) slog.Attr { return slog.String(key, text.RoundSize(n)) }
-	machine, tools, code := account.MachineMemory(), c.Server.Memory, c.Server.CodeMemory
-	if tools == 0 {
-		tools = account.DefaultMemory()
-	}
-	if code == 0 {
-		code = account.DefaultCode()
-	}
+	memory := core.MemoryOf(c)
 	attrs := []any{
-		size("memory", machine), size("least_memory", leastMemory),
-		size("tools_memory", tools), size("code_memory", code), size("heap", core.HeapLimit(c)), size("bodies_memory", core.BodyMemory(machine)),
+		size("memory", memory.Machine), size("least_memory", leastMemory),
+		size("tools_memory", memory.Tools), size("code_memory", memory.Code), size("heap", memory.Heap), size("bodies_memory", memory.Bodies),
 		slog.Int("processors", runtime.GOMAXPROCS(0)),
 		slog.Int64("open_files", account.MachineDescriptors()), slog.Int64("connections", s.conns.most),
 	}
@@ -41,7 +35,7 @@ func (s *Server) logDecided(c *config.Config) {
 		slog.Bool("compiles_apart", len(c.Tools.CompileHelper) > 0), slog.Bool("reads_scripts_apart", len(c.Tools.ScriptHelper) > 0),
 		slog.String("cache_directory", cache), slog.String("state_directory", c.State.Directory))
 	s.logger.Info("limits of this server", attrs...)
-	if machine < leastMemory {
-		s.logger.Warn("the process has less memory than a server needs: give the machine or its container more", size("memory", machine), size("least_memory", leastMemory))
+	if memory.Machine < leastMemory {
+		s.logger.Warn("the process has less memory than a server needs: give the machine or its container more", size("memory", memory.Machine), size("least_memory", leastMemory))
 	}
 }

@@ -38,13 +38,13 @@ func admissionOf(g *wasmtools.Generation) *Admission {
 // now returns the current generation, or nil without a table, and who is let in under it.
 func (m *Mux) now() (*wasmtools.Generation, *Admission) {
 	if m.table == nil {
-		return nil, m.admission.Load()
+		return nil, m.admission
 	}
 	g := m.table.Current()
 	if a := admissionOf(g); a != nil {
 		return g, a
 	}
-	return g, m.admission.Load()
+	return g, m.admission
 }
 
 // An admitted is a request that was let in: by whom, when, and as whom.

@@ -52,7 +52,7 @@ type Security struct {
 func (m *Mux) Security(g *wasmtools.Generation) Security {
 	a := admissionOf(g)
 	if a == nil {
-		a = m.admission.Load()
+		a = m.admission
 	}
 	s := Security{Schemes: map[string]json.RawMessage{}}
 	for _, d := range a.described {
@@ -96,7 +96,7 @@ func (a *Admission) challenges() (all []string) {
 // of the Mux's dependencies does. The returned function ends the subscriptions.
 func (m *Mux) SubscribeSecurity(changed func()) (unsubscribe func()) {
 	var ends []func()
-	for _, d := range m.admission.Load().described {
+	for _, d := range m.admission.described {
 		if d, ok := d.(changing); ok {
 			ends = append(ends, d.Subscribe(changed))
 		}

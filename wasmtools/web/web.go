@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -55,9 +54,9 @@ type Options struct {
 // A Mux serves the doors of one service, and the probes /healthz and /readyz. It is an http.Handler, safe for
 // concurrent use once all doors are mounted.
 type Mux struct {
-	admission   atomic.Pointer[Admission] // unless the table has one
-	table       *wasmtools.RouteTable     // or nil
-	closed      func() error              // or nil
+	admission   *Admission            // unless the table has one
+	table       *wasmtools.RouteTable // or nil
+	closed      func() error          // or nil
 	observers   []Observer
 	log         *requestLog // one of them, or nil
 	ready       func() error
@@ -94,6 +93,7 @@ func NewMux(o Options) *Mux {
 		closed:      o.Closed,
 		ready:       o.Ready,
 		condition:   o.Condition,
+		admission:   NewAdmission(o.Access, o.Dependencies...),
 		streamWrite: o.StreamWrite,
 		began:       time.Now(),
 		fixed: headers{
@@ -113,7 +113,6 @@ func NewMux(o Options) *Mux {
 	if m.streamWrite <= 0 {
 		m.streamWrite = defaultStreamWrite
 	}
-	m.admission.Store(NewAdmission(o.Access, o.Dependencies...))
 	m.streams.open = map[*stream]struct{}{}
 	return m
 }
@@ -144,13 +143,6 @@ func (m *Mux) Mount(path string, door Door) {
 	}
 	m.mounts = append(m.mounts, next)
 	slices.SortStableFunc(m.mounts, func(a, b mount) int { return len(b.prefix) - len(a.prefix) })
-}
-
-// SetAccess changes which hosts and origins are allowed, from the next request on. Nil means what it does in Options.
-func (m *Mux) SetAccess(a *Access) {
-	next := *m.admission.Load()
-	next.access = orStrict(a)
-	m.admission.Store(&next)
 }
 
 // noDoor answers where no other does.

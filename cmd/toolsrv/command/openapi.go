@@ -195,7 +195,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	} else {
 		logger.Info("configuration read", "file", o.config, "directory", strings.Join(directoriesOf(c), ", "))
 	}
-	go heap.Keep(ctx, core.HeapLimit(c)) // it ends with the command
+	go heap.Keep(ctx, core.MemoryOf(c).Heap) // it ends with the command
 	tools, s, err := openServer(ctx, c, core.Options{Logger: logger})
 	if ctx.Err() != nil && err != nil {
 		return nil, nil // stopped before it had begun

@@ -82,7 +82,7 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	}
 	stderr := cmd.ErrOrStderr()
 	logger := slog.New(untold{newAuthorLogger(stderr, u.logLevel).Handler()})
-	go heap.Keep(ctx, core.HeapLimit(c)) // it ends with the command
+	go heap.Keep(ctx, core.MemoryOf(c).Heap) // it ends with the command
 	wanted := c.Server.Address
 	o := core.Options{Files: p.files, Volatile: p.config == "", Logger: logger}
 	tools, s, err := listenNear(ctx, c, o, u.address == "" && wanted == devAddress(devPort))

@@ -181,7 +181,7 @@ func (d *directory) find(ctx context.Context, call *wasmtools.Call) ([]byte, err
 	size := 0
 	for _, e := range ranked {
 		var f found
-		if err := json.Unmarshal(e.shown[Legacy], &f); err != nil {
+		if err := json.Unmarshal(e.shown[Modern], &f); err != nil {
 			return nil, err
 		}
 		if size += len(f.InputSchema) + len(f.Description); size > searchBytes && len(answer.Tools) > 0 {

@@ -124,6 +124,14 @@ func TestSearchAnswer(t *testing.T) {
 	if got := string(r.Structured(toolset.Modern)); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	// The schema is what its author wrote, also where clients of older versions see another one in the list: a model reads this one.
+	deep := described("deep/one", "Deepens.", `"a":{}`)
+	deep.Parameters = schema.MustCompile(`{"type":"object","anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{},"b":{}}}`)
+	deeper := setOf(t, tableOf(t, deep), toolset.Options{Search: toolset.SearchAlways}).View("", wasmtools.Everybody())
+	if r, err := deeper.Call(t.Context(), "search_tools", &wasmtools.Call{Arguments: []byte(`{"query":"deep"}`), Principal: wasmtools.Everybody()}); err != nil ||
+		!strings.Contains(string(r.Structured(toolset.Legacy)), `"anyOf":[{"required":["a"]},{"required":["b"]}]`) {
+		t.Errorf("a schema with anyOf: got %s, %v", r.Structured(toolset.Legacy), err)
+	}
 	r, err = view.Call(t.Context(), "search_tools", &wasmtools.Call{Arguments: []byte(`{"query":"large"}`), Principal: wasmtools.Everybody()})
 	if err != nil {
 		t.Fatal(err)

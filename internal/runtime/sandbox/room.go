@@ -229,7 +229,7 @@ func checkAddresses(most int64) error {
 // newAccount returns the account of an engine.
 func newAccount(c Config) *account.Account {
 	if c.Memory <= 0 {
-		c.Memory = account.DefaultMemory()
+		c.Memory = account.DefaultMemory(account.MachineMemory())
 	}
 	if c.Mappings <= 0 {
 		c.Mappings = account.MachineMappings() / 4 * 3 // Go's heap and threads need some, too
@@ -238,7 +238,7 @@ func newAccount(c Config) *account.Account {
 		c.Addresses = max(leastAddresses, most) - ownAddresses
 	}
 	if c.CodeMemory <= 0 {
-		c.CodeMemory = account.DefaultCode()
+		c.CodeMemory = account.DefaultCode(account.MachineMemory())
 	}
 	if c.Descriptors <= 0 {
 		c.Descriptors = max(1, min(account.MachineDescriptors()/8, maxDescriptors))

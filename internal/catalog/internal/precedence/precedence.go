@@ -65,7 +65,7 @@ const maxRecord = 4 << 20
 // A record is a Precedence on disk.
 type record struct {
 	// Source is the ID of the source of the files. A record of another source says nothing.
-	Source string `json:"directory"`
+	Source string `json:"source"`
 	// WaitsFor is the Precedence.
 	WaitsFor Precedence `json:"waits_for"`
 }

@@ -72,7 +72,7 @@ func TestTurns(t *testing.T) {
 func TestRecordDamaged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for what, text := range map[string]string{"half": `{"directory":`, "other JSON": `[1]`, "large": strings.Repeat(" ", 5<<20)} {
+	for what, text := range map[string]string{"half": `{"source":`, "other JSON": `[1]`, "large": strings.Repeat(" ", 5<<20)} {
 		name := filepath.Join(dir, what)
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

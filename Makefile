@@ -21,16 +21,16 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long release-check dist test-dist fuzz typed fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long release-check dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp vuln clean
 
 run: build tools
 	@(while kill -0 $$$$ 2>/dev/null; do sleep 0.3; if curl -fsS -o /dev/null localhost:8000/readyz 2>/dev/null; then sleep 0.3; \
 		printf '\n  Try:  %s\n\n' "curl -s localhost:8000/math/add -H 'Content-Type: application/json' -d '{\"a\": 2, \"b\": 3}'"; break; fi; done) & \
 		exec bin/toolsrv openapi --config examples/toolsrv.toml
 
-# The binary of a checkout makes new projects that use the SDKs of the checkout (toolsrv new). Like those of releases it needs no libc.
+# Like those of releases, the program needs no libc.
 build:
-	CGO_ENABLED=0 go build -trimpath -ldflags "-X 'github.com/toolsrv/toolsrv/cmd/toolsrv/command.sdk=$(CURDIR)/sdk'" -o bin/toolsrv ./cmd/toolsrv
+	CGO_ENABLED=0 go build -trimpath -o bin/toolsrv ./cmd/toolsrv
 
 tools: $(TOOLS) $(PREBUILT) scripts
 
@@ -355,6 +355,10 @@ fuzz:
 typed:
 	rm -f internal/typed/*.go
 	cp $(filter-out %_test.go,$(wildcard sdk/go/internal/typed/*.go)) internal/typed/
+
+# sdk packs the SDKs that toolsrv carries and toolsrv new gives to projects, after a change of one. A test compares.
+sdk:
+	go test -count=1 -run '^TestArchive$$' ./internal/author/sdk -update
 
 # fixtures builds each .wat below testdata into the .wasm beside it; fixtures-check compares instead.
 fixtures: .venv/fixtures

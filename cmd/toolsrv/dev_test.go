@@ -29,7 +29,7 @@ func author(t *testing.T, language string, flags ...string) (dir, temp string, d
 		t.Skipf("there is no go to build with: %v", err)
 	}
 	dir, temp = filepath.Join(t.TempDir(), "greet"), t.TempDir()
-	if out, err := command("new", dir, "--lang", language, "--sdk", "../../sdk").CombinedOutput(); err != nil {
+	if out, err := command("new", dir, "--lang", language).CombinedOutput(); err != nil {
 		t.Fatalf("toolsrv new: %v\n%s", err, out)
 	}
 	cache := strings.Fields(string(caches))

@@ -28,7 +28,7 @@ func TestDevScript(t *testing.T) {
 			}
 			enginetest.Need(t, engine)
 			dir, temp := filepath.Join(t.TempDir(), "greet"), t.TempDir()
-			if out, err := command("new", dir, "--lang", language, "--sdk", "../../sdk").CombinedOutput(); err != nil {
+			if out, err := command("new", dir, "--lang", language).CombinedOutput(); err != nil {
 				t.Fatalf("toolsrv new: %v\n%s", err, out)
 			}
 			source := filepath.Join(dir, source)

@@ -31,7 +31,7 @@ folder that has a toolsrv.toml is set up already.`,
   toolsrv init weather --lang typescript`,
 		Args: oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s := project.Scaffold{Name: firstTool, Language: project.Language(language), SDK: sdk}
+			s := project.Scaffold{Name: firstTool, Language: project.Language(language)}
 			if err := s.Check(); err != nil {
 				return &usageError{err}
 			}

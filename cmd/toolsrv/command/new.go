@@ -15,12 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// sdk is the folder of the SDKs that new projects use in place of the published ones. `make build` sets it by -ldflags -X,
-// so that a binary built from a checkout makes projects that build with that checkout; it is empty in a release.
-var sdk string
-
 func newNew() *cobra.Command {
-	s := project.Scaffold{SDK: sdk}
+	var s project.Scaffold
 	var language string
 	cmd := &cobra.Command{
 		Use:   "new NAME --lang LANGUAGE",
@@ -62,6 +58,7 @@ either case.`,
 				folders = namespaceOf(args[0])
 				s.Namespace = folders
 			}
+			s.Published = s.SDK == "" && cmd.Flags().Changed("sdk")
 			if err := s.Check(); err != nil {
 				plain := s
 				plain.Namespace = ""
@@ -80,7 +77,7 @@ either case.`,
 	flags := cmd.Flags()
 	flags.StringVar(&language, "lang", "", "`language` of the tool, such as go or python")
 	flags.StringVar(&s.Namespace, "namespace", "", "the `path` before the tool's name, such as texts (default that of NAME)")
-	flags.StringVar(&s.SDK, "sdk", s.SDK, "`folder` with the SDKs to use in place of the published ones: sdk of toolsrv's source")
+	flags.StringVar(&s.SDK, "sdk", "", "`folder` with the SDKs to use in place of the one that toolsrv carries: sdk of toolsrv's source; --sdk= takes the published one")
 	completeFlag(cmd, "lang", cobra.FixedCompletions(languageNames(), cobra.ShellCompDirectiveNoFileComp))
 	completeFlag(cmd, "namespace", cobra.NoFileCompletions)
 	completeFlag(cmd, "sdk", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
@@ -124,7 +121,7 @@ func sayNew(w io.Writer, dir string, s project.Scaffold) error {
 		test = "npm install && npm test"
 	default:
 		test = "go test ."
-		if s.SDK == "" {
+		if s.Published {
 			test = "go mod tidy     # gets the SDK\n  " + test
 		}
 	}

@@ -18,10 +18,11 @@ func TestNew(t *testing.T) {
 		args []string
 		says []string // what to do next
 	}{
-		{"go", []string{"--lang", "go", "--sdk", sdks}, []string{"go test .", " dev .\n", "localhost:8000/greet "}},
-		{"tinygo", []string{"--lang", "tinygo", "--sdk", sdks}, []string{"go test .", " dev .\n"}},
-		{"rust", []string{"--lang", "rust", "--sdk", sdks}, []string{"cargo test", " dev .\n"}},
-		{"namespace", []string{"--lang", "rust", "--namespace", "texts/loud", "--sdk", sdks}, []string{"localhost:8000/texts/loud/greet "}},
+		{"go", []string{"--lang", "go"}, []string{"  go test .", " dev .\n", "localhost:8000/greet "}},
+		{"tinygo", []string{"--lang", "tinygo"}, []string{"  go test .", " dev .\n"}},
+		{"rust", []string{"--lang", "rust"}, []string{"cargo test", " dev .\n"}},
+		{"a folder", []string{"--lang", "rust", "--sdk", sdks}, []string{"cargo test", " dev .\n"}},
+		{"namespace", []string{"--lang", "rust", "--namespace", "texts/loud"}, []string{"localhost:8000/texts/loud/greet "}},
 		{"published", []string{"--lang", "go", "--sdk="}, []string{"go mod tidy"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

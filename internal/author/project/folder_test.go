@@ -57,7 +57,7 @@ func TestInit(t *testing.T) {
 		t.Run(string(c.language), func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "a", "b")
-			f, err := project.Init(dir, project.Scaffold{Name: "greet", Language: c.language, SDK: sdks})
+			f, err := project.Init(dir, project.Scaffold{Name: "greet", Language: c.language})
 			if err != nil {
 				t.Fatal(err)
 			}

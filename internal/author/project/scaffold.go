@@ -13,16 +13,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 	"unicode/utf8"
 
+	"github.com/toolsrv/toolsrv/internal/author/sdk"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// SDKVersion is the published version of the SDKs that a new project requires.
+// SDKVersion is the version of the SDKs: of those that toolsrv carries, and of the published ones.
 const SDKVersion = "0.1.0"
+
+// sdkFolder is where a project has the SDK that toolsrv carries. The dot keeps compilers and test runners that look for sources from taking it
+// for a part of the project; a Watcher, too.
+const sdkFolder = ".toolsrv"
 
 //go:embed template
 var templates embed.FS // read-only
@@ -35,9 +39,10 @@ type Scaffold struct {
 	Language Language
 	// Namespace is the path before the tool's name, or empty.
 	Namespace string
-	// SDK is the folder with the SDKs to use in place of the published ones (the folder sdk of toolsrv's source), or
-	// empty.
+	// SDK is the folder with the SDKs to use (the folder sdk of toolsrv's source). If it is empty, the project gets the SDK that toolsrv carries.
 	SDK string
+	// Published has the project require the SDK of the language's registry in place of either.
+	Published bool
 }
 
 // Path returns the path under which the project's tool is served, such as "/texts/shout".
@@ -51,6 +56,9 @@ func New(dir string, s Scaffold) error {
 		return err
 	}
 	if s.SDK != "" {
+		if s.Published {
+			return errors.New("a project requires either the published SDK or that of a folder: choose one")
+		}
 		var err error
 		if s.SDK, err = findSDK(s.SDK, s.Language); err != nil {
 			return err
@@ -70,6 +78,9 @@ func New(dir string, s Scaffold) error {
 	}
 	if err == nil {
 		err = s.write(dir)
+	}
+	if err == nil && s.carried() {
+		err = s.unpack(dir)
 	}
 	if err != nil {
 		if made {
@@ -99,11 +110,14 @@ func (s Scaffold) Check() error {
 	return tool.Check()
 }
 
-// sdkFile is where each SDK is in the folder of the SDKs, and a file that is in it.
+// carried reports whether the project has the SDK that toolsrv carries.
+func (s Scaffold) carried() bool { return s.SDK == "" && !s.Published }
+
+// sdkFile is where each SDK is in the folder of the SDKs, with slashes, and a file that is in it.
 func sdkFile(l Language) (dir, file string) {
 	switch l {
 	case Rust:
-		return filepath.Join("rust", "toolsrv"), "Cargo.toml"
+		return "rust/toolsrv", "Cargo.toml"
 	case Python:
 		return "python", "pyproject.toml"
 	case JavaScript, TypeScript:
@@ -115,18 +129,29 @@ func sdkFile(l Language) (dir, file string) {
 // findSDK returns the absolute path of a language's SDK in the folder of the SDKs.
 func findSDK(sdks string, l Language) (string, error) {
 	dir, file := sdkFile(l)
-	abs, err := filepath.Abs(filepath.Join(sdks, dir))
+	abs, err := filepath.Abs(filepath.Join(sdks, filepath.FromSlash(dir)))
 	if err != nil {
 		return "", err
 	}
 	if !hasFile(abs, file) {
 		return "", fmt.Errorf("%s holds no SDK for %s (there is no %s): name the folder sdk of toolsrv's source",
-			sdks, l, filepath.Join(dir, file))
+			sdks, l, filepath.Join(filepath.FromSlash(dir), file))
 	}
 	if !utf8.ValidString(abs) || strings.ContainsFunc(abs, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "", fmt.Errorf("%q can't be written into a project: move the SDK to a folder with a plain name", abs)
 	}
 	return abs, nil
+}
+
+// unpack puts the SDK into the folder of the project.
+func (s Scaffold) unpack(dir string) error {
+	within, _ := sdkFile(s.Language)
+	name, _, _ := strings.Cut(within, "/")
+	files, err := sdk.Files(name)
+	if err != nil {
+		return err
+	}
+	return os.CopyFS(filepath.Join(dir, sdkFolder, name), files)
 }
 
 // write fills the folder with what the templates make of s.
@@ -135,39 +160,28 @@ func (s Scaffold) write(dir string) error {
 	if s.Language == TinyGo {
 		root = "template/go" // it compiles the same source
 	}
+	at := s.SDK
+	if s.carried() {
+		within, _ := sdkFile(s.Language)
+		at = path.Join(sdkFolder, within)
+	}
 	data := struct {
 		Scaffold
 		Version string // of the SDK
 		Package string // a name for npm, which wants no capitals
-		SDKDir  string // quoted, or ""
+		Carried bool   // the SDK is in the project
+		SDKDir  string // where it is, quoted
 		SDKFile string // the same as npm wants it
-		SDKURL  string // the same as pip wants it
+		SDKURL  string // the same as pip wants it, which takes no path of a folder in the project
 		TinyGo  bool
-	}{Scaffold: s, Version: SDKVersion, Package: strings.ToLower(s.Name) + "-tool", TinyGo: s.Language == TinyGo}
-	if s.SDK != "" {
-		var err error
-		if data.SDKDir, err = quote(s.SDK); err == nil {
-			data.SDKFile, err = quote("file:" + s.SDK)
-		}
-		if err != nil {
-			return err
-		}
-		data.SDKURL = (&url.URL{Scheme: "file", Path: filepath.ToSlash(s.SDK)}).String()
-	}
+	}{s, SDKVersion, strings.ToLower(s.Name) + "-tool", s.carried(), quote(at), quote("file:" + at),
+		(&url.URL{Scheme: "file", Path: filepath.ToSlash(at)}).String(), s.Language == TinyGo}
 	return fs.WalkDir(templates, root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		content, err := templates.ReadFile(name)
+		content, err := render(name, data)
 		if err != nil {
-			return err
-		}
-		t, err := template.New(path.Base(name)).Option("missingkey=error").Parse(string(content))
-		if err != nil {
-			return err
-		}
-		var out bytes.Buffer
-		if err := t.Execute(&out, data); err != nil {
 			return err
 		}
 		// A name in the templates ends in .tmpl, so that Go does not take it for its own, and has no dot in front.
@@ -179,15 +193,15 @@ func (s Scaffold) write(dir string) error {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		return os.WriteFile(file, out.Bytes(), 0o644)
+		return os.WriteFile(file, content, 0o644)
 	})
 }
 
-// quote returns a string as go.mod and TOML both read it.
-func quote(s string) (string, error) {
+// quote returns a string as go.mod, TOML and JSON all read it. The string is valid UTF-8.
+func quote(s string) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	err := e.Encode(s)
-	return strings.TrimSuffix(out.String(), "\n"), err
+	_ = e.Encode(s) // a string can be encoded, and a buffer written
+	return strings.TrimSuffix(out.String(), "\n")
 }

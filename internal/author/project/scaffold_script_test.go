@@ -32,7 +32,7 @@ func TestNewScript(t *testing.T) {
 		t.Run(string(c.language)+" "+c.name, func(t *testing.T) {
 			t.Parallel()
 			enginetest.Need(t, c.engine)
-			dir := newScript(t, project.Scaffold{Name: c.name, Language: c.language, Namespace: c.namespace, SDK: sdks})
+			dir := newScript(t, project.Scaffold{Name: c.name, Language: c.language, Namespace: c.namespace})
 			checkFiles(t, dir)
 			p, err := project.Open(dir)
 			if err != nil {
@@ -80,14 +80,14 @@ func newScript(t *testing.T, s project.Scaffold) string {
 // TestNewPythonNatively runs the tests of a new project in Python as its author would.
 func TestNewPythonNatively(t *testing.T) {
 	t.Parallel()
-	python, err := filepath.Abs("../../.venv/python/bin/python")
+	python, err := filepath.Abs("../../../.venv/python/bin/python")
 	if err == nil {
 		_, err = os.Stat(python)
 	}
 	if err != nil {
 		t.Skip("there is no pytest: make test-python installs it")
 	}
-	dir := newScript(t, project.Scaffold{Name: "greet", Language: project.Python, Namespace: "texts", SDK: sdks})
+	dir := newScript(t, project.Scaffold{Name: "greet", Language: project.Python, Namespace: "texts"})
 	cmd := exec.CommandContext(t.Context(), python, "-m", "pytest", "-q")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "3 passed") {
@@ -109,19 +109,19 @@ func TestNewJavaScriptNatively(t *testing.T) {
 			if language == project.TypeScript && strings.TrimSpace(string(strips)) != "strip" {
 				t.Skip("this Node.js runs no TypeScript by itself: that needs 22.18 or later")
 			}
-			dir := newScript(t, project.Scaffold{Name: "greet", Language: language, SDK: sdks})
+			dir := newScript(t, project.Scaffold{Name: "greet", Language: language})
 			var said struct{ Scripts, Dependencies map[string]string }
 			if err := json.Unmarshal(testkit.Read(t, dir, "package.json"), &said); err != nil {
 				t.Fatal(err)
 			}
 			sdk, ok := strings.CutPrefix(said.Dependencies["toolsrv"], "file:")
 			if !ok {
-				t.Fatalf("the package requires %v, want the SDK of the tree", said.Dependencies)
+				t.Fatalf("the package requires %v, want the SDK that it has", said.Dependencies)
 			}
 			if err := os.Mkdir(filepath.Join(dir, "node_modules"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Symlink(sdk, filepath.Join(dir, "node_modules", "toolsrv")); err != nil {
+			if err := os.Symlink(filepath.Join(dir, sdk), filepath.Join(dir, "node_modules", "toolsrv")); err != nil {
 				t.Skip(err)
 			}
 			tests, err := filepath.Glob(filepath.Join(dir, "index.test.*"))

@@ -36,7 +36,7 @@ func TestNew(t *testing.T) {
 				needTarget(t, "wasm32-unknown-unknown")
 			}
 			dir := filepath.Join(t.TempDir(), "made", "work")
-			scaffold := project.Scaffold{Name: c.name, Language: c.language, Namespace: c.namespace, SDK: sdks}
+			scaffold := project.Scaffold{Name: c.name, Language: c.language, Namespace: c.namespace}
 			if err := project.New(dir, scaffold); err != nil {
 				t.Fatal(err)
 			}
@@ -102,8 +102,13 @@ func checkFiles(t *testing.T, dir string) {
 		}
 	}
 	err := filepath.WalkDir(dir, func(file string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		switch {
+		case err != nil:
 			return err
+		case d.IsDir() && d.Name() == ".toolsrv":
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
 		}
 		text, err := os.ReadFile(file)
 		if strings.Contains(string(text), "{{") || strings.Contains(string(text), "<no value>") || strings.HasSuffix(file, ".tmpl") {
@@ -144,7 +149,7 @@ func pinCrates(t *testing.T, dir string) {
 	write(t, filepath.Join(dir, "Cargo.lock"), string(lock))
 }
 
-// TestNewPublished has a project without --sdk require the published SDK.
+// TestNewPublished has a project require the published SDK, and have none.
 func TestNewPublished(t *testing.T) {
 	t.Parallel()
 	for language, want := range map[project.Language][2]string{
@@ -156,13 +161,46 @@ func TestNewPublished(t *testing.T) {
 		project.TypeScript: {"package.json", `"toolsrv": "^` + project.SDKVersion + `"`},
 	} {
 		dir := t.TempDir() // an empty folder is fine
-		if err := project.New(dir, project.Scaffold{Name: "greet", Language: language}); err != nil {
+		if err := project.New(dir, project.Scaffold{Name: "greet", Language: language, Published: true}); err != nil {
+			t.Fatal(err)
+		}
+		checkFiles(t, dir)
+		if _, err := os.Stat(filepath.Join(dir, ".toolsrv")); err == nil {
+			t.Errorf("%s: it has an SDK", language)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, want[0]))
+		if err != nil || !strings.Contains(string(text), want[1]) || strings.Contains(string(text), "replace") {
+			t.Errorf("%s has no %q: %v\n%s", want[0], want[1], err, text)
+		}
+	}
+}
+
+// TestNewFolder has a project use the SDK of a folder, and nothing of what toolsrv carries.
+func TestNewFolder(t *testing.T) {
+	t.Parallel()
+	abs, err := filepath.Abs(sdks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for language, want := range map[project.Language][2]string{
+		project.Go:   {"go.mod", "=> \"" + abs + "/go\""},
+		project.Rust: {"Cargo.toml", `toolsrv = { path = "` + abs + `/rust/toolsrv" }`},
+
+		project.Python:     {"pyproject.toml", `"toolsrv @ file://` + abs + `/python"`},
+		project.JavaScript: {"package.json", `"toolsrv": "file:` + abs + `/js"`},
+		project.TypeScript: {"package.json", `"toolsrv": "file:` + abs + `/js"`},
+	} {
+		dir := t.TempDir()
+		if err := project.New(dir, project.Scaffold{Name: "greet", Language: language, SDK: sdks}); err != nil {
 			t.Fatal(err)
 		}
 		checkFiles(t, dir)
 		text, err := os.ReadFile(filepath.Join(dir, want[0]))
-		if err != nil || !strings.Contains(string(text), want[1]) || strings.Contains(string(text), "replace") {
+		if err != nil || !strings.Contains(string(text), want[1]) || strings.Contains(string(text), ".toolsrv") {
 			t.Errorf("%s has no %q: %v\n%s", want[0], want[1], err, text)
+		}
+		if _, err := os.Stat(filepath.Join(dir, ".toolsrv")); err == nil {
+			t.Errorf("%s: it has another SDK, too", language)
 		}
 	}
 }
@@ -211,6 +249,7 @@ func TestNewRefuses(t *testing.T) {
 		{"a path of the service", func(s *project.Scaffold) { s.Name = "tools" }, "/tools is the service's own"},
 		{"a namespace of the service", func(s *project.Scaffold) { s.Namespace = "admin" }, "is the service's own"},
 		{"operation id too long", func(s *project.Scaffold) { s.Namespace = strings.Repeat("n", 60) }, "operation id"},
+		{"two SDKs", func(s *project.Scaffold) { s.Published = true }, "choose one"},
 		{"no SDK there", func(s *project.Scaffold) { s.SDK = "." }, "holds no SDK for go"},
 		{"no SDK for Rust there", func(s *project.Scaffold) { s.SDK, s.Language = "template", project.Rust }, "holds no SDK for rust"},
 		{"no SDK for Python there", func(s *project.Scaffold) { s.SDK, s.Language = "template", project.Python }, "holds no SDK for python"},

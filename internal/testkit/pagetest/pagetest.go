@@ -65,8 +65,7 @@ func Steps(console string) (steps [][2]string) {
 	return steps
 }
 
-// A Shell runs commands in a folder of its own, with the toolsrv of this source in its PATH, which makes projects with the
-// SDKs of this source.
+// A Shell runs commands in a folder of its own, with the toolsrv of this source in its PATH.
 type Shell struct {
 	Dir string
 	Env []string
@@ -84,8 +83,7 @@ func NewShell(t *testing.T) *Shell {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-X 'github.com/toolsrv/toolsrv/cmd/toolsrv/command.sdk="+root+"/sdk'",
-		"-o", filepath.Join(bin, "toolsrv"), "./cmd/toolsrv")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "toolsrv"), "./cmd/toolsrv")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build toolsrv: %v\n%s", err, out)

@@ -54,6 +54,8 @@ var edges = map[string][]string{
 	"internal/progress": {"internal/text"},
 	// Writes a log; knows nobody who logs.
 	"internal/journal": {"internal/text"},
+	// Tells a supervisor how a process is; knows nothing of what it serves.
+	"internal/supervisor": {"internal/text"},
 	// Writes files; knows nothing of what is in them.
 	"internal/wholefile": {},
 	// What others' APIs take; knows no tool file.
@@ -147,7 +149,7 @@ var edges = map[string][]string{
 	// One file as a server would have it, without a server.
 	"internal/author/workbench": {"internal/author/project", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen"},
+	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -272,7 +274,7 @@ var homes = map[string][]string{
 	"github.com/evanw/esbuild":                 {"internal/script/javascript"},
 	"github.com/spf13/cobra":                   {"cmd/toolsrv/command"},
 	"golang.org/x/term":                        {"cmd/toolsrv/command"},
-	"golang.org/x/sys":                         {"internal/runtime/linmem"},
+	"golang.org/x/sys":                         {"internal/runtime/linmem", "internal/supervisor"},
 	"github.com/KimMachineGun/automemlimit":    {"internal/runtime/account"},
 	"go.etcd.io/bbolt":                         {"internal/state/local", "bench/cmd/capabilities"},
 }

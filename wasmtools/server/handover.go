@@ -26,31 +26,39 @@ func (s *Server) CheckState(c *config.Config) error {
 	return nil
 }
 
-// HandOver returns a copy of the server's listener for the process that takes this one's place, as its [config.Server.Listener]. The caller
-// closes the copy. From then on the end of Run's context turns nobody away: for a second more all requests are answered, and each answer
-// ends its connection, so that clients open another one. Then connections wait in the listener until the other process accepts them, while
-// the calls that run have 30 seconds to finish. A request that has not come whole has one second more, or four where its client is known by
-// a token.
-func (s *Server) HandOver() (*os.File, error) {
-	l, ok := s.listeners[0].(*net.TCPListener)
-	if !ok || len(s.listeners) > 1 {
-		return nil, errors.New("hand over the listener: there is more than a TCP listener")
-	}
-	file, err := l.File()
-	if err != nil {
-		return nil, fmt.Errorf("hand over the listener: %w", err)
+// HandOver returns copies of the server's listeners for the process that takes this one's place, as its [Options.Listeners]; the first is its
+// [config.Server.Listener]. The caller closes the copies. From then on the end of Run's context turns nobody away: for a second more all
+// requests are answered, and each answer ends its connection, so that clients open another one. Then connections wait in the listeners until
+// the other process accepts them, while the calls that run have 30 seconds to finish. A request that has not come whole has one second more,
+// or four where its client is known by a token.
+func (s *Server) HandOver() ([]*os.File, error) {
+	files := make([]*os.File, 0, len(s.listeners))
+	for _, listener := range s.listeners {
+		err := errors.New("it is not one of TCP")
+		if l, ok := listener.(*net.TCPListener); ok {
+			var file *os.File
+			if file, err = l.File(); err == nil {
+				files = append(files, file)
+			}
+		}
+		if err != nil {
+			for _, file := range files {
+				_ = file.Close()
+			}
+			return nil, fmt.Errorf("hand over the listener at %s: %w", listener.Addr(), err)
+		}
 	}
 	s.handing.Store(true)
-	return file, nil
+	return files, nil
 }
 
-// toolsTime is how long those who connected to a listener that was handed down wait for the tools, instead of being told that they are not
+// toolsTime is how long those who connected to a listener before the process began wait for the tools, instead of being told that they are not
 // ready. Probes wait as well, so it is not longer.
 const toolsTime = 10 * time.Second
 
-// waitForTools waits until the tools are listed, if clients may be waiting that another process has had before.
+// waitForTools waits until the tools are listed, if clients may be waiting that came before this process.
 func (s *Server) waitForTools(ctx context.Context) {
-	if s.started.Server.Listener == nil {
+	if s.started.Server.Listener == nil && !s.awaited {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, toolsTime)
@@ -66,7 +74,9 @@ func (s *Server) leave(served <-chan error) {
 	defer limit.Stop()
 	s.conns.leaving.Store(true)
 	time.Sleep(leaveTime)
-	_ = s.listeners[0].Close() // its copy keeps those who connect
+	for _, l := range s.listeners {
+		_ = l.Close() // its copy keeps those who connect
+	}
 	waitFor(served)
 	s.web.EndStreams()
 	gone := make(chan struct{})

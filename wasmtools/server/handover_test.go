@@ -56,11 +56,11 @@ func TestUnreadHoldsUpNobody(t *testing.T) {
 					r.await(0, 1)
 				}
 				if handsOver {
-					file, err := r.HandOver()
+					files, err := r.HandOver()
 					if err != nil {
 						t.Fatal(err)
 					}
-					defer file.Close()
+					defer files[0].Close()
 				}
 				r.stop()
 				if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {

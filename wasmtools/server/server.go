@@ -42,6 +42,9 @@ type Options struct {
 	Observers []web.Observer
 	// Listeners are listened on in place of the configured address. The Server closes them, also where New fails.
 	Listeners []net.Listener
+	// Awaited says that clients may be waiting at the Listeners, as where another program has opened them. So connections are accepted once the
+	// tools are listed, or after ten seconds.
+	Awaited bool
 }
 
 // A Server answers requests while Run runs. Its addresses are bound before.
@@ -57,6 +60,7 @@ type Server struct {
 	calls     inFlight
 	conns     *connections
 	draining  atomic.Bool
+	awaited   bool          // clients may be waiting when Run begins
 	handing   atomic.Bool   // HandOver was called
 	drain     time.Duration // how long running calls may take to finish
 	// writeTimeout is the current configuration's; http.WriteTimeout is the one of the start.
@@ -79,7 +83,7 @@ type Server struct {
 func New(ctx context.Context, handle *service.Service, o Options) (*Server, error) {
 	of := (*core.Handle)(handle).Service()
 	s := &Server{
-		logger: of.Logger, service: of, listeners: o.Listeners, verifiers: slices.Clone(o.Verifiers), started: of.InForce().Config, drain: drainLimit, cut: func(error) {},
+		logger: of.Logger, service: of, listeners: o.Listeners, awaited: o.Awaited, verifiers: slices.Clone(o.Verifiers), started: of.InForce().Config, drain: drainLimit, cut: func(error) {},
 		unmatched: make(chan struct{}, 1), conns: newConnections(of.Connections, account.MachineMemory(), of.Logger),
 	}
 	if err := s.open(ctx, &o); err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/journal"
 	"github.com/toolsrv/toolsrv/internal/listen"
+	"github.com/toolsrv/toolsrv/internal/supervisor"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
@@ -36,6 +38,8 @@ type openAPI struct {
 	tokensFile string
 	logLevel   slog.Level
 	program    string // where a restart finds it
+	supervisor *supervisor.Supervisor
+	activated  bool // the supervisor has opened the listeners
 }
 
 func newOpenAPI() *cobra.Command {
@@ -104,6 +108,10 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 	log, handler := journal.New(stderr, encoder(stderr, o.logLevel))
 	defer log.Close() // after a panic, too, and where a second signal leaves the server running
 	logger := slog.New(handler)
+	var err error
+	if o.supervisor, err = supervisor.Find(logger); err != nil {
+		return err
+	}
 
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
@@ -120,14 +128,15 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 		if next == nil || err != nil {
 			return err
 		}
-		defer next.listener.Close()
+		defer next.close()
 		if len(stop) > 0 { // it should stop, not go on
 			return nil
 		}
 		log.Close()
-		return replace(next.path, next.listener, next.address)
+		return replace(next, o.supervisor.Environ())
 	case s := <-stop:
 		logger.Info("stopping", "signal", s.String())
+		o.supervisor.Stopping(stopTime)
 		cancel()
 	}
 	for stopping := time.Now(); ; {
@@ -141,6 +150,9 @@ func (o *openAPI) run(cmd *cobra.Command, _ []string) error {
 		}
 	}
 }
+
+// stopTime is how long a stop may take: until the last calls are cut off, and everything is closed.
+const stopTime = 45 * time.Second
 
 // signalEcho is how long after a signal another one is taken for the same: timeout(1) and others send theirs to a process, and then to its
 // group.
@@ -164,10 +176,15 @@ func (o *openAPI) check(cmd *cobra.Command) error {
 // serve runs the server until ctx ends, and reloads its configuration when hangup says so. If restart says so, it ends by starting the next
 // program.
 func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restart <-chan os.Signal) (*successor, error) {
-	listener, address, err := inherited()
+	listeners, address, err := inherited()
 	if err != nil {
 		return nil, err
 	}
+	before := len(listeners) > 0 // another process has served them
+	if !before {
+		listeners = o.supervisor.Listeners
+	}
+	o.activated = len(listeners) > 0 && address == ""
 	if o.config == "" {
 		// Decided once: if the file vanishes later, a reload fails rather than returning to the defaults.
 		if _, err := os.Stat(defaultConfig); err == nil {
@@ -180,15 +197,20 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	if err != nil {
 		return nil, err
 	}
-	if listener != nil && c.Server.Address == address {
-		c.Server.Listener = listener
-	} else if listener != nil {
+	switch {
+	case o.activated:
+		logger.Info("the supervisor has opened the listeners, so server.address is left out", "listeners", len(listeners))
+	case before && c.Server.Address != address:
 		logger.Info("listening at a new address", "before", address, "address", c.Server.Address)
-		_ = listener.Close() // nothing is written to it
+		_ = closeAll(listeners) // nothing is written to them
+		listeners = nil
 		// An address that can't be listened on is told below.
 		if other, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Server.Address); err == nil {
-			c.Server.Listener = other // this process should start, too, if it can
+			listeners = []net.Listener{other} // this process should start, too, if it can
 		}
+	}
+	if before && len(listeners) > 0 {
+		c.Server.Listener = listeners[0]
 	}
 	if o.config == "" {
 		logger.Info("no configuration file: every setting has its default", "looked_for", defaultConfig, "directory", c.Tools.Directory)
@@ -196,7 +218,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		logger.Info("configuration read", "file", o.config, "directory", strings.Join(directoriesOf(c), ", "))
 	}
 	go heap.Keep(ctx, core.MemoryOf(c).Heap) // it ends with the command
-	tools, s, err := openServer(ctx, c, core.Options{Logger: logger})
+	tools, s, err := openServer(ctx, c, listeners, core.Options{Logger: logger})
 	if ctx.Err() != nil && err != nil {
 		return nil, nil // stopped before it had begun
 	}
@@ -213,7 +235,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		for { // during the drain, too: a client whose token is taken away then must not go on
 			select {
 			case <-hangup:
-				if err := o.reload(s); err != nil {
+				if err := o.supervisor.Reload(func() error { return o.reload(s) }); err != nil {
 					logger.Error("the configuration stays as it was", "error", err)
 				}
 			case <-restart:
@@ -227,17 +249,30 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 					continue
 				}
 				next = n
+				o.supervisor.Restarting()
 				cancel()
 			case <-ended:
 				return
 			}
 		}
 	}()
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWatching()
+	var told sync.WaitGroup
+	told.Go(func() { o.supervisor.Watch(watching, s.Answers) }) // during the drain, too
+	told.Go(func() {
+		if tools.Catalog.Wait(running) == nil {
+			o.supervisor.Ready()
+		}
+	})
 	err = errors.Join(s.Run(running), tools.Close())
 	close(ended)
 	<-signals
+	cancel()
+	stopWatching()
+	told.Wait()
 	if next != nil && ctx.Err() != nil {
-		_ = next.listener.Close()
+		next.close()
 		next = nil
 	}
 	if next != nil && err != nil { // such as state that was given up, which a restart should mend
@@ -247,20 +282,22 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	return next, err
 }
 
-// openServer opens the service of a configuration, and a server of it: first the address, which fails most cheaply.
-func openServer(ctx context.Context, c *config.Config, o core.Options) (*core.Service, *server.Server, error) {
-	listener := c.Server.Listener
-	if listener == nil {
-		var err error
-		if listener, err = listen.On(ctx, c.Server.Address); err != nil {
+// openServer opens the service of a configuration, and a server of it, which has these listeners. Where there are none, it first listens at the
+// configured address, which fails most cheaply.
+func openServer(ctx context.Context, c *config.Config, listeners []net.Listener, o core.Options) (*core.Service, *server.Server, error) {
+	with := server.Options{Listeners: listeners, Awaited: len(listeners) > 0}
+	if len(listeners) == 0 {
+		l, err := listen.On(ctx, c.Server.Address)
+		if err != nil {
 			return nil, nil, err
 		}
+		with.Listeners = []net.Listener{l}
 	}
 	tools, err := core.Open(ctx, c, o)
 	if err != nil {
-		return nil, nil, errors.Join(err, listener.Close())
+		return nil, nil, errors.Join(err, closeAll(with.Listeners))
 	}
-	s, err := server.New(ctx, (*service.Service)(tools.Handle()), server.Options{Listeners: []net.Listener{listener}})
+	s, err := server.New(ctx, (*service.Service)(tools.Handle()), with)
 	if err != nil {
 		return nil, nil, errors.Join(err, tools.Close())
 	}

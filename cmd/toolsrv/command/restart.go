@@ -15,20 +15,22 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/listen"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
 // A restart in place replaces the process by the program of its file, which may be another version by then. The process keeps its number,
-// and the listener stays open throughout: a client who connects meanwhile waits. The listener's descriptor, and the address that it is
+// and the listeners stay open throughout: a client who connects meanwhile waits. The listeners' descriptors, and the address that they are
 // for, are told in a variable of the environment.
 
-// handoverVariable has descriptor,address of an open listener.
+// handoverVariable has descriptors,address of open listeners, such as 7,127.0.0.1:8000. There are more of them, as in 7:8, only where the
+// supervisor has opened them; then there is no address.
 const handoverVariable = "TOOLSRV_LISTENER"
 
 // handover is handoverVariable with its value.
-func handover(fd uintptr, address string) string {
-	return fmt.Sprintf("%s=%d,%s", handoverVariable, fd, address)
+func handover(fds []string, address string) string {
+	return handoverVariable + "=" + strings.Join(fds, ":") + "," + address
 }
 
 // trialTime is how long a program has to show that it runs.
@@ -36,9 +38,16 @@ const trialTime = 30 * time.Second
 
 // A successor is the program that goes on when the server has ended.
 type successor struct {
-	path     string
-	listener *os.File
-	address  string // as it was configured
+	path      string
+	listeners []*os.File
+	address   string // as it was configured; "" where the supervisor has opened the listeners
+}
+
+// close closes the listeners: there will be no successor.
+func (s *successor) close() {
+	for _, l := range s.listeners {
+		_ = l.Close() // nothing was written to it
+	}
 }
 
 // succeed prepares a restart in place: a configuration that can't be served, or a program that does not run, leaves the server as it is. What
@@ -51,7 +60,10 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	if err := core.CheckSources(c); err != nil {
 		return nil, err
 	}
-	if c.Server.Address != started.Server.Address {
+	address := started.Server.Address
+	if o.activated {
+		address = ""
+	} else if c.Server.Address != address {
 		if err := listen.Check(ctx, c.Server.Address); err != nil {
 			return nil, err
 		}
@@ -68,11 +80,11 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	if err := s.Reload(c); err != nil {
 		return nil, err
 	}
-	listener, err := s.HandOver()
+	listeners, err := s.HandOver()
 	if err != nil {
 		return nil, err
 	}
-	return &successor{o.program, listener, started.Server.Address}, nil
+	return &successor{o.program, listeners, address}, nil
 }
 
 // ownPath returns the path by which this program was started, absolute and with its links as they are: a restart begins what is put there
@@ -129,9 +141,9 @@ func (b *beginning) Write(p []byte) (int, error) {
 // versionLine is how the output of `toolsrv version` begins, in each version.
 var versionLine = regexp.MustCompile(`^toolsrv \S+ \(revision `)
 
-// inherited returns the listener that a process before this one has handed over, and the address that it was configured for; nil if there
-// was none.
-func inherited() (net.Listener, string, error) {
+// inherited returns the listeners that a process before this one has handed over, and the address that they were configured for; none if there
+// was no such process.
+func inherited() ([]net.Listener, string, error) {
 	value := os.Getenv(handoverVariable)
 	if value == "" {
 		return nil, "", nil
@@ -139,16 +151,32 @@ func inherited() (net.Listener, string, error) {
 	if err := os.Unsetenv(handoverVariable); err != nil { // it is for this process alone
 		return nil, "", fmt.Errorf("unset %s: %w", handoverVariable, err)
 	}
-	number, address, _ := strings.Cut(value, ",")
+	numbers, address, _ := strings.Cut(value, ",")
+	var all []net.Listener
+	for number := range strings.SplitSeq(numbers, ":") {
+		l, err := listenerOf(number)
+		if err != nil {
+			return nil, "", errors.Join(fmt.Errorf("%s has no listener: it is for a restart in place, so unset it: %w", handoverVariable, err), closeAll(all))
+		}
+		all = append(all, l)
+	}
+	return all, address, nil
+}
+
+func listenerOf(number string) (net.Listener, error) {
 	fd, err := strconv.ParseUint(number, 10, 31)
 	if err != nil || fd < 3 {
-		return nil, "", errors.New(handoverVariable + " has no listener: it is for a restart in place, so unset it")
+		return nil, fmt.Errorf("%q is not the number of one", text.Short(number))
 	}
 	file := os.NewFile(uintptr(fd), "listener")
 	defer file.Close()
-	l, err := net.FileListener(file)
-	if err != nil {
-		return nil, "", fmt.Errorf("%s has no listener: it is for a restart in place, so unset it: %w", handoverVariable, err)
+	return net.FileListener(file)
+}
+
+func closeAll(listeners []net.Listener) error {
+	var errs []error
+	for _, l := range listeners {
+		errs = append(errs, l.Close())
 	}
-	return l, address, nil
+	return errors.Join(errs...)
 }

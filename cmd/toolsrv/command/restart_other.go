@@ -11,6 +11,6 @@ import (
 func notifyRestart(chan<- os.Signal) {}
 
 // replace is for systems that can replace a process.
-func replace(string, *os.File, string) error {
+func replace(*successor, []string) error {
 	return errors.New("this system can't replace a running process")
 }

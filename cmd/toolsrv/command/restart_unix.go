@@ -6,21 +6,26 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 )
 
 // notifyRestart has c told of the signal that asks for a restart in place.
 func notifyRestart(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR2) }
 
-// replace has the program at path take this process's place, with the same arguments, and go on with a listener. It returns only if that
-// fails.
-func replace(path string, l *os.File, address string) error {
+// replace has the successor's program take this process's place, with the same arguments, and go on with the listeners. Its environment has
+// some variables more than this one's. replace returns only if that fails.
+func replace(next *successor, environ []string) error {
 	// Until the program asks for signals, one that ends a process by default must not end it.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGUSR2)
-	fd := l.Fd()
-	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0); errno != 0 {
-		return fmt.Errorf("keep the listener open: %w", errno)
+	var fds []string
+	for _, l := range next.listeners {
+		fd := l.Fd()
+		if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0); errno != 0 {
+			return fmt.Errorf("keep the listener open: %w", errno)
+		}
+		fds = append(fds, strconv.FormatUint(uint64(fd), 10))
 	}
-	env := append(os.Environ(), handover(fd, address))
-	return fmt.Errorf("run %s: %w", path, syscall.Exec(path, os.Args, env))
+	environ = append(append(os.Environ(), environ...), handover(fds, next.address))
+	return fmt.Errorf("run %s: %w", next.path, syscall.Exec(next.path, os.Args, environ))
 }

@@ -1,0 +1,62 @@
+package supervisor
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+const (
+	// firstSocket is the descriptor of the first socket.
+	firstSocket = 3
+	// maxSockets is how many sockets a supervisor may give.
+	maxSockets = 64
+)
+
+// listeners returns the sockets that the environment says are for this process. They are looked at before anything is done with one: where the
+// environment is wrong, the descriptors are those of something else.
+func listeners() ([]net.Listener, error) {
+	value := os.Getenv(countVariable)
+	if value == "" || os.Getenv(pidVariable) != strconv.Itoa(os.Getpid()) {
+		return nil, nil // they are for a process before this one
+	}
+	count, err := strconv.Atoi(value)
+	if err != nil || count < 0 || count > maxSockets {
+		return nil, fmt.Errorf("%s is %q, which is not a number of sockets up to %d: unset it, or start the server by its socket's unit", countVariable, text.Short(value), maxSockets)
+	}
+	names := strings.Split(os.Getenv(namesVariable), ":")
+	name := func(i int) string {
+		if i < len(names) && names[i] != "" {
+			return text.Short(names[i])
+		}
+		return "without a name"
+	}
+	for i := range count {
+		listens, err := syscall.GetsockoptInt(firstSocket+i, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
+		if err != nil {
+			return nil, fmt.Errorf("descriptor %d (%s), which %s says is a socket: %w", firstSocket+i, name(i), countVariable, err)
+		}
+		if listens == 0 {
+			return nil, fmt.Errorf("the socket %d (%s) of the supervisor does not listen: give it ListenStream= with a port, and no Accept=", firstSocket+i, name(i))
+		}
+	}
+	var all []net.Listener
+	for i := range count {
+		file := os.NewFile(uintptr(firstSocket+i), name(i))
+		l, err := net.FileListener(file)
+		_ = file.Close() // the listener has a descriptor of its own, which no other process inherits
+		if err != nil {
+			return all, fmt.Errorf("take the socket %d (%s) of the supervisor: %w", firstSocket+i, name(i), err)
+		}
+		all = append(all, l)
+		if _, ok := l.(*net.TCPListener); !ok {
+			return all, fmt.Errorf("the socket %d (%s) of the supervisor is not one of TCP: give it ListenStream= with a port", firstSocket+i, name(i))
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,248 @@
+// Package supervisor speaks with the program that supervises this process, such as systemd: it takes the sockets which that one has opened
+// (sd_listen_fds), and tells it how this process is (sd_notify).
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// The variables by which a supervisor tells what it wants to hear, and which sockets it has opened for which process.
+const (
+	notifyVariable      = "NOTIFY_SOCKET"
+	watchdogVariable    = "WATCHDOG_USEC"
+	watchdogPIDVariable = "WATCHDOG_PID"
+	countVariable       = "LISTEN_FDS"
+	pidVariable         = "LISTEN_PID"
+	namesVariable       = "LISTEN_FDNAMES"
+)
+
+const (
+	// sendTime is how long a supervisor may take to take a message: one that hangs must not hold up the server.
+	sendTime = time.Second
+	// maxStatus is how many bytes a status may have.
+	maxStatus = 512
+	// leastWatchdog is the shortest watchdog that is heeded.
+	leastWatchdog = 100 * time.Millisecond
+	// mostWatchdog is the longest one: its microseconds fit a Duration.
+	mostWatchdog = 365 * 24 * time.Hour
+)
+
+// A phase is how far a process has got. There is no way back.
+type phase int
+
+const (
+	starting phase = iota
+	serving
+	restarting // another program takes the process over
+	stopping
+)
+
+// A Supervisor is told how this process is. Where nobody wants to hear it, its methods do nothing. It is safe for concurrent use.
+type Supervisor struct {
+	// Listeners are the sockets that the supervisor has opened for this process. There are none where it has opened none.
+	Listeners []net.Listener
+
+	socket   string        // "": nobody wants to hear anything
+	watchdog time.Duration // 0: nobody watches
+	environ  []string      // the variables, for a process that takes this one's place
+	logger   *slog.Logger
+
+	mu    sync.Mutex // guards what follows, and the order of messages
+	phase phase
+	deaf  bool // the last message did not get there
+}
+
+// Find reads from the environment who supervises this process, and takes the variables out of it, since they are for this process alone. It
+// is to be called before another process or goroutine is started. An error means that a socket is not what it should be; then nothing is open. A
+// supervisor that can't be told anything is logged only, since a server should run without one, too.
+func Find(logger *slog.Logger) (*Supervisor, error) {
+	s := &Supervisor{socket: os.Getenv(notifyVariable), logger: logger}
+	watchdog, watched := os.Getenv(watchdogVariable), os.Getenv(watchdogPIDVariable)
+	for _, name := range []string{notifyVariable, watchdogVariable, watchdogPIDVariable} {
+		if value, found := os.LookupEnv(name); found {
+			s.environ = append(s.environ, name+"="+value)
+		}
+	}
+	var err error
+	s.Listeners, err = listeners()
+	for _, name := range []string{notifyVariable, watchdogVariable, watchdogPIDVariable, countVariable, pidVariable, namesVariable} {
+		err = errors.Join(err, os.Unsetenv(name))
+	}
+	if err != nil {
+		for _, l := range s.Listeners {
+			_ = l.Close()
+		}
+		return nil, err
+	}
+	if s.socket != "" && s.socket[0] != '/' && s.socket[0] != '@' {
+		logger.Warn("the supervisor can't be told anything: "+notifyVariable+" is neither an absolute path nor an abstract name", "socket", text.Short(s.socket))
+		s.socket = ""
+	}
+	if s.socket != "" && watchdog != "" && (watched == "" || watched == strconv.Itoa(os.Getpid())) {
+		usec, err := strconv.ParseUint(watchdog, 10, 63)
+		if err != nil || usec < uint64(leastWatchdog.Microseconds()) || usec > uint64(mostWatchdog.Microseconds()) {
+			logger.Warn("the supervisor's watchdog is left alone: "+watchdogVariable+" is not a number of microseconds that can be kept", "value", text.Short(watchdog))
+		} else {
+			s.watchdog = time.Duration(usec) * time.Microsecond
+			// A process that takes another's place has the whole time to begin to answer.
+			s.tell("WATCHDOG=1")
+		}
+	}
+	return s, nil
+}
+
+// Environ returns the variables for a process that takes this one's place, under the same number.
+func (s *Supervisor) Environ() []string { return s.environ }
+
+// Ready tells that the process does what it is for.
+func (s *Supervisor) Ready() {
+	s.enter(serving, "READY=1", "STATUS=ready")
+}
+
+// Reload tells that the configuration is being read again, by do, and afterwards that this is over, and what do says of it.
+func (s *Supervisor) Reload(do func() error) error {
+	// Neither a process that is not ready yet nor one that ends becomes ready by a reload.
+	s.within(serving, append(reloading(), "STATUS=reading the configuration")...)
+	err := do()
+	status := "ready"
+	if err != nil {
+		status = "the configuration stays as it was: " + err.Error()
+	}
+	s.within(serving, "READY=1", "STATUS="+line(status))
+	return err
+}
+
+// Restarting tells that another program takes this process over. That one tells when it is ready. The process keeps its number, so there is no
+// other to name.
+func (s *Supervisor) Restarting() {
+	s.enter(restarting, append(reloading(), "STATUS=restarting")...)
+}
+
+// Stopping tells that the process ends, and within which time.
+func (s *Supervisor) Stopping(limit time.Duration) {
+	s.enter(stopping, "STOPPING=1", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", limit.Microseconds()), "STATUS=stopping")
+}
+
+// Watch tells a watchdog that the process works as often as it wants to hear it, until ctx ends. Before each time it asks answers, and says
+// nothing while that returns an error: so the supervisor ends a process which runs, but does not answer.
+func (s *Supervisor) Watch(ctx context.Context, answers func(context.Context) error) {
+	if s.watchdog == 0 {
+		return
+	}
+	// An answer may take until three quarters of the time are over. After one that fails quickly there is time for others.
+	pause, again, patience := s.watchdog/2, s.watchdog/16, s.watchdog/4
+	timer := time.NewTimer(s.watchdog / 4) // a server that is starting may not answer yet
+	defer timer.Stop()
+	for failed := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		err := ask(ctx, patience, answers)
+		switch {
+		case err == nil:
+			s.mu.Lock()
+			s.tell("WATCHDOG=1")
+			s.mu.Unlock()
+			timer.Reset(pause)
+		case ctx.Err() != nil:
+			return
+		default:
+			if !failed {
+				s.logger.Error("the server does not answer itself: the watchdog is told nothing, and ends it if that goes on", "error", err, "within", s.watchdog.String())
+			}
+			timer.Reset(again)
+		}
+		if failed && err == nil {
+			s.logger.Info("the server answers itself again")
+		}
+		failed = err != nil
+	}
+}
+
+func ask(ctx context.Context, patience time.Duration, answers func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return answers(ctx)
+}
+
+// enter tells that a phase begins, unless it or a later one has begun already.
+func (s *Supervisor) enter(next phase, message ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase < next {
+		s.phase = next
+		s.tell(message...)
+	}
+}
+
+// within tells something that is so in one phase only.
+func (s *Supervisor) within(now phase, message ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase == now {
+		s.tell(message...)
+	}
+}
+
+// tell sends a message of these lines. s.mu is held, or nobody else has s yet.
+func (s *Supervisor) tell(message ...string) {
+	if s.socket == "" {
+		return
+	}
+	err := send(s.socket, strings.Join(message, "\n"))
+	switch {
+	case err != nil && !s.deaf:
+		s.logger.Warn("the supervisor can't be told how the server is", "socket", text.Short(s.socket), "message", message[0], "error", err)
+	case err == nil && s.deaf:
+		s.logger.Info("the supervisor can be told again how the server is")
+	}
+	s.deaf = err != nil
+}
+
+// send sends a datagram. It connects for each: that costs little, and no descriptor is left to a process that takes this one's place.
+func send(socket, message string) error {
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		return cause(err)
+	}
+	err = conn.SetWriteDeadline(time.Now().Add(sendTime))
+	if err == nil {
+		_, err = conn.Write([]byte(message))
+	}
+	return cause(errors.Join(err, conn.Close()))
+}
+
+// cause leaves out the address, which is told beside it.
+func cause(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err
+	}
+	return err
+}
+
+// reloading returns the lines that tell of a reload which begins now. A supervisor that has asked for one compares the time.
+func reloading() []string {
+	lines := []string{"RELOADING=1"}
+	if usec, known := monotonic(); known {
+		lines = append(lines, fmt.Sprintf("MONOTONIC_USEC=%d", usec))
+	}
+	return lines
+}
+
+// line returns a text that is one line and not long: a second line would be another message.
+func line(s string) string {
+	return strings.ReplaceAll(text.Escape(text.ClipEscaped(s, maxStatus)), "\n", " ")
+}

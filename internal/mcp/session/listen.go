@@ -30,7 +30,8 @@ func (s *stdio) notify() {
 		}
 		edition := s.edition()
 		if edition != told {
-			if told = edition; s.conversation.Version() != "" {
+			// Before the answer to initialize no client expects anything; it asks for the list after it.
+			if told = edition; s.greeted.Load() {
 				s.write(rpc.AppendListChanged(nil, nil))
 			}
 		}

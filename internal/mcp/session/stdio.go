@@ -131,6 +131,7 @@ type stdio struct {
 	conversation *protocol.Conversation
 	answered     chan struct{} // closed when all is answered after the end
 	begun        chan struct{} // closed when initialize, if it has come, has its answer; the reader's
+	greeted      atomic.Bool   // a session has begun, and the client has the answer to initialize
 	ctx          context.Context
 	cancel       context.CancelFunc
 	set          *toolset.Set
@@ -253,7 +254,11 @@ func (s *stdio) take(line []byte) error {
 		begun := make(chan struct{})
 		s.begun = begun
 		a := p.answer()
-		go func() { defer close(begun); p.finish(a) }()
+		go func() {
+			defer close(begun)
+			p.finish(a)
+			s.greeted.Store(s.conversation.Version() != "")
+		}()
 		return nil
 	}
 	after := s.begun

@@ -104,7 +104,7 @@ func TestScriptsHostile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("endless scripts run into their limits: not with -short")
 	}
-	dir := site(t, "[tools]\nscripts = true\ndescribe_fuel = 4_000_000_000\n", nil)
+	dir := site(t, "[tools]\nscripts = true\ndescribe_fuel = 4_000_000_000\n", nil) // CPython takes more than half of it to start
 	tools := filepath.Join(dir, "tools")
 	const secret = "t0p-s3cret"
 	put(t, filepath.Join(dir, "secret.ts"), []byte(`export const s = "`+secret+`";`))

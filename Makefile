@@ -235,7 +235,7 @@ test-python: .venv/python
 	@touch $@
 
 # bench runs every benchmark of the module at the root once, or those of PACKAGES, so that none rots; test-bench does so with what makes the
-# comparisons below, and tests that. For figures: go test -bench . ./wasmtools/openapi
+# comparisons below, and tests that. For figures: go test -bench . ./internal/openapi
 bench:
 	go test -run '^$$' -bench . -benchtime 1x $(or $(PACKAGES:%=./%),./...)
 

@@ -118,14 +118,20 @@ var edges = map[string][]string{
 	"internal/catalog": {"runtime/limits", "wasmtools", "internal/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched"},
 	// The source that is a directory on disk.
 	"internal/catalog/directory": {"internal/ownership", "internal/touched", "internal/catalog"},
+	// What of it a program needs that adds doors.
+	"wasmtools/web": {"internal/web", "wasmtools"},
+	// Doors and observers of programs take the place of our own.
+	"internal/door": {"internal/web", "wasmtools/web"},
 	// What every HTTP door needs; knows none of them.
-	"wasmtools/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/schema"},
+	"internal/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/schema"},
 	// The one way to call a tool; knows no door.
 	"wasmtools/invoke": {"internal/turns", "wasmtools", "wasmtools/schema"},
+	// REST as an http.Handler, for programs that embed us.
+	"wasmtools/openapi": {"internal/door", "internal/openapi", "internal/web", "wasmtools", "wasmtools/web"},
 	// REST: sees tools, never sandboxes, and of their schemas where a result is a file.
-	"wasmtools/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "wasmtools/web"},
+	"internal/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/web"},
 	// MCP over HTTP: reads messages, and leaves to protocol what they are answered with.
-	"internal/mcp": {"internal/jsontree", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/web"},
+	"internal/mcp": {"internal/jsontree", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/session", "internal/mcp/toolset", "internal/web"},
 	// What MCP shows of tools; knows no transport.
 	"internal/mcp/toolset": {"internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema"},
 	// Messages, for every transport; knows no tools.
@@ -133,15 +139,15 @@ var edges = map[string][]string{
 	// The methods of MCP; knows no transport.
 	"internal/mcp/internal/protocol": {"wasmtools", "internal/mcp/internal/rpc", "internal/mcp/toolset"},
 	// Answers of MCP over HTTP, with and without sessions.
-	"internal/mcp/internal/response": {"internal/mcp/internal/protocol", "wasmtools/web"},
+	"internal/mcp/internal/response": {"internal/mcp/internal/protocol", "internal/web"},
 	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
-	"internal/mcp/session": {"internal/text", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/toolset", "wasmtools/web"},
+	"internal/mcp/session": {"internal/text", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/toolset", "internal/web"},
 	// What of it programs need that embed the server.
 	"wasmtools/service": {"internal/core", "wasmtools", "wasmtools/config", "wasmtools/invoke"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"internal/core": {"internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "wasmtools/web", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits"},
+	"internal/core": {"internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web"},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/openapi", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen"},
+	"wasmtools/server": {"internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/door", "internal/openapi", "internal/web"},
 	// Files for others to write; knows no project.
 	"internal/author/sdk": {},
 	// Runs compilers; never what they made.
@@ -149,7 +155,7 @@ var edges = map[string][]string{
 	// One file as a server would have it, without a server.
 	"internal/author/workbench": {"internal/author/project", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen"},
+	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/web"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -268,7 +274,7 @@ var homes = map[string][]string{
 	"github.com/extism/go-sdk":                 {"bench/internal/peer"},
 	"github.com/modelcontextprotocol/go-sdk":   {"bench/internal/gosdk"},
 	"github.com/santhosh-tekuri/jsonschema/v5": {"wasmtools/schema"},
-	"github.com/julienschmidt/httprouter":      {"wasmtools/openapi"},
+	"github.com/julienschmidt/httprouter":      {"internal/openapi"},
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config", "internal/script/python"},
 	"github.com/fsnotify/fsnotify":             {"internal/catalog/directory"},
 	"github.com/evanw/esbuild":                 {"internal/script/javascript"},
@@ -282,7 +288,7 @@ var homes = map[string][]string{
 // testHomes are the packages whose tests import a library directly: to compare with it, or for what its module carries.
 var testHomes = map[string][]string{
 	"github.com/tetratelabs/wazero":            {"internal/runtime/instrument", "internal/runtime/instrument/internal/weigh", "internal/runtime/internal/foundry", "internal/runtime/sandbox", "internal/runtime/wasmbin"},
-	"github.com/santhosh-tekuri/jsonschema/v5": {"test/clients", "test/conformance", "wasmtools/openapi", "wasmtools/schema"},
+	"github.com/santhosh-tekuri/jsonschema/v5": {"test/clients", "test/conformance", "internal/openapi", "wasmtools/schema"},
 	"github.com/modelcontextprotocol/go-sdk":   {"internal/mcp/session"},
 	"github.com/google/jsonschema-go":          {"wasmtools/schema"},
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},
@@ -305,8 +311,8 @@ var recoverHomes = map[string]string{
 	"internal/catalog/load.go":                     "the loading of a file",
 	"internal/state/local/damage.go":               "the reading of the state's file by its library",
 	"wasmtools/schema/draft.go":                    "the check of a schema by its library",
-	"wasmtools/openapi/derived.go":                 "the router, which panics where it refuses a route",
-	"wasmtools/web/exchange.go":                    "a request, with an embedder's tools and dependencies",
+	"internal/openapi/derived.go":                  "the router, which panics where it refuses a route",
+	"internal/web/exchange.go":                     "a request, with an embedder's tools and dependencies",
 	"internal/mcp/session/reply.go":                "a call of an embedder's tool, on a goroutine of its own",
 }
 

@@ -22,9 +22,9 @@ var scattered = []string{
 	"internal/author/project.Project", "bench/cmd/attack.arena", "bench/cmd/capabilities.bench", "bench/cmd/mcp.bench", "bench/cmd/sandbox.bench",
 	"cmd/toolsrv.service in tests",
 
-	"wasmtools.Tool", "internal/catalog.reconciler", "internal/mcp/toolset.Set", "wasmtools/openapi.Door",
+	"wasmtools.Tool", "internal/catalog.reconciler", "internal/mcp/toolset.Set", "internal/openapi.Door",
 	"wasmtools/schema.Schema", "wasmtools/schema.run", "internal/script/javascript.modules",
-	"wasmtools/server.Server", "wasmtools/web.Exchange",
+	"wasmtools/server.Server", "internal/web.Exchange",
 }
 
 // vagueNames say nothing of what stands in a file.

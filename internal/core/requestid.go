@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/toolsrv/toolsrv/wasmtools/web"
+	"github.com/toolsrv/toolsrv/internal/web"
 )
 
 // requestIDs adds to each line that is logged on behalf of a request the id that its answer has.

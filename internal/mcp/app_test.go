@@ -13,9 +13,9 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // tool returns a tool whose argument n is 7 where it is left out.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
+	"github.com/toolsrv/toolsrv/internal/web"
 )
 
 // serveCall answers a request that calls a tool, as its header says. The call begins before the body is read, because the tool

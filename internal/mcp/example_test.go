@@ -9,11 +9,11 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/openapi"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
-	"github.com/toolsrv/toolsrv/wasmtools/openapi"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // A program serves a Go function to agents and over REST, on one listener.

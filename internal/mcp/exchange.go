@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/response"
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 const (
@@ -40,14 +40,14 @@ var (
 
 // begin ties the exchange to a request.
 func (x *exchange) begin(of *web.Exchange, namespace string) {
-	of.Failer = x
+	of.SetFailer(x)
 	x.Exchange = of
 	x.request.Transport, x.request.Namespace, x.request.Call = x, namespace, of.Call()
 }
 
 // release gives the exchange back. It must not be used afterwards.
 func (x *exchange) release() {
-	x.Exchange.Failer = nil
+	x.Exchange.SetFailer(nil)
 	*x = exchange{door: x.door, body: x.body[:0], request: protocol.Request{Out: x.request.Out[:0]}}
 	if cap(x.body) > kept {
 		x.body = nil

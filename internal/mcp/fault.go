@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // statusOf returns the status of a fault that a message has. An unknown tool is not a fault of the message, and has the status 200.

@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/response"
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // defaultStreams is Options.Streams where it is zero.

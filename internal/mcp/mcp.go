@@ -16,8 +16,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // Path is where a Door is mounted.

@@ -1,26 +1,51 @@
-// Package openapi is the REST door: it serves the tools of a route table over HTTP and describes them.
+// Package openapi serves the tools of a route table over REST, and describes them.
 //
 // [NewApp] makes an http.Handler of a [wasmtools.RouteTable]. A tool answers POST at its path. /tools and /openapi.json list
 // the enabled tools, and the probes /healthz and /readyz tell how the service is. docs/http.md describes the whole
-// interface. A program with more doors mounts a [Door] on a [web.Mux] of its own.
-//
-// Everything that requests need from the table is built before the table changes, and published with its generation. A request goes by
-// one generation, the current one once it has been read whole, so that its router, switches, lists and ETags always agree.
+// interface.
 package openapi
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 
+	"github.com/toolsrv/toolsrv/internal/door"
+	"github.com/toolsrv/toolsrv/internal/openapi"
+	inner "github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// A Dependency is a condition that every request must meet, except those for /healthz and /readyz.
-type Dependency = web.Dependency
+// A Dependency is a condition that every request must meet, except those for /healthz and /readyz. It may have more
+// methods; a Dependency of package auth has all of these:
+//
+//	Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error)
+//
+// Principal says who makes the request. It is called after Check, and concurrently like that. current is what the
+// dependencies before this one found, at first [wasmtools.Everybody]. Principal returns current or another principal, never
+// nil. An error refuses the request, as one of Check does.
+//
+//	Schemes() []auth.Scheme
+//	Subscribe(changed func()) (unsubscribe func())
+//
+// Schemes returns how clients can meet the condition at the moment: in one of these ways, which documents
+// name; none if no credentials are needed. It must not take a lock. Subscribe has changed called after each change of what Schemes
+// returns. Without it they are always the same.
+//
+//	Challenges() []string
+//
+// Challenges returns what the header WWW-Authenticate says to a request that is refused with CodeUnauthorized.
+//
+//	Version() uint64
+//
+// Version returns a number that grows when Check or Principal may say something else of a request. If it has changed when the
+// body of a request has come, or when a tool that the request runs calls another, they are called again for that request. Without
+// this method they are called again only after a change of the table's configuration. It must not take a lock.
+type Dependency interface {
+	// Check returns nil, or why the request is refused. The client sees an *wasmtools.Error, while any other error counts as
+	// internal and is not shown. Check must not read the body. It is called concurrently.
+	Check(r *http.Request) error
+}
 
 // Options are the settings of an App. The zero value is usable.
 type Options struct {
@@ -33,14 +58,13 @@ type Options struct {
 	// Access says which hosts requests may name and which pages may make them; [web.NewAccess] makes one. Nil: requests may name any host, and
 	// pages of other origins may make none.
 	Access *web.Access
+	// Doors are served beside the tools, by their paths: see [github.com/toolsrv/toolsrv/wasmtools/server.Options].
+	Doors map[string]web.Door
 	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency
 	// Memory is how many bytes of bodies and results above 64 KiB all calls together may hold. Calls that need more are
 	// answered with CodeOverloaded; a call that is alone may hold as much as its tool allows. Zero: 256 MiB.
 	Memory int64
-	// Invoker calls the tools. Doors with the same Invoker share its memory, and Memory is ignored. Nil: the application has
-	// its own.
-	Invoker *invoke.Invoker
 	// Logger gets a line for each request, with the cause of a failure. Nil: nothing is logged.
 	Logger *slog.Logger
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
@@ -48,47 +72,41 @@ type Options struct {
 	Ready func() error
 }
 
-// An App is the HTTP application of one route table: a [Door] on a [web.Mux] of its own. It is an http.Handler, safe for
-// concurrent use.
-type App struct {
-	mux  *web.Mux
-	door *Door
-}
+// An App is the HTTP application of one route table. It is an http.Handler, safe for concurrent use.
+type App openapi.App
 
 var _ http.Handler = (*App)(nil)
 
 // NewApp returns the application of a table, which it follows until Close. The next request after a method has changed the
-// table sees the change. NewApp panics if table or a dependency is nil, or if a security scheme has a bad name or is not a
-// JSON object.
+// table sees the change. NewApp panics if table or a dependency is nil, if a security scheme has a bad name or is not a
+// JSON object, or if a door can't have its path.
 func NewApp(table *wasmtools.RouteTable, o Options) *App {
-	if table == nil {
-		panic("openapi.NewApp: table is nil; make one with wasmtools.NewRouteTable")
+	doors := map[string]inner.Door{}
+	for path, d := range o.Doors {
+		doors[path] = door.Of(d)
 	}
-	invoker := o.Invoker
-	if invoker == nil {
-		invoker = invoke.New(invoke.Options{Memory: o.Memory})
+	dependencies := make([]openapi.Dependency, len(o.Dependencies))
+	for i, d := range o.Dependencies {
+		dependencies[i] = d
 	}
-	mux := web.NewMux(web.Options{Access: o.Access, Dependencies: o.Dependencies, Table: table, Logger: o.Logger, Ready: o.Ready})
-	door := NewDoor(mux, table, DoorOptions{
-		Title:       o.Title,
-		Version:     o.Version,
-		Description: o.Description,
-		Servers:     o.Servers,
-		Invoker:     invoker,
-		Logger:      o.Logger,
+	app := openapi.NewApp(table, openapi.Options{
+		Title:        o.Title,
+		Version:      o.Version,
+		Description:  o.Description,
+		Servers:      o.Servers,
+		Access:       (*inner.Access)(o.Access),
+		Memory:       o.Memory,
+		Logger:       o.Logger,
+		Ready:        o.Ready,
+		Doors:        doors,
+		Dependencies: dependencies,
 	})
-	mux.Mount("/", door)
-	return &App{mux, door}
+	return (*App)(app)
 }
 
 // ServeHTTP answers one request.
-func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) { (*openapi.App)(a).ServeHTTP(w, r) }
 
 // Close ends the subscriptions to the table and to the dependencies, and logs what has not been logged yet. The application
 // continues to serve the tools that it has then. Close returns nil and can be called twice.
-func (a *App) Close() error {
-	return errors.Join(a.door.Close(), a.mux.Close())
-}
-
-// RequestID returns the id of the request that a tool is called for, as [web.RequestID] does.
-func RequestID(ctx context.Context) string { return web.RequestID(ctx) }
+func (a *App) Close() error { return (*openapi.App)(a).Close() }

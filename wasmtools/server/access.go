@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // access returns which hosts and origins a configuration allows on the addresses that the server listens on. Those of the public

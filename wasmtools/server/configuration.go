@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // A configuration is the service's, with those who are let in. It is published as one value.

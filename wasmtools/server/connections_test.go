@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 const probe = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"

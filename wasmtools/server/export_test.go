@@ -7,7 +7,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
+	"github.com/toolsrv/toolsrv/internal/web"
 )
 
 // SetDrain changes how long running calls may take to finish, before Run.

@@ -17,29 +17,31 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/door"
 	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/openapi"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
+	public "github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // Options say what a Server has beside the configuration. The zero value is usable.
 type Options struct {
-	// Doors are served beside the configuration's, by their paths: see [web.Mux.Mount]. What they need of the tools, the service
+	// Doors are served beside the configuration's, by their paths: a path must be one that no tool can have, such as "/hello.api". What they need of the tools, the service
 	// and each request have. One that is an io.Closer is closed with the server, once no request is in it any more, and not where New fails.
-	Doors map[string]web.Door
+	Doors map[string]public.Door
 	// Verifiers find out who makes a request, beside the tokens of the configuration: one that knows the caller is enough. They are asked
 	// after the tokens, in this order, and go on when the configuration changes. Nobody has to show anything while they and the tokens are all
 	// open, so a verifier that is not closes a server without tokens. New panics if one is nil, or has a scheme that is not valid.
 	Verifiers []auth.Verifier
 	// Observers are told of each request, beside the log.
-	Observers []web.Observer
+	Observers []public.Observer
 	// Listeners are listened on in place of the configured address. The Server closes them, also where New fails.
 	Listeners []net.Listener
 	// Awaited says that clients may be waiting at the Listeners, as where another program has opened them. So connections are accepted once the
@@ -117,7 +119,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		Dependencies: s.lasting(),
 		Closed:       s.refuseDraining,
 		Logger:       s.logger,
-		Observers:    o.Observers,
+		Observers:    door.Observers(o.Observers),
 		Ready:        s.ready,
 		Condition:    s.condition,
 	})
@@ -134,7 +136,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		s.mount(mcp.Path, mcpDoor{mcp.NewDoor(tools, mcp.Options{Streams: mostStreams(s.conns.most), Sessions: mostSessions(s.conns.most)}), tools})
 	}
 	for _, path := range slices.Sorted(maps.Keys(o.Doors)) {
-		s.mount(path, o.Doors[path])
+		s.mount(path, door.Of(o.Doors[path]))
 	}
 	s.serveWith(ctx, writeTimeout(c))
 	return nil

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/door"
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
+	public "github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // listPatience is how long the client's first message may wait until all tools are listed. Most clients ask for the list once. Codex
@@ -21,7 +22,7 @@ type StdioOptions struct {
 	In  io.Reader
 	Out io.Writer
 	// Observers are told of each request, beside the log. The service's observers are told of calls.
-	Observers []web.Observer
+	Observers []public.Observer
 }
 
 // ServeStdio serves the tools of a service over MCP to the one client at the other end of In and Out, such as the program that started this
@@ -57,5 +58,5 @@ func serveStdio(ctx context.Context, of *core.Service, o StdioOptions, patience 
 	case <-ctx.Done():
 		return nil
 	}
-	return session.Stdio(ctx, set, o.In, o.Out, session.StdioOptions{Ready: ready, Logger: of.Logger, Observers: o.Observers})
+	return session.Stdio(ctx, set, o.In, o.Out, session.StdioOptions{Ready: ready, Logger: of.Logger, Observers: door.Observers(o.Observers)})
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolsrv/toolsrv/wasmtools/web"
+	"github.com/toolsrv/toolsrv/internal/web"
 )
 
 // events is a door that sends an event for each tick until its stream ends.

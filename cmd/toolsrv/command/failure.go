@@ -8,9 +8,9 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // exitOf returns the exit code that says how a call ended.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
+	"github.com/toolsrv/toolsrv/internal/web"
 )
 
 // BenchmarkCall is a call of a Go function that adds: in a session over HTTP, without one, and over two pipes; and in a session of

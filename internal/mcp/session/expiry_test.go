@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/mcp"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // A session ends half an hour after its last request, but not while its stream is open or a call runs.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
+	"github.com/toolsrv/toolsrv/internal/web"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // A witness sends what it is told of requests, and their ids.

@@ -6,8 +6,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/response"
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 // A post is a request of a session, with its response.

@@ -17,8 +17,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
-	"github.com/toolsrv/toolsrv/wasmtools/web"
+	"github.com/toolsrv/toolsrv/internal/web"
 )
 
 // The parts of an event around its message.

@@ -1,0 +1,51 @@
+package openapi
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/web"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
+)
+
+// TestDocumentsAreBuiltOnce has many ask for the same documents before there are any: the documents of 10,000 tools take 20 MB each.
+func TestDocumentsAreBuiltOnce(t *testing.T) {
+	t.Parallel()
+	var tools []*wasmtools.Tool
+	for i := range 500 {
+		tools = append(tools, &wasmtools.Tool{
+			Namespace: "some", Name: fmt.Sprintf("tool%d", i), Description: "Does it.", Parameters: schema.MustCompile(`{"type":"object"}`),
+			Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte("1"), nil }),
+		})
+	}
+	table, err := wasmtools.NewRouteTable(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewDoor(web.NewMux(web.Options{}), table, DoorOptions{})
+	defer d.Close()
+	s := d.made.Current()
+	var all [16]documents
+	begin := make(chan struct{})
+	var asking sync.WaitGroup
+	for i := range all {
+		p, err := wasmtools.NewPrincipal(fmt.Sprint("caller", i), "test", "some/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		asking.Go(func() {
+			<-begin
+			all[i] = s.documentsFor(p)
+		})
+	}
+	close(begin)
+	asking.Wait()
+	for i := range all {
+		if all[i] != all[0] {
+			t.Fatalf("caller %d got documents that were built once more", i)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package openapi
+
+import (
+	"slices"
+
+	"github.com/toolsrv/toolsrv/internal/web"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A security is what the document tells of that clients have to show. It never changes.
+type security struct {
+	web.Security
+	requirements []map[string][]string // one for each alternative, all schemes of which a request must meet
+}
+
+// security returns what is required at the moment under a generation.
+func (d *Door) security(g *wasmtools.Generation) security {
+	s := security{Security: d.mux.Security(g)}
+	for _, names := range s.Alternatives {
+		all := map[string][]string{}
+		for _, name := range names {
+			all[name] = []string{}
+		}
+		s.requirements = append(s.requirements, all)
+	}
+	return s
+}
+
+// equal reports whether two values of the same Mux require the same.
+func (s security) equal(other security) bool {
+	return slices.EqualFunc(s.Alternatives, other.Alternatives, slices.Equal)
+}
+
+// secure rebuilds the documents of the newest generation, published or about to be, if what is required has changed. A change in the
+// meantime calls it again.
+func (d *Door) secure() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.newest == nil {
+		return
+	}
+	if required := d.security(d.newest.generation); !required.equal(d.newest.library.Load().security) {
+		d.newest.describe(required)
+	}
+}

@@ -1,0 +1,222 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// statusClientClosed is nginx's status for a client that went away before the response. Mostly only the log shows it.
+const statusClientClosed = 499
+
+// answerTo is the table of statuses: it returns the status of a code, and the detail for errors without a message.
+func answerTo(code wasmtools.Code) (status int, detail string) {
+	switch code {
+	case wasmtools.CodeUnauthorized:
+		return http.StatusUnauthorized, "Invalid or missing bearer token"
+	case wasmtools.CodeForbidden:
+		return http.StatusForbidden, "The caller may not do this"
+	case wasmtools.CodeHostNotAllowed:
+		return http.StatusMisdirectedRequest, "The host is not allowed"
+	case wasmtools.CodeOriginNotAllowed:
+		return http.StatusForbidden, "The origin is not allowed"
+	case wasmtools.CodeNotFound:
+		return http.StatusNotFound, "Not Found"
+	case wasmtools.CodeMethodNotAllowed:
+		return http.StatusMethodNotAllowed, "Method Not Allowed"
+	case wasmtools.CodeRequestTimeout:
+		return http.StatusRequestTimeout, "The body did not arrive in time"
+	case wasmtools.CodeInputTooLarge:
+		return http.StatusRequestEntityTooLarge, "The body is too large"
+	case wasmtools.CodeUnsupportedMediaType:
+		return http.StatusUnsupportedMediaType, "The body must be application/json"
+	case wasmtools.CodeInvalidArguments:
+		return http.StatusUnprocessableEntity, "The arguments do not fit the tool's schema"
+	case wasmtools.CodeToolError:
+		return http.StatusBadRequest, "The tool failed without a message"
+	case wasmtools.CodeToolTrapped:
+		return http.StatusInternalServerError, "The tool crashed"
+	case wasmtools.CodeToolBadOutput:
+		return http.StatusInternalServerError, "The tool returned no valid result"
+	case wasmtools.CodeToolMemory:
+		return http.StatusInternalServerError, "The tool ran out of memory"
+	case wasmtools.CodeToolStack:
+		return http.StatusInternalServerError, "The tool ran out of stack"
+	case wasmtools.CodeToolFuel:
+		return http.StatusInternalServerError, "The tool ran out of fuel"
+	case wasmtools.CodeToolTimeout:
+		return http.StatusGatewayTimeout, "The tool ran out of time"
+	case wasmtools.CodeToolDisabled:
+		return http.StatusServiceUnavailable, "The tool is disabled"
+	case wasmtools.CodeToolNotGranted:
+		return http.StatusServiceUnavailable, "The tool was not granted what it needs"
+	case wasmtools.CodeOverloaded:
+		return http.StatusServiceUnavailable, "Too many calls are running; try again later"
+	case wasmtools.CodeNotReady:
+		return http.StatusServiceUnavailable, "Not ready"
+	case wasmtools.CodeCancelled:
+		return statusClientClosed, "The request was cancelled"
+	case wasmtools.CodeInternal:
+		return http.StatusInternalServerError, "Internal error; tell the operator the request id"
+	}
+	panic("web: no status for the code " + string(code)) // wasmtools.AsError returns no other code
+}
+
+// errorBody is the body of every error.
+type errorBody struct {
+	Detail    any            `json:"detail"` // a sentence, or a list of violations
+	Code      wasmtools.Code `json:"code"`
+	Error     *toolFailure   `json:"error,omitempty"`
+	RequestID string         `json:"request_id,omitempty"`
+}
+
+// toolFailure is what a tool added to the message of its error.
+type toolFailure struct {
+	Code string          `json:"code,omitempty"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// Failure returns the status and the body that [Exchange.Fail] answers with, for programs that report errors in the same
+// way without HTTP. The body is one line of JSON.
+func Failure(err error) (status int, body []byte) {
+	status, answer, _ := answerOf(wasmtools.AsError(context.Background(), err))
+	if body, err = JSON(answer); err != nil {
+		return Failure(&wasmtools.Error{Code: wasmtools.CodeInternal})
+	}
+	return status, body
+}
+
+// Describe returns the status of an error, and the sentence that says what it is.
+func Describe(e *wasmtools.Error) (status int, sentence string) {
+	status, sentence = answerTo(e.Code)
+	if e.Message != "" && e.Code != wasmtools.CodeInternal {
+		sentence = e.Message
+	}
+	return status, sentence
+}
+
+// answerOf returns the answer to an error, and what was wrong with the parts of the error that it leaves out.
+func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
+	status, detail := answerTo(e.Code)
+	body = errorBody{Detail: detail, Code: e.Code}
+	if e.Message != "" {
+		body.Detail = e.Message
+	}
+	switch e.Code {
+	case wasmtools.CodeInvalidArguments:
+		if len(e.Violations) > 0 {
+			body.Detail = e.Violations
+		}
+	case wasmtools.CodeToolError:
+		if e.Status >= 400 && e.Status <= 599 {
+			status = e.Status
+		}
+		body.Error, left = failureOf(e)
+	case wasmtools.CodeInternal:
+		body.Detail = detail
+	}
+	return status, body, left
+}
+
+// A Failer words the errors of a door.
+type Failer interface {
+	// Failure returns the status and the body, JSON, of the answer to an error. It must neither show the error's cause nor, if
+	// the code is CodeInternal, its message.
+	Failure(e *wasmtools.Error) (status int, body []byte)
+}
+
+// SetFailure notes for the log why the request failed, where the door answers with a body of its own.
+func (x *Exchange) SetFailure(e *wasmtools.Error) { x.failed = e }
+
+// Fail answers with an error. Clients see an *wasmtools.Error as it is, and any other error as an internal one. Causes go
+// to the log only. If the header has been sent already, the connection is cut when Serve returns: nothing else tells
+// the client that the body is incomplete.
+func (x *Exchange) Fail(err error) {
+	e := wasmtools.AsError(x.Context(), err)
+	status, body, left := answerOf(e)
+	x.failed = e
+	if left != nil {
+		x.failed = &wasmtools.Error{Code: e.Code, Err: errors.Join(e.Err, left)}
+	}
+	if x.status != 0 {
+		x.broken = true
+		return
+	}
+	h := x.Header()
+	// A door may have set these for the response that failed.
+	delete(h, "Etag")
+	delete(h, "Last-Modified")
+	delete(h, "Content-Encoding")
+	switch e.Code {
+	case wasmtools.CodeUnauthorized:
+		if a := x.in.admission; a != nil {
+			if all := a.challenges(); all != nil {
+				h["Www-Authenticate"] = all
+			}
+		}
+	case wasmtools.CodeOverloaded, wasmtools.CodeNotReady:
+		h.Set("Retry-After", "1")
+	case wasmtools.CodeInternal:
+		body.RequestID = x.id[0]
+	}
+	if x.failer != nil {
+		x.Send(x.failer.Failure(e))
+		return
+	}
+	text, err := JSON(body)
+	if err != nil { // a violation's Input or Ctx is not JSON
+		var detail string
+		status, detail = answerTo(wasmtools.CodeInternal)
+		x.failed = &wasmtools.Error{Code: wasmtools.CodeInternal, Err: fmt.Errorf("encode error body: %w", err)}
+		text, _ = JSON(errorBody{Detail: detail, Code: wasmtools.CodeInternal, RequestID: x.id[0]})
+	}
+	x.Send(status, text)
+}
+
+// Allow reports whether the request's method is one of these. If not, Allow answers: OPTIONS with 204, any other method
+// with CodeMethodNotAllowed.
+func (x *Exchange) Allow(methods ...string) bool {
+	if slices.Contains(methods, x.request.Method) {
+		return true
+	}
+	allowed := append(slices.Clone(methods), http.MethodOptions)
+	slices.Sort(allowed)
+	x.Header().Set("Allow", strings.Join(allowed, ", "))
+	if x.request.Method == http.MethodOptions {
+		x.WriteHeader(http.StatusNoContent)
+	} else {
+		x.Fail(&wasmtools.Error{Code: wasmtools.CodeMethodNotAllowed})
+	}
+	return false
+}
+
+func failureOf(e *wasmtools.Error) (f *toolFailure, left error) {
+	f = &toolFailure{Code: e.ToolCode, Data: e.Data}
+	if len(f.Data) > 0 && !json.Valid(f.Data) {
+		f.Data = nil
+		left = errors.New("the data of the tool's error is not JSON and was left out")
+	}
+	if f.Code == "" && len(f.Data) == 0 {
+		return nil, left
+	}
+	return f, left
+}
+
+// JSON returns v as compact JSON. It leaves <, > and & as they are: schemas are shown as they were written, and the service
+// answers with no HTML that they could break.
+func JSON(v any) ([]byte, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}

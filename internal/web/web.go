@@ -1,0 +1,228 @@
+// Package web has what every HTTP door of the service needs: request ids, the request log, recovery from panics,
+// hosts and origins that are allowed, authorisation before routing, error bodies, ETags, streams and probes.
+//
+// A [Mux] hands each request to the [Door] that is mounted at the beginning of its path. The door gets an [Exchange], the
+// request with its response, and answers with the methods of that. The doors themselves are other packages, such as openapi
+// for REST.
+package web
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A Door answers the requests for its part of the paths. What a door can forget, the Mux sees to: a request reaches it only if its host is
+// allowed, if it doesn't come from a page of another origin, and if its principal is known; the body that [Exchange.Request] has
+// fails after 1 MiB. A door that needs something else has one more method, which Mount calls once:
+//
+//	Policy() Policy
+type Door interface {
+	// Serve answers one request. It is called concurrently. A panic is answered with CodeInternal, and logged.
+	Serve(x *Exchange)
+}
+
+// Options are the settings of a Mux. The zero value is usable.
+type Options struct {
+	// Access says which hosts requests may name and which pages may make them. It is checked before the Dependencies. Nil: the Access of
+	// the zero AccessOptions, with which they may name any host, and pages of other origins may make none.
+	Access *Access
+	// Dependencies are checked in this order. The first refusal is the answer.
+	Dependencies []Dependency
+	// Table is the doors' table: what a request sees of it, and who makes the request, belong to one moment. Where the Value of its
+	// configuration is an [Admitter], that takes the place of Access and Dependencies. Nil: the doors see to their tables.
+	Table *wasmtools.RouteTable
+	// Closed returns why no new request is answered but for probes, or nil. It is called concurrently. Nil: they are.
+	Closed func() error
+	// Logger gets a line for each request, with the cause of a failure: the log is the first of the observers. Nil: nothing is logged.
+	Logger *slog.Logger
+	// Observers are told of each request, in this order.
+	Observers []Observer
+	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
+	// logged, not shown. Ready is called concurrently. Nil: always ready.
+	Ready func() error
+	// Condition returns what /readyz tells of a service that is ready. It is called concurrently. Nil: nothing.
+	Condition func() Condition
+	// StreamWrite is how long the client of a stream may take to read a part of it, at most 64 KiB. Zero: 10 seconds.
+	StreamWrite time.Duration
+}
+
+// A Mux serves the doors of one service, and the probes /healthz and /readyz. It is an http.Handler, safe for
+// concurrent use once all doors are mounted.
+type Mux struct {
+	admission   *Admission            // unless the table has one
+	table       *wasmtools.RouteTable // or nil
+	closed      func() error          // or nil
+	observers   []Observer
+	log         *requestLog // one of them, or nil
+	ready       func() error
+	condition   func() Condition
+	fixed       headers
+	began       time.Time // when the Mux was made: a duration since then takes less than a time
+	mounts      []mount   // those with longer prefixes first
+	streams     streams
+	streamWrite time.Duration
+}
+
+var _ http.Handler = (*Mux)(nil)
+
+// A mount is a door in its place.
+type mount struct {
+	path   string // as it was mounted; empty: there is no door
+	prefix string // begins with a slash and does not end with one; empty: every path
+	exact  bool   // tools may have the paths below it
+	door   Door
+	policy Policy
+}
+
+// headers are values that responses share. They never change.
+type headers struct {
+	json, nosniff, noStore, noCache, gzip []string
+	varies                                []string // what lists depend on: who asks, and how they are encoded
+}
+
+// NewMux returns a Mux without doors. It panics if a dependency is nil, or if a security scheme has a bad name or is not a
+// JSON object.
+func NewMux(o Options) *Mux {
+	m := &Mux{
+		table:       o.Table,
+		closed:      o.Closed,
+		ready:       o.Ready,
+		condition:   o.Condition,
+		admission:   NewAdmission(o.Access, o.Dependencies...),
+		streamWrite: o.StreamWrite,
+		began:       time.Now(),
+		fixed: headers{
+			json:    []string{"application/json"},
+			nosniff: []string{"nosniff"},
+			noStore: []string{"no-store"},
+			noCache: []string{"no-cache"},
+			varies:  []string{"Authorization", "Accept-Encoding"},
+			gzip:    []string{"gzip"},
+		},
+	}
+	if o.Logger != nil {
+		m.log = &requestLog{logger: o.Logger, refusals: refusals{log: o.Logger, recent: map[refused]*refusal{}}}
+		m.observers = append(m.observers, m.log)
+	}
+	m.observers = append(m.observers, o.Observers...)
+	if m.streamWrite <= 0 {
+		m.streamWrite = defaultStreamWrite
+	}
+	m.streams.open = map[*stream]struct{}{}
+	return m
+}
+
+// Mount has door answer the requests for path and everything below it, except what is mounted at a longer path. "/" is
+// every path. Any other must be one that no tool can have, as [wasmtools.Reserved] tells: the service's own, such as "/admin", or one with
+// a character that no name of a tool has, such as "/hello.api". Where tools can be below it, the door answers that path alone. Mount must
+// not be called after the Mux has begun to serve. It panics if the path is not of the form "/a/b", may be a tool's, or has a door already.
+func (m *Mux) Mount(path string, door Door) {
+	prefix := strings.TrimSuffix(path, "/")
+	at, below := wasmtools.Reserved(path)
+	switch {
+	case door == nil:
+		panic("web.Mux.Mount: the door is nil")
+	case path != "/" && (path != prefix || !strings.HasPrefix(path, "/")), isProbe(path):
+		panic("web.Mux.Mount: cannot mount a door at " + path)
+	case !at:
+		panic("web.Mux.Mount: a door at " + path + " would hide tools; use a path that none can have, such as " + path + ".api")
+	case slices.ContainsFunc(m.mounts, func(m mount) bool { return m.prefix == prefix }):
+		panic("web.Mux.Mount: two doors at " + path)
+	}
+	next := mount{path: path, prefix: prefix, exact: !below, door: door}
+	if d, ok := door.(interface{ Policy() Policy }); ok {
+		next.policy = d.Policy()
+	}
+	if next.policy.Open && next.policy.Role != "" {
+		panic("web.Mux.Mount: the door at " + path + " is open, and asks for a role")
+	}
+	m.mounts = append(m.mounts, next)
+	slices.SortStableFunc(m.mounts, func(a, b mount) int { return len(b.prefix) - len(a.prefix) })
+}
+
+// noDoor answers where no other does.
+var noDoor = mount{door: missing{}}
+
+type missing struct{}
+
+// Serve answers that there is nothing.
+func (missing) Serve(x *Exchange) { x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound}) }
+
+// mountOf returns the door of a path.
+func (m *Mux) mountOf(path string) *mount {
+	for i := range m.mounts {
+		if at := &m.mounts[i]; at.covers(path) {
+			return at
+		}
+	}
+	return &noDoor
+}
+
+func (m *mount) covers(path string) bool {
+	rest, ok := strings.CutPrefix(path, m.prefix)
+	return ok && (rest == "" || m.prefix == "" || rest[0] == '/' && !m.exact)
+}
+
+// Close ends the streams and logs what has not been logged yet. The Mux can serve afterwards. Close returns nil and can
+// be called twice.
+func (m *Mux) Close() error {
+	m.EndStreams()
+	if m.log != nil {
+		m.log.refusals.close()
+	}
+	return nil
+}
+
+// ServeHTTP answers one request.
+func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &Exchange{w: w, mux: m, request: r, start: time.Since(m.began)}
+	x.setID()
+	defer x.finish()
+	probe := isProbe(r.URL.Path)
+	if !probe {
+		x.at = m.mountOf(r.URL.Path)
+		x.boundBody()
+		x.call.Door, x.call.RequestID = x.at.path, x.id[0]
+	}
+	if (probe || r.Method == http.MethodOptions) && x.admitAnybody(probe) {
+		return
+	}
+	// Those who may not call a tool must not learn which paths exist, so this comes before routing.
+	if !probe {
+		if err := x.admit(); err != nil {
+			x.Fail(err)
+			return
+		}
+	}
+	// In the decoded path that doors look at, an encoded slash is like any other. A proxy in front that decides by the path
+	// may see it differently.
+	if raw := r.URL.RawPath; raw != "" && strings.Contains(strings.ToLower(raw), "%2f") {
+		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound})
+		return
+	}
+	if probe {
+		x.answerProbe()
+	} else {
+		if r.Method != http.MethodOptions {
+			w.Header()["Cache-Control"] = m.fixed.noStore // for doors that say nothing of it
+		}
+		x.at.door.Serve(x)
+	}
+}
+
+// Tell tells the observers, the log among them, of a request that came without HTTP.
+func (m *Mux) Tell(a Message) {
+	if len(m.observers) == 0 {
+		return
+	}
+	x := &Exchange{mux: m, start: a.Began.Sub(m.began), operation: a.Operation, tool: a.Tool, call: *a.Call, failed: a.Error}
+	x.id[0] = a.Call.RequestID
+	for _, o := range m.observers {
+		o.Answered((*Answer)(x))
+	}
+}

@@ -17,6 +17,34 @@ COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 
 __start_toolsrv 2>/dev/null # compopt works at the prompt only
 printf '%s\n' "${COMPREPLY[@]}"`
 
+// askZsh has zsh load its script as ~/.zshrc does, and name what completes toolsrv. Its completion itself works at the prompt only.
+const askZsh = `autoload -U compinit && compinit -u -D && source <(toolsrv completion zsh) && whence -w _toolsrv && print -r -- $_comps[toolsrv]`
+
+// TestCompletionZsh has zsh load its script, also from a folder of its own, where a package puts it.
+func TestCompletionZsh(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("zsh"); err != nil {
+		t.Skipf("there is no zsh to ask: %v", err)
+	}
+	path := "PATH=" + filepath.Dir(binary) + string(os.PathListSeparator) + os.Getenv("PATH")
+	script, err := command("completion", "zsh").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	put(t, filepath.Join(folder, "_toolsrv"), script)
+	for name, ask := range map[string]string{
+		"sourced":  askZsh,
+		"packaged": `fpath=(` + folder + ` $fpath); autoload -U compinit && compinit -u -D && whence -w _toolsrv && print -r -- $_comps[toolsrv]`,
+	} {
+		cmd := exec.CommandContext(t.Context(), "zsh", "-f", "-c", ask)
+		cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), path)
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "_toolsrv: function\n_toolsrv\n" {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
 // TestCompletion asks real shells, in a folder with a tool, another file and a folder.
 func TestCompletion(t *testing.T) {
 	t.Parallel()

@@ -181,5 +181,5 @@ func (e *unknownKeyError) Error() string {
 	if near := text.Nearest(e.name, names); near != "" {
 		return "unknown key " + strconv.Quote(e.name) + where + ": did you mean " + strconv.Quote(near) + "?"
 	}
-	return "unknown key" + where + ": the keys are " + strings.Join(names, ", ")
+	return "unknown key" + where + ": remove it, or update toolsrv if a newer one has it: the keys are " + strings.Join(names, ", ")
 }

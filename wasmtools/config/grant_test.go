@@ -118,7 +118,7 @@ func TestGrantErrors(t *testing.T) {
 		{"no secret", "[[grant]]\nmatch='a'\nsecrets_visible = ['.x']", `grant[0].secrets_visible[0]: is not a valid name`},
 		{"a secret as a path", "[secrets]\nfiles = {'a/b' = '/x'}", `secrets.files: is not a valid name`},
 		{"no variable", "[secrets]\nenvironment = {a = 'A=B'}", `secrets.environment: is not the name of an environment variable`},
-		{"unknown of secrets", "[secrets]\nvault = 1", `unknown key in [secrets]: the keys are directory, environment, files`},
+		{"unknown of secrets", "[secrets]\nvault = 1", `unknown key in [secrets]: remove it, or update toolsrv if a newer one has it: the keys are directory, environment, files`},
 		{"too many", strings.Repeat("[[grant]]\nmatch='a'\n", 1001), "there are 1001 grants; at most 1000 are allowed"},
 	} {
 		_, err := config.Parse([]byte(test.text), "")
@@ -153,7 +153,7 @@ func TestLoadGrants(t *testing.T) {
 		t.Errorf("got %+v, %+v, %+v", c.Grants, c.Secrets, c.State)
 	}
 	for text, says := range map[string]string{
-		"[limits]\nmemory = '1MiB'": file + `:1:2: unknown key: the keys are grant, secrets, state`,
+		"[limits]\nmemory = '1MiB'": file + `:1:2: unknown key: remove it, or update toolsrv if a newer one has it: the keys are grant, secrets, state`,
 		"[[grant]]\nkv = 1":         file + ":2:1: grant[0].kv: is out of range",
 		"x":                         file + ":1",
 	} {

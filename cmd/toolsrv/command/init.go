@@ -42,12 +42,7 @@ folder that has a toolsrv.toml is set up already.`,
 			}
 			return sayInit(cmd.OutOrStdout(), dir, made, s)
 		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		ValidArgsFunction: completeFolder,
 	}
 	cmd.Flags().StringVar(&language, "lang", language, "`language` of the first tool: go, tinygo, rust, python, javascript or typescript")
 	completeFlag(cmd, "lang", cobra.FixedCompletions(languageNames(), cobra.ShellCompDirectiveNoFileComp))

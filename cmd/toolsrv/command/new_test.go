@@ -2,7 +2,6 @@ package command_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -137,60 +136,6 @@ func TestNewFails(t *testing.T) {
 			code, stdout, stderr := run(append([]string{"new"}, c.args...)...)
 			if code != c.code || stdout != "" || !strings.Contains(stderr, c.says) {
 				t.Errorf("exit code %d, standard output %q, standard error %q; want %d, nothing, and %q", code, stdout, stderr, c.code, c.says)
-			}
-		})
-	}
-}
-
-// TestCompletion has each shell that is here read its completion script.
-func TestCompletion(t *testing.T) {
-	t.Parallel()
-	for _, shell := range []string{"bash", "zsh", "fish"} {
-		t.Run(shell, func(t *testing.T) {
-			t.Parallel()
-			code, stdout, stderr := run("completion", shell)
-			if code != 0 || !strings.Contains(stdout, "toolsrv") || stderr != "" {
-				t.Fatalf("exit code %d, %d bytes, standard error %q", code, len(stdout), stderr)
-			}
-			if _, err := exec.LookPath(shell); err != nil {
-				t.Skipf("there is no %s to read the script", shell)
-			}
-			cmd := exec.CommandContext(t.Context(), shell, "-n")
-			cmd.Stdin = strings.NewReader(stdout)
-			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-				t.Errorf("%s -n: %v\n%s", shell, err, out)
-			}
-		})
-	}
-}
-
-// TestCompletes has words completed as the scripts ask for it. A directive says what a shell adds: 4 nothing, 8 files with
-// the endings that are listed, 16 folders.
-func TestCompletes(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name string
-		args []string
-		want string
-	}{
-		{"commands", []string{"ne"}, "new\tMake a folder with a new tool that builds\n:4"},
-		{"languages", []string{"new", "greet", "--lang", ""}, "go\ntinygo\nrust\npython\njavascript\ntypescript\n:4"},
-		{"a name", []string{"new", ""}, ":4"},
-		{"an SDK", []string{"new", "--sdk", ""}, ":16"},
-		{"a folder or a script to build", []string{"build", ""}, "py\njs\nmjs\nts\nmts\n:8"},
-		{"a second folder", []string{"build", "a", ""}, ":4"},
-		{"an output", []string{"build", "-o", ""}, "wasm\n:8"},
-		{"a folder or a script to follow", []string{"dev", ""}, "py\njs\nmjs\nts\nmts\n:8"},
-		{"folders with packages", []string{"build", "--with", ""}, ":16"},
-		{"a level", []string{"dev", "--log-level", ""}, "debug\ninfo\nwarn\nerror\n:4"},
-		{"a level of the server", []string{"openapi", "--log-level", ""}, "debug\ninfo\nwarn\nerror\n:4"},
-		{"a configuration", []string{"openapi", "--config", ""}, "toml\n:8"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			code, stdout, _ := run(append([]string{"__complete"}, c.args...)...)
-			if got := strings.TrimSpace(stdout); code != 0 || got != c.want {
-				t.Errorf("exit code %d, %q, want %q", code, got, c.want)
 			}
 		})
 	}

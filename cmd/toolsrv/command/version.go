@@ -28,6 +28,8 @@ type build struct {
 	// ABI is the contract with tool files that is spoken, and MCP are the versions of the protocol, the newest first.
 	ABI int      `json:"abi"`
 	MCP []string `json:"mcp"`
+
+	committed string // when the revision was, in RFC 3339, or ""
 }
 
 func newVersion() *cobra.Command {
@@ -82,6 +84,8 @@ func readBuild() (build, error) {
 		switch setting.Key {
 		case "vcs.revision":
 			b.Revision = setting.Value
+		case "vcs.time":
+			b.committed = setting.Value
 		case "vcs.modified":
 			b.Modified = setting.Value == "true"
 		}

@@ -21,10 +21,13 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities soak attack attack-compile pace ci-long release-check dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-first soak attack attack-compile pace ci-long release-check dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp vuln clean
 
-run: build tools
-	@(while kill -0 $$$$ 2>/dev/null; do sleep 0.3; if curl -fsS -o /dev/null localhost:8000/readyz 2>/dev/null; then sleep 0.3; \
+# A compiler for Go that has nothing cached yet takes longest, so tools in Go are built while the others are served. What to try is printed once
+# the server has it.
+run: build $(PREBUILT)
+	@($(MAKE) --no-print-directory -s tools || exit; while kill -0 $$$$ 2>/dev/null; do sleep 0.3; \
+		if curl -fsS localhost:8000/tools 2>/dev/null | grep -q '/math/add'; then sleep 0.3; \
 		printf '\n  Try:  %s\n\n' "curl -s localhost:8000/math/add -H 'Content-Type: application/json' -d '{\"a\": 2, \"b\": 3}'"; break; fi; done) & \
 		exec bin/toolsrv openapi --config examples/toolsrv.toml
 
@@ -32,12 +35,16 @@ run: build tools
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/toolsrv ./cmd/toolsrv
 
-tools: $(TOOLS) $(PREBUILT) scripts
+tools: $(PREBUILT) scripts $(TOOLS)
 
 # toolsrv build embeds the manifest, so that the server has each of them from its first moment.
 $(TOOLS): build/tools/%.wasm: build
 	@mkdir -p build/tools
 	bin/toolsrv build examples/$* -o $@
+
+# bench-first measures first_answer_s: a clone, empty caches of Go, make run, and how long until tools in each language answer.
+bench-first:
+	bench/first.sh
 
 # scripts builds the examples in Python, JavaScript and TypeScript, and those with packages of npm where these are installed.
 scripts: build

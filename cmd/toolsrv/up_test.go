@@ -209,6 +209,29 @@ func TestUpPort(t *testing.T) {
 	s.waitText("http://localhost:" + s.port() + "/openapi.json")
 }
 
+// TestUpConfiguration changes a configuration while it is served: what is right counts, and what is wrong is told and counts for nothing.
+func TestUpConfiguration(t *testing.T) {
+	t.Parallel()
+	dir := site(t, "[mcp]\nenabled = false\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
+	s := startUp(t, dir, "--address", "127.0.0.1:0")
+	s.waitText("curl -s localhost:" + s.port() + "/shop/echo ")
+	file := filepath.Join(dir, "toolsrv.toml")
+	put(t, file, []byte("[mcp]\nenabled = false\n[tools]\ndisabled = [\"shop\"]\n"))
+	s.waitText("toolsrv.toml was read again.")
+	s.waitText("Gone: /shop/echo")
+	put(t, file, []byte("[mcp]\nenabled = maybe\n"))
+	s.waitText("toolsrv.toml:2:")
+	s.waitText("The configuration stays as it was.")
+	if got := s.post("/shop/echo", order); got.status != http.StatusServiceUnavailable {
+		t.Errorf("after a wrong configuration: %d %s", got.status, got.body)
+	}
+	for _, line := range s.log.all() {
+		if strings.Contains(line, "needs a restart") {
+			t.Errorf("nothing needs a restart: %s", line)
+		}
+	}
+}
+
 // TestUpGrants lets a tool reach what it declares.
 func TestUpGrants(t *testing.T) {
 	t.Parallel()

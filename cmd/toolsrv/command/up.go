@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,9 @@ import (
 
 // listTime is how long the list of the tools may take to be whole before a part of it is told.
 const listTime = 2 * time.Second
+
+// readInterval is how often `toolsrv up` looks whether its configuration has changed.
+const readInterval = 500 * time.Millisecond
 
 // up holds the flags of `toolsrv up`.
 type up struct {
@@ -42,9 +46,9 @@ files that are named. It needs no configuration. It prints the addresses, and fo
 tool a command that calls it. Files that come, change or go are taken up while it serves.
 Press Ctrl-C to end.
 
-If DIR has a toolsrv.toml, that says what is served, where and to whom. Otherwise, if it
-has a folder tools, that is served. It serves without tokens then, and on this machine
-only unless --address says otherwise.
+If DIR has a toolsrv.toml, that says what is served, where and to whom, and is read again
+when it changes. Otherwise, if DIR has a folder tools, that is served. It serves without
+tokens then, and on this machine only unless --address says otherwise.
 Unless an address was asked for, it takes one of the next ports if 8000 is in use.`,
 		Example: `  toolsrv up
   toolsrv up weather --allow-http https://api.example.com
@@ -94,30 +98,37 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
+	var beside sync.WaitGroup
+	beside.Go(func() {
 		tellPlace(stderr, p, c)
 		if c.Server.Address != wanted {
 			fmt.Fprintf(stderr, "Another program listens on %s, so this is another port.\n", wanted)
 		}
 		tellAddresses(stderr, c, s)
-		soon, cancel := context.WithTimeout(ctx, listTime)
-		_ = tools.Catalog.Wait(soon) // what takes longer is told when it comes
-		cancel()
-		a := announcer{w: stderr, style: styleOf(stderr), server: callAddress(s.Addr()), needsToken: needsToken(c), empty: emptyAdvice(p, c)}
-		a.loading = func() (files []string) {
-			for _, l := range tools.Catalog.State().Loading {
-				files = append(files, nearby(l.Source))
-			}
-			return files
-		}
-		a.follow(ctx, s.Table())
-	}()
+		u.announce(ctx, p, c, tools, s, stderr)
+	})
+	if p.config != "" {
+		beside.Go(func() { u.reload(ctx, p.config, wanted, c, s, stderr) })
+	}
 	err = errors.Join(s.Run(ctx), tools.Close())
 	cancel()
-	<-told
+	beside.Wait()
 	return err
+}
+
+// announce tells which tools there are, and what changes, until ctx ends.
+func (u *up) announce(ctx context.Context, p place, c *config.Config, tools *core.Service, s *server.Server, stderr io.Writer) {
+	soon, cancel := context.WithTimeout(ctx, listTime)
+	_ = tools.Catalog.Wait(soon) // what takes longer is told when it comes
+	cancel()
+	a := announcer{w: stderr, style: styleOf(stderr), server: callAddress(s.Addr()), needsToken: needsToken(c), empty: emptyAdvice(p, c)}
+	a.loading = func() (files []string) {
+		for _, l := range tools.Catalog.State().Loading {
+			files = append(files, nearby(l.Source))
+		}
+		return files
+	}
+	a.follow(ctx, s.Table())
 }
 
 // load returns the configuration for a place, with the flags above it.
@@ -137,6 +148,38 @@ func (u *up) load(p place) (*config.Config, error) {
 		c.Server.Address = u.address
 	}
 	return c, u.grants.apply(c)
+}
+
+// reload reads a configuration again each time that its file has changed, until ctx ends. The server listens at the address of started, which
+// may be another than was wanted.
+func (u *up) reload(ctx context.Context, file, wanted string, started *config.Config, s *server.Server, stderr io.Writer) {
+	ticker := time.NewTicker(readInterval)
+	defer ticker.Stop()
+	before, _ := os.Stat(file)
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		now, err := os.Stat(file)
+		if err != nil || !now.Mode().IsRegular() || before != nil && now.ModTime().Equal(before.ModTime()) && now.Size() == before.Size() {
+			continue // one that is away may be about to come back
+		}
+		before = now
+		c, err := u.load(place{config: file})
+		if err == nil {
+			if c.Server.Address == wanted {
+				c.Server.Address = started.Server.Address
+			}
+			err = s.Reload(c)
+		}
+		if err != nil {
+			fmt.Fprintf(stderr, "\n%s\nThe configuration stays as it was.\n", text.Escape(err.Error()))
+			continue
+		}
+		fmt.Fprintf(stderr, "\n%s was read again.\n", oneLine(nearby(file)))
+	}
 }
 
 // needsToken reports whether a call needs a token.

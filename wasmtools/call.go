@@ -14,7 +14,7 @@ type Call struct {
 	// Arguments are JSON that the tool's schema accepts, with its defaults filled in. A tool must not change them, and must
 	// not keep them.
 	Arguments []byte
-	// Principal is who calls. It is never nil if the call comes through package invoke, as all calls of the service do.
+	// Principal is who calls. It is never nil if the call comes through package invoker, as all calls of the service do.
 	Principal *Principal
 	// Generation is the one that the call goes by, and so do calls inside it, unless files have changed since. Nil: the current one.
 	Generation *Generation

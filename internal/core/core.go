@@ -15,6 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
@@ -45,7 +46,7 @@ type Service struct {
 	Engine  *sandbox.Engine       // runs guests
 	Catalog *catalog.Catalog      // follows the files
 	Table   *wasmtools.RouteTable // of the files' tools, with what is in force
-	Invoker *invoke.Invoker       // calls tools; of all doors, so that they share its memory
+	Invoker *invoker.Invoker      // calls tools; of all doors, so that they share its memory
 	State   *State                // of all that keep something
 	Broker  *broker.Broker        // what grants need
 	// Connections counts the connections of tools. A server counts its clients there, too.
@@ -84,7 +85,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 		return nil
 	})
 	s.Logger = slog.New(s.secrets.Handler(logger.Handler()))
-	s.Invoker = invoke.New(invoke.Options{
+	s.Invoker = invoker.New(invoker.Options{
 		Memory: MemoryOf(c).Bodies,
 		Hurry:  s.hurry,
 		Room:   s.room,
@@ -172,7 +173,7 @@ func (s *Service) openSources(c *config.Config) (err error) {
 // room takes memory for checks of arguments from what tools may take.
 func (s *Service) room(ctx context.Context, bytes int64) (give func(), err error) {
 	if give, err = s.Engine.Room(ctx, bytes); errors.Is(err, sandbox.ErrTooMuch) {
-		return nil, invoke.ErrTooMuch
+		return nil, invoker.ErrTooMuch
 	}
 	return give, err
 }

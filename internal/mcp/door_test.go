@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // TestNotSettled calls a missing tool while some are still being read.
@@ -44,7 +44,7 @@ func TestNotSettled(t *testing.T) {
 func TestAnswerMemory(t *testing.T) {
 	t.Parallel()
 	const size = 300 << 10
-	sum := invoke.New(invoke.Options{Memory: 2 * size})
+	sum := invoker.New(invoker.Options{Memory: 2 * size})
 	h := appOf(t, tableOf(t, tool("large", ends(`"`+strings.Repeat("x", size)+`"`, nil)), tool("add", echo)), options{set: toolset.Options{Invoker: sum}})
 	stuck := &stuckClient{header: http.Header{}, writing: make(chan struct{}), free: make(chan struct{})}
 	ended := make(chan struct{})

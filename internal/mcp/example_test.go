@@ -7,13 +7,13 @@ import (
 	"net/http/httptest"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/openapi"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // A program serves a Go function to agents and over REST, on one listener.
@@ -35,7 +35,7 @@ func Example() {
 
 	mux := web.NewMux(web.Options{Access: access})
 	defer mux.Close()
-	calls := invoke.New(invoke.Options{}) // of both doors, so that they share its memory
+	calls := invoker.New(invoker.Options{}) // of both doors, so that they share its memory
 	rest := openapi.NewDoor(mux, table, openapi.DoorOptions{Invoker: calls})
 	defer rest.Close()
 	mux.Mount("/", rest)

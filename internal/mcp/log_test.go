@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -35,7 +36,7 @@ func TestLog(t *testing.T) {
 	if err := table.Disable("/off", ""); err != nil {
 		t.Fatal(err)
 	}
-	invoker := invoke.New(invoke.Options{Observers: []invoke.Observer{recorder{&records}}})
+	invoker := invoker.New(invoker.Options{Observers: []invoke.Observer{recorder{&records}}})
 	h := appOf(t, table, options{set: toolset.Options{Invoker: invoker}, log: slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})})
 	for _, test := range []struct {
 		body, want, record string
@@ -84,7 +85,7 @@ func TestLogOfCallTool(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	var records []string
-	invoker := invoke.New(invoke.Options{Observers: []invoke.Observer{recorder{&records}}})
+	invoker := invoker.New(invoker.Options{Observers: []invoke.Observer{recorder{&records}}})
 	h := appOf(t, tableOf(t, tool("math/add", echo), tool("panics", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("hunter2") })),
 		options{set: toolset.Options{Invoker: invoker, Search: toolset.SearchAlways}, log: slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})})
 	for _, test := range []struct{ arguments, answer, tool, records string }{

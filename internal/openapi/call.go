@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
@@ -43,7 +44,7 @@ func (x *exchange) call(n int) {
 }
 
 // resume has a call go by the generation and the principal that the request has now.
-func (x *exchange) resume(i *invoke.Invocation, path string) (*entry, error) {
+func (x *exchange) resume(i *invoker.Invocation, path string) (*entry, error) {
 	x.derived = x.derived.door.made.Of(x.Generation())
 	route, err := invoke.Find(x.derived.generation, path, x.Call().Principal)
 	if err == nil {
@@ -75,7 +76,7 @@ func (x *exchange) refuseRead(err error) {
 }
 
 // readBody reads the arguments. A body of another type than JSON is refused before it is read.
-func (x *exchange) readBody(i *invoke.Invocation) error {
+func (x *exchange) readBody(i *invoker.Invocation) error {
 	h := x.Request().Header
 	if err := web.CheckEncoding(h); err != nil {
 		x.Header().Set("Accept-Encoding", "identity")

@@ -7,16 +7,16 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // DoorOptions are the settings of a Door. They mean the same as in [Options]. The zero value is usable.
 type DoorOptions struct {
 	Title, Version, Description string
 	Servers                     []string
-	Invoker                     *invoke.Invoker
+	Invoker                     *invoker.Invoker
 	Logger                      *slog.Logger // gets what is wrong with the descriptions of tools
 }
 
@@ -27,7 +27,7 @@ type Door struct {
 	servers                     []documentServer
 
 	log         *slog.Logger
-	invoker     *invoke.Invoker
+	invoker     *invoker.Invoker
 	unsubscribe func()
 	idle        sync.Pool // of *exchange
 
@@ -45,9 +45,8 @@ func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 	if mux == nil || table == nil {
 		panic("openapi.NewDoor: mux or table is nil")
 	}
-	invoker := o.Invoker
-	if invoker == nil {
-		invoker = invoke.New(invoke.Options{})
+	if o.Invoker == nil {
+		o.Invoker = invoker.New(invoker.Options{})
 	}
 	d := &Door{
 		mux:         mux,
@@ -55,7 +54,7 @@ func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 		version:     cmp.Or(o.Version, "0.1.0"),
 		description: o.Description,
 		log:         cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		invoker:     invoker,
+		invoker:     o.Invoker,
 	}
 	for _, address := range o.Servers {
 		// Clients append a path, which begins with a slash.

@@ -14,9 +14,9 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // A Dependency is a condition that every request must meet, except those for /healthz and /readyz.
@@ -42,7 +42,7 @@ type Options struct {
 	Memory int64
 	// Invoker calls the tools. Doors with the same Invoker share its memory, and Memory is ignored. Nil: the application has
 	// its own.
-	Invoker *invoke.Invoker
+	Invoker *invoker.Invoker
 	// Logger gets a line for each request, with the cause of a failure. Nil: nothing is logged.
 	Logger *slog.Logger
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
@@ -66,9 +66,8 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 	if table == nil {
 		panic("openapi.NewApp: table is nil; make one with wasmtools.NewRouteTable")
 	}
-	invoker := o.Invoker
-	if invoker == nil {
-		invoker = invoke.New(invoke.Options{Memory: o.Memory})
+	if o.Invoker == nil {
+		o.Invoker = invoker.New(invoker.Options{Memory: o.Memory})
 	}
 	mux := web.NewMux(web.Options{Access: o.Access, Dependencies: o.Dependencies, Table: table, Logger: o.Logger, Ready: o.Ready})
 	door := NewDoor(mux, table, DoorOptions{
@@ -76,7 +75,7 @@ func NewApp(table *wasmtools.RouteTable, o Options) *App {
 		Version:     o.Version,
 		Description: o.Description,
 		Servers:     o.Servers,
-		Invoker:     invoker,
+		Invoker:     o.Invoker,
 		Logger:      o.Logger,
 	})
 	mux.Mount("/", door)

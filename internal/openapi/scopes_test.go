@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // scoped is a dependency that takes the scopes of a request from its header X-Scopes.
@@ -75,7 +75,7 @@ func TestDocumentsOfScopes(t *testing.T) {
 // Proves: Limits hold, one by one and in sum
 func TestSharedInvoker(t *testing.T) {
 	t.Parallel()
-	o := openapi.Options{Invoker: invoke.New(invoke.Options{Memory: 600 << 10})}
+	o := openapi.Options{Invoker: invoker.New(invoker.Options{Memory: 600 << 10})}
 	first, second := appOf(t, tableOf(t, echo("echo")), o), appOf(t, tableOf(t, echo("echo")), o)
 	large := `{"a":"` + strings.Repeat("x", 300<<10) + `"}`
 	body := newStalled(large)

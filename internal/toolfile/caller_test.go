@@ -5,11 +5,11 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // lines are a listener that counts what it hears.
@@ -27,7 +27,7 @@ func (l lines) Progress(done, total float64, message string) {
 func TestListenerHearsGuest(t *testing.T) {
 	t.Parallel()
 	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/log"), manifestText(t, "", "a", "b", "c", "d", "noisy")), limits.Limits{LogLines: 20})
-	v, route := invoke.New(invoke.Options{}), invoke.RouteTo(m.Tools()[4])
+	v, route := invoker.New(invoker.Options{}), invoker.RouteTo(m.Tools()[4])
 	heard, other := lines{}, lines{}
 	for _, l := range []wasmtools.Listener{heard, nil, other} {
 		if _, err := v.Call(t.Context(), route, &wasmtools.Call{Principal: wasmtools.Self(), Listener: l}); err != nil {

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -38,7 +38,7 @@ type Trial struct {
 // TryExamples calls the tools with the arguments of their examples, in order, and passes each Trial to tell. A result has to
 // equal the example's, as a JSON value, and to fit the tool's own result schema. It ends early when ctx does.
 func (m *Module) TryExamples(ctx context.Context, tell func(Trial)) {
-	v := invoke.New(invoke.Options{})
+	v := invoker.New(invoker.Options{})
 	for i, t := range m.tools {
 		for n, example := range t.Examples {
 			if ctx.Err() != nil {
@@ -50,10 +50,10 @@ func (m *Module) TryExamples(ctx context.Context, tell func(Trial)) {
 }
 
 // try tries one example.
-func (m *Module) try(ctx context.Context, v *invoke.Invoker, tool, number int, example wasmtools.Example) Trial {
+func (m *Module) try(ctx context.Context, v *invoker.Invoker, tool, number int, example wasmtools.Example) Trial {
 	trial := Trial{Path: m.tools[tool].Path(), Number: number + 1, Arguments: example.Arguments, Want: example.Result}
 	begun := time.Now()
-	got, err := v.Call(ctx, invoke.RouteTo(m.tools[tool]), &wasmtools.Call{Arguments: example.Arguments, Principal: wasmtools.Self()})
+	got, err := v.Call(ctx, invoker.RouteTo(m.tools[tool]), &wasmtools.Call{Arguments: example.Arguments, Principal: wasmtools.Self()})
 	trial.Took = time.Since(begun)
 	if err != nil {
 		trial.Err, trial.Problem = err, problemOf(err)

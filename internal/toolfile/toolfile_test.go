@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // built returns a module whose tools are built, and closes it with the test.
@@ -153,7 +153,7 @@ func TestCall(t *testing.T) {
 // call calls the first tool of a module as a server does.
 func call(t *testing.T, m *toolfile.Module, body string, times *wasmtools.Times) ([]byte, error) {
 	t.Helper()
-	return invoke.New(invoke.Options{}).Call(t.Context(), invoke.RouteTo(m.Tools()[0]),
+	return invoker.New(invoker.Options{}).Call(t.Context(), invoker.RouteTo(m.Tools()[0]),
 		&wasmtools.Call{Arguments: []byte(body), Principal: wasmtools.Self(), Times: times})
 }
 

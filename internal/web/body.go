@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// A Body is where the body of a request is read into, such as an invocation of package invoke. It bounds the body, and may
+// A Body is where the body of a request is read into, such as an invocation of package invoker. It bounds the body, and may
 // have the memory for it granted.
 type Body interface {
 	// Limit returns the largest size in bytes.

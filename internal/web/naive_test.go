@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/door"
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/openapi"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -23,7 +24,7 @@ import (
 )
 
 // A naive door runs tools for GET /hello.api/{tool}, and thinks of nothing else.
-type naive struct{ invoker *invoke.Invoker }
+type naive struct{ invoker *invoker.Invoker }
 
 func (d naive) Serve(x *public.Exchange) {
 	if !x.Allow(http.MethodGet) {
@@ -91,7 +92,7 @@ func TestNaiveDoor(t *testing.T) {
 	var log lockedLog
 	mux := web.NewMux(web.Options{Access: access, Dependencies: []web.Dependency{bearer(t, "good"), scoped}, Table: table, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 	defer mux.Close()
-	invoker := invoke.New(invoke.Options{})
+	invoker := invoker.New(invoker.Options{})
 	rest := openapi.NewDoor(mux, table, openapi.DoorOptions{Invoker: invoker})
 	defer rest.Close()
 	mux.Mount("/", rest)
@@ -198,7 +199,7 @@ func TestNaiveDoorBetween(t *testing.T) {
 	}
 	mux := web.NewMux(web.Options{Dependencies: []web.Dependency{bearer(t, "good")}, Table: table})
 	defer mux.Close()
-	mux.Mount("/hello.api", door.Of(naive{invoke.New(invoke.Options{})}))
+	mux.Mount("/hello.api", door.Of(naive{invoker.New(invoker.Options{})}))
 	for _, test := range []struct {
 		name   string
 		change func() error
@@ -255,7 +256,7 @@ func TestNaiveDoorHoldsResults(t *testing.T) {
 	}
 	mux := web.NewMux(web.Options{Table: table})
 	defer mux.Close()
-	mux.Mount("/hello.api", door.Of(naive{invoke.New(invoke.Options{Memory: 4 << 20})}))
+	mux.Mount("/hello.api", door.Of(naive{invoker.New(invoker.Options{Memory: 4 << 20})}))
 	call := func(w http.ResponseWriter) {
 		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/hello.api/math/large", strings.NewReader("{}")))
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/secrets"
 	"github.com/toolsrv/toolsrv/internal/capability/settings"
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
@@ -45,7 +46,6 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // A world is what tools can reach: a server, a secret, a directory and another tool.
@@ -334,8 +334,8 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	invoker := invoke.New(invoke.Options{})
-	b := broker.New(c, broker.Options{Table: func() *wasmtools.RouteTable { return g.world.table }, Invoker: invoker})
+	invokes := invoker.New(invoker.Options{})
+	b := broker.New(c, broker.Options{Table: func() *wasmtools.RouteTable { return g.world.table }, Invoker: invokes})
 	grants, err := b.Make(c, memory.New())
 	if err != nil {
 		t.Fatal(err)
@@ -347,7 +347,7 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 	tool := m.Tools()[at]
 	visits, calls := g.world.visits.Load(), g.world.calls.Load()
 	call := &wasmtools.Call{Arguments: []byte(strings.ReplaceAll(p.arguments, "URL", g.world.url)), Principal: wasmtools.Everybody()}
-	result, err := invoker.Call(t.Context(), invoke.RouteTo(tool), call)
+	result, err := invokes.Call(t.Context(), invoker.RouteTo(tool), call)
 	if got := g.outcome(result, err, p); got != string(s.want) {
 		t.Errorf("%s, %s: %s (%v), want that %s", p.tool, s.name, got, err, s.want)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/catalog/directory"
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
@@ -107,7 +108,7 @@ func callWithin(ctx context.Context, t *testing.T, table *wasmtools.RouteTable, 
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	result, err := invoke.New(invoke.Options{}).Call(ctx, route, &wasmtools.Call{Arguments: []byte(arguments), Principal: self})
+	result, err := invoker.New(invoker.Options{}).Call(ctx, route, &wasmtools.Call{Arguments: []byte(arguments), Principal: self})
 	if err == nil {
 		return string(result), nil
 	}

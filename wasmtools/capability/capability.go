@@ -67,7 +67,7 @@ type Rules map[string]Rule
 type Host struct {
 	// Table returns the table of the tools that tools may call, and Invoker calls them. Invoker may be nil: there are none.
 	Table   func() *wasmtools.RouteTable
-	Invoker *invoke.Invoker
+	Invoker invoke.Invoker
 	// Secrets is the store of all secrets.
 	Secrets *secret.Store
 	// Connections bounds how many connections tools have to the services that they ask. Nil: any number.

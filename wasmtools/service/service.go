@@ -47,7 +47,7 @@ func (s *Service) core() *core.Service { return (*core.Handle)(s).Service() }
 func (s *Service) Table() *wasmtools.RouteTable { return s.core().Table }
 
 // Invoker returns what calls tools. All doors use it, and share its memory.
-func (s *Service) Invoker() *invoke.Invoker { return s.core().Invoker }
+func (s *Service) Invoker() invoke.Invoker { return s.core().Invoker }
 
 // Wait waits until all files have been read that there were at the start.
 func (s *Service) Wait(ctx context.Context) error { return s.core().Catalog.Wait(ctx) }

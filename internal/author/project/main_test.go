@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/author/project"
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // TestMain has Cargo keep what it builds, so that the crates that a Rust tool needs are compiled once.
@@ -80,7 +80,7 @@ func load(t *testing.T, module []byte) []*wasmtools.Tool {
 // call calls a tool with arguments, as a server does.
 func call(t *testing.T, tool *wasmtools.Tool, arguments string) (string, error) {
 	t.Helper()
-	result, err := invoke.New(invoke.Options{}).Call(t.Context(), invoke.RouteTo(tool),
+	result, err := invoker.New(invoker.Options{}).Call(t.Context(), invoker.RouteTo(tool),
 		&wasmtools.Call{Arguments: []byte(arguments), Principal: wasmtools.Self()})
 	return string(result), err
 }

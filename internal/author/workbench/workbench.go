@@ -20,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
@@ -29,7 +30,6 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // Options say how a file is opened. Config and Logger are required.
@@ -57,7 +57,7 @@ type File struct {
 	Load, Compile time.Duration
 
 	engine  *sandbox.Engine
-	invoker *invoke.Invoker
+	invoker *invoker.Invoker
 	module  *toolfile.Module
 	state   *core.State
 	table   *wasmtools.RouteTable // of the file's tools, which can call each other
@@ -69,7 +69,7 @@ func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Name: name, engine: engine, invoker: invoke.New(invoke.Options{})}
+	f := &File{Name: name, engine: engine, invoker: invoker.New(invoker.Options{})}
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -232,7 +232,7 @@ func (f *File) Pick(name string) (*wasmtools.Tool, error) {
 // Call calls a tool as a server does, on behalf of the process itself. The error is a *wasmtools.Error.
 func (f *File) Call(ctx context.Context, tool *wasmtools.Tool, call *wasmtools.Call) ([]byte, error) {
 	call.Principal = wasmtools.Self()
-	return f.invoker.Call(ctx, invoke.RouteTo(tool), call)
+	return f.invoker.Call(ctx, invoker.RouteTo(tool), call)
 }
 
 // TryExamples calls the tools with the arguments of their examples, in order, and calls tell with the outcome of each.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
@@ -16,14 +17,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // Options say what a Broker has at hand. The zero value is usable: its tools can call no others.
 type Options struct {
 	// Table returns the table of the tools that tools may call, and Invoker calls them.
 	Table   func() *wasmtools.RouteTable
-	Invoker *invoke.Invoker
+	Invoker *invoker.Invoker
 	// Secrets is the store of all secrets. A caller that has it can keep secrets out of its log, and says which Grants are in force. Nil: the
 	// broker makes one, for which those that were made last are.
 	Secrets *secret.Store
@@ -54,7 +54,10 @@ func New(c *config.Config, o Options) *Broker {
 		o.Secrets = secret.NewStore(nil)
 	}
 	b := &Broker{options: o}
-	h := capability.Host{Table: o.Table, Invoker: o.Invoker, Secrets: o.Secrets, Connections: o.Connections, Logger: o.Logger}
+	h := capability.Host{Table: o.Table, Secrets: o.Secrets, Connections: o.Connections, Logger: o.Logger}
+	if o.Invoker != nil {
+		h.Invoker = o.Invoker
+	}
 	for _, k := range builtin.With(c.Capabilities) {
 		b.kinds = append(b.kinds, opened{k, k.Open(h)})
 	}

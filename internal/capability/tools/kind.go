@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -63,7 +64,8 @@ func review(v *capability.Review, from capability.Rule) {
 
 // open grants calls of other tools.
 func open(h capability.Host) capability.Configure {
-	service := Service{Invoker: h.Invoker, Table: h.Table, Logger: h.Logger}
+	calls, _ := h.Invoker.(*invoker.Invoker) // a call inside another one is begun before its arguments are read
+	service := Service{Invoker: calls, Table: h.Table, Logger: h.Logger}
 	return func(capability.Configuration) capability.Decide {
 		return func(_ string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
 			var missing []wasmtools.Missing
@@ -74,7 +76,7 @@ func open(h capability.Host) capability.Configure {
 					missing = append(missing, wasmtools.Missing{Capability: "tools", Entry: need})
 				}
 			}
-			if len(missing) > 0 || h.Invoker == nil {
+			if len(missing) > 0 || calls == nil {
 				return nil, missing
 			}
 			return Grant(&service, n.Words...).Value, nil

@@ -1,6 +1,6 @@
 // Package tools is the import module toolsrv_tools_v1, by which a tool calls other tools of its server.
 //
-// A call that a tool makes is one like a client's: it goes through package invoke, for the principal of the call that it is made
+// A call that a tool makes is one like a client's: it goes through package invoker, for the principal of the call that it is made
 // inside. What that principal may not call does not exist for the tool either. The outer call pays for it, with its time and its fuel,
 // and waits for it; see [hostcall.Outer] for what keeps calls from waiting for each other.
 package tools
@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
@@ -48,7 +49,7 @@ const maxData = 64 << 10
 // A Service is the tools of a server, and the way to call them. It is safe for concurrent use.
 type Service struct {
 	// Invoker calls them.
-	Invoker *invoke.Invoker
+	Invoker *invoker.Invoker
 	// Table returns the table of those that are served.
 	Table func() *wasmtools.RouteTable
 	// Logger is told of failures that are not the tools'. Nil discards them.
@@ -219,7 +220,7 @@ type Bounded interface {
 }
 
 // begin finds the tool and admits the call. bounded tells that the tool's Caller is a Bounded.
-func (g *permission) begin(path string, call *wasmtools.Call) (i *invoke.Invocation, bounded bool, err error) {
+func (g *permission) begin(path string, call *wasmtools.Call) (i *invoker.Invocation, bounded bool, err error) {
 	route, err := g.find(path, call)
 	if err != nil {
 		g.service.Invoker.Refuse(path, call, err)
@@ -249,7 +250,7 @@ func (g *permission) find(path string, call *wasmtools.Call) (route wasmtools.Ro
 	if call.Generation == nil || now.SameConfiguration(call.Generation) {
 		return route, nil
 	}
-	if err := invoke.Admits(route, principal); err != nil {
+	if err := invoker.Admits(route, principal); err != nil {
 		return route, err
 	}
 	return invoke.Find(call.Generation, path, call.Principal)

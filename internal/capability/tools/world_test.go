@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
@@ -54,7 +55,7 @@ func newWorld(t *testing.T, c sandbox.Config, set func(w *world), natives ...*wa
 	c.Logger = w.log.Logger(slog.LevelDebug)
 	w.engine = sandboxtest.Engine(t, c)
 	w.service = tools.Service{
-		Invoker: invoke.New(invoke.Options{Observers: w.observers}),
+		Invoker: invoker.New(invoker.Options{Observers: w.observers}),
 		Table:   func() *wasmtools.RouteTable { return w.table },
 		Logger:  c.Logger,
 	}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // Codes of JSON-RPC.
@@ -38,7 +38,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // An Invocation is a call of a tool that has begun. It must be used by one goroutine only, and not after End.
 type Invocation struct {
 	// Invocation reads arguments and counts their memory. It is nil if Refused.
-	*invoke.Invocation
+	*invoker.Invocation
 	entry  *entry
 	path   string // of the tool
 	relay  *relay // of call_tool
@@ -103,7 +103,7 @@ func (v *View) aim(i *Invocation, name string, p *wasmtools.Principal) (route wa
 			tool = &own
 		}
 		i.path = tool.Path()
-		return invoke.RouteTo(tool), true, true
+		return invoker.RouteTo(tool), true, true
 	}
 	n, ok := v.find(name, p)
 	if !ok {
@@ -125,7 +125,7 @@ func (i *Invocation) Headers() []Header { return i.entry.headers }
 // Refused reports whether the call was not admitted, so that nobody needs its arguments. Run says why.
 func (i *Invocation) Refused() bool { return i.Invocation == nil }
 
-// Run calls the tool, as [invoke.Invocation.Run] does. What a model can act on is a result; the error is an *Error. The
+// Run calls the tool, as [invoker.Invocation.Run] does. What a model can act on is a result; the error is an *Error. The
 // result is valid until End.
 func (i *Invocation) Run(ctx context.Context) (Result, error) {
 	var result []byte

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
@@ -36,7 +37,7 @@ type Info struct {
 // Options are the settings of a Set. The zero value is usable.
 type Options struct {
 	// Invoker calls the tools. Sets and doors with the same Invoker share its memory. Nil: the set has its own.
-	Invoker *invoke.Invoker
+	Invoker *invoker.Invoker
 	// Search says when clients search for tools. Empty: SearchAuto.
 	Search Search
 	// Info is what the server says of itself. Zero: the name is "toolsrv" and the version "0.1.0".
@@ -48,7 +49,7 @@ type Options struct {
 // A Set is the tools of a route table as MCP shows them. It is safe for concurrent use.
 type Set struct {
 	info        Info
-	invoker     *invoke.Invoker
+	invoker     *invoker.Invoker
 	log         *slog.Logger
 	search      Search
 	own         ownSchemas
@@ -89,7 +90,7 @@ func New(table *wasmtools.RouteTable, o Options) *Set {
 		stopped:  make(chan struct{}),
 	}
 	if s.invoker == nil {
-		s.invoker = invoke.New(invoke.Options{})
+		s.invoker = invoker.New(invoker.Options{})
 	}
 	s.info.Name, s.info.Version = cmp.Or(o.Info.Name, "toolsrv"), cmp.Or(o.Info.Version, "0.1.0")
 	s.made = wasmtools.Derive(table, s.newDerived)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // pageSize is how many tools a page of the list has. Many clients never ask for a second one.
@@ -76,7 +76,7 @@ func (v *View) Edition() uint64 { return v.edition }
 
 // NewBody returns what a message is read into that may call any tool of the view, and may have frame bytes more than the
 // arguments. Its memory counts as a call's.
-func (v *View) NewBody(frame int64) *invoke.Body {
+func (v *View) NewBody(frame int64) *invoker.Body {
 	return v.derived.set.invoker.NewBody(v.most + frame)
 }
 

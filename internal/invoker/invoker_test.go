@@ -1,4 +1,4 @@
-package invoke_test
+package invoker_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -42,7 +43,7 @@ func TestChangesBetweenFindAndCall(t *testing.T) {
 			return r.Replace([]*wasmtools.Tool{tool("echo", ends(`"new"`, nil))}, nil)
 		},
 	} {
-		v, table := invoke.New(invoke.Options{}), tableOf(t, tool("echo", ends(`"old"`, nil)))
+		v, table := invoker.New(invoker.Options{}), tableOf(t, tool("echo", ends(`"old"`, nil)))
 		route, err := invoke.Find(table.Current(), "/echo", wasmtools.Everybody())
 		if err != nil {
 			t.Fatal(err)
@@ -69,12 +70,12 @@ func TestChangesBetweenFindAndCall(t *testing.T) {
 // Proves: A caller reaches its own tools only
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	on, off := invoke.RouteTo(tool("echo", echo)), invoke.RouteTo(tool("echo", echo))
+	on, off := invoker.RouteTo(tool("echo", echo)), invoker.RouteTo(tool("echo", echo))
 	off.Enabled = false
 	lacks := tool("echo", echo)
 	lacks.Missing = []wasmtools.Missing{{Capability: "http", Entry: "https://api.example.com"}, {Capability: "kv"}}
-	ungranted := invoke.RouteTo(lacks)
-	v := invoke.New(invoke.Options{})
+	ungranted := invoker.RouteTo(lacks)
+	v := invoker.New(invoker.Options{})
 	for _, test := range []struct {
 		name      string
 		route     wasmtools.Route
@@ -107,7 +108,7 @@ func TestRefusals(t *testing.T) {
 func TestOwnTools(t *testing.T) {
 	t.Parallel()
 	var records recorder
-	v := invoke.New(invoke.Options{Observers: []invoke.Observer{&records}})
+	v := invoker.New(invoker.Options{Observers: []invoke.Observer{&records}})
 	own := tool("find", echo)
 	i, err := v.BeginOwn(own, &wasmtools.Call{Arguments: []byte(`{"n":1}`), Principal: principal(t)})
 	if err != nil {
@@ -132,9 +133,9 @@ func TestMemory(t *testing.T) {
 	wide := func(path string, f wasmtools.CallerFunc) wasmtools.Route {
 		t := tool(path, f)
 		t.MaxInput = 1 << 20
-		return invoke.RouteTo(t)
+		return invoker.RouteTo(t)
 	}
-	v := invoke.New(invoke.Options{Memory: 600 << 10})
+	v := invoker.New(invoker.Options{Memory: 600 << 10})
 	idle := func(step string) {
 		t.Helper()
 		if _, err := v.Call(t.Context(), wide("echo", echo), call(large)); err != nil {
@@ -142,7 +143,7 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	idle("at first")
-	begin := func(f wasmtools.CallerFunc, body string) *invoke.Invocation {
+	begin := func(f wasmtools.CallerFunc, body string) *invoker.Invocation {
 		i, err := v.Begin(wide("echo", f), call(body))
 		if err != nil {
 			t.Fatal(err)
@@ -217,14 +218,14 @@ func TestMemory(t *testing.T) {
 // Proves: Limits hold, one by one and in sum
 func TestUnreadResults(t *testing.T) {
 	t.Parallel()
-	v := invoke.New(invoke.Options{Memory: 1 << 20})
+	v := invoker.New(invoker.Options{Memory: 1 << 20})
 	runs := 0
-	report := invoke.RouteTo(tool("report", func(context.Context, *wasmtools.Call) ([]byte, error) {
+	report := invoker.RouteTo(tool("report", func(context.Context, *wasmtools.Call) ([]byte, error) {
 		runs++
 		return []byte(`"` + strings.Repeat("x", 300<<10) + `"`), nil
 	}))
-	begin := func() (*invoke.Invocation, error) { return v.Begin(report, call(`{}`)) }
-	var begun, unread []*invoke.Invocation
+	begin := func() (*invoker.Invocation, error) { return v.Begin(report, call(`{}`)) }
+	var begun, unread []*invoker.Invocation
 	for range 10 {
 		i, err := begin()
 		if err != nil {
@@ -246,7 +247,7 @@ func TestUnreadResults(t *testing.T) {
 	if _, err := begin(); codeOf(err) != wasmtools.CodeOverloaded || runs != 0 {
 		t.Errorf("a further call: got %v after %d runs, want overloaded", err, runs)
 	}
-	if _, err := v.Call(t.Context(), invoke.RouteTo(tool("small", ends("1", nil))), call(`{}`)); err != nil {
+	if _, err := v.Call(t.Context(), invoker.RouteTo(tool("small", ends("1", nil))), call(`{}`)); err != nil {
 		t.Errorf("a small call beside them: got %v", err)
 	}
 	for _, i := range unread {
@@ -260,7 +261,7 @@ func TestUnreadResults(t *testing.T) {
 // TestRead reads no more than one byte above the limit.
 func TestRead(t *testing.T) {
 	t.Parallel()
-	v := invoke.New(invoke.Options{})
+	v := invoker.New(invoker.Options{})
 	for _, test := range []struct {
 		size, length, want int64
 		code               wasmtools.Code
@@ -269,7 +270,7 @@ func TestRead(t *testing.T) {
 		{101, 101, 101, wasmtools.CodeInputTooLarge}, {5000, -1, 101, wasmtools.CodeInputTooLarge},
 	} {
 		c := call("")
-		i, err := v.Begin(invoke.RouteTo(tool("echo", echo)), c) // its limit is 100 bytes
+		i, err := v.Begin(invoker.RouteTo(tool("echo", echo)), c) // its limit is 100 bytes
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +282,7 @@ func TestRead(t *testing.T) {
 			t.Error("the call keeps memory that the next one reads into")
 		}
 		own := call(`{}`) // perhaps in the buffer's invocation
-		if _, err := v.Call(t.Context(), invoke.RouteTo(tool("echo", echo)), own); err != nil || string(own.Arguments) != `{"n":7}` {
+		if _, err := v.Call(t.Context(), invoker.RouteTo(tool("echo", echo)), own); err != nil || string(own.Arguments) != `{"n":7}` {
 			t.Errorf("a call from memory: got %v, its arguments are %s", err, own.Arguments)
 		}
 	}
@@ -291,7 +292,7 @@ func TestRead(t *testing.T) {
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	var told recorder
-	v := invoke.New(invoke.Options{Observers: []invoke.Observer{&told}})
+	v := invoker.New(invoker.Options{Observers: []invoke.Observer{&told}})
 	last := func(name string, want string) {
 		t.Helper()
 		got := told.all()
@@ -303,7 +304,7 @@ func TestAccount(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
-	off := invoke.RouteTo(tool("math/off", echo))
+	off := invoker.RouteTo(tool("math/off", echo))
 	off.Enabled = false
 	lacks := tool("math/lacks", echo)
 	lacks.Missing = []wasmtools.Missing{{Capability: "kv"}}
@@ -313,12 +314,12 @@ func TestAccount(t *testing.T) {
 		body  string
 		want  string
 	}{
-		{"a result", invoke.RouteTo(tool("echo", echo)), `{}`, "/echo by everybody: 2>7 "},
-		{"not valid", invoke.RouteTo(tool("echo", echo)), `[]`, "/echo by everybody: 2>0 invalid_arguments"},
-		{"too large", invoke.RouteTo(tool("echo", echo)), strings.Repeat(" ", 101), "/echo by everybody: 101>0 input_too_large"},
-		{"an error", invoke.RouteTo(tool("math/f", ends("", errors.New("odd")))), `{}`, "/math/f by everybody: 2>0 tool_error"},
+		{"a result", invoker.RouteTo(tool("echo", echo)), `{}`, "/echo by everybody: 2>7 "},
+		{"not valid", invoker.RouteTo(tool("echo", echo)), `[]`, "/echo by everybody: 2>0 invalid_arguments"},
+		{"too large", invoker.RouteTo(tool("echo", echo)), strings.Repeat(" ", 101), "/echo by everybody: 101>0 input_too_large"},
+		{"an error", invoker.RouteTo(tool("math/f", ends("", errors.New("odd")))), `{}`, "/math/f by everybody: 2>0 tool_error"},
 		{"disabled", off, `{}`, "/math/off by everybody: 0>0 tool_disabled"},
-		{"not granted", invoke.RouteTo(lacks), `{}`, "/math/lacks by everybody: 0>0 tool_not_granted"},
+		{"not granted", invoker.RouteTo(lacks), `{}`, "/math/lacks by everybody: 0>0 tool_not_granted"},
 	} {
 		_, _ = v.Call(t.Context(), test.route, call(test.body))
 		last(test.name, test.want)
@@ -328,11 +329,11 @@ func TestAccount(t *testing.T) {
 
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = v.Call(t.Context(), invoke.RouteTo(tool("f", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("odd") })), call(`{}`))
+		_, _ = v.Call(t.Context(), invoker.RouteTo(tool("f", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("odd") })), call(`{}`))
 	}()
 	last("a panic", "/f by everybody: 2>0 internal")
 
-	i, err := v.Begin(invoke.RouteTo(tool("echo", echo)), call(""))
+	i, err := v.Begin(invoker.RouteTo(tool("echo", echo)), call(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,22 +345,22 @@ func TestAccount(t *testing.T) {
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	var told recorder
-	v := invoke.New(invoke.Options{Observers: []invoke.Observer{&told}})
+	v := invoker.New(invoker.Options{Observers: []invoke.Observer{&told}})
 	typed := gotool.New("typed", "A function.", func(context.Context, struct{}) (int, error) { return 0, errors.New("odd") })
 	for _, tool := range []*wasmtools.Tool{tool("echo", echo), typed} {
 		var times wasmtools.Times
 		c := call(`{}`)
 		c.Times = &times
-		_, _ = v.Call(t.Context(), invoke.RouteTo(tool), c)
+		_, _ = v.Call(t.Context(), invoker.RouteTo(tool), c)
 		if times.Validate <= 0 || times.Run <= 0 || times.Ready != 0 || times.Reset != 0 || told.times != times || told.took < times.Run {
 			t.Errorf("%s: got %+v, told %+v in %v", tool.Path(), times, told.times, told.took)
 		}
 	}
 	bare := call(`{}`)
-	if _, err := v.Call(t.Context(), invoke.RouteTo(typed), bare); codeOf(err) != wasmtools.CodeToolError || told.times.Run <= 0 || bare.Times != nil {
+	if _, err := v.Call(t.Context(), invoker.RouteTo(typed), bare); codeOf(err) != wasmtools.CodeToolError || told.times.Run <= 0 || bare.Times != nil {
 		t.Errorf("of a call without any: got %+v, and the call keeps %+v", told.times, bare.Times)
 	}
-	if _, err := invoke.New(invoke.Options{}).Call(t.Context(), invoke.RouteTo(typed), bare); codeOf(err) != wasmtools.CodeToolError || bare.Times != nil {
+	if _, err := invoker.New(invoker.Options{}).Call(t.Context(), invoker.RouteTo(typed), bare); codeOf(err) != wasmtools.CodeToolError || bare.Times != nil {
 		t.Errorf("unobserved: got %+v", bare.Times)
 	}
 }
@@ -367,11 +368,11 @@ func TestTimes(t *testing.T) {
 // TestConcurrentCalls has calls of several principals side by side: nothing of one is in another.
 func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
-	v := invoke.New(invoke.Options{})
+	v := invoker.New(invoker.Options{})
 	who := tool("who", func(_ context.Context, call *wasmtools.Call) ([]byte, error) {
 		return fmt.Appendf(nil, `"%s %s"`, call.Principal, strings.Trim(string(call.Arguments), "{}\"n: ")), nil
 	})
-	route := invoke.RouteTo(who)
+	route := invoker.RouteTo(who)
 	var calls sync.WaitGroup
 	for n := range 8 {
 		p, err := wasmtools.NewPrincipal(fmt.Sprint("p", n), "test", "who")
@@ -404,7 +405,7 @@ func TestCallAllocatesLittle(t *testing.T) {
 	result := []byte("3")
 	bare := tool("echo", func(context.Context, *wasmtools.Call) ([]byte, error) { return result, nil })
 	bare.Parameters = anything
-	v, route, c := invoke.New(invoke.Options{}), invoke.RouteTo(bare), call(`{}`)
+	v, route, c := invoker.New(invoker.Options{}), invoker.RouteTo(bare), call(`{}`)
 	body := c.Arguments
 	if n := testing.AllocsPerRun(100, func() {
 		c.Arguments = body
@@ -440,7 +441,7 @@ func BenchmarkCall(b *testing.B) {
 		{"validated", quick, wasmtools.Everybody(), nil},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
-			v, route := invoke.New(invoke.Options{}), invoke.RouteTo(bb.tool)
+			v, route := invoker.New(invoker.Options{}), invoker.RouteTo(bb.tool)
 			body := []byte(`{"n":1}`)
 			c := &wasmtools.Call{Principal: bb.principal, Times: bb.times}
 			b.ReportAllocs()

@@ -1,4 +1,4 @@
-package invoke_test
+package invoker_test
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // A slow body has sent a part of its bytes, and its reader waits for the rest until it is hurried.
@@ -36,7 +36,7 @@ func TestSlowBodies(t *testing.T) {
 	const each = 40 << 10
 	var mu sync.Mutex
 	var slow []*slowBody
-	v := invoke.New(invoke.Options{Memory: 512 << 10, Hurry: func() bool { // 128 KiB of them are for small arguments
+	v := invoker.New(invoker.Options{Memory: 512 << 10, Hurry: func() bool { // 128 KiB of them are for small arguments
 		mu.Lock()
 		defer mu.Unlock()
 		if len(slow) == 0 {
@@ -46,8 +46,8 @@ func TestSlowBodies(t *testing.T) {
 		slow = slow[1:]
 		return true
 	}})
-	begin := func() *invoke.Invocation {
-		route := invoke.RouteTo(tool("echo", echo))
+	begin := func() *invoker.Invocation {
+		route := invoker.RouteTo(tool("echo", echo))
 		route.Tool.MaxInput = 64 << 10
 		i, err := v.Begin(route, call(""))
 		if err != nil {
@@ -74,7 +74,7 @@ func TestSlowBodies(t *testing.T) {
 		mu.Unlock()
 	}
 	whole := `{"n":1` + strings.Repeat(" ", each) + `}`
-	var held []*invoke.Invocation
+	var held []*invoker.Invocation
 	for n := range 3 {
 		i := begin()
 		if err := i.Read(strings.NewReader(whole), int64(len(whole))); err != nil {

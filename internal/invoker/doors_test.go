@@ -1,4 +1,4 @@
-package invoke_test
+package invoker_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/openapi"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -163,7 +164,7 @@ func TestDoorsAgreeOnTheEnd(t *testing.T) {
 		answer := httptest.NewRecorder()
 		app.ServeHTTP(answer, r)
 		app.Close()
-		_, err := callOf(ctx, invoke.New(invoke.Options{}), table, wasmtools.Everybody(), "/wait", "")
+		_, err := callOf(ctx, invoker.New(invoker.Options{}), table, wasmtools.Everybody(), "/wait", "")
 		status, body := web.Failure(err)
 		if answer.Code != status || answer.Body.String() != string(body) || codeOf(err) != want {
 			t.Errorf("%s: REST answers %d %s, a call from memory %d %s", want, answer.Code, answer.Body, status, body)
@@ -194,7 +195,7 @@ func overREST(t *testing.T, table *wasmtools.RouteTable, p *wasmtools.Principal,
 // fromMemory returns what REST would answer to how a call from memory ends.
 func fromMemory(t *testing.T, table *wasmtools.RouteTable, p *wasmtools.Principal, path, body string) (int, string) {
 	t.Helper()
-	result, err := callOf(t.Context(), invoke.New(invoke.Options{}), table, p, path, body)
+	result, err := callOf(t.Context(), invoker.New(invoker.Options{}), table, p, path, body)
 	if err != nil {
 		status, answer := web.Failure(err)
 		return status, string(answer)
@@ -202,10 +203,10 @@ func fromMemory(t *testing.T, table *wasmtools.RouteTable, p *wasmtools.Principa
 	return http.StatusOK, string(result)
 }
 
-func callOf(ctx context.Context, v *invoke.Invoker, table *wasmtools.RouteTable, p *wasmtools.Principal, path, body string) ([]byte, error) {
+func callOf(ctx context.Context, v *invoker.Invoker, table *wasmtools.RouteTable, p *wasmtools.Principal, path, body string) ([]byte, error) {
 	route, err := invoke.Find(table.Current(), path, p)
 	if p == nil {
-		route, err = invoke.RouteTo(tool("echo", echo)), nil // a door that forgot to ask who calls
+		route, err = invoker.RouteTo(tool("echo", echo)), nil // a door that forgot to ask who calls
 	}
 	if err != nil {
 		return nil, err

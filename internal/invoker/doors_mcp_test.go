@@ -1,4 +1,4 @@
-package invoke_test
+package invoker_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package invoke_test
+package invoker_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
@@ -72,7 +73,7 @@ func (o outer) Depth() int { return int(o) }
 func TestObservers(t *testing.T) {
 	t.Parallel()
 	first, second := &span{name: "a"}, &span{name: "b"}
-	v := invoke.New(invoke.Options{Observers: []invoke.Observer{first, second}})
+	v := invoker.New(invoker.Options{Observers: []invoke.Observer{first, second}})
 	var seen []string
 	inner := tool("inner", func(ctx context.Context, c *wasmtools.Call) ([]byte, error) {
 		seen = append(seen, fmt.Sprint(ctx.Value(spanKey{})))
@@ -83,13 +84,13 @@ func TestObservers(t *testing.T) {
 		c.Used(wasmtools.Use{Capability: "kv", Count: 1})
 		within := c.Inside(outer(c.Depth()))
 		within.Arguments = []byte(`{"n":2}`)
-		_, _ = v.Call(ctx, invoke.RouteTo(inner), within)
+		_, _ = v.Call(ctx, invoker.RouteTo(inner), within)
 		return []byte(`7`), nil
 	})
 	out.Version, out.Digest = "1.2", "abcdef"
 	c := call(`{}`)
 	c.Door, c.RequestID = "/mcp", "id-1"
-	if _, err := v.Call(t.Context(), invoke.RouteTo(out), c); err != nil {
+	if _, err := v.Call(t.Context(), invoker.RouteTo(out), c); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -118,11 +119,11 @@ func TestObserversAllocateNothing(t *testing.T) {
 	result := []byte("3")
 	bare := tool("echo", func(context.Context, *wasmtools.Call) ([]byte, error) { return result, nil })
 	bare.Parameters = anything
-	route := invoke.RouteTo(bare)
+	route := invoker.RouteTo(bare)
 	off := route
 	off.Enabled = false
 	measure := func(route wasmtools.Route, observers ...invoke.Observer) float64 {
-		v, c := invoke.New(invoke.Options{Observers: observers}), call(`{}`)
+		v, c := invoker.New(invoker.Options{Observers: observers}), call(`{}`)
 		body := c.Arguments
 		return testing.AllocsPerRun(100, func() {
 			c.Arguments = body
@@ -135,7 +136,7 @@ func TestObserversAllocateNothing(t *testing.T) {
 	if none, two := measure(off), measure(off, silent{}, silent{}); none > 2 || two > none+1 { // the error with its words, and the record
 		t.Errorf("a refused call takes %v allocations unobserved, and %v observed; want 2 and 3", none, two)
 	}
-	v, c, none := invoke.New(invoke.Options{}), call(`{}`), errors.New("none")
+	v, c, none := invoker.New(invoker.Options{}), call(`{}`), errors.New("none")
 	if got := testing.AllocsPerRun(100, func() { v.Refuse("/none", c.Inside(outer(3)), none) }); got > 0 {
 		t.Errorf("to tell nobody of a refused call takes %v allocations", got)
 	}
@@ -153,14 +154,14 @@ func (gone) Finally(func()) {}
 func TestRefusedEarly(t *testing.T) {
 	t.Parallel()
 	var o recorder
-	v := invoke.New(invoke.Options{Observers: []invoke.Observer{&o}})
+	v := invoker.New(invoker.Options{Observers: []invoke.Observer{&o}})
 	c := call(`{}`)
 	v.Refuse("/none", c.Inside(outer(3)), errors.New("odd"))
 	if got, want := o.all(), "refused /none by everybody: 0>0 internal\n"; got != want {
 		t.Errorf("Refuse: got %s, want %s", got, want)
 	}
 	c.Client = gone{}
-	if _, err := v.Call(t.Context(), invoke.RouteTo(tool("echo", nil)), c); err == nil {
+	if _, err := v.Call(t.Context(), invoker.RouteTo(tool("echo", nil)), c); err == nil {
 		t.Error("a client that is let in no longer has its call made")
 	}
 	if got, want := o.all(), "refused /echo by everybody: 0>0 unauthorized\n"; got != want {

@@ -1,11 +1,11 @@
-package invoke_test
+package invoker_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // TestReadFramed reads messages around arguments, each of which may have its size and no more.
@@ -24,7 +24,7 @@ func TestReadFramed(t *testing.T) {
 	} {
 		table := tableOf(t, tool("echo", echo)) // takes 100 bytes
 		c := &wasmtools.Call{Principal: wasmtools.Everybody()}
-		i, err := invoke.New(invoke.Options{}).Begin(table.Tools()[0], c)
+		i, err := invoker.New(invoker.Options{}).Begin(table.Tools()[0], c)
 		if err != nil {
 			t.Fatal(err)
 		}

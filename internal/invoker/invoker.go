@@ -1,0 +1,335 @@
+// Package invoker is the one way to call a tool, whatever door the call comes through. It finds the tool, checks what the
+// principal may call and whether the tool is enabled, admits the call, validates the arguments and fills in their defaults,
+// calls the tool, and accounts for the call.
+//
+// It knows neither HTTP statuses nor any other protocol's codes: a call that fails ends with a [wasmtools.Error], which the
+// door translates. A door that has the arguments in memory uses [Invoker.Call]. A door that reads them from a client takes
+// the same steps one by one, from [Invoker.Begin] to [Invocation.End]. A panic of a Go function reaches the door.
+package invoker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// Options are the settings of an Invoker. The zero value is usable.
+type Options struct {
+	// Memory is how many bytes of arguments and results above 64 KiB all calls may hold at the same time; calls that need
+	// more are refused with CodeOverloaded. One call alone may hold as much as its tool allows. Arguments of up to 64 KiB may take
+	// a quarter as much besides. Zero: 256 MiB.
+	Memory int64
+	// Hurry is called where arguments find no room. It ends the reading of some that come slowly, whose Read fails soon, and reports
+	// whether there are any; then they are waited for. It is called concurrently. Nil: there are none.
+	Hurry func() bool
+	// Room takes bytes of memory for the check of arguments that needs much of it, and waits for them until ctx is done. give gives them
+	// back. The error is ErrTooMuch where there never are as many, and otherwise the cause of ctx. It is called concurrently. Nil: there
+	// is always room.
+	Room func(ctx context.Context, bytes int64) (give func(), err error)
+	// Observers are told of each call, in this order.
+	Observers []invoke.Observer
+}
+
+// ErrTooMuch is the error of Options.Room where there never is as much.
+var ErrTooMuch = errors.New("more memory than there is")
+
+// An Invoker calls tools. All doors of a service use the same one, so that its memory counts for them together. It is safe
+// for concurrent use.
+type Invoker struct {
+	memory    *memory
+	validator *validator
+	observers []invoke.Observer
+	idle      sync.Pool // of *Invocation
+}
+
+// New returns an Invoker.
+func New(o Options) *Invoker {
+	m := newMemory(o.Memory, o.Hurry)
+	v := &Invoker{memory: m, validator: newValidator(m.most, o.Room), observers: slices.Clone(o.Observers)}
+	v.idle.New = func() any { return &Invocation{invoker: v} }
+	return v
+}
+
+func errNotFound() error { return &wasmtools.Error{Code: wasmtools.CodeNotFound} }
+
+// RouteTo returns the route of a tool that is in no table. Nobody has switched it off.
+func RouteTo(t *wasmtools.Tool) wasmtools.Route {
+	lacks := len(t.Missing) > 0
+	return wasmtools.Route{Tool: t, Path: t.Path(), Enabled: !lacks, Ungranted: lacks}
+}
+
+// Call calls the tool of a route. Before it, call.Arguments are as the client sent them; afterwards they have the defaults filled
+// in. Where the call has a client, it goes by the generation and the principal that the client has now, as there may have been a change while
+// the arguments were read, and a large result counts until the client has been answered. The error is a *wasmtools.Error.
+func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtools.Call) (result []byte, err error) {
+	if call.Client != nil {
+		now, err := renew(route, call)
+		if err != nil {
+			v.tellRefused(route.Path, route.Tool, call, err)
+			return nil, err
+		}
+		route = now
+	}
+	i, err := v.Begin(route, call)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { i.End(err) }()
+	if result, err = i.Run(ctx); err != nil {
+		return nil, err
+	}
+	if call.Client != nil && i.buffer.held > 0 {
+		kept := buffer{held: i.buffer.held}
+		i.buffer.held = 0
+		call.Client.Finally(func() { v.memory.give(&kept) })
+	}
+	return result, nil
+}
+
+// renew has a call go by the generation and the principal that its client has now, and returns the route of its tool there.
+func renew(route wasmtools.Route, call *wasmtools.Call) (wasmtools.Route, error) {
+	g, p, err := call.Client.Now()
+	if err != nil {
+		return route, wasmtools.AsError(context.Background(), err)
+	}
+	before := call.Generation
+	changed := g != before || p != call.Principal
+	call.Generation, call.Principal = g, p
+	if !changed || before == nil || g == nil {
+		return route, nil
+	}
+	if _, listed := before.Lookup(route.Path); !listed { // a tool of the door's own
+		return route, nil
+	}
+	return invoke.Find(g, route.Path, p)
+}
+
+// An Invocation is a call that was admitted. It must be used by one goroutine only, and not after End.
+type Invocation struct {
+	invoker *Invoker
+	tool    *wasmtools.Tool
+	path    string // of the tool
+	call    *wasmtools.Call
+	buffer  buffer
+	read    bool // the arguments are in buffer
+	inside  bool // foreign code runs, which may keep the buffer if it panics
+	told    told // to observers
+}
+
+// Begin admits a call of the tool of a route. It fails with CodeNotFound if the principal may not call the tool, with
+// CodeToolDisabled if the tool is disabled, with CodeToolNotGranted if it lacks what it needs, and with CodeOverloaded while there is no
+// room for the large result that it will probably have. A tool that was removed or disabled after its route was found is still called.
+//
+// If Begin succeeds, the door must call End when it needs neither the arguments nor the result any longer.
+func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
+	return v.begin(route, call, v.admit(&route, call.Principal))
+}
+
+// BeginOwn is Begin for a tool of the service's own, which is in no table, such as one that searches among the others. Every
+// principal may call it.
+func (v *Invoker) BeginOwn(t *wasmtools.Tool, call *wasmtools.Call) (*Invocation, error) {
+	route := RouteTo(t)
+	return v.begin(route, call, v.admitOwn(route.Path, call.Principal))
+}
+
+// begin begins a call, unless it is refused.
+func (v *Invoker) begin(route wasmtools.Route, call *wasmtools.Call, refused error) (*Invocation, error) {
+	if refused != nil {
+		v.tellRefused(route.Path, route.Tool, call, refused)
+		return nil, refused
+	}
+	i := v.idle.Get().(*Invocation)
+	i.tool, i.path, i.call = route.Tool, route.Path, call
+	return i, nil
+}
+
+func errNoPrincipal() error {
+	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the call has no principal: use wasmtools.Everybody() if callers need not be known")}
+}
+
+// admitOwn is admit for a tool of the service's own.
+func (v *Invoker) admitOwn(path string, p *wasmtools.Principal) error {
+	if p == nil {
+		return errNoPrincipal()
+	}
+	return v.memory.check(path)
+}
+
+// admit reports why a call is refused whatever its arguments are, or nil.
+func (v *Invoker) admit(route *wasmtools.Route, p *wasmtools.Principal) error {
+	if err := Admits(*route, p); err != nil {
+		return err
+	}
+	return v.memory.check(route.Path)
+}
+
+// Admits returns why a principal can't call the tool of a route at all, or nil: [Invoker.Begin] lists the errors.
+func Admits(route wasmtools.Route, p *wasmtools.Principal) error {
+	switch {
+	case p == nil:
+		return errNoPrincipal()
+	case !p.May(route.Path):
+		return errNotFound()
+	case route.Ungranted:
+		return &wasmtools.Error{Code: wasmtools.CodeToolNotGranted,
+			Message: "Tool " + route.Path + " was not granted what it needs: " + route.Tool.Lacks()}
+	case !route.Enabled:
+		message := "Tool " + route.Path + " is disabled"
+		if route.Reason != "" {
+			message += ": " + route.Reason
+		}
+		return &wasmtools.Error{Code: wasmtools.CodeToolDisabled, Message: message}
+	}
+	return nil
+}
+
+// Resume has the call go by another route, of a later generation, where there was a change while its arguments were read. It fails as
+// [Invoker.Begin] does. The door must call End in any case.
+func (i *Invocation) Resume(route wasmtools.Route) error {
+	if err := i.invoker.admit(&route, i.call.Principal); err != nil {
+		return err
+	}
+	i.tool, i.path = route.Tool, route.Path
+	return nil
+}
+
+// ResumeOwn is Resume for a tool of [Invoker.BeginOwn].
+func (i *Invocation) ResumeOwn(t *wasmtools.Tool) error {
+	i.tool, i.path = t, t.Path()
+	return i.invoker.admitOwn(i.path, i.call.Principal)
+}
+
+// Limit returns the largest size of the arguments in bytes.
+func (i *Invocation) Limit() int64 {
+	if limit := i.tool.MaxInput; limit > 0 {
+		return limit
+	}
+	return wasmtools.DefaultMaxInput
+}
+
+// TooLarge returns the error of arguments that are larger than Limit.
+func (i *Invocation) TooLarge() error {
+	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge,
+		Message: fmt.Sprintf("The body is larger than %d bytes, the limit of %s", i.Limit(), i.path)}
+}
+
+// Read reads the arguments of the call from r, up to its end, into memory that is reused after End. length is the number of
+// bytes that the client has announced, or -1. An error is r's, TooLarge if there is a byte more than Limit, or a
+// *wasmtools.Error with CodeOverloaded if there is not enough memory.
+func (i *Invocation) Read(r io.Reader, length int64) error { return i.ReadFramed(r, length, 0) }
+
+// ReadFramed is Read for arguments that come within a message, which may have frame bytes more than Limit. The call's
+// arguments are the whole message then, until the door sets them to their part of it.
+func (i *Invocation) ReadFramed(r io.Reader, length, frame int64) error {
+	limit := min(i.Limit(), math.MaxInt64-1-frame) + frame
+	i.inside = true
+	err := i.buffer.read(i.invoker.memory, r, length, limit+1)
+	i.inside = false
+	i.call.Arguments, i.read = i.buffer.bytes, true
+	if int64(len(i.buffer.bytes)) > limit {
+		return i.TooLarge()
+	}
+	return err
+}
+
+// Hold counts n bytes more until End, if that is much: the answer that the door has made of the result.
+func (i *Invocation) Hold(n int64) {
+	if n <= small {
+		return
+	}
+	i.invoker.memory.hold(n)
+	i.buffer.held += n
+}
+
+// grow counts n bytes more until End, if there is room for them.
+func (i *Invocation) grow(n int64) error { return i.buffer.grow(i.invoker.memory, n) }
+
+// Run validates the arguments of the call, fills in their defaults and calls the tool. It is called once. The result may share
+// memory with the arguments. The error is a *wasmtools.Error.
+func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
+	if err := i.take(); err != nil {
+		return nil, err
+	}
+	if len(i.invoker.observers) > 0 {
+		ctx = i.tellBegan(ctx)
+	}
+	i.inside = true
+	err := i.validate(ctx)
+	var result []byte
+	if err == nil {
+		result, err = i.tool.Call(ctx, i.call)
+	}
+	i.inside = false
+	if err != nil {
+		return nil, wasmtools.AsError(ctx, err)
+	}
+	if len(i.invoker.observers) > 0 {
+		i.told.record.Result = result
+	}
+	n := int64(len(result))
+	if i.invoker.memory.note(i.path, n); n > small && i.grow(n) != nil { // it is held for as long as the client takes to read it
+		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded,
+			Message: fmt.Sprintf("The tool has run, but there is no room for its result of %d bytes, because clients have not read other results yet", n)}
+	}
+	return result, nil
+}
+
+// take checks the size of the arguments, and counts those that Read has not counted.
+func (i *Invocation) take() error {
+	n := int64(len(i.call.Arguments))
+	if n > i.Limit() {
+		return i.TooLarge()
+	}
+	if n > small && i.buffer.held == 0 {
+		return i.grow(n)
+	}
+	return nil
+}
+
+// validate checks the arguments of the call against the tool's schema, and fills in their defaults, whose bytes count. It may wait.
+func (i *Invocation) validate(ctx context.Context) (err error) {
+	call := i.call
+	if call.Times != nil {
+		begun := time.Now()
+		defer func() { call.Times.Validate = time.Since(begun) }()
+	}
+	arguments, err := i.invoker.validator.validate(ctx, i.tool, i.path, call)
+	if err != nil {
+		return err
+	}
+	if n := int64(len(arguments) - len(call.Arguments)); n > small {
+		if err := i.grow(n); err != nil {
+			return err
+		}
+	}
+	call.Arguments = arguments
+	return nil
+}
+
+// End tells observers that the call has ended, and gives back the memory that it held. err is why the call failed, or nil.
+func (i *Invocation) End(err error) {
+	v := i.invoker
+	if len(v.observers) > 0 {
+		i.tellEnd(err)
+		i.told = told{}
+	}
+	large := i.buffer.held > 0
+	v.memory.give(&i.buffer)
+	// After a panic nobody knows who still holds the buffer.
+	if i.inside || cap(i.buffer.bytes) > small+1 || large {
+		return
+	}
+	if i.read {
+		i.call.Arguments = nil // the next call's will be there
+	}
+	i.call, i.read, i.buffer.bytes = nil, false, i.buffer.bytes[:0]
+	v.idle.Put(i)
+}

@@ -1,0 +1,85 @@
+package invoker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// told is what a call's observers know of it. It is a part of the Invocation, so that it takes no memory of its own.
+type told struct {
+	record invoke.Record
+	ctx    context.Context // with which the call goes on; nil: it has not begun
+	began  time.Time
+	times  wasmtools.Times // for a call that brings none
+}
+
+// describe fills in what is known of a call from its beginning.
+func describe(r *invoke.Record, path string, tool *wasmtools.Tool, call *wasmtools.Call) {
+	r.Door, r.RequestID, r.Principal = call.Door, call.RequestID, call.Principal
+	r.Tool, r.Path, r.Depth = tool, path, call.Depth()
+}
+
+// Refuse tells observers of a call of the tool at a path that does not get as far as [Invoker.Begin], as its maker has found why it can't
+// be made. A call that was handed to Begin or to Call is told of already.
+func (v *Invoker) Refuse(path string, call *wasmtools.Call, err error) {
+	v.tellRefused(path, nil, call, err)
+}
+
+// tellRefused tells that a call was refused before its arguments were read.
+func (v *Invoker) tellRefused(path string, tool *wasmtools.Tool, call *wasmtools.Call, err error) {
+	if len(v.observers) == 0 {
+		return
+	}
+	r := &invoke.Record{Error: wasmtools.AsError(context.Background(), err)}
+	describe(r, path, tool, call)
+	for _, o := range v.observers {
+		o.Refused(r)
+	}
+}
+
+// tellBegan tells that the call begins, and returns the context with which it goes on.
+func (i *Invocation) tellBegan(ctx context.Context) context.Context {
+	t := &i.told
+	describe(&t.record, i.path, i.tool, i.call)
+	t.record.Arguments = i.call.Arguments
+	if i.call.Times == nil {
+		i.call.Times = &t.times
+	}
+	t.began = time.Now()
+	for _, o := range i.invoker.observers {
+		ctx = o.Began(ctx, &t.record)
+	}
+	t.ctx = ctx
+	return ctx
+}
+
+// tellEnd tells that the call has ended, or that it never began.
+func (i *Invocation) tellEnd(err error) {
+	t := &i.told
+	if err == nil && i.inside {
+		err = errors.New("a panic")
+	}
+	r := &t.record
+	if err != nil {
+		r.Result, r.Error = nil, wasmtools.AsError(context.Background(), err)
+	}
+	if t.ctx == nil {
+		describe(r, i.path, i.tool, i.call)
+		r.Arguments = i.call.Arguments
+		for _, o := range i.invoker.observers {
+			o.Refused(r)
+		}
+		return
+	}
+	r.Took, r.Times, r.Uses = time.Since(t.began), *i.call.Times, i.call.Uses
+	if i.call.Times == &t.times {
+		i.call.Times = nil
+	}
+	for _, o := range i.invoker.observers {
+		o.Ended(t.ctx, r)
+	}
+}

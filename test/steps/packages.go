@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -23,7 +25,7 @@ type source struct {
 // read returns the files of the package in a folder, or where that ends in /..., of all packages below it, and of what they import of this
 // tree; and with tests those of their tests as well, and of what these import. The tests of what is imported don't count. Files in folders
 // without Go, such as testdata, belong to the package above them: to its tests, where it does not embed them. Pages count where they are
-// embedded. The files go.mod and go.sum belong to all packages of their module.
+// embedded. The files go.mod and go.sum belong to all packages of their module. And what tests name outside of their package belongs to them.
 func (t *tree) read(folder string, tests bool) ([]string, error) {
 	dir, all := strings.CutSuffix(folder, "/...")
 	packages, err := t.load(nearest(t.modules, dir))
@@ -51,14 +53,23 @@ func (t *tree) read(folder string, tests bool) ([]string, error) {
 			imports = append(imports, p.Imports...)
 		}
 	}
-	embedded := map[string]bool{}
+	counted := map[string]bool{} // whatever folder they are in
 	needed := map[string]bool{}
 	for name := range code {
 		p := packages[name]
 		for _, file := range slices.Concat(p.EmbedFiles, p.TestEmbedFiles, p.XTestEmbedFiles) {
-			embedded[path.Join(name, file)] = true
+			counted[path.Join(name, file)] = true
 		}
 		needed[nearest(t.modules, name)] = true
+	}
+	for name := range tested {
+		outside, err := t.outside(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range outside {
+			counted[file] = true
+		}
 	}
 	var files []string
 	for _, file := range t.files {
@@ -68,7 +79,7 @@ func (t *tree) read(folder string, tests bool) ([]string, error) {
 			if !needed[path.Dir(file)] {
 				continue
 			}
-		case embedded[file]:
+		case counted[file]:
 		case isPage(file):
 			continue
 		case tested[owner]:
@@ -110,6 +121,39 @@ func (t *tree) load(module string) (map[string]*source, error) {
 	}
 	t.packages[module] = packages
 	return packages, nil
+}
+
+var (
+	leadsOut = regexp.MustCompile(`"((?:\.\./)+[\w./-]*)`)
+	fixture  = regexp.MustCompile(`Fixture\(\w+, "([\w/-]+)"`) // of package testkit
+)
+
+// outside returns the files outside of a package's folder that its tests name: by a path that begins with dots, or as a fixture. Where that is a
+// folder, it is all that is in it but pages.
+func (t *tree) outside(folder string) ([]string, error) {
+	var named []string
+	for _, file := range t.files {
+		if path.Dir(file) != folder || !strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(t.root, file))
+		if err != nil {
+			return nil, err
+		}
+		for _, match := range leadsOut.FindAllSubmatch(text, -1) {
+			named = append(named, path.Join(folder, string(match[1])))
+		}
+		for _, match := range fixture.FindAllSubmatch(text, -1) {
+			named = append(named, "testdata/"+string(match[1])+".wasm")
+		}
+	}
+	var files []string
+	for _, file := range t.files {
+		if slices.ContainsFunc(named, func(name string) bool { return file == name || strings.HasPrefix(file, name+"/") && !isPage(file) }) {
+			files = append(files, file)
+		}
+	}
+	return files, nil
 }
 
 // nearest returns the first of the folders on the way up from one, or "".

@@ -68,7 +68,30 @@ func Shared(ctx context.Context, r *release.Release) ([]File, error) {
 		}
 		files = append(files, File{"completions/" + name, script, 0o644})
 	}
-	for _, name := range []string{"LICENSE", "README.md"} {
+	pages, err := r.Scratch("man")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.Output(ctx, nil, own, "manpages", pages); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(pages)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(pages, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, File{"man/man1/" + e.Name(), text, 0o644})
+	}
+	licenses, err := r.Output(ctx, nil, own, "licenses")
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, File{"LICENSES", licenses, 0o644})
+	for _, name := range []string{"LICENSE", "NOTICE", "README.md"} {
 		text, err := os.ReadFile(filepath.Join(r.Root, name))
 		if err != nil {
 			return nil, err

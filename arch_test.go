@@ -157,7 +157,7 @@ var edges = map[string][]string{
 	// One file as a server would have it, without a server.
 	"internal/author/workbench": {"internal/author/project", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "wasmtools/config", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core", "internal/invoker"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/web"},
+	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/web"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -265,8 +265,11 @@ var edges = map[string][]string{
 	"bench/internal/load":     {"bench/internal/measure"},
 
 	// Makes a release: uses programs as their users do, and packages of the server nowhere.
-	"deploy/cmd/dist":         {"deploy/internal/archive", "deploy/internal/release"},
+	"deploy/cmd/dist":         {"deploy/internal/archive", "deploy/internal/chart", "deploy/internal/compose", "deploy/internal/image", "deploy/internal/release"},
 	"deploy/internal/archive": {"deploy/internal/release"},
+	"deploy/internal/chart":   {"deploy/internal/release"},
+	"deploy/internal/compose": {"deploy/internal/release"},
+	"deploy/internal/image":   {"deploy/internal/release"},
 }
 
 // homes are the third-party libraries, each with the only package that may import it, so that replacing one is a
@@ -285,6 +288,8 @@ var homes = map[string][]string{
 	"golang.org/x/sys":                         {"internal/runtime/linmem", "internal/supervisor"},
 	"github.com/KimMachineGun/automemlimit":    {"internal/runtime/account"},
 	"go.etcd.io/bbolt":                         {"internal/state/local", "bench/cmd/capabilities"},
+	"github.com/google/go-containerregistry":   {"deploy/internal/image"},
+	"golang.org/x/crypto/x509roots/fallback":   {"deploy/internal/image"},
 }
 
 // testHomes are the packages whose tests import a library directly: to compare with it, or for what its module carries.
@@ -299,6 +304,12 @@ var testHomes = map[string][]string{
 	"golang.org/x/sys":                         {"internal/runtime/linmem"},
 	"go.etcd.io/bbolt":                         {"internal/state/local"},
 	"github.com/miekg/dns":                     {"test/egress", "internal/capability/http"},
+	"github.com/google/go-containerregistry":   {"deploy/internal/image"},
+	"helm.sh/helm/v4":                          {"deploy/internal/chart"},
+	"k8s.io/api":                               {"deploy/internal/chart"},
+	"k8s.io/pod-security-admission":            {"deploy/internal/chart"},
+	"sigs.k8s.io/yaml":                         {"deploy/internal/chart"},
+	"github.com/compose-spec/compose-go/v2":    {"deploy/internal/compose"},
 }
 
 // unsafeHomes may import unsafe: one package of the host, and guests, which pass addresses to it.

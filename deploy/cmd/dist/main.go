@@ -19,6 +19,9 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/deploy/internal/archive"
+	"github.com/toolsrv/toolsrv/deploy/internal/chart"
+	"github.com/toolsrv/toolsrv/deploy/internal/compose"
+	"github.com/toolsrv/toolsrv/deploy/internal/image"
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
@@ -32,6 +35,9 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"archives", archive.Make},
+		{"image", image.Make},
+		{"chart", chart.Make},
+		{"compose", compose.Make},
 	}
 }
 

@@ -1,0 +1,52 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/ownership"
+)
+
+func newCache() *cobra.Command {
+	return &cobra.Command{
+		Use:   "cache DIR",
+		Short: "Make a folder for compiled code",
+		Long: `Make a folder for compiled code that nobody but this user can change. If there is such a
+folder already, nothing happens.
+
+It is for containers, whose image has no other program for this. A server runs the code in its
+cache directory, so it takes none that others could change. An emptyDir of Kubernetes can
+be written to by everybody: a container that is started first makes a folder inside it, and the
+server's container mounts that folder alone, by its subPath.`,
+		Example: `  toolsrv cache /mnt/toolsrv`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if args[0] == "" {
+				return &usageError{errors.New("DIR is empty: name a folder")}
+			}
+			return makeCache(args[0])
+		},
+	}
+}
+
+// makeCache makes a folder with its owner's rights alone, whatever the umask. The folder above must exist: one that is missing is a volume that was
+// not mounted.
+func makeCache(dir string) error {
+	switch err := os.Mkdir(dir, 0o700); {
+	case err == nil:
+		return os.Chmod(dir, 0o700) // a folder with the bit setgid, as Kubernetes makes them, hands it down
+	case !errors.Is(err, os.ErrExist):
+		return fmt.Errorf("make the folder for compiled code: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is there already, and not a folder: remove it", dir)
+	}
+	return ownership.CheckFile(dir, info)
+}

@@ -1,0 +1,65 @@
+//go:build unix
+
+package command_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/ownership"
+)
+
+func TestCache(t *testing.T) {
+	t.Parallel()
+	volume := t.TempDir()
+	if err := os.Chmod(volume, 0o777|os.ModeSetgid); err != nil { //nolint:gosec // as Kubernetes makes it
+		t.Fatal(err)
+	}
+	dir := filepath.Join(volume, "toolsrv")
+	for range 2 { // a container that starts again finds the folder of before
+		if code, _, stderr := run("cache", dir); code != 0 {
+			t.Fatalf("exit code %d: %s", code, stderr)
+		}
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode() != os.ModeDir|0o700 {
+		t.Errorf("got the mode %v (%v), want that of the owner alone", info.Mode(), err)
+	}
+	// The server sees it by itself, as the root of a mount: that only its owner can change.
+	if err := ownership.CheckFile(dir, info); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCacheRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open, file, link := filepath.Join(dir, "open"), filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	for _, err := range []error{os.Mkdir(open, 0o700), os.Chmod(open, 0o777), os.WriteFile(file, nil, 0o600), os.Symlink(dir, link)} { //nolint:gosec // it is refused
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"no folder":           {nil, 2, "accepts 1 arg"},
+		"an empty name":       {[]string{""}, 2, "DIR is empty"},
+		"others can write":    {[]string{open}, 1, "can be changed by every user"},
+		"a file":              {[]string{file}, 1, "there already"},
+		"a link":              {[]string{link}, 1, "there already"},
+		"a volume is missing": {[]string{filepath.Join(dir, "missing", "toolsrv")}, 1, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, _, stderr := run(append([]string{"cache"}, c.args...)...)
+			if code != c.code || !strings.Contains(stderr, c.want) {
+				t.Errorf("exit code %d, %q; want %d, and %q in it", code, stderr, c.code, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// readyTime is how long a server may take to say whether it is ready. Probes have a second or some, so a longer time would only hide which of the
+// two has ended.
+const readyTime = 3 * time.Second
+
+func newReady() *cobra.Command {
+	return &cobra.Command{
+		Use:   "ready [URL]",
+		Short: "Ask a server whether it takes calls",
+		Long: `Ask a server at /readyz whether it takes calls. The exit code is 0 if it does, and 1 if it
+doesn't, or gives no answer within 3 seconds. No token is needed.
+
+It is the health check of containers, whose image has no other program to ask with. Without
+URL the server is the one at http://127.0.0.1:8000.`,
+		Example: `  toolsrv ready
+  toolsrv ready https://tools.example.com`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			base := "http://127.0.0.1:8000"
+			if len(args) == 1 {
+				base = args[0]
+			}
+			target, err := readyURL(base)
+			if err != nil {
+				return &usageError{err}
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), readyTime)
+			defer cancel()
+			if err := askReady(ctx, target); err != nil {
+				return err
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), "ready\n")
+			return err
+		},
+	}
+}
+
+// readyURL returns where the server at an address says whether it is ready.
+func readyURL(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("%q is not the address of a server: write it as http://127.0.0.1:8000", base)
+	}
+	return u.JoinPath("readyz").String(), nil
+}
+
+// askReady returns nil where the server is ready. It asks the address itself: no proxy of the environment, and nothing that an answer leads to.
+func askReady(ctx context.Context, target string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}
+	response, err := transport.RoundTrip(request)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer from %s within %s", target, readyTime)
+	}
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", target, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("not ready: %s answers %s", target, strings.TrimSpace(response.Status))
+	}
+	return nil
+}

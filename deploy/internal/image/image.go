@@ -1,0 +1,210 @@
+// Package image makes the OCI image: the program alone in a file system, without a shell or a C library, for each processor. No daemon is
+// asked, so that an image is made wherever Go is, and the same commit gives the same image.
+package image
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/toolsrv/toolsrv/deploy/internal/release"
+)
+
+// Name is what the image is called in the registry that serves it.
+const Name = "ghcr.io/toolsrv/toolsrv"
+
+// User is the number of the user and of the group that the program runs as. That of other images without a shell is the same, so that a policy of a
+// cluster fits all.
+const User = 65532
+
+// Make writes toolsrv_VERSION_oci.tar: a layout of OCI with an index of an image for each processor.
+func Make(ctx context.Context, r *release.Release) error {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, s := range release.Systems() {
+		if s.OS != "linux" {
+			continue
+		}
+		img, err := of(r, s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+		platform := &v1.Platform{OS: s.OS, Architecture: s.Arch}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: platform}})
+	}
+	annotated, ok := mutate.Annotations(index, labels(r)).(v1.ImageIndex)
+	if !ok {
+		return fmt.Errorf("an index with annotations is a %T", index)
+	}
+	dir, err := r.Scratch("image")
+	if err != nil {
+		return err
+	}
+	// The index lies in another one: who imports an archive with two images in its first index has to choose one by hand.
+	path, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return err
+	}
+	err = path.AppendIndex(annotated, layout.WithAnnotations(map[string]string{
+		"org.opencontainers.image.ref.name": r.Version,
+		"io.containerd.image.name":          Name + ":" + r.Version,
+	}))
+	if err != nil {
+		return err
+	}
+	entries, err := read(dir)
+	if err != nil {
+		return err
+	}
+	content, err := pack(entries, r.Time)
+	if err != nil {
+		return err
+	}
+	return r.Write(fmt.Sprintf("toolsrv_%s_oci.tar", r.Version), content)
+}
+
+// of returns the image for a system: a layer with all that stays from release to release, and one with the program.
+func of(r *release.Release, s release.System) (v1.Image, error) {
+	program, err := os.ReadFile(r.Program(s))
+	if err != nil {
+		return nil, err
+	}
+	base, err := skeleton(r.Root)
+	if err != nil {
+		return nil, err
+	}
+	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	for _, l := range []struct {
+		what    string
+		entries []entry
+	}{
+		{"folders, accounts, certificates, toolsrv.toml", base},
+		{"the program", []entry{{name: "toolsrv", mode: 0o755, content: program}}},
+	} {
+		layer, err := layerOf(l.entries, r.Time)
+		if err != nil {
+			return nil, err
+		}
+		history := v1.History{Created: v1.Time{Time: r.Time}, CreatedBy: "make dist: " + l.what}
+		if img, err = mutate.Append(img, mutate.Addendum{Layer: layer, History: history, MediaType: types.OCILayer}); err != nil {
+			return nil, err
+		}
+	}
+	return configure(img, r, s)
+}
+
+// configure says how the program is started.
+func configure(img v1.Image, r *release.Release, s release.System) (v1.Image, error) {
+	c, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	c = c.DeepCopy()
+	c.OS, c.Architecture, c.Created = s.OS, s.Arch, v1.Time{Time: r.Time}
+	c.Config = v1.Config{
+		User:         fmt.Sprintf("%d:%d", User, User),
+		Entrypoint:   []string{"/toolsrv"},
+		Cmd:          []string{"openapi"}, // reads toolsrv.toml of the folder where it is started
+		WorkingDir:   "/etc/toolsrv",
+		ExposedPorts: map[string]struct{}{"8000/tcp": {}},
+		// A toolsrv.toml that somebody mounts need not say where the cache is.
+		Env:        []string{"PATH=/", "HOME=/tmp", "XDG_CACHE_HOME=/var/cache"},
+		StopSignal: "SIGTERM",
+		Labels:     labels(r),
+	}
+	if img, err = mutate.ConfigFile(img, c); err != nil {
+		return nil, err
+	}
+	annotated, ok := mutate.Annotations(img, labels(r)).(v1.Image)
+	if !ok {
+		return nil, fmt.Errorf("an image with annotations is a %T", img)
+	}
+	return annotated, nil
+}
+
+// labels say what is in the image, to those who look at it in a registry.
+func labels(r *release.Release) map[string]string {
+	const prefix = "org.opencontainers.image."
+	return map[string]string{
+		prefix + "title":       "toolsrv",
+		prefix + "description": "Serves WebAssembly tools over REST and MCP",
+		prefix + "version":     r.Version,
+		prefix + "revision":    r.Commit,
+		prefix + "created":     r.Time.Format(time.RFC3339),
+		prefix + "licenses":    "Apache-2.0",
+		prefix + "source":      "https://github.com/toolsrv/toolsrv",
+		prefix + "url":         "https://github.com/toolsrv/toolsrv",
+	}
+}
+
+//go:embed toolsrv.toml
+var configuration []byte
+
+// skeleton returns what stands beside the program. The folders that it writes to are its user's; in all others it may only read.
+func skeleton(root string) ([]entry, error) {
+	var texts [2][]byte
+	for i, name := range []string{"LICENSE", "NOTICE"} {
+		var err error
+		if texts[i], err = os.ReadFile(filepath.Join(root, name)); err != nil {
+			return nil, err
+		}
+	}
+	return []entry{
+		{name: "etc/", mode: 0o755},
+		{name: "etc/group", mode: 0o644, content: fmt.Appendf(nil, "root:x:0:\ntoolsrv:x:%d:\n", User)},
+		{name: "etc/passwd", mode: 0o644, content: fmt.Appendf(nil,
+			"root:x:0:0:root:/:/sbin/nologin\ntoolsrv:x:%d:%d:toolsrv:/tmp:/sbin/nologin\n", User, User)},
+		{name: "etc/ssl/", mode: 0o755},
+		{name: "etc/ssl/certs/", mode: 0o755},
+		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: certificates()},
+		{name: "etc/toolsrv/", mode: 0o755},
+		{name: "etc/toolsrv/toolsrv.toml", mode: 0o644, content: configuration},
+		{name: "run/", mode: 0o755},
+		{name: "run/secrets/", mode: 0o755},
+		{name: "tmp/", mode: 0o1777},
+		{name: "tools/", mode: 0o755},
+		{name: "usr/", mode: 0o755},
+		{name: "usr/share/", mode: 0o755},
+		{name: "usr/share/doc/", mode: 0o755},
+		{name: "usr/share/doc/toolsrv/", mode: 0o755},
+		{name: "usr/share/doc/toolsrv/LICENSE", mode: 0o644, content: texts[0]},
+		{name: "usr/share/doc/toolsrv/NOTICE", mode: 0o644, content: texts[1]},
+		{name: "var/", mode: 0o755},
+		{name: "var/cache/", mode: 0o755},
+		{name: "var/cache/toolsrv/", mode: 0o700, owner: User},
+		{name: "var/lib/", mode: 0o755},
+		{name: "var/lib/toolsrv/", mode: 0o700, owner: User},
+	}, nil
+}
+
+// read returns the files of a folder, in the order of their names.
+func read(dir string) ([]entry, error) {
+	var entries []entry
+	err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || file == dir {
+			return err
+		}
+		name, err := filepath.Rel(dir, file)
+		if err != nil {
+			return err
+		}
+		e := entry{name: filepath.ToSlash(name), mode: 0o644}
+		if d.IsDir() {
+			e.name, e.mode = e.name+"/", 0o755
+		} else if e.content, err = os.ReadFile(file); err != nil {
+			return err
+		}
+		entries = append(entries, e)
+		return nil
+	})
+	return entries, err
+}

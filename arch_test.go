@@ -91,7 +91,7 @@ var edges = map[string][]string{
 	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
 	"wasmtools/config": {"internal/origin", "internal/pattern", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/textfile"},
 	// One file becomes tools, the same way for serving and for the author's commands.
-	"internal/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker"},
+	"internal/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted"},
 	// Keys with values: knows nobody who keeps them.
 	"internal/state":                {},
 	"internal/state/local":          {"internal/ownership", "internal/state", "internal/state/internal/watch"},
@@ -131,11 +131,11 @@ var edges = map[string][]string{
 	// REST as an http.Handler, for programs that embed us.
 	"wasmtools/openapi": {"internal/door", "internal/openapi", "internal/web", "wasmtools", "wasmtools/web"},
 	// REST: sees tools, never sandboxes, and of their schemas where a result is a file.
-	"internal/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/web", "internal/invoker"},
+	"internal/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/web", "internal/invoker", "internal/follow"},
 	// MCP over HTTP: reads messages, and leaves to protocol what they are answered with.
 	"internal/mcp": {"internal/jsontree", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/session", "internal/mcp/toolset", "internal/web"},
 	// What MCP shows of tools; knows no transport.
-	"internal/mcp/toolset": {"internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/invoker"},
+	"internal/mcp/toolset": {"internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/invoker", "internal/follow"},
 	// Messages, for every transport; knows no tools.
 	"internal/mcp/internal/rpc": {"internal/jsontree", "internal/text"},
 	// The methods of MCP; knows no transport.
@@ -176,6 +176,10 @@ var edges = map[string][]string{
 	"internal/runtime/hostcall": {},
 	// The part of it that functions of capabilities need.
 	"runtime/hostabi": {"internal/runtime/hostcall"},
+	// What is made of each generation of a table.
+	"internal/follow": {"wasmtools"},
+	// What tools were granted; knows neither who decides nor who asks.
+	"internal/capability/granted": {"internal/runtime/hostcall", "wasmtools"},
 	// Functions of capabilities become the sandbox's.
 	"internal/capability/hostset": {"internal/runtime/hostcall", "runtime/hostabi"},
 	// A set of functions each; they know no sandbox.
@@ -195,7 +199,7 @@ var edges = map[string][]string{
 	// The one list of them.
 	"internal/capability/builtin": {"wasmtools", "wasmtools/capability", "internal/capability/files", "internal/capability/http", "internal/capability/kv", "internal/capability/secrets", "internal/capability/settings", "internal/capability/tools", "internal/manifest"},
 	// Grants become what the sets are given.
-	"internal/capability/broker": {"internal/pattern", "internal/text", "wasmtools", "wasmtools/capability", "wasmtools/config", "internal/secret", "internal/state", "internal/runtime/hostcall", "internal/capability/builtin", "internal/configured", "internal/keys", "internal/manifest", "internal/invoker"},
+	"internal/capability/broker": {"internal/pattern", "internal/text", "wasmtools", "wasmtools/capability", "wasmtools/config", "internal/secret", "internal/state", "internal/runtime/hostcall", "internal/capability/builtin", "internal/configured", "internal/keys", "internal/manifest", "internal/invoker", "internal/capability/granted"},
 	// What a configuration means for a tool, and how it differs from another one.
 	"internal/configured": {"internal/capability/builtin", "internal/keys", "internal/pattern", "internal/runtime/limittable", "internal/text", "runtime/limits", "wasmtools/capability", "wasmtools/config"},
 	// What can be a token; knows nobody who shows one.

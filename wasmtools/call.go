@@ -181,11 +181,10 @@ type CallerFunc func(ctx context.Context, call *Call) ([]byte, error)
 // Call calls f.
 func (f CallerFunc) Call(ctx context.Context, call *Call) ([]byte, error) { return f(ctx, call) }
 
-// A Runner is a Caller that belongs to the service, such as the sandbox's, and is not a tool's own code. Its results are JSON
+// A runner is a Caller that belongs to the service, such as the sandbox's, and is not a tool's own code. Its results are JSON
 // and need no check. An error of it that is not an *Error is a failure of the service.
-type Runner interface {
-	Caller
-	// IsRunner does nothing. It tells a Runner from other Callers.
+type runner interface {
+	// IsRunner does nothing. It tells a runner from other Callers.
 	IsRunner()
 }
 
@@ -193,7 +192,7 @@ type Runner interface {
 //
 // Call checks neither the arguments nor what the principal may call. Package invoke does.
 func (t *Tool) Call(ctx context.Context, call *Call) (result []byte, err error) {
-	if _, ok := t.Caller.(Runner); ok {
+	if _, ok := t.Caller.(runner); ok {
 		result, err = t.Caller.Call(ctx, call)
 	} else {
 		begun := call.start()

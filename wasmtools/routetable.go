@@ -24,7 +24,7 @@ type RouteTable struct {
 	switches    switches
 	value       any // of the configuration
 	epoch       uint64
-	makers      []*maker
+	followers   []*follower
 	subscribers []*func(*Generation)
 }
 

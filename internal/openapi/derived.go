@@ -10,6 +10,7 @@ import (
 
 	"github.com/julienschmidt/httprouter"
 
+	"github.com/toolsrv/toolsrv/internal/follow"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -33,13 +34,13 @@ func (d *Door) make(g *wasmtools.Generation, old *derived) *derived {
 	if before == nil {
 		before = new(derived)
 	}
-	var change wasmtools.Change
-	next.entries, change = wasmtools.MadeOfTools(g, before.generation, before.entries, d.newEntry)
-	if change == wasmtools.SameTools {
+	var change follow.Change
+	next.entries, change = follow.MadeOfTools(g, before.generation, before.entries, d.newEntry)
+	if change == follow.SameTools {
 		next.router, next.near = before.router, before.near
 	} else {
 		router, err := before.router, error(nil) // which knows tools by their places
-		if change == wasmtools.OtherPaths {
+		if change == follow.OtherPaths {
 			router, err = newRouter(next.entries)
 		}
 		if err != nil { // a bug, since names are checked; the old tools stay in service

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/toolsrv/toolsrv/internal/follow"
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -31,7 +32,7 @@ type Door struct {
 	unsubscribe func()
 	idle        sync.Pool // of *exchange
 
-	made     *wasmtools.Derived[derived]
+	made     *follow.Derived[derived]
 	mu       sync.Mutex // it is taken after the locks of the route table and of dependencies
 	newest   *derived   // of the newest generation; guarded by mu
 	unrouted bool       // new tools could not be routed; guarded by mu
@@ -60,7 +61,7 @@ func NewDoor(mux *web.Mux, table *wasmtools.RouteTable, o DoorOptions) *Door {
 		// Clients append a path, which begins with a slash.
 		d.servers = append(d.servers, documentServer{URL: cmp.Or(strings.TrimRight(address, "/"), "/")})
 	}
-	d.made = wasmtools.Derive(table, d.make)
+	d.made = follow.Derive(table, d.make)
 	d.unsubscribe = mux.SubscribeSecurity(d.secure)
 	d.secure() // what has changed in between
 	return d

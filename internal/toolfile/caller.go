@@ -16,7 +16,7 @@ import (
 type caller struct{ tool *sandbox.Tool }
 
 var (
-	_ wasmtools.Runner = caller{}
+	_ wasmtools.Caller = caller{}
 	_ tools.Bounded    = caller{}
 )
 

@@ -4,18 +4,18 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/capability/granted"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
 // A Granter says what tools were granted. It is safe for concurrent use.
 type Granter interface {
 	// For returns what the tool at a path such as "/weather/now" was granted of its needs.
-	For(path string, needs wasmtools.Needs) capability.Granted
+	For(path string, needs wasmtools.Needs) granted.Tool
 }
 
 // waitingPlaces is how many calls of a tool that waits for others run at a time, unless the configuration says. Such a call holds
@@ -37,7 +37,7 @@ func Places(l limits.Limits, waits bool) int {
 // An allowance is what one tool was given beside its file.
 type allowance struct {
 	limits  limits.Limits
-	granted capability.Granted
+	granted granted.Tool
 }
 
 // allowanceOf returns what the tool at a path is given. Without a granter it is granted nothing.

@@ -4,16 +4,16 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/capability/granted"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
 // A waits says whether tools wait.
 type waits bool
 
-func (w waits) For(string, wasmtools.Needs) capability.Granted {
-	return capability.Granted{Waits: bool(w)}
+func (w waits) For(string, wasmtools.Needs) granted.Tool {
+	return granted.Tool{Waits: bool(w)}
 }
 
 // TestPlaces has tools that wait for others get more places than those that compute, unless their number is configured.

@@ -5,18 +5,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/capability/granted"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
 // A byPath grants settings, by the paths of tools.
 type byPath map[string]string
 
-func (b byPath) For(path string, _ wasmtools.Needs) (g capability.Granted) {
+func (b byPath) For(path string, _ wasmtools.Needs) (g granted.Tool) {
 	if s, ok := b[path]; ok {
 		g.Settings = []byte(s)
 	}

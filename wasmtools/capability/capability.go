@@ -121,18 +121,6 @@ func Principal(c *hostabi.Call) *wasmtools.Principal {
 	return nil
 }
 
-// Granted is what a tool was granted of all of its needs.
-type Granted struct {
-	// Values are for the sets of functions.
-	Values []hostcall.Grant
-	// Settings are the settings of the tool's module as JSON, or nil.
-	Settings []byte
-	// Missing are the needs that it was not granted: such a tool can't be called.
-	Missing []wasmtools.Missing
-	// Waits is whether the tool waits rather than computes.
-	Waits bool
-}
-
 // A Review is of one kind's rule of one grant.
 type Review struct {
 	// Needs are what the tools that the grant matches need of the kind.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/capability/granted"
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/pattern"
@@ -159,7 +160,7 @@ func (g *Grants) Warnings() []string { return g.warnings }
 
 // For returns what the tool at a path such as "/weather/now" was granted of its needs. A value that allows the same as one for an earlier
 // configuration is Equal to it.
-func (g *Grants) For(path string, needs wasmtools.Needs) (granted capability.Granted) {
+func (g *Grants) For(path string, needs wasmtools.Needs) (granted granted.Tool) {
 	if needs.IsZero() {
 		return granted
 	}

@@ -7,10 +7,10 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/capability/granted"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -30,7 +30,7 @@ func grants(t *testing.T, text string) *broker.Grants {
 }
 
 // lacks says what a tool lacks.
-func lacks(g capability.Granted) string {
+func lacks(g granted.Tool) string {
 	words := make([]string, len(g.Missing))
 	for i, m := range g.Missing {
 		words[i] = m.String()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/capability/granted"
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/manifest"
@@ -20,7 +21,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
@@ -109,8 +109,8 @@ func (w *world) mayCall() []string {
 }
 
 // For grants every tool what it needs.
-func (w *world) For(_ string, needs wasmtools.Needs) capability.Granted {
-	return capability.Granted{Values: append([]hostcall.Grant{tools.Grant(&w.service, needs["tools"].Words...)}, w.more...), Waits: true}
+func (w *world) For(_ string, needs wasmtools.Needs) granted.Tool {
+	return granted.Tool{Values: append([]hostcall.Grant{tools.Grant(&w.service, needs["tools"].Words...)}, w.more...), Waits: true}
 }
 
 // A failure is what a guest is told.

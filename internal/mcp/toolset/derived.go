@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/toolsrv/toolsrv/internal/follow"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -47,12 +48,12 @@ func (s *Set) newDerived(g *wasmtools.Generation, old *derived) *derived {
 	if before == nil {
 		before = new(derived)
 	}
-	entries, change := wasmtools.MadeOfTools(g, before.generation, before.entries, s.newEntry)
+	entries, change := follow.MadeOfTools(g, before.generation, before.entries, s.newEntry)
 	next.entries, next.names, next.index = entries, before.names, before.index
-	if change != wasmtools.SameTools {
+	if change != follow.SameTools {
 		next.index = &index{}
 	}
-	if change == wasmtools.OtherPaths {
+	if change == follow.OtherPaths {
 		next.names = sync.OnceValue(func() names { return namesOf(entries) }) // it may outlive next
 	}
 	return next

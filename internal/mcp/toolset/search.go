@@ -199,7 +199,7 @@ type relay struct {
 	called *entry // of the tool, when it has been called
 }
 
-var _ wasmtools.Runner = (*relay)(nil)
+var _ wasmtools.Caller = (*relay)(nil)
 
 // IsRunner does nothing.
 func (*relay) IsRunner() {}

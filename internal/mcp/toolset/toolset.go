@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/toolsrv/toolsrv/internal/follow"
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -55,7 +56,7 @@ type Set struct {
 	own         ownSchemas
 	unsubscribe func()
 
-	made *wasmtools.Derived[derived]
+	made *follow.Derived[derived]
 
 	searches chan struct{} // has one for each search that runs
 
@@ -93,7 +94,7 @@ func New(table *wasmtools.RouteTable, o Options) *Set {
 		s.invoker = invoker.New(invoker.Options{})
 	}
 	s.info.Name, s.info.Version = cmp.Or(o.Info.Name, "toolsrv"), cmp.Or(o.Info.Version, "0.1.0")
-	s.made = wasmtools.Derive(table, s.newDerived)
+	s.made = follow.Derive(table, s.newDerived)
 	s.unsubscribe = table.Subscribe(s.tell)
 	s.tell(nil) // of what has changed in between
 	go s.notify()

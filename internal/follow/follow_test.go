@@ -1,10 +1,11 @@
-package wasmtools_test
+package follow_test
 
 import (
 	"context"
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/follow"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
@@ -28,22 +29,22 @@ func TestMadeOfTools(t *testing.T) {
 		tools  []*wasmtools.Tool
 		asked  string
 		want   string
-		change wasmtools.Change
+		change follow.Change
 	}{
-		{"the first generation", nil, "", "", wasmtools.OtherPaths},
-		{"nothing again", nil, "", "", wasmtools.SameTools},
-		{"two tools", []*wasmtools.Tool{a, c}, "ac", "ac", wasmtools.OtherPaths},
-		{"the same tools", []*wasmtools.Tool{a, c}, "", "ac", wasmtools.SameTools},
-		{"one more", []*wasmtools.Tool{a, b, c}, "b", "abc", wasmtools.OtherPaths},
-		{"one replaced", []*wasmtools.Tool{a, other, c}, "b", "abc", wasmtools.SamePaths},
-		{"one fewer", []*wasmtools.Tool{other, c}, "", "bc", wasmtools.OtherPaths},
-		{"others in the same number", []*wasmtools.Tool{a, c}, "a", "ac", wasmtools.OtherPaths},
+		{"the first generation", nil, "", "", follow.OtherPaths},
+		{"nothing again", nil, "", "", follow.SameTools},
+		{"two tools", []*wasmtools.Tool{a, c}, "ac", "ac", follow.OtherPaths},
+		{"the same tools", []*wasmtools.Tool{a, c}, "", "ac", follow.SameTools},
+		{"one more", []*wasmtools.Tool{a, b, c}, "b", "abc", follow.OtherPaths},
+		{"one replaced", []*wasmtools.Tool{a, other, c}, "b", "abc", follow.SamePaths},
+		{"one fewer", []*wasmtools.Tool{other, c}, "", "bc", follow.OtherPaths},
+		{"others in the same number", []*wasmtools.Tool{a, c}, "a", "ac", follow.OtherPaths},
 	} {
 		if err := table.Replace(test.tools, nil); err != nil {
 			t.Fatal(err)
 		}
 		asked := ""
-		next, change := wasmtools.MadeOfTools(table.Current(), before, made, func(tool *wasmtools.Tool) string {
+		next, change := follow.MadeOfTools(table.Current(), before, made, func(tool *wasmtools.Tool) string {
 			asked += tool.Name
 			return tool.Name
 		})

@@ -1,0 +1,78 @@
+// Package follow has what a part of the program makes of each generation of a table, such as a router.
+package follow
+
+import (
+	"slices"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A Derived is what is made of each generation of a table. It is made before the generation is published, and published with it: a request
+// that has a generation has all that was made of it, and nothing of another one. It is safe for concurrent use.
+type Derived[T any] struct {
+	made func(g *wasmtools.Generation) any
+	end  func()
+}
+
+// Derive has make called with the current generation and with each later one, and keeps with it what make returns, which must not be
+// nil. before is what it returned last, or nil. Calls come one at a time, in order; make must not change the table. Changes of the
+// table wait for make, requests don't.
+func Derive[T any](r *wasmtools.RouteTable, make func(g *wasmtools.Generation, before *T) *T) *Derived[T] {
+	made, end := r.Follow(func(g *wasmtools.Generation, before any) any {
+		old, _ := before.(*T)
+		return make(g, old)
+	})
+	return &Derived[T]{made, end}
+}
+
+// Of returns what was made of a generation. For nil, or a generation of another table, it returns the current one's.
+func (d *Derived[T]) Of(g *wasmtools.Generation) *T { return d.made(g).(*T) }
+
+// Current returns what was made of the current generation.
+func (d *Derived[T]) Current() *T { return d.Of(nil) }
+
+// Close ends the calls of make. Of returns what was made last from then on. A second Close does nothing.
+func (d *Derived[T]) Close() { d.end() }
+
+// A Change is what differs between two generations.
+type Change int
+
+const (
+	// SameTools says that the tools are the same, while their switches may differ.
+	SameTools Change = iota
+	// SamePaths says that some tools were replaced by others with the same paths.
+	SamePaths
+	// OtherPaths says that there are paths that were not there, or are not there any more. So it is with the first generation.
+	OtherPaths
+)
+
+// MadeOfTools returns what is made of each tool of a generation, in the order of its routes, and what has changed. It keeps what was made of
+// tools that before had already: made has that, in the order of before's routes. Where the tools are the same, it returns made itself.
+// before may be nil.
+func MadeOfTools[T any](g, before *wasmtools.Generation, made []T, of func(*wasmtools.Tool) T) ([]T, Change) {
+	routes := g.Routes()
+	var old []wasmtools.Route
+	if before != nil {
+		old = before.Routes()
+	}
+	if before != nil && slices.EqualFunc(routes, old, func(a, b wasmtools.Route) bool { return a.Tool == b.Tool }) {
+		return made, SameTools
+	}
+	next := make([]T, len(routes))
+	change := OtherPaths
+	if before != nil && slices.EqualFunc(routes, old, func(a, b wasmtools.Route) bool { return a.Path == b.Path }) {
+		change = SamePaths
+	}
+	n := 0
+	for i, route := range routes { // both are sorted by path
+		for n < len(old) && old[n].Path < route.Path {
+			n++
+		}
+		if n < len(old) && old[n].Tool == route.Tool {
+			next[i] = made[n]
+		} else {
+			next[i] = of(route.Tool)
+		}
+	}
+	return next, change
+}

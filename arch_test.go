@@ -269,11 +269,12 @@ var edges = map[string][]string{
 	"bench/internal/load":     {"bench/internal/measure"},
 
 	// Makes a release: uses programs as their users do, and packages of the server nowhere.
-	"deploy/cmd/dist":         {"deploy/internal/archive", "deploy/internal/chart", "deploy/internal/compose", "deploy/internal/image", "deploy/internal/release"},
+	"deploy/cmd/dist":         {"deploy/internal/archive", "deploy/internal/chart", "deploy/internal/compose", "deploy/internal/image", "deploy/internal/release", "deploy/internal/sdks"},
 	"deploy/internal/archive": {"deploy/internal/release"},
 	"deploy/internal/chart":   {"deploy/internal/release"},
 	"deploy/internal/compose": {"deploy/internal/release"},
 	"deploy/internal/image":   {"deploy/internal/release"},
+	"deploy/internal/sdks":    {"deploy/internal/release"},
 }
 
 // homes are the third-party libraries, each with the only package that may import it, so that replacing one is a
@@ -294,6 +295,7 @@ var homes = map[string][]string{
 	"go.etcd.io/bbolt":                         {"internal/state/local", "bench/cmd/capabilities"},
 	"github.com/google/go-containerregistry":   {"deploy/internal/image"},
 	"golang.org/x/crypto/x509roots/fallback":   {"deploy/internal/image"},
+	"golang.org/x/mod":                         {"deploy/internal/sdks"},
 }
 
 // testHomes are the packages whose tests import a library directly: to compare with it, or for what its module carries.

@@ -23,6 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/compose"
 	"github.com/toolsrv/toolsrv/deploy/internal/image"
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
+	"github.com/toolsrv/toolsrv/deploy/internal/sdks"
 )
 
 // A part is one kind of file that a release has.
@@ -38,6 +39,7 @@ func parts() []part {
 		{"image", image.Make},
 		{"chart", chart.Make},
 		{"compose", compose.Make},
+		{"sdks", sdks.Make},
 	}
 }
 

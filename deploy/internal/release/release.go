@@ -135,8 +135,13 @@ func (r *Release) Scratch(name string) (string, error) {
 // Output runs a command in the checkout with these variables beside those of the process, and returns what it prints. An error has what the
 // command said.
 func (r *Release) Output(ctx context.Context, environment []string, name string, arguments ...string) ([]byte, error) {
+	return r.OutputIn(ctx, r.Root, environment, name, arguments...)
+}
+
+// OutputIn is Output for a command in another folder.
+func (r *Release) OutputIn(ctx context.Context, folder string, environment []string, name string, arguments ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, arguments...)
-	cmd.Dir = r.Root
+	cmd.Dir = folder
 	cmd.Env = append(slices.Clip(os.Environ()), environment...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

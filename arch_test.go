@@ -269,12 +269,15 @@ var edges = map[string][]string{
 	"bench/internal/load":     {"bench/internal/measure"},
 
 	// Makes a release: uses programs as their users do, and packages of the server nowhere.
-	"deploy/cmd/dist":         {"deploy/internal/archive", "deploy/internal/chart", "deploy/internal/compose", "deploy/internal/image", "deploy/internal/release", "deploy/internal/sdks"},
+	"deploy/cmd/dist":         {"deploy/internal/archive", "deploy/internal/attest", "deploy/internal/chart", "deploy/internal/compose", "deploy/internal/image", "deploy/internal/mcpb", "deploy/internal/release", "deploy/internal/sbom", "deploy/internal/sdks"},
 	"deploy/internal/archive": {"deploy/internal/release"},
 	"deploy/internal/chart":   {"deploy/internal/release"},
 	"deploy/internal/compose": {"deploy/internal/release"},
 	"deploy/internal/image":   {"deploy/internal/release"},
 	"deploy/internal/sdks":    {"deploy/internal/release"},
+	"deploy/internal/attest":  {"deploy/internal/release", "deploy/internal/sbom"},
+	"deploy/internal/mcpb":    {"deploy/internal/archive", "deploy/internal/release"},
+	"deploy/internal/sbom":    {"deploy/internal/release"},
 }
 
 // homes are the third-party libraries, each with the only package that may import it, so that replacing one is a
@@ -296,12 +299,15 @@ var homes = map[string][]string{
 	"github.com/google/go-containerregistry":   {"deploy/internal/image"},
 	"golang.org/x/crypto/x509roots/fallback":   {"deploy/internal/image"},
 	"golang.org/x/mod":                         {"deploy/internal/sdks"},
+	"github.com/CycloneDX/cyclonedx-go":        {"deploy/internal/sbom"},
+	"github.com/spdx/tools-golang":             {"deploy/internal/sbom"},
 }
 
 // testHomes are the packages whose tests import a library directly: to compare with it, or for what its module carries.
 var testHomes = map[string][]string{
 	"github.com/tetratelabs/wazero":            {"internal/runtime/instrument", "internal/runtime/instrument/internal/weigh", "internal/runtime/internal/foundry", "internal/runtime/sandbox", "internal/runtime/wasmbin"},
-	"github.com/santhosh-tekuri/jsonschema/v5": {"test/clients", "test/conformance", "internal/openapi", "wasmtools/schema"},
+	"github.com/santhosh-tekuri/jsonschema/v5": {"deploy/cmd/dist", "test/clients", "test/conformance", "internal/openapi", "wasmtools/schema"},
+	"github.com/spdx/tools-golang":             {"deploy/cmd/dist"},
 	"github.com/modelcontextprotocol/go-sdk":   {"internal/mcp/session"},
 	"github.com/google/jsonschema-go":          {"wasmtools/schema"},
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},

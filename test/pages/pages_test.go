@@ -3,6 +3,8 @@
 package pages_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,9 +23,18 @@ func TestPages(t *testing.T) {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			s := pagetest.NewShell(t)
+			putDownload(t, s.Dir)
 			s.Follow(page, released(t))
 		})
 	}
+}
+
+// putDownload puts into a folder what somebody has downloaded: one of the files that checksums.txt lists.
+func putDownload(t *testing.T, folder string) {
+	t.Helper()
+	const archive = "an archive"
+	testkit.Put(t, folder, "toolsrv_linux_amd64.tar.gz", archive)
+	testkit.Put(t, folder, "checksums.txt", fmt.Sprintf("%x  toolsrv_linux_amd64.tar.gz\n%064x  toolsrv_windows_amd64.zip\n", sha256.Sum256([]byte(archive)), 0))
 }
 
 // TestPythonPage also runs the page's test, by an ordinary Python.

@@ -19,10 +19,13 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/deploy/internal/archive"
+	"github.com/toolsrv/toolsrv/deploy/internal/attest"
 	"github.com/toolsrv/toolsrv/deploy/internal/chart"
 	"github.com/toolsrv/toolsrv/deploy/internal/compose"
 	"github.com/toolsrv/toolsrv/deploy/internal/image"
+	"github.com/toolsrv/toolsrv/deploy/internal/mcpb"
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
+	"github.com/toolsrv/toolsrv/deploy/internal/sbom"
 	"github.com/toolsrv/toolsrv/deploy/internal/sdks"
 )
 
@@ -40,6 +43,9 @@ func parts() []part {
 		{"chart", chart.Make},
 		{"compose", compose.Make},
 		{"sdks", sdks.Make},
+		{"mcpb", mcpb.Make},
+		{"sbom", sbom.Make},
+		{"attest", attest.Make}, // of all files before it
 	}
 }
 

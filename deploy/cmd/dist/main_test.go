@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -39,45 +40,59 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestReproducible makes a release of the same commit in two folders: the same files, bit by bit.
-func TestReproducible(t *testing.T) {
+// made is a folder to check instead of one that is made for that, which takes minutes.
+var made = flag.String("made", "", "check the release of this commit that is in this `folder`")
+
+// TestRelease makes a release of the same commit in two folders: the same files, bit by bit, that say of each other what is true.
+func TestRelease(t *testing.T) {
 	t.Parallel()
+	const here = "../../.."
+	if *made != "" {
+		check(t, here, *made)
+		return
+	}
 	if testing.Short() {
 		t.Skip("it builds everything twice")
 	}
-	var made [2]map[string][sha256.Size]byte
-	for i := range made {
+	var outs [2]string
+	var sums [2]map[string][sha256.Size]byte
+	for i := range outs {
 		root := filepath.Join(t.TempDir(), strings.Repeat("deeper/", i), "checkout")
-		if text, err := exec.Command("git", "clone", "-q", "../../..", root).CombinedOutput(); err != nil {
+		if text, err := exec.Command("git", "clone", "-q", here, root).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, text)
 		}
-		out := filepath.Join(t.TempDir(), "dist")
-		if err := run(t.Context(), []string{"-root", root, "-out", out}, t.Output()); err != nil {
+		outs[i] = filepath.Join(t.TempDir(), "dist")
+		if err := run(t.Context(), []string{"-root", root, "-out", outs[i]}, t.Output()); err != nil {
 			t.Fatal(err)
 		}
-		made[i] = map[string][sha256.Size]byte{}
-		err := filepath.WalkDir(out, func(file string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			content, err := os.ReadFile(file)
-			name, _ := filepath.Rel(out, file)
-			made[i][name] = sha256.Sum256(content)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		sums[i] = sumsOf(t, outs[i])
 	}
-	if len(made[0]) == 0 {
-		t.Error("nothing was made")
-	}
-	for name, sum := range made[0] {
-		if other, found := made[1][name]; !found || other != sum {
+	for name, sum := range sums[0] {
+		if other, found := sums[1][name]; !found || other != sum {
 			t.Errorf("%s differs between two builds of one commit", name)
 		}
 	}
-	if len(made[0]) != len(made[1]) {
-		t.Errorf("%d files in one folder, %d in the other", len(made[0]), len(made[1]))
+	if len(sums[0]) != len(sums[1]) {
+		t.Errorf("%d files in one folder, %d in the other", len(sums[0]), len(sums[1]))
 	}
+	check(t, here, outs[0])
+}
+
+// sumsOf returns the SHA-256 of each file below a folder.
+func sumsOf(t *testing.T, folder string) map[string][sha256.Size]byte {
+	t.Helper()
+	sums := map[string][sha256.Size]byte{}
+	err := filepath.WalkDir(folder, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(file)
+		name, _ := filepath.Rel(folder, file)
+		sums[filepath.ToSlash(name)] = sha256.Sum256(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sums
 }

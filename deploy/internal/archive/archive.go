@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -44,7 +45,7 @@ func Make(ctx context.Context, r *release.Release) error {
 		}
 		pack, ending := tarball, ".tar.gz"
 		if s.OS == "windows" {
-			pack, ending = zipped, ".zip"
+			pack, ending = Zip, ".zip"
 		}
 		content, err := pack(files, r.Time)
 		if err != nil {
@@ -127,11 +128,14 @@ func tarball(files []File, at time.Time) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func zipped(files []File, at time.Time) ([]byte, error) {
+// Zip returns a .zip of files that all have the same time.
+func Zip(files []File, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
 	for _, f := range files {
-		w, err := z.CreateHeader(&zip.FileHeader{Name: f.Name, Method: zip.Deflate, Modified: at})
+		header := &zip.FileHeader{Name: f.Name, Method: zip.Deflate, Modified: at}
+		header.SetMode(fs.FileMode(f.Mode))
+		w, err := z.CreateHeader(header)
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ FUZZTIME ?= 20000x
 # Of programs in Python and JavaScript some 15 run in a second.
 FUZZTIME_PROGRAMS ?= 200x
 # The modules of this repository that make test runs. bench/, deploy/ and test/clients/ have targets of their own.
-MODULES  := . sdk/go examples
+MODULES  := . sdk/go examples test/embedding
 GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
 EXAMPLES := csv geo math plain-go regex template text time trip units
 TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)

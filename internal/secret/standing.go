@@ -22,13 +22,14 @@ type registered[T any] struct {
 	view  *View
 }
 
-// Standing returns the grant that a tool has in the configuration of v: the one of before if that allows the same, or granted, which has view.
-func (r *Register[T, G]) Standing(tool string, granted G, view *View, v *Values) G {
+// Standing returns the grant that a tool has in the configuration of view: the one of before if that allows the same, or granted, which has
+// view.
+func (r *Register[T, G]) Standing(tool string, granted G, view *View) G {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.grants[tool]
 	if old := G(before.grant.Value()); old != nil && old.Equal(granted) {
-		before.view.Extend(v)
+		before.view.Extend(view.last.Load())
 		return old
 	}
 	if r.grants == nil {

@@ -29,6 +29,12 @@ func (w *View) Extend(v *Values) {
 	}
 }
 
+// Again returns a View for another grant of the same configuration.
+func (w *View) Again() *View { return NewView(w.store, w.last.Load()) }
+
+// Has reports whether the last configuration in which the grant stands has a secret with that name.
+func (w *View) Has(name string) bool { return w.last.Load().Has(name) }
+
 // values returns the secrets that the grant has at this moment.
 func (w *View) values() *Values {
 	published := w.store.published()

@@ -1,52 +1,62 @@
-// Package embedding_test has a program that embeds the server, with functions of its own for its tools.
+// Package embedding_test is a program of somebody else that embeds the server, with functions of its own for its tools. It is a module of
+// another name, so that it sees what others see.
 package embedding_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/toolsrv/toolsrv/internal/capability/broker"
-	"github.com/toolsrv/toolsrv/internal/capability/builtin"
-	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
-	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
+	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// reader is a tool that reads the sensor whose name its arguments are, without their quotes: toolsrv_call takes the answer of read, and returns
-// it as its result, or as its failure.
-func reader() []byte {
-	i32 := byte(0x7f)
-	function := func(params, results []byte) []byte {
-		bytes := append([]byte{0x60, byte(len(params))}, params...)
-		return append(append(bytes, byte(len(results))), results...)
+// caller is a tool that calls a function of an import module with its arguments without their quotes, such as the name of a sensor: toolsrv_call
+// takes the answer, and returns it as its result, or as its failure.
+func caller(module, function string) []byte {
+	const i32 = 0x7f
+	signature := func(params, results int) []byte {
+		b := append([]byte{0x60, byte(params)}, bytes.Repeat([]byte{i32}, params)...)
+		return append(append(b, byte(results)), bytes.Repeat([]byte{i32}, results)...)
 	}
-	imported := func(module, name string, kind byte) []byte {
-		return append(append(wasmtest.Str(module), wasmtest.Str(name)...), 0, kind)
+	str := func(s string) []byte { return append([]byte{byte(len(s))}, s...) }
+	imported := func(module, name string, signature byte) []byte {
+		return append(append(str(module), str(name)...), 0, signature)
 	}
-	code := wasmtest.Bytes(1, 1, i32, // one local
+	code := []byte{1, 1, i32, // one local
 		0x41, 0x80, 0x02, 0x10, 0, // input_read(256)
-		0x41, 0x8b, 0x02, 0x10, 4, 0x41, 13, 0x6b, 0x10, 3, 0x22, 1, // n = read(267, input_size() - 13)
+		0x41, 0x8b, 0x02, 0x10, 4, 0x41, 13, 0x6b, 0x10, 3, 0x22, 1, // n = function(267, input_size() - 13)
 		0x41, 0x80, 0x08, 0x10, 5, // answer_read(1024)
 		0x41, 0, 0x48, 0x04, 0x40, // if n < 0
 		0x41, 0x80, 0x08, 0x41, 0, 0x20, 1, 0x6b, 0x10, 2, // fail(1024, -n)
 		0x41, 1, 0x0f, 0x0b, // return 1
 		0x41, 0x80, 0x08, 0x20, 1, 0x10, 1, // output_write(1024, n)
-		0x41, 0, 0x0b)
-	return wasmtest.Module(
-		wasmtest.Section(1, wasmtest.Vec(function([]byte{i32}, nil), function([]byte{i32, i32}, nil), function([]byte{i32, i32}, []byte{i32}), function(nil, []byte{i32}), function([]byte{i32}, []byte{i32}))),
-		wasmtest.Section(2, wasmtest.Vec(imported("toolsrv_v1", "input_read", 0), imported("toolsrv_v1", "output_write", 1), imported("toolsrv_v1", "fail", 1),
-			imported("sensors_v1", "read", 2), imported("toolsrv_v1", "input_size", 3), imported("sensors_v1", "answer_read", 0))),
-		wasmtest.Section(3, wasmtest.Vec([]byte{4})),
-		wasmtest.Section(5, wasmtest.Vec([]byte{0, 1})),
-		wasmtest.Section(7, wasmtest.Vec(append(wasmtest.Str("memory"), 2, 0), append(wasmtest.Str("toolsrv_call"), 0, 6))),
-		wasmtest.Section(10, wasmtest.Vec(append(wasmtest.LEB(len(code)), code...))),
-	)
+		0x41, 0, 0x0b}
+	out := []byte("\x00asm\x01\x00\x00\x00")
+	section := func(id byte, items ...[]byte) {
+		content := append([]byte{byte(len(items))}, bytes.Join(items, nil)...)
+		size := binary.AppendUvarint(nil, uint64(len(content)))
+		out = append(append(append(out, id), size...), content...)
+	}
+	section(1, signature(1, 0), signature(2, 0), signature(2, 1), signature(0, 1), signature(1, 1))
+	section(2, imported("toolsrv_v1", "input_read", 0), imported("toolsrv_v1", "output_write", 1), imported("toolsrv_v1", "fail", 1),
+		imported(module, function, 2), imported("toolsrv_v1", "input_size", 3), imported(module, "answer_read", 0))
+	section(3, []byte{4})
+	section(5, []byte{0, 1})
+	section(7, append(str("memory"), 2, 0), append(str("toolsrv_call"), 0, 6))
+	section(10, append([]byte{byte(len(code))}, code...))
+	return out
 }
 
 // TestOwnCapability has a program serve tools that read its sensors: as with every capability, a tool needs the manifest's word and the
@@ -72,16 +82,58 @@ func TestOwnCapability(t *testing.T) {
 	}
 }
 
-// show serves the reader with needs and grants, has it read a sensor, and returns what it answers.
+// show serves a tool that reads a sensor, with needs and grants, and returns what it answers.
 func show(t *testing.T, own capability.Kind, needs, grants, name string) string {
+	t.Helper()
+	return serve(t, own, caller("sensors_v1", "read"), needs, "[[grant]]\nmatch = 'house/*'\n"+grants)(wasmtools.Everybody(), name)
+}
+
+// serve serves a tool with needs and a configuration, and returns what calls it.
+func serve(t *testing.T, own capability.Kind, module []byte, needs, settings string) func(p *wasmtools.Principal, argument string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Mkdir(dir+"/tools", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Put(t, dir, "tools/house.wasm", sandboxtest.WithManifest(t, reader(), `{"abi":1,"namespace":"house","needs":`+needs+
-		`,"tools":[{"name":"show","description":"Reads a sensor.","parameters":{"type":"object"}}]}`))
-	c, err := config.Parse([]byte("tools.cache_directory = 'cache'\n[[grant]]\nmatch = 'house/*'\n"+grants), dir, own)
+	c, err := config.Parse([]byte("tools.cache_directory = 'cache'\n"+settings), dir, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := pack(t, own, module, `{"abi":1,"namespace":"house","needs":`+needs+`,"tools":[{"name":"show","description":"Reads a sensor.","parameters":{"type":"object"}}]}`)
+	if err := os.WriteFile(dir+"/tools/house.wasm", packed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := service.Open(t.Context(), c, service.Options{Volatile: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return func(p *wasmtools.Principal, argument string) string {
+		t.Helper()
+		route, err := invoke.Find(s.Table().Current(), "/house/show", p)
+		if err != nil {
+			t.Fatal(err, s.Table().Current().Refused())
+		}
+		result, err := s.Invoker().Call(t.Context(), route, &wasmtools.Call{Arguments: []byte(`{"sensor":"` + argument + `"}`), Principal: p})
+		if err != nil {
+			return err.Error()
+		}
+		return string(result)
+	}
+}
+
+// pack embeds a manifest.
+func pack(t *testing.T, own capability.Kind, module []byte, manifest string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	c, err := config.Parse([]byte("tools.directory = '.'\ntools.cache_directory = '.cache'"), dir, own)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,32 +142,92 @@ func show(t *testing.T, own capability.Kind, needs, grants, name string) string 
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Wait(t.Context()); err != nil {
+	packed, err := s.Pack(t.Context(), module, []byte(manifest))
+	if err != nil {
 		t.Fatal(err)
 	}
-	route, err := invoke.Find(s.Table().Current(), "/house/show", wasmtools.Everybody())
-	if err != nil {
-		t.Fatal(err, s.Table().Current().Refused())
-	}
-	result, err := s.Invoker().Call(t.Context(), route, &wasmtools.Call{Arguments: []byte(`{"sensor":"` + name + `"}`), Principal: wasmtools.Everybody()})
-	if err != nil {
-		return err.Error()
-	}
-	return string(result)
+	return packed
 }
 
-// TestOwnSuggestion has an operator told what to grant, and of what he grants to nobody who needs it, for a capability of a program's own, too.
-func TestOwnSuggestion(t *testing.T) {
-	t.Parallel()
-	needs := wasmtools.Needs{"kv": {}, "x-sensors": {Words: []string{"hall"}}, "x-other": {}}
-	c := config.Default()
-	c.Capabilities = []capability.Kind{sensors(nil)}
-	want := "[[grant]]\nmatch = \"house/*\"\nkv = \"16MiB\"\nx-sensors = [\"hall\"]\n# x-other = ...\n"
-	if got := broker.Suggest("house/*", needs, builtin.With(c.Capabilities)); got != want {
-		t.Errorf("got %s, want %s", got, want)
+// A desk is what a tool was granted of x-notes.
+type desk struct {
+	store   *capability.Store
+	secrets *capability.Secrets
+}
+
+// notes is a capability that keeps, for each caller, what a tool noted last, and uses a secret.
+func notes() capability.Kind {
+	const module = "notes_v1"
+	return capability.Kind{
+		Name: "x-notes", Module: module, Keeps: true,
+		Set: &hostabi.Set{Module: module, Functions: []hostabi.Function{{Name: "note", Params: "ii", Results: "i", Do: note}, answer.Read()}},
+		New: func() capability.Rule { return new(noteRule) },
+		Open: func(capability.Host) capability.Configure {
+			return func(c capability.Configuration) capability.Decide {
+				return func(string, wasmtools.Need, []capability.Given) (any, []wasmtools.Missing) {
+					if !c.Secrets.Has("stamp") || c.State == nil {
+						return nil, []wasmtools.Missing{{Capability: "x-notes"}}
+					}
+					return &desk{c.State, c.Secrets}, nil
+				}
+			}
+		},
 	}
-	if _, err := config.Parse([]byte("[[grant]]\nmatch = 'a'\nx-sensors = 1"), ""); err == nil || !strings.Contains(err.Error(), `unknown key`) {
-		t.Errorf("a program that does not have it takes its key: %v", err)
+}
+
+// A noteRule says nothing but that there is a grant.
+type noteRule struct{ Allowed bool }
+
+func (r *noteRule) Keys(string) key.Table { return key.Table{"x-notes": key.Boolean(&r.Allowed)} }
+func (*noteRule) Shown() []key.Shown      { return nil }
+
+// note keeps a text for who calls, and answers with the one before.
+func note(c *hostabi.Call, stack []uint64) {
+	d, ok := c.Grant().(*desk)
+	if !ok {
+		answer.Fail(c, stack, answer.NotDeclared(c, "x-notes"))
+		return
+	}
+	text := c.Read(stack[0], min(stack[1], 1<<10))
+	stamp, err := d.secrets.Value("stamp")
+	var before []byte
+	c.Wait(func(ctx context.Context) {
+		who := capability.Principal(c).String()
+		if err == nil {
+			before, _, err = d.store.Get(ctx, who)
+		}
+		if err == nil {
+			err = d.store.Set(ctx, who, append([]byte(stamp), text...), time.Hour)
+		}
+	})
+	if err != nil {
+		answer.Fail(c, stack, answer.Failf(answer.Unavailable, "The note can't be kept."))
+		return
+	}
+	answer.Give(c, stack, fmt.Appendf(nil, "%q", d.secrets.Without(before, "stamp")))
+}
+
+// TestOwnCapabilityKeeps has a capability of somebody else keep something for each caller, and use a secret that no tool sees.
+func TestOwnCapabilityKeeps(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/stamp"
+	if err := os.WriteFile(file, []byte("the-stamp-of-the-house"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call := serve(t, notes(), caller("notes_v1", "note"), `{"x-notes":true}`, "[secrets.files]\nstamp = '"+file+"'\n[[grant]]\nmatch = 'house/*'\nx-notes = true")
+	ada, err := wasmtools.NewPrincipal("ada", "test", "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		who        *wasmtools.Principal
+		note, want string
+	}{
+		{ada, "milk", `""`}, {ada, "bread", `"[secret]milk"`}, {wasmtools.Everybody(), "tea", `""`}, {ada, "salt", `"[secret]bread"`},
+	} {
+		if got := call(step.who, step.note); got != step.want {
+			t.Errorf("%s notes %s: got %s, want %s", step.who, step.note, got, step.want)
+		}
 	}
 }
 

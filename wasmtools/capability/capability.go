@@ -11,8 +11,6 @@ import (
 	"log/slog"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
-	"github.com/toolsrv/toolsrv/internal/secret"
-	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
@@ -68,8 +66,6 @@ type Host struct {
 	// Table returns the table of the tools that tools may call, and Invoker calls them. Invoker may be nil: there are none.
 	Table   func() *wasmtools.RouteTable
 	Invoker invoke.Invoker
-	// Secrets is the store of all secrets.
-	Secrets *secret.Store
 	// Connections bounds how many connections tools have to the services that they ask. Nil: any number.
 	Connections Room
 	// Logger gets a line for what goes wrong beside the calls.
@@ -96,10 +92,10 @@ type Given struct {
 type Configuration struct {
 	// Given are all rules of the kind, in the order of the grants.
 	Given []Given
-	// Secrets are those that there are. The store has them already.
-	Secrets *secret.Values
-	// State is where tools keep things, for a kind that keeps some. Nil: there is none.
-	State state.Store
+	// Secrets are those that there are.
+	Secrets *Secrets
+	// State is where a kind that Keeps something has it. Nil: there is none.
+	State *Store
 }
 
 // Configure takes up a configuration, whose rules have been verified. Nothing may change for the calls that run under the one before.

@@ -147,7 +147,7 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 		return err
 	}
 	f.table, err = wasmtools.NewRouteTable(f.Tools()...)
-	f.reviewFolders(o)
+	f.review(o)
 	return err
 }
 
@@ -181,10 +181,11 @@ func (f *File) keeps(kinds []capability.Kind) bool {
 	return false
 }
 
-// reviewFolders warns of granted folders that the tools need and can't be read: the tool can only say that its file is missing.
-func (f *File) reviewFolders(o Options) {
+// review warns of what the tools need and were granted, but can't have, such as a folder that can't be read: the tool can only say that its
+// file is missing.
+func (f *File) review(o Options) {
 	for _, finding := range broker.Review(o.Config, f.Tools()) {
-		if finding.Capability == "files" && finding.Entry != "" {
+		if finding.Entry != "" {
 			o.Logger.Warn("a grant: "+finding.Message, "key", finding.Key)
 		}
 	}

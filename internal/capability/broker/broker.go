@@ -55,7 +55,7 @@ func New(c *config.Config, o Options) *Broker {
 		o.Secrets = secret.NewStore(nil)
 	}
 	b := &Broker{options: o}
-	h := capability.Host{Table: o.Table, Secrets: o.Secrets, Connections: o.Connections, Logger: o.Logger}
+	h := capability.Host{Table: o.Table, Connections: o.Connections, Logger: o.Logger}
 	if o.Invoker != nil {
 		h.Invoker = o.Invoker
 	}
@@ -83,9 +83,9 @@ func (b *Broker) Make(c *config.Config, store state.Store) (*Grants, error) {
 		for _, one := range c.Grants {
 			given = give(given, &one, k.Name)
 		}
-		to := capability.Configuration{Given: given, Secrets: values}
-		if k.Keeps {
-			to.State = store
+		to := capability.Configuration{Given: given, Secrets: (*capability.Secrets)(secret.NewView(b.options.Secrets, values))}
+		if k.Keeps && store != nil {
+			to.State = (*capability.Store)(state.NewKeep(store, k.Name))
 		}
 		g.kinds[i] = granting{k.Kind, k.configure(to)}
 	}

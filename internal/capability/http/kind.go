@@ -151,13 +151,13 @@ func open(h capability.Host) capability.Configure {
 			if len(rules) == 0 {
 				return nil, missing
 			}
-			o, view := o, secret.NewView(h.Secrets, c.Secrets)
+			o, view := o, (*secret.View)(c.Secrets).Again()
 			o.Secrets = view
 			granted, err := New(n.Words, rules, o)
 			if err != nil {
 				return nil, append(missing, wasmtools.Missing{Capability: "http", Reason: keys.Pathless(err).Error()})
 			}
-			granted = standing.Standing(path+" "+strings.Join(n.Words, " "), granted, view, c.Secrets)
+			granted = standing.Standing(path+" "+strings.Join(n.Words, " "), granted, view)
 			for _, name := range granted.Secrets() {
 				if !c.Secrets.Has(name) {
 					missing = append(missing, wasmtools.Missing{Capability: "http", Secret: true, Reason: fmt.Sprintf(

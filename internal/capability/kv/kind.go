@@ -87,7 +87,7 @@ func open(capability.Host) capability.Configure {
 			case c.State == nil:
 				return nil, []wasmtools.Missing{{Capability: "kv", Reason: "it is granted, but [state] names no directory"}}
 			}
-			return Open(c.State, strings.Trim(path.Dir(tool), "/."), quota), nil
+			return Open((*state.Keep)(c.State).Store(), strings.Trim(path.Dir(tool), "/."), quota), nil
 		}
 	}
 }

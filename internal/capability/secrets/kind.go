@@ -51,7 +51,7 @@ func review(v *capability.Review, from capability.Rule) {
 }
 
 // open grants to see secrets.
-func open(h capability.Host) capability.Configure {
+func open(capability.Host) capability.Configure {
 	var standing secret.Register[Permission, *Permission]
 	return func(c capability.Configuration) capability.Decide {
 		standing.Forget()
@@ -71,8 +71,8 @@ func open(h capability.Host) capability.Configure {
 			if granted == nil {
 				return nil, missing
 			}
-			view := secret.NewView(h.Secrets, c.Secrets)
-			return standing.Standing(path, NewPermission(view, granted...), view, c.Secrets), missing
+			view := (*secret.View)(c.Secrets).Again()
+			return standing.Standing(path, NewPermission(view, granted...), view), missing
 		}
 	}
 }

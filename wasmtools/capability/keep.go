@@ -1,0 +1,47 @@
+package capability
+
+import (
+	"context"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// Secrets are the secrets of one configuration, for functions that use them where no tool sees them. What such a function answers, and what
+// it says in an error, must not have them: see [Secrets.Without]. They are safe for concurrent use.
+type Secrets secret.View
+
+// Has reports whether there is a secret with that name.
+func (s *Secrets) Has(name string) bool { return (*secret.View)(s).Has(name) }
+
+// Value returns a secret. Calls that began under another configuration have the values of theirs. The error says which one there is not.
+func (s *Secrets) Value(name string) (string, error) { return (*secret.View)(s).Secret(name) }
+
+// Without returns b without the secrets with those names: b itself where it has none. It finds their former values, too.
+func (s *Secrets) Without(b []byte, names ...string) []byte {
+	return (*secret.View)(s).Redactor(names...).Bytes(b)
+}
+
+// A Store is where a capability keeps values that outlive a call and the process, apart from those of all others. How much it keeps, and for
+// which of its tools, is its own affair. A key has 1 KiB at most, and a value 1 MiB. The methods may wait for the disk: a host function calls
+// them in f of [github.com/toolsrv/toolsrv/runtime/hostabi.Call.Wait]. It is safe for concurrent use.
+type Store state.Keep
+
+// Get returns the value of a key, which belongs to the caller, and false where there is none.
+func (s *Store) Get(ctx context.Context, key string) (value []byte, ok bool, err error) {
+	entry, ok, err := (*state.Keep)(s).Space().Get(ctx, key, state.MaxValue)
+	return entry.Value, ok, err
+}
+
+// Set keeps a value for as long as ttl says; 0: for ever. A write that has returned without an error is durable.
+func (s *Store) Set(ctx context.Context, key string, value []byte, ttl time.Duration) error {
+	_, err := (*state.Keep)(s).Space().Set(ctx, key, value, state.Any, state.SetOptions{TTL: ttl})
+	return err
+}
+
+// Delete deletes a key, if there is one.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	_, err := (*state.Keep)(s).Space().Delete(ctx, key, state.Any)
+	return err
+}

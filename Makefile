@@ -333,7 +333,8 @@ ci-long:
 		for t in fuzz pace attack attack-compile soak engines-check; do echo "make $$t"; $(MAKE) --no-print-directory $$t; done; \
 		go run ./test/steps long $$tree
 
-# release-check fails where a release is not allowed: where ci-long has not passed with this tree.
+# release-check says all that is missing for a release: a tag, a section of CHANGELOG.md, versions of the SDKs, and that ci-long has passed with
+# this tree.
 release-check:
 	@go run ./test/steps release
 

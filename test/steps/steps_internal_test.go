@@ -222,37 +222,6 @@ func TestStepsRefused(t *testing.T) {
 	}
 }
 
-// TestRelease has a release need that make ci-long passed with the very tree.
-func TestRelease(t *testing.T) {
-	t.Parallel()
-	c, _, out := checkout(t, map[string]string{"Makefile": "", ".ci/steps.txt": "one\n\ta\n", "a": ""}, well)
-	if err := c.release(); err == nil || !strings.Contains(err.Error(), "has never passed") {
-		t.Errorf("got %v", err)
-	}
-	digest, err := c.tree.digest(long)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.rememberLong(digest); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.run(false); err != nil { // which keeps the line
-		t.Fatal(err)
-	}
-	reopen(t, c, c.tree.root)
-	if err := c.release(); err != nil || !strings.Contains(out.String(), "with this tree on 2026-01-02") {
-		t.Errorf("got %v, %s", err, out)
-	}
-	testkit.Put(t, c.tree.root, "new", "")
-	reopen(t, c, c.tree.root)
-	if err := c.release(); err == nil || !strings.Contains(err.Error(), "another tree") {
-		t.Errorf("after a change: got %v", err)
-	}
-	if err := c.rememberLong(digest); err == nil {
-		t.Error("a tree that has changed since it began is remembered")
-	}
-}
-
 // TestOurSteps holds that each step of this repository is a target of the Makefile, and each pattern matches files.
 func TestOurSteps(t *testing.T) {
 	t.Parallel()

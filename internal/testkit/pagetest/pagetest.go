@@ -22,7 +22,7 @@ import (
 )
 
 // serving is how a page starts a server: at the end of a script.
-const serving = "toolsrv openapi --config toolsrv.toml\n"
+var serving = regexp.MustCompile(`(?m)^(toolsrv (?:openapi --config toolsrv\.toml|up \w+))\n\z`)
 
 // A Block is one of a page's, between fences.
 type Block struct {
@@ -121,7 +121,7 @@ func (s *Shell) Follow(page string, replace *strings.Replacer) {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(block.Text), 0o600)); err != nil {
 				s.t.Fatal(err)
 			}
-		case block.Language == "sh" && strings.HasSuffix(block.Text, serving):
+		case block.Language == "sh" && serving.MatchString(block.Text):
 			s.serve(page, block.Text)
 		case block.Language == "sh":
 			if out, err := s.Command("set -eu\n" + block.Text).CombinedOutput(); err != nil {
@@ -154,7 +154,7 @@ func (s *Shell) Compare(page, command, want string) {
 // serve starts the server of a page on a port of its own, until the test ends.
 func (s *Shell) serve(page, script string) {
 	s.t.Helper()
-	server := s.Command("set -eu\n" + strings.TrimSuffix(script, serving) + "exec " + strings.TrimSuffix(serving, "\n") + " --address 127.0.0.1:0")
+	server := s.Command("set -eu\n" + serving.ReplaceAllString(script, "exec $1 --address 127.0.0.1:0"))
 	log, err := server.StderrPipe()
 	if err == nil {
 		err = server.Start()
@@ -166,11 +166,11 @@ func (s *Shell) serve(page, script string) {
 		_ = server.Process.Kill() // it may be gone
 		_ = server.Wait()
 	})
-	address := regexp.MustCompile(`"msg":"listening","address":"([^"]+)"`)
+	address := regexp.MustCompile(`"msg":"listening","address":"([^"]+)"|REST +http://([^/ ]+)`)
 	var seen bytes.Buffer
 	for lines := bufio.NewScanner(io.TeeReader(log, &seen)); lines.Scan(); {
 		if m := address.FindStringSubmatch(lines.Text()); m != nil {
-			s.server = m[1]
+			s.server = m[1] + m[2]
 			go io.Copy(io.Discard, log) // until the process ends
 			return
 		}

@@ -27,20 +27,21 @@ var versioned = []struct{ file, pattern string }{
 
 // release says all at once what is missing for a release of this tree. Without a tag it goes by the version that the first of the SDKs' files says.
 func (c *ci) release() error {
+	root := c.tree.root
 	var missing []string
 	lack := func(err error) {
 		if err != nil {
 			missing = append(missing, "\n- "+err.Error())
 		}
 	}
-	lack(c.tree.committed())
+	lack(committed(root))
 	versions := make([]string, len(versioned))
 	for i, v := range versioned {
 		var err error
-		versions[i], err = c.tree.said(v.file, v.pattern)
+		versions[i], err = said(root, v.file, v.pattern)
 		lack(err)
 	}
-	version, err := c.tree.version(versions[0])
+	version, err := tagOf(root, versions[0])
 	lack(err)
 	if version == "" {
 		version = versions[0]
@@ -51,7 +52,7 @@ func (c *ci) release() error {
 		}
 	}
 	if version != "" {
-		lack(c.tree.changes(version))
+		lack(changes(root, version))
 	}
 	date, err := c.passedLong()
 	lack(err)
@@ -82,9 +83,10 @@ func (c *ci) passedLong() (date string, err error) {
 	return "", fmt.Errorf("make ci-long passed on %s with another tree than this: run it, and commit %s", passed[at].date, passedFile)
 }
 
-func (t *tree) git(arguments ...string) (string, error) {
+// ask returns what git says of a checkout.
+func ask(root string, arguments ...string) (string, error) {
 	cmd := exec.Command("git", arguments...)
-	cmd.Dir = t.root
+	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", cmd, err)
@@ -93,17 +95,17 @@ func (t *tree) git(arguments ...string) (string, error) {
 }
 
 // committed makes sure that the tree is that of a commit: Go writes into a program if it is not.
-func (t *tree) committed() error {
-	status, err := t.git("status", "--porcelain")
+func committed(root string) error {
+	status, err := ask(root, "status", "--porcelain")
 	if err == nil && status != "" {
 		err = fmt.Errorf("%d files are not as in the commit: commit them, or take them away", strings.Count(status, "\n"))
 	}
 	return err
 }
 
-// version returns the version that the commit's tag says. The SDK for Go, a module in a folder, needs a tag of its own.
-func (t *tree) version(proposed string) (string, error) {
-	list, err := t.git("tag", "--points-at", "HEAD")
+// tagOf returns the version that the commit's tag says. The SDK for Go, a module in a folder, needs a tag of its own.
+func tagOf(root, proposed string) (string, error) {
+	list, err := ask(root, "tag", "--points-at", "HEAD")
 	if err != nil {
 		return "", err
 	}
@@ -128,8 +130,8 @@ func (t *tree) version(proposed string) (string, error) {
 }
 
 // said returns the version that a file says.
-func (t *tree) said(file, pattern string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(t.root, filepath.FromSlash(file)))
+func said(root, file, pattern string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 	if err != nil {
 		return "", err
 	}
@@ -141,9 +143,9 @@ func (t *tree) said(file, pattern string) (string, error) {
 }
 
 // changes makes sure that CHANGELOG.md has a section for a version, in the form of Keep a Changelog.
-func (t *tree) changes(version string) error {
+func changes(root, version string) error {
 	const file = "CHANGELOG.md"
-	text, err := os.ReadFile(filepath.Join(t.root, file))
+	text, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (r *Release) build(ctx context.Context) error {
 		}
 		version := strings.TrimPrefix(info.Main.Version, "v")
 		if version == "" || version == "(devel)" {
-			return fmt.Errorf("Go has written no version into the program: build in a checkout with its git history")
+			return errors.New("the program has no version in it: build in a checkout with its git history")
 		}
 		if r.Version != "" && r.Version != version {
 			return fmt.Errorf("the programs have two versions, %s and %s: the checkout has changed meanwhile", r.Version, version)

@@ -320,7 +320,7 @@ var testHomes = map[string][]string{
 	"helm.sh/helm/v4":                          {"deploy/internal/chart"},
 	"k8s.io/api":                               {"deploy/internal/chart"},
 	"k8s.io/pod-security-admission":            {"deploy/internal/chart"},
-	"sigs.k8s.io/yaml":                         {"deploy/internal/chart"},
+	"sigs.k8s.io/yaml":                         {"deploy/cmd/dist", "deploy/internal/chart"},
 	"github.com/compose-spec/compose-go/v2":    {"deploy/internal/compose"},
 }
 

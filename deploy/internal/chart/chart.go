@@ -102,7 +102,7 @@ func versioned(text []byte, version string) ([]byte, error) {
 		}
 	}
 	if found != 2 {
-		return nil, fmt.Errorf("Chart.yaml has %d lines with version and appVersion, want 2", found)
+		return nil, fmt.Errorf("the chart has %d lines with version and appVersion, want 2", found)
 	}
 	return []byte(strings.Join(kept, "\n")), nil
 }

@@ -126,6 +126,7 @@ type setup struct {
 	binds  map[string]string // what is mounted to be read, by where
 	writes map[string]string // what is mounted to be written to, by where
 	tmpfs  []string
+	stdin  string
 	own    bool     // a network of its own, with nothing in it but itself
 	masked []string // more paths that it doesn't see
 	errno  []string // more system calls that it is refused
@@ -230,7 +231,7 @@ func start(t *testing.T, root string, c *v1.ConfigFile, s setup) *container {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.cmd.Stdout, k.cmd.Stderr = write, write
+	k.cmd.Stdin, k.cmd.Stdout, k.cmd.Stderr = strings.NewReader(s.stdin), write, write
 	if err := k.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,12 @@ import (
 
 const token = "a-token-of-the-tests"
 
+// listTools is what a client of MCP says that wants the list.
+const listTools = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+`
+
 // runs starts containers of the images, by runc: with root, because only root may give files to the image's user.
 func runs(t *testing.T, images map[string]v1.Image) {
 	t.Helper()
@@ -89,6 +95,17 @@ func runs(t *testing.T, images map[string]v1.Image) {
 	t.Run("as it comes", func(t *testing.T) {
 		t.Parallel()
 		asItComes(t, root, c)
+	})
+	t.Run("for an agent on the same machine", func(t *testing.T) {
+		t.Parallel()
+		s := setup{args: []string{"mcp", "/tools"}, binds: map[string]string{"/tools": tools}, stdin: listTools}
+		k := start(t, root, c, s)
+		if line := k.waitFor(`"id":2`); !strings.Contains(line, `"math-add"`) || !strings.Contains(line, `"hash-digest"`) {
+			t.Errorf("the list is %s", line)
+		}
+		if code := k.exit(); code != 0 {
+			t.Errorf("at the end of its input: exit code %d, want 0", code)
+		}
 	})
 	t.Run("https", func(t *testing.T) {
 		t.Parallel()

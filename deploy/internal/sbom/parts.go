@@ -1,13 +1,14 @@
 package sbom
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -111,7 +112,7 @@ func enginesOf(r *release.Release, listed map[string][]Part) ([]Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		var about struct{ Version, Revision string }
+		var about struct{ Revision string }
 		if err := json.Unmarshal(text, &about); err != nil {
 			return nil, fmt.Errorf("%s.about.json: %w", e.name, err)
 		}
@@ -141,40 +142,44 @@ func enginesOf(r *release.Release, listed map[string][]Part) ([]Part, error) {
 // readSources returns where an engine's parts come from, by their names in small letters.
 func readSources(root, folder string) (map[string]Part, error) {
 	sources := map[string]Part{}
-	var crate Part // the last one, which a line "version" names
-	for _, file := range []string{"sdk/" + folder + "/engine/sources.txt", "sdk/" + folder + "/engine/requirements.txt", "sdk/engines/cache.sh"} {
-		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
-		if os.IsNotExist(err) && strings.HasSuffix(file, "requirements.txt") {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if m := regexp.MustCompile(`(?m)^zig_version=(\S+)$`).FindSubmatch(text); m != nil {
-			sources["zig"] = Part{URL: "pkg:pypi/ziglang@" + string(m[1])}
-		}
-		if m := regexp.MustCompile(`(?m)^(\w+)==(\S+) --hash=sha256:([0-9a-f]{64})$`).FindSubmatch(text); m != nil {
-			sources[string(m[1])] = Part{URL: fmt.Sprintf("pkg:pypi/%s@%s", m[1], m[2]), SHA256: string(m[3])}
-		}
-		if !strings.HasSuffix(file, "sources.txt") {
-			continue
-		}
-		for line := range bytes.Lines(text) {
-			words := strings.Fields(string(line))
-			switch {
-			case len(words) == 0 || words[0] == "#":
-			case len(words) == 4 && words[0] == "crate":
-				crate = Part{URL: "pkg:cargo/" + words[1] + "@" + words[2], SHA256: words[3]}
-			case len(words) == 4 && words[0] == "npm": // for tests
-			case len(words) == 3 && words[0] == "version":
-				sources[words[1]] = crate
-			case len(words) == 4: // a source package of Debian
-				_, version, _ := strings.Cut(words[2], "_")
-				version, _, _ = strings.Cut(version, ".orig.")
-				sources[words[0]] = Part{URL: "pkg:deb/debian/" + words[1] + "@" + escape(version) + "?arch=source", SHA256: words[3]}
-			default:
-				return nil, fmt.Errorf("%s has a line that is no source: %s", file, line)
-			}
+	read := func(file string) (string, error) {
+		text, err := os.ReadFile(filepath.Join(root, "sdk", filepath.FromSlash(file)))
+		return string(text), err
+	}
+	compiler, err := read("engines/cache.sh")
+	if err != nil {
+		return nil, err
+	}
+	if m := regexp.MustCompile(`(?m)^zig_version=(\S+)$`).FindStringSubmatch(compiler); m != nil {
+		sources["zig"] = Part{URL: "pkg:pypi/ziglang@" + m[1]}
+	}
+	packages, err := read(folder + "/engine/requirements.txt")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(\w+)==(\S+) --hash=sha256:([0-9a-f]{64})$`).FindAllStringSubmatch(packages, -1) {
+		sources[m[1]] = Part{URL: "pkg:pypi/" + m[1] + "@" + m[2], SHA256: m[3]}
+	}
+	list, err := read(folder + "/engine/sources.txt")
+	if err != nil {
+		return nil, err
+	}
+	var crate Part // the last one: a line "version" says what is in it
+	for line := range strings.Lines(list) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
+		case len(words) == 4 && words[0] == "crate":
+			crate = Part{URL: "pkg:cargo/" + words[1] + "@" + words[2], SHA256: words[3]}
+		case len(words) == 4 && words[0] == "npm": // for tests
+		case len(words) == 3 && words[0] == "version":
+			sources[words[1]] = crate
+		case len(words) == 4: // a source package of Debian
+			_, version, _ := strings.Cut(words[2], "_")
+			version, _, _ = strings.Cut(version, ".orig.")
+			sources[words[0]] = Part{URL: "pkg:deb/debian/" + words[1] + "@" + escape(version) + "?arch=source", SHA256: words[3]}
+		default:
+			return nil, fmt.Errorf("sdk/%s/engine/sources.txt has a line that is no source: %s", folder, line)
 		}
 	}
 	return sources, nil

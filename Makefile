@@ -106,8 +106,8 @@ endif
 suite: build/json-schema-suite
 	cd test/clients && go mod download github.com/pb33f/libopenapi
 
-build/json-schema-suite: $(wildcard wasmtools/schema/testdata/suite/*)
-	wasmtools/schema/testdata/suite/fetch.sh $@
+build/json-schema-suite: $(wildcard internal/schemas/testdata/suite/*)
+	internal/schemas/testdata/suite/fetch.sh $@
 	@touch $@
 
 # test-unprivileged is for those who are root: it runs what is skipped for root, and what depends on the kernel's features,

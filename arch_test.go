@@ -79,11 +79,15 @@ var edges = map[string][]string{
 	// One constant, which a build tag sets.
 	"internal/runtime/sandbox/internal/paranoid": {},
 	// The domain: programs that embed us depend on this, and on schemas for tools of Go functions.
-	"wasmtools": {"internal/pattern", "internal/progress", "internal/text", "wasmtools/schema"},
+	"wasmtools": {"internal/pattern", "internal/progress", "internal/text", "wasmtools/schema", "wasmtools/misfit"},
 	// Tools that are Go functions: for programs that embed us.
 	"wasmtools/gotool": {"internal/typed", "wasmtools", "wasmtools/schema"},
 	// Knows no tools: what is valid, and what is wrong where it is not.
-	"wasmtools/schema": {"internal/text", "internal/jsontree"},
+	"internal/schemas": {"internal/text", "internal/jsontree", "wasmtools/misfit"},
+	// What of it tools of Go functions need, and those who look at tools.
+	"wasmtools/schema": {"internal/schemas"},
+	// Why values do not fit.
+	"wasmtools/misfit": {"internal/text"},
 	// Takes secrets out of bytes; knows not whose they are.
 	"internal/redact": {},
 	// Refuses with the domain's error.
@@ -91,7 +95,7 @@ var edges = map[string][]string{
 	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
 	"wasmtools/config": {"internal/origin", "internal/pattern", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/textfile"},
 	// One file becomes tools, the same way for serving and for the author's commands.
-	"internal/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted"},
+	"internal/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit"},
 	// Keys with values: knows nobody who keeps them.
 	"internal/state":                {},
 	"internal/state/local":          {"internal/ownership", "internal/state", "internal/state/internal/watch"},
@@ -123,19 +127,19 @@ var edges = map[string][]string{
 	// Doors and observers of programs take the place of our own.
 	"internal/door": {"internal/web", "wasmtools/web"},
 	// What every HTTP door needs; knows none of them.
-	"internal/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/schema"},
+	"internal/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/misfit"},
 	// What programs call tools with, and hear of calls.
 	"wasmtools/invoke": {"wasmtools"},
 	// The one way to call a tool; knows no door.
-	"internal/invoker": {"internal/turns", "wasmtools", "wasmtools/schema", "wasmtools/invoke"},
+	"internal/invoker": {"internal/turns", "wasmtools", "wasmtools/invoke", "internal/schemas", "wasmtools/misfit"},
 	// REST as an http.Handler, for programs that embed us.
 	"wasmtools/openapi": {"internal/door", "internal/openapi", "internal/web", "wasmtools", "wasmtools/web"},
 	// REST: sees tools, never sandboxes, and of their schemas where a result is a file.
-	"internal/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/web", "internal/invoker", "internal/follow"},
+	"internal/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "internal/web", "internal/invoker", "internal/follow", "internal/schemas"},
 	// MCP over HTTP: reads messages, and leaves to protocol what they are answered with.
 	"internal/mcp": {"internal/jsontree", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/session", "internal/mcp/toolset", "internal/web"},
 	// What MCP shows of tools; knows no transport.
-	"internal/mcp/toolset": {"internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/invoker", "internal/follow"},
+	"internal/mcp/toolset": {"internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/invoker", "internal/follow", "internal/schemas", "wasmtools/misfit"},
 	// Messages, for every transport; knows no tools.
 	"internal/mcp/internal/rpc": {"internal/jsontree", "internal/text"},
 	// The methods of MCP; knows no transport.
@@ -157,7 +161,7 @@ var edges = map[string][]string{
 	// One file as a server would have it, without a server.
 	"internal/author/workbench": {"internal/author/project", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "wasmtools/config", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core", "internal/invoker"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "wasmtools/schema", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/web"},
+	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/web", "wasmtools/misfit"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -193,7 +197,7 @@ var edges = map[string][]string{
 	"internal/capability/http":     {"internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys", "internal/runtime/limittable"},
 	"internal/capability/kv":       {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/state", "internal/keys", "internal/runtime/limittable"},
 	"internal/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys"},
-	"internal/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema", "internal/runtime/hostcall", "internal/keys"},
+	"internal/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema", "internal/runtime/hostcall", "internal/keys", "wasmtools/misfit"},
 	"internal/capability/tools":    {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/invoke", "internal/runtime/hostcall", "internal/keys", "internal/invoker"},
 	"internal/capability/files":    {"internal/runtime/wasi", "wasmtools", "wasmtools/capability", "wasmtools/config/key", "internal/keys"},
 	// The one list of them.
@@ -286,7 +290,7 @@ var homes = map[string][]string{
 	"github.com/tetratelabs/wazero":            {"internal/runtime/compile", "internal/runtime/internal/foundry", "internal/runtime/sandbox", "bench/internal/peer"},
 	"github.com/extism/go-sdk":                 {"bench/internal/peer"},
 	"github.com/modelcontextprotocol/go-sdk":   {"bench/internal/gosdk"},
-	"github.com/santhosh-tekuri/jsonschema/v5": {"wasmtools/schema"},
+	"github.com/santhosh-tekuri/jsonschema/v5": {"internal/schemas"},
 	"github.com/julienschmidt/httprouter":      {"internal/openapi"},
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config", "internal/script/python"},
 	"github.com/fsnotify/fsnotify":             {"internal/catalog/directory"},
@@ -306,10 +310,10 @@ var homes = map[string][]string{
 // testHomes are the packages whose tests import a library directly: to compare with it, or for what its module carries.
 var testHomes = map[string][]string{
 	"github.com/tetratelabs/wazero":            {"internal/runtime/instrument", "internal/runtime/instrument/internal/weigh", "internal/runtime/internal/foundry", "internal/runtime/sandbox", "internal/runtime/wasmbin"},
-	"github.com/santhosh-tekuri/jsonschema/v5": {"deploy/cmd/dist", "test/clients", "test/conformance", "internal/openapi", "wasmtools/schema"},
+	"github.com/santhosh-tekuri/jsonschema/v5": {"deploy/cmd/dist", "test/clients", "test/conformance", "internal/openapi", "internal/schemas"},
 	"github.com/spdx/tools-golang":             {"deploy/cmd/dist"},
 	"github.com/modelcontextprotocol/go-sdk":   {"internal/mcp/session"},
-	"github.com/google/jsonschema-go":          {"wasmtools/schema"},
+	"github.com/google/jsonschema-go":          {"internal/schemas"},
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},
 	"github.com/oapi-codegen/runtime":          {"test/clients"},
 	"github.com/pb33f/libopenapi":              {"test/clients"},
@@ -335,7 +339,7 @@ var recoverHomes = map[string]string{
 	"internal/runtime/internal/foundry/compile.go": "wazero's compiler, and its loading of code",
 	"internal/catalog/load.go":                     "the loading of a file",
 	"internal/state/local/damage.go":               "the reading of the state's file by its library",
-	"wasmtools/schema/draft.go":                    "the check of a schema by its library",
+	"internal/schemas/draft.go":                    "the check of a schema by its library",
 	"internal/openapi/derived.go":                  "the router, which panics where it refuses a route",
 	"internal/web/exchange.go":                     "a request, with an embedder's tools and dependencies",
 	"internal/mcp/session/reply.go":                "a call of an embedder's tool, on a goroutine of its own",

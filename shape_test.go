@@ -23,7 +23,7 @@ var scattered = []string{
 	"cmd/toolsrv.service in tests",
 
 	"wasmtools.Tool", "internal/catalog.reconciler", "internal/mcp/toolset.Set", "internal/openapi.Door",
-	"wasmtools/schema.Schema", "wasmtools/schema.run", "internal/script/javascript.modules",
+	"internal/schemas.Schema", "internal/schemas.run", "internal/script/javascript.modules",
 	"wasmtools/server.Server", "internal/web.Exchange",
 }
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
 // A Code tells clients, in a stable word, why a request failed.
@@ -54,7 +54,7 @@ type Error struct {
 	ToolCode string
 	Data     json.RawMessage
 	// Violations are all the reasons for CodeInvalidArguments.
-	Violations []schema.Violation
+	Violations []misfit.Violation
 	// Err is the cause, for the log. It is never shown to a client.
 	Err error
 }

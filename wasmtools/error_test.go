@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
 func TestError(t *testing.T) {
@@ -36,12 +36,12 @@ func TestError(t *testing.T) {
 func TestViolationJSON(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		violation schema.Violation
+		violation misfit.Violation
 		want      string
 	}{
-		{schema.Violation{Type: "missing", Loc: []any{"body", "a"}, Msg: "Field required", Input: json.RawMessage(`{}`)},
+		{misfit.Violation{Type: "missing", Loc: []any{"body", "a"}, Msg: "Field required", Input: json.RawMessage(`{}`)},
 			`{"type":"missing","loc":["body","a"],"msg":"Field required","input":{}}`},
-		{schema.Violation{Type: "greater_than", Loc: []any{"body", "items", 0}, Msg: "m", Input: json.RawMessage(`1`), Ctx: map[string]any{"gt": 2}},
+		{misfit.Violation{Type: "greater_than", Loc: []any{"body", "items", 0}, Msg: "m", Input: json.RawMessage(`1`), Ctx: map[string]any{"gt": 2}},
 			`{"type":"greater_than","loc":["body","items",0],"msg":"m","input":1,"ctx":{"gt":2}}`},
 	} {
 		if got, err := json.Marshal(c.violation); string(got) != c.want || err != nil {

@@ -8,9 +8,10 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/schemas"
 	"github.com/toolsrv/toolsrv/internal/turns"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
 // Validation needs up to a hundred times the arguments' bytes if they are all small values, and half a second at worst, as the tool's author
@@ -55,8 +56,8 @@ func newValidator(memory int64, room func(ctx context.Context, bytes int64) (giv
 
 // validate checks the arguments of a call, and returns them with their defaults.
 func (v *validator) validate(ctx context.Context, t *wasmtools.Tool, path string, call *wasmtools.Call) (valid []byte, err error) {
-	valid, err = v.check(ctx, t.Parameters, cmp.Or(t.Digest, path), call)
-	if misfit, ok := errors.AsType[*schema.Misfit](err); ok {
+	valid, err = v.check(ctx, (*schemas.Schema)(t.Parameters), cmp.Or(t.Digest, path), call)
+	if misfit, ok := errors.AsType[*misfit.Error](err); ok {
 		err = &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: misfit.Message, Violations: misfit.Violations}
 	}
 	return valid, err

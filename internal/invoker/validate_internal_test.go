@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/schemas"
 	"github.com/toolsrv/toolsrv/internal/turns"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
@@ -83,7 +84,7 @@ func (o outer) Ends() time.Time { return time.Time(o) }
 
 // counting counts the checks of another schema that run at a time, and keeps each until it is let go.
 type counting struct {
-	*schema.Schema
+	*schemas.Schema
 	mu            sync.Mutex
 	inside, most  int
 	entered, free chan struct{}
@@ -112,7 +113,7 @@ func TestDearValidations(t *testing.T) {
 	for i := range 2000 {
 		fmt.Fprintf(&alternatives, `,{"const":%d}`, i)
 	}
-	dear := &counting{Schema: schema.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[` + alternatives.String()[1:] + `]}}}}`)}
+	dear := &counting{Schema: schemas.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[` + alternatives.String()[1:] + `]}}}}`)}
 	const callers = 16
 	dear.entered, dear.free = make(chan struct{}, callers), make(chan struct{})
 	body := []byte(`{"a":[` + strings.Repeat("1999,", 40) + `1]}`)
@@ -132,7 +133,7 @@ func TestDearValidations(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		<-dear.entered
 	}
-	plain := schema.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}`)
+	plain := schemas.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}`)
 	for _, n := range []int{1, 100, 10_000} { // no place, and one of the brief ones
 		if err := call("plain", plain, []byte(`{"a":[`+strings.Repeat("1999,", n)+`1]}`)); err != nil {
 			t.Error(err)
@@ -150,7 +151,7 @@ func TestDearValidations(t *testing.T) {
 func TestFilledInCounts(t *testing.T) {
 	t.Parallel()
 	v := New(Options{Memory: 200 << 10})
-	large := schema.MustCompile(`{"type":"object","properties":{"a":{"type":"string","default":"` + strings.Repeat("x", 300<<10) + `"}}}`)
+	large := schemas.MustCompile(`{"type":"object","properties":{"a":{"type":"string","default":"` + strings.Repeat("x", 300<<10) + `"}}}`)
 	var second error
 	run := func(ctx context.Context, c *wasmtools.Call) ([]byte, error) {
 		if len(c.Arguments) > 300<<10 {
@@ -161,7 +162,7 @@ func TestFilledInCounts(t *testing.T) {
 		return []byte("1"), nil
 	}
 	call := func() error {
-		_, err := v.Call(t.Context(), RouteTo(&wasmtools.Tool{Name: "large", Parameters: large, Caller: wasmtools.CallerFunc(run)}), &wasmtools.Call{Principal: wasmtools.Everybody()})
+		_, err := v.Call(t.Context(), RouteTo(&wasmtools.Tool{Name: "large", Parameters: (*schema.Schema)(large), Caller: wasmtools.CallerFunc(run)}), &wasmtools.Call{Principal: wasmtools.Everybody()})
 		return err
 	}
 	for range 2 { // it is given back
@@ -192,12 +193,12 @@ func TestDearPlaces(t *testing.T) {
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	const never = 64 << 20
-	plain := schema.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}`)
-	filled := schema.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"properties":{"b":{"default":[1,2,3,4]}}}}}}`)
+	plain := schemas.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}`)
+	filled := schemas.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"properties":{"b":{"default":[1,2,3,4]}}}}}}`)
 	numbers := func(n int) string { return `{"a":[` + strings.Repeat("1,", n) + `1]}` }
 	for _, test := range []struct {
 		name   string
-		schema *schema.Schema
+		schema *schemas.Schema
 		body   string
 		full   bool
 		inside bool
@@ -237,7 +238,7 @@ func TestRoom(t *testing.T) {
 					}
 					return []byte("1"), nil
 				}
-				tool := &wasmtools.Tool{Name: "x", MaxInput: 4 << 20, Parameters: test.schema, Caller: wasmtools.CallerFunc(run)}
+				tool := &wasmtools.Tool{Name: "x", MaxInput: 4 << 20, Parameters: (*schema.Schema)(test.schema), Caller: wasmtools.CallerFunc(run)}
 				call := &wasmtools.Call{Arguments: []byte(test.body), Principal: wasmtools.Everybody()}
 				if test.inside {
 					call.Outer = outer(time.Now().Add(time.Hour))

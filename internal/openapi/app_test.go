@@ -19,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -201,7 +202,7 @@ func TestConversations(t *testing.T) {
 		failing("fail/coded-internal", code(wasmtools.CodeInternal, "the password is hunter2")),
 		failing("fail/unknown-code", code("surprise", "the password is hunter2")),
 		failing("fail/nil", (*wasmtools.Error)(nil)),
-		failing("fail/bad-violation", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []schema.Violation{{Input: json.RawMessage("{")}}}),
+		failing("fail/bad-violation", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []misfit.Violation{{Input: json.RawMessage("{")}}}),
 		tool("fail/empty", func(context.Context, *wasmtools.Call) ([]byte, error) { return nil, nil }),
 		tool("fail/panic", func(context.Context, *wasmtools.Call) ([]byte, error) { panic("the password is hunter2") }),
 	)

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/toolsrv/toolsrv/internal/schemas"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // An entry is what a tool adds to the documents. It is made once, and kept for as long as tables hold the tool.
@@ -123,14 +123,14 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 		op.Tags = []string{tool.Namespace}
 	}
 
-	parameters, definitions := tool.Parameters.Document(id)
+	parameters, definitions := (*schemas.Schema)(tool.Parameters).Document(id)
 	components := map[string]json.RawMessage{}
 	maps.Copy(components, definitions)
 	result, media := json.RawMessage("{}"), ""
 	if tool.Result != nil {
-		media = mediaOf(tool.Result)
+		media = mediaOf((*schemas.Schema)(tool.Result))
 		shown.Result = tool.Result.JSON()
-		result, definitions = tool.Result.Document(resultPrefix(id, components))
+		result, definitions = (*schemas.Schema)(tool.Result).Document(resultPrefix(id, components))
 		maps.Copy(components, definitions)
 	}
 
@@ -144,7 +144,7 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 			results[name] = example{checked(e.Result, "result of "+name)}
 		}
 	}
-	op.RequestBody = content{Required: needsBody(tool.Parameters), Content: inJSON(parameters, arguments)}
+	op.RequestBody = content{Required: needsBody((*schemas.Schema)(tool.Parameters)), Content: inJSON(parameters, arguments)}
 	op.Responses.Result = content{Description: "The tool's result", Content: inJSON(result, results)}
 	if media != "" {
 		op.Responses.Result.Content[media] = mediaType{Schema: binary}
@@ -162,7 +162,7 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 // needsBody reports whether a call must have a body: an empty one counts as {}, which the schema may refuse. If it can't tell in
 // little time, the body counts as needed, and each call asks the schema again. A file may have a thousand tools, and all others wait
 // while they are described.
-func needsBody(s *schema.Schema) bool {
+func needsBody(s *schemas.Schema) bool {
 	_, ok, err := s.ValidateLittle(nil)
 	return err != nil || !ok
 }

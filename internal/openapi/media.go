@@ -10,12 +10,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
 // mediaOf returns the media type of a tool's result if its schema says that it is a file in base64, or "". A file of JSON has none:
 // a client that accepts JSON may want either of the two forms.
-func mediaOf(result *schema.Schema) string {
+func mediaOf(result *schemas.Schema) string {
 	media := result.Media()
 	if media == nil || media.Type == "" {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
 // A Trial is the result of trying an example of a tool.
@@ -87,14 +87,14 @@ func problemOf(err error) string {
 
 // violationsOf returns what in a value does not fit a schema, to be appended to a sentence that says so.
 func violationsOf(err error) string {
-	misfit, ok := errors.AsType[*schema.Misfit](err)
+	misfit, ok := errors.AsType[*misfit.Error](err)
 	if !ok {
 		return ": " + err.Error()
 	}
 	return listed(misfit.Violations)
 }
 
-func listed(all []schema.Violation) string {
+func listed(all []misfit.Violation) string {
 	text := ""
 	for i, v := range all {
 		sep := "; "

@@ -15,6 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/schemas"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -46,7 +47,7 @@ type Module struct {
 	kept       int64              // bytes that were asked for because of the manifest
 	manifest   *manifest.Manifest // nil: the module has to be run to be described
 	describes  bool               // the manifest is what the module says of itself, now or when it was run before
-	schemas    []schemas          // of each tool of the manifest
+	schemas    []pair             // of each tool of the manifest
 	paths      []string           // the same
 	needs      []wasmtools.Needs  // the same
 	tools      []*wasmtools.Tool  // in the order of the manifest
@@ -54,8 +55,8 @@ type Module struct {
 	configured programs           // those with settings, of the tools that have some
 }
 
-// schemas are one tool's; result is nil if there is none.
-type schemas struct{ parameters, result *schema.Schema }
+// A pair is the schemas of a tool; result is nil if there is none.
+type pair struct{ parameters, result *schemas.Schema }
 
 // Load checks a file's content and reads its manifest, without compiling or running anything: the manifest of a file that has none is known
 // where an equal one was described before. Close frees what it returns.
@@ -153,7 +154,7 @@ func (m *Module) setManifest(manifest *manifest.Manifest, size int) error {
 	if err := m.keep(int64(size) * documentCopies); err != nil {
 		return err
 	}
-	budget := schema.NewBudget()
+	budget := schemas.NewBudget()
 	for _, t := range manifest.Tools {
 		s, err := compile(t, budget)
 		if err != nil {
@@ -197,28 +198,28 @@ func (e *RoomError) Error() string {
 }
 
 // size returns how many bytes of memory the schemas take.
-func (s schemas) size() int64 {
-	size := s.parameters.Size()
-	if s.result != nil {
-		size += s.result.Size()
+func (p pair) size() int64 {
+	size := p.parameters.Size()
+	if p.result != nil {
+		size += p.result.Size()
 	}
 	return size
 }
 
 // compile compiles the schemas of one tool.
-func compile(t manifest.Tool, budget *schema.Budget) (schemas, error) {
+func compile(t manifest.Tool, budget *schemas.Budget) (pair, error) {
 	parameters, err := budget.CompileParameters(t.Parameters)
 	if err != nil {
-		return schemas{}, fmt.Errorf("parameters: %w", err)
+		return pair{}, fmt.Errorf("parameters: %w", err)
 	}
 	if t.Result == nil {
-		return schemas{parameters: parameters}, nil
+		return pair{parameters: parameters}, nil
 	}
 	result, err := budget.Compile(t.Result)
 	if err != nil {
-		return schemas{}, fmt.Errorf("result: %w", err)
+		return pair{}, fmt.Errorf("result: %w", err)
 	}
-	return schemas{parameters, result}, nil
+	return pair{parameters, result}, nil
 }
 
 // Digest returns the SHA-256 of the content in lower-case hexadecimal.
@@ -327,14 +328,14 @@ func (m *Module) Build(limitsFor func(path string) limits.Limits, granter Grante
 			Annotations: declared.Annotations,
 			Icons:       declared.Icons,
 			Version:     m.manifest.Version,
-			Parameters:  m.schemas[i].parameters,
+			Parameters:  (*schema.Schema)(m.schemas[i].parameters),
 			Examples:    declared.Examples,
 			Digest:      m.program.Digest(),
 			Source:      m.place.Source,
 			Needs:       needs,
 		}
 		if result := m.schemas[i].result; result != nil {
-			t.Result = result
+			t.Result = (*schema.Schema)(result)
 		}
 		runs := program.Tool(m.paths[i], int32(i), allowances[i].limits, allowances[i].granted.Values...)
 		t.Missing = allowances[i].granted.Missing

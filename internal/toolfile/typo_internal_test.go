@@ -3,14 +3,14 @@ package toolfile
 import (
 	"testing"
 
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
 // TestFormatsAreChecked holds the list of formats to those that a server checks: the text has none of them.
 func TestFormatsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, format := range formats {
-		s, err := schema.Compile([]byte(`{"format":"` + format + `"}`))
+		s, err := schemas.Compile([]byte(`{"format":"` + format + `"}`))
 		if err != nil {
 			t.Fatalf("%s: %v", format, err)
 		}

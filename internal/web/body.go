@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
 // A Body is where the body of a request is read into, such as an invocation of package invoker. It bounds the body, and may
@@ -123,6 +123,6 @@ func (x *Exchange) bodyError(err error, tooLarge func() error) error {
 }
 
 func incomplete(message string) error {
-	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []schema.Violation{
+	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []misfit.Violation{
 		{Type: "body_incomplete", Loc: []any{"body"}, Msg: message}}}
 }

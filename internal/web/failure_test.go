@@ -9,7 +9,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
 // TestFailure has Failure say what the table of errors says.
@@ -25,9 +25,9 @@ func TestFailure(t *testing.T) {
 		{"the tool's own", &wasmtools.Error{Code: wasmtools.CodeToolError, Message: "2 are left.", Status: 409, ToolCode: "few", Data: json.RawMessage(`{"left":2}`)},
 			409, `{"detail":"2 are left.","code":"tool_error","error":{"code":"few","data":{"left":2}}}`},
 		{"wrapped", fmt.Errorf("call: %w", &wasmtools.Error{Code: wasmtools.CodeToolTimeout}), 504, `{"detail":"The tool ran out of time","code":"tool_timeout"}`},
-		{"violations", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []schema.Violation{{Type: "missing", Loc: []any{"body", "a"}, Msg: "Field required", Input: json.RawMessage("{}")}}},
+		{"violations", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []misfit.Violation{{Type: "missing", Loc: []any{"body", "a"}, Msg: "Field required", Input: json.RawMessage("{}")}}},
 			422, `{"detail":[{"type":"missing","loc":["body","a"],"msg":"Field required","input":{}}],"code":"invalid_arguments"}`},
-		{"a violation that is not JSON", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []schema.Violation{{Input: json.RawMessage("{")}}}, 500, internal},
+		{"a violation that is not JSON", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []misfit.Violation{{Input: json.RawMessage("{")}}}, 500, internal},
 		{"data that is not JSON", &wasmtools.Error{Code: wasmtools.CodeToolError, Message: "No.", Data: json.RawMessage("{")}, 400, `{"detail":"No.","code":"tool_error"}`},
 		{"internal, with a secret", &wasmtools.Error{Code: wasmtools.CodeInternal, Message: "secret", Err: errors.New("secret")}, 500, internal},
 		{"any error", errors.New("secret"), 500, internal},

@@ -13,7 +13,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
 // explosive is an error and a JSON value that panics whenever somebody asks it something.
@@ -90,10 +90,10 @@ func TestHostileDoors(t *testing.T) {
 		{"a status before the status", foreign(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); panic("ouch") }), 500, internal, "panic: ouch"},
 		{"nothing", foreign(func(http.ResponseWriter, *http.Request) {}), 200, "", `"status":200`},
 		{"an error without JSON", doorFunc(func(x *web.Exchange) {
-			x.Fail(&wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []schema.Violation{{Ctx: map[string]any{"f": func() {}}}}})
+			x.Fail(&wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []misfit.Violation{{Ctx: map[string]any{"f": func() {}}}}})
 		}), 500, internal, "encode error body"},
 		{"an error whose JSON panics", doorFunc(func(x *web.Exchange) {
-			x.Fail(&wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []schema.Violation{{Ctx: map[string]any{"e": explosive{}}}}})
+			x.Fail(&wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Violations: []misfit.Violation{{Ctx: map[string]any{"e": explosive{}}}}})
 		}), 500, internal, "panic: no JSON"},
 		{"an error whose text panics", doorFunc(func(x *web.Exchange) { x.Fail(explosive{}) }), 500, internal, "PANIC=Error method: no text"},
 		{"an error whose cause panics", doorFunc(func(x *web.Exchange) { x.Fail(secretive{errors.New("e")}) }), 500, internal, "panic: no cause"},

@@ -24,6 +24,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -270,7 +271,7 @@ func (v *vector) checkError(t *testing.T, result []byte, err error) {
 	t.Helper()
 	want := &v.Want
 	var failed *sandbox.Error
-	var refused *schema.Misfit
+	var refused *misfit.Error
 	switch {
 	case errors.As(err, &refused):
 		if got := string(wasmtools.CodeInvalidArguments); got != want.Code {

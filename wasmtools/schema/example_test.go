@@ -3,9 +3,8 @@ package schema_test
 import (
 	"errors"
 	"fmt"
-	"sync"
-	"testing"
 
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -19,7 +18,7 @@ func ExampleSchema_Validate() {
 	fmt.Println(string(arguments), err)
 
 	_, err = add.Validate([]byte(`{"a": "two"}`))
-	var e *schema.Misfit
+	var e *misfit.Error
 	if errors.As(err, &e) {
 		for _, v := range e.Violations {
 			fmt.Println(v.Type, v.Loc, v.Msg)
@@ -28,42 +27,4 @@ func ExampleSchema_Validate() {
 	// Output:
 	// {"a": 2,"b":1} <nil>
 	// float_type [body a] Input should be a valid number
-}
-
-func ExampleSchema_Document() {
-	walk := schema.MustCompile(`{
-		"type": "object",
-		"properties": {"tree": {"$ref": "#/$defs/Tree"}},
-		"$defs": {"Tree": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}
-	}`)
-	root, definitions := walk.Document("fs-walk")
-	fmt.Println(string(root))
-	for name, definition := range definitions {
-		fmt.Println(name, string(definition))
-	}
-	// Output:
-	// {"type":"object","properties":{"tree":{"$ref":"#/components/schemas/fs-walk.Tree"}}}
-	// fs-walk.Tree {"type":"array","items":{"$ref":"#/components/schemas/fs-walk.Tree"}}
-}
-
-// A schema serves all requests at once; the race detector watches.
-func TestConcurrentUse(t *testing.T) {
-	t.Parallel()
-	s := schema.MustCompile(`{"type":"object","properties":{"a":{"$ref":"#/$defs/A"}},"$defs":{"A":{"default":{},"properties":{"b":{"default":1,"pattern":"x"}}}}}`)
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			for range 50 {
-				out, err := s.Validate(nil)
-				if err != nil || string(out) != `{"a":{"b":1}}` {
-					t.Errorf("got %s and %v", out, err)
-				}
-				if _, err := s.Validate([]byte(`{"a":{"b":"y"}}`)); err == nil {
-					t.Error("accepted")
-				}
-				s.Document("x")
-			}
-		})
-	}
-	group.Wait()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
 // exitOf returns the exit code that says how a call ended.
@@ -96,7 +96,7 @@ func failureText(e *wasmtools.Error) string {
 }
 
 // moreOf returns what a violation has beside its message: what is wrong with the JSON, or the value if it is short.
-func moreOf(v schema.Violation) string {
+func moreOf(v misfit.Violation) string {
 	const short = 40
 	if cause, ok := v.Ctx["error"].(string); ok && !strings.Contains(v.Msg, cause) {
 		return ": " + oneLine(cause)

@@ -13,6 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -59,7 +60,7 @@ func (s *Schema) Apply(granted json.RawMessage) (json.RawMessage, error) {
 	if err == nil {
 		return settings, nil
 	}
-	wrong, ok := errors.AsType[*schema.Misfit](err)
+	wrong, ok := errors.AsType[*misfit.Error](err)
 	if !ok || len(wrong.Violations) == 0 {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
 // What a result may have to be searched for files, and what of it becomes a block of its own: a block repeats the media type and the place,
@@ -63,7 +63,7 @@ type blobFinder struct {
 
 // takeBlobs returns the blobs of a result, and the result with a word in place of each blob: nil if it is itself a file. A
 // string that is not base64 stays where it is: clients refuse the whole answer if a block is not right.
-func takeBlobs(result []byte, media *schema.Media) (blobs []blob, rest []byte) {
+func takeBlobs(result []byte, media *schemas.Media) (blobs []blob, rest []byte) {
 	if bytes.Count(result, []byte(","))+bytes.Count(result, []byte("["))+bytes.Count(result, []byte("{")) > maxValues {
 		return nil, result
 	}
@@ -81,7 +81,7 @@ func takeBlobs(result []byte, media *schema.Media) (blobs []blob, rest []byte) {
 	return f.blobs, append(f.rest, f.text[f.done:]...)
 }
 
-func (f *blobFinder) find(i int32, m *schema.Media, pointer string) {
+func (f *blobFinder) find(i int32, m *schemas.Media, pointer string) {
 	if len(f.blobs) == maxBlobs || len(pointer) > maxPointer {
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/schemas"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // maxDescription is the longest description in characters that all model APIs take. With a longer one they refuse the whole
@@ -21,7 +21,7 @@ type entry struct {
 	tool    *wasmtools.Tool
 	name    string
 	hidden  string             // why the tool can't be shown, or empty
-	media   *schema.Media      // where its results have files, or nil
+	media   *schemas.Media     // where its results have files, or nil
 	headers []Header           // properties that clients repeat in headers
 	shown   [2]json.RawMessage // an element of tools/list for each era
 	sum     [8]byte            // of shown
@@ -58,7 +58,7 @@ func (e *entry) describe(log *slog.Logger) error {
 		if output, err = outputOf(e.tool.Result); err != nil {
 			return fmt.Errorf("schema of the result: %w", err)
 		}
-		e.media = e.tool.Result.Media()
+		e.media = (*schemas.Schema)(e.tool.Result).Media()
 	}
 	headers, shown, wrong := headersOf(input)
 	if wrong != nil {

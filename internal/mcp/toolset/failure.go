@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
 // errorKey is where a result says in structured form why the call failed. It is a member of _meta, because clients hold
@@ -69,7 +69,7 @@ func failure(ctx context.Context, err error) (Result, error) {
 }
 
 // inWords describes violations so that a model can mend its call: which member, what was expected, and what was found.
-func inWords(violations []schema.Violation) string {
+func inWords(violations []misfit.Violation) string {
 	var out strings.Builder
 	out.WriteString("The arguments do not fit the tool's schema:")
 	for _, v := range violations {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/toolsrv/toolsrv/wasmtools/schema"
+	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
 // What clients before 2026-07-28 see of a tool is made here and in portable.go, from what package schema writes in flat.go. Nothing else
@@ -16,13 +16,13 @@ import (
 // older returns the element of tools/list for those clients. input and output are the schemas as their author wrote them, and shown is
 // the input as later clients see it.
 func (e *entry) older(input, shown, output json.RawMessage) (json.RawMessage, error) {
-	flat, rest, err := flatInput(e.tool.Parameters, input)
+	flat, rest, err := flatInput((*schemas.Schema)(e.tool.Parameters), input)
 	if err != nil {
 		return nil, fmt.Errorf("schema of the parameters: %w", err)
 	}
 	var plain json.RawMessage
 	if e.tool.Result != nil {
-		if plain, err = plainOutput(e.tool.Result, output); err != nil {
+		if plain, err = plainOutput((*schemas.Schema)(e.tool.Result), output); err != nil {
 			return nil, fmt.Errorf("schema of the result: %w", err)
 		}
 	}
@@ -34,7 +34,7 @@ func (e *entry) older(input, shown, output json.RawMessage) (json.RawMessage, er
 
 // flatInput returns the schema of a tool's arguments, whose author wrote text, as a plain object at its root: clients hand it to
 // model APIs that refuse more. rest is a schema of what it could not say, or empty.
-func flatInput(s *schema.Schema, text json.RawMessage) (flat json.RawMessage, rest string, err error) {
+func flatInput(s *schemas.Schema, text json.RawMessage) (flat json.RawMessage, rest string, err error) {
 	flat, left := s.Flat()
 	if same(flat, s.JSON()) {
 		return text, string(left), nil
@@ -45,7 +45,7 @@ func flatInput(s *schema.Schema, text json.RawMessage) (flat json.RawMessage, re
 
 // plainOutput returns the schema of a tool's result, whose author wrote text: only where all results are objects, and if all
 // clients can compile it, because some refuse the whole list otherwise.
-func plainOutput(s *schema.Schema, text json.RawMessage) (plain json.RawMessage, err error) {
+func plainOutput(s *schemas.Schema, text json.RawMessage) (plain json.RawMessage, err error) {
 	switch standalone := s.Standalone(); {
 	case standalone == nil:
 		return nil, nil

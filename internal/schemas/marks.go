@@ -1,0 +1,60 @@
+package schemas
+
+// marks are the members or items of one value that some schema has evaluated, for the unevaluated keywords.
+type marks struct {
+	run *run
+	all bool
+	set map[int32]struct{}
+}
+
+// newMarks returns none. drop gives back the memory that they took.
+func (r *run) newMarks() *marks {
+	r.take(perMarks)
+	return &marks{run: r}
+}
+
+func (m *marks) drop() {
+	if m != nil {
+		m.run.memory += perMarks + perMark*int64(len(m.set))
+	}
+}
+
+func (m *marks) mark(at int32) {
+	if m == nil || m.all {
+		return
+	}
+	if m.set == nil {
+		m.set = map[int32]struct{}{}
+	}
+	if n := len(m.set); m.run.memory >= 0 {
+		m.set[at] = struct{}{}
+		m.run.take(perMark * int64(len(m.set)-n))
+	}
+}
+
+func (m *marks) has(at int32) bool {
+	_, ok := m.set[at]
+	return ok || m.all
+}
+
+// branch returns marks for an alternative that may fail, nil where nobody asks for any.
+func (m *marks) branch() *marks {
+	if m == nil {
+		return nil
+	}
+	return m.run.newMarks()
+}
+
+// merge adds what other has, which is not used afterwards.
+func (m *marks) merge(other *marks) {
+	if m == nil || other == nil {
+		return
+	}
+	m.all = m.all || other.all
+	if m.set == nil {
+		m.set, other.set = other.set, nil
+	}
+	for at := range other.set {
+		m.mark(at)
+	}
+}

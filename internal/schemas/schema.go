@@ -1,0 +1,203 @@
+// Package schemas compiles a tool's JSON Schema and validates bodies against it.
+//
+// Schemas and bodies are both foreign: a schema reaches nothing outside its own text, and neither can make checking
+// cost more than a bound. github.com/santhosh-tekuri/jsonschema checks every schema against the metaschema of its
+// draft; what it can't promise is a bound on the work of one check, nor violations with their values, so bodies are
+// judged by a walk of our own, which the tests hold against that library's.
+package schemas
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/jsontree"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
+)
+
+// MaxSize is the largest text of a schema, in bytes.
+const MaxSize = 1 << 20
+
+// A Schema is a compiled JSON Schema of draft 4, 6, 7, 2019-09 or 2020-12. It never changes and is safe for
+// concurrent use.
+type Schema struct {
+	text     json.RawMessage
+	root     *node
+	draft    draft
+	targets  map[int32]int32 // references, as of a source
+	argument bool            // compiled by CompileParameters
+	size     int64           // of what is kept, in bytes
+}
+
+// A Budget is what the schemas of one file may take together: their patterns and defaults: a short text can make many
+// megabytes, and the work of checking these. It is for one goroutine at a time.
+type Budget struct{ instructions, defaults, work int }
+
+// What a Budget holds: some tens of megabytes and half a second.
+const (
+	fileInstructions = 4 * maxInstructions
+	fileDefaults     = 2 * maxDefaults
+	fileDefaultWork  = 2 * maxDefaultWork
+)
+
+// NewBudget returns the budget of a file.
+func NewBudget() *Budget { return &Budget{fileInstructions, fileDefaults, fileDefaultWork} }
+
+// Compile compiles any JSON Schema. Its "$schema" may name draft 4, 6, 7, 2019-09 or 2020-12, which is meant where
+// there is none. Formats are asserted in every draft. The text is kept and must not be changed. An error says where
+// in the schema it is, what is wrong, and what to do.
+func Compile(text json.RawMessage) (*Schema, error) { return NewBudget().Compile(text) }
+
+// Compile is the function of that name for one of several schemas of a file. It fails, too, where they take too much together.
+func (b *Budget) Compile(text json.RawMessage) (*Schema, error) {
+	from, err := readSource(string(text))
+	if err != nil {
+		return nil, err
+	}
+	s := &Schema{text: text, draft: from.draft}
+	if s.root, s.size, err = compile(from, b); err != nil {
+		return nil, err
+	}
+	if len(from.targets) > 0 {
+		s.targets = from.targets
+	}
+	s.size += schemaSize + 2*int64(len(text)) + targetSize*int64(len(s.targets)) // names are parts of a copy of the text
+	return s, nil
+}
+
+// source returns what documents are made of. It is read again each time: it takes some twenty times as much memory as the text does, and
+// documents are made once.
+func (s *Schema) source() *source {
+	from := &source{draft: s.draft, targets: s.targets}
+	if err := from.tree.Read(string(s.text)); err != nil {
+		panic("schema: the text of a compiled schema can't be read again: " + err.Error()) // somebody has changed it
+	}
+	return from
+}
+
+// CompileParameters compiles the schema of a tool's arguments. It fails as Compile does, and where the schema
+// admits anything but objects.
+func CompileParameters(text json.RawMessage) (*Schema, error) {
+	return NewBudget().CompileParameters(text)
+}
+
+// CompileParameters is the function of that name for one of several schemas of a file. It fails, too, where they take too much
+// together.
+func (b *Budget) CompileParameters(text json.RawMessage) (*Schema, error) {
+	s, err := b.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	if !s.root.objectsOnly() {
+		return nil, errors.New(`the schema admits values that are not objects, but arguments are always an object: add "type": "object" at the top`)
+	}
+	s.argument = true
+	return s, nil
+}
+
+// MustCompile is CompileParameters for the tools of a Go program: it panics where the schema is wrong.
+func MustCompile(text string) *Schema {
+	s, err := CompileParameters(json.RawMessage(text))
+	if err != nil {
+		panic("schema: " + err.Error())
+	}
+	return s
+}
+
+// JSON returns the schema as its author wrote it. The bytes must not be changed.
+func (s *Schema) JSON() json.RawMessage { return s.text }
+
+// Validate checks a body, a JSON object, and returns the bytes for the tool: body itself, or, where members are missing
+// that have a default, or an integer of at most 309 digits is written as 1.0 or 1e2, a copy with these filled in or
+// written out and all else byte for byte as it was. A body without anything but white space counts as {}.
+//
+// An error is a *Misfit with at least one violation, at most
+// MaxViolations and one that says how many more there are. They are in the order of the body, with what is missing
+// first. The work is bounded by the size of the body; what would take more is refused.
+func (s *Schema) Validate(body []byte) ([]byte, error) {
+	valid, _, err := s.ValidateWithin(body, math.MaxInt64)
+	return valid, err
+}
+
+// ValidateWithin is Validate for those who have only so many bytes of memory for it, above what the body and the schema take: ok is false,
+// and nothing else has a meaning, where a check takes more. [Need] says with how many to begin.
+func (s *Schema) ValidateWithin(body []byte, memory int64) (valid []byte, ok bool, err error) {
+	r := run{base: workBase, room: maxFilled, memory: memory}
+	valid, err = s.validate(body, &r)
+	return valid, r.memory >= 0, err
+}
+
+// ValidateLittle is Validate for those who have no time: ok is false, and nothing else has a meaning, where there is more to do than a
+// fraction of a millisecond and 0.3 µs for each byte, more to fill in than 16 KiB, or it takes more than 4 MiB of memory.
+func (s *Schema) ValidateLittle(body []byte) (valid []byte, ok bool, err error) {
+	r := run{base: littleBase, room: littleFilled, memory: littleMemory}
+	valid, err = s.validate(body, &r)
+	return valid, r.work >= 0 && r.memory >= 0, err
+}
+
+func (s *Schema) validate(body []byte, r *run) (valid []byte, err error) {
+	text := string(body)
+	if blank(text) {
+		text, body = "{}", []byte("{}")
+	}
+	r.work = r.base + workPerByte*len(text)
+	if !r.mayRead(text) {
+		return nil, nil
+	}
+	if err := r.tree.Read(text); err != nil {
+		return nil, unreadable(err)
+	}
+	if r.tree.Values[0].Kind != jsontree.Object {
+		return nil, invalid(notFitting, notObject(text))
+	}
+	if s.root.fills {
+		r.fill(s.root, 0)
+	}
+	if !r.check(s.root, 0, nil, nil) || r.work < 0 {
+		return nil, invalid(notFitting, r.violations(s.root)...)
+	}
+	if len(r.edits) > 0 {
+		return r.splice(body), nil
+	}
+	return body, nil
+}
+
+// Check checks any JSON value, such as a result, as Validate checks a body, but fills in nothing.
+func (s *Schema) Check(value []byte) error {
+	text := string(value)
+	r := run{base: workBase, work: workBase + workPerByte*len(text), room: maxFilled, memory: math.MaxInt64}
+	if err := r.tree.Read(text); err != nil {
+		return unreadable(err)
+	}
+	if !r.check(s.root, 0, nil, nil) || r.work < 0 {
+		return invalid("the value does not fit the schema", r.violations(s.root)...)
+	}
+	return nil
+}
+
+// blank reports whether s has nothing but JSON's white space.
+func blank(s string) bool { return strings.Trim(s, " \t\r\n") == "" }
+
+// notFitting is the message of an error for arguments that are JSON.
+const notFitting = "the arguments do not fit the tool's schema"
+
+func invalid(message string, violations ...misfit.Violation) error {
+	return &misfit.Error{Message: message, Violations: violations}
+}
+
+// quoted shortens and quotes foreign text for an error message.
+func quoted(s string) string {
+	return strconv.Quote(text.Short(s))
+}
+
+// at tells where in a schema an error is.
+func at(pointer string, err error) error {
+	if pointer == "" {
+		pointer = "the top"
+	}
+	return fmt.Errorf("at %s: %w", pointer, err)
+}

@@ -90,7 +90,7 @@ func TestDev(t *testing.T) {
 	// The goal is 3 seconds. A machine that does other things, too, gets several chances.
 	const goal, broken = 3 * time.Second, 20 * time.Second
 	end, best := "!", time.Duration(0)
-	for began := time.Now(); time.Since(began) < patience/2 && (best == 0 || best > goal); {
+	for began := time.Now(); time.Since(began) < patience/2 && (best == 0 || best > broken); {
 		saved := time.Now()
 		edit(t, source, `in.Name + "`+end+`"`, `in.Name + "?`+end+`"`)
 		end = "?" + end

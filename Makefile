@@ -228,8 +228,8 @@ test-arm64:
 test-tinygo:
 	@command -v tinygo >/dev/null || { echo "there is no tinygo in PATH: https://tinygo.org/getting-started/install/"; exit 1; }
 	tinygo version
-	TOOLSRV_TINYGO=1 $(GO_TEST) -count=1 -timeout 40m -p 1 -run '(?i)tinygo|^TestVectors$$/^tinygo|^TestNew$$/^tinygo|^TestCompilePlain$$/^tinygo|^TestLanguages$$/^tinygo|^TestNothingWithoutBoth$$/^TinyGo' \
-		./test/capabilities ./test/conformance ./test/examples ./test/files ./internal/author/project
+	TOOLSRV_TINYGO=1 $(GO_TEST) -count=1 -timeout 40m -p 1 -run '(?i)tinygo|^TestVectors$$/^tinygo|^TestAlone$$/^tinygo|^TestNew$$/^tinygo|^TestCompilePlain$$/^tinygo|^TestLanguages$$/^tinygo|^TestNothingWithoutBoth$$/^TinyGo' \
+		./test/alone ./test/capabilities ./test/conformance ./test/examples ./test/files ./internal/author/project
 
 # test-python checks form and types of the package for Python, and runs its tests and those of the examples.
 test-python: .venv/python

@@ -42,10 +42,10 @@ func TestAlone(t *testing.T) {
 			}
 			switch language {
 			case project.Go:
-				m.needGo()
+				m.needGo("GOCACHE")
+				m.env = append(m.env, "GOPROXY=off", "GOTOOLCHAIN=local")
 			case project.TinyGo:
-				m.needGo()
-				m.need("tinygo")
+				m.needTinyGo()
 			case project.Rust:
 				m.needRust()
 			}
@@ -153,15 +153,43 @@ func (m *machine) need(names ...string) {
 	}
 }
 
-// needGo shares what Go has compiled with the machine that the test runs on, and reaches no other module.
-func (m *machine) needGo() {
+// needGo shares caches of Go with the machine that the test runs on.
+func (m *machine) needGo(caches ...string) {
 	m.t.Helper()
 	m.need("go")
-	cache, err := exec.CommandContext(m.t.Context(), "go", "env", "GOCACHE").Output()
+	for _, name := range caches {
+		folder, err := exec.CommandContext(m.t.Context(), "go", "env", name).Output()
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		m.env = append(m.env, name+"="+strings.TrimSpace(string(folder)))
+	}
+}
+
+// needTinyGo brings the Go that this TinyGo takes, where the installed one is too new, and LLVM, which some builds of TinyGo have not in them.
+func (m *machine) needTinyGo() {
+	m.t.Helper()
+	m.need("tinygo")
+	m.needGo("GOCACHE", "GOMODCACHE")
+	cache, err := os.UserCacheDir()
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.env = append(m.env, "GOCACHE="+strings.TrimSpace(string(cache)), "GOPROXY=off", "GOTOOLCHAIN=local")
+	cache = filepath.Join(cache, "tinygo") // its C libraries, compiled
+	if err := errors.Join(os.MkdirAll(cache, 0o755), os.MkdirAll(filepath.Join(m.home, ".cache"), 0o700), os.Symlink(cache, filepath.Join(m.home, ".cache", "tinygo"))); err != nil {
+		m.t.Fatal(err)
+	}
+	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
+		for _, pattern := range []string{"clang-[0-9]*", "wasm-ld-[0-9]*", "wasm-opt"} {
+			found, err := filepath.Glob(filepath.Join(folder, pattern))
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			for _, file := range found {
+				_ = os.Symlink(file, filepath.Join(m.bin, filepath.Base(file))) // the first in PATH counts
+			}
+		}
+	}
 }
 
 // needRust shares the crates of the registry and what is compiled of them with other tests.

@@ -78,8 +78,7 @@ func startTeam(t *testing.T, config []string) *service {
 	dir := site(t, "", map[string][]byte{"math.wasm": guest(t, "math", "1.0.0", guestTools...)})
 	put(t, filepath.Join(dir, "tokens"), []byte("# ci\n"+token+"\n# Ada\nother\n"))
 	put(t, filepath.Join(dir, "meteo.key"), []byte("0123456789abcdef0123456789abcdef"))
-	text := strings.NewReplacer("/etc/toolsrv", dir, "/srv/tools", filepath.Join(dir, "tools"), "/var/cache/toolsrv", filepath.Join(dir, "cache"),
-		"/var/lib/toolsrv", filepath.Join(dir, "state")).Replace(config[0] + "\n" + config[1])
+	text := strings.NewReplacer("/etc/toolsrv", dir, "/var/cache/toolsrv", filepath.Join(dir, "cache"), "/var/lib/toolsrv", dir).Replace(config[0] + "\n" + config[1])
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte(text))
 	return start(t, dir)
 }

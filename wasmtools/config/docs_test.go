@@ -60,20 +60,22 @@ func TestPagesConfigurations(t *testing.T) {
 	}
 }
 
-// TestServiceExample makes sure that the unit of systemd in docs/operations.md makes the directories that the configuration for it
-// names.
+// TestServiceExample makes sure that the unit of systemd makes the directories that the configuration for it in docs/operations.md names.
 func TestServiceExample(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
+	text := func(file string) string {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
 	}
-	blocks := regexp.MustCompile("(?s)```(toml|ini)\n(.*?)```").FindAllStringSubmatch(string(raw), -1)
-	if len(blocks) < 2 || blocks[0][1] != "toml" || blocks[1][1] != "ini" {
-		t.Fatalf("got %d blocks, want the configuration of a service and its unit first", len(blocks))
+	unit, made := text("../../deploy/systemd/toolsrv.service"), text("../../deploy/systemd/tmpfiles.conf")
+	block := regexp.MustCompile("(?s)```toml\n(.*?)```").FindStringSubmatch(text("../../docs/operations.md"))
+	if block == nil {
+		t.Fatal("docs/operations.md has no configuration of a service")
 	}
-	unit := blocks[1][2]
-	service, err := config.Parse([]byte(blocks[0][2]), "")
+	service, err := config.Parse([]byte(block[1]), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +89,10 @@ func TestServiceExample(t *testing.T) {
 			t.Errorf("the unit has no line %s%s for the path %s", pair.line, name, pair.path)
 		}
 	}
-	if strings.Contains(unit, "MemoryDenyWriteExecute") {
+	if !strings.Contains(made, " "+service.Tools.Directory+" ") {
+		t.Errorf("tmpfiles.conf does not make %s", service.Tools.Directory)
+	}
+	if strings.Contains(unit, "\nMemoryDenyWriteExecute") {
 		t.Error("the unit has MemoryDenyWriteExecute=, under which no server starts")
 	}
 }

@@ -16,6 +16,7 @@ import (
 // TestFurtherTools has a further tool of an engine take what it should, besides code that is compiled and counted once. What the
 // account holds does not depend on the machine's load. On systems that don't tell which pages were written, snapshots are whole copies.
 func TestFurtherTools(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		language, name, source string
 		most                   int64 // bytes for a further tool: its snapshot, and an instance
@@ -35,6 +36,7 @@ def add(a: int, b: int) -> int:
 `, 6 << 20},
 	} {
 		t.Run(c.language, func(t *testing.T) {
+			t.Parallel()
 			e := need(t, c.language)
 			dir := t.TempDir()
 			host := sandboxtest.Engine(t, sandbox.Config{CacheDir: dir})

@@ -227,12 +227,12 @@ var edges = map[string][]string{
 
 	// The SDK for Go is a module of its own and imports nothing of ours: who writes a tool depends on no server.
 	"sdk/go":                      {"sdk/go/internal/double", "sdk/go/internal/random", "sdk/go/internal/typed"},
-	"sdk/go/config":               {"sdk/go", "sdk/go/internal/capability"},
 	"sdk/go/files":                {"sdk/go", "sdk/go/internal/double"},
 	"sdk/go/http":                 {"sdk/go", "sdk/go/internal/capability", "sdk/go/internal/typed"},
 	"sdk/go/http/transport":       {"sdk/go", "sdk/go/http"},
 	"sdk/go/kv":                   {"sdk/go", "sdk/go/internal/capability"},
-	"sdk/go/secret":               {"sdk/go", "sdk/go/internal/capability"},
+	"sdk/go/secrets":              {"sdk/go", "sdk/go/internal/capability"},
+	"sdk/go/settings":             {"sdk/go", "sdk/go/internal/capability"},
 	"sdk/go/tools":                {"sdk/go", "sdk/go/internal/capability", "sdk/go/internal/typed"},
 	"sdk/go/internal/capability":  {"sdk/go", "sdk/go/internal/double"},
 	"sdk/go/internal/double":      {},
@@ -241,7 +241,7 @@ var edges = map[string][]string{
 	"sdk/go/toolsrvtest":          {"sdk/go", "sdk/go/internal/double"},
 	"sdk/go/internal/conformance": {"sdk/go", "sdk/go/toolsrand"},
 	"sdk/go/internal/guest":       {"sdk/go", "sdk/go/toolslog"},
-	"sdk/go/internal/reach":       {"sdk/go", "sdk/go/config", "sdk/go/files", "sdk/go/http", "sdk/go/kv", "sdk/go/secret", "sdk/go/tools"},
+	"sdk/go/internal/reach":       {"sdk/go", "sdk/go/files", "sdk/go/http", "sdk/go/kv", "sdk/go/secrets", "sdk/go/settings", "sdk/go/tools"},
 	"sdk/go/internal/refused":     {"sdk/go"},
 
 	// Examples see what every author sees.
@@ -254,7 +254,7 @@ var edges = map[string][]string{
 	"examples/time":     {"sdk/go"},
 	"examples/trip":     {"sdk/go", "sdk/go/tools"},
 	"examples/units":    {"sdk/go"},
-	"examples/weather":  {"sdk/go", "sdk/go/config", "sdk/go/http"},
+	"examples/weather":  {"sdk/go", "sdk/go/http", "sdk/go/settings"},
 
 	// Measures what embedders use, and the parts below it.
 	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "internal/manifest"},

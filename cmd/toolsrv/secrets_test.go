@@ -144,7 +144,7 @@ http = [%[1]q, %[2]q, %[3]q]
 private = ["127.0.0.0/8"]
 redirects = 3
 headers = {%[1]q = {X-Api-Key = "${secret:token}"}, %[3]q = {X-Api-Key = "${secret:token}"}}
-secrets_visible = ["signing"]
+secrets = ["signing"]
 [secrets]
 directory = %[4]q
 files = {signing = %[5]q}

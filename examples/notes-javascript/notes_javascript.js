@@ -1,20 +1,19 @@
 // Keeps notes, and no more of them in a minute than the operator allows.
 import { Failure, ToolError, module, tool } from "toolsrv";
-import * as config from "toolsrv:config";
 import * as kv from "toolsrv:kv";
 
 module({ namespace: "notes-javascript", version: "1.0.0" });
 
 export const needs = {
   kv: true,
-  config: {
+  settings: {
     type: "object",
     properties: { per_minute: { type: "integer", minimum: 1, maximum: 100_000, default: 30, description: "How many notes all callers together may add in a minute." } },
     additionalProperties: false,
   },
 };
 
-const settings = config.load();
+const loaded = settings.load();
 
 const note = {
   type: "object",
@@ -40,7 +39,7 @@ export const add = tool({
 
 // admit counts a note of this minute, or refuses it. The count goes away by itself.
 async function admit(minute) {
-  const most = settings.get().per_minute;
+  const most = loaded.get().per_minute;
   const key = `minute/${minute}`;
   for (;;) {
     const entry = await kv.get(key);

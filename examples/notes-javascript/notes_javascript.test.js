@@ -6,7 +6,7 @@ import { call } from "toolsrv/testing";
 const { add, list, needs, remove } = await import("./notes_javascript.js");
 
 test("notes are added, listed and removed", async () => {
-  const world = { kv: new Map(), config: { per_minute: 100 }, needs };
+  const world = { kv: new Map(), settings: { per_minute: 100 }, needs };
   const ids = [];
   for (const text of ["one", "two", "three"]) {
     const { id } = await call(add, { text }, world);
@@ -22,7 +22,7 @@ test("notes are added, listed and removed", async () => {
 });
 
 test("no more in a minute than allowed", async () => {
-  const world = { kv: new Map(), config: { per_minute: 2 }, needs };
+  const world = { kv: new Map(), settings: { per_minute: 2 }, needs };
   const outcomes = await Promise.all(Array.from({ length: 5 }, () => call(add, { text: "x" }, world).then(() => "added", (error) => error.code)));
   assert.ok(outcomes.filter((outcome) => outcome === "added").length <= 4, outcomes); // of two minutes, where one has just begun
   assert.ok(outcomes.includes("too_many"), outcomes);

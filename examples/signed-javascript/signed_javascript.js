@@ -4,22 +4,22 @@ import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { ToolError, module, tool } from "toolsrv";
-import * as config from "toolsrv:config";
-import * as secret from "toolsrv:secret";
+import * as secrets from "toolsrv:secrets";
+import * as settings from "toolsrv:settings";
 
 module({ namespace: "signed-javascript", version: "1.0.0" });
 
 export const needs = {
   http: ["https://events.example.com/v1/"],
   secrets: ["signing_key"],
-  config: {
+  settings: {
     type: "object",
     properties: { service: { type: "string", pattern: "^https://[^/?#]+$", default: "https://events.example.com", description: "The service that takes the events." } },
     additionalProperties: false,
   },
 };
 
-const settings = config.load();
+const loaded = settings.load();
 
 export const send = tool({
   title: "Send an event",
@@ -39,9 +39,9 @@ export const send = tool({
   async run({ kind, data }) {
     const time = Math.floor(Date.now() / 1000);
     const body = JSON.stringify({ kind, data });
-    const answer = await fetch(`${settings.get().service}/v1/events`, {
+    const answer = await fetch(`${loaded.get().service}/v1/events`, {
       method: "POST",
-      headers: { "Content-Type": "application/json", "X-Signature": `t=${time},v1=${sign(secret.bytes("signing_key"), time, body)}` },
+      headers: { "Content-Type": "application/json", "X-Signature": `t=${time},v1=${sign(secrets.bytes("signing_key"), time, body)}` },
       body,
     });
     if (!answer.ok) {

@@ -18,7 +18,7 @@ async function service(request) {
   return kind === "refused" ? new Response("no", { status: 403 }) : Response.json({ id: `evt_${data.order}` });
 }
 
-const world = { http: service, secrets: { signing_key: key }, config: { service: "https://events.example.com" }, needs };
+const world = { http: service, secrets: { signing_key: key }, settings: { service: "https://events.example.com" }, needs };
 
 test("an event is signed", async () => {
   assert.deepEqual(await call(send, { kind: "order.paid", data: { order: 17 } }, world), { id: "evt_17" });
@@ -26,6 +26,6 @@ test("an event is signed", async () => {
 
 test("what goes wrong", async () => {
   await assert.rejects(call(send, { kind: "refused" }, world), (error) => error.code === "bad_status" && error.status === 502);
-  await assert.rejects(call(send, { kind: "a" }, { ...world, config: { service: "https://example.com" } }), /doesn't declare/);
+  await assert.rejects(call(send, { kind: "a" }, { ...world, settings: { service: "https://example.com" } }), /doesn't declare/);
   await assert.rejects(call(send, { kind: "a" }, { ...world, secrets: undefined }), (error) => error.code === "not_granted");
 });

@@ -20,18 +20,18 @@ def api(request):
 
 @pytest.mark.parametrize("units, text", [("metric", "clear sky, 21.4 °C, wind 10 km/h"), ("imperial", "rain, 70.5 °F, wind 6.2 mph")])
 def test_now(units, text):
-    with testing.grant(http=api, config={"units": units}):
+    with testing.grant(http=api, settings={"units": units}):
         got = testing.call(weather_python.now, PARIS)
     assert (got["time"], got["text"]) == ("2026-05-01T12:00", text)
 
 
 def test_errors():
-    with testing.grant(http=api, config={}):
+    with testing.grant(http=api, settings={}):
         with pytest.raises(ToolError, match="the status 400"):
             testing.call(weather_python.now, latitude=0, longitude=0)
         with pytest.raises(http.TimeoutException):
             testing.call(weather_python.now, latitude=1, longitude=0)
-    with testing.grant(http=api, config={"service": "https://example.com"}), pytest.raises(http.RequestError, match="doesn't declare"):
+    with testing.grant(http=api, settings={"service": "https://example.com"}), pytest.raises(http.RequestError, match="doesn't declare"):
         testing.call(weather_python.now, PARIS)
 
 

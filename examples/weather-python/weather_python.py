@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from toolsrv import Example, Field, ToolError, config, http, module, needs, tool
+from toolsrv import Example, Field, ToolError, http, module, needs, settings, tool
 
 
 @dataclass
@@ -17,8 +17,8 @@ class Settings:
 
 
 module(namespace="weather-python", version="1.0.0")
-needs(http=["https://*.open-meteo.com/v1/"], config=Settings)
-settings = config.load(Settings)
+needs(http=["https://*.open-meteo.com/v1/"], settings=Settings)
+loaded = settings.load(Settings)
 
 UNITS = {
     "metric": ("°C", "km/h", {}),
@@ -58,7 +58,7 @@ def now(latitude: Annotated[float, Field(ge=-90, le=90)], longitude: Annotated[f
         latitude: Degrees north.
         longitude: Degrees east.
     """
-    given = settings.get()
+    given = loaded.get()
     temperature, wind, more = UNITS[given.units]
     answer = http.get(
         f"{given.service}/v1/forecast",

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
-	"github.com/toolsrv/toolsrv/sdk/go/config"
 	"github.com/toolsrv/toolsrv/sdk/go/http"
+	"github.com/toolsrv/toolsrv/sdk/go/settings"
 )
 
 type place struct {
@@ -22,20 +22,20 @@ type weather struct {
 	Text        string  `json:"text" description:"The weather in words."`
 }
 
-// settings are the operator's.
-type settings struct {
+// Settings are the operator's.
+type Settings struct {
 	Units   string `json:"units" enum:"metric,imperial" default:"metric" description:"Of all answers."`
 	Service string `json:"service" pattern:"^https://[^/?#]+$" default:"https://api.open-meteo.com" description:"The API, which may be another one of Open-Meteo's."`
 }
 
-var loaded = config.Load[settings]()
+var loaded = settings.Load[Settings]()
 
 var module = toolsrv.Export(toolsrv.Module{
 	Namespace: "weather",
 	Version:   "1.0.0",
 	Needs: toolsrv.Needs{
-		HTTP:   []string{"https://*.open-meteo.com/v1/"},
-		Config: settings{},
+		HTTP:     []string{"https://*.open-meteo.com/v1/"},
+		Settings: Settings{},
 	},
 	Tools: []toolsrv.Tool{
 		toolsrv.Func("now", "Tell the weather at a place on the earth as it is now: temperature, wind, sky.", now,
@@ -47,14 +47,14 @@ var module = toolsrv.Export(toolsrv.Module{
 func main() {}
 
 func now(c *toolsrv.Call, in place) (weather, error) {
-	settings, err := loaded.Get(c)
+	chosen, err := loaded.Get(c)
 	if err != nil {
 		return weather{}, err
 	}
-	url := settings.Service + "/v1/forecast?latitude=" + degrees(in.Latitude) + "&longitude=" + degrees(in.Longitude) +
+	url := chosen.Service + "/v1/forecast?latitude=" + degrees(in.Latitude) + "&longitude=" + degrees(in.Longitude) +
 		"&current=temperature_2m,wind_speed_10m,weather_code"
 	temperature, wind := "°C", "km/h"
-	if settings.Units == "imperial" {
+	if chosen.Units == "imperial" {
 		temperature, wind = "°F", "mph"
 		url += "&temperature_unit=fahrenheit&wind_speed_unit=mph"
 	}

@@ -27,7 +27,7 @@ func api(w http.ResponseWriter, r *http.Request) {
 
 func TestNow(t *testing.T) {
 	t.Parallel()
-	tests := []struct{ name, config, arguments, want, code string }{
+	tests := []struct{ name, settings, arguments, want, code string }{
 		{"metric", "", `{"latitude": 48.86, "longitude": 2.35}`, `{"time":"2026-05-01T12:00","temperature":21.4,"wind":10,"text":"clear sky, 21.4 °C, wind 10 km/h"}`, ""},
 		{"imperial", `{"units": "imperial"}`, `{"latitude": 48.86, "longitude": 2.35}`, `{"time":"2026-05-01T12:00","temperature":70.5,"wind":6.2,"text":"rain, 70.5 °F, wind 6.2 mph"}`, ""},
 		{"refused", "", `{"latitude": 0, "longitude": 0}`, "", "bad_status"},
@@ -37,7 +37,7 @@ func TestNow(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			world := &toolsrvtest.World{HTTP: http.HandlerFunc(api), Config: test.config}
+			world := &toolsrvtest.World{HTTP: http.HandlerFunc(api), Settings: test.settings}
 			got, err := world.Call(t, module, "now", test.arguments)
 			if test.code == "" && (err != nil || got != test.want) {
 				t.Errorf("got %s, %v, want %s", got, err, test.want)

@@ -26,14 +26,14 @@ func parse(text []byte) (*manifest.Manifest, error) {
 func TestParseNeeds(t *testing.T) {
 	t.Parallel()
 	m, err := parse([]byte(needing(
-		`{"http":["https://api.example.com","https://*.example.com/v2/","http://[::1]:8080"],"kv":true,"secrets":["stripe_key","a.b-c"],"config":{"type": "object"},"tools":["units/convert","now"],"files":["geo"]}`,
+		`{"http":["https://api.example.com","https://*.example.com/v2/","http://[::1]:8080"],"kv":true,"secrets":["stripe_key","a.b-c"],"settings":{"type": "object"},"tools":["units/convert","now"],"files":["geo"]}`,
 		`{"http":["https://other.example"],"kv":false,"secrets":[]}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := wasmtools.Needs{
 		"http": {Words: []string{"https://api.example.com", "https://*.example.com/v2/", "http://[::1]:8080"}}, "kv": {}, "secrets": {Words: []string{"stripe_key", "a.b-c"}},
-		"config": {Object: json.RawMessage(`{"type": "object"}`)}, "tools": {Words: []string{"units/convert", "now"}}, "files": {Words: []string{"geo"}},
+		"settings": {Object: json.RawMessage(`{"type": "object"}`)}, "tools": {Words: []string{"units/convert", "now"}}, "files": {Words: []string{"geo"}},
 	}
 	if !reflect.DeepEqual(m.Needs, want) {
 		t.Errorf("got %+v, want %+v", m.Needs, want)
@@ -49,7 +49,7 @@ func TestParseNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want["config"] = wasmtools.Need{Object: json.RawMessage(`{"type":"object"}`)}
+	want["settings"] = wasmtools.Need{Object: json.RawMessage(`{"type":"object"}`)}
 	if !reflect.DeepEqual(again.Needs, want) {
 		t.Errorf("written and read again: %+v", again.Needs)
 	}
@@ -63,7 +63,7 @@ func TestParseNeedsRefuses(t *testing.T) {
 	many := strings.TrimSuffix(strings.Repeat(`"https://a.example",`, 101), ",")
 	for needs, want := range map[string]string{
 		`[]`:                                 "needs must be an object, not an array",
-		`{"net":true}`:                       "needs.net: unknown member: remove it; the members are http, kv, secrets, config, tools and files",
+		`{"net":true}`:                       "needs.net: unknown member: remove it; the members are http, kv, secrets, settings, tools and files",
 		`{"secret":[]}`:                      `did you mean "secrets"?`,
 		`{"http":"https://a"}`:               "needs.http must be an array, not a string",
 		`{"http":[1]}`:                       "needs.http[0] must be a string, not a number",
@@ -99,20 +99,20 @@ func TestParseNeedsRefuses(t *testing.T) {
 			}
 		}
 	}
-	if _, err := parse([]byte(needing(`{"config":true}`, "{}"))); err == nil || !strings.Contains(err.Error(), "needs.config must be an object, not a boolean") {
+	if _, err := parse([]byte(needing(`{"settings":true}`, "{}"))); err == nil || !strings.Contains(err.Error(), "needs.settings must be an object, not a boolean") {
 		t.Errorf("got %v, want a schema that is not an object refused", err)
 	}
-	if _, err := parse([]byte(needing("{}", `{"config":{}}`))); err == nil || !strings.Contains(err.Error(), "tools[0].needs.config: a tool has none of its own") {
+	if _, err := parse([]byte(needing("{}", `{"settings":{}}`))); err == nil || !strings.Contains(err.Error(), "tools[0].needs.settings: a tool has none of its own") {
 		t.Errorf("got %v, want the settings of a tool refused", err)
 	}
 }
 
 func TestNeedsAnd(t *testing.T) {
 	t.Parallel()
-	all := wasmtools.Needs{"http": {Words: []string{"https://a", "https://b"}}, "config": {Object: json.RawMessage("{}")}, "files": {Words: []string{"geo"}}}
+	all := wasmtools.Needs{"http": {Words: []string{"https://a", "https://b"}}, "settings": {Object: json.RawMessage("{}")}, "files": {Words: []string{"geo"}}}
 	one := wasmtools.Needs{"http": {Words: []string{"https://b", "https://c"}}, "kv": {}, "secrets": {Words: []string{"k"}}, "tools": {Words: []string{"x"}}}
 	want := wasmtools.Needs{
-		"http": {Words: []string{"https://a", "https://b", "https://c"}}, "kv": {}, "config": {Object: json.RawMessage("{}")}, "files": {Words: []string{"geo"}}, "secrets": {Words: []string{"k"}}, "tools": {Words: []string{"x"}},
+		"http": {Words: []string{"https://a", "https://b", "https://c"}}, "kv": {}, "settings": {Object: json.RawMessage("{}")}, "files": {Words: []string{"geo"}}, "secrets": {Words: []string{"k"}}, "tools": {Words: []string{"x"}},
 	}
 	if got := all.And(one); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -29,7 +29,7 @@ func (b byPath) For(path string, _ wasmtools.Needs) (g granted.Tool) {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{})
-	const declared = `"needs":{"config":{"type":"object"}},"abi":1`
+	const declared = `"needs":{"settings":{"type":"object"}},"abi":1`
 	content := sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/configured"), strings.Replace(manifestText(t, "s", "start", "call"), `"abi":1`, declared, 1))
 	m, err := toolfile.Load(engine, content, toolfile.Place{})
 	if err != nil {

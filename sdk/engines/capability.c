@@ -12,14 +12,14 @@ IMPORT("kv", "set") int kv_set(const void *key, int key_size, const void *value,
 IMPORT("kv", "delete") int kv_delete(const void *key, int key_size, long long expect);
 IMPORT("kv", "list") int kv_list(const void *prefix, int prefix_size, const void *after, int after_size, int limit);
 IMPORT("kv", "answer_read") void kv_read(void *to);
-IMPORT("secret", "read") int secret_get(const void *name, int name_size);
-IMPORT("secret", "answer_read") void secret_read(void *to);
-IMPORT("config", "read") int config_get(void);
-IMPORT("config", "answer_read") void config_read(void *to);
+IMPORT("secrets", "read") int secrets_get(const void *name, int name_size);
+IMPORT("secrets", "answer_read") void secrets_read(void *to);
+IMPORT("settings", "read") int settings_get(void);
+IMPORT("settings", "answer_read") void settings_read(void *to);
 IMPORT("tools", "call") int tools_call(const void *id, int id_size, const void *arguments, int arguments_size);
 IMPORT("tools", "answer_read") void tools_read(void *to);
 
-enum { HTTP_SEND, KV_GET, KV_SET, KV_DELETE, KV_LIST, SECRET_READ, CONFIG_READ, TOOLS_CALL, FUNCTIONS };
+enum { HTTP_SEND, KV_GET, KV_SET, KV_DELETE, KV_LIST, SECRETS_READ, SETTINGS_READ, TOOLS_CALL, FUNCTIONS };
 
 static const struct {
 	const char *name;
@@ -30,8 +30,8 @@ static const struct {
 	[KV_SET] = {"kv.set", kv_read},
 	[KV_DELETE] = {"kv.delete", kv_read},
 	[KV_LIST] = {"kv.list", kv_read},
-	[SECRET_READ] = {"secret.read", secret_read},
-	[CONFIG_READ] = {"config.read", config_read},
+	[SECRETS_READ] = {"secrets.read", secrets_read},
+	[SETTINGS_READ] = {"settings.read", settings_read},
 	[TOOLS_CALL] = {"tools.call", tools_read},
 };
 
@@ -56,10 +56,10 @@ int capability_use(int function, struct span a, struct span b, long long x, long
 		return kv_delete(a.bytes, a.size, x);
 	case KV_LIST:
 		return kv_list(a.bytes, a.size, b.bytes, b.size, (int)x);
-	case SECRET_READ:
-		return secret_get(a.bytes, a.size);
-	case CONFIG_READ:
-		return config_get();
+	case SECRETS_READ:
+		return secrets_get(a.bytes, a.size);
+	case SETTINGS_READ:
+		return settings_get();
 	case TOOLS_CALL:
 		return tools_call(a.bytes, a.size, b.bytes, b.size);
 	}

@@ -19,11 +19,11 @@ type Needs struct {
 	HTTP []string
 	// KV is whether package kv keeps anything.
 	KV bool
-	// Secrets are the names of those that package secret reads.
+	// Secrets are the names of those that package secrets reads.
 	Secrets []string
-	// Config is a value of the struct into which package config reads the settings. Only its type counts. It can be declared for a
+	// Settings is a value of the struct into which package settings reads them. Only its type counts. It can be declared for a
 	// module only.
-	Config any
+	Settings any
 	// Tools are the paths of those that package tools calls.
 	Tools []string
 	// Files are the names of folders that the tool reads, which are at the root: "geo" is /geo.
@@ -32,12 +32,12 @@ type Needs struct {
 
 // manifestNeeds are needs as the manifest has them.
 type manifestNeeds struct {
-	HTTP    []string        `json:"http,omitempty"`
-	KV      bool            `json:"kv,omitempty"`
-	Secrets []string        `json:"secrets,omitempty"`
-	Config  json.RawMessage `json:"config,omitempty"`
-	Tools   []string        `json:"tools,omitempty"`
-	Files   []string        `json:"files,omitempty"`
+	HTTP     []string        `json:"http,omitempty"`
+	KV       bool            `json:"kv,omitempty"`
+	Secrets  []string        `json:"secrets,omitempty"`
+	Settings json.RawMessage `json:"settings,omitempty"`
+	Tools    []string        `json:"tools,omitempty"`
+	Files    []string        `json:"files,omitempty"`
 }
 
 // The bounds of the server.
@@ -56,7 +56,7 @@ func (n Needs) copied() Needs {
 
 // describe returns the needs as the manifest has them, or nil where there are none.
 func (n Needs) describe() (*manifestNeeds, error) {
-	if !n.KV && n.Config == nil && len(n.HTTP)+len(n.Secrets)+len(n.Tools)+len(n.Files) == 0 {
+	if !n.KV && n.Settings == nil && len(n.HTTP)+len(n.Secrets)+len(n.Tools)+len(n.Files) == 0 {
 		return nil, nil
 	}
 	for _, list := range []struct {
@@ -69,16 +69,16 @@ func (n Needs) describe() (*manifestNeeds, error) {
 		}
 	}
 	out := &manifestNeeds{HTTP: n.HTTP, KV: n.KV, Secrets: n.Secrets, Tools: n.Tools, Files: n.Files}
-	if n.Config != nil {
-		t := reflect.TypeOf(n.Config)
+	if n.Settings != nil {
+		t := reflect.TypeOf(n.Settings)
 		if t.Kind() != reflect.Struct {
-			return nil, errors.New("its needs: Config is a value of a struct, such as settings{}")
+			return nil, errors.New("its needs: Settings is a value of a struct, such as Settings{}")
 		}
 		schema, err := typed.Arguments(t)
 		if err != nil {
-			return nil, fmt.Errorf("its needs: config: %w", err)
+			return nil, fmt.Errorf("its needs: settings: %w", err)
 		}
-		out.Config = schema
+		out.Settings = schema
 	}
 	return out, nil
 }

@@ -18,7 +18,7 @@ func TestNeeds(t *testing.T) {
 	t.Parallel()
 	needs := toolsrv.Needs{
 		HTTP: []string{"https://api.example.com", "https://*.example.com/v2/"}, KV: true, Secrets: []string{"stripe_key", "a.b"},
-		Config: settings{}, Tools: []string{"units/convert", "a/b/c", "one"}, Files: []string{"geo"},
+		Settings: settings{}, Tools: []string{"units/convert", "a/b/c", "one"}, Files: []string{"geo"},
 	}
 	options := toolsrv.Options{Needs: toolsrv.Needs{Secrets: []string{"own"}}}
 	tool := toolsrv.Func("add", "Add two numbers.", add).With(options)
@@ -35,7 +35,7 @@ func TestNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"http":["https://api.example.com","https://*.example.com/v2/"],"kv":true,"secrets":["stripe_key","a.b"],` +
-		`"config":{"type":"object","properties":{"units":{"type":"string","enum":["metric","imperial"],"default":"metric"}},"additionalProperties":false},` +
+		`"settings":{"type":"object","properties":{"units":{"type":"string","enum":["metric","imperial"],"default":"metric"}},"additionalProperties":false},` +
 		`"tools":["units/convert","a/b/c","one"],"files":["geo"]}`
 	if string(got.Needs) != want {
 		t.Errorf("the module needs %s\nwant %s", got.Needs, want)
@@ -54,8 +54,8 @@ func TestNeedsRefused(t *testing.T) {
 	}{
 		{"a long URL", toolsrv.Needs{HTTP: []string{"https://example.com/" + strings.Repeat("a", 2000)}}, "is not the address"},
 		{"many", toolsrv.Needs{HTTP: make([]string, 101)}, "101 are too many; at most 100"},
-		{"settings that are no struct", toolsrv.Needs{Config: 1}, "Config is a value of a struct"},
-		{"settings that have no JSON", toolsrv.Needs{Config: struct{ F func() }{}}, "config: "},
+		{"settings that are no struct", toolsrv.Needs{Settings: 1}, "Settings is a value of a struct"},
+		{"settings that have no JSON", toolsrv.Needs{Settings: struct{ F func() }{}}, "settings: "},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ type Options struct {
 	Annotations Annotations
 	// Icons are pictures for the tool, at most 8.
 	Icons []Icon
-	// Needs are what this tool can't do without, beside what its module needs. They have no Config.
+	// Needs are what this tool can't do without, beside what its module needs. They have no Settings.
 	Needs Needs
 }
 

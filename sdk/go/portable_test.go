@@ -20,8 +20,8 @@ import (
 func TestPortable(t *testing.T) {
 	t.Parallel()
 	dirs := []string{
-		".", "config", "files", "http", "internal/capability", "internal/conformance", "internal/double", "internal/random", "internal/reach", "internal/typed",
-		"kv", "secret", "tools", "toolslog", "toolsrand",
+		".", "files", "http", "internal/capability", "internal/conformance", "internal/double", "internal/random", "internal/reach", "internal/typed",
+		"kv", "secrets", "settings", "tools", "toolslog", "toolsrand",
 	}
 	examples, err := filepath.Glob("../../examples/*")
 	if err != nil {

@@ -130,8 +130,8 @@ func (t Tool) describe() (manifestTool, error) {
 	if err := t.options.check(); err != nil {
 		return out, err
 	}
-	if t.options.Needs.Config != nil {
-		return out, errors.New("its needs have a Config: settings are the module's, so declare them in Module.Needs")
+	if t.options.Needs.Settings != nil {
+		return out, errors.New("its needs have Settings: they are the module's, so declare them in Module.Needs")
 	}
 	var err error
 	if out.Needs, err = t.options.Needs.describe(); err != nil {

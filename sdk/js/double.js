@@ -119,20 +119,20 @@ function order(a, b) {
 const stores = new WeakMap(); // one for each Map, so that versions go on from call to call
 
 // double returns what takes the host's place for a call: use is the host's function of that name, and fetch the global one.
-export function double({ http, kv, secrets, config, tools, files }, needs) {
+export function double({ http, kv, secrets, settings, tools, files }, needs) {
   const functions = {
     "kv.get": (key) => store().get(read(key)),
     "kv.set": (key, value, ttl, expect) => store().set(read(key), value, ttl, expect),
     "kv.delete": (key, _, expect) => store().delete(read(key), expect),
     "kv.list": (prefix, after, limit) => store().list(read(prefix), read(after), limit),
-    "secret.read": (name) => {
-      const own = granted(secrets, "secret", needs?.secrets?.includes(read(name)) ?? !needs, "secrets: { name: value }");
+    "secrets.read": (name) => {
+      const own = granted(secrets, "secrets", needs?.secrets?.includes(read(name)) ?? !needs, "secrets: { name: value }");
       if (own[read(name)] === undefined) {
-        throw new Refusal("not_granted", `secret: the test has none with the name ${read(name)}`);
+        throw new Refusal("not_granted", `secrets: the test has none with the name ${read(name)}`);
       }
       return encoder.encode(own[read(name)]).buffer;
     },
-    "config.read": () => written(granted(config, "config", !needs || needs.config !== undefined, "config: { … }")),
+    "settings.read": () => written(granted(settings, "settings", !needs || needs.settings !== undefined, "settings: { … }")),
     "tools.call": async (id, args) => {
       const path = read(id).replace(/^\//, "");
       const own = granted(tools, "tools", needs?.tools?.includes(path) ?? !needs, '{ tools: { "path/of/a/tool": (args) => … } }');

@@ -56,10 +56,10 @@ export interface Needs {
   readonly http?: readonly string[];
   /** Whether the tools keep values with `toolsrv:kv`. */
   readonly kv?: boolean;
-  /** The secrets that a tool reads itself with `toolsrv:secret`. */
+  /** The secrets that a tool reads itself with `toolsrv:secrets`. */
   readonly secrets?: readonly string[];
-  /** The schema of the settings that `toolsrv:config` reads. */
-  readonly config?: JsonSchema | LibrarySchema;
+  /** The schema of the settings that `toolsrv:settings` reads. */
+  readonly settings?: JsonSchema | LibrarySchema;
   /** The tools that `toolsrv:tools` calls, such as `units/convert`. */
   readonly tools?: readonly string[];
   /** The folders that `toolsrv:files` reads. */
@@ -85,7 +85,7 @@ export interface Definition<P, R> {
   /** Pictures for it: an address, `https://…`, or the picture itself, `data:image/png;base64,…`. */
   icons?: readonly { src: string; mimeType?: string; sizes?: readonly string[]; theme?: "light" | "dark" }[];
   /** What this tool needs besides what the script exports as `needs`. */
-  needs?: Omit<Needs, "config">;
+  needs?: Omit<Needs, "settings">;
   /** The tool. Its result, or what its promise is fulfilled with, is sent as JSON. */
   run: (args: Arguments<P>) => R;
 }

@@ -9,7 +9,7 @@ const kinds = {
   http: [isTexts, 'a list of addresses such as ["https://api.example.com/v2/"]'],
   kv: [(value) => typeof value === "boolean", "true or false"],
   secrets: [isTexts, "a list of names"],
-  config: [(value) => (typeof value === "object" && value !== null) || typeof value?.["~standard"] === "object", "a JSON Schema of the settings, or a schema of zod or another library"],
+  settings: [(value) => (typeof value === "object" && value !== null) || typeof value?.["~standard"] === "object", "a JSON Schema of an object, or a schema of zod or another library"],
   tools: [isTexts, 'a list of tools such as ["units/convert"]'],
   files: [isTexts, "a list of names"],
 };
@@ -31,15 +31,15 @@ export function needed(needs, where = "needs") {
     if (!fits(value)) {
       throw new Mistake(`${where}: ${name} is ${wanted}; this is ${quoted(value)}`);
     }
-    out[name] = name === "config" ? jsonSchema(value, "input", `${where}: config`) : value;
+    out[name] = name === "settings" ? jsonSchema(value, "input", `${where}: settings`) : value;
   }
   return out;
 }
 
 // neededBy does that with the needs of one tool: settings are those of all tools of a script.
 export function neededBy(needs, where) {
-  if (needs?.config !== undefined) {
-    throw new Mistake(`${where}: config is that of the whole script: write export const needs = { config: … }`);
+  if (needs?.settings !== undefined) {
+    throw new Mistake(`${where}: settings are those of the whole script: write export const needs = { settings: … }`);
   }
   return needed(needs, where);
 }

@@ -12,10 +12,10 @@ export interface CallOptions {
   http?: (request: Request) => Response | Promise<Response>;
   /** What `toolsrv:kv` keeps its values in: texts that a test puts there, and bytes. */
   kv?: Map<string, Uint8Array | string>;
-  /** What `toolsrv:secret` reads. */
+  /** What `toolsrv:secrets` reads. */
   secrets?: Record<string, string>;
-  /** What `toolsrv:config` reads. */
-  config?: unknown;
+  /** What `toolsrv:settings` reads. */
+  settings?: unknown;
   /** What `toolsrv:tools` calls, by path. One that throws a ToolError fails as the tool would. */
   tools?: Record<string, (args: any) => unknown>;
   /** What `toolsrv:files` reads: files by their paths, such as "/geo/cities.csv". */

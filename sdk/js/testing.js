@@ -44,7 +44,7 @@ function union(own, all) {
     return own ?? all;
   }
   const both = (name) => [...(own[name] ?? []), ...(all[name] ?? [])];
-  return { http: both("http"), kv: own.kv || all.kv, secrets: both("secrets"), config: all.config, tools: both("tools"), files: both("files") };
+  return { http: both("http"), kv: own.kv || all.kv, secrets: both("secrets"), settings: all.settings, tools: both("tools"), files: both("files") };
 }
 
 export async function examples(...tools) {

@@ -12,7 +12,9 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -112,10 +114,10 @@ var kinds = map[string]kind{
 		func(*world) capability.Rule { return &secrets.Rule{Visible: []string{"stripe_key"}} },
 		func(*world) string { return "secrets stripe_key" },
 	},
-	"config": {
-		func(*world) wasmtools.Needs { return wasmtools.Needs{"config": {Object: schema}} },
+	"settings": {
+		func(*world) wasmtools.Needs { return wasmtools.Needs{"settings": {Object: schema}} },
 		func(*world) capability.Rule { return &settings.Rule{Settings: json.RawMessage(`{"limit":1}`)} },
-		func(*world) string { return "config (limit: Field required)" },
+		func(*world) string { return "settings (limit: Field required)" },
 	},
 	"tools": {
 		func(*world) wasmtools.Needs { return wasmtools.Needs{"tools": {Words: []string{"units/convert"}}} },
@@ -142,8 +144,8 @@ var probes = []probe{
 	{"kv_set", "kv", `{"key":"key","value":"value"}`, "toolsrv_kv_v1.set"},
 	{"kv_delete", "kv", `{"key":"key"}`, "toolsrv_kv_v1.delete"},
 	{"kv_list", "kv", `{}`, "toolsrv_kv_v1.list"},
-	{"secret_read", "secrets", `{"name":"stripe_key"}`, "toolsrv_secret_v1.read"},
-	{"config_read", "config", `{}`, "toolsrv_config_v1.read"},
+	{"secret_read", "secrets", `{"name":"stripe_key"}`, "toolsrv_secrets_v1.read"},
+	{"settings_read", "settings", `{}`, "toolsrv_settings_v1.read"},
 	{"tool_call", "tools", `{"path":"units/convert"}`, "toolsrv_tools_v1.call"},
 	{"file_read", "files", `{"folder":"geo","path":"a.txt"}`, "wasi_snapshot_preview1.path_open"},
 	{"file_stat", "files", `{}`, "wasi_snapshot_preview1.path_filestat_get"},
@@ -408,7 +410,8 @@ func TestProbesAreAll(t *testing.T) {
 	}
 }
 
-// TestEach holds what each capability that a server has must not forget: its page, a probe in every state, and a row for each key of its grants.
+// TestEach holds what each capability that a server has must not forget: one name for its need, its package, its import module and the key that
+// grants it; its page, a probe in every state, and a row for each key of its grants.
 func TestEach(t *testing.T) {
 	t.Parallel()
 	page, keys := string(testkit.Read(t, "../../docs/capabilities.md")), string(testkit.Read(t, "../../docs/configuration.md"))
@@ -422,6 +425,15 @@ func TestEach(t *testing.T) {
 		}
 		if k.Suggest == nil || k.Review == nil {
 			t.Errorf("%s is not suggested, or not reviewed", k.Name)
+		}
+		if of := path.Base(reflect.TypeOf(k.New()).Elem().PkgPath()); of != k.Name {
+			t.Errorf("%s is in a package %s", k.Name, of)
+		}
+		if want := "toolsrv_" + k.Name + "_v1"; k.Set != nil && k.Module != want { // without a Set it has functions of WASI
+			t.Errorf("the import module of %s is %s, want %s", k.Name, k.Module, want)
+		}
+		if k.New().Keys("")[k.Name] == nil {
+			t.Errorf("%s is granted by no key of that name", k.Name)
 		}
 		for name := range k.New().Keys("") {
 			if owners[name] != "" {

@@ -28,15 +28,15 @@ match = "weather-python/*"
 http = ["API/v1/"]
 private = ["127.0.0.1/32"]
 ca = "ca.pem"
-config = {service = "API", units = "imperial"}
+settings = {service = "API", units = "imperial"}
 [[grant]]
 match = "signed-javascript/*"
 http = ["API/v1/"]
 private = ["127.0.0.1/32"]
 ca = "ca.pem"
 headers = {"API/v1/" = {Authorization = "Bearer ${secret:events_token}"}}
-secrets_visible = ["signing_key"]
-config = {service = "API"}
+secrets = ["signing_key"]
+settings = {service = "API"}
 [[grant]]
 match = "geo-python/*"
 files = {geo = "geo"}
@@ -46,7 +46,7 @@ tools = ["geo-python/find", "units/convert", "time/add"]
 [[grant]]
 match = "notes-javascript/*"
 kv = "1MiB"
-config = {per_minute = 5}
+settings = {per_minute = 5}
 [[grant]]
 match = "code/python-tools"
 tools = ["units/convert", "time/*", "math/add"]

@@ -104,15 +104,15 @@ match = "weather/*"
 http = ["API/v1/"]
 private = ["127.0.0.1/32"]
 ca = "ca.pem"
-config = {service = "API", units = "imperial"}
+settings = {service = "API", units = "imperial"}
 [[grant]]
 match = "signed/*"
 http = ["API/v1/"]
 private = ["127.0.0.1/32"]
 ca = "ca.pem"
 headers = {"API/v1/" = {Authorization = "Bearer ${secret:events_token}"}}
-secrets_visible = ["signing_key"]
-config = {service = "API"}
+secrets = ["signing_key"]
+settings = {service = "API"}
 [[grant]]
 match = "geo/*"
 files = {geo = "geo"}
@@ -122,7 +122,7 @@ tools = ["geo/find", "units/convert", "time/add"]
 [[grant]]
 match = "notes/*"
 kv = "1MiB"
-config = {per_minute = 5}
+settings = {per_minute = 5}
 [secrets]
 directory = "secrets"
 [state]

@@ -12,8 +12,8 @@
   (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))
   (import "toolsrv_http_v1" "send" (func $http_send (param i32 i32 i32 i32) (result i32)))
   (import "toolsrv_http_v1" "answer_read" (func $http_read (param i32)))
-  (import "toolsrv_secret_v1" "read" (func $secret_read (param i32 i32) (result i32)))
-  (import "toolsrv_secret_v1" "answer_read" (func $secret_answer (param i32)))
+  (import "toolsrv_secrets_v1" "read" (func $secret_read (param i32 i32) (result i32)))
+  (import "toolsrv_secrets_v1" "answer_read" (func $secret_answer (param i32)))
 
   (memory (export "memory") 96)
   (data (i32.const 16) "0123456789abcdef")

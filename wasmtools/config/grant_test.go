@@ -37,10 +37,10 @@ http_timeout = "1m"
 ca = "ca.pem"
 kv = "16MiB"
 kv_entries = 5
-config = {units = "metric", nested = {b = [1, 2.5, true], a = "<x>"}, empty = {}}
+settings = {units = "metric", nested = {b = [1, 2.5, true], a = "<x>"}, empty = {}}
 files = {geo = "geo", abs = "/srv/geo"}
 tools = ["units/convert", "text/*"]
-secrets_visible = ["stripe.key"]
+secrets = ["stripe.key"]
 [[grant]]
 match = "/notes"
 kv = 4096
@@ -63,11 +63,11 @@ directory = "/var/lib/toolsrv"
 					Requests: 5, RequestBytes: 1024, ResponseBytes: 4096, Timeout: time.Minute,
 					CA: filepath.Join("dir", "ca.pem"),
 				},
-				"kv":      &kv.Rule{Bytes: 16 << 20, Entries: 5},
-				"config":  &settings.Rule{Settings: json.RawMessage(`{"empty":{},"nested":{"a":"<x>","b":[1,2.5,true]},"units":"metric"}`)},
-				"files":   &files.Rule{Directories: map[string]string{"geo": filepath.Join("dir", "geo"), "abs": "/srv/geo"}},
-				"tools":   &tools.Rule{Tools: []string{"units/convert", "text/*"}},
-				"secrets": &secrets.Rule{Visible: []string{"stripe.key"}},
+				"kv":       &kv.Rule{Bytes: 16 << 20, Entries: 5},
+				"settings": &settings.Rule{Settings: json.RawMessage(`{"empty":{},"nested":{"a":"<x>","b":[1,2.5,true]},"units":"metric"}`)},
+				"files":    &files.Rule{Directories: map[string]string{"geo": filepath.Join("dir", "geo"), "abs": "/srv/geo"}},
+				"tools":    &tools.Rule{Tools: []string{"units/convert", "text/*"}},
+				"secrets":  &secrets.Rule{Visible: []string{"stripe.key"}},
 			},
 		},
 		{Match: "/notes", Line: 19, Rules: capability.Rules{
@@ -108,14 +108,14 @@ func TestGrantErrors(t *testing.T) {
 		{"a line break in a header", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://a' = {X = \"y\\r\\nZ: hunter2\"}}", `grant[0].headers: is not a value for a header`},
 		{"headers as a list", "[[grant]]\nmatch='a'\nheaders = []", "grant[0].headers: must be a table such as"},
 		{"a header as a number", "[[grant]]\nmatch='a'\nhttp=['https://a']\nheaders = {'https://a' = {X = 1}}", "must be a string, not a whole number"},
-		{"settings as a string", "[[grant]]\nmatch='a'\nconfig = 'x'", "grant[0].config: must be a table such as"},
-		{"a date in settings", "[[grant]]\nmatch='a'\nconfig = {a = [1, {b = 2026-01-02}]}", `configuration:3:20: grant[0].config: must not be a date or time: write it as a string`},
-		{"NaN in settings", "[[grant]]\nmatch='a'\nconfig = {a = nan}", "grant[0].config: is not a number that JSON has"},
-		{"large settings", "[[grant]]\nmatch='a'\nconfig = {a = '" + strings.Repeat("x", 65<<10) + "'}", "as JSON; at most 65536 are allowed"},
+		{"settings as a string", "[[grant]]\nmatch='a'\nsettings = 'x'", "grant[0].settings: must be a table such as"},
+		{"a date in settings", "[[grant]]\nmatch='a'\nsettings = {a = [1, {b = 2026-01-02}]}", `configuration:3:22: grant[0].settings: must not be a date or time: write it as a string`},
+		{"NaN in settings", "[[grant]]\nmatch='a'\nsettings = {a = nan}", "grant[0].settings: is not a number that JSON has"},
+		{"large settings", "[[grant]]\nmatch='a'\nsettings = {a = '" + strings.Repeat("x", 65<<10) + "'}", "as JSON; at most 65536 are allowed"},
 		{"a path as a name", "[[grant]]\nmatch='a'\nfiles = {'../x' = '/x'}", `grant[0].files: is not a valid name`},
 		{"no path", "[[grant]]\nmatch='a'\nfiles = {x = ''}", "grant[0].files: must not be empty"},
 		{"no tool", "[[grant]]\nmatch='a'\ntools = ['']", "grant[0].tools[0]: the pattern is empty"},
-		{"no secret", "[[grant]]\nmatch='a'\nsecrets_visible = ['.x']", `grant[0].secrets_visible[0]: is not a valid name`},
+		{"no secret", "[[grant]]\nmatch='a'\nsecrets = ['.x']", `grant[0].secrets[0]: is not a valid name`},
 		{"a secret as a path", "[secrets]\nfiles = {'a/b' = '/x'}", `secrets.files: is not a valid name`},
 		{"no variable", "[secrets]\nenvironment = {a = 'A=B'}", `secrets.environment: is not the name of an environment variable`},
 		{"unknown of secrets", "[secrets]\nvault = 1", `unknown key in [secrets]: remove it, or update toolsrv if a newer one has it: the keys are directory, environment, files`},

@@ -15,7 +15,7 @@ import (
 )
 
 // configured is a manifest with two tools that return their settings: the first one the settings of its start.
-const configured = `{"abi":1,"namespace":"set","needs":{"config":{"type":"object","required":["units"],"properties":{"units":{"enum":["metric","imperial"]}}}},
+const configured = `{"abi":1,"namespace":"set","needs":{"settings":{"type":"object","required":["units"],"properties":{"units":{"enum":["metric","imperial"]}}}},
 	"tools":[{"name":"start","description":"Those of the start.","parameters":{"type":"object"}},
 		{"name":"call","description":"Those of the call.","parameters":{"type":"object"}}]}`
 
@@ -41,10 +41,10 @@ func TestGrants(t *testing.T) {
 	}
 	grant := func(match, granted string) func(c *config.Config) {
 		return func(c *config.Config) {
-			c.Grants = append(c.Grants[:len(c.Grants):len(c.Grants)], config.Grant{Match: match, Rules: capability.Rules{"config": &settingscap.Rule{Settings: []byte(granted)}}})
+			c.Grants = append(c.Grants[:len(c.Grants):len(c.Grants)], config.Grant{Match: match, Rules: capability.Rules{"settings": &settingscap.Rule{Settings: []byte(granted)}}})
 		}
 	}
-	const missing = `{"detail":"Tool /set/call was not granted what it needs: config (units: Field required)","code":"tool_not_granted"}`
+	const missing = `{"detail":"Tool /set/call was not granted what it needs: settings (units: Field required)","code":"tool_not_granted"}`
 	metric, both := grant("set/*", `{"units":"metric"}`), grant("set/start", `{"units":"imperial"}`)
 	for _, test := range []struct {
 		name           string
@@ -58,7 +58,7 @@ func TestGrants(t *testing.T) {
 		{"granted", metric, 200, `{"units":"metric"}`, `{"units":"metric"}`, false, false},
 		{"granted again", metric, 200, `{"units":"metric"}`, `{"units":"metric"}`, true, true},
 		{"one of them differently", func(c *config.Config) { metric(c); both(c) }, 200, `{"units":"metric"}`, `{"units":"imperial"}`, false, true},
-		{"settings that do not fit", grant("set/*", `{"units":"stone"}`), 503, "config (of the grant to set/*: units: ", "", false, false},
+		{"settings that do not fit", grant("set/*", `{"units":"stone"}`), 503, "settings (of the grant to set/*: units: ", "", false, false},
 		{"the other settings", grant("set/*", `{"units":"imperial"}`), 200, `{"units":"imperial"}`, `{"units":"imperial"}`, false, false},
 		{"switched off, too", func(c *config.Config) { c.Tools.Disabled = []string{"set"} }, 503, `"code":"tool_disabled"`, "", false, false},
 		{"nothing any more", func(*config.Config) {}, 503, missing, "", true, true},
@@ -85,7 +85,7 @@ func TestGrants(t *testing.T) {
 			t.Errorf("%s: a tool that needs nothing answers %d", test.name, got)
 		}
 	}
-	if got := r.log.Count(`"level":"WARN","msg":"a tool was not granted what it needs`, `"path":"/set/call"`, `"missing":"config (units: Field required)"`); got != 2 {
+	if got := r.log.Count(`"level":"WARN","msg":"a tool was not granted what it needs`, `"path":"/set/call"`, `"missing":"settings (units: Field required)"`); got != 2 {
 		t.Errorf("%d warnings of what is missing, want one at the start and one in the end:\n%s", got, r.log.String())
 	}
 	if r.log.Count(`"a tool has been granted what it needs"`, `"path":"/set/call"`) != 2 {

@@ -16,7 +16,7 @@ import (
 
 // launderer sends requests until one is refused, and has itself called to send more. A second tool, which may send none, has it called
 // again and again, and so it has a third one, which says a secret in each call.
-const launderer = `from toolsrv import Failure, Needs, http, needs, secret, tool, tools
+const launderer = `from toolsrv import Failure, Needs, http, needs, secrets, tool, tools
 
 def more(depth: int) -> None:
     for _ in range(3):
@@ -39,7 +39,7 @@ def launder(depth: int) -> int:
 @tool(needs=Needs(secrets=["key"]))
 def spill() -> str:
     """Say a secret."""
-    return secret.read("key")
+    return secrets.read("key")
 
 @tool(needs=Needs(tools=["attack/launder", "attack/spill"]))
 def many(number: int) -> int:
@@ -72,7 +72,7 @@ timeout = "20s"
 [[grant]]
 match = "attack/*"
 tools = ["attack/launder", "attack/spill"]
-secrets_visible = ["key"]
+secrets = ["key"]
 [secrets]
 environment = {key = "ATTACK_KEY"}
 [[grant]]

@@ -30,7 +30,7 @@ func TestGrantFlags(t *testing.T) {
 match = "shop/*"
 http = ["https://api.example.com"]
 kv = "1MiB"
-secrets_visible = ["stripe_key"]
+secrets = ["stripe_key"]
 [secrets]
 files = {stripe_key = "key"}
 `))

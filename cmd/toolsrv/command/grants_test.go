@@ -11,7 +11,7 @@ import (
 )
 
 // needy is a manifest with two tools, one of which needs more than the other.
-const needy = `{"abi":1,"namespace":"weather","needs":{"kv":true,"config":{"type":"object","required":["units"],"properties":{"units":{"enum":["metric","imperial"]}}}},"tools":[
+const needy = `{"abi":1,"namespace":"weather","needs":{"kv":true,"settings":{"type":"object","required":["units"],"properties":{"units":{"enum":["metric","imperial"]}}}},"tools":[
 	{"name":"now","description":"Now.","needs":{"http":["https://api.example.com"],"secrets":["key"]},"parameters":{"type":"object"}},
 	{"name":"then","description":"Then.","parameters":{"type":"object"}}]}`
 
@@ -21,7 +21,7 @@ func TestInspectNeeds(t *testing.T) {
 	dir := t.TempDir()
 	file := testkit.Put(t, dir, "tools/weather.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), needy))
 	_, stdout, _ := run("inspect", file)
-	for _, want := range []string{`needs +all tools +kv\n`, `needs +all tools +config\n`, `needs +/weather/now +http https://api.example.com\n`, `needs +/weather/now +secrets key\n`} {
+	for _, want := range []string{`needs +all tools +kv\n`, `needs +all tools +settings\n`, `needs +/weather/now +http https://api.example.com\n`, `needs +/weather/now +secrets key\n`} {
 		if !regexp.MustCompile(want).MatchString(stdout) {
 			t.Errorf("no %s in\n%s", want, stdout)
 		}
@@ -30,12 +30,12 @@ func TestInspectNeeds(t *testing.T) {
 	want := `[[grant]]
 match = "weather/*"
 kv = "16MiB"
-config = {"units" = "metric"}
+settings = {"units" = "metric"}
 
 [[grant]]
 match = "weather/now"
 http = ["https://api.example.com"]
-secrets_visible = ["key"]
+secrets = ["key"]
 `
 	if !ok || pasted != want {
 		t.Fatalf("got the grants\n%s\nwant\n%s", pasted, want)
@@ -64,11 +64,11 @@ func TestCheckGrants(t *testing.T) {
 		says       []string
 	}{
 		{"nothing granted", "", 0, []string{
-			"tool /weather/now: it can't be called, because the configuration does not grant it http https://api.example.com, kv, secrets key, config (units: Field required) (ungranted)\n",
-			"tool /weather/then: it can't be called, because the configuration does not grant it kv, config (units: Field required) (ungranted)\n"}},
+			"tool /weather/now: it can't be called, because the configuration does not grant it http https://api.example.com, kv, secrets key, settings (units: Field required) (ungranted)\n",
+			"tool /weather/then: it can't be called, because the configuration does not grant it kv, settings (units: Field required) (ungranted)\n"}},
 		{"a slip of the pen", "[[grant]]\nmatch = 'weather/*'\nhttp = ['https://api.exmaple.com']\n", 1, []string{
 			"wrong    " + dir + "/x.toml:1: grant[0].http[0]: https://api.exmaple.com is granted, but none of the tools that the grant matches needs it: remove it (grant)\n"}},
-		{"settings that do not fit", "[[grant]]\nmatch = 'weather/*'\nconfig = {units = 'stone'}\n", 0, []string{"config (of the grant to weather/*: units: "}},
+		{"settings that do not fit", "[[grant]]\nmatch = 'weather/*'\nsettings = {units = 'stone'}\n", 0, []string{"settings (of the grant to weather/*: units: "}},
 		{"no state", "[[grant]]\nmatch = 'weather/*'\nkv = '1MiB'\n", 1, []string{"grant[0].kv: there is no place to keep it: set directory in [state] (grant)\n"}},
 		{"everybody", "[state]\ndirectory = 's'\n[[grant]]\nmatch = '*'\nkv = '1MiB'\n", 0, []string{"warning  " + dir + `/x.toml:3: grant[0].match: "*" grants this to every tool`}},
 		{"no such tool", "[[grant]]\nmatch = 'wether/*'\nkv = '1MiB'\n[state]\ndirectory = 's'\n", 0, []string{`grant[0].match: "wether/*" matches no tool: did you mean "weather"? (unmatched)`}},
@@ -84,7 +84,7 @@ func TestCheckGrants(t *testing.T) {
 			}
 		}
 	}
-	testkit.Put(t, dir, "x.toml", []byte("[[grant]]\nmatch = '*'\nconfig = {units = 'metric'}\nhttp = ['https://b.example']\n[tools]\ndirectory = \"tools\"\n"))
+	testkit.Put(t, dir, "x.toml", []byte("[[grant]]\nmatch = '*'\nsettings = {units = 'metric'}\nhttp = ['https://b.example']\n[tools]\ndirectory = \"tools\"\n"))
 	_, stdout, _ := run("check", "--config", filepath.Join(dir, "x.toml"), "--json")
 	for _, want := range []string{`"ungranted": [`, `"tool": "/weather/then"`, `"missing": [`, `"key": "grant[0].http[0]"`, `"warning": true`} {
 		if !strings.Contains(stdout, want) {

@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolsrv::config::Loaded;
+use toolsrv::settings::Loaded;
 use toolsrv::{Call, Error, kv, tool};
 
 #[cfg(test)]
@@ -137,7 +137,7 @@ fn remove(call: &Call, id: Id) -> Result<bool, Error> {
 
 toolsrv::export! {
     namespace: "notes",
-    needs: { kv: true, config: Settings },
+    needs: { kv: true, settings: Settings },
     tools: [add, list, remove],
     warm: prepare,
 }

@@ -37,7 +37,7 @@ fn notes() {
 /// A minute may end meanwhile: of five notes, two at least are then refused.
 #[test]
 fn rate() {
-    let world = World::new().config(json!({"per_minute": 1}));
+    let world = World::new().settings(json!({"per_minute": 1}));
     let refused: Vec<_> = (0..5).filter_map(|_| world.call(&MODULE, "add", r#"{"text": "one"}"#).err()).collect();
     assert!(refused.len() >= 3, "{} of 5 were refused", refused.len());
     for error in refused {

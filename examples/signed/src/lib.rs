@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::Sha256;
-use toolsrv::config::Loaded;
+use toolsrv::settings::Loaded;
 use toolsrv::http::{self, Request, ResponseExt};
-use toolsrv::{Call, Error, secret, tool};
+use toolsrv::{Call, Error, secrets, tool};
 
 #[cfg(test)]
 mod tests;
@@ -67,7 +67,7 @@ struct Accepted {
 fn send(call: &Call, event: Event) -> Result<Receipt, Error> {
     let time = toolsrv::now().duration_since(UNIX_EPOCH)?.as_secs();
     let body = json!({"kind": event.kind, "data": event.data}).to_string();
-    let signature = sign(&secret::read(call, "signing_key")?, time, &body)?;
+    let signature = sign(&secrets::read(call, "signing_key")?, time, &body)?;
     let request = Request::post(format!("{}/v1/events", SETTINGS.get(call)?.service))
         .header("Content-Type", "application/json")
         .header("X-Signature", format!("t={time},v1={signature}"))
@@ -87,4 +87,4 @@ fn sign(key: &[u8], time: u64, body: &str) -> Result<String, Error> {
     Ok(out)
 }
 
-toolsrv::export! { namespace: "signed", needs: { config: Settings }, tools: [send], warm: prepare }
+toolsrv::export! { namespace: "signed", needs: { settings: Settings }, tools: [send], warm: prepare }

@@ -48,16 +48,16 @@ func suggest(match string, needs wasmtools.Needs) string {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	needs := wasmtools.Needs{
-		"http": {Words: []string{"https://api.example.com", "https://b.example"}}, "kv": {}, "secrets": {Words: []string{"a", "b"}}, "config": {Object: []byte(`{"type":"object","required":["units"],"properties":{"units":{"enum":["metric","imperial"]}}}`)},
+		"http": {Words: []string{"https://api.example.com", "https://b.example"}}, "kv": {}, "secrets": {Words: []string{"a", "b"}}, "settings": {Object: []byte(`{"type":"object","required":["units"],"properties":{"units":{"enum":["metric","imperial"]}}}`)},
 		"tools": {Words: []string{"units/convert", "now"}}, "files": {Words: []string{"geo", "maps"}},
 	}
-	const all = "http https://api.example.com, http https://b.example, kv, secrets a, secrets b, config (units: Field required), tools units/convert, tools now, files geo, files maps"
+	const all = "http https://api.example.com, http https://b.example, kv, secrets a, secrets b, settings (units: Field required), tools units/convert, tools now, files geo, files maps"
 	for _, test := range []struct{ name, text, want string }{
 		{"nothing granted", "", all},
 		{"to another", "[[grant]]\nmatch='other/*'\nkv='1MiB'\nhttp=['https://b.example']", all},
 		{"some", "[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\nfiles={geo='.'}\ntools=['units/*']",
-			"http https://api.example.com, secrets a, secrets b, config (units: Field required), tools now, files maps"},
-		{"several grants", "[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\n[[grant]]\nmatch='a/b'\nhttp=['https://api.example.com']\nconfig={units=\"metric\"}",
+			"http https://api.example.com, secrets a, secrets b, settings (units: Field required), tools now, files maps"},
+		{"several grants", "[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\n[[grant]]\nmatch='a/b'\nhttp=['https://api.example.com']\nsettings={units=\"metric\"}",
 			"secrets a, secrets b, tools units/convert, tools now, files geo, files maps"},
 	} {
 		if missing := lacks(grants(t, test.text).For("/a/b", needs)); missing != test.want {
@@ -70,7 +70,7 @@ func TestMissing(t *testing.T) {
 // Proves: Nothing without a grant
 func TestNotDeclared(t *testing.T) {
 	t.Parallel()
-	g := grants(t, "[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\nfiles={geo='.'}\ntools=['**']\nconfig={a=1}\nsecrets_visible=['s']")
+	g := grants(t, "[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\nfiles={geo='.'}\ntools=['**']\nsettings={a=1}\nsecrets=['s']")
 	if got := g.For("/a/b", wasmtools.Needs{}); len(got.Values) > 0 || got.Settings != nil || len(got.Missing) > 0 || got.Waits {
 		t.Errorf("got %+v", got)
 	}
@@ -79,12 +79,12 @@ func TestNotDeclared(t *testing.T) {
 // TestValuesStay has the grants of two equal configurations equal: a reload that changes nothing changes no tool.
 func TestValuesStay(t *testing.T) {
 	t.Parallel()
-	c, err := config.Parse([]byte("[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\ntools=['**']\nconfig={a=1}\nfiles={geo='/srv/geo'}\n"), "")
+	c, err := config.Parse([]byte("[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\ntools=['**']\nsettings={a=1}\nfiles={geo='/srv/geo'}\n"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := broker.New(c, broker.Options{})
-	needs := wasmtools.Needs{"http": {Words: []string{"https://b.example"}}, "kv": {}, "config": {Object: []byte(`{"type":"object"}`)}, "tools": {Words: []string{"x"}}, "files": {Words: []string{"geo"}}}
+	needs := wasmtools.Needs{"http": {Words: []string{"https://b.example"}}, "kv": {}, "settings": {Object: []byte(`{"type":"object"}`)}, "tools": {Words: []string{"x"}}, "files": {Words: []string{"geo"}}}
 	store := memory.New()
 	first, err := b.Make(c, store)
 	if err != nil {

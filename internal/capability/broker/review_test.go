@@ -15,7 +15,7 @@ import (
 var (
 	everything = wasmtools.Needs{
 		"http": {Words: []string{"https://api.example.com/v1/", "https://*.example.org"}}, "kv": {}, "secrets": {Words: []string{"stripe.key"}}, "files": {Words: []string{"geo"}}, "tools": {Words: []string{"units/convert"}},
-		"config": {Object: []byte(`{"type":"object","required":["units","most","on","list","\u202e\"=","sub","odd"],"properties":{
+		"settings": {Object: []byte(`{"type":"object","required":["units","most","on","list","\u202e\"=","sub","odd"],"properties":{
 			"units":{"enum":["metric","imperial"]},"most":{"type":"integer"},"on":{"type":"boolean"},"list":{"type":"array"},"\u202e\"=":{"type":"string"},"sub":{"type":"object"}}}`)},
 	}
 	tools = []*wasmtools.Tool{{Namespace: "weather", Name: "now", Needs: everything}, {Namespace: "weather", Name: "plain"}, {Name: "plain"}}
@@ -33,11 +33,11 @@ func TestReview(t *testing.T) {
 		name, text string
 		want       string // keys and the words of messages, a line each; "~" is a warning
 	}{
-		{"all is needed", "[state]\ndirectory='s'\n[[grant]]\nmatch='weather/*'\nhttp=['https://api.example.com','https://a.example.org/x/']\nkv='1MiB'\nconfig={}\nfiles={geo='geo'}\ntools=['units/*']\nsecrets_visible=['stripe.key']", ""},
-		{"nothing is", "[state]\ndirectory='s'\n[[grant]]\nmatch='weather/plain'\nhttp=['https://api.example.com']\nkv='1MiB'\nconfig={a=1}\nfiles={geo='geo'}\ntools=['units/*']\nsecrets_visible=['stripe.key']",
-			"grant[0].http[0] https://api.example.com is granted\ngrant[0].kv kv is granted\ngrant[0].secrets_visible[0] a secret is granted\ngrant[0].config config is granted\ngrant[0].tools[0] a tool is granted\ngrant[0].files.geo a folder is granted"},
-		{"some is", "[[grant]]\nmatch='weather/*'\nhttp=['https://api.example.com','https://b.example.com']\nfiles={geo='geo'}\ntools=['units/convert','x']\nsecrets_visible=['other']",
-			"grant[0].http[1] https://b.example.com is granted\ngrant[0].secrets_visible[0] a secret is granted\ngrant[0].tools[1] a tool is granted"},
+		{"all is needed", "[state]\ndirectory='s'\n[[grant]]\nmatch='weather/*'\nhttp=['https://api.example.com','https://a.example.org/x/']\nkv='1MiB'\nsettings={}\nfiles={geo='geo'}\ntools=['units/*']\nsecrets=['stripe.key']", ""},
+		{"nothing is", "[state]\ndirectory='s'\n[[grant]]\nmatch='weather/plain'\nhttp=['https://api.example.com']\nkv='1MiB'\nsettings={a=1}\nfiles={geo='geo'}\ntools=['units/*']\nsecrets=['stripe.key']",
+			"grant[0].http[0] https://api.example.com is granted\ngrant[0].kv kv is granted\ngrant[0].secrets[0] a secret is granted\ngrant[0].settings settings is granted\ngrant[0].tools[0] a tool is granted\ngrant[0].files.geo a folder is granted"},
+		{"some is", "[[grant]]\nmatch='weather/*'\nhttp=['https://api.example.com','https://b.example.com']\nfiles={geo='geo'}\ntools=['units/convert','x']\nsecrets=['other']",
+			"grant[0].http[1] https://b.example.com is granted\ngrant[0].secrets[0] a secret is granted\ngrant[0].tools[1] a tool is granted"},
 		{"it matches no tool", "[[grant]]\nmatch='wether/*'\nhttp=['https://b.example.com']", ""},
 		{"no state", "[[grant]]\nmatch='weather/*'\nkv='1MiB'", "grant[0].kv set directory in [state]"},
 		{"no directory", "[[grant]]\nmatch='weather/*'\nfiles={geo='gone'}", "grant[0].files.geo no such file"},
@@ -81,8 +81,8 @@ func TestSuggest(t *testing.T) {
 	if got, want := suggest("a/b", wasmtools.Needs{"kv": {}}), "[[grant]]\nmatch = \"a/b\"\nkv = \"16MiB\"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	optional := wasmtools.Needs{"config": {Object: []byte(`{"type":"object","properties":{"b":{"type":"integer"},"a":{"enum":["x"]}}}`)}}
-	if got, want := suggest("a", optional), "[[grant]]\nmatch = \"a\"\n# config = {\"a\" = \"x\", \"b\" = 0}\n"; got != want {
+	optional := wasmtools.Needs{"settings": {Object: []byte(`{"type":"object","properties":{"b":{"type":"integer"},"a":{"enum":["x"]}}}`)}}
+	if got, want := suggest("a", optional), "[[grant]]\nmatch = \"a\"\n# settings = {\"a\" = \"x\", \"b\" = 0}\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for property, want := range map[string]string{
@@ -94,8 +94,8 @@ func TestSuggest(t *testing.T) {
 		`{"type":"boolean","default":true}`:                        "true",
 		`{"type":"string","default":"metric","enum":["imperial"]}`: `"metric"`,
 	} {
-		needs := wasmtools.Needs{"config": {Object: []byte(`{"type":"object","required":["limit"],"properties":{"limit":` + property + `}}`)}}
-		if got, want := suggest("a", needs), "[[grant]]\nmatch = \"a\"\nconfig = {\"limit\" = "+want+"}\n"; got != want {
+		needs := wasmtools.Needs{"settings": {Object: []byte(`{"type":"object","required":["limit"],"properties":{"limit":` + property + `}}`)}}
+		if got, want := suggest("a", needs), "[[grant]]\nmatch = \"a\"\nsettings = {\"limit\" = "+want+"}\n"; got != want {
 			t.Errorf("%s: got %q, want %q", property, got, want)
 		}
 	}
@@ -105,6 +105,6 @@ func TestSuggest(t *testing.T) {
 	}
 	grants(t, suggest("a", near))
 	for _, schema := range []string{"true", `{"required":["a"],"properties":{"a":true}}`, `{"required":7}`, `{"type":"object","required":["a"],"properties":{"a":{"type":["string","null"]}}}`} {
-		grants(t, suggest("a", wasmtools.Needs{"config": {Object: []byte(schema)}})) // is TOML
+		grants(t, suggest("a", wasmtools.Needs{"settings": {Object: []byte(schema)}})) // is TOML
 	}
 }

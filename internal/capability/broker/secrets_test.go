@@ -24,7 +24,7 @@ func TestSecretsOfGrants(t *testing.T) {
 	var log testkit.Log
 	b := broker.New(&config.Config{}, broker.Options{Secrets: store, Logger: log.Logger(slog.LevelInfo)})
 	needs := wasmtools.Needs{"http": {Words: []string{"https://api.example.com/"}}, "secrets": {Words: []string{"a", "short"}}}
-	const grant = "[[grant]]\nmatch='x'\nhttp=['https://api.example.com/']\nheaders={'https://api.example.com/'={X-Key='${secret:a}',X-Other='${secret:b}'}}\nsecrets_visible=['a','short']\n"
+	const grant = "[[grant]]\nmatch='x'\nhttp=['https://api.example.com/']\nheaders={'https://api.example.com/'={X-Key='${secret:a}',X-Other='${secret:b}'}}\nsecrets=['a','short']\n"
 	apply := func(secrets string) (missing []wasmtools.Missing, err error) {
 		t.Helper()
 		c, err := config.Parse([]byte(grant+"[secrets]\n"+secrets), dir)

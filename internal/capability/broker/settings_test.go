@@ -13,7 +13,7 @@ import (
 // Proves: Nothing without a grant
 func TestSettingsAreShared(t *testing.T) {
 	t.Parallel()
-	g := grants(t, "[[grant]]\nmatch='a/own'\nconfig={units=\"miles\"}")
+	g := grants(t, "[[grant]]\nmatch='a/own'\nsettings={units=\"miles\"}")
 	schema := []byte(`{"type":"object","properties":{"units":{"default":"` + strings.Repeat("x", 100_000) + `"}}}`)
 	first := settingsOf(t, g, "/a/b0", schema)
 	for i := range 1000 {
@@ -35,7 +35,7 @@ func TestSettingsAreShared(t *testing.T) {
 // settingsOf returns the settings of a tool whose module declares a schema.
 func settingsOf(t *testing.T, g *broker.Grants, path string, schema []byte) []byte {
 	t.Helper()
-	granted := g.For(path, wasmtools.Needs{"config": {Object: schema}})
+	granted := g.For(path, wasmtools.Needs{"settings": {Object: schema}})
 	if granted.Missing != nil {
 		t.Fatalf("%s lacks %q", path, granted.Missing)
 	}

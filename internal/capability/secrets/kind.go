@@ -14,17 +14,17 @@ import (
 // Kind returns the capability. Its needs are the names of the secrets that a tool has to see.
 func Kind() capability.Kind {
 	return capability.Kind{
-		Name: "secrets", Module: Module, Set: Set(),
+		Name: name, Module: Module, Set: Set(),
 		Word:    secret.CheckName,
 		New:     func() capability.Rule { return &Rule{} },
 		Review:  review,
-		Suggest: func(n wasmtools.Need) string { return keys.Line(grantKey, n.Words) },
+		Suggest: func(n wasmtools.Need) string { return keys.Line(name, n.Words) },
 		Open:    open,
 	}
 }
 
-// grantKey is the key of a grant.
-const grantKey = "secrets_visible"
+// name is the name of the capability, and the key of a grant.
+const name = "secrets"
 
 // A Rule is one grant of the configuration, as far as secrets go that tools themselves may see.
 type Rule struct {
@@ -36,16 +36,16 @@ var _ capability.Rule = (*Rule)(nil)
 
 // Keys returns the readers of its keys.
 func (r *Rule) Keys(string) key.Table {
-	return key.Table{grantKey: keys.Words(&r.Visible, keys.SecretName)}
+	return key.Table{name: keys.Words(&r.Visible, keys.SecretName)}
 }
 
 // Shown returns what a log may tell of it.
-func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Listed(grantKey, r.Visible)} }
+func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Listed(name, r.Visible)} }
 
 func review(v *capability.Review, from capability.Rule) {
 	for k, entry := range from.(*Rule).Visible {
 		if !slices.ContainsFunc(v.Needs, func(n wasmtools.Need) bool { return slices.Contains(n.Words, entry) }) {
-			v.Unneeded(fmt.Sprintf("%s[%d]", grantKey, k), "a secret")
+			v.Unneeded(fmt.Sprintf("%s[%d]", name, k), "a secret")
 		}
 	}
 }
@@ -61,9 +61,9 @@ func open(capability.Host) capability.Configure {
 			for _, need := range n.Words {
 				switch {
 				case !slices.ContainsFunc(matching, func(g capability.Given) bool { return slices.Contains(g.Rule.(*Rule).Visible, need) }):
-					missing = append(missing, wasmtools.Missing{Capability: "secrets", Entry: need})
+					missing = append(missing, wasmtools.Missing{Capability: name, Entry: need})
 				case !c.Secrets.Has(need):
-					missing = append(missing, wasmtools.Missing{Capability: "secrets", Entry: need, Secret: true, Reason: "no source in [secrets] has it"})
+					missing = append(missing, wasmtools.Missing{Capability: name, Entry: need, Secret: true, Reason: "no source in [secrets] has it"})
 				default:
 					granted = append(granted, need)
 				}

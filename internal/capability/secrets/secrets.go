@@ -14,7 +14,7 @@ import (
 )
 
 // Module is the name of the import module.
-const Module = "toolsrv_secret_v1"
+const Module = "toolsrv_secrets_v1"
 
 // Set returns the functions of Module.
 func Set() *hostabi.Set {
@@ -49,7 +49,7 @@ func (g *Permission) Filter(b []byte) []byte { return g.view.Redactor(g.names...
 // read answers with the secret of a name.
 func read(c *hostabi.Call, stack []uint64) {
 	value, target, f := find(c, stack[0], stack[1])
-	use := hostabi.Use{Capability: "secret", Target: target} // how long the secret is is nobody's business
+	use := hostabi.Use{Capability: name, Target: target} // how long the secret is is nobody's business
 	if f != nil {
 		use.Outcome = f.Code
 		c.Used(use)
@@ -60,17 +60,17 @@ func read(c *hostabi.Call, stack []uint64) {
 	answer.Give(c, stack, []byte(value))
 }
 
-func find(c *hostabi.Call, ptr, length uint64) (value, name string, f *answer.Failure) {
+func find(c *hostabi.Call, ptr, length uint64) (value, asked string, f *answer.Failure) {
 	g, ok := c.Grant().(*Permission)
 	if !ok {
-		return "", "", answer.NotDeclared(c, "secrets")
+		return "", "", answer.NotDeclared(c, name)
 	}
 	given := c.View(ptr, length)
-	if name = string(given[:min(len(given), secret.MaxName)]); len(given) > secret.MaxName || !slices.Contains(g.names, string(given)) {
-		return "", name, answer.Failf(answer.NotGranted, "The tool does not declare that it needs the secret %q: add it to the needs of its manifest, as in \"secrets\": [%[1]q].", name)
+	if asked = string(given[:min(len(given), secret.MaxName)]); len(given) > secret.MaxName || !slices.Contains(g.names, string(given)) {
+		return "", asked, answer.Failf(answer.NotGranted, "The tool does not declare that it needs the secret %q: add it to the needs of its manifest, as in \"secrets\": [%[1]q].", asked)
 	}
-	if value, err := g.view.Secret(name); err == nil {
-		return value, name, nil
+	if value, err := g.view.Secret(asked); err == nil {
+		return value, asked, nil
 	}
-	return "", name, answer.Failf(answer.Unavailable, "The secret %q is gone: its source no longer has it.", name)
+	return "", asked, answer.Failf(answer.Unavailable, "The secret %q is gone: its source no longer has it.", asked)
 }

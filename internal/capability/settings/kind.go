@@ -34,7 +34,7 @@ func Kind() capability.Kind {
 }
 
 // name is the name of the capability, and the key of a grant.
-const name = "config"
+const name = "settings"
 
 // A Rule is one grant of the configuration, as far as settings go.
 type Rule struct {

@@ -1,4 +1,4 @@
-// Package settings is the import module toolsrv_config_v1, by which a tool reads its settings: JSON that its operator has written for
+// Package settings is the import module toolsrv_settings_v1, by which a tool reads its settings: JSON that its operator has written for
 // it, and that fits the schema which its module declares.
 //
 // Settings belong to a program, which can read them in its start. So what it prepares of them is in the snapshot, and other settings are
@@ -18,7 +18,7 @@ import (
 )
 
 // Module is the name of the import module.
-const Module = "toolsrv_config_v1"
+const Module = "toolsrv_settings_v1"
 
 // Set returns the functions.
 func Set() *hostabi.Set {
@@ -32,7 +32,7 @@ func Set() *hostabi.Set {
 func read(c *hostabi.Call, stack []uint64) {
 	s := (*hostcall.Call)(c).Settings()
 	if s == nil {
-		answer.Fail(c, stack, answer.Failf(answer.NotGranted, "The module has no settings: declare their schema as \"config\" in the needs of its manifest."))
+		answer.Fail(c, stack, answer.Failf(answer.NotGranted, "The module has no settings: declare their schema as \"settings\" in the needs of its manifest."))
 		return
 	}
 	answer.Give(c, stack, s)

@@ -55,7 +55,7 @@ func TestCollect(t *testing.T) {
 		dir := folder(t,
 			"hello.ts", `import { tool } from "toolsrv";
 import * as kv from "toolsrv:kv";
-import { read } from "toolsrv/config";
+import { read } from "toolsrv/settings";
 import { upper } from "./lib/words.js";
 import data from "./data.json";
 import page from "./page.html";
@@ -81,7 +81,7 @@ export const greet = tool({ description: "Greets.", run: ({ name }: { name: stri
 			t.Errorf("the script is called %q", files[0].Name)
 		}
 		text := code(t, files)
-		for _, want := range []string{`import { tool } from "toolsrv"`, `from "toolsrv:kv"`, `from "toolsrv:config"`, "export {\n  greet\n}", `"<p>page</p>"`, "from worker"} {
+		for _, want := range []string{`import { tool } from "toolsrv"`, `from "toolsrv:kv"`, `from "toolsrv:settings"`, "export {\n  greet\n}", `"<p>page</p>"`, "from worker"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the bundle doesn't have %q:\n%s", want, text)
 			}

@@ -42,7 +42,7 @@ func TestErrors(t *testing.T) {
 		{"require", []string{"a.ts", `const { tool } = require("toolsrv"); tool();`},
 			"a.ts:1:26: require(\"toolsrv\") is not available: the engine's modules are imported, as in import { tool } from \"toolsrv\"", ""},
 		{"a misspelt module", []string{"a.ts", `import kv from "toolsrv:kvs"; kv.get("a");`},
-			"a.ts:1:16: there is no module \"toolsrv:kvs\": a script imports \"toolsrv\", \"toolsrv:config\"", ""},
+			"a.ts:1:16: there is no module \"toolsrv:kvs\": a script imports \"toolsrv\", \"toolsrv:files\"", ""},
 		{"two", []string{"a.ts", "import './x'\nimport './y'"},
 			"a.ts:1:8: there is no file \"./x\"\n    import './x'\n           ^\na.ts:2:8: there is no file", ""},
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // own are the modules that the engine has for scripts. Those with a colon may have a slash for it, by which Node finds them in tests.
-var own = []string{"toolsrv", "toolsrv:config", "toolsrv:files", "toolsrv:kv", "toolsrv:secret", "toolsrv:tools"}
+var own = []string{"toolsrv", "toolsrv:files", "toolsrv:kv", "toolsrv:secrets", "toolsrv:settings", "toolsrv:tools"}
 
 // modules finds what a script imports.
 type modules struct {

@@ -8,18 +8,18 @@ import (
 
 // needs are what a tool declares, as the manifest has it.
 type needs struct {
-	HTTP    []string
-	KV      bool
-	Secrets []string
-	Config  map[string]any
-	Tools   []string
-	Files   []string
+	HTTP     []string
+	KV       bool
+	Secrets  []string
+	Settings map[string]any
+	Tools    []string
+	Files    []string
 }
 
 // and returns the needs of a module and the needs of one of its tools.
 func (n needs) and(more needs) needs {
 	return needs{
-		HTTP: slices.Concat(n.HTTP, more.HTTP), KV: n.KV || more.KV, Secrets: slices.Concat(n.Secrets, more.Secrets), Config: n.Config,
+		HTTP: slices.Concat(n.HTTP, more.HTTP), KV: n.KV || more.KV, Secrets: slices.Concat(n.Secrets, more.Secrets), Settings: n.Settings,
 		Tools: slices.Concat(n.Tools, more.Tools), Files: slices.Concat(n.Files, more.Files),
 	}
 }

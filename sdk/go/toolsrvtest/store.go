@@ -176,13 +176,13 @@ func (h *host) Secret(name string) ([]byte, error) {
 	return []byte(value), nil
 }
 
-// Config returns the settings.
-func (h *host) Config() ([]byte, error) {
-	if h.needs.Config == nil {
-		return nil, undeclared("config")
+// Settings returns the settings.
+func (h *host) Settings() ([]byte, error) {
+	if h.needs.Settings == nil {
+		return nil, undeclared("settings")
 	}
 	if h.settings == nil {
-		return nil, missing("config")
+		return nil, missing("settings")
 	}
 	return h.settings, nil
 }

@@ -31,8 +31,8 @@ type World struct {
 	KV map[string][]byte
 	// Secrets are the values of secrets, by their names.
 	Secrets map[string]string
-	// Config has the settings, a JSON object. Defaults are filled in. The test fails if they don't fit the declared type.
-	Config string
+	// Settings are a JSON object. Defaults are filled in. The test fails if they don't fit the declared type.
+	Settings string
 	// Tools are what other tools do with their arguments, JSON, by their paths. A [*toolsrv.Failure] is the host's refusal, any other error
 	// the tool's own.
 	Tools map[string]func(arguments string) (result string, err error)
@@ -104,11 +104,11 @@ func (w *World) Examples(t *testing.T, m toolsrv.Module) {
 // settings returns what a tool reads of the settings, or nil where the operator would have to make some.
 func (w *World) settings(t testing.TB, needs needs) []byte {
 	t.Helper()
-	if needs.Config == nil {
+	if needs.Settings == nil {
 		return nil
 	}
-	settings, err := newChecker(needs.Config).check(w.Config)
-	if err != nil && w.Config != "" {
+	settings, err := newChecker(needs.Settings).check(w.Settings)
+	if err != nil && w.Settings != "" {
 		t.Fatalf("the settings don't fit the type that the module declares: %v", err)
 	}
 	if err != nil {

@@ -8,19 +8,19 @@ import (
 	"testing/fstest"
 
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
-	"github.com/toolsrv/toolsrv/sdk/go/config"
 	"github.com/toolsrv/toolsrv/sdk/go/files"
-	"github.com/toolsrv/toolsrv/sdk/go/secret"
+	"github.com/toolsrv/toolsrv/sdk/go/secrets"
+	"github.com/toolsrv/toolsrv/sdk/go/settings"
 	"github.com/toolsrv/toolsrv/sdk/go/tools"
 	"github.com/toolsrv/toolsrv/sdk/go/toolsrvtest"
 )
 
-type settings struct {
+type Settings struct {
 	Units string `json:"units" enum:"metric,imperial" default:"metric"`
 	Limit int    `json:"limit"`
 }
 
-var loaded = config.Load[settings]()
+var loaded = settings.Load[Settings]()
 
 type named struct {
 	Name      string          `json:"name"`
@@ -29,13 +29,13 @@ type named struct {
 
 // reaching is a module that reaches what it is told to.
 var reaching = toolsrv.Module{
-	Needs: toolsrv.Needs{Config: settings{}, Secrets: []string{"key", "other"}},
+	Needs: toolsrv.Needs{Settings: Settings{}, Secrets: []string{"key", "other"}},
 	Tools: []toolsrv.Tool{
 		toolsrv.Func("secret", "Return a secret.", func(c *toolsrv.Call, in named) (string, error) {
-			value, err := secret.Read(c, in.Name)
+			value, err := secrets.Read(c, in.Name)
 			return string(value), err
 		}),
-		toolsrv.Func("settings", "Return the settings.", func(c *toolsrv.Call, _ struct{}) (settings, error) { return loaded.Get(c) }),
+		toolsrv.Func("settings", "Return the settings.", func(c *toolsrv.Call, _ struct{}) (Settings, error) { return loaded.Get(c) }),
 		toolsrv.Func("call", "Call a tool.", func(c *toolsrv.Call, in named) (json.RawMessage, error) {
 			return tools.Call[json.RawMessage](c, in.Name, in.Arguments)
 		}).With(toolsrv.Options{Needs: toolsrv.Needs{Tools: []string{"units/convert", "units/broken", "units/busy", "units/none"}}}),
@@ -57,8 +57,8 @@ var reaching = toolsrv.Module{
 func TestWorld(t *testing.T) {
 	t.Parallel()
 	world := &toolsrvtest.World{
-		Secrets: map[string]string{"key": "s3cr3t", "undeclared": "x"},
-		Config:  `{"limit": 3}`,
+		Secrets:  map[string]string{"key": "s3cr3t", "undeclared": "x"},
+		Settings: `{"limit": 3}`,
 		Tools: map[string]func(string) (string, error){
 			"units/convert": func(arguments string) (string, error) { return arguments, nil },
 			"units/broken": func(string) (string, error) {

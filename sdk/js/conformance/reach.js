@@ -1,15 +1,15 @@
 // The JavaScript guest with a tool for each function that needs a grant: testdata/abi/README.md says what its tools do.
 import { module, tool } from "toolsrv";
-import * as config from "toolsrv:config";
 import * as files from "toolsrv:files";
 import * as kv from "toolsrv:kv";
-import * as secret from "toolsrv:secret";
+import * as secrets from "toolsrv:secrets";
+import * as settings from "toolsrv:settings";
 import * as tools from "toolsrv:tools";
 
 module({ namespace: "reach", version: "1.0.0" });
 
 export const needs = {
-  config: {
+  settings: {
     type: "object",
     properties: { units: { enum: ["metric", "imperial"], default: "metric" }, limit: { type: "integer" } },
     required: ["limit"],
@@ -17,7 +17,7 @@ export const needs = {
   },
 };
 
-const settings = config.load();
+const loaded = settings.load();
 const text = { type: "string" };
 const whole = (value) => ({ type: "integer", default: value });
 const object = (properties) => ({
@@ -99,10 +99,10 @@ export const secret_read = tool({
   description: "Read a secret.",
   needs: { secrets: ["stripe_key"] },
   parameters: object({ name: text }),
-  run: ({ name }) => secret.read(name),
+  run: ({ name }) => secrets.read(name),
 });
 
-export const config_read = tool({ description: "Read the settings.", run: () => settings.get() });
+export const settings_read = tool({ description: "Read the settings.", run: () => loaded.get() });
 
 export const tool_call = tool({
   description: "Call another tool.",

@@ -19,8 +19,8 @@ static const char package[] = "toolsrv", host[] = "#host";
 static const char *file_of(const char *name)
 {
 	static const struct { const char *name, *file; } files[] = {
-		{package, "index.js"}, {"toolsrv/guest", "guest.js"}, {"toolsrv:config", "config.js"}, {"toolsrv:files", "files.js"},
-		{"toolsrv:kv", "kv.js"}, {"toolsrv:secret", "secret.js"}, {"toolsrv:tools", "tools.js"},
+		{package, "index.js"}, {"toolsrv/guest", "guest.js"}, {"toolsrv:files", "files.js"}, {"toolsrv:kv", "kv.js"},
+		{"toolsrv:secrets", "secrets.js"}, {"toolsrv:settings", "settings.js"}, {"toolsrv:tools", "tools.js"},
 	};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
 		if (strcmp(name, files[i].name) == 0)

@@ -5,10 +5,10 @@ import { spawnSync } from "node:child_process";
 import * as z from "zod";
 import { Failure, ToolError, tool } from "toolsrv";
 import { call } from "toolsrv/testing";
-import * as config from "toolsrv/config";
 import * as files from "toolsrv/files";
 import * as kv from "toolsrv/kv";
-import * as secret from "toolsrv/secret";
+import * as secrets from "toolsrv/secrets";
+import * as settings from "toolsrv/settings";
 import * as tools from "toolsrv/tools";
 import * as guest from "../guest.js";
 import { observe } from "../host.js";
@@ -120,10 +120,10 @@ test("kv with what it doesn't take", async () => {
 });
 
 test("secrets, settings and tools", async () => {
-  const settings = config.load(({ prices }) => new Map(prices));
+  const loaded = settings.load(({ prices }) => new Map(prices));
   const options = {
     secrets: { key: "ä" },
-    config: { prices: [["a", 2]] },
+    settings: { prices: [["a", 2]] },
     tools: {
       "units/convert": async ({ value }) => value * 2,
       "units/none": () => undefined,
@@ -131,9 +131,9 @@ test("secrets, settings and tools", async () => {
       "units/broken": () => { throw new RangeError("broken"); },
     },
   };
-  const got = await run(async () => [secret.read("key"), [...secret.bytes("key")], config.read(), settings.get().get("a"), await tools.call("units/convert", { value: 4 }), await tools.call("/units/none")], options);
+  const got = await run(async () => [secrets.read("key"), [...secrets.bytes("key")], settings.read(), loaded.get().get("a"), await tools.call("units/convert", { value: 4 }), await tools.call("/units/none")], options);
   assert.deepEqual(got, ["ä", [0xc3, 0xa4], { prices: [["a", 2]] }, 2, 8, null]);
-  assert.equal(await run(() => settings.get().get("a"), { config: { prices: [["a", 3]] } }), 3);
+  assert.equal(await run(() => loaded.get().get("a"), { settings: { prices: [["a", 3]] } }), 3);
   await assert.rejects(run(() => tools.call("units/refuse"), options), (error) => {
     assert.ok(error instanceof Failure);
     assert.deepEqual([error.name, error.message, error.code, error.toolCode, error.data], ["Failure", "No.", "tool_error", "gone", { a: 1 }]);
@@ -142,10 +142,10 @@ test("secrets, settings and tools", async () => {
   await assert.rejects(run(() => tools.call("units/broken"), options), /^RangeError: broken$/);
   await assert.rejects(run(() => tools.call("a/b"), options), failure("not_granted", /the test has none with the name a\/b/));
   await assert.rejects(run(() => tools.call("units/none"), options, { tools: ["units/convert"] }), failure("not_granted", /doesn't declare/));
-  await assert.rejects(run(() => secret.read("other"), options), failure("not_granted", /with the name other/));
-  await assert.rejects(run(() => secret.read("key"), options, { secrets: ["other"] }), failure("not_granted", /doesn't declare/));
-  await assert.rejects(run(() => config.read(), {}), failure("not_granted", /pass config/));
-  assert.throws(() => secret.read("key"), failure("not_granted", /there is no host here/));
+  await assert.rejects(run(() => secrets.read("other"), options), failure("not_granted", /with the name other/));
+  await assert.rejects(run(() => secrets.read("key"), options, { secrets: ["other"] }), failure("not_granted", /doesn't declare/));
+  await assert.rejects(run(() => settings.read(), {}), failure("not_granted", /pass settings/));
+  assert.throws(() => secrets.read("key"), failure("not_granted", /there is no host here/));
 });
 
 test("files", async () => {
@@ -166,11 +166,11 @@ test("settings are prepared while a tool starts", () => {
     const answer = (ok, value) => () => [ok, new TextEncoder().encode(JSON.stringify(value)).buffer];
     observe({ deadline: () => -1, use: answer(true, { a: 1 }) });
     let made = 0;
-    const there = config.load((settings) => ({ ...settings, made: ++made }));
+    const there = settings.load((settings) => ({ ...settings, made: ++made }));
     assert.deepEqual([made, there.get()], [1, { a: 1, made: 1 }]);
-    assert.throws(() => config.load(() => null.x), TypeError);
+    assert.throws(() => settings.load(() => null.x), TypeError);
     observe({ deadline: () => -1, use: answer(false, { code: "not_granted", message: "no settings" }) });
-    const none = config.load();
+    const none = settings.load();
     observe({ deadline: () => 5, use: answer(false, { code: "not_granted", message: "no settings" }) });
     assert.throws(() => none.get(), failure("not_granted", /no settings/));
     observe({ deadline: () => 5, use: answer(true, { a: 2 }) });
@@ -205,9 +205,9 @@ test("needs in the manifest", () => {
     return JSON.parse(guest.describe());
   };
   const needs = { http: ["https://a.example"], kv: true, secrets: ["k"], files: ["geo"], tools: ["c/d"] };
-  assert.deepEqual(described({ ...needs, config: z.object({ units: z.enum(["m", "ft"]).default("m") }) }).needs, {
+  assert.deepEqual(described({ ...needs, settings: z.object({ units: z.enum(["m", "ft"]).default("m") }) }).needs, {
     ...needs,
-    config: { type: "object", properties: { units: { type: "string", enum: ["m", "ft"], default: "m" } }, additionalProperties: false },
+    settings: { type: "object", properties: { units: { type: "string", enum: ["m", "ft"], default: "m" } }, additionalProperties: false },
   });
   assert.deepEqual(described(needs).tools[0].needs, { tools: ["a/b"] });
   assert.equal(described(undefined).needs, undefined);
@@ -221,13 +221,13 @@ test("needs in the manifest", () => {
     [{ http: "https://a.example" }, /http is a list of addresses/],
     [{ http: [""] }, /http is a list of addresses/],
     [{ kv: 1 }, /kv is true or false/],
-    [{ config: "x" }, /config is a JSON Schema/],
-    [{ config: z.object({ at: z.date() }) }, /config: zod can't say this schema/],
+    [{ settings: "x" }, /settings is a JSON Schema/],
+    [{ settings: z.object({ at: z.date() }) }, /settings: zod can't say this schema/],
     [{ secrets: [1] }, /secrets is a list of names/],
   ]) {
     assert.throws(() => described(wrong), message);
   }
-  assert.throws(() => tool({ description: "D.", needs: { config: {} }, run: () => 1 }), /config is that of the whole script/);
+  assert.throws(() => tool({ description: "D.", needs: { settings: {} }, run: () => 1 }), /settings are those of the whole script/);
   assert.throws(() => tool({ description: "D.", needs: { file: ["a"] }, run: () => 1 }), /did you mean files\?/);
 });
 

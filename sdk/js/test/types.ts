@@ -78,13 +78,13 @@ result.then(() => {});
 import type { Needs } from "toolsrv";
 import { Failure } from "toolsrv";
 import * as kv from "toolsrv:kv";
-import * as config from "toolsrv:config";
-import { read } from "toolsrv/secret";
+import { read } from "toolsrv/secrets";
+import * as settings from "toolsrv:settings";
 import * as tools from "toolsrv:tools";
 
-export const needs: Needs = { http: ["https://api.example.com"], kv: true, config: z.object({ units: z.string() }), tools: ["units/convert"] };
-const settings = config.load(({ units }: { units: string }) => units.length);
-const length: number = settings.get();
+export const needs: Needs = { http: ["https://api.example.com"], kv: true, settings: z.object({ units: z.string() }), tools: ["units/convert"] };
+const loaded = settings.load(({ units }: { units: string }) => units.length);
+const length: number = loaded.get();
 const entry: kv.Entry | undefined = await kv.get("a");
 const version: bigint = await kv.set("a", "b", { expect: entry?.version ?? 0, ttl: 1000 });
 await kv.set("a", new Uint8Array(1), { expect: version });
@@ -95,7 +95,7 @@ for await (const key of kv.list("a/", { after: "b", limit: 3 })) {
 // @ts-expect-error an object is not a value
 await kv.set("a", { b: 1 });
 // @ts-expect-error one tool has no settings of its own
-tool({ description: "D.", needs: { config: {} }, run: () => 1 });
+tool({ description: "D.", needs: { settings: {} }, run: () => 1 });
 // @ts-expect-error there is no such need
 const wrong: Needs = { https: [] };
 const code: string = new Failure("no", { code: "timeout" }).code;

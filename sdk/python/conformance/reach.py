@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from toolsrv import Field, Needs, config, http, kv, module, needs, secret, tool, tools
+from toolsrv import Field, Needs, http, kv, module, needs, secrets, settings, tool, tools
 
 
 @dataclass
@@ -14,8 +14,8 @@ class Settings:
 
 
 module(namespace="reach", version="1.0.0")
-needs(config=Settings)
-loaded = config.load(Settings)
+needs(settings=Settings)
+loaded = settings.load(Settings)
 
 
 @dataclass
@@ -87,11 +87,11 @@ def kv_list(prefix: str = "", after: str = "", limit: int = 0) -> Keys:
 @tool(needs=Needs(secrets=["stripe_key"]))
 def secret_read(name: str) -> str:
     """Read a secret."""
-    return secret.read(name)
+    return secrets.read(name)
 
 
 @tool
-def config_read() -> Settings:
+def settings_read() -> Settings:
     """Read the settings."""
     return loaded.get()
 

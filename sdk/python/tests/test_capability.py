@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from toolsrv import Failure, ToolError, config, kv, secret, testing, tools
+from toolsrv import Failure, ToolError, kv, secrets, settings, testing, tools
 from toolsrv import http as web
 from toolsrv._exchange import normal
 
@@ -27,13 +27,13 @@ def echo(request):
 @pytest.fixture
 def granted():
     values = {"a": b"text"}
-    secrets = {"key": "ä"}
+    keys = {"key": "ä"}
 
     def refuse(arguments):
         raise ToolError("No.", code="gone", data=[1])
 
     own = {"units/convert": lambda a: a["value"] * 2, "units/refuse": refuse}
-    with testing.grant(http=echo, kv=values, secrets=secrets, config={"units": "m"}, tools=own):
+    with testing.grant(http=echo, kv=values, secrets=keys, settings={"units": "m"}, tools=own):
         yield values
 
 
@@ -264,7 +264,7 @@ def test_kv_lists_page_by_page():
         lambda: kv.set("a", "b", expect=-1),
         lambda: kv.set("a", "b", expect=True),
         lambda: list(kv.list(1)),
-        lambda: secret.read(1),
+        lambda: secrets.read(1),
         lambda: tools.call(1),
         lambda: tools.call("a", {"b": float("inf")}),
         lambda: web.post("https://example.com", content=1),
@@ -276,19 +276,19 @@ def test_what_they_do_not_take(granted, wrong):
 
 
 def test_secrets_settings_and_tools(granted):
-    assert (secret.read("key"), secret.read_bytes("key")) == ("ä", "ä".encode())
-    assert config.read() == {"units": "m"}
+    assert (secrets.read("key"), secrets.read_bytes("key")) == ("ä", "ä".encode())
+    assert settings.read() == {"units": "m"}
     assert tools.call("units/convert", value=4) == tools.call("/units/convert", {"value": 4}) == 8
     with pytest.raises(Failure, match="^No.$") as refused:
         tools.call("units/refuse")
     assert (refused.value.code, refused.value.tool_code, refused.value.data) == ("tool_error", "gone", [1])
-    for wrong in (lambda: tools.call("a/b"), lambda: secret.read("other")):
+    for wrong in (lambda: tools.call("a/b"), lambda: secrets.read("other")):
         with pytest.raises(Failure, match="the test has none with the name"):
             wrong()
 
 
 def test_nothing_is_granted_by_itself():
-    for wrong in (lambda: kv.get("a"), lambda: web.get("https://example.com"), lambda: secret.read("a"), config.read):
+    for wrong in (lambda: kv.get("a"), lambda: web.get("https://example.com"), lambda: secrets.read("a"), settings.read):
         with pytest.raises(Failure, match="there is no host here: in a test, toolsrv.testing.grant") as none:
             wrong()
         assert none.value.code == "not_granted"
@@ -298,22 +298,22 @@ def test_nothing_is_granted_by_itself():
 
 SCRIPT = """
 from dataclasses import dataclass
-from toolsrv import Needs, config, http, kv, needs, secret, tool, tools
+from toolsrv import Needs, http, kv, needs, secrets, settings, tool, tools
 
 @dataclass
 class Settings:
     limit: int
     units: str = "m"
 
-needs(http=["https://api.example.com/v2/", "https://*.example.org"], secrets=["key"], config=Settings)
-settings = config.load(Settings)
-doubled = config.load(lambda s: s["limit"] * 2)
+needs(http=["https://api.example.com/v2/", "https://*.example.org"], secrets=["key"], settings=Settings)
+loaded = settings.load(Settings)
+doubled = settings.load(lambda s: s["limit"] * 2)
 
 @tool(needs=Needs(kv=True, tools=["units/convert"]))
 def all(url: str = "https://api.example.com/v2/x") -> list[str]:
     "All."
     kv.set("a", "b")
-    return [http.get(url).text, secret.read("key"), settings.get().units, str(doubled.get()), str(tools.call("units/convert"))]
+    return [http.get(url).text, secrets.read("key"), loaded.get().units, str(doubled.get()), str(tools.call("units/convert"))]
 
 @tool
 def none() -> None:
@@ -328,7 +328,7 @@ def test_needs(script):
     assert manifest["needs"] == {
         "http": ["https://api.example.com/v2/", "https://*.example.org"],
         "secrets": ["key"],
-        "config": {
+        "settings": {
             "type": "object",
             "properties": {"limit": {"type": "integer"}, "units": {"type": "string", "default": "m"}},
             "required": ["limit"],
@@ -336,7 +336,7 @@ def test_needs(script):
         },
     }
     assert [tool.get("needs") for tool in manifest["tools"]] == [{"tools": ["units/convert"], "kv": True}, None]
-    world = {"http": lambda r: web.Response(200, text="x"), "kv": {}, "secrets": {"key": "s", "other": "o"}, "config": {"limit": 2}}
+    world = {"http": lambda r: web.Response(200, text="x"), "kv": {}, "secrets": {"key": "s", "other": "o"}, "settings": {"limit": 2}}
     with testing.grant(**world, tools={"units/convert": lambda a: 1}):
         assert testing.call(own.all) == ["x", "s", "m", "4", "1"]
         assert testing.call(own.all, url="https://a.example.org")[0] == "x"
@@ -345,7 +345,7 @@ def test_needs(script):
                 testing.call(own.all, url=url)
         with pytest.raises(Failure, match="kv: the tool doesn't declare"):
             testing.call(own.none)
-    with testing.grant(**{**world, "config": {"limit": "x"}}), pytest.raises(Failure, match="config: limit: "):
+    with testing.grant(**{**world, "settings": {"limit": "x"}}), pytest.raises(Failure, match="settings: limit: "):
         testing.call(own.all)
 
 
@@ -355,8 +355,8 @@ def test_needs(script):
         ('needs(http="https://a.example")', "http='https://a.example' is not a list of texts"),
         ('needs(secrets=[""])', "secrets=.* is not a list of texts"),
         ("needs(kv=1)", "kv=1 is not True or False"),
-        ("needs(config=int)", "config is a dataclass, a TypedDict or the JSON Schema of an object"),
-        ('needs(config={"a": object()})', "config is not a JSON Schema"),
+        ("needs(settings=int)", "settings is a dataclass, a TypedDict or the JSON Schema of an object"),
+        ('needs(settings={"a": object()})', "settings is not a JSON Schema"),
         ("needs(kv=True)\nneeds(kv=True)", "needs is called twice"),
         ("@tool(needs={'kv': True})\ndef f() -> None:\n    'F.'\n", "write needs=Needs"),
         ("@tool(needs=Needs(tools='a/b'))\ndef f() -> None:\n    'F.'\n", "tools='a/b' is not a list of texts"),
@@ -371,9 +371,9 @@ def test_needs_that_are_wrong(script, said, message):
 
 ENGINE = """
     import urllib.request
-    from toolsrv import Failure, ToolError, config, http, kv, needs, tool
-    needs(kv=True, config={"type": "object"})
-    made = config.load(lambda settings: settings["a"])
+    from toolsrv import Failure, ToolError, http, kv, needs, settings, tool
+    needs(kv=True, settings={"type": "object"})
+    made = settings.load(lambda s: s["a"])
     try:
         early = kv.get("a")
     except Failure as failure:
@@ -384,7 +384,7 @@ ENGINE = """
         "Runs."
         match what:
             case "early": return early
-            case "config": return made.get()
+            case "settings": return made.get()
             case "kv": return kv.get("a").text()
             case "http": return http.get("https://example.com").text
             case "urllib": return urllib.request.urlopen("https://example.com").read().decode()
@@ -402,15 +402,15 @@ ENGINE = """
 
 def test_in_the_engine(engine):
     answers = {
-        "config.read": [True, {"a": "settings"}],
+        "settings.read": [True, {"a": "settings"}],
         "kv.get": [False, {"code": "not_granted", "message": "kv is not granted: add kv = …"}],
         "http.send": [False, {"code": "dns", "message": "example.com is not known"}],
     }
-    whats = ("early", "config", "kv", "http", "urllib", "other", "tool", "odd")
+    whats = ("early", "settings", "kv", "http", "urllib", "other", "tool", "odd")
     got = engine(ENGINE, *((0, {"what": what}) for what in whats), answers=answers)
-    assert not got.problem and got.manifest["needs"] == {"kv": True, "config": {"type": "object"}}
-    early, settings, *failed = got.calls
-    assert (early["output"], settings["output"]) == ('"not_granted"', '"settings"')
+    assert not got.problem and got.manifest["needs"] == {"kv": True, "settings": {"type": "object"}}
+    early, made, *failed = got.calls
+    assert (early["output"], made["output"]) == ('"not_granted"', '"settings"')
     assert [json.loads(call["failure"]) for call in failed] == [
         {"message": "kv is not granted: add kv = …", "code": "not_granted", "status": 502},
         {"message": "example.com is not known", "code": "dns", "status": 502},
@@ -423,7 +423,7 @@ def test_in_the_engine(engine):
 
 def test_without_settings_where_a_tool_is_built(engine):
     got = engine(
-        ENGINE, (0, {"what": "config"}), answers={"config.read": [False, {"code": "not_granted", "message": "none"}], "kv.get": [True, ""]}
+        ENGINE, (0, {"what": "settings"}), answers={"settings.read": [False, {"code": "not_granted", "message": "none"}], "kv.get": [True, ""]}
     )
     assert not got.problem
     assert json.loads(got.calls[0]["failure"]) == {"message": "none", "code": "not_granted", "status": 502}

@@ -26,7 +26,7 @@ def limited(tool: Tool) -> Iterator[None]:
     own = tool.options.needs.described() if tool.options.needs else {}
     script = scripts.get(tool.home, {})
     _declared.append({name: own.get(name, []) + script.get(name, []) for name in ("http", "secrets", "tools")})
-    _declared[-1].update(kv=own.get("kv") or script.get("kv"), config="config" in script)
+    _declared[-1].update(kv=own.get("kv") or script.get("kv"), settings="settings" in script)
     try:
         yield
     finally:
@@ -59,10 +59,10 @@ class Double:
         http: Callable[[Request], Response] | None,
         kv: MutableMapping[str, bytes] | None,
         secrets: Mapping[str, str | bytes] | None,
-        config: Any,
+        settings: Any,
         tools: Mapping[str, Callable[[dict[str, Any]], Any]] | None,
     ) -> None:
-        self._http, self._kv, self._secrets, self._config, self._tools = http, kv, secrets, config, tools
+        self._http, self._kv, self._secrets, self._settings, self._tools = http, kv, secrets, settings, tools
         self._versions: dict[str, tuple[bytes, int, int]] = {}  # value, version, and when it goes
         self._version = 0
 
@@ -81,11 +81,11 @@ class Double:
                     return True, self._delete(one.decode(), x)
                 case "kv.list":
                     return True, self._list(one, two, x)
-                case "secret.read":
+                case "secrets.read":
                     return True, self._read(one.decode())
-                case "config.read":
-                    _granted("config", self._config, not _declared or _declared[-1]["config"], "config={…}")
-                    return True, json.dumps(self._config).encode()
+                case "settings.read":
+                    _granted("settings", self._settings, not _declared or _declared[-1]["settings"], "settings={…}")
+                    return True, json.dumps(self._settings).encode()
                 case "tools.call":
                     return True, self._call(one.decode().removeprefix("/"), json.loads(two))
         except Failure as failure:
@@ -147,9 +147,9 @@ class Double:
         return bytes([len(keys) > limit]) + b"".join(len(key).to_bytes(4, "little") + key for key in keys[:limit])
 
     def _read(self, name: str) -> bytes:
-        secrets = _granted("secret", self._secrets, not _declared or name in _declared[-1]["secrets"], "secrets={name: value}")
+        secrets = _granted("secrets", self._secrets, not _declared or name in _declared[-1]["secrets"], "secrets={name: value}")
         if name not in secrets:
-            raise Failure(f"secret: the test has none with the name {name}", code="not_granted")
+            raise Failure(f"secrets: the test has none with the name {name}", code="not_granted")
         value: str | bytes = secrets[name]
         return value.encode() if isinstance(value, str) else value
 

@@ -51,36 +51,36 @@ def needs(
     http: Sequence[str] = (),
     kv: bool = False,
     secrets: Sequence[str] = (),
-    config: Any = None,
+    settings: Any = None,
     tools: Sequence[str] = (),
     files: Sequence[str] = (),
 ) -> None:
     """Says what all tools of the script need: [Needs] has what each is.
 
-    `config` describes the settings that an operator gives them: a dataclass, a TypedDict, or a JSON Schema.
+    `settings` describes the settings that an operator gives them: a dataclass, a TypedDict, or a JSON Schema.
     """
     home = sys._getframe(1).f_globals.get("__name__", "")
     if home in scripts:
         raise DeclarationError("needs is called twice: say it once")
     out = Needs(http, kv, secrets, tools, files).described()
-    if config is not None:
-        out["config"] = _schema(config)
+    if settings is not None:
+        out["settings"] = _schema(settings)
     scripts[home] = out
 
 
-def _schema(config: Any) -> dict[str, Any]:
+def _schema(settings: Any) -> dict[str, Any]:
     """Returns the JSON Schema of settings."""
-    if isinstance(config, dict):
+    if isinstance(settings, dict):
         try:
-            copy: dict[str, Any] = json.loads(json.dumps(config, allow_nan=False))
+            copy: dict[str, Any] = json.loads(json.dumps(settings, allow_nan=False))
         except (TypeError, ValueError) as error:
-            raise DeclarationError(f"needs: config is not a JSON Schema: {error}") from None
+            raise DeclarationError(f"needs: settings is not a JSON Schema: {error}") from None
         return copy
     from ._derive import Deriver
     from ._node import Definitions
 
     definitions = Definitions(arguments=True)
-    schema = Deriver().of(config, "config").content(definitions)
+    schema = Deriver().of(settings, "settings").content(definitions)
     if schema.get("type") != "object":
-        raise DeclarationError("needs: config is a dataclass, a TypedDict or the JSON Schema of an object")
+        raise DeclarationError("needs: settings is a dataclass, a TypedDict or the JSON Schema of an object")
     return {**schema, "$defs": definitions.schemas} if definitions.schemas else schema

@@ -68,7 +68,7 @@ def grant(
     http: Callable[[_http.Request], _http.Response] | None = None,
     kv: MutableMapping[str, bytes] | None = None,
     secrets: Mapping[str, str | bytes] | None = None,
-    config: Any = None,
+    settings: Any = None,
     tools: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
 ) -> Iterator[None]:
     """Has tools find what stands in for the world, as long as the block lasts.
@@ -79,7 +79,7 @@ def grant(
     `http` answers requests, those of urllib and http.client too. `kv` holds values, which a test may look at afterwards. A tool of `tools`
     takes its arguments as a dict; a ToolError that it raises is its own. What [call] calls may use what the tool declares that it needs.
     """
-    double = _double.Double(http, kv, secrets, config, tools)
+    double = _double.Double(http, kv, secrets, settings, tools)
     doubles.append(double)
     try:
         with _double.wired():

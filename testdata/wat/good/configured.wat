@@ -1,8 +1,8 @@
 ;; Returns its settings, or the failure in place of them: tool 0 those that it read when it started, tool 1 those of the call.
 (module
   (import "toolsrv_v1" "output_write" (func $output_write (param i32 i32)))
-  (import "toolsrv_config_v1" "read" (func $read (result i32)))
-  (import "toolsrv_config_v1" "answer_read" (func $answer_read (param i32)))
+  (import "toolsrv_settings_v1" "read" (func $read (result i32)))
+  (import "toolsrv_settings_v1" "answer_read" (func $answer_read (param i32)))
   (memory (export "memory") 2)
   (global $length (mut i32) (i32.const 0))
   (func $settings

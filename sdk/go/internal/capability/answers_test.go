@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
-	"github.com/toolsrv/toolsrv/sdk/go/config"
 	"github.com/toolsrv/toolsrv/sdk/go/http"
 	"github.com/toolsrv/toolsrv/sdk/go/internal/double"
 	"github.com/toolsrv/toolsrv/sdk/go/kv"
-	"github.com/toolsrv/toolsrv/sdk/go/secret"
+	"github.com/toolsrv/toolsrv/sdk/go/secrets"
+	"github.com/toolsrv/toolsrv/sdk/go/settings"
 	"github.com/toolsrv/toolsrv/sdk/go/tools"
 )
 
@@ -24,7 +24,7 @@ func (s same) Set(string, []byte, int64, int64) ([]byte, error) { return s, nil 
 func (s same) Delete(string, int64) ([]byte, error)             { return s, nil }
 func (s same) List(string, string, int32) ([]byte, error)       { return s, nil }
 func (s same) Secret(string) ([]byte, error)                    { return s, nil }
-func (s same) Config() ([]byte, error)                          { return s, nil }
+func (s same) Settings() ([]byte, error)                        { return s, nil }
 func (s same) Call(string, []byte) ([]byte, error)              { return s, nil }
 func (s same) Dir(string) fs.FS                                 { return nil }
 
@@ -53,13 +53,13 @@ func FuzzAnswers(f *testing.F) {
 		if list == nil && size+1 != len(answer) {
 			t.Errorf("%d bytes are a list of %d", len(answer), size)
 		}
-		value, read := secret.Read(c, "s")
+		value, read := secrets.Read(c, "s")
 		if string(value) != string(answer) {
 			t.Errorf("got the secret %q, want %q", value, answer)
 		}
-		_, settings := config.Read[struct{ A int }](c)
+		_, loaded := settings.Read[struct{ A int }](c)
 		_, call := tools.Call[float64](c, "t", struct{}{})
-		for _, err := range []error{send, get, set, remove, list, read, settings, call} {
+		for _, err := range []error{send, get, set, remove, list, read, loaded, call} {
 			if _, ok := toolsrv.AsType[*toolsrv.Failure](err); err != nil && !ok {
 				t.Errorf("%v is not a failure", err)
 			}

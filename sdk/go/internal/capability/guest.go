@@ -32,17 +32,17 @@ func kvList(prefix unsafe.Pointer, prefixSize uint32, after unsafe.Pointer, afte
 //go:wasmimport toolsrv_kv_v1 answer_read
 func kvAnswer(to unsafe.Pointer)
 
-//go:wasmimport toolsrv_secret_v1 read
-func secretRead(name unsafe.Pointer, size uint32) int32
+//go:wasmimport toolsrv_secrets_v1 read
+func secretsRead(name unsafe.Pointer, size uint32) int32
 
-//go:wasmimport toolsrv_secret_v1 answer_read
-func secretAnswer(to unsafe.Pointer)
+//go:wasmimport toolsrv_secrets_v1 answer_read
+func secretsAnswer(to unsafe.Pointer)
 
-//go:wasmimport toolsrv_config_v1 read
-func configRead() int32
+//go:wasmimport toolsrv_settings_v1 read
+func settingsRead() int32
 
-//go:wasmimport toolsrv_config_v1 answer_read
-func configAnswer(to unsafe.Pointer)
+//go:wasmimport toolsrv_settings_v1 answer_read
+func settingsAnswer(to unsafe.Pointer)
 
 //go:wasmimport toolsrv_tools_v1 call
 func toolsCall(path unsafe.Pointer, pathSize uint32, arguments unsafe.Pointer, size uint32) int32
@@ -123,14 +123,14 @@ func List(_ context.Context, prefix, after string, limit int32) ([]byte, error) 
 
 // Secret returns a secret.
 func Secret(_ context.Context, name string) ([]byte, error) {
-	n := secretRead(text(name))
+	n := secretsRead(text(name))
 	runtime.KeepAlive(name)
-	return answer(n, func(to unsafe.Pointer) { secretAnswer(to) })
+	return answer(n, func(to unsafe.Pointer) { secretsAnswer(to) })
 }
 
-// Config returns the settings. It is the only one that answers before there is a call.
-func Config(context.Context) ([]byte, error) {
-	return answer(configRead(), func(to unsafe.Pointer) { configAnswer(to) })
+// Settings returns the settings. It is the only one that answers before there is a call.
+func Settings(context.Context) ([]byte, error) {
+	return answer(settingsRead(), func(to unsafe.Pointer) { settingsAnswer(to) })
 }
 
 // Call calls another tool.

@@ -58,9 +58,9 @@ func Secret(c context.Context, name string) ([]byte, error) {
 	return ask(c, func(h double.Host) ([]byte, error) { return h.Secret(name) })
 }
 
-// Config returns the settings.
-func Config(c context.Context) ([]byte, error) {
-	return ask(c, func(h double.Host) ([]byte, error) { return h.Config() })
+// Settings returns the settings.
+func Settings(c context.Context) ([]byte, error) {
+	return ask(c, func(h double.Host) ([]byte, error) { return h.Settings() })
 }
 
 // Call calls another tool.

@@ -14,7 +14,7 @@ type Host interface {
 	Delete(key string, expect int64) (answer []byte, err error)
 	List(prefix, after string, limit int32) (answer []byte, err error)
 	Secret(name string) (answer []byte, err error)
-	Config() (answer []byte, err error)
+	Settings() (answer []byte, err error)
 	Call(path string, arguments []byte) (answer []byte, err error)
 	// Dir returns a folder, or nil.
 	Dir(name string) fs.FS

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
-	"github.com/toolsrv/toolsrv/sdk/go/config"
 	"github.com/toolsrv/toolsrv/sdk/go/files"
 	"github.com/toolsrv/toolsrv/sdk/go/http"
 	"github.com/toolsrv/toolsrv/sdk/go/kv"
-	"github.com/toolsrv/toolsrv/sdk/go/secret"
+	"github.com/toolsrv/toolsrv/sdk/go/secrets"
+	"github.com/toolsrv/toolsrv/sdk/go/settings"
 	"github.com/toolsrv/toolsrv/sdk/go/tools"
 )
 
@@ -82,17 +82,17 @@ type file struct {
 	Path   string `json:"path"`
 }
 
-type settings struct {
+type Settings struct {
 	Units string `json:"units" enum:"metric,imperial" default:"metric"`
 	Limit int64  `json:"limit"`
 }
 
-var loaded = config.Load[settings]()
+var loaded = settings.Load[Settings]()
 
 var _ = toolsrv.Export(toolsrv.Module{
 	Namespace: "reach",
 	Version:   "1.0.0",
-	Needs:     toolsrv.Needs{Config: settings{}},
+	Needs:     toolsrv.Needs{Settings: Settings{}},
 	Tools: []toolsrv.Tool{
 		toolsrv.Func("http_send", "Send a request.", send).With(toolsrv.Options{Needs: toolsrv.Needs{HTTP: []string{"https://api.example.com/v1/"}}}),
 		toolsrv.Func("kv_get", "Get what is under a key.", get).With(store),
@@ -100,10 +100,10 @@ var _ = toolsrv.Export(toolsrv.Module{
 		toolsrv.Func("kv_delete", "Remove a key.", remove).With(store),
 		toolsrv.Func("kv_list", "List keys.", list).With(store),
 		toolsrv.Func("secret_read", "Read a secret.", func(c *toolsrv.Call, in name) (string, error) {
-			value, err := secret.Read(c, in.Name)
+			value, err := secrets.Read(c, in.Name)
 			return string(value), err
 		}).With(toolsrv.Options{Needs: toolsrv.Needs{Secrets: []string{"stripe_key"}}}),
-		toolsrv.Func("config_read", "Read the settings.", func(c *toolsrv.Call, _ nothing) (settings, error) { return loaded.Get(c) }),
+		toolsrv.Func("settings_read", "Read the settings.", func(c *toolsrv.Call, _ nothing) (Settings, error) { return loaded.Get(c) }),
 		toolsrv.Func("tool_call", "Call another tool.", func(c *toolsrv.Call, in call) (json.RawMessage, error) {
 			return tools.Call[json.RawMessage](c, in.Path, in.Arguments)
 		}).With(toolsrv.Options{Needs: toolsrv.Needs{Tools: []string{"units/convert"}}}),

@@ -9,9 +9,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolsrv::config::Loaded;
+use toolsrv::settings::Loaded;
 use toolsrv::http::{self, NoRedirects, Request, ResponseExt, Timeout};
-use toolsrv::{Call, Error, kv, secret, tool, tools};
+use toolsrv::{Call, Error, kv, secrets, tool, tools};
 
 #[derive(Deserialize, JsonSchema)]
 struct Sent {
@@ -161,7 +161,7 @@ struct Name {
 /// Read a secret.
 #[tool(needs(secrets = ["stripe_key"]))]
 fn secret_read(call: &Call, name: Name) -> Result<String, Error> {
-    Ok(String::from_utf8(secret::read(call, name.name)?)?)
+    Ok(String::from_utf8(secrets::read(call, name.name)?)?)
 }
 
 #[derive(Clone, Deserialize, Serialize, JsonSchema)]
@@ -190,7 +190,7 @@ fn prepare() {
 
 /// Read the settings.
 #[tool]
-fn config_read(call: &Call) -> Result<Settings, Error> {
+fn settings_read(call: &Call) -> Result<Settings, Error> {
     Ok(SETTINGS.get(call)?)
 }
 
@@ -221,7 +221,7 @@ fn file_read(file: File) -> Result<String, Error> {
 
 toolsrv::export! {
     namespace: "reach",
-    needs: { config: Settings },
-    tools: [http_send, kv_get, kv_set, kv_delete, kv_list, secret_read, config_read, tool_call, file_read],
+    needs: { settings: Settings },
+    tools: [http_send, kv_get, kv_set, kv_delete, kv_list, secret_read, settings_read, tool_call, file_read],
     warm: prepare,
 }

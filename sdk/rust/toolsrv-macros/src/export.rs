@@ -92,7 +92,7 @@ fn head(namespace: &str, version: &str, needs: &Needs) -> String {
         }
         None => TOOLS,
     };
-    if needs.config.is_none() {
+    if needs.settings.is_none() {
         out.push_str(end);
     }
     out
@@ -114,9 +114,9 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
         Some(warm) => quote!(::core::option::Option::Some(#warm)),
         None => quote!(::core::option::Option::None),
     };
-    let settings = match &needs.config {
-        Some(config) => quote_spanned! {config.span()=>
-            ::core::option::Option::Some(::toolsrv::__private::Settings::of::<#config>(#NEEDS_END))
+    let settings = match &needs.settings {
+        Some(settings) => quote_spanned! {settings.span()=>
+            ::core::option::Option::Some(::toolsrv::__private::Settings::of::<#settings>(#NEEDS_END))
         },
         None => quote!(::core::option::Option::None),
     };
@@ -129,7 +129,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let checks = tools.iter().enumerate().map(|(i, tool)| {
         quote_spanned!(tool.span()=> const _: () = ::toolsrv::__private::check_name(#namespace, TOOLS, #i);)
     });
-    let manifests = match &needs.config {
+    let manifests = match &needs.settings {
         Some(_) => quote!(&[::core::option::Option::None]), // its schema is not known yet
         None => definitions(quote!(MANIFEST)),
     };

@@ -48,7 +48,7 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///   in the server's tools directory decides.
 /// - `version`: shown to clients and not interpreted; the crate's where it is left out.
 /// - `needs`: what all of its tools need, as in the attribute but with colons, and the type of the settings, as that of arguments
-///   is written: `needs: { http: ["https://api.example.com"], config: Settings }`.
+///   is written: `needs: { http: ["https://api.example.com"], settings: Settings }`.
 /// - `warm`: a function without parameters that prepares what calls need, such as tables and compiled regular
 ///   expressions in statics: `warm: prepare`. It runs once, and every call begins with what it left.
 ///

@@ -10,7 +10,7 @@ pub(crate) struct Needs {
     lists: [Option<Vec<LitStr>>; LISTS.len()],
     kv: Option<bool>,
     /// The type of the settings, which a module has.
-    pub(crate) config: Option<Type>,
+    pub(crate) settings: Option<Type>,
 }
 
 /// A check returns what is wrong with an entry.
@@ -42,7 +42,7 @@ impl Needs {
         Ok(out)
     }
 
-    fn need(&mut self, key: &Ident, input: ParseStream<'_>, config: bool) -> Result<()> {
+    fn need(&mut self, key: &Ident, input: ParseStream<'_>, settings: bool) -> Result<()> {
         let twice = || Err(Error::new(key.span(), format!("`{key}` appears twice: remove one")));
         let known = self.lists.iter_mut().zip(LISTS).find(|(_, (name, _))| key == name);
         if let Some((list, (_, check))) = known {
@@ -55,18 +55,18 @@ impl Needs {
                 return twice();
             }
             self.kv = Some(input.parse::<LitBool>()?.value());
-        } else if key == "config" && config {
-            if self.config.is_some() {
+        } else if key == "settings" && settings {
+            if self.settings.is_some() {
                 return twice();
             }
-            self.config = Some(input.parse()?);
-        } else if key == "config" {
+            self.settings = Some(input.parse()?);
+        } else if key == "settings" {
             return Err(Error::new(
                 key.span(),
-                "settings are the module's: put `config` into the `needs` of `export!`",
+                "settings are the module's: put them into the `needs` of `export!`",
             ));
         } else {
-            let message = format!("needs have no `{key}`: they are http, kv, secrets, config, tools and files");
+            let message = format!("needs have no `{key}`: they are http, kv, secrets, settings, tools and files");
             return Err(Error::new(key.span(), message));
         }
         Ok(())
@@ -84,7 +84,7 @@ impl Needs {
         if self.kv == Some(true) {
             members.push(r#""kv":true"#.into());
         }
-        (!members.is_empty() || self.config.is_some()).then(|| format!("{{{}", members.join(",")))
+        (!members.is_empty() || self.settings.is_some()).then(|| format!("{{{}", members.join(",")))
     }
 }
 

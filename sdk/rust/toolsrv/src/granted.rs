@@ -35,8 +35,8 @@ mod wasm {
             "delete" kv_delete(key: *const u8, key_len: usize, expect: i64),
             "list" kv_list(prefix: *const u8, prefix_len: usize, after: *const u8, after_len: usize, limit: i32)
         }
-        "toolsrv_secret_v1" secret_answer { "read" secret_read(name: *const u8, name_len: usize) }
-        "toolsrv_config_v1" config_answer { "read" config_read() }
+        "toolsrv_secrets_v1" secrets_answer { "read" secrets_read(name: *const u8, name_len: usize) }
+        "toolsrv_settings_v1" settings_answer { "read" settings_read() }
         "toolsrv_tools_v1" tools_answer {
             "call" tools_call(path: *const u8, path_len: usize, arguments: *const u8, arguments_len: usize)
         }
@@ -75,12 +75,12 @@ mod wasm {
     }
 
     pub(crate) fn secret(_: &Call, name: &str) -> Result<Vec<u8>, Failure> {
-        answer(unsafe { secret_read(name.as_ptr(), name.len()) }, secret_answer)
+        answer(unsafe { secrets_read(name.as_ptr(), name.len()) }, secrets_answer)
     }
 
     /// The only one that answers before there is a call.
-    pub(crate) fn config(_: Option<&Call>) -> Result<Vec<u8>, Failure> {
-        answer(unsafe { config_read() }, config_answer)
+    pub(crate) fn settings(_: Option<&Call>) -> Result<Vec<u8>, Failure> {
+        answer(unsafe { settings_read() }, settings_answer)
     }
 
     pub(crate) fn call(_: &Call, path: &str, arguments: &[u8]) -> Result<Vec<u8>, Failure> {
@@ -124,8 +124,8 @@ mod native {
         host(Some(call))?.secret(name)
     }
 
-    pub(crate) fn config(call: Option<&Call>) -> Result<Vec<u8>, Failure> {
-        host(call)?.config()
+    pub(crate) fn settings(call: Option<&Call>) -> Result<Vec<u8>, Failure> {
+        host(call)?.settings()
     }
 
     pub(crate) fn call(call: &Call, path: &str, arguments: &[u8]) -> Result<Vec<u8>, Failure> {

@@ -31,7 +31,7 @@
 //! `cargo test` and the module [`testing`]. It needs no `unsafe`.
 //!
 //! What a tool reaches outside of the sandbox, it declares and the operator grants: requests ([`http`]), keys and values ([`kv`]),
-//! secrets ([`secret`]), settings ([`config`]), other tools ([`tools`]).
+//! secrets ([`secrets`]), settings ([`settings`]), other tools ([`tools`]).
 //!
 //! Every call starts from the same state. What a call writes to statics is gone when it ends, including what it
 //! computed lazily: prepare that in a function that `export!` gets as `warm`. Take randomness and the time in a
@@ -40,7 +40,6 @@
 mod bytes;
 mod call;
 mod clock;
-pub mod config;
 mod error;
 mod failure;
 mod finite;
@@ -53,7 +52,8 @@ mod module;
 mod prose;
 pub mod random;
 mod schema;
-pub mod secret;
+pub mod secrets;
+pub mod settings;
 pub mod testing;
 mod tool;
 pub mod tools;

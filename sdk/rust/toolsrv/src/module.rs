@@ -65,7 +65,7 @@ impl Module {
     pub fn manifest(&self) -> Result<String, Error> {
         let mut out = Writer::new(self.head);
         if let Some(Settings { schema, rest }) = &self.settings {
-            out.value("config", &schema());
+            out.value("settings", &schema());
             out = Writer::new(&out.finish(rest));
         }
         for tool in self.tools {

@@ -7,10 +7,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolsrv::config::Loaded;
+use toolsrv::settings::Loaded;
 use toolsrv::http::{self, HeaderValue, NoRedirects, Request, Response, ResponseExt, StatusCode, Timeout};
 use toolsrv::testing::World;
-use toolsrv::{Call, Error, Failure, kv, secret, tool, tools};
+use toolsrv::{Call, Error, Failure, kv, secrets, tool, tools};
 
 #[derive(Clone, Deserialize, Serialize, JsonSchema)]
 struct Settings {
@@ -74,7 +74,7 @@ struct Named {
 /// Return a secret.
 #[tool]
 fn reveal(call: &Call, named: Named) -> Result<String, Error> {
-    Ok(String::from_utf8(secret::read(call, named.name)?)?)
+    Ok(String::from_utf8(secrets::read(call, named.name)?)?)
 }
 
 /// Return the settings.
@@ -147,7 +147,7 @@ fn forgetful(call: &Call) -> Result<Vec<String>, Error> {
 }
 
 toolsrv::export! {
-    needs: { secrets: ["key", "other"], config: Settings },
+    needs: { secrets: ["key", "other"], settings: Settings },
     tools: [send, json_of, reveal, settings, ask, count, keys, forgetful],
     warm: prepare,
 }
@@ -182,7 +182,7 @@ fn world() -> World {
         .clock(|| UNIX_EPOCH + Duration::from_secs(1))
         .secret("key", "s3cr3t")
         .secret("undeclared", "x")
-        .config(json!({"limit": 3}))
+        .settings(json!({"limit": 3}))
         .tool("units/convert", Ok::<_, Error>)
         .tool("units/broken", |_| Err(Error::new("No such unit.").code("no_unit").data([1])))
         .tool("units/busy", |_| Err(Failure::new("overloaded", "Try later.")))
@@ -194,7 +194,7 @@ fn what_is_declared() {
     let manifest: Value = serde_json::from_str(&MODULE.manifest().unwrap()).unwrap();
     let needs = manifest.get("needs").unwrap();
     assert_eq!(needs.get("secrets"), Some(&json!(["key", "other"])));
-    assert_eq!(needs.pointer("/config/properties/limit/type"), Some(&json!("integer")));
+    assert_eq!(needs.pointer("/settings/properties/limit/type"), Some(&json!("integer")));
     assert_eq!(
         manifest.pointer("/tools/0/needs"),
         Some(&json!({"http": ["https://api.example.com/v1/", "http://*.example.org:8080"]}))

@@ -37,7 +37,7 @@ use crate::{Call, Error, Failure, Module};
 pub struct World {
     http: Option<Arc<Handler>>,
     secrets: HashMap<String, String>,
-    config: Option<Value>,
+    settings: Option<Value>,
     tools: HashMap<String, Arc<Tool>>,
     clock: Option<Arc<Clock>>,
     keys: Arc<Mutex<Keys>>,
@@ -123,8 +123,8 @@ impl World {
 
     /// Sets the settings, an object.
     #[must_use]
-    pub fn config(mut self, settings: Value) -> Self {
-        self.config = Some(settings);
+    pub fn settings(mut self, settings: Value) -> Self {
+        self.settings = Some(settings);
         self
     }
 
@@ -335,9 +335,9 @@ impl Host {
         self.world.secrets.get(name).map(|value| value.clone().into_bytes()).ok_or_else(|| missing("secret", name))
     }
 
-    pub(crate) fn config(&self) -> Answer {
-        self.declared("config", "")?;
-        Ok(self.world.config.as_ref().map_or_else(|| "{}".into(), Value::to_string).into_bytes())
+    pub(crate) fn settings(&self) -> Answer {
+        self.declared("settings", "")?;
+        Ok(self.world.settings.as_ref().map_or_else(|| "{}".into(), Value::to_string).into_bytes())
     }
 
     pub(crate) fn call(&self, path: &str, arguments: &[u8]) -> Answer {

@@ -37,7 +37,7 @@ fn twice() -> Result<i64, Error> {
 }
 
 /// One.
-#[tool(needs(config = Settings))]
+#[tool(needs(settings = Settings))]
 fn settings() -> Result<i64, Error> {
     Ok(1)
 }

@@ -1,16 +1,16 @@
 """The operator's settings of a tool.
 
 from dataclasses import dataclass
-from toolsrv import config, needs
+from toolsrv import needs, settings
 
 @dataclass
 class Settings:
     units: str = "metric"
 
-needs(config=Settings)
-settings = config.load(Settings)
+needs(settings=Settings)
+loaded = settings.load(Settings)
 
-settings.get().units  # in a call
+loaded.get().units  # in a call
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read(kind: type[_T], /) -> _T: ...
 
 def read(kind: Any = None, /) -> Any:
     """Returns the settings as JSON has them or, of a dataclass or a TypedDict, as such."""
-    return _maker(kind)(json.loads(use("config.read")))
+    return _maker(kind)(json.loads(use("settings.read")))
 
 
 class Loaded(Generic[_T]):
@@ -55,7 +55,7 @@ class Loaded(Generic[_T]):
 
     def get(self) -> _T:
         """Returns it, in a call."""
-        source = use("config.read")
+        source = use("settings.read")
         if self._made is None or self._made[0] != source:
             self._made = source, self._make(json.loads(source))
         return self._made[1]
@@ -89,7 +89,7 @@ def _maker(kind: Any) -> Callable[[Any], Any]:
         return made
     from ._derive import Deriver
 
-    node = Deriver().of(kind, "config")
+    node = Deriver().of(kind, "settings")
     node.compile()
     return functools.partial(_converted, node)
 
@@ -98,4 +98,4 @@ def _converted(node: Any, settings: Any) -> Any:
     try:
         return node.slow_load(settings, "")
     except Misfit as error:
-        raise Failure(f"config: {error}", code="invalid") from None
+        raise Failure(f"settings: {error}", code="invalid") from None

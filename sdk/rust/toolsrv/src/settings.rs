@@ -2,7 +2,7 @@
 //! derived as that of arguments is, and the host checks them against it:
 //!
 //! ```
-//! use toolsrv::config::Loaded;
+//! use toolsrv::settings::Loaded;
 //! use toolsrv::{Call, Error, tool};
 //!
 //! #[derive(Clone, serde::Deserialize, schemars::JsonSchema)]
@@ -23,7 +23,7 @@
 //!     Ok(SETTINGS.get(call)?.currency)
 //! }
 //!
-//! toolsrv::export! { needs: { config: Settings }, tools: [currency], warm: prepare }
+//! toolsrv::export! { needs: { settings: Settings }, tools: [currency], warm: prepare }
 //! # fn main() {}
 //! ```
 
@@ -40,7 +40,7 @@ pub fn read<T: DeserializeOwned>(call: &Call) -> Result<T, Failure> {
 }
 
 fn from<T: DeserializeOwned>(call: Option<&Call>) -> Result<T, Failure> {
-    serde_json::from_slice(&granted::config(call)?)
+    serde_json::from_slice(&granted::settings(call)?)
         .map_err(|error| Failure::new("invalid", format_args!("the settings don't fit: {error}")))
 }
 

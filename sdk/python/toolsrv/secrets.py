@@ -1,10 +1,10 @@
 """Secrets that a tool may see itself, to sign with them. For requests it needs none: the host puts them into headers.
 
-from toolsrv import needs, secret
+from toolsrv import needs, secrets
 
 needs(secrets=["signing_key"])
 
-key = secret.read_bytes("signing_key")
+key = secrets.read_bytes("signing_key")
 """
 
 from __future__ import annotations
@@ -21,4 +21,4 @@ def read_bytes(name: str) -> bytes:
     """Returns a secret."""
     if not isinstance(name, str):
         raise TypeError(f"the name of a secret is a str, not {type(name).__name__}")
-    return use("secret.read", name)
+    return use("secrets.read", name)

@@ -1,18 +1,18 @@
-// Package config reads the settings that the operator has made for a module. The module declares a struct of them
+// Package settings reads the settings that the operator has made for a module. The module declares a struct of them
 // ([toolsrv.Needs]), from which their schema is derived as for arguments, and the host checks them against it:
 //
-//	type settings struct {
+//	type Settings struct {
 //		Units string `json:"units" enum:"metric,imperial" default:"metric"`
 //	}
 //
-//	var loaded = config.Load[settings]()
+//	var loaded = settings.Load[Settings]()
 //
-//	var module = toolsrv.Export(toolsrv.Module{Needs: toolsrv.Needs{Config: settings{}}, …})
+//	var module = toolsrv.Export(toolsrv.Module{Needs: toolsrv.Needs{Settings: Settings{}}, …})
 //
 //	func forecast(c *toolsrv.Call, in place) (weather, error) {
-//		settings, err := loaded.Get(c)
+//		chosen, err := loaded.Get(c)
 //		…
-package config
+package settings
 
 import (
 	"encoding/json"
@@ -24,37 +24,37 @@ import (
 // Read returns the settings, with the defaults of those that the operator has not made. They are those that held when the call's
 // sandbox was prepared. c may be nil in the initialisation of a package-level variable; it fails there where the module is
 // only described, as when it is built, so use [Load]. The error is a [*toolsrv.Failure].
-func Read[T any](c *toolsrv.Call) (settings T, err error) {
-	text, err := capability.Config(c)
+func Read[T any](c *toolsrv.Call) (made T, err error) {
+	text, err := capability.Settings(c)
 	if err != nil {
-		return settings, err
+		return made, err
 	}
-	if err := json.Unmarshal(text, &settings); err != nil {
-		return settings, &toolsrv.Failure{Code: "invalid", Message: "the settings don't fit: " + err.Error()}
+	if err := json.Unmarshal(text, &made); err != nil {
+		return made, &toolsrv.Failure{Code: "invalid", Message: "the settings don't fit: " + err.Error()}
 	}
-	return settings, nil
+	return made, nil
 }
 
 // A Loaded has settings that were read at the start of the module. They are in the snapshot that every call begins with, so that calls
 // don't read them again. It is only read after that.
 type Loaded[T any] struct {
-	settings *T
+	made *T
 }
 
 // Load reads the settings, in the initialisation of a package-level variable. Natively, where a test gives them to each call, it does
 // nothing.
 func Load[T any]() *Loaded[T] {
 	l := new(Loaded[T])
-	if settings, err := Read[T](nil); err == nil {
-		l.settings = &settings
+	if made, err := Read[T](nil); err == nil {
+		l.made = &made
 	}
 	return l
 }
 
 // Get returns the settings. Where they could not be read at the start it reads them now, and fails as [Read] does.
 func (l *Loaded[T]) Get(c *toolsrv.Call) (T, error) {
-	if l.settings != nil {
-		return *l.settings, nil
+	if l.made != nil {
+		return *l.made, nil
 	}
 	return Read[T](c)
 }

@@ -1,7 +1,7 @@
-// Package secret reads secrets, for tools that have to see one: to sign with it, say. The tool declares their names
+// Package secrets reads secrets, for tools that have to see one: to sign with it, say. The tool declares their names
 // ([toolsrv.Needs]) and the operator grants them. A secret that is only sent along needs none of this: the operator has the host add it to
 // the requests of package http, and the tool never sees it.
-package secret
+package secrets
 
 import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"

@@ -1,9 +1,9 @@
-// The operator's settings of a tool. config.d.ts says what each of these is.
+// The operator's settings of a tool. settings.d.ts says what each of these is.
 import * as host from "#host";
 import { text, use } from "./capability.js";
 import { Failure } from "./error.js";
 
-const json = () => text(use("config.read"));
+const json = () => text(use("settings.read"));
 
 export function read() {
   return JSON.parse(json());

@@ -1,6 +1,7 @@
 // Keeps notes, and no more of them in a minute than the operator allows.
 import { Failure, ToolError, module, tool } from "toolsrv";
 import * as kv from "toolsrv:kv";
+import * as settings from "toolsrv:settings";
 
 module({ namespace: "notes-javascript", version: "1.0.0" });
 

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::Sha256;
-use toolsrv::settings::Loaded;
 use toolsrv::http::{self, Request, ResponseExt};
+use toolsrv::settings::Loaded;
 use toolsrv::{Call, Error, secrets, tool};
 
 #[cfg(test)]

@@ -423,7 +423,9 @@ def test_in_the_engine(engine):
 
 def test_without_settings_where_a_tool_is_built(engine):
     got = engine(
-        ENGINE, (0, {"what": "settings"}), answers={"settings.read": [False, {"code": "not_granted", "message": "none"}], "kv.get": [True, ""]}
+        ENGINE,
+        (0, {"what": "settings"}),
+        answers={"settings.read": [False, {"code": "not_granted", "message": "none"}], "kv.get": [True, ""]},
     )
     assert not got.problem
     assert json.loads(got.calls[0]["failure"]) == {"message": "none", "code": "not_granted", "status": 502}

@@ -9,8 +9,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolsrv::settings::Loaded;
 use toolsrv::http::{self, NoRedirects, Request, ResponseExt, Timeout};
+use toolsrv::settings::Loaded;
 use toolsrv::{Call, Error, kv, secrets, tool, tools};
 
 #[derive(Deserialize, JsonSchema)]

@@ -61,10 +61,7 @@ impl Needs {
             }
             self.settings = Some(input.parse()?);
         } else if key == "settings" {
-            return Err(Error::new(
-                key.span(),
-                "settings are the module's: put them into the `needs` of `export!`",
-            ));
+            return Err(Error::new(key.span(), "settings are the module's: put them into the `needs` of `export!`"));
         } else {
             let message = format!("needs have no `{key}`: they are http, kv, secrets, settings, tools and files");
             return Err(Error::new(key.span(), message));

@@ -7,8 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolsrv::settings::Loaded;
 use toolsrv::http::{self, HeaderValue, NoRedirects, Request, Response, ResponseExt, StatusCode, Timeout};
+use toolsrv::settings::Loaded;
 use toolsrv::testing::World;
 use toolsrv::{Call, Error, Failure, kv, secrets, tool, tools};
 

@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-first soak attack attack-compile pace ci-long release-check dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-first soak attack attack-compile pace ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so tools in Go are built while the others are served. What to try is printed once
 # the server has it.
@@ -343,6 +343,10 @@ DIST ?= dist
 
 dist:
 	cd deploy && go run ./cmd/dist -root .. -out $(abspath $(DIST))
+
+# setup-dist installs what test-dist skips where it is missing; it needs the apt of a Debian, and root.
+setup-dist:
+	apt-get install --yes --no-install-recommends mmdebstrap systemd-container lintian rpm cpio shellcheck ruby runc skopeo qemu-user golang-github-containers-common
 
 test-dist:
 	cd deploy && $(GO_TEST) -count=1 -timeout 30m ./...

@@ -273,15 +273,16 @@ var edges = map[string][]string{
 	"bench/internal/load":     {"bench/internal/measure"},
 
 	// Makes a release: uses programs as their users do, and packages of the server nowhere.
-	"deploy/cmd/dist":         {"deploy/internal/archive", "deploy/internal/attest", "deploy/internal/chart", "deploy/internal/compose", "deploy/internal/image", "deploy/internal/mcpb", "deploy/internal/release", "deploy/internal/sbom", "deploy/internal/sdks"},
-	"deploy/internal/archive": {"deploy/internal/release"},
-	"deploy/internal/chart":   {"deploy/internal/release"},
-	"deploy/internal/compose": {"deploy/internal/release"},
-	"deploy/internal/image":   {"deploy/internal/release"},
-	"deploy/internal/sdks":    {"deploy/internal/release"},
-	"deploy/internal/attest":  {"deploy/internal/release", "deploy/internal/sbom"},
-	"deploy/internal/mcpb":    {"deploy/internal/archive", "deploy/internal/release"},
-	"deploy/internal/sbom":    {"deploy/internal/release"},
+	"deploy/cmd/dist":              {"deploy/internal/archive", "deploy/internal/attest", "deploy/internal/chart", "deploy/internal/compose", "deploy/internal/image", "deploy/internal/linuxpackage", "deploy/internal/mcpb", "deploy/internal/release", "deploy/internal/sbom", "deploy/internal/sdks"},
+	"deploy/internal/archive":      {"deploy/internal/release"},
+	"deploy/internal/linuxpackage": {"deploy/internal/archive", "deploy/internal/release"},
+	"deploy/internal/chart":        {"deploy/internal/release"},
+	"deploy/internal/compose":      {"deploy/internal/release"},
+	"deploy/internal/image":        {"deploy/internal/release"},
+	"deploy/internal/sdks":         {"deploy/internal/release"},
+	"deploy/internal/attest":       {"deploy/internal/release", "deploy/internal/sbom"},
+	"deploy/internal/mcpb":         {"deploy/internal/archive", "deploy/internal/release"},
+	"deploy/internal/sbom":         {"deploy/internal/release"},
 }
 
 // homes are the third-party libraries, each with the only package that may import it, so that replacing one is a
@@ -301,6 +302,7 @@ var homes = map[string][]string{
 	"github.com/KimMachineGun/automemlimit":    {"internal/runtime/account"},
 	"go.etcd.io/bbolt":                         {"internal/state/local", "bench/cmd/capabilities"},
 	"github.com/google/go-containerregistry":   {"deploy/internal/image"},
+	"github.com/goreleaser/nfpm/v2":            {"deploy/internal/linuxpackage"},
 	"golang.org/x/crypto/x509roots/fallback":   {"deploy/internal/image"},
 	"golang.org/x/mod":                         {"deploy/internal/sdks"},
 	"github.com/CycloneDX/cyclonedx-go":        {"deploy/internal/sbom"},

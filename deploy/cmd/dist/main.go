@@ -23,6 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/chart"
 	"github.com/toolsrv/toolsrv/deploy/internal/compose"
 	"github.com/toolsrv/toolsrv/deploy/internal/image"
+	"github.com/toolsrv/toolsrv/deploy/internal/linuxpackage"
 	"github.com/toolsrv/toolsrv/deploy/internal/mcpb"
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 	"github.com/toolsrv/toolsrv/deploy/internal/sbom"
@@ -39,6 +40,7 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"archives", archive.Make},
+		{"packages", linuxpackage.Make},
 		{"image", image.Make},
 		{"chart", chart.Make},
 		{"compose", compose.Make},

@@ -42,12 +42,13 @@ type Release struct {
 	Version string    // that of the tag without its v, such as 1.2.0; between tags what Go calls the commit, such as 0.0.0-20260102150405-abcdefabcdef
 	Commit  string    // its full hash
 	Time    time.Time // of the commit, in UTC: the time of every file
+	Systems []System  // that it has programs for
 	work    string    // binaries, and what is made on the way
 }
 
-// Open builds the programs of the checkout at root for all systems. What is made goes to out, which must be empty or not exist: a file of
+// Open builds the programs of the checkout at root, for these systems or for all. What is made goes to out, which must be empty or not exist: a file of
 // another release must not be taken for one of this. Close removes what was made on the way.
-func Open(ctx context.Context, root, out string) (*Release, error) {
+func Open(ctx context.Context, root, out string, systems ...System) (*Release, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,10 @@ func Open(ctx context.Context, root, out string) (*Release, error) {
 	if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // what is made is for everybody
 		return nil, err
 	}
-	r := &Release{Root: root, Out: out}
+	if len(systems) == 0 {
+		systems = Systems()
+	}
+	r := &Release{Root: root, Out: out, Systems: systems}
 	if err := r.identify(ctx); err != nil {
 		return nil, err
 	}
@@ -100,7 +104,7 @@ func (r *Release) identify(ctx context.Context) error {
 // build builds the program for each system, without libc and without the paths of this machine. The version is the one that Go has written into
 // the program, so that all of a release says the same as `toolsrv version`.
 func (r *Release) build(ctx context.Context) error {
-	for _, s := range Systems() {
+	for _, s := range r.Systems {
 		file := r.Program(s)
 		environment := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOOS=" + s.OS, "GOARCH=" + s.Arch}
 		if _, err := r.Output(ctx, environment, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", file, "./cmd/toolsrv"); err != nil {

@@ -1,0 +1,43 @@
+package linuxpackage
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A version is semantic, such as 1.2.0, 1.2.0-rc.1, or 0.0.0-20260102150405-abcdefabcdef between tags. What follows a + does not count in any order.
+// Each system writes and orders what comes before a release in its own way.
+
+// parts returns a version's numbers, and what makes it one before the release; "" where it is the release.
+func parts(version string) (numbers, before string) {
+	version, _, _ = strings.Cut(version, "+")
+	numbers, before, _ = strings.Cut(version, "-")
+	return numbers, before
+}
+
+// debVersion uses ~, which sorts before the end. A - would begin a revision of the package.
+func debVersion(version string) string {
+	numbers, before := parts(version)
+	if before == "" {
+		return numbers
+	}
+	return numbers + "~" + strings.ReplaceAll(before, "-", ".")
+}
+
+// rpmVersion is Debian's, as rpm has taken ~ over.
+func rpmVersion(version string) string { return debVersion(version) }
+
+// apkVersion has one word of a fixed list and a number: _rc1 of rc.1, and _pre with the time of a commit between tags.
+func apkVersion(version string) string {
+	numbers, before := parts(version)
+	if before == "" {
+		return numbers + "-r0"
+	}
+	word, number := "pre", ""
+	if m := regexp.MustCompile(`^(alpha|beta|rc)\.?([0-9]*)$`).FindStringSubmatch(before); m != nil {
+		word, number = m[1], m[2]
+	} else if at := regexp.MustCompile(`[0-9]{14}`).FindString(before); at != "" {
+		number = at
+	}
+	return numbers + "_" + word + number + "-r0"
+}

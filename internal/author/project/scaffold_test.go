@@ -14,20 +14,21 @@ import (
 
 const sdks = "../../../sdk"
 
-// TestNew makes a project in each language, runs its tests, builds it, and calls its tool.
+// TestNew makes a project in each language, runs its tests, builds it, and calls its tool. Those in Rust use the SDK of the source,
+// which is compiled once for all; test/alone uses the one that toolsrv carries.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		language        project.Language
 		name, namespace string
-		path            string
+		path, sdk       string
 		test            []string // the project's own tests
 	}{
-		{project.Go, "greet", "", "/greet", []string{"go", "test", "."}},
-		{project.Go, "Say-hello_2", "texts/loud", "/texts/loud/Say-hello_2", []string{"go", "test", "."}},
-		{project.TinyGo, "greet", "texts", "/texts/greet", []string{"go", "test", "."}},
-		{project.Rust, "fn", "", "/fn", []string{"cargo", "test", "--quiet"}}, // a keyword of the language works, too
-		{project.Rust, "Say-hello_2", "texts/loud", "/texts/loud/Say-hello_2", []string{"cargo", "test", "--quiet"}},
+		{project.Go, "greet", "", "/greet", "", []string{"go", "test", "."}},
+		{project.Go, "Say-hello_2", "texts/loud", "/texts/loud/Say-hello_2", "", []string{"go", "test", "."}},
+		{project.TinyGo, "greet", "texts", "/texts/greet", "", []string{"go", "test", "."}},
+		{project.Rust, "fn", "", "/fn", sdks, []string{"cargo", "test", "--quiet"}}, // a keyword of the language works, too
+		{project.Rust, "Say-hello_2", "texts/loud", "/texts/loud/Say-hello_2", sdks, []string{"cargo", "test", "--quiet"}},
 	} {
 		t.Run(string(c.language)+" "+c.name, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +37,7 @@ func TestNew(t *testing.T) {
 				needTarget(t, "wasm32-unknown-unknown")
 			}
 			dir := filepath.Join(t.TempDir(), "made", "work")
-			scaffold := project.Scaffold{Name: c.name, Language: c.language, Namespace: c.namespace}
+			scaffold := project.Scaffold{Name: c.name, Language: c.language, Namespace: c.namespace, SDK: c.sdk}
 			if err := project.New(dir, scaffold); err != nil {
 				t.Fatal(err)
 			}

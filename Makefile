@@ -63,7 +63,7 @@ FORCE:
 # Where SKIPS names a file, as in .ci/run, each run of tests adds to it what it has skipped; test/skips lists that. There lint has vetted all.
 ifdef SKIPS
 GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test -vet=off
-test race test-unprivileged test-egress test-arm64 test-tinygo: build/skips
+test race test-dist test-unprivileged test-egress test-arm64 test-tinygo: build/skips
 build/skips: FORCE
 	go build -o $@ ./test/skips
 else
@@ -338,7 +338,8 @@ ci-long:
 release-check:
 	@go run ./test/steps release
 
-# dist makes all that a release consists of, into dist/ or the folder DIST, which must be empty; test-dist uses each of them as its user would.
+# dist makes all that a release consists of, into dist/ or the folder DIST, which must be empty; test-dist uses each of them as its user would, which
+# takes long; with SHORT=1, as in .ci/run, it tests what needs no programs for all systems.
 DIST ?= dist
 
 dist:
@@ -349,7 +350,7 @@ setup-dist:
 	apt-get install --yes --no-install-recommends mmdebstrap systemd-container lintian rpm cpio shellcheck ruby runc skopeo qemu-user golang-github-containers-common
 
 test-dist:
-	cd deploy && $(GO_TEST) -count=1 -timeout 30m ./...
+	cd deploy && $(GO_TEST) -count=1 -timeout 30m $(if $(SHORT),-short) ./...
 
 # fuzz runs every fuzz target for FUZZTIME, some seconds each, or those of the package in the folder FUZZ.
 FUZZ ?= .*

@@ -273,8 +273,9 @@ var edges = map[string][]string{
 	"bench/internal/load":     {"bench/internal/measure"},
 
 	// Makes a release: uses programs as their users do, and packages of the server nowhere.
-	"deploy/cmd/dist":              {"deploy/internal/archive", "deploy/internal/attest", "deploy/internal/chart", "deploy/internal/compose", "deploy/internal/image", "deploy/internal/linuxpackage", "deploy/internal/mcpb", "deploy/internal/release", "deploy/internal/sbom", "deploy/internal/sdks"},
+	"deploy/cmd/dist":              {"deploy/internal/archive", "deploy/internal/attest", "deploy/internal/chart", "deploy/internal/compose", "deploy/internal/image", "deploy/internal/installer", "deploy/internal/linuxpackage", "deploy/internal/mcpb", "deploy/internal/release", "deploy/internal/sbom", "deploy/internal/sdks"},
 	"deploy/internal/archive":      {"deploy/internal/release"},
+	"deploy/internal/installer":    {"deploy/internal/release"},
 	"deploy/internal/linuxpackage": {"deploy/internal/archive", "deploy/internal/release"},
 	"deploy/internal/chart":        {"deploy/internal/release"},
 	"deploy/internal/compose":      {"deploy/internal/release"},
@@ -326,7 +327,7 @@ var testHomes = map[string][]string{
 	"helm.sh/helm/v4":                          {"deploy/internal/chart"},
 	"k8s.io/api":                               {"deploy/internal/chart"},
 	"k8s.io/pod-security-admission":            {"deploy/internal/chart"},
-	"sigs.k8s.io/yaml":                         {"deploy/cmd/dist", "deploy/internal/chart"},
+	"sigs.k8s.io/yaml":                         {"deploy/cmd/dist", "deploy/internal/chart", "deploy/internal/installer"},
 	"github.com/compose-spec/compose-go/v2":    {"deploy/internal/compose"},
 }
 

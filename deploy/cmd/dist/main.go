@@ -23,6 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/chart"
 	"github.com/toolsrv/toolsrv/deploy/internal/compose"
 	"github.com/toolsrv/toolsrv/deploy/internal/image"
+	"github.com/toolsrv/toolsrv/deploy/internal/installer"
 	"github.com/toolsrv/toolsrv/deploy/internal/linuxpackage"
 	"github.com/toolsrv/toolsrv/deploy/internal/mcpb"
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
@@ -41,6 +42,7 @@ func parts() []part {
 	return []part{
 		{"archives", archive.Make},
 		{"packages", linuxpackage.Make},
+		{"installers", installer.Make},
 		{"image", image.Make},
 		{"chart", chart.Make},
 		{"compose", compose.Make},

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -149,6 +150,19 @@ func (c *contents) file(destination string, content []byte) {
 	c.source(name, destination, 0o644)
 }
 
+// script returns a copy of a file of the checkout that a package manager runs. It is as old as the commit, since apk is given its time.
+func (c *contents) script(name string) string {
+	content, err := os.ReadFile(c.path("deploy/packages/" + name))
+	file := filepath.Join(c.folder, name)
+	if err == nil {
+		err = errors.Join(os.WriteFile(file, content, 0o600), os.Chtimes(file, c.release.Time, c.release.Time))
+	}
+	if err != nil && c.err == nil {
+		c.err = err
+	}
+	return file
+}
+
 // sharedFile returns a file that stands beside the program on every system.
 func (c *contents) sharedFile(name string) []byte {
 	for _, file := range c.shared {
@@ -188,9 +202,9 @@ func forDebian(c *contents, info *nfpm.Info) {
 	info.Depends = []string{"systemd | systemd-standalone-sysusers", "systemd | systemd-standalone-tmpfiles"}
 	info.Recommends = []string{"ca-certificates"}
 	info.Scripts = nfpm.Scripts{
-		PostInstall: c.path("deploy/packages/deb.postinst"),
-		PreRemove:   c.path("deploy/packages/deb.prerm"),
-		PostRemove:  c.path("deploy/packages/deb.postrm"),
+		PostInstall: c.script("deb.postinst"),
+		PreRemove:   c.script("deb.prerm"),
+		PostRemove:  c.script("deb.postrm"),
 	}
 }
 
@@ -204,9 +218,9 @@ func forFedora(c *contents, info *nfpm.Info) {
 	// The name of the machine that builds is nobody's business, and would differ.
 	info.RPM = nfpm.RPM{Summary: summary, Group: "Unspecified", BuildHost: "localhost", Packager: maintainer}
 	info.Scripts = nfpm.Scripts{
-		PostInstall: c.path("deploy/packages/rpm.post"),
-		PreRemove:   c.path("deploy/packages/rpm.preun"),
-		PostRemove:  c.path("deploy/packages/rpm.postun"),
+		PostInstall: c.script("rpm.post"),
+		PreRemove:   c.script("rpm.preun"),
+		PostRemove:  c.script("rpm.postun"),
 	}
 }
 
@@ -216,8 +230,8 @@ func forAlpine(c *contents, info *nfpm.Info) {
 	c.licenses()
 	info.Description = summary
 	info.Depends = []string{"ca-certificates"}
-	info.Scripts = nfpm.Scripts{PreInstall: c.path("deploy/packages/apk.pre-install"), PreRemove: c.path("deploy/packages/apk.pre-deinstall")}
-	info.APK.Scripts.PostUpgrade = c.path("deploy/packages/apk.post-upgrade")
+	info.Scripts = nfpm.Scripts{PreInstall: c.script("apk.pre-install"), PreRemove: c.script("apk.pre-deinstall")}
+	info.APK.Scripts.PostUpgrade = c.script("apk.post-upgrade")
 }
 
 // compressed returns what gzip -9n makes of a content.

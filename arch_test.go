@@ -86,6 +86,8 @@ var edges = map[string][]string{
 	"internal/schemas": {"internal/text", "internal/jsontree", "wasmtools/misfit"},
 	// What of it tools of Go functions need, and those who look at tools.
 	"wasmtools/schema": {"internal/schemas"},
+	// What tools lack, in words.
+	"internal/lacking": {"internal/text", "wasmtools"},
 	// Why values do not fit.
 	"wasmtools/misfit": {"internal/text"},
 	// Takes secrets out of bytes; knows not whose they are.
@@ -119,7 +121,7 @@ var edges = map[string][]string{
 	// Makes an engine of what a linker wrote.
 	"internal/script/engine/internal/seal": {"internal/runtime/wasmbin", "internal/script/engine"},
 	// The files of a source become a route table.
-	"internal/catalog": {"runtime/limits", "wasmtools", "internal/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched"},
+	"internal/catalog": {"runtime/limits", "wasmtools", "internal/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched", "internal/lacking"},
 	// The source that is a directory on disk.
 	"internal/catalog/directory": {"internal/ownership", "internal/touched", "internal/catalog"},
 	// What of it a program needs that adds doors.
@@ -131,7 +133,7 @@ var edges = map[string][]string{
 	// What programs call tools with, and hear of calls.
 	"wasmtools/invoke": {"wasmtools"},
 	// The one way to call a tool; knows no door.
-	"internal/invoker": {"internal/turns", "wasmtools", "wasmtools/invoke", "internal/schemas", "wasmtools/misfit"},
+	"internal/invoker": {"internal/turns", "wasmtools", "wasmtools/invoke", "internal/schemas", "wasmtools/misfit", "internal/lacking"},
 	// REST as an http.Handler, for programs that embed us.
 	"wasmtools/openapi": {"internal/door", "internal/openapi", "internal/web", "wasmtools", "wasmtools/web"},
 	// REST: sees tools, never sandboxes, and of their schemas where a result is a file.
@@ -161,7 +163,7 @@ var edges = map[string][]string{
 	// One file as a server would have it, without a server.
 	"internal/author/workbench": {"internal/author/project", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "wasmtools/config", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core", "internal/invoker"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/web", "wasmtools/misfit"},
+	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/web", "wasmtools/misfit", "internal/lacking"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.

@@ -22,7 +22,7 @@ var scattered = []string{
 	"internal/author/project.Project", "bench/cmd/attack.arena", "bench/cmd/capabilities.bench", "bench/cmd/mcp.bench", "bench/cmd/sandbox.bench",
 	"cmd/toolsrv.service in tests",
 
-	"wasmtools.Tool", "internal/catalog.reconciler", "internal/mcp/toolset.Set", "internal/openapi.Door",
+	"internal/catalog.reconciler", "internal/mcp/toolset.Set", "internal/openapi.Door",
 	"internal/schemas.Schema", "internal/schemas.run", "internal/script/javascript.modules",
 	"wasmtools/server.Server", "internal/web.Exchange",
 }

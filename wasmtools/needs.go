@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
-
-	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // Needs are what a tool wants to reach outside of its sandbox, by the names of capabilities such as "http". It can reach nothing that
@@ -51,41 +48,36 @@ func (n Needs) All() (all []Missing) {
 	return all
 }
 
-// A Missing is an entry of a tool's needs that it was not granted, or that can't be used although it was.
+// A Missing is something that a tool needs and can't use.
 type Missing struct {
 	// Capability is the name of the capability.
 	Capability string
 	// Entry is the entry of its list, such as a URL. It is empty where the need is not a list, and where the entry doesn't matter.
 	Entry string
-	// Reason says why it can't be used although it was granted, or is empty.
-	Reason string
-	// Secret tells that it is a secret that is missing: no source of secrets has it. Its name is Entry, or is not told.
-	Secret bool
+	// Cause is why the tool can't use it.
+	Cause Cause
+	// Detail says more about the cause, such as which setting is required, or is empty.
+	Detail string
+	// Match is the pattern of the grant that can't be used, or empty, and Line is where it begins in its file, or 0.
+	Match string
+	Line  int
 }
 
-// String says it in a few words, such as "http https://api.example.com".
-func (m Missing) String() string {
-	s := m.Capability
-	if m.Entry != "" {
-		s += " " + m.Entry
-	}
-	if m.Reason != "" {
-		s += " (" + m.Reason + ")"
-	}
-	return s
-}
+// A Cause is why a tool can't use something that it needs.
+type Cause uint8
 
-// maxLacks is how much a text says of what a tool lacks, in bytes: a manifest may ask for much.
-const maxLacks = 1 << 10
-
-// Lacks returns what is missing, in one line for people; "" if nothing is.
-func (t *Tool) Lacks() string {
-	words := make([]string, len(t.Missing))
-	for i, m := range t.Missing {
-		words[i] = m.String()
-	}
-	return text.Clip(strings.Join(words, ", "), maxLacks)
-}
+const (
+	// NotGranted is that no grant has it.
+	NotGranted Cause = iota
+	// NoCapability is that the service doesn't have the capability.
+	NoCapability
+	// NoSecret is that no source of secrets has a secret: the one that Entry names, or without it one that the grant names, which is not told.
+	NoSecret
+	// NoState is that there is no place to keep things.
+	NoState
+	// Unusable is that the need or its grant can't be used, as Detail says.
+	Unusable
+)
 
 // And returns what n and more need together, which shares memory with both.
 func (n Needs) And(more Needs) Needs {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -129,7 +130,7 @@ func (r *reconciler) logMissing(old, route wasmtools.Route) {
 	switch missing := route.Tool.Missing; {
 	case len(missing) > 0 && (!lacked || !slices.Equal(old.Tool.Missing, missing)):
 		r.logger.Warn("a tool was not granted what it needs, and can't be called: see `toolsrv inspect` for the [[grant]]", "path", route.Path,
-			"file", route.Tool.Source, "missing", route.Tool.Lacks())
+			"file", route.Tool.Source, "missing", lacking.Of(route.Tool))
 	case len(missing) == 0 && lacked:
 		r.logger.Info("a tool has been granted what it needs", "path", route.Path, "file", route.Tool.Source)
 	}

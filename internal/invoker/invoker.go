@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
@@ -180,7 +181,7 @@ func Admits(route wasmtools.Route, p *wasmtools.Principal) error {
 		return errNotFound()
 	case route.Ungranted:
 		return &wasmtools.Error{Code: wasmtools.CodeToolNotGranted,
-			Message: "Tool " + route.Path + " was not granted what it needs: " + route.Tool.Lacks()}
+			Message: "Tool " + route.Path + " was not granted what it needs: " + lacking.Of(route.Tool)}
 	case !route.Enabled:
 		message := "Tool " + route.Path + " is disabled"
 		if route.Reason != "" {

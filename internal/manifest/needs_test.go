@@ -128,22 +128,6 @@ func TestNeedsAnd(t *testing.T) {
 	}
 }
 
-// TestLacks bounds what is told of a tool that asks for much: its callers hear it at every call.
-func TestLacks(t *testing.T) {
-	t.Parallel()
-	for missing, want := range map[string]string{"kv": "kv", "kv|secrets a": "kv, secrets a", strings.Repeat("http https://a.example|", 100): "http https://a.example, "} {
-		tool := &wasmtools.Tool{}
-		for one := range strings.SplitSeq(missing, "|") {
-			name, entry, _ := strings.Cut(one, " ")
-			tool.Missing = append(tool.Missing, wasmtools.Missing{Capability: name, Entry: entry})
-		}
-		got := tool.Lacks()
-		if !strings.HasPrefix(got, want) || len(got) > 1100 {
-			t.Errorf("%.30s…: got %d bytes %q", missing, len(got), got)
-		}
-	}
-}
-
 // Server and SDKs take and refuse the same: see testdata/abi/README.md.
 func TestParseManifestNeeds(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/abi1"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
@@ -356,8 +357,8 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 	if s.want == works {
 		return
 	}
-	if s.want == missing && !strings.Contains(tool.Lacks(), kinds[p.kind].missing(g.world)) {
-		t.Errorf("%s, %s: missing %q, want %q", p.tool, s.name, tool.Missing, kinds[p.kind].missing(g.world))
+	if s.want == missing && !strings.Contains(lacking.Of(tool), kinds[p.kind].missing(g.world)) {
+		t.Errorf("%s, %s: missing %q, want %q", p.tool, s.name, lacking.Of(tool), kinds[p.kind].missing(g.world))
 	}
 	if g.world.visits.Load() != visits || g.world.calls.Load() != calls {
 		t.Errorf("%s, %s: it was refused, and has reached the server or the other tool", p.tool, s.name)

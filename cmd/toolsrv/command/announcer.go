@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -65,7 +66,7 @@ type news struct {
 
 // look finds what is new, and takes it for told.
 func (a *announcer) look(g *wasmtools.Generation) (n news) {
-	served, lacking, refused := map[string]*wasmtools.Tool{}, map[string]string{}, map[string]string{}
+	served, without, refused := map[string]*wasmtools.Tool{}, map[string]string{}, map[string]string{}
 	for _, route := range g.Routes() {
 		switch {
 		case route.Enabled:
@@ -77,14 +78,14 @@ func (a *announcer) look(g *wasmtools.Generation) (n news) {
 				n.changed = append(n.changed, route)
 			}
 		case route.Ungranted:
-			lacking[route.Path] = route.Tool.Lacks()
-			if a.lacking[route.Path] != lacking[route.Path] {
+			without[route.Path] = lacking.Of(route.Tool)
+			if a.lacking[route.Path] != without[route.Path] {
 				n.lacking = append(n.lacking, route)
 			}
 		}
 	}
 	for path := range a.served {
-		if served[path] == nil && lacking[path] == "" {
+		if served[path] == nil && without[path] == "" {
 			n.gone = append(n.gone, path)
 		}
 	}
@@ -95,7 +96,7 @@ func (a *announcer) look(g *wasmtools.Generation) (n news) {
 			n.refused = append(n.refused, r)
 		}
 	}
-	a.served, a.lacking, a.refused = served, lacking, refused
+	a.served, a.lacking, a.refused = served, without, refused
 	return n
 }
 
@@ -163,7 +164,7 @@ func (a *announcer) tellAdded(w io.Writer, routes []wasmtools.Route) {
 // tellLacking writes what tools were not granted.
 func (a *announcer) tellLacking(w io.Writer, routes []wasmtools.Route) {
 	for _, route := range routes[:min(len(routes), maxTold)] {
-		fmt.Fprintf(w, "\n%s is not served, because it lacks %s:\n", a.style.bold(route.Path), text.Clip(oneLine(route.Tool.Lacks()), maxErrorBytes))
+		fmt.Fprintf(w, "\n%s is not served, because it lacks %s:\n", a.style.bold(route.Path), text.Clip(oneLine(lacking.Of(route.Tool)), maxErrorBytes))
 		tellMissing(w, route.Tool)
 	}
 	if more := len(routes) - maxTold; more > 0 {

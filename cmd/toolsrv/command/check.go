@@ -19,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -135,15 +136,6 @@ type unmatched struct {
 type ungranted struct {
 	Tool    string   `json:"tool"` // its path
 	Missing []string `json:"missing"`
-}
-
-// ungrantedOf says what a tool lacks.
-func ungrantedOf(t *wasmtools.Tool) ungranted {
-	u := ungranted{Tool: t.Path()}
-	for _, m := range t.Missing {
-		u.Missing = append(u.Missing, m.String())
-	}
-	return u
 }
 
 type checkedFile struct {
@@ -344,7 +336,7 @@ func judge(files []*checkedFile, limitsFor func(path string) limits.Limits, gran
 		}
 		for _, t := range f.module.Tools() {
 			if all.tools = append(all.tools, t); grants != nil && len(t.Missing) > 0 {
-				f.Ungranted = append(f.Ungranted, ungrantedOf(t))
+				f.Ungranted = append(f.Ungranted, ungranted{t.Path(), lacking.Each(t.Missing)})
 			}
 		}
 		all.Warnings += len(f.Warnings) + len(f.Ungranted)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/author/project"
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
@@ -178,15 +179,15 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 	})()
 	for told, blamed, lacked := "", "", ""; ; {
 		current := s.Table().Current()
-		var lacking strings.Builder
+		var without strings.Builder
 		for _, route := range current.Routes() {
 			if route.Ungranted {
-				fmt.Fprintf(&lacking, "\n%s is not served, because it lacks %s:\n", route.Path, oneLine(route.Tool.Lacks()))
-				tellMissing(&lacking, route.Tool)
+				fmt.Fprintf(&without, "\n%s is not served, because it lacks %s:\n", route.Path, oneLine(lacking.Of(route.Tool)))
+				tellMissing(&without, route.Tool)
 			}
 		}
-		if lacking.String() != lacked {
-			lacked = lacking.String()
+		if without.String() != lacked {
+			lacked = without.String()
 			fmt.Fprint(w, lacked)
 		}
 		blame := ""

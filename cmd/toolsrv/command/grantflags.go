@@ -114,7 +114,7 @@ func tellMissing(w io.Writer, tools ...*wasmtools.Tool) {
 		for _, lack := range tool.Missing {
 			flag := "--grant FILE, with a [[grant]] as toolsrv inspect prints it"
 			switch {
-			case lack.Secret && lack.Entry == "":
+			case lack.Cause == wasmtools.NoSecret && lack.Entry == "":
 				flag = "--secret NAME=@FILE, with the name that stands in that header"
 			case lack.Capability == "http" && lack.Entry != "":
 				flag = "--allow-http " + text.ShellQuote(oneLine(lack.Entry))

@@ -13,6 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
@@ -175,8 +176,8 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 			row(c[0], c[1])
 		}
 	}
-	for _, need := range m.Needs.All() {
-		row("needs", "all tools", need.String())
+	for _, need := range lacking.Each(m.Needs.All()) {
+		row("needs", "all tools", need)
 	}
 	for _, t := range m.Tools {
 		tool := wasmtools.Tool{Namespace: m.Namespace, Name: t.Name}
@@ -187,8 +188,8 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 		if said := annotationsText(t.Annotations); said != "" {
 			row("annotations", tool.Path(), said)
 		}
-		for _, need := range t.Needs.All() {
-			row("needs", tool.Path(), need.String())
+		for _, need := range lacking.Each(t.Needs.All()) {
+			row("needs", tool.Path(), need)
 		}
 		for _, icon := range t.Icons {
 			row("icon", tool.Path(), text.Short(icon.Src))

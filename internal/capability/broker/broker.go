@@ -199,7 +199,7 @@ func (g *Grants) For(path string, needs wasmtools.Needs) (granted granted.Tool) 
 func (k *granting) give(path string, need wasmtools.Need, matching []*config.Grant) (any, []wasmtools.Missing) {
 	if strings.HasPrefix(k.Name, manifest.ForeignNeed) { // the reader of the manifest did not know it
 		if err := fits(&k.Kind, need); err != nil {
-			return nil, []wasmtools.Missing{{Capability: k.Name, Reason: err.Error()}}
+			return nil, []wasmtools.Missing{{Capability: k.Name, Cause: wasmtools.Unusable, Detail: err.Error()}}
 		}
 	}
 	var given []capability.Given
@@ -218,7 +218,7 @@ names:
 				continue names
 			}
 		}
-		missing = append(missing, wasmtools.Missing{Capability: name, Reason: "this server does not have it"})
+		missing = append(missing, wasmtools.Missing{Capability: name, Cause: wasmtools.NoCapability})
 	}
 	return missing
 }

@@ -2,12 +2,12 @@ package broker_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/capability/granted"
+	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -30,13 +30,7 @@ func grants(t *testing.T, text string) *broker.Grants {
 }
 
 // lacks says what a tool lacks.
-func lacks(g granted.Tool) string {
-	words := make([]string, len(g.Missing))
-	for i, m := range g.Missing {
-		words[i] = m.String()
-	}
-	return strings.Join(words, ", ")
-}
+func lacks(g granted.Tool) string { return lacking.Of(&wasmtools.Tool{Missing: g.Missing}) }
 
 // suggest returns the grant of needs.
 func suggest(match string, needs wasmtools.Needs) string {

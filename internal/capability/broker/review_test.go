@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,8 +73,8 @@ func TestReview(t *testing.T) {
 func TestSuggest(t *testing.T) {
 	t.Parallel()
 	suggested := suggest("weather/*", everything)
-	missing := grants(t, suggested).For("/weather/now", everything).Missing
-	if got := fmt.Sprint(missing); got != "[secrets stripe.key (no source in [secrets] has it)]" {
+	missing := lacks(grants(t, suggested).For("/weather/now", everything))
+	if got := missing; got != "secrets stripe.key (no source in [secrets] has it)" {
 		t.Errorf("missing %s, with\n%s", got, suggested)
 	}
 	if got, want := suggest("a/b", wasmtools.Needs{"kv": {}}), "[[grant]]\nmatch = \"a/b\"\nkv = \"16MiB\"\n"; got != want {

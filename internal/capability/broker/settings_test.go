@@ -37,7 +37,7 @@ func settingsOf(t *testing.T, g *broker.Grants, path string, schema []byte) []by
 	t.Helper()
 	granted := g.For(path, wasmtools.Needs{"settings": {Object: schema}})
 	if granted.Missing != nil {
-		t.Fatalf("%s lacks %q", path, granted.Missing)
+		t.Fatalf("%s lacks %v", path, granted.Missing)
 	}
 	return granted.Settings
 }

@@ -43,7 +43,7 @@ func TestSpaces(t *testing.T) {
 		t.Helper()
 		granted := g.For(path, wasmtools.Needs{"kv": {}})
 		if len(granted.Values) != 1 || len(granted.Missing) != 0 || granted.Values[0].Module != kv.Module {
-			t.Fatalf("%s: got %v, missing %q", path, granted.Values, granted.Missing)
+			t.Fatalf("%s: got %v, missing %v", path, granted.Values, granted.Missing)
 		}
 		return &granted.Values[0]
 	}

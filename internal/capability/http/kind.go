@@ -155,13 +155,12 @@ func open(h capability.Host) capability.Configure {
 			o.Secrets = view
 			granted, err := New(n.Words, rules, o)
 			if err != nil {
-				return nil, append(missing, wasmtools.Missing{Capability: "http", Reason: keys.Pathless(err).Error()})
+				return nil, append(missing, wasmtools.Missing{Capability: "http", Cause: wasmtools.Unusable, Detail: keys.Pathless(err).Error()})
 			}
 			granted = standing.Standing(path+" "+strings.Join(n.Words, " "), granted, view)
 			for _, name := range granted.Secrets() {
 				if !c.Secrets.Has(name) {
-					missing = append(missing, wasmtools.Missing{Capability: "http", Secret: true, Reason: fmt.Sprintf(
-						"the secret of ${secret:...} in the headers of its grant%s: no source in [secrets] has it", lineOf(name, matching))})
+					missing = append(missing, wasmtools.Missing{Capability: "http", Cause: wasmtools.NoSecret, Line: lineOf(name, matching)})
 				}
 			}
 			return granted, missing
@@ -199,18 +198,18 @@ func meet(needs []string, matching []capability.Given, patterns map[string]reach
 	return rules, missing
 }
 
-// lineOf says in which line the grant begins whose headers name a secret, which may be no name but the secret itself.
-func lineOf(name string, matching []capability.Given) string {
+// lineOf returns the line where the grant begins whose headers name a secret, or 0. The name may be the secret itself.
+func lineOf(name string, matching []capability.Given) int {
 	for _, given := range matching {
 		for _, headers := range given.Rule.(*Rule).Headers {
 			for _, value := range headers {
 				if given.Line > 0 && strings.Contains(value, "${secret:"+name+"}") {
-					return fmt.Sprintf(" (line %d)", given.Line)
+					return given.Line
 				}
 			}
 		}
 	}
-	return ""
+	return 0
 }
 
 // patternsOf returns the patterns of entries, by the entries. What is not a pattern is left out.

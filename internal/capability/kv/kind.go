@@ -85,7 +85,7 @@ func open(capability.Host) capability.Configure {
 			case quota.Bytes == 0:
 				return nil, []wasmtools.Missing{{Capability: "kv"}}
 			case c.State == nil:
-				return nil, []wasmtools.Missing{{Capability: "kv", Reason: "it is granted, but [state] names no directory"}}
+				return nil, []wasmtools.Missing{{Capability: "kv", Cause: wasmtools.NoState}}
 			}
 			return Open((*state.Keep)(c.State).Store(), strings.Trim(path.Dir(tool), "/."), quota), nil
 		}

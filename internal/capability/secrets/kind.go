@@ -63,7 +63,7 @@ func open(capability.Host) capability.Configure {
 				case !slices.ContainsFunc(matching, func(g capability.Given) bool { return slices.Contains(g.Rule.(*Rule).Visible, need) }):
 					missing = append(missing, wasmtools.Missing{Capability: name, Entry: need})
 				case !c.Secrets.Has(need):
-					missing = append(missing, wasmtools.Missing{Capability: name, Entry: need, Secret: true, Reason: "no source in [secrets] has it"})
+					missing = append(missing, wasmtools.Missing{Capability: name, Entry: need, Cause: wasmtools.NoSecret})
 				default:
 					granted = append(granted, need)
 				}

@@ -3,7 +3,6 @@ package settings
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
 	"regexp"
@@ -70,18 +69,18 @@ func open(capability.Host) capability.Configure {
 				}
 			}
 			made := made.of(n.Object, last)
-			lacks := func(format string, args ...any) (any, []wasmtools.Missing) {
-				return nil, []wasmtools.Missing{{Capability: name, Reason: fmt.Sprintf(format, args...)}}
-			}
+			lacks := wasmtools.Missing{Capability: name}
 			switch {
 			case made.invalid != nil:
-				return lacks("its schema: %v", made.invalid)
+				lacks.Cause, lacks.Detail = wasmtools.Unusable, made.invalid.Error()
 			case made.err == nil:
 				return capability.Settings(made.settings), nil
 			case last == nil:
-				return lacks("%v", made.err)
+				lacks.Detail = made.err.Error()
+			default:
+				lacks.Cause, lacks.Match, lacks.Detail = wasmtools.Unusable, match, made.err.Error()
 			}
-			return lacks("of the grant to %s: %v", match, made.err)
+			return nil, []wasmtools.Missing{lacks}
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package toolsrv_test
 
 import (
+	"fmt"
 	"go/ast"
+	"go/doc"
 	"maps"
 	"os"
 	"path"
@@ -13,21 +15,9 @@ import (
 
 const architecture = "docs/architecture.md"
 
-// TestArchitectureDiagram holds the diagram's boxes to packages, and its arrows to the allowed imports.
-func TestArchitectureDiagram(t *testing.T) {
+// TestArchitecturePicture holds the names in the picture at the top of the page to packages.
+func TestArchitecturePicture(t *testing.T) {
 	t.Parallel()
-	_, rest, _ := strings.Cut(read(t, architecture), "```mermaid\n")
-	diagram, _, ok := strings.Cut(rest, "```")
-	if !ok {
-		t.Fatalf("%s has no diagram", architecture)
-	}
-	packages := map[string]string{} // by the name of the box
-	for _, box := range regexp.MustCompile(`(\w+)\["([^"<]+)`).FindAllStringSubmatch(diagram, -1) {
-		packages[box[1]] = box[2]
-		if info, err := os.Stat(box[2]); err != nil || !info.IsDir() {
-			t.Errorf("the diagram has a box %s, which is not a package", box[2])
-		}
-	}
 	picture, _, _ := strings.Cut(read(t, architecture), "\nThe reasons")
 	named := regexp.MustCompile(`\b(?:cmd|internal|wasmtools|runtime)/[a-z0-9/]*[a-z0-9]`).FindAllString(picture, -1)
 	if len(named) < 5 {
@@ -38,25 +28,37 @@ func TestArchitectureDiagram(t *testing.T) {
 			t.Errorf("the picture at the top of %s names %s, which is not a package", architecture, dir)
 		}
 	}
-	arrows := regexp.MustCompile(`(\w+)(?:\["[^"]*"\])? --> (\w+)`).FindAllStringSubmatch(diagram, -1)
-	for _, arrow := range arrows {
-		from, to := packages[arrow[1]], packages[arrow[2]]
-		if from == "" || to == "" {
-			t.Errorf("the diagram's arrow %s leads from or to a box without a package", arrow[0])
-		} else if !slices.Contains(edges[from], to) {
-			t.Errorf("the diagram has an arrow from %s to %s, which it doesn't import", from, to)
+}
+
+// TestPackagesPage holds docs/generated/packages.md to the packages: what each says it is, and which of ours it may import.
+// `go test . -update` writes the page.
+func TestPackagesPage(t *testing.T) {
+	t.Parallel()
+	const page = "docs/generated/packages.md"
+	says := map[string]string{}
+	for _, s := range sources(t) {
+		if !s.test && s.ast.Doc != nil {
+			says[s.dir] = new(doc.Package).Synopsis(s.ast.Doc.Text())
 		}
 	}
-	if len(arrows) < 30 {
-		t.Errorf("found %d arrows only", len(arrows))
-	}
-	boxes := slices.Collect(maps.Values(packages))
-	leftOut := regexp.MustCompile(`^(sdk|examples|bench|deploy)/|./internal/`)
-	shown := regexp.MustCompile(`^internal/(author|capability|catalog|mcp|runtime|script|state)\b`)
-	for dir := range edges {
-		if !leftOut.MatchString(dir) && (!strings.HasPrefix(dir, "internal/") || shown.MatchString(dir)) && !slices.Contains(boxes, dir) {
-			t.Errorf("the diagram has no box for %s", dir)
+	var want strings.Builder
+	want.WriteString("# Packages\n\nWhat each package says it is, and which of ours it may import. `go test . -update` writes this page from their documentation and from arch_test.go.\n\n| package | | imports |\n|---|---|---|\n")
+	leftOut := regexp.MustCompile(`^(sdk|examples|bench|deploy|internal/testkit)/`)
+	for _, dir := range slices.Sorted(maps.Keys(edges)) {
+		if leftOut.MatchString(dir + "/") {
+			continue
 		}
+		if says[dir] == "" {
+			t.Errorf("%s has a line in edges and no documentation", dir)
+		}
+		fmt.Fprintf(&want, "| %s | %s | %s |\n", dir, strings.ReplaceAll(says[dir], "|", `\|`), strings.Join(slices.Sorted(slices.Values(edges[dir])), ", "))
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(want.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	} else if read(t, page) != want.String() {
+		t.Errorf("%s is not what the packages say: run `go test . -update`, and look at the diff", page)
 	}
 }
 

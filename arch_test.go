@@ -111,9 +111,11 @@ var edges = map[string][]string{
 	"internal/script/engine": {"internal/text", "internal/runtime/wasmbin"},
 	// Files become a bundle; runs nothing of them.
 	"internal/script/python":     {"internal/text", "internal/script/engine"},
-	"internal/script/javascript": {"internal/jsontree", "internal/text", "internal/script/engine", "internal/script/javascript/internal/comment"},
+	"internal/script/javascript": {"internal/jsontree", "internal/text", "internal/script/engine", "internal/script/javascript/internal/comment", "internal/script/javascript/internal/token"},
 	// A source becomes schemas; knows no bundle.
-	"internal/script/javascript/internal/comment": {},
+	"internal/script/javascript/internal/comment": {"internal/script/javascript/internal/token"},
+	// A source becomes tokens.
+	"internal/script/javascript/internal/token": {},
 	// Texts that are printed.
 	"internal/licenses": {"internal/script/engine"},
 	// Finds those texts in the modules that are linked in.

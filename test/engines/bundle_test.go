@@ -136,14 +136,14 @@ func TestBundle(t *testing.T) {
 // A function with a comment is a tool where the script has no others.
 func TestBundleOfFunctions(t *testing.T) {
 	t.Parallel()
-	s := bundled(t, "hello.ts", "/** Repeats a text.\n * @param text What to repeat.\n * @example\n * repeat(\"ab\", 2) // => \"abab\"\n */\n"+
+	s := bundled(t, "hello.ts", "/** Repeats a text.\n * @param text What to repeat.\n */\n"+
 		"export function repeat(text: string, times = 2): string {\n  return text.repeat(times);\n}\n\n"+
 		"/** Adds two numbers. */\nexport default async function add({ a, b = 1 }: { a: number; b?: number }) { return a + b; }\n")
 	manifest, err := s.program.Describe(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"abi":1,"sdk":"js/0.1.0","tools":[{"name":"repeat","description":"Repeats a text.","parameters":{"type":"object","properties":{"text":{"type":"string","description":"What to repeat."},"times":{"type":"number","default":2}},"required":["text"],"additionalProperties":false},"result":{"type":"string"},"examples":[{"arguments":{"text":"ab","times":2},"result":"abab"}]},` +
+	want := `{"abi":1,"sdk":"js/0.1.0","tools":[{"name":"repeat","description":"Repeats a text.","parameters":{"type":"object","properties":{"text":{"type":"string","description":"What to repeat."},"times":{"type":"number","default":2}},"required":["text"],"additionalProperties":false},"result":{"type":"string"}},` +
 		`{"name":"add","description":"Adds two numbers.","parameters":{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number","default":1}},"required":["a"],"additionalProperties":false}}]}`
 	if string(manifest) != want {
 		t.Errorf("got  %s\nwant %s", manifest, want)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 
-	"github.com/toolsrv/toolsrv/internal/script/javascript/internal/comment"
+	"github.com/toolsrv/toolsrv/internal/script/javascript/internal/token"
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
@@ -30,7 +30,7 @@ const (
 	maxFile  = 2 << 20
 	maxTotal = 16 << 20
 	maxFiles = 2000
-	// maxBrackets and maxChain bound what comment.Nesting counts in a file. esbuild goes into it by recursion, with some kilobytes of stack for each level, and
+	// maxBrackets and maxChain bound what token.Nesting counts in a file. esbuild goes into it by recursion, with some kilobytes of stack for each level, and
 	// Go ends the process where that is a gigabyte; the time for nested arrow functions grows with the cube of their depth, and nothing ends esbuild within a file.
 	maxBrackets = 200
 	maxChain    = 2000
@@ -96,7 +96,7 @@ func checkNesting(name, content string) error {
 	default:
 		return nil
 	}
-	brackets, chain := comment.Nesting(content)
+	brackets, chain := token.Nesting(content)
 	if brackets > maxBrackets {
 		return fmt.Errorf("its brackets are nested %d deep; at most %d are allowed", brackets, maxBrackets)
 	}

@@ -8,6 +8,8 @@ package comment
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/toolsrv/toolsrv/internal/script/javascript/internal/token"
 )
 
 // A Comment is what a file says of an export.
@@ -22,8 +24,6 @@ type Comment struct {
 	// Parameters and Result are JSON Schemas; either may be missing.
 	Parameters *schema `json:"parameters,omitempty"`
 	Result     *schema `json:"result,omitempty"`
-	// Examples are calls with their results.
-	Examples []example `json:"examples,omitempty"`
 	// Place is where the export stands, and Error what can't be said as a schema.
 	Place Place  `json:"place"`
 	Error *Place `json:"error,omitempty"`
@@ -56,8 +56,8 @@ const instead = "state a schema instead, as in tool({ parameters: … })"
 
 // Read reads a file. The name is for places.
 func Read(name, source string) []Comment {
-	f := &script{tokens: tokens(source), types: map[string]*declaration{}, functions: map[string]*function{}}
-	for p := (&parser{script: f, tokens: f.tokens}); p.peek().kind != end; {
+	f := &script{tokens: token.All(source), types: map[string]*declaration{}, functions: map[string]*function{}}
+	for p := (&parser{script: f, tokens: f.tokens}); !p.atEnd(); {
 		p.statement()
 	}
 	var out []Comment
@@ -70,16 +70,15 @@ func Read(name, source string) []Comment {
 		if fn.doc == "" && !fn.tool || said.internal {
 			continue
 		}
-		c := Comment{Export: e.name, Description: said.description, Place: place(name, source, fn.name.at)}
+		c := Comment{Export: e.name, Description: said.description, Place: place(name, source, fn.name.At)}
 		if e.name == "default" {
-			c.Name = fn.name.text
+			c.Name = fn.name.Text
 		}
 		if err := f.describe(&c, fn, said); err != nil {
 			at := c.Place
 			at.Message = err.Error()
 			c.Error = &at
 		}
-		c.Examples = examples(fn.name.text, said.examples, c.Order)
 		out = append(out, c)
 	}
 	return out

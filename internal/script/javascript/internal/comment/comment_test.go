@@ -108,16 +108,6 @@ func TestReadOfHostileFiles(t *testing.T) {
 	}
 }
 
-// What esbuild takes for a comment hides no brackets behind it, and nothing else is one.
-func TestNestingBehindComments(t *testing.T) {
-	t.Parallel()
-	for _, before := range []string{"//\r", "//\u2028", "//\u2029", "#!\r", "<!-- `\n", "-->`\n", "a\n --> `\n", "a/*\n*/-->`\n", "a-->1;", "/*<!--*/", "/* // */", "'//';", "`<!--`;", "/[/*]/;"} {
-		if brackets, _ := comment.Nesting(before + strings.Repeat("(", 500)); brackets != 500 {
-			t.Errorf("%q: got %d brackets, want 500", before, brackets)
-		}
-	}
-}
-
 // FuzzRead has it read anything: it has to end, in time that grows with the text, and to find places in it.
 func FuzzRead(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.[jt]s")

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/script/javascript/internal/token"
 )
 
 // A doc is what stands between /** and */.
@@ -14,10 +16,9 @@ type doc struct {
 	description string
 	params      []member
 	returns     *schema
-	returned    string   // description of what is returned
-	examples    []string // lines
-	internal    bool     // it says that what follows is not for everybody
-	err         error    // the first mistake in it
+	returned    string // description of what is returned
+	internal    bool   // it says that what follows is not for everybody
+	err         error  // the first mistake in it
 }
 
 var (
@@ -55,15 +56,13 @@ func (f *script) read(whole string) doc {
 		rest := b[len(found[0]):]
 		var err error
 		switch found[1] {
-		case "description", "desc", "summary":
+		case "description", "summary":
 			d.description = strings.TrimSpace(d.description + "\n\n" + paragraphs(rest))
-		case "param", "arg", "argument":
+		case "param":
 			d.params, err = f.param(d.params, rest)
 		case "returns", "return":
 			d.returns, rest, err = f.braces(rest, false)
 			d.returned = dashed(rest)
-		case "example":
-			d.examples = append(d.examples, strings.Split(rest, "\n")...)
 		case "internal", "private", "ignore", "hidden", "protected", "package":
 			d.internal = true
 		}
@@ -80,7 +79,7 @@ func (f *script) braces(s string, closed bool) (*schema, string, error) {
 	if !strings.HasPrefix(s, "{") {
 		return nil, s, nil
 	}
-	p := &parser{script: f, tokens: tokens(s), closed: closed}
+	p := &parser{script: f, tokens: token.All(s), closed: closed}
 	if !p.brackets() {
 		return nil, "", errors.New("a bracket of the type is not closed")
 	}
@@ -90,7 +89,7 @@ func (f *script) braces(s string, closed bool) (*schema, string, error) {
 	if p.at != last {
 		p.refuse()
 	}
-	return out, s[p.tokens[last].at+1:], p.err
+	return out, strings.TrimSpace(s[p.tokens[last].At+1:]), p.err
 }
 
 // param reads "{type} [name=default] - description". It adds the parameter to others, or to the one that it is a member of: "options.size" to
@@ -101,17 +100,15 @@ func (f *script) param(all []member, s string) ([]member, error) {
 	if m.schema, s, err = f.braces(s, true); err != nil {
 		return all, err
 	}
-	s = strings.TrimSpace(s)
 	if m.optional = strings.HasPrefix(s, "["); m.optional {
-		p := &parser{tokens: tokens(s)}
+		p := &parser{tokens: token.All(s)}
 		if !p.brackets() {
 			return all, errors.New("a bracket of the name is not closed")
 		}
-		last := p.tokens[p.at-1].at
+		last := p.tokens[p.at-1].At
 		name, fallback, _ := strings.Cut(s[1:last], "=")
 		m.name, s, fallback = strings.TrimSpace(name), s[last+1:], strings.TrimSpace(fallback)
-		written := tokens(fallback)
-		m.fallback = literal(written[:len(written)-1])
+		m.fallback = literal(token.All(fallback))
 		// A text may stand without quotes, as most people write it.
 		if m.schema != nil && m.schema.is("string") && fallback != "" && (m.fallback == nil || m.fallback[0] != '"') {
 			m.fallback, err = json.Marshal(fallback)
@@ -165,49 +162,4 @@ func paragraphs(text string) string {
 		before = line
 	}
 	return strings.TrimSpace(out.String())
-}
-
-// An example is a call with its result, as a manifest has it.
-type example struct {
-	Arguments any             `json:"arguments"`
-	Result    json.RawMessage `json:"result,omitempty"`
-}
-
-// examples reads calls with literal arguments: greet("Ada", 3) // => "Hello". Anything else is for readers only. Order has the names of the
-// parameters, where the function takes them one by one.
-func examples(name string, lines, order []string) (out []example) {
-	for _, line := range lines {
-		call, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(line), "await "), name+"(")
-		if !ok {
-			continue
-		}
-		p := &parser{tokens: tokens(call)}
-		var values []json.RawMessage
-		for ok && !p.take(")") {
-			value := literal(p.until(")"))
-			values, ok = append(values, value), value != nil
-			p.take(",")
-		}
-		if !ok || !p.take(";") && p.peek().kind != end {
-			continue
-		}
-		e := example{}
-		if order == nil && len(values) == 1 && values[0][0] == '{' {
-			e.Arguments = values[0]
-		} else if len(values) <= len(order) {
-			named := map[string]json.RawMessage{}
-			for i, value := range values {
-				named[order[i]] = value
-			}
-			e.Arguments = named
-		} else {
-			continue
-		}
-		if _, said, ok := strings.Cut(call[p.tokens[p.at-1].at:], "//"); ok {
-			result := tokens(strings.TrimPrefix(strings.TrimSpace(said), "=>"))
-			e.Result = literal(result[:len(result)-1])
-		}
-		out = append(out, e)
-	}
-	return out
 }

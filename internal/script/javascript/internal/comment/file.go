@@ -1,10 +1,14 @@
 package comment
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/toolsrv/toolsrv/internal/script/javascript/internal/token"
+)
 
 // A script is the file that is read.
 type script struct {
-	tokens    []token
+	tokens    []token.Token
 	types     map[string]*declaration
 	functions map[string]*function // by their names in the file
 	exports   []export
@@ -15,7 +19,7 @@ type export struct{ name, local string }
 
 // A function is one at the top of a file, or what tool is called with.
 type function struct {
-	name   token
+	name   token.Token
 	doc    string // the comment above it
 	tool   bool   // the arguments are one object, whatever the parameters look like
 	params int    // where its parameters begin, or 0 if none can be read
@@ -31,37 +35,37 @@ type declaration struct {
 
 // statement reads what stands at the top of the file up to the next token there, and notes functions, types and exports.
 func (p *parser) statement() {
-	for p.peek().kind != end && p.peek().depth > 0 { // nothing in brackets is at the top
+	for !p.atEnd() && p.peek().Depth > 0 { // nothing in brackets is at the top
 		p.at++
 	}
-	fn := &function{doc: p.peek().doc}
+	fn := &function{doc: p.peek().Doc}
 	if typedef.MatchString(fn.doc) {
 		fn.doc = "" // it is about a type of its own
 	}
 	exported := p.take("export")
 	byDefault := exported && p.take("default")
 	switch t := p.peek(); {
-	case t.is("{") && exported:
+	case t.Is("{") && exported:
 		p.list()
-	case t.is("async") || t.is("function") || t.is("tool") && byDefault:
+	case t.Is("async") || t.Is("function") || t.Is("tool") && byDefault:
 		if p.function(fn) {
 			p.script.note(fn, exported, byDefault)
 		} else {
 			p.next()
 		}
-	case t.is("const") || t.is("let") || t.is("var"):
+	case t.Is("const") || t.Is("let") || t.Is("var"):
 		p.next()
-		for fn.name = p.next(); !p.peek().is("=") && !p.ended(); { // its type
+		for fn.name = p.next(); !p.peek().Is("=") && !p.ended(); { // its type
 			p.at++
 		}
-		if fn.name.kind == word && p.take("=") && p.function(fn) {
+		if fn.name.Kind == token.Word && p.take("=") && p.function(fn) {
 			p.script.note(fn, exported, false)
 		}
-	case t.is("interface") || t.is("type"):
+	case t.Is("interface") || t.Is("type"):
 		p.declaration(fn.doc)
 	default:
-		if p.next(); byDefault && t.kind == word {
-			p.script.exports = append(p.script.exports, export{"default", t.text})
+		if p.next(); byDefault && t.Kind == token.Word {
+			p.script.exports = append(p.script.exports, export{"default", t.Text})
 		}
 	}
 }
@@ -69,33 +73,33 @@ func (p *parser) statement() {
 // ended reports whether a statement at the top ends before the next token.
 func (p *parser) ended() bool {
 	t := p.peek()
-	return t.kind == end || t.depth == 0 && (t.is(";") || t.lines && ends(p.tokens[p.at-1], false) && begins(t))
+	return p.atEnd() || t.Depth == 0 && (t.Is(";") || token.Parted(p.tokens[p.at-1], t))
 }
 
 // list reads { a, b as c }. What another file has is not read.
 func (p *parser) list() {
 	var all []export
-	for p.next(); !p.take("}") && p.peek().kind != end; p.take(",") {
-		e := export{local: p.next().text}
+	for p.next(); !p.take("}") && !p.atEnd(); p.take(",") {
+		e := export{local: p.next().Text}
 		if e.name = e.local; p.take("as") {
-			e.name = p.next().text
+			e.name = p.next().Text
 		}
 		all = append(all, e)
 	}
-	if !p.peek().is("from") {
+	if !p.peek().Is("from") {
 		p.script.exports = append(p.script.exports, all...)
 	}
 }
 
 // note notes a function by its name.
 func (f *script) note(fn *function, exported, byDefault bool) {
-	e := export{fn.name.text, fn.name.text}
+	e := export{fn.name.Text, fn.name.Text}
 	if byDefault {
 		e.name = "default"
 	}
 	if before := f.functions[e.local]; before != nil {
 		before.doc, before.wrong = cmp.Or(before.doc, fn.doc), "a function with several signatures is not read: "+instead
-	} else if fn.name.kind == word {
+	} else if fn.name.Kind == token.Word {
 		if f.functions[e.local] = fn; exported {
 			f.exports = append(f.exports, e)
 		}
@@ -105,9 +109,9 @@ func (f *script) note(fn *function, exported, byDefault bool) {
 // function reads a function as far as its parameters, or what tool is called with. It reports whether there is either.
 func (p *parser) function(fn *function) bool {
 	isAsync := p.take("async")
-	following := p.tokens[min(p.at+1, len(p.tokens)-1)]
-	if !isAsync && p.peek().is("tool") && following.is("(") && !fn.tool {
-		if fn.tool = true; fn.name.kind != word {
+	following := p.following()
+	if !isAsync && p.peek().Is("tool") && following.Is("(") && !fn.tool {
+		if fn.tool = true; fn.name.Kind != token.Word {
 			fn.name = p.peek()
 		}
 		p.at += 2
@@ -116,16 +120,16 @@ func (p *parser) function(fn *function) bool {
 	}
 	switch t := p.peek(); {
 	case p.take("function"):
-		if p.take("*"); p.peek().kind == word {
-			if name := p.next(); fn.name.kind != word {
+		if p.take("*"); p.peek().Kind == token.Word {
+			if name := p.next(); fn.name.Kind != token.Word {
 				fn.name = name
 			}
 		}
-	case t.is("("), t.is("<"), t.kind == word && following.is("=>"):
+	case t.Is("("), t.Is("<"), t.Kind == token.Word && following.Is("=>"):
 	default:
 		return false
 	}
-	if p.peek().is("<") {
+	if p.peek().Is("<") {
 		fn.wrong = "a function with type parameters is not read: " + instead
 	}
 	fn.params = p.at
@@ -134,14 +138,14 @@ func (p *parser) function(fn *function) bool {
 
 // argument reads what tool is called with: a function, or an object whose member run is one.
 func (p *parser) argument(fn *function) {
-	if !p.peek().is("{") {
+	if !p.peek().Is("{") {
 		p.function(fn)
 		return
 	}
-	for depth := p.next().depth + 1; p.peek().kind != end && p.peek().depth >= depth; {
+	for depth := p.next().Depth + 1; !p.atEnd() && p.peek().Depth >= depth; {
 		before := p.tokens[p.at-1]
 		t := p.next()
-		if t.is("run") && t.depth == depth && (before.is("{") || before.is(",") || before.is("async")) {
+		if t.Is("run") && t.Depth == depth && (before.Is("{") || before.Is(",") || before.Is("async")) {
 			p.take(":")
 			p.function(fn)
 		}
@@ -150,24 +154,24 @@ func (p *parser) argument(fn *function) {
 
 // declaration reads "type Name = …" or "interface Name { … }".
 func (p *parser) declaration(doc string) {
-	isType, name := p.next().is("type"), p.peek()
-	if name.kind != word || name.lines {
+	isType, name := p.next().Is("type"), p.peek()
+	if name.Kind != token.Word || name.Lines {
 		return
 	}
 	p.next()
 	d := &declaration{doc: doc}
 	switch {
-	case p.script.types[name.text] != nil:
+	case p.script.types[name.Text] != nil:
 		d.wrong = "is declared twice"
-	case p.peek().is("<"):
+	case p.peek().Is("<"):
 		d.wrong = "has type parameters"
-	case p.peek().is("extends"):
+	case p.peek().Is("extends"):
 		d.wrong = "extends another"
-	case isType && !p.take("="), !isType && !p.peek().is("{"):
+	case isType && !p.take("="), !isType && !p.peek().Is("{"):
 		return
 	}
-	p.script.types[name.text] = d
-	if d.begin = p.at; p.peek().is("{") && !isType {
+	p.script.types[name.Text] = d
+	if d.begin = p.at; p.peek().Is("{") && !isType {
 		p.brackets()
 	} else {
 		for !p.ended() {

@@ -18,7 +18,7 @@ func (f *script) describe(c *Comment, fn *function, said doc) error {
 	if fn.params > 0 && p.take("(") {
 		params = slices.DeleteFunc(p.members(")"), func(m member) bool { return m.name == "this" })
 	} else if fn.params > 0 { // one alone, before =>
-		params = []member{{name: p.next().text}}
+		params = []member{{name: p.next().Text}}
 	}
 	if p.err != nil {
 		return fmt.Errorf("the parameter %w", p.err)
@@ -26,13 +26,8 @@ func (f *script) describe(c *Comment, fn *function, said doc) error {
 	if said.err != nil {
 		return said.err
 	}
-	// An annotation of the result is for the compiler as well, so one that is not read is not a mistake.
 	if c.Result = said.returns; c.Result == nil && fn.params > 0 && p.take(":") {
-		r := &parser{script: f, tokens: f.tokens, at: p.at}
-		out := r.union()
-		if t := r.peek(); r.err == nil && (t.is("{") || t.is("=>") || t.is(";") || t.lines || t.kind == end) {
-			c.Result = out
-		}
+		c.Result = f.result(p.at)
 	}
 	if c.Result != nil && c.Result.is("null") {
 		c.Result = nil // nothing
@@ -50,6 +45,16 @@ func (f *script) describe(c *Comment, fn *function, said doc) error {
 	return p.err
 }
 
+// result returns the schema of a result's annotation, or nil. It is for the compiler as well, so one that is not read is not a mistake.
+func (f *script) result(at int) *schema {
+	p := &parser{script: f, tokens: f.tokens, at: at}
+	out := p.union()
+	if t := p.peek(); p.err != nil || !(t.Is("{") || t.Is("=>") || t.Is(";") || t.Lines || p.atEnd()) {
+		return nil
+	}
+	return out
+}
+
 // each returns the schema of parameters that are taken one by one, and their order.
 func (p *parser) each(params, said []member) (_ *schema, order []string) {
 	for _, m := range params {
@@ -58,12 +63,7 @@ func (p *parser) each(params, said []member) (_ *schema, order []string) {
 		}
 		order = append(order, m.name)
 	}
-	for _, m := range said {
-		if !slices.Contains(order, m.name) {
-			p.fail("@param %.40s: the function has no such parameter: it has %.200s", m.name, cmp.Or(strings.Join(order, ", "), "none"))
-		}
-	}
-	merge(params, said)
+	p.merge(params, said, "the function has no such parameter")
 	return p.objectOf(params), order
 }
 
@@ -89,13 +89,17 @@ func (p *parser) oneObject(m member, said []member) *schema {
 // refined returns the schema of an object with what a comment and the code say of its members. An object without members has those of the comment.
 func (p *parser) refined(s *schema, said, code []member) *schema {
 	all := slices.Clone(said)
-	if s != nil && s.Properties != nil {
+	switch {
+	case s == nil:
+	case s.Properties != nil:
 		all = s.Properties
-	} else if s != nil && (!s.isPlain() || len(said) == 0) {
+	case len(said) == 0:
 		return s
+	case !s.is("object"):
+		p.fail("@param %.40s is a member of what is not one object: %s", said[0].name, instead)
 	}
-	merge(all, code)
-	merge(all, said)
+	p.merge(all, code, "")
+	p.merge(all, said, "the type has no such member")
 	out := p.objectOf(all)
 	if s != nil {
 		out.Description = s.Description
@@ -103,12 +107,13 @@ func (p *parser) refined(s *schema, said, code []member) *schema {
 	return out
 }
 
-// merge adds to members what else is said of them.
-func merge(all, said []member) {
+// merge adds to members what else is said of them. It fails with unknown, if that is not empty, where there is no such member.
+func (p *parser) merge(all, said []member, unknown string) {
 	byName := map[string]member{}
 	for _, m := range said {
 		byName[m.name] = m
 	}
+	var names []string
 	for i := range all {
 		m, s := &all[i], byName[all[i].name]
 		if m.schema == nil || s.schema != nil && (!s.schema.is("object") || !s.schema.isPlain()) { // {Object} says no more than an annotation
@@ -118,6 +123,14 @@ func merge(all, said []member) {
 			m.fallback = s.fallback
 		}
 		m.description, m.optional, m.members = cmp.Or(s.description, m.description), m.optional || s.optional, s.members
+		names = append(names, m.name)
+		delete(byName, m.name)
+	}
+	for _, m := range said {
+		if _, left := byName[m.name]; left && unknown != "" {
+			p.fail("@param %.40s: %s: it has %.200s", m.name, unknown, cmp.Or(strings.Join(names, ", "), "none"))
+			return
+		}
 	}
 }
 
@@ -125,7 +138,7 @@ func merge(all, said []member) {
 func (p *parser) objectOf(all []member) *schema {
 	out := &schema{Type: kinds{"object"}, Properties: members{}}
 	if p.closed {
-		out.Others = false
+		out.Others = new(bool)
 	}
 	seen := map[string]bool{}
 	for _, m := range all {
@@ -133,10 +146,11 @@ func (p *parser) objectOf(all []member) *schema {
 			m.schema, m.members = p.refined(m.schema, m.members, nil), nil
 		} else if m.schema == nil && m.fallback != nil {
 			m.schema = valueOf(m.fallback)
-		} else if m.schema == nil {
-			p.fail("the parameter %.40s has no type: write @param {string} %.40s", m.name, m.name)
 		}
-		if seen[m.name] {
+		switch {
+		case m.schema == nil:
+			p.fail("the parameter %.40s has no type: write @param {string} %.40s", m.name, m.name)
+		case seen[m.name]:
 			p.fail("%.40s is named twice: name it once", m.name)
 		}
 		if p.err != nil {

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/script/javascript/internal/token"
 )
 
-// A parser goes over tokens, the last of which is of kind end. Its first error takes it to the end, where nothing more is read.
+// A parser goes over tokens, the last of which is of kind End. Its first error takes it to the end, where nothing more is read.
 type parser struct {
 	script *script
-	tokens []token
+	tokens []token.Token
 	at     int
 	closed bool // whether objects refuse members that they don't name: arguments do, results don't
 	depth  int
@@ -19,12 +21,18 @@ type parser struct {
 	err    error
 }
 
-func (p *parser) peek() token { return p.tokens[p.at] }
+func (p *parser) peek() token.Token { return p.tokens[p.at] }
+
+// following returns the token after the next one.
+func (p *parser) following() token.Token { return p.tokens[min(p.at+1, len(p.tokens)-1)] }
+
+// atEnd reports whether nothing is left.
+func (p *parser) atEnd() bool { return p.peek().Kind == token.End }
 
 // next goes on, but not beyond the end, and returns what it left.
-func (p *parser) next() token {
+func (p *parser) next() token.Token {
 	t := p.peek()
-	if t.kind != end {
+	if !p.atEnd() {
 		p.at++
 	}
 	return t
@@ -32,7 +40,7 @@ func (p *parser) next() token {
 
 // take goes on if the next token is what.
 func (p *parser) take(what string) bool {
-	if p.peek().is(what) {
+	if p.peek().Is(what) {
 		p.at++
 		return true
 	}
@@ -48,7 +56,7 @@ func (p *parser) need(what string) {
 
 // refuse fails because of the next token.
 func (p *parser) refuse() {
-	p.fail("%.40s is not read here: %s", cmp.Or(p.peek().text, "the end of the type"), instead)
+	p.fail("%.40s is not read here: %s", cmp.Or(p.peek().Text, "the end of the type"), instead)
 }
 
 func (p *parser) fail(format string, args ...any) {
@@ -58,10 +66,17 @@ func (p *parser) fail(format string, args ...any) {
 	p.at = len(p.tokens) - 1
 }
 
+// deeper counts a level that types are nested.
+func (p *parser) deeper() {
+	if p.depth++; p.depth > maxDepth {
+		p.fail("types are nested too deep: %s", instead)
+	}
+}
+
 // until goes to a comma, or to what, or out of these brackets, and returns what it left.
-func (p *parser) until(what string) []token {
-	begin, depth := p.at, p.peek().depth
-	for t := p.peek(); t.kind != end && (t.depth > depth || t.depth == depth && !t.is(",") && !t.is(what)); t = p.peek() {
+func (p *parser) until(what string) []token.Token {
+	begin, depth := p.at, p.peek().Depth
+	for t := p.peek(); !p.atEnd() && (t.Depth > depth || t.Depth == depth && !t.Is(",") && !t.Is(what)); t = p.peek() {
 		p.at++
 	}
 	return p.tokens[begin:p.at]
@@ -69,18 +84,16 @@ func (p *parser) until(what string) []token {
 
 // brackets goes over the brackets that begin here, and what is in them. It reports whether they are closed.
 func (p *parser) brackets() bool {
-	for depth := p.next().depth; p.peek().kind != end && p.peek().depth > depth; {
+	for depth := p.next().Depth; !p.atEnd() && p.peek().Depth > depth; {
 		p.at++
 	}
-	return p.next().kind == mark
+	return p.next().Kind == token.Mark
 }
 
 // union reads "A | B".
 func (p *parser) union() *schema {
-	if p.depth++; p.depth > maxDepth {
-		p.fail("types are nested too deep: %s", instead)
-	}
-	defer func() { p.depth-- }()
+	p.deeper()
+	defer func(depth int) { p.depth = depth }(p.depth - 1)
 	p.take("|")
 	var all []*schema
 	optional := false
@@ -102,11 +115,10 @@ func (p *parser) union() *schema {
 func (p *parser) array() *schema {
 	p.take("readonly")
 	one := p.primary()
-	for depth := p.depth; p.peek().is("[") && !p.peek().lines; depth++ {
-		if p.next(); depth > maxDepth {
-			p.fail("types are nested too deep: %s", instead)
-		}
+	for p.peek().Is("[") && !p.peek().Lines {
+		p.next()
 		p.need("]")
+		p.deeper()
 		one = &schema{Type: kinds{"array"}, Items: one}
 	}
 	return one
@@ -116,23 +128,23 @@ func (p *parser) array() *schema {
 func (p *parser) primary() *schema {
 	begin := p.at
 	switch t := p.next(); {
-	case t.is("("):
+	case t.Is("("):
 		one := p.union()
 		p.need(")")
 		return one
-	case t.is("{"):
+	case t.Is("{"):
 		return p.objectOf(p.members("}"))
-	case t.is("*") || t.is("any") || t.is("unknown"):
+	case t.Is("*") || t.Is("any") || t.Is("unknown"):
 		return &schema{}
-	case t.kind == text || t.kind == number || t.is("-") || t.is("true") || t.is("false"):
-		if t.is("-") {
+	case t.Kind == token.Text || t.Kind == token.Number || t.Is("-") || t.Is("true") || t.Is("false"):
+		if t.Is("-") {
 			p.next()
 		}
 		if value := literal(p.tokens[begin:p.at]); value != nil {
 			return constant(value)
 		}
-	case t.kind == word:
-		return p.named(t.text)
+	case t.Kind == token.Word:
+		return p.named(t.Text)
 	}
 	p.at = begin
 	p.refuse()
@@ -141,27 +153,19 @@ func (p *parser) primary() *schema {
 
 // named reads what a word stands for.
 func (p *parser) named(name string) *schema {
-	if d := p.script.types[name]; d != nil {
+	d := p.script.types[name]
+	kind, known := kindsByName[name]
+	switch {
+	case d != nil:
 		return p.declared(name, d)
-	}
-	if !p.take("<") {
-		if kind, ok := kindsByName[name]; ok {
-			return &schema{Type: kinds{kind}}
-		}
-	} else if name == "Array" || name == "ReadonlyArray" || name == "Promise" || name == "Record" {
-		if name == "Record" {
-			p.need("string")
-			p.need(",")
-		}
+	case known && !p.peek().Is("<"):
+		return &schema{Type: kinds{kind}}
+	case (name == "Array" || name == "Promise") && p.take("<"):
 		one := p.union()
-		p.need(">")
-		switch name {
-		case "Promise":
-			return one
-		case "Record":
-			return &schema{Type: kinds{"object"}, Others: one}
+		if p.need(">"); name == "Array" {
+			one = &schema{Type: kinds{"array"}, Items: one}
 		}
-		return &schema{Type: kinds{"array"}, Items: one}
+		return one
 	}
 	p.fail("neither JSON nor this file has a type %.40s: %s", name, instead)
 	return &schema{}
@@ -172,7 +176,7 @@ func (p *parser) declared(name string, d *declaration) *schema {
 	f, wrong := p.script, d.wrong
 	if slices.Contains(p.within, name) {
 		wrong = "holds itself"
-	} else if f.work += f.tokens[d.end].at - f.tokens[d.begin].at + len(d.doc); f.work > maxWork {
+	} else if f.work += f.tokens[d.end].At - f.tokens[d.begin].At + len(d.doc); f.work > maxWork {
 		wrong = "is too large, with all its uses"
 	}
 	if wrong != "" {
@@ -194,33 +198,37 @@ func (p *parser) declared(name string, d *declaration) *schema {
 // members reads the members of an object, or the parameters of a function, from behind the bracket to the closing one.
 func (p *parser) members(closing string) (all []member) {
 	for !p.take(closing) && p.err == nil {
-		m := member{description: description(p.peek().doc)}
-		if following := p.tokens[min(p.at+1, len(p.tokens)-1)].kind; following == word || following == text {
+		m := member{description: description(p.peek().Doc)}
+		if kind := p.following().Kind; kind == token.Word || kind == token.Text {
 			p.take("readonly")
 		}
-		t := p.peek()
-		named := t.kind == word
-		if m.name = t.text; t.kind == text {
-			m.name, named = unquoted(t.text)
-		}
-		if named {
-			p.next()
-		} else if closing == ")" && t.is("{") {
+		named := true
+		switch t := p.peek(); {
+		case t.Kind == token.Word:
+			m.name = p.next().Text
+		case t.Kind == token.Text:
+			if m.name, named = unquoted(t.Text); named {
+				p.next()
+			}
+		case closing == ")" && t.Is("{"):
 			m.name, m.taken = "{ … }", p.pattern()
-		} else {
+		default:
+			named = false
+		}
+		if !named {
 			p.refuse()
 		}
 		m.optional = p.take("?")
 		if p.take(":") {
 			m.schema = p.union()
 		}
-		if p.fallback(&m, closing); !p.take(",") && !p.take(";") && !p.peek().is(closing) && !p.peek().lines {
+		if p.fallback(&m, closing); !p.take(",") && !p.take(";") && !p.peek().Is(closing) && !p.peek().Lines {
 			p.refuse()
 		}
 		if all = append(all, m); len(all) > maxNames {
 			p.fail("there are more than %d names", maxNames)
 		}
-		if p.err != nil && (named || m.taken != nil) {
+		if p.err != nil && named {
 			p.err = fmt.Errorf("%.40s: %w", m.name, p.err)
 		}
 	}
@@ -237,8 +245,8 @@ func (p *parser) fallback(m *member, what string) {
 // pattern reads the names in a parameter that is taken apart: { name, style = "short", size: other }.
 func (p *parser) pattern() []member {
 	all := []member{}
-	for p.next(); !p.take("}") && p.peek().kind != end; p.take(",") {
-		m := member{name: p.next().text}
+	for p.next(); !p.take("}") && !p.atEnd(); p.take(",") {
+		m := member{name: p.next().Text}
 		if p.take(":") {
 			p.until("=")
 		}
@@ -249,32 +257,21 @@ func (p *parser) pattern() []member {
 	return all
 }
 
-// literal returns the JSON of tokens that are JSON but for quotes and trailing commas, or nil: a default, the arguments of an example.
-func literal(written []token) json.RawMessage {
-	var out strings.Builder
-	for i, t := range written {
-		following := token{}
-		if i+1 < len(written) {
-			following = written[i+1]
-		}
-		switch {
-		case t.kind == text:
-			value, ok := unquoted(t.text)
-			quoted, err := json.Marshal(value)
-			if !ok || err != nil {
-				return nil
-			}
-			out.Write(quoted)
-		case t.kind == word && following.is(":"):
-			out.WriteString(`"` + t.text + `"`)
-		case !t.is(",") || !following.is("]") && !following.is("}"):
-			out.WriteString(t.text)
+// literal returns the JSON of tokens that are JSON but for the quotes of texts, or nil.
+func literal(written []token.Token) json.RawMessage {
+	var out []byte
+	for _, t := range written {
+		if t.Kind != token.Text {
+			out = append(out, t.Text...)
+		} else if value, ok := unquoted(t.Text); ok {
+			quoted, _ := json.Marshal(value)
+			out = append(out, quoted...)
 		}
 	}
-	if !json.Valid([]byte(out.String())) {
+	if !json.Valid(out) {
 		return nil
 	}
-	return json.RawMessage(out.String())
+	return out
 }
 
 // unquoted returns what a text says, if its escapes are those that JSON has, too.

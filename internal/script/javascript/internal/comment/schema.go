@@ -1,7 +1,6 @@
 package comment
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -15,7 +14,7 @@ type schema struct {
 	Items       *schema         `json:"items,omitempty"`
 	Properties  members         `json:"properties,omitzero"`
 	Required    []string        `json:"required,omitempty"`
-	Others      any             `json:"additionalProperties,omitempty"` // false, or a schema
+	Others      *bool           `json:"additionalProperties,omitempty"` // nil: any
 	Description string          `json:"description,omitempty"`
 	Default     json.RawMessage `json:"default,omitempty"`
 	optional    bool            // whether the type has undefined among its values
@@ -29,10 +28,8 @@ var kindsByName = map[string]string{
 
 // isPlain reports whether a schema says no more than a type.
 func (s *schema) isPlain() bool {
-	return s.Enum == nil && s.AnyOf == nil && s.Items == nil && s.Properties == nil && s.Others == nil
+	return s.Enum == nil && s.AnyOf == nil && s.Items == nil && s.Properties == nil
 }
-
-func (s *schema) isAny() bool { return s.isPlain() && len(s.Type) == 0 }
 
 // is reports whether a schema takes one type only.
 func (s *schema) is(kind string) bool { return len(s.Type) == 1 && s.Type[0] == kind }
@@ -95,15 +92,15 @@ func union(all []*schema) *schema {
 	out := &schema{}
 	plain, constants := true, true // whether all are types, or values
 	for _, one := range all {
-		if one.isAny() {
-			return one
-		}
 		plain = plain && one.isPlain()
-		if one.Enum != nil {
+		switch {
+		case one.isPlain() && one.Type == nil:
+			return one // any
+		case one.Enum != nil:
 			out.Enum = append(out.Enum, one.Enum...)
-		} else if one.is("null") {
+		case one.is("null"):
 			out.Enum = append(out.Enum, nil)
-		} else {
+		default:
 			constants = false
 		}
 		for _, kind := range one.Type {
@@ -121,13 +118,17 @@ func union(all []*schema) *schema {
 	return out
 }
 
-// valueOf returns the schema of a value: a default, where nothing else says what a parameter takes.
+// valueOf returns the schema of a text, a number or a boolean, or nil: a default, where nothing else says what a parameter takes.
 func valueOf(value json.RawMessage) *schema {
-	if value[0] == 'n' {
-		return &schema{}
+	switch c := value[0]; {
+	case c == '"':
+		return &schema{Type: kinds{"string"}}
+	case c == 't' || c == 'f':
+		return &schema{Type: kinds{"boolean"}}
+	case c == '-' || c >= '0' && c <= '9':
+		return &schema{Type: kinds{"number"}}
 	}
-	kind := map[byte]string{'"': "string", 't': "boolean", 'f': "boolean", '[': "array", '{': "object"}[value[0]]
-	return &schema{Type: kinds{cmp.Or(kind, "number")}}
+	return nil
 }
 
 // constant returns the schema of a type that has one value only.

@@ -17,8 +17,7 @@ export function typed(a) {}
  * @param {integer} [level=-1]
  * @returns {Promise<string>} The greeting.
  * @example
- * await greet("Ada", "long") // => "Hello, Ada!"
- * greet(someone)
+ * await greet("Ada", "long") // => for readers only
  */
 export async function greet(name, style = "short", times = 3, loud, id, level) {
   return name + /['"`{]/.source + `${style + `${"}"}`}`;
@@ -29,14 +28,12 @@ export async function greet(name, style = "short", times = 3, loud, id, level) {
  * @param {{x: number, y?: number}} at
  * @param {Array<{x: number}>} points
  * @param {string[]} names
- * @param {Record<string, number>} counts
- * @param {Record<string, string[] | number>} groups
  * @param {"it's" | 'it\'s "so"' | 2 | true} quoted
  * @param {*} more
  * @param {1 | 2 | 3 | null} size
  * @param {(string | null)[]} maybe
  */
-export const draw = (at, points, names, counts, groups, quoted, more, size, maybe) => at;
+export const draw = (at, points, names, quoted, more, size, maybe) => at;
 
 /**
  * Takes one object.
@@ -45,8 +42,6 @@ export const draw = (at, points, names, counts, groups, quoted, more, size, mayb
  * @param {Object} [options.size]
  * @param {number} options.size.width
  * @param {{name: string}[]} options.items
- * @example
- * make({ text: 'a', items: [] })
  */
 export function make({ text, size, items, colour }) {}
 

@@ -27,6 +27,27 @@ export function tuple(pair) {}
  */
 export function items(items) {}
 
+/**
+ * @param {Object[]} all
+ * @param {string} all.name
+ */
+export function members(all) {}
+
+/**
+ * @param {Object | null} some
+ * @param {string} some.name
+ */
+export function maybe(some) {}
+
+/**
+ * @param {{a: string}} one
+ * @param {string} one.b
+ */
+export function other(one) {}
+
+/** No type. */
+export function empty(a = [], b = null) {}
+
 /** @param {string} options.text */
 export function orphan(options) {}
 

@@ -40,8 +40,8 @@ export function partial(a: Partial<Base>) {}
 export function type(a: typeof extended) {}
 /** Template. */
 export function template(a: `a${string}`) {}
-/** Number of a type. */
-export function keyed(a: Record<number, string>) {}
+/** A map. */
+export function keyed(a: Record<string, string>) {}
 /** Index. */
 export function index(a: { [key: string]: string }) {}
 /** Method. */

@@ -28,7 +28,7 @@ export function add(a: number, b = 1, size?: Size, flags: { loud?: boolean } = {
 /** Bills a customer.
  * @param customer Who pays.
  * @param notes What to say. */
-export async function bill(customer: Customer, notes: Record<string, string>, either: Either, named: Named): Promise<{ total: number; paid: boolean }> {
+export async function bill(customer: Customer, notes: (string | string[])[], either: Either, named: Named): Promise<{ total: number; paid: boolean }> {
   return { total: 1, paid: true };
 }
 

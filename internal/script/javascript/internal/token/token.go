@@ -1,4 +1,6 @@
-package comment
+// Package token splits JavaScript and TypeScript into tokens, and says how deep a source is nested. It takes any bytes, in time that grows
+// with them.
+package token
 
 import (
 	"strings"
@@ -6,32 +8,32 @@ import (
 	"unicode/utf8"
 )
 
-// A kind says what a token is.
-type kind uint8
+// A Kind says what a token is.
+type Kind uint8
 
 const (
-	end kind = iota
-	word
-	number   // without the sign of an exponent
-	text     // a string between quotes
-	template // one without a ${ in it, or a part of one with it
-	pattern  // a regular expression
-	mark     // punctuation: one character, or => or ...
+	End Kind = iota
+	Word
+	Number   // without the sign of an exponent
+	Text     // a string between quotes
+	Template // one without a ${ in it, or a part of one with it
+	Pattern  // a regular expression
+	Mark     // punctuation: one character, or => or ...
 )
 
-// A token is a part of a source.
-type token struct {
-	kind  kind
-	text  string // as written
-	at    int    // byte in the source
-	depth int    // how many brackets are open before it, or for a closing one, besides its own
-	lines bool   // whether a line ended before it
-	doc   string // the last comment before it that begins with /**
+// A Token is a part of a source.
+type Token struct {
+	Kind  Kind
+	Text  string // as written
+	At    int    // byte in the source
+	Depth int    // how many brackets are open before it, or for a closing one, besides its own
+	Lines bool   // whether a line ended before it
+	Doc   string // the last comment before it that begins with /**
 }
 
-// is reports whether a token is this punctuation or this word.
-func (t token) is(what string) bool {
-	return (t.kind == mark || t.kind == word) && t.text == what
+// Is reports whether a token is this punctuation or this word.
+func (t Token) Is(what string) bool {
+	return (t.Kind == Mark || t.Kind == Word) && t.Text == what
 }
 
 // newlines are the characters that end a line.
@@ -43,8 +45,8 @@ type lexer struct {
 	src    string
 	at     int
 	open   []bracket
-	last   token
-	second token // the one before the last
+	last   Token
+	second Token // the one before the last
 	// unclosed says for a quote or a slash up to where none is closed, so that no part of a line is searched twice.
 	unclosed map[byte]int
 	// condition says whether the last bracket that was closed belonged to a condition.
@@ -59,72 +61,72 @@ type bracket struct {
 }
 
 func newLexer(src string) *lexer {
-	return &lexer{src: src, last: token{kind: mark}, unclosed: map[byte]int{}}
+	return &lexer{src: src, last: Token{Kind: Mark}, unclosed: map[byte]int{}}
 }
 
-// tokens returns all tokens of a source, the last of kind end.
-func tokens(src string) (all []token) {
+// All returns all tokens of a source, the last of kind End.
+func All(src string) (all []Token) {
 	l := newLexer(src)
 	for {
 		t := l.next()
 		all = append(all, t)
-		if t.kind == end {
+		if t.Kind == End {
 			return all
 		}
 	}
 }
 
-func (l *lexer) next() token {
-	t := token{lines: l.at == 0}
+func (l *lexer) next() Token {
+	t := Token{Lines: l.at == 0}
 	l.space(&t)
-	t.at, t.depth = l.at, len(l.open)
+	t.At, t.Depth = l.at, len(l.open)
 	if l.at == len(l.src) {
 		return t
 	}
 	switch c := l.src[l.at]; {
 	case isDigit(c) || c == '.' && l.at+1 < len(l.src) && isDigit(l.src[l.at+1]):
-		t.kind = number
+		t.Kind = Number
 		for l.at++; l.at < len(l.src) && (l.src[l.at] == '.' || wordAt(l.src[l.at:l.at+1]) > 0); l.at++ {
 		}
 	case c == '#' || wordAt(l.src[l.at:]) > 0:
-		t.kind = word
+		t.Kind = Word
 		l.at += max(1, wordAt(l.src[l.at:]))
 		if c == '#' {
 			l.at += wordAt(l.src[l.at:])
 		}
 	case (c == '"' || c == '\'') && l.closed(c):
-		t.kind = text
+		t.Kind = Text
 	case c == '/' && l.beginsPattern() && l.closed(c):
-		t.kind = pattern
+		t.Kind = Pattern
 		l.at += wordAt(l.src[l.at:])
 	case c == '`':
-		t.kind = template
+		t.Kind = Template
 		l.at++
 		l.template()
 	default:
-		t.kind = l.mark()
+		t.Kind = l.mark()
 		if strings.IndexByte(")]}", c) >= 0 {
-			t.depth = len(l.open)
+			t.Depth = len(l.open)
 		}
 	}
-	t.text = l.src[t.at:l.at]
+	t.Text = l.src[t.At:l.at]
 	l.second, l.last = l.last, t
 	return t
 }
 
 // space goes over white space and comments, and notes what the next token has of them.
-func (l *lexer) space(next *token) {
+func (l *lexer) space(next *Token) {
 	for l.at < len(l.src) {
 		rest := l.src[l.at:]
 		r, size := utf8.DecodeRuneInString(rest)
 		switch {
 		case strings.ContainsRune(newlines, r):
-			next.lines = true
+			next.Lines = true
 			l.at += size
 		case unicode.IsSpace(r) || r == '\ufeff':
 			l.at += size
 		case strings.HasPrefix(rest, "//") || l.at == 0 && strings.HasPrefix(rest, "#!") ||
-			strings.HasPrefix(rest, "<!--") || next.lines && strings.HasPrefix(rest, "-->"): // the latter two are comments for browsers and esbuild
+			strings.HasPrefix(rest, "<!--") || next.Lines && strings.HasPrefix(rest, "-->"): // the latter two are comments for browsers and esbuild
 			if n := strings.IndexAny(rest, newlines); n >= 0 {
 				l.at += n
 			} else {
@@ -136,9 +138,9 @@ func (l *lexer) space(next *token) {
 				whole = rest[:n+4]
 			}
 			l.at += len(whole)
-			next.lines = next.lines || strings.ContainsAny(whole, newlines)
+			next.Lines = next.Lines || strings.ContainsAny(whole, newlines)
 			if strings.HasPrefix(whole, "/**") && len(whole) > len("/**/") {
-				next.doc = whole
+				next.Doc = whole
 			}
 		default:
 			return
@@ -187,50 +189,50 @@ func (l *lexer) template() {
 
 // beginsPattern reports whether a slash begins a regular expression here, and is not a division.
 func (l *lexer) beginsPattern() bool {
-	switch l.last.kind {
-	case number, text, pattern:
+	switch l.last.Kind {
+	case Number, Text, Pattern:
 		return false
-	case template:
-		return strings.HasSuffix(l.last.text, "${")
-	case word:
-		switch l.last.text {
+	case Template:
+		return strings.HasSuffix(l.last.Text, "${")
+	case Word:
+		switch l.last.Text {
 		case "return", "typeof", "instanceof", "in", "of", "new", "delete", "void", "throw", "case", "do", "else", "await", "yield":
 			return true
 		}
 		return false
 	}
-	return !l.last.is("]") && !l.last.is("}") && (!l.last.is(")") || l.condition)
+	return !l.last.Is("]") && !l.last.Is("}") && (!l.last.Is(")") || l.condition)
 }
 
 // mark reads punctuation, and counts brackets.
-func (l *lexer) mark() kind {
+func (l *lexer) mark() Kind {
 	c := l.src[l.at]
 	if strings.HasPrefix(l.src[l.at:], "=>") || strings.HasPrefix(l.src[l.at:], "...") {
 		l.at += len("=>")
 		if c == '.' {
 			l.at++
 		}
-		return mark
+		return Mark
 	}
 	_, size := utf8.DecodeRuneInString(l.src[l.at:])
 	l.at += size
 	switch c {
 	case '(', '[', '{':
-		condition := c == '(' && l.last.kind == word && (l.last.text == "if" || l.last.text == "while" || l.last.text == "for" || l.last.text == "with" || l.last.text == "await" && l.second.is("for"))
+		condition := c == '(' && l.last.Kind == Word && (l.last.Text == "if" || l.last.Text == "while" || l.last.Text == "for" || l.last.Text == "with" || l.last.Text == "await" && l.second.Is("for"))
 		l.open = append(l.open, bracket{c, condition})
 	case ')', ']', '}':
 		if len(l.open) == 0 {
-			return mark
+			return Mark
 		}
 		closed := l.open[len(l.open)-1]
 		l.open = l.open[:len(l.open)-1]
 		if closed.char == '$' {
 			l.template()
-			return template
+			return Template
 		}
 		l.condition = closed.condition
 	}
-	return mark
+	return Mark
 }
 
 // wordAt returns how many bytes of a word, or of what goes on with one, a source begins with.

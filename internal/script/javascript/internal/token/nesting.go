@@ -1,4 +1,4 @@
-package comment
+package token
 
 // Nesting returns how deep a parser has to go into a source: how deep brackets are nested, and how many tokens stand between its outside and its
 // innermost place at most, besides those in brackets that are closed and in statements and list elements that have ended. A file of any size that people or
@@ -12,14 +12,14 @@ func Nesting(source string) (brackets, chain int) {
 	for {
 		before := l.last
 		t := l.next()
-		if t.kind == end {
+		if t.Kind == End {
 			return brackets, chain
 		}
-		if ended && !continues(t) || t.lines && ends(before, l.condition) && begins(t) {
+		if ended && !continues(t) || t.Lines && ends(before, l.condition) && begins(t) {
 			total -= open[len(open)-1]
 			open[len(open)-1], angles[len(angles)-1] = 0, 0
 		}
-		ended = t.is(";") || t.is("}")
+		ended = t.Is(";") || t.Is("}")
 		for len(l.open) < len(open)-1 {
 			last := len(open) - 1
 			total -= open[last]
@@ -28,12 +28,12 @@ func Nesting(source string) (brackets, chain int) {
 		brackets = max(brackets, len(l.open))
 		top := len(open) - 1
 		switch {
-		case t.is(","):
+		case t.Is(","):
 			total += angles[top] - open[top]
 			open[top] = angles[top]
-		case t.is("<"):
+		case t.Is("<"):
 			angles[top]++
-		case t.is(">") && angles[top] > 0:
+		case t.Is(">") && angles[top] > 0:
 			angles[top]--
 		}
 		open[top]++
@@ -45,37 +45,40 @@ func Nesting(source string) (brackets, chain int) {
 	}
 }
 
+// Parted reports whether a statement ends between two tokens, because a line does.
+func Parted(before, t Token) bool { return t.Lines && ends(before, false) && begins(t) }
+
 // continues reports whether a token goes on with the statement that a ; or a } may have ended.
-func continues(t token) bool {
-	switch t.kind {
-	case word:
-		switch t.text {
+func continues(t Token) bool {
+	switch t.Kind {
+	case Word:
+		switch t.Text {
 		case "else", "catch", "finally", "in", "of", "instanceof", "as", "satisfies", "extends", "implements":
 			return true
 		}
 		return false
-	case mark:
-		return t.text != "}" && t.text != "@" && t.text != "{"
+	case Mark:
+		return t.Text != "}" && t.Text != "@" && t.Text != "{"
 	}
-	return t.kind == template
+	return t.Kind == Template
 }
 
 // ends reports whether a statement may end with a token, where the next begins a line.
-func ends(t token, condition bool) bool {
-	switch t.kind {
-	case word:
-		switch t.text {
+func ends(t Token, condition bool) bool {
+	switch t.Kind {
+	case Word:
+		switch t.Text {
 		case "else", "do", "return", "typeof", "void", "delete", "await", "yield", "new", "in", "of", "instanceof", "throw", "case", "keyof", "readonly", "extends", "as", "async", "unique", "infer", "is", "asserts", "declare", "abstract", "namespace", "module", "global":
 			return false
 		}
 		return true
-	case mark:
-		return t.text == ")" && !condition || t.text == "]" || t.text == "}"
+	case Mark:
+		return t.Text == ")" && !condition || t.Text == "]" || t.Text == "}"
 	}
 	return true
 }
 
 // begins reports whether a statement may begin with a token.
-func begins(t token) bool {
-	return !continues(t) && t.kind != mark || t.is("}") || t.is("@") || t.is("{")
+func begins(t Token) bool {
+	return !continues(t) && t.Kind != Mark || t.Is("}") || t.Is("@") || t.Is("{")
 }

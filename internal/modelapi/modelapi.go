@@ -1,7 +1,13 @@
 // Package modelapi says which of the large model APIs take a tool for function calling, and why the others do not.
 //
-// What an API takes stands in its documentation or, where that is silent, in its error messages. docs/mcp.md names
-// both, with the month in which they were read.
+// What an API takes stands in its documentation or, where that is silent, in its error messages. docs/mcp.md lists the rules. They were read in:
+//   - OpenAI: its client library 3.54.0 (November 2026), its guide https://developers.openai.com/api/docs/guides/structured-outputs (February 2026),
+//     and reports of error messages: langchain-ai/langchainjs#9804 (January 2026), ogx-ai/ogx#3004 (September 2025), gptme/gptme#1697 (March 2026),
+//     0x4m4/hexstrike-ai#65 (September 2025).
+//   - Anthropic: its client library 2.12.0 (November 2026), its guide https://platform.claude.com/docs/en/build-with-claude/structured-outputs (2026),
+//     and anthropics/claude-code#40075 (March 2026) and #79418 (August 2026).
+//   - Gemini: its reference https://cloud.google.com/vertex-ai/docs/reference/rest/v1beta1/FunctionDeclaration (2026), anomalyco/opencode#12295
+//     and google-gemini/gemini-cli#19083 (February 2026).
 package modelapi
 
 import (

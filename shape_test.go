@@ -30,7 +30,7 @@ var scattered = []string{
 // vagueNames say nothing of what stands in a file.
 var vagueNames = []string{"types.go", "helpers.go", "helper.go", "utils.go", "util.go", "common.go", "misc.go"}
 
-// TestRecovers checks the list of places that recover, which docs/security.md mentions.
+// TestRecovers checks the list of places that recover.
 // Proves: Nothing stops the server
 func TestRecovers(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestRecovers(t *testing.T) {
 			if call, ok := n.(*ast.CallExpr); ok {
 				if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "recover" {
 					if found[s.path] = true; recoverHomes[s.path] == "" {
-						t.Errorf("%s recovers from panics: add it to recoverHomes with what it guards, and to docs/security.md", s.path)
+						t.Errorf("%s recovers from panics: add it to recoverHomes with what it guards", s.path)
 					}
 				}
 			}

@@ -1,4 +1,4 @@
-// Package commands_test runs the commands of docs/commands.md and docs/mcp.md, and compares what they print with what the
+// Package commands_test runs the commands of docs/commands.md, and compares what they print with what the
 // pages show.
 package commands_test
 
@@ -23,28 +23,19 @@ const toolJSON = `{"abi": 1, "namespace": "texts", "tools": [{"name": "echo", "d
 func TestCommandsDoc(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go", "sh", "bash")
-	// docs/mcp.md comes first: it adds nothing that the other shows. Its requests are tested with the door.
 	s := newShell(t)
-	for _, page := range []struct {
-		name     string
-		commands int // at least
-	}{{"mcp.md", 1}, {"commands.md", 15}} {
-		steps := 0
-		for _, block := range pagetest.Blocks(string(testkit.Read(t, filepath.Join("../../docs", page.name)))) {
-			if block.Language != "console" {
-				continue
-			}
-			for _, step := range pagetest.Steps(block.Text) {
-				if strings.HasPrefix(step[0], "curl") {
-					continue
-				}
-				s.Compare(page.name, step[0], step[1])
-				steps++
-			}
+	steps := 0
+	for _, block := range pagetest.Blocks(string(testkit.Read(t, "../../docs/commands.md"))) {
+		if block.Language != "console" {
+			continue
 		}
-		if steps < page.commands {
-			t.Errorf("docs/%s has %d commands; is it the right page?", page.name, steps)
+		for _, step := range pagetest.Steps(block.Text) {
+			s.Compare("commands.md", step[0], step[1])
+			steps++
 		}
+	}
+	if steps < 15 {
+		t.Errorf("docs/commands.md has %d commands; is it the right page?", steps)
 	}
 }
 

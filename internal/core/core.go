@@ -69,6 +69,40 @@ type Service struct {
 // error if no directory exists; a refused file is not. ctx is for the start only. c must not change any more. The caller closes the
 // Service, after all that uses it.
 func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
+	s, err := assemble(c, &o)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.openSources(c, o.Files); err == nil { // what fails most cheaply is first
+		err = s.openEngine(ctx, c, 0)
+	}
+	if err == nil {
+		err = s.start(ctx, c, o.Tools)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// OpenBare opens a Service that follows no files: its Catalog is nil. It is for a command of somebody who has a file at hand, puts it into the
+// Table, and asks Configure what it is granted. compilers is how many processors compile one module, as [sandbox.Config] has it.
+func OpenBare(ctx context.Context, c *config.Config, compilers int, logger *slog.Logger) (*Service, error) {
+	s, err := assemble(c, &Options{Volatile: true, Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.openEngine(ctx, c, compilers); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// assemble returns a Service with all that needs neither files nor an engine. Its state is opened by the first Configure.
+func assemble(c *config.Config, o *Options) (*Service, error) {
+	if err := builtin.CheckOwn(c.Capabilities); err != nil {
+		return nil, err
+	}
 	logger := o.Logger
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -85,6 +119,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 		return nil
 	})
 	s.Logger = slog.New(s.secrets.Handler(logger.Handler()))
+	s.State = &State{volatile: o.Volatile, logger: s.Logger}
 	s.Invoker = invoker.New(invoker.Options{
 		Memory: MemoryOf(c).Bodies,
 		Hurry:  s.hurry,
@@ -92,44 +127,6 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 
 		Observers: o.Observers,
 	})
-	if err := s.open(ctx, c, &o); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
-}
-
-// Handle returns the handle of the service.
-func (s *Service) Handle() *Handle { return &Handle{s} }
-
-// open opens the parts, first those that fail most cheaply. After an error, Close closes what was opened.
-func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err error) {
-	if err := builtin.CheckOwn(c.Capabilities); err != nil {
-		return err
-	}
-	if len(o.Files) > 0 {
-		s.sources, err = openFiles(o.Files, s.Logger)
-	} else {
-		err = s.openSources(c)
-	}
-	if err != nil {
-		return err
-	}
-	s.Engine, err = sandbox.New(ctx, sandbox.Config{
-		Imports:       toolfile.Imports(c.Capabilities...),
-		CacheDir:      s.cacheDir(c),
-		Memory:        c.Server.Memory,
-		CodeMemory:    c.Server.CodeMemory,
-		CompileHelper: c.Tools.CompileHelper,
-		DescribeFuel:  c.Tools.DescribeFuel,
-		Logger:        slog.New(requestIDs{s.Logger.Handler()}),
-	})
-	if err != nil {
-		return fmt.Errorf("start the sandbox engine: %w", err)
-	}
-	s.State, err = OpenState(c, o.Volatile, s.Logger)
-	if err != nil {
-		return err
-	}
 	s.Broker = broker.New(c, broker.Options{
 		Table:       func() *wasmtools.RouteTable { return s.Table },
 		Invoker:     s.Invoker,
@@ -137,6 +134,32 @@ func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err e
 		Connections: s.Connections,
 		Logger:      s.Logger,
 	})
+	return s, nil
+}
+
+// Handle returns the handle of the service.
+func (s *Service) Handle() *Handle { return &Handle{s} }
+
+// openEngine opens what runs guests.
+func (s *Service) openEngine(ctx context.Context, c *config.Config, compilers int) (err error) {
+	s.Engine, err = sandbox.New(ctx, sandbox.Config{
+		Imports:        toolfile.Imports(c.Capabilities...),
+		CacheDir:       s.cacheDir(c),
+		Memory:         c.Server.Memory,
+		CodeMemory:     c.Server.CodeMemory,
+		CompileHelper:  c.Tools.CompileHelper,
+		CompileWorkers: compilers,
+		DescribeFuel:   c.Tools.DescribeFuel,
+		Logger:         slog.New(requestIDs{s.Logger.Handler()}),
+	})
+	if err != nil {
+		return fmt.Errorf("start the sandbox engine: %w", err)
+	}
+	return nil
+}
+
+// start begins to follow the files, with the first configuration in force.
+func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.Tool) error {
 	first, err := s.Configure(c)
 	if err != nil {
 		return err
@@ -150,7 +173,7 @@ func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err e
 		Grants:  in.Grants,
 		Policy:  in.Policy,
 		Value:   in.Value,
-		Tools:   o.Tools,
+		Tools:   own,
 		Logger:  s.Logger,
 	})
 	if err != nil {
@@ -159,8 +182,12 @@ func (s *Service) open(ctx context.Context, c *config.Config, o *Options) (err e
 	return nil
 }
 
-// openSources has the files of the configured directories served.
-func (s *Service) openSources(c *config.Config) (err error) {
+// openSources has these files served, or those of the configured directories.
+func (s *Service) openSources(c *config.Config, files []string) (err error) {
+	if len(files) > 0 {
+		s.sources, err = openFiles(files, s.Logger)
+		return err
+	}
 	if dir, err := CacheDir(c); err == nil && len(c.Tools.ScriptHelper) > 0 && slices.ContainsFunc(configured.Sources(c), func(s config.Source) bool { return s.Scripts }) {
 		// What is wrong with the directory the engine tells, which keeps compiled code there.
 		s.scripts, _ = script.OpenMemory(dir, c.Tools.ScriptHelper)
@@ -210,9 +237,7 @@ func (s *Service) close() error {
 	if s.Engine != nil {
 		errs = append(errs, s.Engine.Close(context.Background()))
 	}
-	if s.State != nil {
-		errs = append(errs, s.State.Close())
-	}
+	errs = append(errs, s.State.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close the service: %w", err)
 	}

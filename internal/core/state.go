@@ -13,7 +13,7 @@ import (
 
 // A State is where a process keeps what outlives a call: one store for all that keep something. It is safe for concurrent use.
 type State struct {
-	volatile bool
+	volatile bool // it is in memory where no configuration names a directory
 	logger   *slog.Logger
 
 	mu        sync.Mutex
@@ -21,20 +21,9 @@ type State struct {
 	directory string      // of store; empty: it has none
 }
 
-// OpenState opens the state of a configuration, in the directory that it names. Where it names none there is no state, or where volatile is
-// set, one in memory. Where the configuration has a listener, somebody waits there already, and tools that keep nothing should work: then
-// state that can't be opened is not an error, but counts as lost later. A Service opens its own. The caller closes the State, after all
-// that uses it.
-func OpenState(c *config.Config, volatile bool, logger *slog.Logger) (*State, error) {
-	s := &State{volatile: volatile, logger: logger}
-	if _, err := s.For(c); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 // For returns the store under a configuration, or nil. The first configuration that names a directory opens it. A store that is open stays
-// what it is until the process ends, whatever a later one says.
+// what it is until the process ends, whatever a later one says. Where the configuration has a listener, somebody waits there already, and
+// tools that keep nothing should work: then state that can't be opened is not an error, but counts as lost later.
 func (s *State) For(c *config.Config) (state.Store, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/author/project"
-	"github.com/toolsrv/toolsrv/internal/author/workbench"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -136,13 +136,13 @@ func buildTool(ctx context.Context, path string, with []string, output string, s
 // pack embeds the manifest that a module tells into it, and tries its examples: that one fails is a warning.
 func (b *built) pack(ctx context.Context, module []byte, stderr io.Writer) ([]byte, *manifest.Manifest, error) {
 	var level slog.LevelVar // info
-	engine, err := workbench.NewEngine(ctx, config.Default(), runtime.GOMAXPROCS(0), newAuthorLogger(stderr, &level))
+	tools, err := core.OpenBare(ctx, config.Default(), runtime.GOMAXPROCS(0), newAuthorLogger(stderr, &level))
 	if err != nil {
 		return nil, nil, err
 	}
-	defer engine.Close(context.WithoutCancel(ctx))
+	defer tools.Close()
 	done := showWaiting(stderr, fmt.Sprintf("asking %s (%s) for its manifest", filepath.Base(b.File), text.RoundSize(len(module))))
-	packed, tried, err := toolfile.PackModule(ctx, engine, module, nil)
+	packed, tried, err := toolfile.PackModule(ctx, tools.Engine, module, nil)
 	done()
 	if err != nil {
 		return nil, nil, err

@@ -176,12 +176,12 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	engine, err := workbench.NewEngine(ctx, settings, 1, newLogger(stderr, slog.LevelWarn))
+	tools, err := core.OpenBare(ctx, settings, 1, newLogger(stderr, slog.LevelWarn))
 	if err != nil {
 		return err
 	}
-	defer engine.Close(context.WithoutCancel(ctx))
-	files, unserved, err := c.load(ctx, engine, settings, args)
+	defer tools.Close()
+	files, unserved, err := c.load(ctx, tools.Engine, settings, args)
 	if err != nil {
 		return err
 	}

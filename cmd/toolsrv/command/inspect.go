@@ -13,6 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -76,12 +77,12 @@ func describeInto(ctx context.Context, r *toolfile.Report, content []byte, file 
 	if r.Manifest != nil || r.ManifestError != "" {
 		return nil
 	}
-	engine, err := workbench.NewEngine(ctx, config.Default(), 1, newLogger(stderr, slog.LevelWarn))
+	tools, err := core.OpenBare(ctx, config.Default(), 1, newLogger(stderr, slog.LevelWarn))
 	if err != nil {
 		return err
 	}
-	defer engine.Close(context.WithoutCancel(ctx))
-	m, err := toolfile.Load(engine, content, toolfile.Place{Source: file})
+	defer tools.Close()
+	m, err := toolfile.Load(tools.Engine, content, toolfile.Place{Source: file})
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolsrv/toolsrv/internal/author/workbench"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
@@ -117,14 +117,14 @@ func (p *pack) readManifest(stdin io.Reader) ([]byte, error) {
 
 // packModule embeds a manifest, or the one that the module returns. If the module panics instead, its log lines say why.
 func packModule(ctx context.Context, content, manifest []byte, file string, stderr io.Writer) ([]byte, *manifest.Manifest, error) {
-	engine, err := workbench.NewEngine(ctx, config.Default(), runtime.GOMAXPROCS(0), newLogger(stderr, slog.LevelInfo))
+	tools, err := core.OpenBare(ctx, config.Default(), runtime.GOMAXPROCS(0), newLogger(stderr, slog.LevelInfo))
 	if err != nil {
 		return nil, nil, err
 	}
-	defer engine.Close(context.WithoutCancel(ctx))
+	defer tools.Close()
 	done := showWaiting(stderr, fmt.Sprintf("asking %s (%s) for its manifest", file, text.RoundSize(len(content))))
 	defer done()
-	return toolfile.Pack(ctx, engine, content, manifest)
+	return toolfile.Pack(ctx, tools.Engine, content, manifest)
 }
 
 // toolList names the tools of a manifest.

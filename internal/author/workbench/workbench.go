@@ -23,7 +23,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
-	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -56,20 +55,17 @@ type File struct {
 	// Load and Compile are how long it took to read, check and rewrite the module, and to compile it.
 	Load, Compile time.Duration
 
-	engine  *sandbox.Engine
-	invoker *invoker.Invoker
+	service *core.Service // its table has the file's tools, which can call each other
 	module  *toolfile.Module
-	state   *core.State
-	table   *wasmtools.RouteTable // of the file's tools, which can call each other
 }
 
 // Open opens a file, or the tool file of the project in a folder, which it builds. An error names it.
 func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
-	engine, err := NewEngine(ctx, o.Config, 1, o.Logger)
+	s, err := core.OpenBare(ctx, o.Config, 1, o.Logger)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Name: name, engine: engine, invoker: invoker.New(invoker.Options{})}
+	f := &File{Name: name, service: s}
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -81,7 +77,7 @@ func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
 		return nil, err
 	}
 	f.Size = len(content)
-	f.module, err = toolfile.Load(engine, content, toolfile.Place{Folder: folderOf(o.Config, name), Source: name})
+	f.module, err = toolfile.Load(s.Engine, content, toolfile.Place{Folder: folderOf(o.Config, name), Source: name})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -139,34 +135,19 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 	if err := f.module.Describe(ctx); err != nil {
 		return err
 	}
-	grants, err := f.grants(o)
-	if err != nil {
-		return err
-	}
-	if err := f.module.Build(func(path string) limits.Limits { return limittable.Over(o.Limits, configured.Limits(o.Config, path)) }, grants); err != nil {
-		return err
-	}
-	f.table, err = wasmtools.NewRouteTable(f.Tools()...)
-	f.review(o)
-	return err
-}
-
-// grants returns what the tools are granted. A file that keeps nothing leaves the state to a server that has it.
-func (f *File) grants(o Options) (*broker.Grants, error) {
 	in := *o.Config
 	if !f.keeps(builtin.With(in.Capabilities)) {
-		in.State.Directory = ""
+		in.State.Directory = "" // it is left to a server that has it
 	}
-	var err error
-	if f.state, err = core.OpenState(&in, true, o.Logger); err != nil {
-		return nil, err
-	}
-	store, err := f.state.For(&in)
+	inForce, err := f.service.Configure(&in)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b := broker.New(&in, broker.Options{Table: func() *wasmtools.RouteTable { return f.table }, Invoker: f.invoker, Logger: o.Logger})
-	return b.Make(&in, store)
+	if err := f.module.Build(func(path string) limits.Limits { return limittable.Over(o.Limits, configured.Limits(o.Config, path)) }, inForce.Granted); err != nil {
+		return err
+	}
+	f.review(o)
+	return f.service.Table.Configure(f.Tools(), nil, wasmtools.Configuration{Value: inForce})
 }
 
 // keeps reports whether one of the tools needs a capability that keeps something.
@@ -196,11 +177,7 @@ func (f *File) Close() {
 	if f.module != nil {
 		f.module.Close()
 	}
-	// Nothing is left that could be done about an error of these.
-	_ = f.engine.Close(context.Background())
-	if f.state != nil {
-		_ = f.state.Close()
-	}
+	_ = f.service.Close() // nothing is left that could be done about an error
 }
 
 // Tools returns the tools, in the order of the manifest. The slice is not to be changed.
@@ -233,29 +210,12 @@ func (f *File) Pick(name string) (*wasmtools.Tool, error) {
 // Call calls a tool as a server does, on behalf of the process itself. The error is a *wasmtools.Error.
 func (f *File) Call(ctx context.Context, tool *wasmtools.Tool, call *wasmtools.Call) ([]byte, error) {
 	call.Principal = wasmtools.Self()
-	return f.invoker.Call(ctx, invoker.RouteTo(tool), call)
+	return f.service.Invoker.Call(ctx, invoker.RouteTo(tool), call)
 }
 
 // TryExamples calls the tools with the arguments of their examples, in order, and calls tell with the outcome of each.
 func (f *File) TryExamples(ctx context.Context, tell func(toolfile.Trial)) {
 	f.module.TryExamples(ctx, tell)
-}
-
-// NewEngine returns an engine that shares the server's compiled code, or does without where that can't be had. More than one
-// worker is for modules that the user has written.
-func NewEngine(ctx context.Context, c *config.Config, workers int, logger *slog.Logger) (*sandbox.Engine, error) {
-	o := sandbox.Config{Imports: toolfile.Imports(c.Capabilities...), CompileWorkers: workers, DescribeFuel: c.Tools.DescribeFuel, Logger: logger}
-	dir, err := core.CacheDir(c)
-	if err == nil {
-		cached := o
-		cached.CacheDir = dir
-		var engine *sandbox.Engine
-		if engine, err = sandbox.New(ctx, cached); err == nil {
-			return engine, nil
-		}
-	}
-	logger.Warn("compiled code is not kept: set HOME, or with --config tools.cache_directory", "error", err)
-	return sandbox.New(ctx, o)
 }
 
 // folderOf returns the folder of a file in the first directory of tools that has it below it, or "".

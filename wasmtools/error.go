@@ -23,6 +23,7 @@ const (
 	CodeOriginNotAllowed     Code = "origin_not_allowed"
 	CodeNotFound             Code = "not_found"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
+	CodeChanged              Code = "changed"
 	CodeRequestTimeout       Code = "request_timeout"
 	CodeInputTooLarge        Code = "input_too_large"
 	CodeUnsupportedMediaType Code = "unsupported_media_type"
@@ -74,7 +75,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-var codes = [...]Code{CodeUnauthorized, CodeForbidden, CodeHostNotAllowed, CodeOriginNotAllowed, CodeNotFound, CodeMethodNotAllowed, CodeRequestTimeout, CodeInputTooLarge, CodeUnsupportedMediaType,
+var codes = [...]Code{CodeUnauthorized, CodeForbidden, CodeHostNotAllowed, CodeOriginNotAllowed, CodeNotFound, CodeMethodNotAllowed, CodeChanged, CodeRequestTimeout, CodeInputTooLarge, CodeUnsupportedMediaType,
 	CodeInvalidArguments, CodeToolError, CodeToolTrapped, CodeToolBadOutput, CodeToolMemory, CodeToolStack, CodeToolFuel, CodeToolTimeout,
 	CodeToolDisabled, CodeToolNotGranted, CodeOverloaded, CodeNotReady, CodeCancelled, CodeInternal}
 

@@ -22,8 +22,12 @@ const (
 	OriginToken   = "token"   // a bearer token
 )
 
-// RoleAdmin is the role of those who may change the service itself.
-const RoleAdmin = "admin"
+// Roles of those who administer the service. RoleAdmin is for changing it, and RoleAdminRead for looking at it only; who has the first has the
+// second, too.
+const (
+	RoleAdmin     = "admin"
+	RoleAdminRead = "admin:read"
+)
 
 // A Principal is who calls a tool: a name for logs and metrics, and which tools it may call. Package auth makes one of
 // each request; it travels in the [Call]. What it may do beside calling tools, its roles say: no scope gives one, not even "*".
@@ -136,8 +140,10 @@ func (p *Principal) Roles() []string {
 	return slices.Clone(p.roles)
 }
 
-// Has reports whether the principal has a role.
-func (p *Principal) Has(role string) bool { return p != nil && slices.Contains(p.roles, role) }
+// Has reports whether the principal has a role. RoleAdmin includes RoleAdminRead.
+func (p *Principal) Has(role string) bool {
+	return p != nil && (slices.Contains(p.roles, role) || role == RoleAdminRead && slices.Contains(p.roles, RoleAdmin))
+}
 
 // May reports whether the principal may call the tool at a path such as "/math/add". It allocates nothing.
 func (p *Principal) May(path string) bool {

@@ -102,6 +102,8 @@ type Switch struct {
 	Reason string
 	// Since is when it was said.
 	Since time.Time
+	// By is who said it, or empty for the program itself.
+	By string
 }
 
 // NewRouteTable returns a table of tools, all enabled. It fails as Replace does.
@@ -339,6 +341,21 @@ func (g *Generation) Coming(path string) bool {
 	}
 	coming := g.table.coming.Load()
 	return coming != nil && (*coming)(path)
+}
+
+// Switch returns what Enable or Disable said of the tool at a path such as "/math/add", or of a namespace that it is in, if that is what decides
+// whether it is enabled.
+func (g *Generation) Switch(path string) (Switch, bool) {
+	at := -1
+	for i := range g.switches {
+		if s := &g.switches[i]; covers(s.Scope, path) && (at < 0 || len(s.Scope) > len(g.switches[at].Scope)) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return Switch{}, false
+	}
+	return g.switches[at], true
 }
 
 // Lookup returns the tool that is served at a path such as "/math/add". A nil generation has none.

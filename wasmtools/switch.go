@@ -37,6 +37,7 @@ type change struct {
 	enabled bool
 	reason  string
 	since   time.Time
+	by      string
 }
 
 func newInitial(p Policy) initial {
@@ -73,7 +74,7 @@ func (s *switches) list() []Switch {
 	var list []Switch
 	for _, scope := range slices.Sorted(maps.Keys(s.changes)) {
 		c := s.changes[scope]
-		list = append(list, Switch{scope, c.enabled, c.reason, c.since})
+		list = append(list, Switch{scope, c.enabled, c.reason, c.since, c.by})
 	}
 	return list
 }

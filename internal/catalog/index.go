@@ -42,13 +42,14 @@ type file struct {
 	retry    time.Time // when that version is read again; zero: never
 	// overtaken is since when each load of it was overtaken by a change; zero: the last one was not.
 	overtaken time.Time
-	passing   int     // how often that version could not be loaded, and not because of it
-	loading   *load   // under way; nil: none is
-	awaited   bool    // the start waits for it
-	slow      bool    // awaited, and it takes long
-	serving   *module // nil: none
-	waiting   *module // good, but refused because of a conflict; nil: none
-	refused   error   // why the newest version is not served; nil: it is
+	passing   int       // how often that version could not be loaded, and not because of it
+	loading   *load     // under way; nil: none is
+	awaited   bool      // the start waits for it
+	slow      bool      // awaited, and it takes long
+	serving   *module   // nil: none
+	since     time.Time // when that began to be served
+	waiting   *module   // good, but refused because of a conflict; nil: none
+	refused   error     // why the newest version is not served; nil: it is
 
 	refusedSince time.Time
 }
@@ -108,7 +109,7 @@ func (x *index) offer(f *file, m *module) bool {
 		x.displace(other)
 	}
 	x.withdraw(f)
-	f.serving = m
+	f.serving, f.since = m, time.Now()
 	f.refuse(nil)
 	x.claim(f)
 	return true

@@ -71,6 +71,60 @@ type Refused struct {
 	Served bool
 }
 
+// A FileState is what is known of a file.
+type FileState struct {
+	// Source is where it lies.
+	Source string
+	// Stage says how far its newest version has come, and Since is when it came there.
+	Stage Stage
+	Since time.Time
+	// Digest, Version and Paths are those of what is served of it, and empty where nothing is.
+	Digest, Version string
+	Paths           []string
+	// Err is why the newest version is not served, or nil.
+	Err error
+}
+
+// Files tells of each file, by where it lies. It waits as State does.
+func (c *Catalog) Files() []FileState {
+	told := make(chan []FileState, 1)
+	select {
+	case c.do <- func() { told <- c.reconciler.files() }:
+		return <-told
+	case <-c.done:
+		return nil
+	}
+}
+
+func (r *reconciler) files() []FileState {
+	all := make([]FileState, 0, len(r.index.files))
+	for _, f := range r.index.files {
+		all = append(all, f.state())
+	}
+	slices.SortFunc(all, func(a, b FileState) int { return strings.Compare(a.Source, b.Source) })
+	return all
+}
+
+func (f *file) state() FileState {
+	s := FileState{Source: f.place(), Stage: f.stage(), Since: f.since, Err: f.refused}
+	switch s.Stage {
+	case StageServed:
+	case StageRefused:
+		s.Since = f.refusedSince
+	case StageSettling:
+		s.Since = f.appeared
+	default:
+		s.Since = f.loading.since
+	}
+	if f.serving != nil {
+		s.Digest, s.Paths = f.serving.Digest(), f.serving.Paths()
+		if tools := f.serving.Tools(); len(tools) > 0 {
+			s.Version = tools[0].Version
+		}
+	}
+	return s
+}
+
 // maxLoading is the length of State.Loading.
 const maxLoading = 100
 

@@ -58,3 +58,34 @@ func ForEveryTool(g *config.Grant) bool {
 	}
 	return true
 }
+
+// Entries are the entries of the list of [tools] that counts, by what they name.
+type Entries map[string]int
+
+// EntriesOf returns the entries of the list that counts.
+func EntriesOf(c *config.Config) Entries {
+	list := c.Tools.Disabled
+	if c.Tools.Allowlist {
+		list = c.Tools.Enabled
+	}
+	all := Entries{}
+	for i, entry := range list {
+		scope := "/" + strings.Trim(entry, "/")
+		if _, twice := all[scope]; !twice && entry != "" {
+			all[scope] = i
+		}
+	}
+	return all
+}
+
+// Nearest returns the index of the entry that names the tool at a path such as "/math/add", or else the nearest namespace that it is in.
+func (e Entries) Nearest(path string) (index int, ok bool) {
+	for scope := path; ; scope = scope[:max(1, strings.LastIndexByte(scope, '/'))] {
+		if i, ok := e[scope]; ok {
+			return i, true
+		}
+		if scope == "/" {
+			return 0, false
+		}
+	}
+}

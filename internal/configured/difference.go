@@ -117,6 +117,7 @@ func settingsDifference(before, now *config.Config) []string {
 		to = append(to, "tools.disabled: other reasons")
 	}
 	to.value("auth.required", fmt.Sprint(before.Auth.Required), fmt.Sprint(now.Auth.Required))
+	to.value("admin.enabled", fmt.Sprint(before.Admin.Enabled), fmt.Sprint(now.Admin.Enabled))
 	to.silent("auth.tokens_file", before.Auth.TokensFile, now.Auth.TokensFile)
 	to.silent("secrets.directory", before.Secrets.Directory, now.Secrets.Directory)
 	to.silent("secrets.files", before.Secrets.Files, now.Secrets.Files)

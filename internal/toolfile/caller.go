@@ -26,6 +26,12 @@ func (caller) IsRunner() {}
 // IsBounded tells that the sandbox ends a call inside another one in time.
 func (caller) IsBounded() {}
 
+// Places tells how many calls of the tool run, how many wait for their turn, and how many may run.
+func (c caller) Places() (running, waiting, places int) {
+	s := c.tool.State()
+	return s.Running, s.Waiting, c.tool.Limits().Concurrency
+}
+
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
 	spec := sandbox.CallSpec{Input: call.Arguments, Principal: (*tools.Origin)(call), Listener: call.Listener, Counter: (*counter)(call)}

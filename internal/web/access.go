@@ -114,15 +114,15 @@ func (a *Access) check(r *http.Request, pages Pages) error {
 func (a *Access) checkPage(r *http.Request, pages Pages) error {
 	origins, sites := r.Header["Origin"], r.Header["Sec-Fetch-Site"]
 	switch {
-	case len(origins) == 0 && len(sites) == 0, a.everyOrigin, pages == PagesAll: // mostly no browser
+	case len(origins) == 0 && len(sites) == 0, a.everyOrigin && pages != PagesOwn, pages == PagesAll: // mostly no browser
 		return nil
 	case len(origins) > 0:
-		if a.allows(origins) {
+		if pages != PagesOwn && a.allows(origins) {
 			return nil
 		}
 		page, ok := origin.ParseOrigin(origins[0])
 		if host, isHost := origin.ParseHost(r.Host); !ok || !isHost || len(origins) > 1 || !page.IsOf(host) {
-			return notAllowed(wasmtools.CodeOriginNotAllowed, "origin", origins[0], "server.cors_origins")
+			return otherOrigin(origins[0], pages)
 		}
 	}
 	if len(sites) == 0 || len(sites) == 1 && (sites[0] == "same-origin" || sites[0] == "none") {
@@ -131,11 +131,19 @@ func (a *Access) checkPage(r *http.Request, pages Pages) error {
 	if pages == PagesRead && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		return nil
 	}
-	return &wasmtools.Error{
-		Code:    wasmtools.CodeOriginNotAllowed,
-		Message: "A page of another site may not make this request; the operator of the server can add its origin to server.cors_origins",
-		Err:     fmt.Errorf("Sec-Fetch-Site is %q", text.Short(sites[0])),
+	message := "A page of another site may not make this request"
+	if pages != PagesOwn {
+		message += "; the operator of the server can add its origin to server.cors_origins"
 	}
+	return &wasmtools.Error{Code: wasmtools.CodeOriginNotAllowed, Message: message, Err: fmt.Errorf("Sec-Fetch-Site is %q", text.Short(sites[0]))}
+}
+
+// otherOrigin returns why a request of a page of another origin is refused.
+func otherOrigin(origin string, pages Pages) error {
+	if pages == PagesOwn {
+		return &wasmtools.Error{Code: wasmtools.CodeOriginNotAllowed, Message: "No page of another origin may make this request", Err: fmt.Errorf("the origin is %q", text.Short(origin))}
+	}
+	return notAllowed(wasmtools.CodeOriginNotAllowed, "origin", origin, "server.cors_origins")
 }
 
 // allows reports whether the origin of a request is listed.
@@ -163,6 +171,7 @@ func (a *Access) describe(x *Exchange) {
 	h := x.Header()
 	origins := x.request.Header["Origin"]
 	switch {
+	case x.pages() == PagesOwn:
 	case a.everyOrigin, x.pages() == PagesAll:
 		h["Access-Control-Allow-Origin"] = a.header.every
 		h["Access-Control-Expose-Headers"] = a.header.exposed
@@ -182,7 +191,8 @@ func (a *Access) answerPreflight(x *Exchange) bool {
 	if x.request.Method != http.MethodOptions || len(asked["Access-Control-Request-Method"]) == 0 || len(asked["Origin"]) == 0 {
 		return false
 	}
-	if !a.everyOrigin && x.pages() != PagesAll && !a.allows(asked["Origin"]) { // the service's own page
+	pages := x.pages()
+	if pages == PagesOwn || !a.everyOrigin && pages != PagesAll && !a.allows(asked["Origin"]) { // the service's own page
 		return false
 	}
 	h := x.Header()

@@ -121,8 +121,8 @@ func (x *Exchange) client() netip.Addr {
 	return peer
 }
 
-// clientText is client as text, or "". The address of a client without a proxy costs no allocation.
-func (x *Exchange) clientText() string {
+// From returns the address for which the request was sent, or "" where it has none. The address of a client without a proxy costs no allocation.
+func (x *Exchange) From() string {
 	if x.request == nil {
 		return ""
 	}

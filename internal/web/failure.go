@@ -31,6 +31,8 @@ func answerTo(code wasmtools.Code) (status int, detail string) {
 		return http.StatusNotFound, "Not Found"
 	case wasmtools.CodeMethodNotAllowed:
 		return http.StatusMethodNotAllowed, "Method Not Allowed"
+	case wasmtools.CodeChanged:
+		return http.StatusPreconditionFailed, "Somebody else has changed it"
 	case wasmtools.CodeRequestTimeout:
 		return http.StatusRequestTimeout, "The body did not arrive in time"
 	case wasmtools.CodeInputTooLarge:

@@ -42,6 +42,8 @@ const (
 	PagesRead
 	// PagesAll are all: any page that somebody visits may make any request, and see the answer.
 	PagesAll
+	// PagesOwn are those of the service's own origin alone, whatever the Access lists.
+	PagesOwn
 )
 
 // pages returns which pages may make the request. No page can use what a probe answers.

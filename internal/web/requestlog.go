@@ -68,7 +68,7 @@ func (l *requestLog) Answered(a *Answer) {
 	attrs = append(attrs,
 		slog.Duration("duration", a.Took()),
 		slog.String("request_id", x.id[0]))
-	if client := x.clientText(); client != "" {
+	if client := x.From(); client != "" {
 		attrs = append(attrs, slog.String("client", client))
 	}
 	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() && p != wasmtools.Self() {

@@ -21,6 +21,11 @@ import (
 // fails after 1 MiB. A door that needs something else has one more method, which Mount calls once:
 //
 //	Policy() Policy
+//
+// A door that may be switched off has another one, which is called concurrently, and must be fast. While it returns true, requests are
+// answered as if the door were not there:
+//
+//	IsOff() bool
 type Door interface {
 	// Serve answers one request. It is called concurrently. A panic is answered with CodeInternal, and logged.
 	Serve(x *Exchange)
@@ -76,6 +81,7 @@ type mount struct {
 	prefix string // begins with a slash and does not end with one; empty: every path
 	exact  bool   // tools may have the paths below it
 	door   Door
+	off    func() bool // nil: never
 	policy Policy
 }
 
@@ -138,6 +144,9 @@ func (m *Mux) Mount(path string, door Door) {
 	if d, ok := door.(interface{ Policy() Policy }); ok {
 		next.policy = d.Policy()
 	}
+	if d, ok := door.(interface{ IsOff() bool }); ok {
+		next.off = d.IsOff
+	}
 	if next.policy.Open && next.policy.Role != "" {
 		panic("web.Mux.Mount: the door at " + path + " is open, and asks for a role")
 	}
@@ -156,7 +165,7 @@ func (missing) Serve(x *Exchange) { x.Fail(&wasmtools.Error{Code: wasmtools.Code
 // mountOf returns the door of a path.
 func (m *Mux) mountOf(path string) *mount {
 	for i := range m.mounts {
-		if at := &m.mounts[i]; at.covers(path) {
+		if at := &m.mounts[i]; at.covers(path) && (at.off == nil || !at.off()) {
 			return at
 		}
 	}

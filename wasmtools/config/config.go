@@ -35,6 +35,7 @@ type Config struct {
 
 	Secrets Secrets
 	State   State
+	Admin   Admin
 	// Grants say what tools may reach; those that match a tool add up.
 	Grants []Grant
 	// Capabilities are what the program brings along, besides package builtin. Only the program sets them; the file has no key for them,
@@ -96,6 +97,8 @@ type Tools struct {
 	DescribeFuel int64 `restart:"tools.describe_fuel"`
 	// Reasons are those that the file gives for entries of Disabled.
 	Reasons map[string]string
+	// Lines are where the entries of the list that counts stand in the file, or empty where there is no file.
+	Lines []int
 	// CacheDir is where compiled code is kept, or empty for "toolsrv" in the user's cache directory.
 	CacheDir string `restart:"tools.cache_directory"`
 }
@@ -125,6 +128,15 @@ type MCP struct {
 	// Search is when clients get tools that search among the others: "never" for all in one list, "always", or "auto", which goes by how
 	// many there are.
 	Search string `restart:"mcp.search"`
+}
+
+// Admin is the table [admin].
+type Admin struct {
+	// Enabled is whether the server can be administered over HTTP, at /admin/v1, by those who have the role for it.
+	Enabled bool
+	// Socket is the path of the Unix socket over which the server is administered on its own machine. Empty: admin.sock in the directory of
+	// the state, if there is one. "none": there is no socket.
+	Socket string `restart:"admin.socket"`
 }
 
 // An Override changes the limits of the tools that Match matches.

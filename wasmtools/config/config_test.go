@@ -97,7 +97,7 @@ fuel = 0
 		Server: config.Server{Address: "[::1]:0", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, ProxyHeader: "Forwarded"},
 		Tools: config.Tools{
 			Directory: filepath.Join("dir", "wasm"), Modules: 20_000, Allowlist: true,
-			Enabled: []string{"web", "math/div"}, Disabled: []string{"a/b/c"}, CacheDir: "/var/cache/x",
+			Enabled: []string{"web", "math/div"}, Disabled: []string{"a/b/c"}, Lines: []int{15, 15}, CacheDir: "/var/cache/x",
 		},
 		Auth: config.Auth{Tokens: []string{"one", "two"}, TokensFile: filepath.Join("dir", "secret", "tokens"), Required: true},
 		MCP:  config.MCP{Enabled: false, Search: "always"},
@@ -298,7 +298,7 @@ func TestNeedRestart(t *testing.T) {
 	change(reflect.ValueOf(c).Elem())
 	got := configured.NeedRestart(started, c)
 	reloads := []string{"server.hosts", "server.cors_origins", "server.trusted_proxies", "server.proxy_header", "tools.mode", "tools.enabled", "tools.disabled", "auth.tokens", "auth.tokens_file", "auth.required",
-		"secrets.directory", "secrets.files", "secrets.environment"}
+		"secrets.directory", "secrets.files", "secrets.environment", "admin.enabled"}
 	for _, key := range knownKeys(t) {
 		if want := !slices.Contains(reloads, key) && !strings.HasPrefix(key, "limits."); slices.Contains(got, key) != want {
 			t.Errorf("%s: needs a restart: %v, want %v", key, !want, want)

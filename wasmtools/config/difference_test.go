@@ -69,6 +69,7 @@ func TestDifferenceOfEachKey(t *testing.T) {
 		"server.hosts": `["a.example"]`, "server.cors_origins": `["https://a.example"]`, "server.trusted_proxies": `["10.0.0.0/8"]`, "server.proxy_header": `"Forwarded"`,
 		"tools.mode": `"allowlist"`, "tools.enabled": `["a"]`, "tools.disabled": `["a"]`, "auth.tokens": "", "auth.tokens_file": `"a"`, "auth.required": "true",
 		"secrets.directory": `"a"`, "secrets.files": `{a = "b"}`, "secrets.environment": `{a = "B"}`,
+		"admin.enabled": "true",
 	}
 	restarts := tagged(reflect.TypeFor[config.Config]())
 	for _, key := range knownKeys(t) {

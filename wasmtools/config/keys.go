@@ -81,6 +81,10 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"enabled": keys.Boolean(&c.MCP.Enabled),
 			"search":  keys.Word(&c.MCP.Search, "a string", search),
 		},
+		"admin": {
+			"enabled": keys.Boolean(&c.Admin.Enabled),
+			"socket":  keys.Word(&c.Admin.Socket, `a path, or "none"`, socket(directory)),
+		},
 		"limits":  limitsTable(l),
 		"secrets": secretsTable(&c.Secrets, directory),
 		"state":   stateTable(&c.State, directory),
@@ -141,6 +145,13 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	}
 	c.Tools.Allowlist = which == allowlist
 	d.noteLines(&c.Secrets)
+	list, entries := "tools.disabled", len(c.Tools.Disabled)
+	if c.Tools.Allowlist {
+		list, entries = "tools.enabled", len(c.Tools.Enabled)
+	}
+	for i := range entries {
+		c.Tools.Lines = append(c.Tools.Lines, d.line(d.offsets[index(list, i)]))
+	}
 	c.Limits = limittable.Over(set, c.Limits)
 	return c, nil
 }

@@ -128,3 +128,17 @@ func toolOrNamespace(s string) (string, error) {
 
 // token checks a token.
 func token(s string) (string, error) { return s, credential.Check(s) }
+
+// NoSocket is the value of admin.socket with which there is none.
+const NoSocket = "none"
+
+// socket checks the path of a Unix socket.
+func socket(directory string) func(string) (string, error) {
+	path := keys.Path(directory, false)
+	return func(s string) (string, error) {
+		if s == NoSocket {
+			return s, nil
+		}
+		return path(s)
+	}
+}

@@ -87,6 +87,13 @@ func (c *connections) count(n int64) {
 	c.both.AddClients(n)
 }
 
+// clients returns how many connections there are.
+func (c *connections) clients() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.number
+}
+
 // places returns how many connections there may be. c.mu is held.
 func (c *connections) places() int64 { return min(c.most, c.both.ForClients()-c.spare) }
 

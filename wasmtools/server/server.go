@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/door"
 	"github.com/toolsrv/toolsrv/internal/listen"
@@ -58,6 +59,7 @@ type Server struct {
 	web       *web.Mux
 	doors     []web.Door // in the order in which they were mounted
 	http      *http.Server
+	admin     *socket.Server          // nil: it has none
 	cut       context.CancelCauseFunc // ends the context of all requests
 	calls     inFlight
 	conns     *connections
@@ -139,7 +141,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		s.mount(path, door.Of(o.Doors[path]))
 	}
 	s.serveWith(ctx, writeTimeout(c))
-	return nil
+	return s.openAdmin(c)
 }
 
 // mount adds a door, which close closes.
@@ -327,6 +329,9 @@ func (s *Server) close() error {
 		errs = append(errs, s.http.Close())
 		s.conns.open.Wait()
 		s.conns.quiet()
+	}
+	if s.admin != nil {
+		errs = append(errs, s.admin.Close())
 	}
 	for _, l := range s.listeners {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) {

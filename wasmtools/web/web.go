@@ -43,6 +43,8 @@ const (
 	PagesRead
 	// PagesAll are all: any page that somebody visits may make any request, and see the answer.
 	PagesAll
+	// PagesOwn are those of the service's own origin alone, whatever the Access lists.
+	PagesOwn
 )
 
 // An Access says which hosts requests may name, and pages of which other origins may make requests. The first ends DNS

@@ -13,8 +13,8 @@ import (
 // tokenVariable is the environment variable from which clients take the token of a server that they reach over HTTP.
 const tokenVariable = "TOOLSRV_TOKEN"
 
-// A client is a program that uses MCP servers, with what goes into its settings.
-type client struct {
+// An agent is a client of MCP servers, with what goes into its settings.
+type agent struct {
 	name string
 	// title is the client's own name, and file says where its settings are.
 	title, file string
@@ -54,10 +54,10 @@ type input struct {
 }
 
 // clients returns all that can be told, by name.
-func clients() []client {
+func clients() []agent {
 	bearer := func(token string) map[string]string { return map[string]string{"Authorization": "Bearer " + token} }
 	fromEnvironment := "set the environment variable " + tokenVariable + " to a token of the server"
-	return []client{
+	return []agent{
 		{name: "claude", title: "Claude Desktop", table: "mcpServers",
 			file: "claude_desktop_config.json (Settings > Developer > Edit Config)"},
 		{name: "claude-code", title: "Claude Code", table: "mcpServers", typed: true,
@@ -114,7 +114,7 @@ func clientNames() []string {
 }
 
 // command returns the entry of a server that the client starts.
-func (c *client) command(argv []string) entry {
+func (c *agent) command(argv []string) entry {
 	e := entry{Command: argv[0], Args: argv[1:]}
 	if c.typed {
 		e.Type = "stdio"
@@ -123,7 +123,7 @@ func (c *client) command(argv []string) entry {
 }
 
 // settings returns what goes into the client's settings for a server of this name.
-func (c *client) settings(name string, e entry) ([]byte, error) {
+func (c *agent) settings(name string, e entry) ([]byte, error) {
 	for _, s := range append([]string{name, e.Command}, e.Args...) {
 		if !utf8.ValidString(s) {
 			return nil, fmt.Errorf("%q is not valid UTF-8, so no settings file can name it: rename it", s)
@@ -142,7 +142,7 @@ func (c *client) settings(name string, e entry) ([]byte, error) {
 }
 
 // toml returns the settings of a client that has them as TOML. Its strings are written as JSON writes them.
-func (c *client) toml(name string, e entry) ([]byte, error) {
+func (c *agent) toml(name string, e entry) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "[%s.%s]\n", c.table, name)
 	line := func(key, value string) error {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		set := map[string]string{"XDG_CACHE_HOME": own}
+		set := map[string]string{"XDG_CACHE_HOME": own, "TOOLSRV_TOKEN": adminToken}
 		if os.Getenv("GOCACHE") == "" {
 			set["GOCACHE"] = filepath.Join(user, "go-build")
 		}

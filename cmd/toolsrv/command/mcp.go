@@ -188,7 +188,7 @@ func (m *mcp) load(cmd *cobra.Command, args []string) (c *config.Config, files [
 // printSettings prints what goes into the settings of a client.
 func (m *mcp) printSettings(cmd *cobra.Command, args []string) error {
 	all := clients()
-	i := slices.IndexFunc(all, func(c client) bool { return c.name == m.client })
+	i := slices.IndexFunc(all, func(c agent) bool { return c.name == m.client })
 	if i < 0 {
 		message := fmt.Sprintf("there is no client %q for --print-config", m.client)
 		if near := text.Nearest(m.client, clientNames()); near != "" {

@@ -111,7 +111,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetOut(stdout) // before the completion command is made, which looks at it
 	root.SetErr(stderr)
 	root.AddCommand(newOpenAPI(), newMCP(), newVersion(), newLicenses(), newInit(), newUp(), newNew(), newBuild(), newDev(),
-		newPack(), newInspect(), newCall(), newTest(), newBench(), newCheck(), newReady(), newCache(), newManPages(), newCollectScript(), newCompileModule())
+		newPack(), newInspect(), newCall(), newTest(), newBench(), newCheck(), newStatus(), newTools(), newReady(), newCache(), newManPages(), newCollectScript(), newCompileModule())
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd()
 	group(root)
@@ -153,7 +153,7 @@ func addVersionFlag(root *cobra.Command) {
 }
 
 // lists are names of commands that list tools, in other programs.
-var lists = []string{"list", "ls", "tools"}
+var lists = []string{"list", "ls"}
 
 // servers are names of commands that serve, in other programs.
 var servers = []string{"run", "start", "server", "daemon", "listen"}
@@ -165,7 +165,7 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 	}
 	text := fmt.Sprintf("unknown command %q for %s", typed, cmd.CommandPath())
 	if slices.Contains(lists, typed) && !cmd.HasParent() {
-		return errors.New(text + ": inspect FILE shows the tools of a file, check --config FILE those of a server's directory, and a server lists its tools at /tools")
+		return errors.New(text + ": inspect FILE shows the tools of a file, check --config FILE those of a server's directory, and tools those of a running server")
 	}
 	if slices.Contains(servers, typed) && !cmd.HasParent() {
 		return errors.New(text + ": toolsrv up serves a folder while you work on it, and toolsrv openapi (or serve) serves a configuration to others")

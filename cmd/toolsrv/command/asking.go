@@ -1,0 +1,157 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// The exit codes of the commands that ask a running server, in addition to those of all commands. They are stable.
+const (
+	exitNoServer   = 20 // nobody answers
+	exitNotAllowed = 21 // the token is missing or wrong, or has not the role
+	exitNotFound   = 22 // there is no such tool, token, …
+	exitChanged    = 23 // --if-version names another version
+)
+
+// asking holds the flags of the commands that ask a running server.
+type asking struct {
+	config string
+	server string
+	asJSON bool
+}
+
+// askingHelp says how these commands find the server.
+const askingHelp = `
+The server is the one with the configuration --config, or ./toolsrv.toml. It is asked over
+the socket admin.sock in the directory of its state, by the user it runs as, or by root.
+Another one is asked at its address, --server, with a token in TOOLSRV_TOKEN that has the
+scope admin, or admin:read to look only.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 20 no server answers, 21 not allowed,
+22 there is no such thing, 23 somebody else has changed it.`
+
+// newAsking returns the command for an operation, with its flags. run gets the client and the flags' values.
+func newAsking(o *asking, cmd *cobra.Command, run func(ctx context.Context, c *client.Client, args []string, out io.Writer) error) *cobra.Command {
+	cmd.Long += "\n" + askingHelp
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		c, err := o.client()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return failedAsking(run(ctx, c, args, cmd.OutOrStdout()))
+	}
+	flags := cmd.Flags()
+	flags.Var((*fileFlag)(&o.config), "config", "configuration `file` of the server (default toolsrv.toml, if there is one)")
+	flags.StringVar(&o.server, "server", "", "`URL` of the server, which is asked with the token in "+tokenVariable)
+	flags.BoolVar(&o.asJSON, "json", false, "print the server's answer as JSON")
+	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeFlag(cmd, "server", cobra.NoFileCompletions)
+	return cmd
+}
+
+// client returns what asks the server that the flags name.
+func (o *asking) client() (*client.Client, error) {
+	switch {
+	case o.server != "" && o.config != "":
+		return nil, &usageError{errors.New("give either --config or --server")}
+	case o.server != "":
+		c, err := client.OverHTTP(o.server, os.Getenv(tokenVariable))
+		if err != nil {
+			return nil, &usageError{err}
+		}
+		return c, nil
+	}
+	c, err := o.load()
+	if err != nil {
+		return nil, err
+	}
+	path := socket.Of(c)
+	if path == "" {
+		return nil, &exitError{exitNoServer, errors.New("the server has no admin socket: its configuration needs state.directory or admin.socket; or ask it at its address with --server")}
+	}
+	return client.OverSocket(path)
+}
+
+// load reads the server's configuration.
+func (o *asking) load() (*config.Config, error) {
+	name := o.config
+	if name == "" {
+		if _, err := os.Stat(defaultConfig); err != nil {
+			return config.Default(), nil
+		}
+		name = defaultConfig
+	}
+	return loadConfig(name)
+}
+
+// ask asks for an operation, and prints the result as JSON or as show does.
+func ask[Out any](ctx context.Context, o *asking, c *client.Client, out io.Writer, name string, arguments any, show func(io.Writer, *Out) error) error {
+	answer, err := c.Do(ctx, name, arguments, "")
+	if err != nil {
+		return err
+	}
+	if o.asJSON {
+		return printJSON(out, answer.Result)
+	}
+	var result Out
+	if err := answer.Into(&result); err != nil {
+		return err
+	}
+	return show(out, &result)
+}
+
+// failedAsking returns an error with the exit code that says what happened.
+func failedAsking(err error) error {
+	if errors.Is(err, client.ErrNoServer) {
+		return &exitError{exitNoServer, err}
+	}
+	failed, ok := errors.AsType[*wasmtools.Error](err)
+	if !ok {
+		return err
+	}
+	said := errors.New(strings.TrimSuffix(failureText(failed), "\n"))
+	switch failed.Code {
+	case wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed:
+		return &exitError{exitNotAllowed, said}
+	case wasmtools.CodeNotFound:
+		return &exitError{exitNotFound, said}
+	case wasmtools.CodeChanged:
+		return &exitError{exitChanged, said}
+	case wasmtools.CodeInvalidArguments:
+		return &exitError{exitInvalidArguments, said}
+	}
+	return said
+}
+
+// table prints rows in columns.
+func table(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = oneLine(cell)
+		}
+		for len(cells) > 0 && cells[len(cells)-1] == "" { // no blanks at the end of a line
+			cells = cells[:len(cells)-1]
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,293 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/admin/door"
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/auth"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
+)
+
+var update = flag.Bool("update", false, "write what the commands print into testdata")
+
+// adminToken is what TestMain puts into TOOLSRV_TOKEN.
+const adminToken = "token-of-an-administrator"
+
+// admins is a verifier that knows the administrator.
+type admins struct{}
+
+func (admins) Verify(r *http.Request) (*wasmtools.Principal, error) {
+	if r.Header.Get("Authorization") != "Bearer "+adminToken {
+		return nil, nil
+	}
+	p, err := wasmtools.NewPrincipal("ann", wasmtools.OriginToken, "*")
+	if err != nil {
+		return nil, err
+	}
+	return p.WithRoles(wasmtools.RoleAdmin)
+}
+
+func (admins) Scheme() auth.Scheme {
+	return auth.Scheme{Name: "bearer", Description: json.RawMessage(`{"type":"http","scheme":"bearer"}`), Challenge: "Bearer"}
+}
+func (admins) Open() bool              { return false }
+func (admins) Version() uint64         { return 0 }
+func (admins) Subscribe(func()) func() { return func() {} }
+
+// A managed server runs in this process, in a folder of its own.
+type managed struct {
+	config string // the file
+	socket string
+	url    string
+}
+
+// manage runs a server with the tools of the shop, until the test ends.
+func manage(t *testing.T, more string) managed {
+	t.Helper()
+	if os.Getuid() < 0 {
+		t.Skip("this system doesn't say who opens a socket")
+	}
+	dir, err := os.MkdirTemp("", "tsv") // a short path, for the socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	testkit.Put(t, dir, "tools/shop.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), manifestOf("shop", "echo", "refuse", "wait")))
+	testkit.Put(t, dir, "tools/weather.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), needy))
+	testkit.Put(t, dir, "tools/broken.wasm", "not a module")
+	m := managed{config: testkit.Put(t, dir, "toolsrv.toml", managedConfig+more)}
+	c, err := config.Load(m.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.socket = socket.Of(c)
+	of, err := service.Open(t.Context(), c, service.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(t.Context(), of, server.Options{Verifiers: []auth.Verifier{admins{}}})
+	if err != nil {
+		t.Fatal(errors.Join(err, of.Close()))
+	}
+	m.url = "http://" + s.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- errors.Join(s.Run(ctx), of.Close()) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	if err := of.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// managedConfig switches a tool off, in line 8.
+const managedConfig = `[server]
+address = "127.0.0.1:0"
+
+[state]
+directory = "kept"
+
+[tools]
+disabled = ["shop/wait", {tool = "weather/then", reason = "no forecast"}]
+
+[limits]
+concurrency = 8
+
+[admin]
+enabled = true
+`
+
+// passing is what differs from moment to moment in an answer.
+var passing = regexp.MustCompile(`"(since|pid|held|generation|version|revision|addresses|running|queued|done)": ?("[^"]*"|[0-9]+|true|false|\[[^\]]*\])`)
+
+// TestThreeWays asks for each operation over HTTP, over the socket, and on the command line, both ways: the answers are the same.
+func TestThreeWays(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "")
+	tested := map[string]bool{}
+	for _, c := range []struct {
+		operation string
+		arguments string // JSON
+		command   []string
+		code      wasmtools.Code // of the refusal, or empty
+	}{
+		{"status", `{}`, nil, ""},
+		{"status", `{"all":true}`, []string{"--all"}, ""},
+		{"tools", `{}`, nil, ""},
+		{"tools", `{"all":true}`, []string{"--all"}, ""},
+		{"tools", `{"pattern":"shop/*","all":true}`, []string{"shop/*", "--all"}, ""},
+		{"tools", `{"pattern":"shop/nothing"}`, []string{"shop/nothing"}, wasmtools.CodeNotFound},
+		{"tools", `{"pattern":"a b"}`, []string{"a b"}, wasmtools.CodeInvalidArguments},
+	} {
+		tested[c.operation] = true
+		name := c.operation + " " + c.arguments
+		over, err := client.OverSocket(m.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var arguments map[string]any
+		if err := json.Unmarshal([]byte(c.arguments), &arguments); err != nil {
+			t.Fatal(err)
+		}
+		var want string
+		answer, err := over.Do(t.Context(), c.operation, arguments, "")
+		if answer != nil {
+			want = string(answer.Result)
+		}
+		failed, _ := errors.AsType[*wasmtools.Error](err)
+		if (c.code == "") != (err == nil) || c.code != "" && (failed == nil || failed.Code != c.code) {
+			t.Errorf("%s over the socket: got %v, want the code %q", name, err, c.code)
+		}
+
+		body := ask(t, m, admin.Find(c.operation), c.arguments)
+		if c.code == "" && steady(t, body) != steady(t, want) || c.code != "" && !strings.Contains(body, `"code":"`+string(c.code)+`"`) {
+			t.Errorf("%s over HTTP: got %s, want %s", name, body, want)
+		}
+
+		for _, flags := range [][]string{{"--config", m.config}, {"--server", m.url}} {
+			args := slices.Concat(strings.Fields(c.operation), c.command, []string{"--json"}, flags)
+			code, stdout, stderr := run(args...)
+			if c.code == "" && (code != 0 || stderr != "" || steady(t, stdout) != steady(t, want)) || c.code != "" && (code == 0 || !strings.Contains(stderr, string(c.code))) {
+				t.Errorf("%q: got %d, %s %s, want %s", args, code, stdout, stderr, want)
+			}
+		}
+	}
+	for _, o := range admin.Operations() {
+		if !tested[o.Name] {
+			t.Errorf("%s is not tested", o.Name)
+		}
+	}
+}
+
+// ask asks for an operation over HTTP, without the client.
+func ask(t *testing.T, m managed, o *admin.Operation, arguments string) string {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), o.Method, m.url+door.Path+o.Path(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Authorization", "Bearer "+adminToken)
+	if o.Changes() {
+		q.Header.Set("Content-Type", "application/json")
+		q.Body = io.NopCloser(strings.NewReader(arguments))
+	} else {
+		query, err := o.Query([]byte(arguments))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.URL.RawQuery = query.Encode()
+	}
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// steady returns an answer without what passes, and in one form.
+func steady(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(text)); err != nil {
+		t.Fatalf("not JSON: %v: %s", err, text)
+	}
+	return passing.ReplaceAllString(b.String(), `"$1":…`)
+}
+
+// TestShowTools compares what people and programs see of the tools with what they are to see.
+func TestShowTools(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "")
+	for _, c := range []struct{ file, args string }{
+		{"tools.txt", "tools --all"},
+		{"tools.json", "tools --all --json"},
+	} {
+		code, stdout, stderr := run(append(strings.Fields(c.args), "--config", m.config)...)
+		if code != 0 || stderr != "" {
+			t.Fatalf("%s: got %d, %s", c.args, code, stderr)
+		}
+		got := strings.ReplaceAll(stdout, filepath.Dir(m.config), "/srv")
+		if strings.HasSuffix(c.file, ".txt") {
+			got = regexp.MustCompile(` {2,}`).ReplaceAllString(got, "  ") // the columns depend on the folder's name
+		}
+		want := string(testkit.Read(t, "testdata", "asking", c.file))
+		if *update {
+			if err := os.WriteFile(filepath.Join("testdata", "asking", c.file), []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		} else if got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.args, got, want)
+		}
+	}
+	_, stdout, _ := run("status", "--config", m.config)
+	for _, want := range []string{`ready +yes\n`, `tools +5, of them 2 disabled, 1 not granted what they need\n`, `calls +0 running, 0 waiting\n`, `broken.wasm +refused +\S+ \S+ +- +\S`} {
+		if !regexp.MustCompile(want).MatchString(stdout) {
+			t.Errorf("status lacks %s:\n%s", want, stdout)
+		}
+	}
+}
+
+// TestAskNobody has the commands say what to do where no server answers, or another one.
+func TestAskNobody(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "")
+	closed := manage(t, "socket = \"none\"\n")
+	empty := t.TempDir()
+	other := testkit.Put(t, empty, "other.toml", "[state]\ndirectory = \"kept\"\n")
+	none := testkit.Put(t, empty, "none.toml", "")
+	long := testkit.Put(t, empty, "long.toml", "[state]\ndirectory = \""+strings.Repeat("x", 120)+"\"\n")
+	wrong := testkit.Put(t, empty, "wrong.toml", "[admin]\nsocket = 1\n")
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"no server":               {[]string{"tools", "--config", other}, 20, "no server answers at " + filepath.Join(empty, "kept", "admin.sock") + ": start it with toolsrv openapi, or name the configuration"},
+		"no socket":               {[]string{"status", "--config", closed.config}, 20, "no admin socket"},
+		"no state":                {[]string{"status", "--config", none}, 20, "no admin socket"},
+		"a path that is too long": {[]string{"status", "--config", long}, 1, "set state.directory or admin.socket to a shorter one"},
+		"a wrong configuration":   {[]string{"status", "--config", wrong}, 1, "admin.socket"},
+		"no configuration":        {[]string{"status", "--config", filepath.Join(empty, "x.toml")}, 1, "x.toml"},
+		"nobody listens":          {[]string{"tools", "--server", "http://127.0.0.1:1"}, 20, "no server answers at http://127.0.0.1:1"},
+		"not an address":          {[]string{"tools", "--server", "localhost:8000"}, 2, "write it as https://tools.example.com"},
+		"a password":              {[]string{"tools", "--server", "https://ann:x@example.com"}, 2, "write it as https://tools.example.com"},
+		"both":                    {[]string{"tools", "--server", m.url, "--config", m.config}, 2, "config"},
+		"a path below":            {[]string{"tools", "--server", m.url + "/below"}, 22, "not administered over HTTP"},
+		"two patterns":            {[]string{"tools", "a", "b", "--config", m.config}, 2, "one pattern"},
+	} {
+		code, stdout, stderr := run(c.args...)
+		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
+			t.Errorf("%s: got %d, %q %q; want %d, %q", name, code, stdout, stderr, c.code, c.want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+func newStatus() *cobra.Command {
+	var o asking
+	var in admin.StatusArguments
+	cmd := newAsking(&o, &cobra.Command{
+		Use:   "status",
+		Short: "Tell how a running server is",
+		Long: `Tell how a running server is: its version, whether it takes calls, which files it can't
+serve and why, how many calls run and wait, and what is taken of memory, code and
+connections.`,
+		Example: `  toolsrv status
+  toolsrv status --all --config /etc/toolsrv/toolsrv.toml`,
+		Args: noArguments,
+	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
+		return ask(ctx, &o, c, out, "status", in, showStatus)
+	})
+	cmd.Flags().BoolVar(&in.All, "all", false, "list the files that are served as they are, too")
+	return cmd
+}
+
+func showStatus(w io.Writer, s *admin.Status) error {
+	ready := "yes"
+	if !s.Ready {
+		ready = "no: " + s.Because
+	}
+	compiled := "all"
+	if !s.Code.Done {
+		compiled = fmt.Sprintf("not all: %d under way, %d queued", s.Code.Running, s.Code.Queued)
+	}
+	use := func(u admin.Use, write func(int64) string) string {
+		said := write(u.Held)
+		if u.Limit > 0 {
+			said += " of " + write(u.Limit)
+		}
+		if u.Waiting > 0 {
+			said += fmt.Sprintf(", %d waiting", u.Waiting)
+		}
+		return said
+	}
+	size := text.RoundSize[int64]
+	number := func(n int64) string { return fmt.Sprint(n) }
+	rows := [][]string{
+		{"server", fmt.Sprintf("toolsrv %s (revision %s), process %d, since %s", s.Server.Version, s.Server.Revision, s.Server.PID, stamp(s.Server.Since))},
+		{"listens on", strings.Join(s.Server.Addresses, ", ")},
+		{"ready", ready},
+		{"compiled", compiled},
+		{"state", s.State},
+		{"tools", fmt.Sprintf("%d, of them %d disabled, %d not granted what they need", s.Tools.All, s.Tools.Disabled, s.Tools.NotGranted)},
+		{"calls", fmt.Sprintf("%d running, %d waiting", s.Calls.Running, s.Calls.Waiting)},
+		{"memory", use(s.Limits.Memory, size)},
+		{"code", use(s.Limits.Code, size)},
+		{"mappings", use(s.Limits.Mappings, number)},
+		{"connections", use(s.Limits.Connections, number)},
+	}
+	if err := table(w, rows); err != nil {
+		return err
+	}
+	if len(s.Calls.Busy) > 0 {
+		rows = [][]string{{"BUSY", "RUNNING", "WAITING", "PLACES"}}
+		for _, b := range s.Calls.Busy {
+			rows = append(rows, []string{b.Path, fmt.Sprint(b.Running), fmt.Sprint(b.Waiting), fmt.Sprint(b.Places)})
+		}
+		fmt.Fprintln(w)
+		if err := table(w, rows); err != nil {
+			return err
+		}
+	}
+	if len(s.Files) > 0 {
+		rows = [][]string{{"FILE", "STATE", "SINCE", "SERVED", "REASON"}}
+		for _, f := range s.Files {
+			rows = append(rows, []string{nearby(f.File), f.State, stamp(f.Since), cmp.Or(f.Digest[:min(12, len(f.Digest))], "-"), f.Reason})
+		}
+		fmt.Fprintln(w)
+		return table(w, rows)
+	}
+	return nil
+}
+
+// stamp is a time for people, in the time zone of the one who asks.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}

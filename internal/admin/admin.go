@@ -1,0 +1,71 @@
+// Package admin has what an operator can ask of a running server: one table of operations. The door at /admin/v1, the socket in the
+// directory of the state and the command line go by it, so all three give the same answers.
+//
+// An operation is a value that [Looks] or [Changes] makes. To add one, write it into a file beside tools.go, and its line into
+// [Operations].
+package admin
+
+import (
+	"cmp"
+	"runtime/debug"
+
+	"github.com/toolsrv/toolsrv/internal/core"
+)
+
+// A Target is the running server that operations are about.
+type Target struct {
+	// Service is what the server serves.
+	Service *core.Service
+	// Server has what is known above the service.
+	Server Server
+	// Build is the program that answers.
+	Build Build
+}
+
+// A Build is a program, as far as it is known.
+type Build struct{ Version, Revision string }
+
+// ThisBuild returns this program.
+func ThisBuild() Build {
+	b := Build{"unknown", "unknown"}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	b.Version = cmp.Or(info.Main.Version, b.Version)
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			b.Revision = s.Value
+		}
+	}
+	return b
+}
+
+// A Server is what operations need of package server, which lies above this package.
+type Server interface {
+	// Ready returns why the server is not ready, or nil.
+	Ready() error
+	// Addresses are those that it listens on.
+	Addresses() []string
+	// Connections returns how many clients are connected, and how many may be.
+	Connections() (open, most int64)
+}
+
+// Operations returns all operations, in the order in which people are shown them.
+func Operations() []Operation {
+	return []Operation{
+		status(),
+		tools(),
+	}
+}
+
+// Find returns the operation of a name. It panics where there is none: names are our own.
+func Find(name string) *Operation {
+	all := Operations()
+	for i := range all {
+		if all[i].Name == name {
+			return &all[i]
+		}
+	}
+	panic("admin.Find: no operation " + name)
+}

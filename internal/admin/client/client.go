@@ -1,0 +1,196 @@
+// Package client asks a running server for the operations of package admin, over its socket or over HTTP.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/door"
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
+)
+
+// ErrNoServer is returned, with what to do, where no server answers.
+var ErrNoServer = errors.New("no server answers")
+
+const (
+	// connectTime is how long a server may take to take a connection.
+	connectTime = 5 * time.Second
+	// maxAnswer is how many bytes of an answer are read: a list of 100,000 tools fits.
+	maxAnswer = 256 << 20
+)
+
+// A Client asks one server. It is safe for concurrent use.
+type Client struct {
+	base   string
+	token  string
+	path   string // of the socket, or ""
+	asking *http.Transport
+}
+
+// OverSocket returns a client of the server that has the socket at path.
+func OverSocket(path string) (*Client, error) {
+	if err := socket.CheckPath(path); err != nil {
+		return nil, err
+	}
+	c := &Client{base: "http://socket" + door.Path, path: path}
+	c.asking = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		d := net.Dialer{Timeout: connectTime}
+		return d.DialContext(ctx, "unix", path)
+	}}
+	return c, nil
+}
+
+// OverHTTP returns a client of the server at an address such as "https://tools.example.com", who shows a token. It asks the server itself:
+// no proxy of the environment, and nothing that an answer leads to.
+func OverHTTP(server, token string) (*Client, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("%q is not the address of a server: write it as https://tools.example.com", server)
+	}
+	if token == "" {
+		return nil, errors.New("a server at an address is asked with a token that has the scope admin or admin:read: put it into the variable TOOLSRV_TOKEN")
+	}
+	d := net.Dialer{Timeout: connectTime}
+	return &Client{base: u.JoinPath(door.Path).String(), token: token, asking: &http.Transport{DialContext: d.DialContext, ForceAttemptHTTP2: true}}, nil
+}
+
+// Close ends connections that are kept.
+func (c *Client) Close() { c.asking.CloseIdleConnections() }
+
+// An Answer is what a server answers.
+type Answer struct {
+	// Result is JSON, and Version what If-Match of a change may have, or "".
+	Result  json.RawMessage
+	Version string
+}
+
+// Into reads the result into what to points to.
+func (a *Answer) Into(to any) error {
+	if err := json.Unmarshal(a.Result, to); err != nil {
+		return fmt.Errorf("read the server's answer, which may be of another version: %w", err)
+	}
+	return nil
+}
+
+// Do asks for an operation. arguments is a struct as the operation has it. expected is the version that what is changed must have, or empty.
+// The server's refusal is an *wasmtools.Error.
+func (c *Client) Do(ctx context.Context, name string, arguments any, expected string) (*Answer, error) {
+	request, err := c.request(ctx, admin.Find(name), arguments)
+	if err != nil {
+		return nil, err
+	}
+	if expected != "" {
+		request.Header.Set("If-Match", `"`+expected+`"`)
+	}
+	response, err := c.asking.RoundTrip(request)
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the server's answer: %w", err)
+	case len(body) > maxAnswer:
+		return nil, fmt.Errorf("the server's answer has more than %d bytes", maxAnswer)
+	case response.StatusCode != http.StatusOK:
+		return nil, c.refused(response, body)
+	case !json.Valid(body):
+		return nil, fmt.Errorf("%s is not an admin address of toolsrv: it answers with what is not JSON", c.place())
+	}
+	return &Answer{Result: body, Version: strings.Trim(response.Header.Get("ETag"), `"`)}, nil
+}
+
+// request returns the request for an operation.
+func (c *Client) request(ctx context.Context, o *admin.Operation, arguments any) (*http.Request, error) {
+	encoded, err := json.Marshal(arguments)
+	if err != nil {
+		return nil, fmt.Errorf("write the arguments of %q: %w", o.Name, err)
+	}
+	target, body := c.base+o.Path(), io.Reader(nil)
+	if o.Changes() {
+		body = bytes.NewReader(encoded)
+	} else {
+		query, err := o.Query(encoded)
+		if err != nil {
+			return nil, err
+		}
+		if len(query) > 0 {
+			target += "?" + query.Encode()
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, o.Method, target, body)
+	if err != nil {
+		return nil, err
+	}
+	if o.Changes() {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return request, nil
+}
+
+// place names the server.
+func (c *Client) place() string {
+	if c.path != "" {
+		return c.path
+	}
+	return strings.TrimSuffix(c.base, door.Path)
+}
+
+// unreachable returns why no server has answered, and what to do.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case c.path == "":
+		return fmt.Errorf("%w at %s: %w", ErrNoServer, c.place(), err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("open the admin socket %s: it belongs to another user: run the command as that user or as root, or ask with --server and a token", c.path)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w at %s: start it with toolsrv openapi, or name the configuration of the one that runs with --config, or its address with --server", ErrNoServer, c.path)
+	}
+	return fmt.Errorf("%w at %s: %w", ErrNoServer, c.path, err)
+}
+
+// refused returns the error that an answer has.
+func (c *Client) refused(response *http.Response, body []byte) error {
+	var said struct {
+		Detail    json.RawMessage `json:"detail"`
+		Code      wasmtools.Code  `json:"code"`
+		RequestID string          `json:"request_id"`
+	}
+	if json.Unmarshal(body, &said) != nil || said.Code == "" {
+		return fmt.Errorf("%s answers %s: is it a server of toolsrv?", c.place(), strings.TrimSpace(response.Status))
+	}
+	failed := &wasmtools.Error{Code: said.Code}
+	if json.Unmarshal(said.Detail, &failed.Message) != nil {
+		var violations []misfit.Violation
+		_ = json.Unmarshal(said.Detail, &violations) // otherwise the code has to do
+		failed.Violations = violations
+	}
+	if said.RequestID != "" {
+		failed.Message += " (request " + text.Short(said.RequestID) + ")"
+	}
+	if said.Code == wasmtools.CodeNotFound && c.path == "" && failed.Message == "Not Found" {
+		failed.Message = "the server is not administered over HTTP, or is an older one: set [admin] enabled = true in its configuration, or ask on its machine over the socket"
+	}
+	return failed
+}

@@ -1,0 +1,101 @@
+package admin
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/typed"
+)
+
+// Document returns the OpenAPI document of the operations, which are served below path.
+func Document(path string) []byte {
+	paths, components := map[string]any{}, map[string]json.RawMessage{"Error": json.RawMessage(errorSchema)}
+	for _, o := range Operations() {
+		item := map[string]any{
+			"operationId": o.ID(),
+			"summary":     o.Summary,
+			"tags":        []string{strings.Fields(o.Name)[0]},
+			"responses": map[string]any{
+				"200":     response("What was asked for", o.resultSchema(components), true),
+				"default": response("Why it was refused: detail is a sentence, or a list of what does not fit", json.RawMessage(`{"$ref":"#/components/schemas/Error"}`), false),
+			},
+		}
+		if parameters := o.documented(); len(parameters) > 0 {
+			item["parameters"] = parameters
+		}
+		if o.Changes() {
+			arguments, definitions := o.arguments.Document(o.ID() + ".arguments")
+			maps.Copy(components, definitions)
+			item["requestBody"] = map[string]any{"required": true, "content": inJSON(arguments)}
+		}
+		item["x-role"] = o.Role
+		if o.Local {
+			item["x-local"] = true
+		}
+		paths[path+o.Path()] = map[string]any{strings.ToLower(o.Method): item}
+	}
+	text, err := typed.Encode(map[string]any{
+		"openapi":  "3.1.0",
+		"info":     map[string]any{"title": "Administration of toolsrv", "version": "1", "description": "What an operator can ask of a running server. Those with the role admin:read may look, and those with the role admin may change."},
+		"paths":    paths,
+		"security": []any{map[string]any{"bearer": []string{}}},
+		"components": map[string]any{
+			"schemas":         components,
+			"securitySchemes": map[string]any{"bearer": map[string]any{"type": "http", "scheme": "bearer"}},
+		},
+	})
+	if err != nil {
+		panic("admin.Document: " + err.Error()) // it consists of maps, texts and schemas
+	}
+	return text
+}
+
+// ID returns the operation's name as an identifier, such as "tokens-add".
+func (o *Operation) ID() string { return strings.ReplaceAll(o.Name, " ", "-") }
+
+// errorSchema is the body of every error: see docs/http.md.
+const errorSchema = `{"type":"object","properties":{"detail":{},"code":{"type":"string"},"request_id":{"type":"string"}},"required":["detail","code"]}`
+
+func inJSON(schema json.RawMessage) map[string]any {
+	return map[string]any{"application/json": map[string]any{"schema": schema}}
+}
+
+func response(description string, schema json.RawMessage, tagged bool) map[string]any {
+	r := map[string]any{"description": description, "content": inJSON(schema)}
+	if tagged {
+		r["headers"] = map[string]any{"ETag": map[string]any{"description": "The version, for If-Match", "schema": map[string]any{"type": "string"}}}
+	}
+	return r
+}
+
+// resultSchema returns the schema of the result, and adds its definitions to the components.
+func (o *Operation) resultSchema(components map[string]json.RawMessage) json.RawMessage {
+	schema, definitions := o.result.Document(o.ID())
+	maps.Copy(components, definitions)
+	return schema
+}
+
+// documented returns the parameters of the operation: its query, and the header that a change may have.
+func (o *Operation) documented() (all []any) {
+	if o.Changes() {
+		return []any{map[string]any{"name": "If-Match", "in": "header", "description": "The ETag that what is changed must have", "schema": map[string]any{"type": "string"}}}
+	}
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+	}
+	if err := json.Unmarshal(o.arguments.JSON(), &schema); err != nil {
+		panic("admin: the arguments of " + o.Name + ": " + err.Error())
+	}
+	for _, p := range o.parameters {
+		shown := map[string]any{"name": p.name, "in": "query", "schema": schema.Properties[p.name]}
+		for _, name := range schema.Required {
+			if name == p.name {
+				shown["required"] = true
+			}
+		}
+		all = append(all, shown)
+	}
+	return all
+}

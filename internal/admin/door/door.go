@@ -1,0 +1,152 @@
+// Package door is the door of package admin: its operations over HTTP, in JSON, with an OpenAPI document of their own.
+package door
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/web"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// Path is where a Door is mounted.
+const Path = "/admin/v1"
+
+// Options are the settings of a Door. The zero value is usable.
+type Options struct {
+	// Local is whether it is for those only who come over the socket.
+	Local bool
+	// Off returns whether the door is switched off. It is called concurrently. Nil: it never is.
+	Off func() bool
+}
+
+// A Door answers requests for the operations of a server. Whoever asks must have the role of an administrator: the door asks for that
+// itself, so it is never open, even where nobody else has to show anything.
+type Door struct {
+	target     *admin.Target
+	options    Options
+	operations map[string]*admin.Operation // by path
+	document   *web.Document
+}
+
+var _ web.Door = (*Door)(nil)
+
+// New returns the door of a server.
+func New(target *admin.Target, o Options) *Door {
+	d := &Door{target: target, options: o, operations: map[string]*admin.Operation{}}
+	all := admin.Operations()
+	for i := range all {
+		d.operations[Path+all[i].Path()] = &all[i]
+	}
+	text := admin.Document(Path)
+	sum := sha256.Sum256(text)
+	d.document = web.NewDocument(text, `"`+hex.EncodeToString(sum[:12])+`"`)
+	return d
+}
+
+// Policy lets in those only who may look, from the service's own pages only.
+func (d *Door) Policy() web.Policy {
+	return web.Policy{Role: wasmtools.RoleAdminRead, Pages: web.PagesOwn}
+}
+
+// IsOff reports whether the door is switched off.
+func (d *Door) IsOff() bool { return d.options.Off != nil && d.options.Off() }
+
+// Serve answers one request.
+func (d *Door) Serve(x *web.Exchange) {
+	path := x.Request().URL.Path
+	if path == Path+"/openapi.json" {
+		if x.Allow(http.MethodGet, http.MethodHead) {
+			x.SendDocument(d.document)
+		}
+		return
+	}
+	o := d.operations[path]
+	if o == nil {
+		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no such operation: " + Path + "/openapi.json has all"})
+		return
+	}
+	if !x.Allow(o.Method) {
+		return
+	}
+	x.SetOperation("admin " + o.Name)
+	arguments, err := argumentsOf(x, o)
+	if err != nil {
+		x.Fail(err)
+		return
+	}
+	if _, err := x.Renew(); err != nil { // while the body came, the token may have been taken back
+		x.Fail(err)
+		return
+	}
+	expected, err := expectedOf(x.Request().Header)
+	if err != nil {
+		x.Fail(err)
+		return
+	}
+	r := &admin.Request{Target: d.target, Principal: x.Call().Principal, From: d.from(x), ID: x.Call().RequestID, Local: d.options.Local, Expected: expected}
+	result, err := o.Run(x.Context(), r, arguments)
+	if err != nil {
+		x.Fail(err)
+		return
+	}
+	if r.Version != "" {
+		x.Header().Set("ETag", `"`+r.Version+`"`)
+	}
+	x.Send(http.StatusOK, result)
+}
+
+// from says where a request comes from.
+func (d *Door) from(x *web.Exchange) string {
+	if d.options.Local {
+		return "socket"
+	}
+	return x.From()
+}
+
+// argumentsOf returns the arguments of an operation as a JSON object.
+func argumentsOf(x *web.Exchange, o *admin.Operation) ([]byte, error) {
+	if !o.Changes() {
+		query, err := queryOf(x.Request())
+		if err != nil {
+			return nil, err
+		}
+		return o.Arguments(query)
+	}
+	if err := web.CheckType(x.Request().Header); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(x.Request().Body)
+	if failed, ok := errors.AsType[*wasmtools.Error](err); ok {
+		return nil, failed
+	}
+	return body, err
+}
+
+// expectedOf returns the version that If-Match names, or "" for any.
+func expectedOf(h http.Header) (string, error) {
+	lines := h["If-Match"]
+	if len(lines) == 0 || len(lines) == 1 && lines[0] == "*" {
+		return "", nil
+	}
+	tag, quoted := strings.CutPrefix(lines[0], `"`)
+	tag, closed := strings.CutSuffix(tag, `"`)
+	if len(lines) > 1 || !quoted || !closed || tag == "" || strings.ContainsAny(tag, `",`) {
+		return "", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: `If-Match must be one ETag of an answer, in its quotes, or *`}
+	}
+	return tag, nil
+}
+
+func queryOf(r *http.Request) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The query can't be read: write name=value, with & between two and % before what is not a letter or digit", Err: err}
+	}
+	return query, nil
+}

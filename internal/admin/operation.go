@@ -1,0 +1,221 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/schemas"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/typed"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
+)
+
+// An Operation is one thing that an operator can ask of a running server. It never changes. Looks and changes make one of a function.
+type Operation struct {
+	// Name is the operation's, as on the command line, such as "tools" or "tokens add".
+	Name string
+	// Summary says in a sentence what it does.
+	Summary string
+	// Method is GET for one that only looks, and has its arguments in the query, and POST for one that changes something, and has them in its
+	// body, a JSON object.
+	Method string
+	// Role is what its callers must have. Empty: none, but somebody must know them.
+	Role string
+	// Local is whether it is for those only who come over the socket.
+	Local bool
+
+	arguments, result *schemas.Schema
+	parameters        []parameter // of the query
+	run               func(ctx context.Context, r *Request, arguments []byte) ([]byte, error)
+}
+
+// A Request is one request for an operation.
+type Request struct {
+	// Target is the server that it is about.
+	*Target
+	// Principal is who asks.
+	Principal *wasmtools.Principal
+	// From is where he asks from, such as an address, and ID the request's, as in its answer and the log.
+	From, ID string
+	// Local is whether he asks over the socket.
+	Local bool
+	// Expected is the version that what is changed must have, or empty for any.
+	Expected string
+	// Version is the version of what the answer tells, or empty. The operation sets it.
+	Version string
+}
+
+// Path returns the operation's path below that of the door, such as "/tokens/add".
+func (o *Operation) Path() string { return "/" + strings.ReplaceAll(o.Name, " ", "/") }
+
+// Changes reports whether the operation changes something.
+func (o *Operation) Changes() bool { return o.Method != http.MethodGet }
+
+// Looks returns an operation that only looks. Its arguments are an In, a struct whose fields are strings, booleans, integers, or lists of
+// strings, and its result is an Out: the tags that package typed reads describe them. It panics if there is no schema for them.
+func Looks[In, Out any](name, summary string, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {
+	o := operation(name, summary, run)
+	o.Method, o.Role, o.parameters = http.MethodGet, wasmtools.RoleAdminRead, parametersOf(reflect.TypeFor[In]())
+	return o
+}
+
+// Changes returns an operation that changes something. In and Out are as in [Looks], where a field may be of any type. run must do nothing
+// where what is asked for is so already, and must look at Expected where what it changes has a version.
+func Changes[In, Out any](name, summary string, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {
+	o := operation(name, summary, run)
+	o.Method, o.Role = http.MethodPost, wasmtools.RoleAdmin
+	return o
+}
+
+func operation[In, Out any](name, summary string, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {
+	results := typed.ResultsOf(reflect.TypeFor[Out]())
+	return Operation{
+		Name: name, Summary: summary,
+		arguments: compiled(name, typed.Arguments, reflect.TypeFor[In]()),
+		result:    compiled(name, typed.Result, reflect.TypeFor[Out]()),
+		run: func(ctx context.Context, r *Request, arguments []byte) ([]byte, error) {
+			var in In
+			if err := typed.Decode(arguments, &in); err != nil {
+				return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: err.Error()}
+			}
+			out, err := run(ctx, r, in)
+			if err != nil {
+				return nil, err
+			}
+			return results.Encode(&out)
+		},
+	}
+}
+
+func compiled(name string, describe func(reflect.Type) (json.RawMessage, error), t reflect.Type) *schemas.Schema {
+	text, err := describe(t)
+	var s *schemas.Schema
+	if err == nil {
+		s, err = schemas.Compile(text)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("admin: the operation %q: a %s can't be described: %v", name, t, err))
+	}
+	return s
+}
+
+// Run checks who asks and what for, and does it. arguments is a JSON object, or empty. An *wasmtools.Error is for the one who asks.
+func (o *Operation) Run(ctx context.Context, r *Request, arguments []byte) (result []byte, err error) {
+	if err := o.admits(r); err != nil {
+		return nil, err
+	}
+	valid, err := o.arguments.Validate(arguments)
+	if misfit, ok := errors.AsType[*misfit.Error](err); ok {
+		return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: misfit.Message, Violations: misfit.Violations}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.run(ctx, r, valid)
+}
+
+// admits returns why somebody may not have the operation, or nil. Doors ask for a role before, so this is what holds where one forgets to.
+func (o *Operation) admits(r *Request) error {
+	p := r.Principal
+	switch {
+	case p.Origin() == "" || p.Origin() == wasmtools.OriginOpen:
+		return &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "This needs credentials"}
+	case o.Role != "" && !p.Has(o.Role):
+		return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: fmt.Sprintf("%q needs the role %q, which the caller doesn't have", o.Name, o.Role)}
+	case o.Local && !r.Local:
+		return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: fmt.Sprintf("%q is for the server's own machine: ask over its socket", o.Name)}
+	}
+	return nil
+}
+
+// Expect returns an error where the version of what is changed is not the one that the caller expects.
+func (r *Request) Expect(version string) error {
+	if r.Expected == "" || r.Expected == version {
+		return nil
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: fmt.Sprintf("Somebody else has changed it: it is at version %s, and %s was expected", version, text.Short(r.Expected))}
+}
+
+// A parameter is an argument in the query.
+type parameter struct {
+	name string
+	kind reflect.Kind
+}
+
+func parametersOf(t reflect.Type) (all []parameter) {
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		kind := f.Type.Kind()
+		switch {
+		case name == "":
+			panic(fmt.Sprintf("admin: the field %s of %s has no name in JSON", f.Name, t))
+		case kind == reflect.String, kind == reflect.Bool, kind == reflect.Int, kind == reflect.Slice && f.Type.Elem().Kind() == reflect.String:
+			all = append(all, parameter{name, kind})
+		default:
+			panic(fmt.Sprintf("admin: the field %s of %s can't stand in a query", f.Name, t))
+		}
+	}
+	return all
+}
+
+// Arguments returns the arguments in a query as a JSON object. What does not fit Run tells.
+func (o *Operation) Arguments(query url.Values) ([]byte, error) {
+	object := map[string]any{}
+	for name, values := range query {
+		at := slices.IndexFunc(o.parameters, func(p parameter) bool { return p.name == name })
+		switch {
+		case at < 0:
+			object[name] = values // the schema names those that there are
+		case o.parameters[at].kind == reflect.Slice:
+			object[name] = values
+		case len(values) > 1:
+			return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: fmt.Sprintf("The parameter %q may stand in the query once", text.Short(name))}
+		default:
+			object[name] = valueOf(o.parameters[at].kind, values[0])
+		}
+	}
+	return json.Marshal(object)
+}
+
+// valueOf returns what a text in a query is in JSON. One that does not fit stays a text.
+func valueOf(kind reflect.Kind, s string) any {
+	fits := kind == reflect.Bool && (s == "true" || s == "false")
+	if kind == reflect.Int {
+		var n int
+		fits = json.Unmarshal([]byte(s), &n) == nil
+	}
+	if fits {
+		return json.RawMessage(s)
+	}
+	return s
+}
+
+// Query returns arguments, a JSON object that fits, as a query.
+func (o *Operation) Query(arguments []byte) (url.Values, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(arguments, &object); err != nil {
+		return nil, fmt.Errorf("the arguments of %q: %w", o.Name, err)
+	}
+	query := url.Values{}
+	for name, value := range object {
+		var one string
+		var several []string
+		switch {
+		case json.Unmarshal(value, &one) == nil:
+			query.Set(name, one)
+		case json.Unmarshal(value, &several) == nil:
+			query[name] = several
+		default:
+			query.Set(name, string(value))
+		}
+	}
+	return query, nil
+}

@@ -1,0 +1,158 @@
+package socket_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// shortDir returns a folder whose path leaves room for a socket's.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	if os.Getuid() < 0 {
+		t.Skip("this system doesn't say who opens a socket")
+	}
+	dir, err := os.MkdirTemp("", "tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// over returns a client of the socket at path.
+func over(path string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}
+}
+
+// TestPeers asks who the system says is at the other end.
+func TestPeers(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(shortDir(t), "s")
+	s, err := socket.Open(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := socket.Peers{}.Principal(r, wasmtools.Everybody())
+		fmt.Fprintf(w, "%s %s %v %v %v", p, p.Origin(), p.Has(wasmtools.RoleAdmin), p.Has(wasmtools.RoleAdminRead), err)
+	}), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	answer, err := over(path).Get("http://socket/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if want := fmt.Sprintf("uid %d", os.Getuid()); err != nil || !strings.HasPrefix(string(text), want) || !strings.HasSuffix(string(text), " socket true true <nil>") {
+		t.Errorf("got %q, want %q (%v)", text, want, err)
+	}
+	if p, err := (socket.Peers{}).Principal(&http.Request{}, wasmtools.Everybody()); p != nil || err == nil {
+		t.Errorf("of a request that came another way: got %v, %v", p, err)
+	}
+}
+
+// TestLive has a second server find that another one has the socket, and leave it alone.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(shortDir(t), "s")
+	say := func(text string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
+	}
+	log := slog.New(slog.DiscardHandler)
+	first, err := socket.Open(path, say("first"), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := socket.Open(path, say("second"), log); err == nil || !strings.Contains(err.Error(), "another server has") {
+		t.Errorf("the second: got %v", err)
+	}
+	answer, err := over(path).Get("http://socket/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if string(text) != "first" {
+		t.Errorf("got %q", text)
+	}
+	for range 2 {
+		if err := first.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("the socket is still there")
+	}
+}
+
+// TestMany has more callers come than are served at a time: all of them are answered, and the end waits for none.
+func TestMany(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(shortDir(t), "s")
+	s, err := socket.Open(path, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() {
+			answer, err := over(path).Get("http://socket/")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = answer.Body.Close()
+		})
+	}
+	all.Wait()
+	var silent []net.Conn
+	for range 100 {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent = append(silent, conn)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, conn := range silent {
+		_ = conn.Close()
+	}
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ state, named, want string }{
+		{"", "", ""},
+		{"/kept", "", "/kept/admin.sock"},
+		{"/kept", "/run/x", "/run/x"},
+		{"", "/run/x", "/run/x"},
+		{"/kept", config.NoSocket, ""},
+	} {
+		if got := socket.Of(&config.Config{State: config.State{Directory: c.state}, Admin: config.Admin{Socket: c.named}}); filepath.ToSlash(got) != c.want {
+			t.Errorf("state %q, socket %q: got %q, want %q", c.state, c.named, got, c.want)
+		}
+	}
+	long := "/" + strings.Repeat("x", socket.MaxPath()-1)
+	if err := socket.CheckPath(long); err != nil {
+		t.Errorf("%d bytes: got %v", len(long), err)
+	}
+	if err := socket.CheckPath(long + "x"); err == nil || !strings.Contains(err.Error(), "set state.directory or admin.socket to a shorter one") {
+		t.Errorf("one more: got %v", err)
+	}
+}

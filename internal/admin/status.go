@@ -1,0 +1,146 @@
+package admin
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/runtime/account"
+)
+
+// StatusArguments are the arguments of the operation status.
+type StatusArguments struct {
+	All bool `json:"all,omitempty" description:"List the files that are served as they are, too."`
+}
+
+// A Status is how a server is.
+type Status struct {
+	Server  Process   `json:"server" description:"The process that answers."`
+	Ready   bool      `json:"ready" description:"Whether it takes calls."`
+	Because string    `json:"because,omitempty" description:"Why it does not take calls."`
+	State   string    `json:"state" description:"ok, or why what tools and operators keep can't be kept."`
+	Tools   Counts    `json:"tools" description:"How many tools there are, and why some can't be called."`
+	Files   []File    `json:"files" description:"The files that are not served as they are, or all."`
+	Calls   Calls     `json:"calls" description:"The calls of tools."`
+	Limits  Limits    `json:"limits" description:"What is taken of what is limited."`
+	Code    Compiling `json:"compiling" description:"What is compiled."`
+}
+
+// A Process is a running server.
+type Process struct {
+	Version   string    `json:"version" description:"The program's version."`
+	Revision  string    `json:"revision" description:"The revision that the program was built from."`
+	PID       int       `json:"pid" description:"The number of the process."`
+	Since     time.Time `json:"since" description:"When the server began."`
+	Addresses []string  `json:"addresses" description:"Where it listens."`
+}
+
+// Counts are numbers of tools.
+type Counts struct {
+	Generation uint64    `json:"generation" description:"The number of the list of tools, which grows with each change."`
+	Since      time.Time `json:"since" description:"When that list came."`
+	All        int       `json:"all" description:"How many tools there are."`
+	Disabled   int       `json:"disabled" description:"How many are switched off."`
+	NotGranted int       `json:"not_granted" description:"How many others were not granted what they need."`
+	Refused    int       `json:"refused" description:"How many files or folders can't be served."`
+}
+
+// A File is a file that holds tools, or should.
+type File struct {
+	File    string    `json:"file" description:"Where it lies."`
+	State   string    `json:"state" enum:"settling,reading,compiling,describing,served,refused" description:"How far its newest version has come."`
+	Since   time.Time `json:"since,omitzero" description:"Since when it is in that state."`
+	Reason  string    `json:"reason,omitempty" description:"Why its newest version is not served."`
+	Digest  string    `json:"digest,omitempty" description:"The SHA-256 of what is served of it, which may be an older version."`
+	Version string    `json:"version,omitempty" description:"The version of that, as its author wrote it."`
+	Tools   []string  `json:"tools,omitempty" description:"The paths of its tools that are served."`
+}
+
+// Calls are numbers of calls.
+type Calls struct {
+	Running int    `json:"running" description:"How many run, or wait for a compilation."`
+	Waiting int    `json:"waiting" description:"How many wait for their turn."`
+	Busy    []Busy `json:"busy" description:"The tools with calls."`
+}
+
+// A Busy tool has calls that run or wait.
+type Busy struct {
+	Path    string `json:"path" description:"The tool's path."`
+	Running int    `json:"running" description:"How many calls run."`
+	Waiting int    `json:"waiting" description:"How many wait for their turn."`
+	Places  int    `json:"places" description:"How many may run."`
+}
+
+// Limits are what is taken of what is limited.
+type Limits struct {
+	Memory      Use `json:"memory" description:"Memory of all tools, in bytes."`
+	Code        Use `json:"code" description:"Compiled code in memory, in bytes."`
+	Mappings    Use `json:"mappings" description:"Mappings of the address space."`
+	Connections Use `json:"connections" description:"Connections of clients."`
+}
+
+// A Use is how much is taken of something.
+type Use struct {
+	Held    int64 `json:"held" description:"How much is taken."`
+	Limit   int64 `json:"limit" description:"How much may be; 0 is without a limit."`
+	Waiting int   `json:"waiting" description:"How many wait for more."`
+}
+
+// A Compiling is what is compiled.
+type Compiling struct {
+	Done    bool `json:"done" description:"Whether all that is served is compiled."`
+	Running int  `json:"running" description:"How many modules are being compiled, or read from disk."`
+	Queued  int  `json:"queued" description:"How many wait for that."`
+}
+
+func status() Operation {
+	return Looks("status", "Tell how the server is", func(_ context.Context, r *Request, in StatusArguments) (Status, error) {
+		of := r.Service
+		engine, table := of.Engine.State(), of.Table.State()
+		open, most := r.Server.Connections()
+		s := Status{
+			Server: Process{Version: r.Build.Version, Revision: r.Build.Revision, PID: os.Getpid(), Since: of.Began, Addresses: r.Server.Addresses()},
+			Ready:  true,
+			State:  "ok",
+			Tools: Counts{Generation: table.Generation, Since: table.Published, All: table.Tools, Disabled: table.Disabled,
+				NotGranted: table.Ungranted, Refused: table.Refused},
+			Files:  filesOf(of.Catalog, in.All),
+			Limits: Limits{Memory: useOf(engine.Memory), Code: useOf(engine.CodeMemory), Mappings: useOf(engine.Mappings), Connections: Use{Held: open, Limit: most}},
+			Code:   Compiling{Done: of.Catalog.Compiled(), Running: engine.Compiling.Running, Queued: engine.Compiling.Queued},
+		}
+		if err := r.Server.Ready(); err != nil {
+			s.Ready, s.Because = false, err.Error()
+		}
+		if err := of.State.Broken(); err != nil {
+			s.State = err.Error()
+		}
+		s.Calls.Busy = []Busy{}
+		for _, route := range of.Table.Tools() {
+			if b := busy(&route); b.Running > 0 || b.Waiting > 0 {
+				s.Calls.Running += b.Running
+				s.Calls.Waiting += b.Waiting
+				s.Calls.Busy = append(s.Calls.Busy, b)
+			}
+		}
+		return s, nil
+	})
+}
+
+// filesOf returns the files that are not served as they are, or all.
+func filesOf(c *catalog.Catalog, all bool) []File {
+	told := []File{}
+	for _, f := range c.Files() {
+		if f.Stage == catalog.StageServed && !all {
+			continue
+		}
+		one := File{File: f.Source, State: string(f.Stage), Since: f.Since, Digest: f.Digest, Version: f.Version, Tools: f.Paths}
+		if f.Err != nil {
+			one.Reason = f.Err.Error()
+		}
+		told = append(told, one)
+	}
+	return told
+}
+
+func useOf(u account.Use) Use { return Use{Held: u.Held, Limit: u.Limit, Waiting: u.Waiting} }

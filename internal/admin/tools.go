@@ -1,0 +1,178 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/lacking"
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// ToolsArguments are the arguments of the operation tools.
+type ToolsArguments struct {
+	All     bool   `json:"all,omitempty" description:"List tools that can't be called, too."`
+	Pattern string `json:"pattern,omitempty" description:"List those alone that match, such as math/add, math or math/*." maxLength:"1024"`
+}
+
+// Tools are the tools of a server.
+type Tools struct {
+	// Tools are sorted by path.
+	Tools []Tool `json:"tools" description:"The tools, by path."`
+}
+
+// A Tool is what an operator wants to know of one.
+type Tool struct {
+	Path    string `json:"path" description:"Where it is called, such as /math/add."`
+	State   string `json:"state" enum:"enabled,disabled,not_granted" description:"Whether it can be called."`
+	Why     Why    `json:"why" description:"What decides that."`
+	Version string `json:"version" description:"As its author wrote it, or empty."`
+	Digest  string `json:"digest" description:"The SHA-256 of its file in hexadecimal, or empty for one that has no file."`
+	File    string `json:"file" description:"Where its file lies, or empty."`
+	Running int    `json:"running" description:"How many calls of it run."`
+	Waiting int    `json:"waiting" description:"How many calls of it wait for their turn."`
+	Places  int    `json:"places" description:"How many calls of it may run."`
+}
+
+// The states of a tool.
+const (
+	Enabled    = "enabled"
+	Disabled   = "disabled"
+	NotGranted = "not_granted"
+)
+
+// A Why says what decides of a tool's state.
+type Why struct {
+	By      string     `json:"by" enum:"default,configuration,switch,grants" description:"What decides: nothing says otherwise, the configuration, a switch, or what is granted."`
+	Key     string     `json:"key,omitempty" description:"The entry of the configuration."`
+	Line    int        `json:"line,omitempty" description:"The line of the configuration's file in which it stands."`
+	Scope   string     `json:"scope,omitempty" description:"What was switched, such as /math."`
+	Who     string     `json:"who,omitempty" description:"Who switched it."`
+	Since   *time.Time `json:"since,omitempty" description:"When it was switched."`
+	Reason  string     `json:"reason,omitempty" description:"The reason that was given."`
+	Missing []string   `json:"missing,omitempty" description:"What it needs and was not granted."`
+}
+
+// What decides of a tool's state.
+const (
+	ByDefault       = "default"
+	ByConfiguration = "configuration"
+	BySwitch        = "switch"
+	ByGrants        = "grants"
+)
+
+// String says it in words.
+func (w Why) String() string {
+	var s string
+	switch w.By {
+	case ByConfiguration:
+		s = w.Key
+		if w.Line > 0 {
+			s += fmt.Sprintf(", line %d", w.Line)
+		}
+	case BySwitch:
+		s = "switched by " + w.Who
+		if w.Who == "" {
+			s = "switched by the program"
+		}
+		if w.Since != nil {
+			s += " at " + w.Since.Format(time.RFC3339)
+		}
+	case ByGrants:
+		return "not granted: " + strings.Join(w.Missing, ", ")
+	}
+	if w.Reason != "" {
+		s += ": " + w.Reason
+	}
+	return s
+}
+
+func tools() Operation {
+	return Looks("tools", "List the tools, with the reason for the state of each", func(_ context.Context, r *Request, in ToolsArguments) (Tools, error) {
+		match, err := matcher(in.Pattern)
+		if err != nil {
+			return Tools{}, err
+		}
+		g := r.Service.Table.Current()
+		listed := Tools{Tools: make([]Tool, 0, len(g.Routes()))}
+		decide := decider(g, r.Service.InForce().Config)
+		for _, route := range g.Routes() {
+			if (in.All || route.Enabled) && match(route.Path) {
+				listed.Tools = append(listed.Tools, toolOf(&route, decide(&route)))
+			}
+		}
+		if len(listed.Tools) == 0 && in.Pattern != "" && !slices.ContainsFunc(g.Routes(), func(r wasmtools.Route) bool { return match(r.Path) }) {
+			return Tools{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: fmt.Sprintf("No tool matches %q", in.Pattern)}
+		}
+		return listed, nil
+	})
+}
+
+// matcher returns what a pattern of tools matches. Empty: all.
+func matcher(text string) (func(path string) bool, error) {
+	if text == "" {
+		return func(string) bool { return true }, nil
+	}
+	if err := pattern.Check(text); err != nil {
+		return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: err.Error()}
+	}
+	return func(path string) bool { return pattern.Match(text, path) }, nil
+}
+
+func toolOf(route *wasmtools.Route, why Why) Tool {
+	t := route.Tool
+	told := Tool{Path: route.Path, State: Enabled, Why: why, Version: t.Version, Digest: t.Digest, File: t.Source}
+	switch {
+	case route.Ungranted:
+		told.State = NotGranted
+	case !route.Enabled:
+		told.State = Disabled
+	}
+	b := busy(route)
+	told.Running, told.Waiting, told.Places = b.Running, b.Waiting, b.Places
+	return told
+}
+
+// busy tells of the calls of a tool; of one of the program's own, nothing is known.
+func busy(route *wasmtools.Route) Busy {
+	b := Busy{Path: route.Path}
+	if counted, ok := route.Tool.Caller.(interface {
+		Places() (running, waiting, places int)
+	}); ok {
+		b.Running, b.Waiting, b.Places = counted.Places()
+	}
+	return b
+}
+
+// decider returns what tells why a route of a generation is in its state.
+func decider(g *wasmtools.Generation, c *config.Config) func(*wasmtools.Route) Why {
+	key, entries := "tools.disabled", configured.EntriesOf(c)
+	if c.Tools.Allowlist {
+		key = "tools.enabled"
+	}
+	return func(route *wasmtools.Route) Why {
+		if route.Ungranted {
+			return Why{By: ByGrants, Missing: lacking.Each(route.Tool.Missing)}
+		}
+		if s, ok := g.Switch(route.Path); ok {
+			return Why{By: BySwitch, Scope: s.Scope, Who: s.By, Since: &s.Since, Reason: s.Reason}
+		}
+		at, named := entries.Nearest(route.Path)
+		switch {
+		case named:
+			why := Why{By: ByConfiguration, Key: fmt.Sprintf("%s[%d]", key, at), Reason: route.Reason}
+			if at < len(c.Tools.Lines) {
+				why.Line = c.Tools.Lines[at]
+			}
+			return why
+		case c.Tools.Allowlist:
+			return Why{By: ByConfiguration, Key: "tools.mode"}
+		}
+		return Why{By: ByDefault}
+	}
+}

@@ -1,0 +1,56 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/door"
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/web"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// administered is a server as operators see it.
+type administered struct{ *Server }
+
+var _ admin.Server = administered{}
+
+// Ready returns why the server is not ready, or nil.
+func (s administered) Ready() error { return s.ready() }
+
+// Addresses are those that it listens on.
+func (s administered) Addresses() (all []string) {
+	for _, l := range s.listeners {
+		all = append(all, l.Addr().String())
+	}
+	return all
+}
+
+// Connections returns how many clients are connected, and how many may be.
+func (s administered) Connections() (open, most int64) { return s.conns.clients(), s.conns.most }
+
+// openAdmin opens the ways in for operators: the door, which is off unless the configuration has it on, and the socket.
+func (s *Server) openAdmin(c *config.Config) error {
+	target := &admin.Target{Service: s.service, Server: administered{s}, Build: admin.ThisBuild()}
+	s.mount(door.Path, door.New(target, door.Options{Off: func() bool { return !s.inForce().Admin.Enabled }}))
+	path := socket.Of(c)
+	if path == "" {
+		return nil
+	}
+	local := web.NewMux(web.Options{Dependencies: []web.Dependency{socket.Peers{}}, Logger: s.logger})
+	local.Mount(door.Path, door.New(target, door.Options{Local: true}))
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		s.admin, err = socket.Open(path, local, s.logger)
+	}
+	switch {
+	case err == nil:
+		s.logger.Info("administered over a socket", "path", path)
+	case c.Admin.Socket != "":
+		return err
+	default: // it lies where the state does, and nobody has asked for it
+		s.logger.Warn("the server can't be administered over a socket", "error", err)
+	}
+	return nil
+}

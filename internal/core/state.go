@@ -21,7 +21,13 @@ type State struct {
 	directory string      // of store; empty: it has none
 }
 
-// For returns the store under a configuration, or nil. The first configuration that names a directory opens it. A store that is open stays
+// forms are the newest forms of records that this program knows, by space.
+func forms() map[string]byte {
+	return map[string]byte{}
+}
+
+// For returns the store under a configuration, or nil. The first configuration that names a directory opens it; one that is implied is opened
+// when it is first used. A store that is open stays
 // what it is until the process ends, whatever a later one says. Where the configuration has a listener, somebody waits there already, and
 // tools that keep nothing should work: then state that can't be opened is not an error, but counts as lost later.
 func (s *State) For(c *config.Config) (state.Store, error) {
@@ -30,15 +36,18 @@ func (s *State) For(c *config.Config) (state.Store, error) {
 	if s.store != nil {
 		return s.store, nil
 	}
+	o := local.Options{Log: s.logger, Forms: forms()}
 	switch directory := c.State.Directory; {
+	case directory != "" && c.State.Implied:
+		s.store, s.directory = local.Defer(directory, o), directory
 	case directory != "":
-		store, err := local.Open(directory, local.Options{Log: s.logger})
+		store, err := local.Open(directory, o)
 		if err != nil && c.Server.Listener == nil {
 			return nil, err
 		}
 		s.directory = directory
 		if err != nil {
-			s.store = local.Lost(err, local.Options{Log: s.logger})
+			s.store = local.Lost(err, o)
 			break
 		}
 		s.store = store
@@ -54,8 +63,8 @@ func (s *State) Check(c *config.Config) error {
 	s.mu.Lock()
 	open, directory := s.store != nil, s.directory
 	s.mu.Unlock()
-	// What is not open yet a reload opens.
-	if !open || c.State.Directory == "" || c.State.Directory == directory {
+	// What is not open yet a reload opens, and what nobody has named may be missing.
+	if !open || c.State.Directory == "" || c.State.Implied || c.State.Directory == directory {
 		return nil
 	}
 	if here, err := os.Stat(directory); err == nil {
@@ -63,7 +72,7 @@ func (s *State) Check(c *config.Config) error {
 			return nil // and in use
 		}
 	}
-	store, err := local.Open(c.State.Directory, local.Options{})
+	store, err := local.Open(c.State.Directory, local.Options{Forms: forms()})
 	if err != nil {
 		return err
 	}
@@ -73,7 +82,7 @@ func (s *State) Check(c *config.Config) error {
 // Broken returns why the state can't be used until the program is started again, or nil.
 func (s *State) Broken() error {
 	s.mu.Lock()
-	store, ok := s.store.(*local.Store)
+	store, ok := s.store.(interface{ Broken() error })
 	s.mu.Unlock()
 	if !ok {
 		return nil

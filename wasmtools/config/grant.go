@@ -41,8 +41,11 @@ type Secrets struct {
 
 // State is the table [state].
 type State struct {
-	// Directory is where tools' keys and values are kept, or empty.
+	// Directory is where tools' keys and values are kept, with what else outlives the server, or empty.
 	Directory string `restart:"state.directory"`
+	// Implied is whether the program has chosen Directory, because the file names none. Then it is made when something is first kept there, and
+	// where that fails, all else goes on. Only the program sets it; the file has no key for it.
+	Implied bool
 }
 
 // maxGrants is how many grants there may be. The table in docs/configuration.md repeats it.
@@ -76,7 +79,11 @@ func (d *document) noteLines(s *Secrets) {
 
 // stateTable returns the readers of the keys of [state].
 func stateTable(s *State, directory string) key.Table {
-	return key.Table{"directory": keys.Word(&s.Directory, "a path", keys.Path(directory, false))}
+	named := keys.Word(&s.Directory, "a path", keys.Path(directory, false))
+	return key.Table{"directory": func(value any) error {
+		s.Implied = false
+		return named(value)
+	}}
 }
 
 // grants reads the tables [[grant]]. Where match is missing, all is what it is; without all, that is an error.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -34,6 +35,7 @@ func loadConfig(file string) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	implyState(c, filepath.Dir(file))
 	return c, setHelper(c)
 }
 

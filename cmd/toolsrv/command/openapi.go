@@ -343,6 +343,7 @@ func (o *openAPI) load() (*config.Config, error) {
 			return nil, err
 		}
 	}
+	implyState(c, ".") // where there is no file
 	if o.address != "" {
 		c.Server.Address = o.address
 	}

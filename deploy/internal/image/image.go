@@ -117,7 +117,7 @@ func configure(img v1.Image, r *release.Release, s release.System) (v1.Image, er
 		WorkingDir:   "/etc/toolsrv",
 		ExposedPorts: map[string]struct{}{"8000/tcp": {}},
 		// A toolsrv.toml that somebody mounts need not say where the cache is.
-		Env:        []string{"PATH=/", "HOME=/tmp", "XDG_CACHE_HOME=/var/cache"},
+		Env:        []string{"PATH=/", "HOME=/tmp", "XDG_CACHE_HOME=/var/cache", "STATE_DIRECTORY=/var/lib/toolsrv"},
 		StopSignal: "SIGTERM",
 		Labels:     labels(r),
 	}

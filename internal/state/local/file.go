@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/toolsrv/toolsrv/internal/ownership"
 	"github.com/toolsrv/toolsrv/internal/state"
@@ -41,26 +40,38 @@ const (
 func valuesOf(space string) []byte { return []byte(valuesPrefix + space) }
 func dueOf(space string) []byte    { return []byte(duePrefix + space) }
 
+// MakeDirectory makes the directory of a state, for this user alone, where it is missing, and refuses one that others can change.
+func MakeDirectory(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return explain(dir, err)
+	}
+	if err := ownership.Check(dir); err != nil {
+		return fmt.Errorf("anyone who can change the state can change what tools know: %w; or name a folder inside it, which is made private", err)
+	}
+	return nil
+}
+
 // openFile opens the file in a directory, makes both where they are missing, and checks all that is in it. due is for
 // Store.due.
-func openFile(dir string) (db *mapped, due map[string]int64, err error) {
+func openFile(dir string, forms map[string]byte) (db *mapped, due map[string]int64, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, nil, err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, nil, explain(dir, err)
-	}
-	if err := ownership.Check(dir); err != nil {
-		return nil, nil, fmt.Errorf("anyone who can change the state can change what tools know: %w; or name a folder inside it, which is made private", err)
+	if err := MakeDirectory(dir); err != nil {
+		return nil, nil, err
 	}
 	path := filepath.Join(dir, fileName)
 	if err := makeFile(path); err != nil {
 		return nil, nil, explain(path, err)
 	}
-	if db, err = openBolt(path); err != nil {
+	if db, err = openBolt(path, false); err != nil {
 		return nil, nil, explain(path, err)
 	}
-	if due, err = inspect(db); err != nil {
+	if due, err = inspect(db, forms); err != nil {
 		return nil, nil, errors.Join(explain(path, err), db.close())
 	}
 	removeTemps(dir)
@@ -81,8 +92,8 @@ func removeTemps(dir string) {
 // explain says what to do about an error of a file.
 func explain(path string, err error) error {
 	switch {
-	case errors.Is(err, berrors.ErrTimeout):
-		return fmt.Errorf("%s is %w by another process: stop that one, or name another directory under [state]", path, ErrLocked)
+	case errors.Is(err, ErrLocked):
+		return fmt.Errorf("%s is %w by another process: stop that one, or name another directory under [state]", path, err)
 	case errors.Is(err, ErrDamaged):
 		return fmt.Errorf("%s is %w: put a backup in its place, or move it away to begin with an empty state", path, err)
 	case errors.Is(err, ErrForeign):
@@ -96,11 +107,10 @@ func explain(path string, err error) error {
 func makeFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {
-	case err == nil && !info.Mode().IsRegular():
-		return fmt.Errorf("%w (it is not a regular file)", ErrForeign)
-	case err == nil && info.Size() == 0: // bbolt would fill it, as if nothing had ever been kept
-		return fmt.Errorf("%w (it is empty)", ErrDamaged)
 	case err == nil:
+		if err := checkKind(info); err != nil {
+			return err
+		}
 		return ownership.CheckFile(path, info)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
@@ -113,7 +123,7 @@ func makeFile(path string) error {
 	if err := temp.Close(); err != nil {
 		return err
 	}
-	db, err := openBolt(temp.Name())
+	db, err := openBolt(temp.Name(), false)
 	if err != nil {
 		return err
 	}
@@ -137,6 +147,17 @@ func makeFile(path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// checkKind returns an error where a file can't be one that this package has written.
+func checkKind(info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w (it is not a regular file)", ErrForeign)
+	case info.Size() == 0: // bbolt would fill it, as if nothing had ever been kept
+		return fmt.Errorf("%w (it is empty)", ErrDamaged)
+	}
+	return nil
+}
+
 // syncDir makes a name in a directory durable, where the system can.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
@@ -151,15 +172,15 @@ func syncDir(dir string) error {
 }
 
 // inspect checks all of a file, and returns when the first entry of each space expires.
-func inspect(db *mapped) (due map[string]int64, err error) {
+func inspect(db *mapped, forms map[string]byte) (due map[string]int64, err error) {
 	err = db.view(func(tx *bbolt.Tx) error {
-		due, err = inspectAll(db, tx)
+		due, err = inspectAll(db, tx, forms)
 		return err
 	})
 	return due, err
 }
 
-func inspectAll(db *mapped, tx *bbolt.Tx) (due map[string]int64, err error) {
+func inspectAll(db *mapped, tx *bbolt.Tx, forms map[string]byte) (due map[string]int64, err error) {
 	about := tx.Bucket(formatName)
 	if about == nil {
 		return nil, fmt.Errorf("%w: it is the file of another program", ErrForeign)
@@ -169,7 +190,7 @@ func inspectAll(db *mapped, tx *bbolt.Tx) (due map[string]int64, err error) {
 	}
 	due = map[string]int64{}
 	if err := tx.Bucket(talliesName).ForEach(func(name, tally []byte) error {
-		first, err := inspectSpace(db, tx, string(name), tally)
+		first, err := inspectSpace(db, tx, string(name), tally, forms[string(name)])
 		if first != 0 {
 			due[string(name)] = first
 		}
@@ -184,8 +205,8 @@ func inspectAll(db *mapped, tx *bbolt.Tx) (due map[string]int64, err error) {
 	return due, err
 }
 
-// inspectSpace checks a space, and returns when its first entry expires; 0: none does.
-func inspectSpace(db *mapped, tx *bbolt.Tx, name string, tally []byte) (first int64, err error) {
+// inspectSpace checks a space, whose values have forms up to that one unless it is 0, and returns when its first entry expires; 0: none does.
+func inspectSpace(db *mapped, tx *bbolt.Tx, name string, tally []byte, form byte) (first int64, err error) {
 	want, err := decodeTally(tally)
 	if err != nil {
 		return 0, err
@@ -200,6 +221,11 @@ func inspectSpace(db *mapped, tx *bbolt.Tx, name string, tally []byte) (first in
 		}
 		if expiryOf(record) != 0 {
 			expiring++
+		}
+		if form != 0 {
+			if err := checkForm(record[recordLen:], form); err != nil {
+				return fmt.Errorf("%w (%.60q of %s)", err, key, name)
+			}
 		}
 		got.Entries++
 		got.Bytes += state.SizeOf(string(key), record[recordLen:])
@@ -225,4 +251,16 @@ func inspectSpace(db *mapped, tx *bbolt.Tx, name string, tally []byte) (first in
 		return 0, fmt.Errorf("%w: a space holds %v, %d of it expiring, but its tally says %v and %d", ErrDamaged, got, expiring, want.Usage, indexed)
 	}
 	return first, nil
+}
+
+// checkForm returns an error where a value has a form that this program does not know, or none.
+func checkForm(value []byte, form byte) error {
+	err := state.CheckForm(value, form)
+	switch {
+	case errors.Is(err, state.ErrNewer):
+		return fmt.Errorf("%w: a record was %w", ErrForeign, err)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return nil
 }

@@ -58,6 +58,9 @@ type Store struct {
 type Options struct {
 	// Log is told when reading or writing begins to fail, and when writing works again. Nil: nobody is told.
 	Log *slog.Logger
+	// Forms are the newest forms of records that the program knows, by the names of their spaces (see [state.Encode]). A file with newer ones is
+	// refused, as they would be misread. Spaces that are not listed have values without a form.
+	Forms map[string]byte
 }
 
 // Open opens the state in a directory, which it makes, for this user alone, where it is missing. It reads the whole file to see
@@ -85,7 +88,7 @@ func Lost(err error, o Options) *Store {
 // prepare returns a store that nobody writes yet.
 func prepare(dir string, o Options) (s *Store, err error) {
 	s = newStore(o)
-	s.db, s.due, err = openFile(dir)
+	s.db, s.due, err = openFile(dir, o.Forms)
 	return s, err
 }
 

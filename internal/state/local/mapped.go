@@ -217,8 +217,8 @@ func (m *mapped) warm(record []byte) {
 	}
 }
 
-// openBolt opens a file with bbolt, which panics on some damage.
-func openBolt(path string) (m *mapped, err error) {
+// openBolt opens a file with bbolt, which panics on some damage, for this process alone unless it only reads.
+func openBolt(path string, readOnly bool) (m *mapped, err error) {
 	var db *bbolt.DB
 	var file *os.File
 	defer func() {
@@ -228,9 +228,11 @@ func openBolt(path string) (m *mapped, err error) {
 	}()
 	defer caught(&err, debug.SetPanicOnFault(true))
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout:      lockTime,
-		FreelistType: bbolt.FreelistMapType,
-		NoStatistics: true,
+		Timeout:         lockTime,
+		FreelistType:    bbolt.FreelistMapType,
+		NoStatistics:    true,
+		ReadOnly:        readOnly,
+		PreLoadFreelist: true, // here, where a panic is caught
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			f, err := os.OpenFile(name, flag, mode)
 			file = f
@@ -238,6 +240,8 @@ func openBolt(path string) (m *mapped, err error) {
 		},
 	})
 	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return nil, ErrLocked
 	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch):
 		return nil, fmt.Errorf("%w (%w)", ErrForeign, err)
 	case errors.Is(err, berrors.ErrChecksum), err != nil && strings.Contains(err.Error(), "file size too small"):

@@ -1,0 +1,206 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// A Content is what a space holds.
+type Content struct {
+	Space string
+	state.Usage
+}
+
+// A File is the file of a state that no process changes, such as a backup. It is not changed.
+type File struct {
+	// Size is what a copy of it has, in bytes, and Contents are what its spaces hold, by their names.
+	Size     int64
+	Contents []Content
+
+	db *mapped
+}
+
+// OpenFile opens a file and checks all that is in it, as Open does. forms is [Options.Forms]. It is an error about ErrLocked if a server uses it. The
+// caller closes the File.
+func OpenFile(path string, forms map[string]byte) (*File, error) {
+	f := &File{}
+	if err := f.open(path, forms); err != nil {
+		return nil, about(path, err)
+	}
+	return f, nil
+}
+
+// about says what is wrong with a file.
+func about(path string, err error) error {
+	switch {
+	case errors.Is(err, ErrDamaged), errors.Is(err, ErrForeign):
+		return fmt.Errorf("%s is %w", path, err)
+	case errors.Is(err, ErrLocked):
+		return fmt.Errorf("%s is %w by another process, such as a server", path, err)
+	case strings.Contains(err.Error(), path):
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+func (f *File) open(path string, forms map[string]byte) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if err := checkKind(info); err != nil {
+		return err
+	}
+	if f.db, err = openBolt(path, true); err != nil {
+		return err
+	}
+	if _, err = inspect(f.db, forms); err == nil {
+		err = f.db.view(f.count)
+	}
+	if err != nil {
+		return errors.Join(err, f.db.close())
+	}
+	return nil
+}
+
+// count notes what is in the file.
+func (f *File) count(tx *bbolt.Tx) error {
+	f.Size = tx.Size()
+	return tx.Bucket(talliesName).ForEach(func(name, tally []byte) error {
+		t, err := decodeTally(tally)
+		f.Contents = append(f.Contents, Content{string(name), t.Usage})
+		return err
+	})
+}
+
+// WriteTo writes a copy of the file.
+func (f *File) WriteTo(w io.Writer) (n int64, err error) { return f.db.copyTo(w) }
+
+// Close closes the file.
+func (f *File) Close() error { return f.db.close() }
+
+// WriteTo writes a copy of the state as it is at one moment, while others use it. What they write meanwhile takes new room, so w must not be
+// slow for ever. Close waits for it.
+func (s *Store) WriteTo(w io.Writer) (n int64, err error) {
+	n, err = s.db.copyTo(w)
+	if err != nil {
+		return n, fmt.Errorf("copy the state: %w", err)
+	}
+	return n, nil
+}
+
+func (m *mapped) copyTo(w io.Writer) (n int64, err error) {
+	err = m.view(func(tx *bbolt.Tx) error {
+		if err := m.examine(tx.Size()); err != nil {
+			return err
+		}
+		n, err = tx.WriteTo(w)
+		return err
+	})
+	return n, err
+}
+
+// Restore puts a copy of a backup into the place of the state in a directory, once all of it is checked. The file that is there before is kept
+// beside it, under the name that is returned; "" if there was none. It is an error about ErrLocked if a server uses one of the two. forms is
+// [Options.Forms].
+func Restore(backup, dir string, forms map[string]byte) (kept string, err error) {
+	from, err := OpenFile(backup, forms)
+	if err != nil {
+		return "", err
+	}
+	defer from.Close()
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	if err := MakeDirectory(dir); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, fileName)
+	if os.SameFile(from.db.info, statOf(path)) {
+		return "", fmt.Errorf("%s is the state itself: name a backup", backup)
+	}
+	temp, err := from.copyInto(dir)
+	if err != nil {
+		return "", about(path, err)
+	}
+	defer os.Remove(temp)
+	if kept, err = setAside(path); err != nil {
+		return "", about(path, err)
+	}
+	// A server that starts in this moment has opened the other file, and finds that this one has its name.
+	if err := errors.Join(os.Rename(temp, path), syncDir(dir)); err != nil {
+		return "", about(path, err)
+	}
+	return kept, nil
+}
+
+// statOf returns what is at a path, or nil.
+func statOf(path string) fs.FileInfo {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+// copyInto copies the file into a directory, under a name that is removed if the process ends before.
+func (f *File) copyInto(dir string) (name string, err error) {
+	temp, err := os.CreateTemp(dir, tempPrefix)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteTo(temp)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err = errors.Join(err, temp.Close()); err != nil {
+		_ = os.Remove(temp.Name())
+		return "", err
+	}
+	return temp.Name(), nil
+}
+
+// setAside gives the file of a state that no process uses a second name, so that the first may go to another file.
+func setAside(path string) (kept string, err error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%w (it is not a regular file)", ErrForeign)
+	}
+	if info.Size() > 0 { // bbolt would fill an empty one
+		db, err := openBolt(path, false)
+		switch {
+		case err == nil:
+			defer db.close()
+		case !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign): // which are why somebody restores
+			return "", err
+		}
+	}
+	base := path + "." + time.Now().UTC().Format("20060102T150405Z")
+	for n := 1; ; n++ {
+		if kept = base; n > 1 {
+			kept = fmt.Sprintf("%s-%d", base, n)
+		}
+		if err := os.Link(path, kept); !errors.Is(err, fs.ErrExist) {
+			return kept, err
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+var (
+	_ state.Store     = (*Deferred)(nil)
+	_ state.Immediate = (*deferred)(nil)
+)
+
+// A Deferred is a state in a directory that nobody has asked for by name. The directory and its file are made when something is first kept;
+// until then there is nothing in it. Where they can't be made or opened, each use has that as its error, and a later one tries again. It is
+// safe for concurrent use.
+type Deferred struct {
+	directory string
+	options   Options
+	opened    chan struct{} // closed when there is a store, or never will be
+
+	mu     sync.Mutex // also held while the file is opened, for which all have to wait
+	store  *Store     // nil: not opened yet
+	failed error      // of the last try
+	next   time.Time  // when the next one may be; zero: never, where failed is set
+	closed bool
+}
+
+// Defer returns the state of a directory. The caller closes it.
+func Defer(dir string, o Options) *Deferred {
+	return &Deferred{directory: dir, options: o, opened: make(chan struct{})}
+}
+
+// Space implements state.Store.
+func (d *Deferred) Space(name string) state.Space { return &deferred{d, name} }
+
+// Close implements state.Store.
+func (d *Deferred) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed && d.store == nil {
+		close(d.opened)
+	}
+	d.closed = true
+	if d.store == nil {
+		return nil // what could not be opened has nothing to lose
+	}
+	return d.store.Close()
+}
+
+// Opened returns the store, or nil while there is nothing in it or it can't be opened.
+func (d *Deferred) Opened() *Store {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.store
+}
+
+// Broken returns why nothing can be kept or read, if that has been tried, or nil.
+func (d *Deferred) Broken() error {
+	d.mu.Lock()
+	store, failed := d.store, d.failed
+	d.mu.Unlock()
+	if store != nil {
+		return store.Broken()
+	}
+	return failed
+}
+
+// open returns the store. Where there is none yet it makes one, or returns nil if nothing is to be kept.
+func (d *Deferred) open(keep bool) (*Store, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.store != nil:
+		return d.store, nil
+	case d.closed:
+		return nil, fmt.Errorf("%w: it is closed", state.ErrUnavailable)
+	case d.failed != nil && (d.next.IsZero() || time.Now().Before(d.next)):
+		return nil, d.failed
+	}
+	if !keep {
+		if _, err := os.Lstat(filepath.Join(d.directory, fileName)); errors.Is(err, fs.ErrNotExist) {
+			d.failed = nil // nothing has failed to be read
+			return nil, nil
+		}
+	}
+	store, err := Open(d.directory, d.options)
+	if err != nil {
+		d.fail(err)
+		return nil, d.failed
+	}
+	if d.options.Log != nil {
+		d.options.Log.Info("state is open", slog.String("directory", d.directory))
+	}
+	d.store, d.failed = store, nil
+	close(d.opened)
+	return store, nil
+}
+
+// fail notes and logs why the file could not be opened. A file that is damaged or of another program is not read again and again.
+func (d *Deferred) fail(err error) {
+	first := d.failed == nil
+	d.failed, d.next = fmt.Errorf("%w: %w", state.ErrUnavailable, err), time.Time{}
+	if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign) {
+		d.next = time.Now().Add(refusedFor)
+	}
+	if first && d.options.Log != nil {
+		d.options.Log.Error("state can't be used, so what needs it gets errors", slog.Any("error", err))
+	}
+}
+
+// A deferred is a space of a Deferred.
+type deferred struct {
+	of   *Deferred
+	name string
+}
+
+// Immediate implements state.Immediate.
+func (s *deferred) Immediate() {}
+
+// Get implements state.Space.
+func (s *deferred) Get(ctx context.Context, key string, most int) (state.Entry, bool, error) {
+	store, err := s.of.open(false)
+	if store == nil {
+		return state.Entry{}, false, errors.Join(state.CheckKey(key), err)
+	}
+	return store.Space(s.name).Get(ctx, key, most)
+}
+
+// Set implements state.Space.
+func (s *deferred) Set(ctx context.Context, key string, value []byte, expect int64, o state.SetOptions) (uint64, error) {
+	if err := state.CheckSet(key, value, expect, o.TTL); err != nil {
+		return 0, err
+	}
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	store, err := s.of.open(true)
+	if err != nil {
+		return 0, err
+	}
+	return store.Space(s.name).Set(ctx, key, value, expect, o)
+}
+
+// Delete implements state.Space.
+func (s *deferred) Delete(ctx context.Context, key string, expect int64) (bool, error) {
+	store, err := s.of.open(false)
+	switch {
+	case store != nil:
+		return store.Space(s.name).Delete(ctx, key, expect)
+	case err != nil:
+		return false, err
+	}
+	if err := errors.Join(state.CheckKey(key), state.CheckExpect(expect)); err != nil {
+		return false, err
+	}
+	return false, state.Conflict(0, expect)
+}
+
+// List implements state.Space.
+func (s *deferred) List(ctx context.Context, prefix, after string, limit int) (keys []string, more bool, err error) {
+	store, err := s.of.open(false)
+	if store == nil {
+		return nil, false, err
+	}
+	return store.Space(s.name).List(ctx, prefix, after, limit)
+}
+
+// Usage implements state.Space.
+func (s *deferred) Usage(ctx context.Context) (state.Usage, error) {
+	store, err := s.of.open(false)
+	if store == nil {
+		return state.Usage{}, err
+	}
+	return store.Space(s.name).Usage(ctx)
+}
+
+// Watch implements state.Space. What is kept once there is a file counts as a change.
+func (s *deferred) Watch(ctx context.Context, prefix string) iter.Seq2[state.Event, error] {
+	return func(yield func(state.Event, error) bool) {
+		store, err := s.of.open(false)
+		if err != nil {
+			yield(state.Event{}, err)
+			return
+		}
+		synced := store == nil
+		if synced {
+			if !yield(state.Event{Synced: true}, nil) {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				yield(state.Event{}, context.Cause(ctx))
+				return
+			case <-s.of.opened:
+			}
+			if store, err = s.of.open(false); err != nil {
+				yield(state.Event{}, err)
+				return
+			}
+		}
+		for event, err := range store.Space(s.name).Watch(ctx, prefix) {
+			if synced && err == nil && event.Synced {
+				continue
+			}
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}

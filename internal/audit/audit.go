@@ -1,0 +1,162 @@
+// Package audit keeps who changed what, and who tried to: in entries that are only ever added, and each of which carries the hash of the one
+// before. So what is changed, left out or put between later shows when the chain is walked.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// Space is the name of the space that has the entries, and Form the newest form of what is in it.
+const (
+	Space      = "audit"
+	Form  byte = 1
+)
+
+// Most is how many entries are kept.
+const Most = 100_000
+
+// Attempts that are refused cost nothing to make, so they must not push out what was changed: after some in a row, one is kept every ten
+// minutes, and says how many there were since the last entry.
+const (
+	refusals     = 100
+	refusalEvery = 10 * time.Minute
+)
+
+// ErrNotKept is returned where an entry could not be kept, and so a change was not made.
+var ErrNotKept = errors.New("the audit can't be kept")
+
+// errNoState is why, where a program that embeds the server has no state.
+var errNoState = errors.New("there is no state to keep it in: name a directory under [state]")
+
+// Options say where a Log keeps its entries.
+type Options struct {
+	// Space returns the space, or nil while there is no state.
+	Space func() state.Space
+	// Strict reports whether a change is made only if its entry is kept. Nil: it is made anyway, and the log has the entry.
+	Strict func() bool
+	// Clean takes secrets out of a text. Nil: there are none.
+	Clean func(string) string
+	// Logger has a line for each entry, with audit=true. Nil discards.
+	Logger *slog.Logger
+	// Now is the time. Nil: time.Now.
+	Now func() time.Time
+	// Most is how many entries are kept; 0: [Most].
+	Most uint64
+}
+
+// A Log is the entries. It is safe for concurrent use. One process has one of a space.
+type Log struct {
+	options Options
+	turn    chan struct{} // holds a value while nobody appends or verifies: an entry needs the hash of the one before
+
+	// Of who has the turn.
+	loaded bool  // what follows is as in the space
+	chain  chain // the ends of it
+
+	omitted atomic.Int64 // refused attempts that are in no entry
+	bucket  bucket
+}
+
+// New returns a Log. It reads nothing yet.
+func New(o Options) *Log {
+	if o.Strict == nil {
+		o.Strict = func() bool { return false }
+	}
+	if o.Clean == nil {
+		o.Clean = func(s string) string { return s }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Most == 0 {
+		o.Most = Most
+	}
+	l := &Log{options: o, turn: make(chan struct{}, 1), bucket: bucket{left: refusals}}
+	l.turn <- struct{}{}
+	return l
+}
+
+// Change makes a change whose entry is kept before. Where the change fails, a second entry says so. If the entry can't be kept, the change is
+// not made where the log is strict, which is an error about ErrNotKept, and is made otherwise.
+func (l *Log) Change(ctx context.Context, e Entry, change func(ctx context.Context) error) error {
+	if err := l.Append(ctx, e); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if l.options.Strict() {
+			return fmt.Errorf("%w, and [audit] strict = true lets nothing be changed then: %w", ErrNotKept, err)
+		}
+	}
+	err := change(ctx)
+	if err != nil {
+		e.Refused = err.Error()
+		_ = l.Append(context.WithoutCancel(ctx), e) // an error is logged
+	}
+	return err
+}
+
+// Refuse notes an attempt that was refused. Refused says why. Of many, most are only counted.
+func (l *Log) Refuse(ctx context.Context, e Entry) {
+	if !l.bucket.take(l.options.Now()) {
+		l.omitted.Add(1)
+		return
+	}
+	_ = l.Append(context.WithoutCancel(ctx), e) // an error is logged
+}
+
+// Append adds an entry, which gets its number, its time and the hash of the one before. What is too long in it is shortened. When Append
+// returns, the entry is on disk; an error is logged with the entry.
+func (l *Log) Append(ctx context.Context, e Entry) error {
+	e.bound(l.options.Clean)
+	e.Time = l.options.Now().UTC()
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	defer l.give()
+	e.Omitted = l.omitted.Swap(0)
+	hash, err := l.append(context.WithoutCancel(ctx), &e) // half an entry is of no use to a caller who has left
+	if err != nil {
+		l.omitted.Add(e.Omitted)
+		l.options.Logger.Error("the entry of an audit is not kept", append(e.attrs(), slog.Any("error", err))...)
+		return err
+	}
+	l.options.Logger.Info("audit", append(e.attrs(), slog.Uint64("number", e.Number), slog.String("hash", hash.String()))...)
+	return nil
+}
+
+// Close adds an entry for the refused attempts that are in none.
+func (l *Log) Close() {
+	if n := l.omitted.Load(); n > 0 {
+		_ = l.Append(context.Background(), Entry{Action: "refused", Refused: "attempts that have no entries of their own"})
+	}
+}
+
+// take waits until nobody else appends or verifies.
+func (l *Log) take(ctx context.Context) error {
+	select {
+	case <-l.turn:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *Log) give() { l.turn <- struct{}{} }
+
+// space returns the space.
+func (l *Log) space() (state.Space, error) {
+	if s := l.options.Space(); s != nil {
+		return s, nil
+	}
+	return nil, errNoState
+}

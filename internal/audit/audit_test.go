@@ -1,0 +1,463 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/local"
+	"github.com/toolsrv/toolsrv/internal/state/memory"
+)
+
+// in returns options for a log in a store.
+func in(store state.Store) audit.Options {
+	return audit.Options{Space: func() state.Space { return store.Space(audit.Space) }}
+}
+
+// list returns all entries.
+func list(t *testing.T, l *audit.Log) (all []audit.Record) {
+	t.Helper()
+	return paged(t, l, 0)
+}
+
+// paged returns all entries, read in pages.
+func paged(t *testing.T, l *audit.Log, page int) (all []audit.Record) {
+	t.Helper()
+	for after, more := uint64(0), true; more; {
+		records, left, err := l.List(t.Context(), after, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, more = append(all, records...), left; len(records) > 0 {
+			after = records[len(records)-1].Number
+		}
+	}
+	return all
+}
+
+// add appends an entry about a target.
+func add(t *testing.T, l *audit.Log, target string) {
+	t.Helper()
+	if err := l.Append(t.Context(), audit.Entry{Action: "test", Target: target}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// verify holds that the chain is whole.
+func verify(t *testing.T, l *audit.Log) audit.Ends {
+	t.Helper()
+	ends, err := l.Verify(t.Context(), nil)
+	if err != nil {
+		t.Error(err)
+	}
+	return ends
+}
+
+// TestChain adds entries, also after the state was opened anew. Each has all that was said, the hash of the one before, and its own as anybody can
+// compute it.
+func TestChain(t *testing.T) {
+	t.Parallel()
+	dir, ctx := t.TempDir(), t.Context()
+	var log bytes.Buffer
+	var want []string
+	for round := range 3 {
+		store, err := local.Open(dir, local.Options{Forms: map[string]byte{audit.Space: audit.Form}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := in(store)
+		o.Logger = slog.New(slog.NewJSONHandler(&log, nil))
+		l := audit.New(o)
+		for i := range 10 {
+			e := audit.Entry{
+				Action: "token.add", Who: "ann (token)", From: "192.0.2.7", Target: fmt.Sprint(round, "/", i), Before: json.RawMessage(`null`),
+				After: json.RawMessage(`{"scopes": ["<math>/*"]}`), RequestID: "r1",
+			}
+			if err := l.Append(ctx, e); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, e.Target)
+		}
+		records := paged(t, l, 7)
+		if len(records) != len(want) {
+			t.Fatalf("got %d entries, want %d", len(records), len(want))
+		}
+		before := ""
+		for i, r := range records {
+			if r.Number != uint64(i+1) || r.Target != want[i] || r.Who != "ann (token)" || r.From != "192.0.2.7" || r.Action != "token.add" || r.RequestID != "r1" ||
+				string(r.Before) != "null" || time.Since(r.Time) > time.Hour {
+				t.Errorf("got entry %+v, want number %d about %s", r, i+1, want[i])
+			}
+			if r.Previous != before {
+				t.Errorf("entry %d carries %q, want %q", i+1, r.Previous, before)
+			}
+			text, err := json.Marshal(r.Entry)
+			if sum := sha256.Sum256(text); err != nil || r.Hash != fmt.Sprintf("%x", sum) {
+				t.Errorf("entry %d has the hash %s, want %x of %s (%v)", i+1, r.Hash, sum, text, err)
+			}
+			before = r.Hash
+		}
+		ends := verify(t, l)
+		if ends != (audit.Ends{First: 1, Last: uint64(len(want)), Hash: before}) {
+			t.Errorf("got the ends %+v", ends)
+		}
+		if got, err := l.Ends(ctx); got != ends || err != nil {
+			t.Errorf("got the ends %+v, %v, want %+v", got, err, ends)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != len(want) || !strings.Contains(lines[7], `"audit":true,"action":"token.add","who":"ann (token)","from":"192.0.2.7","target":"0/7"`) || !strings.Contains(lines[7], `"number":8,"hash":"`) {
+		t.Errorf("got %d lines such as %s", len(lines), lines[min(7, len(lines)-1)])
+	}
+}
+
+// TestTampered changes what is kept, in every way that leaves the state whole, and Verify says where.
+func TestTampered(t *testing.T) {
+	t.Parallel()
+	key := func(n int) string { return fmt.Sprintf("entry/%016x", n) }
+	get := func(t *testing.T, s state.Space, n int) []byte {
+		e, ok, err := s.Get(t.Context(), key(n), state.MaxValue)
+		if !ok || err != nil {
+			t.Fatalf("entry %d: %t, %v", n, ok, err)
+		}
+		return e.Value
+	}
+	set := func(t *testing.T, s state.Space, key string, value []byte) {
+		if _, err := s.Set(t.Context(), key, value, state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove := func(t *testing.T, s state.Space, key string) {
+		if _, err := s.Delete(t.Context(), key, state.Any); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		tamper func(t *testing.T, s state.Space)
+		want   string // of the error; empty: only what is known elsewhere tells
+	}{
+		{"an entry", func(t *testing.T, s state.Space) {
+			set(t, s, key(25), bytes.Replace(get(t, s, 25), []byte(`"target":"25"`), []byte(`"target":"52"`), 1))
+		}, "entry 26 does not follow entry 25"},
+		{"the number of an entry", func(t *testing.T, s state.Space) {
+			set(t, s, key(25), bytes.Replace(get(t, s, 25), []byte(`"number":25`), []byte(`"number":24`), 1))
+		}, "entry 25 says that it is entry 24"},
+		{"two change places", func(t *testing.T, s state.Space) {
+			a, b := get(t, s, 25), get(t, s, 26)
+			set(t, s, key(25), b)
+			set(t, s, key(26), a)
+		}, "entry 25 says that it is entry 26"},
+		{"an entry is removed", func(t *testing.T, s state.Space) { remove(t, s, key(25)) }, "there are 10 records, but should be 11"},
+		{"the first is removed", func(t *testing.T, s state.Space) { remove(t, s, key(21)) }, "there are 10 records, but should be 11"},
+		{"one is put in place of another", func(t *testing.T, s state.Space) {
+			remove(t, s, key(25))
+			set(t, s, "entry/x", nil)
+		}, `"entry/x" is not the key of an entry`},
+		{"one far away", func(t *testing.T, s state.Space) { set(t, s, "entry/ffffffffffffffff", get(t, s, 30)) }, "is not the key of an entry"},
+		{"one later", func(t *testing.T, s state.Space) { set(t, s, key(1<<40), get(t, s, 30)) }, "there are 12 records"},
+		{"something else", func(t *testing.T, s state.Space) { set(t, s, "other", nil) }, "there are 12 records"},
+		{"no JSON", func(t *testing.T, s state.Space) { set(t, s, key(25), []byte("\x01{")) }, "entry 25: decode a record"},
+		{"nothing in it", func(t *testing.T, s state.Space) { set(t, s, key(25), nil) }, "entry 25: decode a record: it has no form"},
+		{"of a newer form", func(t *testing.T, s state.Space) { set(t, s, key(25), []byte("\x02{}")) }, "entry 25: written by a newer version"},
+		{"too much", func(t *testing.T, s state.Space) { set(t, s, key(25), make([]byte, 1<<20)) }, "entry 25: the value is too large"},
+		{"what was dropped", func(t *testing.T, s state.Space) { remove(t, s, "dropped") }, "there are"},
+		{"where it begins", func(t *testing.T, s state.Space) {
+			set(t, s, "dropped", []byte("\x01"+`{"number":22,"hash":"`+strings.Repeat("0", 64)+`"}`))
+			remove(t, s, key(21))
+		}, "entry 23 does not follow entry 22"},
+		{"the hash of where it begins", func(t *testing.T, s state.Space) { set(t, s, "dropped", []byte("\x01"+`{"number":20,"hash":""}`)) }, "the hash of the entries that were dropped is gone"},
+		{"the last is removed", func(t *testing.T, s state.Space) { remove(t, s, key(30)) }, ""},
+		{"the last is changed", func(t *testing.T, s state.Space) {
+			set(t, s, key(30), bytes.Replace(get(t, s, 30), []byte(`"target":"30"`), []byte(`"target":"03"`), 1))
+		}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			store := memory.New()
+			o := in(store)
+			o.Most = 10
+			l := audit.New(o)
+			for i := range 30 {
+				add(t, l, fmt.Sprint(i+1))
+			}
+			ends := verify(t, l)
+			known := map[uint64]string{ends.Last: ends.Hash}
+			if _, err := l.Verify(t.Context(), known); err != nil {
+				t.Error(err)
+			}
+			test.tamper(t, store.Space(audit.Space))
+			// The log that has written it, and one that finds it.
+			for _, l := range []*audit.Log{l, audit.New(o)} {
+				_, err := l.Verify(t.Context(), known)
+				var broken *audit.BrokenError
+				if !errors.As(err, &broken) {
+					t.Errorf("with what is known: got %v, want that it was changed", err)
+				}
+			}
+			_, err := audit.New(o).Verify(t.Context(), nil)
+			if test.want == "" {
+				if err != nil {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), "the audit was changed: ") || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestBounded keeps the last entries only, and the chain stays whole, also where a process ends while it drops one.
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	o := in(store)
+	o.Most = 10
+	l := audit.New(o)
+	for i := range 35 {
+		add(t, l, fmt.Sprint(i+1))
+		if ends := verify(t, l); ends.Last != uint64(i+1) || ends.First != uint64(max(1, i+1-9)) {
+			t.Errorf("after entry %d the ends are %+v", i+1, ends)
+		}
+	}
+	if all := list(t, l); len(all) != 10 || all[0].Target != "26" {
+		t.Errorf("got %d entries, the first about %s", len(all), all[0].Target)
+	}
+	s := store.Space(audit.Space)
+	usage, err := s.Usage(t.Context())
+	if err != nil || usage.Entries != 11 {
+		t.Errorf("the space holds %+v, %v", usage, err)
+	}
+	// Entry 25 was dropped. A process that was killed has noted that, and not removed it.
+	if _, err := s.Set(t.Context(), fmt.Sprintf("entry/%016x", 25), []byte("\x01{}"), state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	l = audit.New(o)
+	if ends := verify(t, l); ends.First != 26 {
+		t.Errorf("the ends are %+v", ends)
+	}
+	// Somebody removes the oldest one: others are dropped all the same.
+	if _, err := s.Delete(t.Context(), fmt.Sprintf("entry/%016x", 26), state.Any); err != nil {
+		t.Fatal(err)
+	}
+	add(t, l, "36")
+	if _, err := l.Verify(t.Context(), nil); err == nil {
+		t.Error("that an entry was removed does not show")
+	}
+	add(t, l, "37")
+	if ends := verify(t, l); ends.First != 28 || ends.Last != 37 {
+		t.Errorf("the ends are %+v", ends)
+	}
+}
+
+// TestRefusals has an attacker try for days: what was changed before is still there, and how often he tried is known.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	store, now := memory.New(), time.Now()
+	o := in(store)
+	o.Now = func() time.Time { return now }
+	l := audit.New(o)
+	add(t, l, "the change")
+	const tries, days = 50_000, 10
+	for range tries {
+		now = now.Add(days * 24 * time.Hour / tries)
+		l.Refuse(t.Context(), audit.Entry{Action: "token.add", From: "192.0.2.66", Refused: "no token"})
+	}
+	l.Close()
+	l.Close()
+	all := list(t, l)
+	if len(all) > days*24*6+110 || all[0].Target != "the change" {
+		t.Errorf("got %d entries, the first %+v", len(all), all[0])
+	}
+	told := int64(0)
+	for _, r := range all[1:] {
+		if told += r.Omitted; r.Action == "token.add" {
+			told++
+		}
+	}
+	if told != tries {
+		t.Errorf("the entries tell of %d attempts, there were %d", told, tries)
+	}
+	if last := all[len(all)-1]; last.Action != "refused" && last.Action != "token.add" {
+		t.Errorf("the last entry is %+v", last)
+	}
+	verify(t, l)
+	// A burst at one moment, and a clock that goes back.
+	burst := audit.New(o)
+	for i := range 100_000 {
+		now = now.Add(-time.Duration(i%2) * time.Hour)
+		burst.Refuse(t.Context(), audit.Entry{Action: "burst"})
+	}
+	if more := len(list(t, l)) - len(all); more != 100 {
+		t.Errorf("a burst has %d entries", more)
+	}
+	add(t, burst, "after it")
+	if all := list(t, burst); all[len(all)-1].Omitted != 100_000-100 {
+		t.Errorf("the entry after it is %+v", all[len(all)-1])
+	}
+}
+
+// TestChange has an entry on disk before the change is made, and a second one where it fails. Where no entry can be kept, strictness decides.
+func TestChange(t *testing.T) {
+	t.Parallel()
+	failure := errors.New("no such token")
+	gone := memory.New()
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	good := memory.New()
+	for _, test := range []struct {
+		name    string
+		space   func() state.Space
+		strict  bool
+		change  error // of the change
+		want    error
+		made    bool
+		entries int
+	}{
+		{"kept", in(good).Space, true, nil, nil, true, 1},
+		{"kept, and not made", in(good).Space, true, failure, failure, true, 2},
+		{"no entry", in(gone).Space, false, nil, nil, true, 0},
+		{"no entry, strict", in(gone).Space, true, nil, audit.ErrNotKept, false, 0},
+		{"no state", func() state.Space { return nil }, false, nil, nil, true, 0},
+		{"no state, strict", func() state.Space { return nil }, true, nil, audit.ErrNotKept, false, 0},
+	} {
+		var log bytes.Buffer
+		l := audit.New(audit.Options{Space: test.space, Strict: func() bool { return test.strict }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		before, made := 0, false
+		if test.entries > 0 {
+			before = len(list(t, l))
+		}
+		err := l.Change(t.Context(), audit.Entry{Action: "token.revoke", Target: "ci"}, func(ctx context.Context) error {
+			if made = true; test.entries > 0 && len(list(t, l)) != before+1 {
+				t.Errorf("%s: there is no entry before the change is made", test.name)
+			}
+			return test.change
+		})
+		if !errors.Is(err, test.want) || made != test.made {
+			t.Errorf("%s: got %v, made: %t", test.name, err, made)
+		}
+		if test.entries == 0 {
+			if !strings.Contains(log.String(), "is not kept") || !strings.Contains(log.String(), "action=token.revoke target=ci") {
+				t.Errorf("%s: logged %s", test.name, log.String())
+			}
+			continue
+		}
+		all := list(t, l)[before:]
+		if len(all) != test.entries || all[0].Refused != "" || test.change != nil && all[1].Refused != failure.Error() {
+			t.Errorf("%s: got %+v", test.name, all)
+		}
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	l := audit.New(in(good))
+	for i := range 100 { // who has left may or may not have had his turn: there is no change without an entry
+		made, before := false, len(list(t, l))
+		err := l.Change(cancelled, audit.Entry{Action: "left", Target: fmt.Sprint(i)}, func(context.Context) error { made = true; return nil })
+		if after := len(list(t, l)); made != (after == before+1) || made == (err != nil) {
+			t.Errorf("%d: made %t, %d entries, %v", i, made, after-before, err)
+		}
+	}
+	verify(t, l)
+}
+
+// TestHostile has nothing that a caller says make an entry large, break its JSON, or show a secret.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	o := in(memory.New())
+	o.Clean = func(s string) string { return strings.ReplaceAll(s, "hunter2", "[secret]") }
+	o.Logger = slog.New(slog.NewJSONHandler(&log, nil))
+	l := audit.New(o)
+	long := strings.Repeat("\x00\xff\u202e\n", 100_000)
+	for _, e := range []audit.Entry{
+		{Action: long, Who: long, From: long, Target: long, RequestID: long, Refused: long, Before: json.RawMessage(long), After: json.RawMessage(`"` + strings.Repeat("a", 1<<20) + `"`)},
+		{Action: "hunter2", Who: "hunter2", From: "hunter2", Target: "a hunter2 b", Refused: "hunter2", Before: json.RawMessage(`{"k":"hunter2"}`), After: json.RawMessage(`hunter2`)},
+		{Action: "json", Before: json.RawMessage(`{"a":`), After: json.RawMessage(`{} {}`)},
+		{Action: "json", Before: json.RawMessage("\n{ \"a\" : 1 }"), After: json.RawMessage(strings.Repeat("[", 900) + strings.Repeat("]", 900))},
+	} {
+		if err := l.Append(t.Context(), e); err != nil {
+			t.Errorf("%.60s: %v", e.Action, err)
+		}
+	}
+	for _, r := range list(t, l) {
+		text, err := json.Marshal(r)
+		if err != nil || len(text) > 8<<10 {
+			t.Errorf("entry %d has %d bytes, %v", r.Number, len(text), err)
+		}
+		if bytes.ContainsAny(text, "\x00\n\u202e") || bytes.Contains(text, []byte("hunter2")) {
+			t.Errorf("entry %d: %.2000s", r.Number, text)
+		}
+	}
+	if strings.Contains(log.String(), "hunter2") {
+		t.Error("the log shows a secret")
+	}
+	if all := list(t, l); string(all[3].Before) != `{"a":1}` || string(all[1].Before) != `{"k":"[secret]"}` || string(all[1].After) != `"[secret]"` {
+		t.Errorf("got %s, %s, %s", all[3].Before, all[1].Before, all[1].After)
+	}
+	verify(t, l)
+}
+
+// TestMany has many append at once, while others walk the chain.
+func TestMany(t *testing.T) {
+	t.Parallel()
+	o := in(memory.New())
+	o.Most = 100
+	l := audit.New(o)
+	var all sync.WaitGroup
+	var failed atomic.Int64
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 50 {
+				if err := l.Append(t.Context(), audit.Entry{Action: "test", Target: fmt.Sprint(i, j)}); err != nil {
+					failed.Add(1)
+				}
+				if _, err := l.Verify(t.Context(), nil); err != nil {
+					t.Error(err)
+				}
+				if _, _, err := l.List(t.Context(), 0, 0); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if ends := verify(t, l); ends.Last != 400 || ends.First != 301 || failed.Load() > 0 {
+		t.Errorf("the ends are %+v, and %d were not kept", ends, failed.Load())
+	}
+}
+
+// TestNothing reads a log in which nothing was kept, without making anything.
+func TestNothing(t *testing.T) {
+	t.Parallel()
+	store := local.Defer(t.TempDir()+"/state", local.Options{})
+	for _, space := range []func() state.Space{in(store).Space, func() state.Space { return nil }} {
+		l := audit.New(audit.Options{Space: space})
+		if ends := verify(t, l); ends != (audit.Ends{}) {
+			t.Errorf("the ends are %+v", ends)
+		}
+		if all := list(t, l); len(all) > 0 {
+			t.Errorf("got %+v", all)
+		}
+		l.Close()
+	}
+	if store.Opened() != nil {
+		t.Error("a state was made")
+	}
+}

@@ -1,0 +1,102 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// A BrokenError says where the chain is broken.
+type BrokenError struct{ Reason string }
+
+func (e *BrokenError) Error() string { return "the audit was changed: " + e.Reason }
+
+// Verify walks all entries. It is a *BrokenError where one was changed, removed or added afterwards. That the last ones are missing shows
+// only in what is known of them elsewhere: known are hashes of entries by their numbers, such as those of log lines.
+func (l *Log) Verify(ctx context.Context, known map[uint64]string) (Ends, error) {
+	// Nothing is appended meanwhile, a second at most: a chain that grows and is cut off at its other end could not be judged.
+	if err := l.take(ctx); err != nil {
+		return Ends{}, err
+	}
+	defer l.give()
+	s, err := l.space()
+	if err != nil {
+		return Ends{}, nil
+	}
+	was, loaded := l.chain, l.loaded // as this process has written it
+	defer func() {
+		if loaded {
+			l.chain, l.loaded = was, true
+		}
+	}()
+	l.loaded = false
+	if err := l.load(ctx, s); err != nil {
+		if errors.Is(err, state.ErrUnavailable) || ctx.Err() != nil {
+			return Ends{}, fmt.Errorf("read the audit: %w", err)
+		}
+		return Ends{}, &BrokenError{err.Error()}
+	}
+	found := l.chain
+	if err := l.walk(ctx, s, known); err != nil || !loaded || found == was {
+		return found.ends(), err
+	}
+	if found.last.Number != was.last.Number {
+		return found.ends(), &BrokenError{fmt.Sprintf("the last entry is %d, but was %d", found.last.Number, was.last.Number)}
+	}
+	return found.ends(), &BrokenError{fmt.Sprintf("entry %d is not as it was written", was.last.Number)}
+}
+
+func (l *Log) walk(ctx context.Context, s state.Space, known map[uint64]string) error {
+	before := l.chain.dropped
+	if _, err := parseHash(before.Hash); before.Number > 0 && err != nil {
+		return &BrokenError{"the hash of the entries that were dropped is gone"}
+	}
+	if err := l.strangers(ctx, s); err != nil {
+		return err
+	}
+	for number := before.Number + 1; number <= l.chain.last.Number; number++ {
+		e, hash, err := read(ctx, s, number)
+		switch {
+		case err == nil:
+		case errors.Is(err, state.ErrUnavailable) || ctx.Err() != nil:
+			return err
+		default:
+			return &BrokenError{err.Error()}
+		}
+		switch want, ok := known[number]; {
+		case e.Number != number:
+			return &BrokenError{fmt.Sprintf("entry %d says that it is entry %d", number, e.Number)}
+		case e.Previous != before.Hash && before.Number == 0:
+			return &BrokenError{fmt.Sprintf("entry %d is not the first one: those before it are missing", number)}
+		case e.Previous != before.Hash:
+			return &BrokenError{fmt.Sprintf("entry %d does not follow entry %d: one of them is not as it was written", number, before.Number)}
+		case ok && want != hash.String():
+			return &BrokenError{fmt.Sprintf("entry %d has the hash %s, but it had %s", number, hash, want)}
+		}
+		before = end{number, hash.String()}
+	}
+	for number := range known {
+		if number > before.Number {
+			return &BrokenError{fmt.Sprintf("entry %d %s: the last one is %d", number, errMissing, before.Number)}
+		}
+	}
+	return nil
+}
+
+// strangers finds what no Log has put into the space: the entries have all numbers from the first to the last one.
+func (l *Log) strangers(ctx context.Context, s state.Space) error {
+	usage, err := s.Usage(ctx)
+	if err != nil {
+		return err
+	}
+	want := int64(l.chain.last.Number - l.chain.dropped.Number)
+	if l.chain.dropped.Number > 0 {
+		want++
+	}
+	if usage.Entries != want {
+		return &BrokenError{fmt.Sprintf("there are %d records, but should be %d", usage.Entries, want)}
+	}
+	return nil
+}

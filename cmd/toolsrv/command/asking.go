@@ -94,7 +94,9 @@ func (o *asking) load() (*config.Config, error) {
 	name := o.config
 	if name == "" {
 		if _, err := os.Stat(defaultConfig); err != nil {
-			return config.Default(), nil
+			c := config.Default()
+			implyState(c, ".")
+			return c, nil
 		}
 		name = defaultConfig
 	}

@@ -167,7 +167,7 @@ var edges = map[string][]string{
 	// Asks for them.
 	"internal/admin/client": {"internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "wasmtools", "wasmtools/misfit"},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/door", "internal/openapi", "internal/web"},
+	"wasmtools/server": {"internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web"},
 	// Files for others to write; knows no project.
 	"internal/author/sdk": {},
 	// Runs compilers; never what they made.
@@ -223,7 +223,11 @@ var edges = map[string][]string{
 	// What can be a token; knows nobody who shows one.
 	"internal/credential": {"internal/textfile"},
 	// Binds addresses; knows nobody who accepts.
-	"internal/listen": {},
+	"internal/listen": {"internal/text"},
+	// Certificates and keys as files: knows nobody who serves with them.
+	"internal/tlsfiles": {"internal/textfile"},
+	// What tests share that need certificates.
+	"internal/testkit/certtest": {},
 	// Files that people write.
 	"internal/textfile": {},
 	// What a module says of its tools; runs none.
@@ -335,6 +339,7 @@ var testHomes = map[string][]string{
 	"github.com/oapi-codegen/runtime":          {"test/clients"},
 	"github.com/pb33f/libopenapi":              {"test/clients"},
 	"golang.org/x/sys":                         {"internal/runtime/linmem"},
+	"golang.org/x/net/http2/hpack":             {"wasmtools/server"},
 	"go.etcd.io/bbolt":                         {"internal/state/local"},
 	"github.com/miekg/dns":                     {"test/egress", "internal/capability/http"},
 	"github.com/google/go-containerregistry":   {"deploy/internal/image"},

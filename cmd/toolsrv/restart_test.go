@@ -5,6 +5,7 @@ package main_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/certtest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
@@ -369,10 +371,98 @@ func TestReloadDuringDrain(t *testing.T) {
 	}
 }
 
+// TestRestartSockets restarts a service with TLS and sockets in place, beside clients of both versions of HTTP that lose nothing. Then a socket goes and
+// another one comes.
+func TestRestartSockets(t *testing.T) {
+	t.Parallel()
+	a, keys, sockets := certtest.NewAuthority(t, "a"), t.TempDir(), t.TempDir()
+	certificate, key := a.Issue(nil)
+	in := func(name string) string { return filepath.Join(sockets, name) }
+	settings := func(names ...string) []byte {
+		addresses := []string{`"127.0.0.1:0"`}
+		for _, name := range names {
+			addresses = append(addresses, fmt.Sprintf("%q", "unix:"+in(name)))
+		}
+		return fmt.Appendf(nil, "server.address = [%s]\n[server.tls]\ncertificate = %q\nkey = %q\n", strings.Join(addresses, ", "),
+			certtest.Write(t, keys, "cert.pem", certificate), certtest.Write(t, keys, "key.pem", key))
+	}
+	dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
+	file := filepath.Join(dir, "toolsrv.toml")
+	put(t, file, settings("first,one", "second"))
+	s := run(t, command("openapi", "--config", file), false)
+	url := strings.Replace(s.url, "http:", "https:", 1)
+
+	var answered atomic.Int64
+	var clients sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range 4 {
+		transport := &http.Transport{Protocols: new(http.Protocols), TLSClientConfig: &tls.Config{RootCAs: a.Pool}}
+		transport.Protocols.SetHTTP1(i%2 == 0)
+		transport.Protocols.SetHTTP2(i%2 == 1)
+		clients.Go(func() {
+			defer transport.CloseIdleConnections()
+			client := &http.Client{Transport: transport, Timeout: patience}
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				res, err := client.Post(url+"/shop/echo", "application/json", strings.NewReader(order))
+				if err != nil {
+					t.Errorf("a call was lost: %v", err)
+					return
+				}
+				body, err := io.ReadAll(res.Body)
+				_ = res.Body.Close()
+				if err != nil || res.StatusCode != http.StatusOK || res.ProtoMajor != 1+i%2 {
+					t.Errorf("a call got %s %d %s (%v), want HTTP/%d and 200", res.Proto, res.StatusCode, body, err, 1+i%2)
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	more := func(what string) {
+		before := answered.Load()
+		s.eventually(what, func() bool { return answered.Load() > before+100 || t.Failed() })
+	}
+	listens := func(name string) bool {
+		conn, err := net.Dial("unix", in(name))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}
+	more("calls are answered")
+	s.signal(syscall.SIGUSR2)
+	s.waitCount("listening", 6)
+	more("calls are answered after a restart")
+	if !listens("first,one") || !listens("second") {
+		t.Error("a socket is gone after a restart")
+	}
+	put(t, file, settings("third", "second"))
+	s.signal(syscall.SIGUSR2)
+	s.waitCount("listening", 9)
+	more("calls are answered after a restart with other sockets")
+	close(stop)
+	clients.Wait()
+	if listens("first,one") || !listens("second") || !listens("third") {
+		t.Error("after a restart with other sockets, they are not those of the configuration")
+	}
+	s.signal(syscall.SIGTERM)
+	if got := s.exitCode(); got != 0 {
+		t.Errorf("exit code %d, want 0", got)
+	}
+	if left, err := os.ReadDir(sockets); err != nil || len(left) > 0 {
+		t.Errorf("sockets are left: %v, %v", left, err)
+	}
+}
+
 // TestInheritedNonsense does not start with a listener that is none.
 func TestInheritedNonsense(t *testing.T) {
 	t.Parallel()
-	for _, value := range []string{"x", "1,127.0.0.1:8000", "3", "999,127.0.0.1:8000", "-1,", "99999999999999999999,"} {
+	for _, value := range []string{"x", "1,127.0.0.1:8000", "3", "999,127.0.0.1:8000", "-1,", "99999999999999999999,", "3,127.0.0.1:1,127.0.0.1:2"} {
 		cmd := command("openapi", "--address", "127.0.0.1:0")
 		cmd.Dir = t.TempDir()
 		cmd.Env = append(cmd.Env, "TOOLSRV_LISTENER="+value)

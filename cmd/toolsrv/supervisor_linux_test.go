@@ -309,7 +309,7 @@ func TestActivationNonsense(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
-	local, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	local, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +344,7 @@ func TestActivationNonsense(t *testing.T) {
 		"a file behind one":  {"2", []*os.File{good, plain}, "descriptor 4 (second)"},
 		"one that is closed": {"2", []*os.File{good}, "descriptor 4 (second)"}, // or what Go's runtime has there
 		"of datagrams":       {"1", []*os.File{packetFile}, "the socket 3 (first) of the supervisor does not listen"},
-		"not of TCP":         {"1", []*os.File{localFile}, "the socket 3 (first) of the supervisor is not one of TCP"},
+		"of packets":         {"1", []*os.File{localFile}, "the socket 3 (first) of the supervisor is one of unixpacket"},
 		"too many":           {"999999", []*os.File{good}, `LISTEN_FDS is "999999"`},
 	} {
 		t.Run(name, func(t *testing.T) {

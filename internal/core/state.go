@@ -42,7 +42,7 @@ func (s *State) For(c *config.Config) (state.Store, error) {
 		s.store, s.directory = local.Defer(directory, o), directory
 	case directory != "":
 		store, err := local.Open(directory, o)
-		if err != nil && c.Server.Listener == nil {
+		if err != nil && len(c.Server.Listeners) == 0 {
 			return nil, err
 		}
 		s.directory = directory

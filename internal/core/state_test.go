@@ -97,7 +97,7 @@ func TestStateLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer waiting.Close()
-	c.Server.Listener = waiting
+	c.Server.Listeners = []net.Listener{waiting}
 	s, err := core.Open(t.Context(), c, core.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package listen binds addresses.
+// Package listen binds addresses: host:port of TCP, and sockets of the file system, which are written unix:PATH.
 package listen
 
 import (
@@ -7,20 +7,44 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 )
 
-// Check returns an error where a server could not listen on an address. It says what to do.
-func Check(ctx context.Context, address string) error {
-	l, err := On(ctx, address)
-	if err == nil {
-		err = l.Close()
-	}
-	return err
+// Check returns an error where a server could not listen on one of these addresses, leaving out those that it listens on already. It says what
+// to do.
+func Check(ctx context.Context, addresses, already []string) error {
+	all, err := All(ctx, slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return slices.Contains(already, a) }))
+	return errors.Join(err, Close(all))
 }
 
-// On binds an address. Its errors say what to do.
-func On(ctx context.Context, address string) (net.Listener, error) {
+// All binds addresses, or none of them where one can't be bound. Its errors say what to do.
+func All(ctx context.Context, addresses []string) ([]net.Listener, error) {
+	var all []net.Listener
+	for _, address := range addresses {
+		l, err := on(ctx, address)
+		if err != nil {
+			return nil, errors.Join(err, Close(all))
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// Close closes listeners.
+func Close(listeners []net.Listener) error {
+	var errs []error
+	for _, l := range listeners {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func on(ctx context.Context, address string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, Unix); ok {
+		return onSocket(ctx, path)
+	}
 	var c net.ListenConfig
 	l, err := c.Listen(ctx, "tcp", address)
 	if err == nil {
@@ -33,8 +57,13 @@ func On(ctx context.Context, address string) (net.Listener, error) {
 	case errors.Is(err, fs.ErrPermission):
 		remedy = "ports below 1024 need a privilege: set server.address or --address to a higher one"
 	}
-	if op := (*net.OpError)(nil); errors.As(err, &op) {
-		err = op.Err // without the address, which is said already
+	return nil, fmt.Errorf("listen on %s: %w; %s", address, cause(err), remedy)
+}
+
+// cause leaves out the address, which is said already.
+func cause(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err
 	}
-	return nil, fmt.Errorf("listen on %s: %w; %s", address, err, remedy)
+	return err
 }

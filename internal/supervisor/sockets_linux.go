@@ -42,7 +42,7 @@ func listeners() ([]net.Listener, error) {
 			return nil, fmt.Errorf("descriptor %d (%s), which %s says is a socket: %w", firstSocket+i, name(i), countVariable, err)
 		}
 		if listens == 0 {
-			return nil, fmt.Errorf("the socket %d (%s) of the supervisor does not listen: give it ListenStream= with a port, and no Accept=", firstSocket+i, name(i))
+			return nil, fmt.Errorf("the socket %d (%s) of the supervisor does not listen: give it ListenStream= with a port or a path, and no Accept=", firstSocket+i, name(i))
 		}
 	}
 	var all []net.Listener
@@ -54,8 +54,8 @@ func listeners() ([]net.Listener, error) {
 			return all, fmt.Errorf("take the socket %d (%s) of the supervisor: %w", firstSocket+i, name(i), err)
 		}
 		all = append(all, l)
-		if _, ok := l.(*net.TCPListener); !ok {
-			return all, fmt.Errorf("the socket %d (%s) of the supervisor is not one of TCP: give it ListenStream= with a port", firstSocket+i, name(i))
+		if network := l.Addr().Network(); network != "tcp" && network != "unix" {
+			return all, fmt.Errorf("the socket %d (%s) of the supervisor is one of %s: give it ListenStream= with a port or a path", firstSocket+i, name(i), network)
 		}
 	}
 	return all, nil

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 
@@ -18,7 +19,7 @@ type AccessOptions struct {
 	// is set.
 	Hosts []string
 	// Loopback says that clients on this machine only reach the service. Then localhost, the names below it and the loopback
-	// addresses are among its hosts, and without Hosts they are all.
+	// addresses are among its hosts, and without Hosts they are all, but for requests over a socket of the file system, which may name any.
 	Loopback bool
 	// Origins are those whose pages may call the service, such as "https://app.example.com", or "*" for every origin.
 	Origins []string
@@ -103,7 +104,7 @@ func orStrict(a *Access) *Access {
 // check returns nil if a request may name its host, and come from its page. Behind a proxy, the host that counts is the one that the
 // proxy sends as Host: what it says in other headers, any client can say.
 func (a *Access) check(r *http.Request, pages Pages) error {
-	if !a.everyHost && !a.isHost(r.Host) {
+	if !a.everyHost && !a.isHost(r.Host) && !(a.loopback && isSocket(r)) {
 		return notAllowed(wasmtools.CodeHostNotAllowed, "host", r.Host, "server.hosts")
 	}
 	return a.checkPage(r, pages)
@@ -151,6 +152,13 @@ func (a *Access) allows(origins []string) bool {
 	page, ok := origin.ParseOrigin(origins[0])
 	_, listed := a.origins[page]
 	return ok && listed && len(origins) == 1
+}
+
+// isSocket reports whether a request came over a socket of the file system, which no page of a browser reaches by making a name mean another
+// address.
+func isSocket(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && local.Network() == "unix"
 }
 
 // isHost reports whether the service has a host.

@@ -109,12 +109,18 @@ func addressOf(remote string) netip.Addr {
 	return at.Addr().Unmap()
 }
 
+// thisMachine is the address of clients that come over a socket of the file system.
+var thisMachine = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
 // client returns the address of the client, or the zero Addr where it has none.
 func (x *Exchange) client() netip.Addr {
 	if x.request == nil {
 		return netip.Addr{}
 	}
 	peer := addressOf(x.request.RemoteAddr)
+	if !peer.IsValid() && isSocket(x.request) {
+		peer = thisMachine
+	}
 	if p := x.proxies(); p != nil {
 		return p.client(peer, x.request.Header[p.header])
 	}

@@ -49,12 +49,15 @@ type Config struct {
 
 // Server is the table [server].
 type Server struct {
-	// Address is host:port to listen on. Port 0 is any free port, and an empty host is all addresses of the machine.
-	Address string `restart:"server.address"`
-	// Listener is listened on in place of Address, if it is not nil. It may have been handed down by another process, so connections are
+	// Addresses are host:port to listen on, or unix: with the path of a socket. Port 0 is any free port, and an empty host is all addresses of
+	// the machine.
+	Addresses []string `restart:"server.address"`
+	// Listeners are listened on in place of Addresses, if there are any. They may have been handed down by another process, so connections are
 	// accepted once the tools are listed, or after ten seconds, and state that can't be opened does not keep the server from starting. The
-	// server closes it. Only the program sets it; the file has no key for it.
-	Listener net.Listener
+	// server closes them. Only the program sets them; the file has no key for them.
+	Listeners []net.Listener
+	// TLS is what TCP addresses speak, if it has a certificate.
+	TLS TLS
 	// PublicURL is where clients reach the server, such as "https://example.com/tools" or the path "/tools". If it is empty, they reach
 	// it at its own address.
 	PublicURL string `restart:"server.public_url"`
@@ -72,6 +75,15 @@ type Server struct {
 	// CodeMemory bounds the compiled code in memory, in bytes, if Tools.CacheDir has a copy of it; 0 is an eighth of what the process
 	// has, at most 1 GiB.
 	CodeMemory int64 `restart:"server.code_memory"`
+}
+
+// TLS is the table [server.tls]. Its files are read again when they change.
+type TLS struct {
+	// Certificate and Key are files in PEM form: the certificate with those of its authorities below it, and its private key.
+	Certificate string `restart:"server.tls.certificate"`
+	Key         string `restart:"server.tls.key"`
+	// ClientCA is a file with the certificates of those who may issue clients' certificates, or empty: no client is asked for one.
+	ClientCA string `restart:"server.tls.client_ca"`
 }
 
 // Tools is the table [tools].
@@ -154,7 +166,7 @@ func Default() *Config {
 	return &Config{
 		Title:   "Tools",
 		Version: "0.1.0",
-		Server:  Server{Address: "127.0.0.1:8000", ProxyHeader: proxyHeaders[0]},
+		Server:  Server{Addresses: []string{"127.0.0.1:8000"}, ProxyHeader: proxyHeaders[0]},
 		Tools:   Tools{Directory: "tools", Modules: defaultModules},
 		MCP:     MCP{Enabled: true, Search: searches[0]},
 		Limits:  l,

@@ -94,7 +94,7 @@ fuel = 0
 `)
 	want := &config.Config{
 		Title: "My tools", Version: "2.0", Description: "Two\nlines.",
-		Server: config.Server{Address: "[::1]:0", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, ProxyHeader: "Forwarded"},
+		Server: config.Server{Addresses: []string{"[::1]:0"}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, ProxyHeader: "Forwarded"},
 		Tools: config.Tools{
 			Directory: filepath.Join("dir", "wasm"), Modules: 20_000, Allowlist: true,
 			Enabled: []string{"web", "math/div"}, Disabled: []string{"a/b/c"}, Lines: []int{15, 15}, CacheDir: "/var/cache/x",
@@ -121,27 +121,33 @@ func TestValues(t *testing.T) {
 		return func(c *config.Config) { f(&c.Limits) }
 	}
 	tests := map[string]func(*config.Config){
-		`limits.timeout = "1ms"`:                         limit(func(l *limits.Limits) { l.Timeout = time.Millisecond }),
-		`limits.timeout = "1h"`:                          limit(func(l *limits.Limits) { l.Timeout = time.Hour }),
-		`limits.timeout = "1.5s"`:                        limit(func(l *limits.Limits) { l.Timeout = 1500 * time.Millisecond }),
-		`limits.memory = "64KiB"`:                        limit(func(l *limits.Limits) { l.Memory = 65536 }),
-		`limits.memory = 65536`:                          limit(func(l *limits.Limits) { l.Memory = 65536 }),
-		`limits.memory = "65536"`:                        limit(func(l *limits.Limits) { l.Memory = 65536 }),
-		`limits.memory = "4GiB"`:                         limit(func(l *limits.Limits) { l.Memory = 4 << 30 }),
-		`limits.memory = "4GB"`:                          limit(func(l *limits.Limits) { l.Memory = 4_000_000_000 }),
-		`limits.memory = 0x10000`:                        limit(func(l *limits.Limits) { l.Memory = 65536 }),
-		`limits.input = "1B"`:                            limit(func(l *limits.Limits) { l.Input = 1 }),
-		`limits.input = 1`:                               limit(func(l *limits.Limits) { l.Input = 1 }),
-		`limits.output = "512MB"`:                        limit(func(l *limits.Limits) { l.Output = 512_000_000 }),
-		`limits.queue = 0`:                               limit(func(l *limits.Limits) { l.Queue = -1 }),
-		`limits.log_lines = 0`:                           limit(func(l *limits.Limits) { l.LogLines = -1 }),
-		`limits.concurrency = 0`:                         limit(func(l *limits.Limits) { l.Concurrency = 0 }), // a tool's needs decide
-		`limits.fuel = 0`:                                limit(func(l *limits.Limits) { l.Fuel = 0 }),
-		`limits.fuel = 9223372036854775807`:              limit(func(l *limits.Limits) { l.Fuel = 1<<63 - 1 }),
-		`limits = {queue = 1, log_lines=2}`:              limit(func(l *limits.Limits) { l.Queue, l.LogLines = 1, 2 }),
-		`server.address = ":8000"`:                       func(c *config.Config) { c.Server.Address = ":8000" },
-		`server.address = "example.com:0"`:               func(c *config.Config) { c.Server.Address = "example.com:0" },
-		`server.address = "[fe80::1%eth0]:1"`:            func(c *config.Config) { c.Server.Address = "[fe80::1%eth0]:1" },
+		`limits.timeout = "1ms"`:            limit(func(l *limits.Limits) { l.Timeout = time.Millisecond }),
+		`limits.timeout = "1h"`:             limit(func(l *limits.Limits) { l.Timeout = time.Hour }),
+		`limits.timeout = "1.5s"`:           limit(func(l *limits.Limits) { l.Timeout = 1500 * time.Millisecond }),
+		`limits.memory = "64KiB"`:           limit(func(l *limits.Limits) { l.Memory = 65536 }),
+		`limits.memory = 65536`:             limit(func(l *limits.Limits) { l.Memory = 65536 }),
+		`limits.memory = "65536"`:           limit(func(l *limits.Limits) { l.Memory = 65536 }),
+		`limits.memory = "4GiB"`:            limit(func(l *limits.Limits) { l.Memory = 4 << 30 }),
+		`limits.memory = "4GB"`:             limit(func(l *limits.Limits) { l.Memory = 4_000_000_000 }),
+		`limits.memory = 0x10000`:           limit(func(l *limits.Limits) { l.Memory = 65536 }),
+		`limits.input = "1B"`:               limit(func(l *limits.Limits) { l.Input = 1 }),
+		`limits.input = 1`:                  limit(func(l *limits.Limits) { l.Input = 1 }),
+		`limits.output = "512MB"`:           limit(func(l *limits.Limits) { l.Output = 512_000_000 }),
+		`limits.queue = 0`:                  limit(func(l *limits.Limits) { l.Queue = -1 }),
+		`limits.log_lines = 0`:              limit(func(l *limits.Limits) { l.LogLines = -1 }),
+		`limits.concurrency = 0`:            limit(func(l *limits.Limits) { l.Concurrency = 0 }), // a tool's needs decide
+		`limits.fuel = 0`:                   limit(func(l *limits.Limits) { l.Fuel = 0 }),
+		`limits.fuel = 9223372036854775807`: limit(func(l *limits.Limits) { l.Fuel = 1<<63 - 1 }),
+		`limits = {queue = 1, log_lines=2}`: limit(func(l *limits.Limits) { l.Queue, l.LogLines = 1, 2 }),
+		`server.address = ":8000"`:          func(c *config.Config) { c.Server.Addresses = []string{":8000"} },
+		`server.address = ["[::1]:8000", "unix:run/http.sock", "unix:/run/http.sock"]`: func(c *config.Config) {
+			c.Server.Addresses = []string{"[::1]:8000", "unix:" + filepath.Join("dir", "run", "http.sock"), "unix:/run/http.sock"}
+		},
+		`server.tls = {certificate = "c.pem", key = "/k.pem", client_ca = "ca.pem"}`: func(c *config.Config) {
+			c.Server.TLS = config.TLS{Certificate: filepath.Join("dir", "c.pem"), Key: "/k.pem", ClientCA: filepath.Join("dir", "ca.pem")}
+		},
+		`server.address = "example.com:0"`:               func(c *config.Config) { c.Server.Addresses = []string{"example.com:0"} },
+		`server.address = "[fe80::1%eth0]:1"`:            func(c *config.Config) { c.Server.Addresses = []string{"[fe80::1%eth0]:1"} },
 		`server.public_url = "http://[::1]:80/a"`:        func(c *config.Config) { c.Server.PublicURL = "http://[::1]:80/a" },
 		`server.public_url = "/a/b/"`:                    func(c *config.Config) { c.Server.PublicURL = "/a/b/" },
 		`server.hosts = ["*", "*.Example.com", "[::2]"]`: func(c *config.Config) { c.Server.Hosts = []string{"*", "*.example.com", "::2"} },
@@ -293,6 +299,8 @@ func TestNeedRestart(t *testing.T) {
 			v.SetInt(v.Int() + 1)
 		case reflect.Bool:
 			v.SetBool(!v.Bool())
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		}
 	}
 	change(reflect.ValueOf(c).Elem())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/keys"
@@ -23,6 +24,7 @@ const (
 	maxURL         = 2000     // bytes
 	maxOverrides   = 1000
 	maxSources     = 100
+	maxAddresses   = 16
 	defaultModules = 10_000
 	maxModules     = 100_000
 	minMemory      = 16 << 20 // bytes for all tools
@@ -53,7 +55,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"description": keys.Word(&c.Description, "a string", prose(0, maxDescription)),
 		},
 		"server": {
-			"address":         keys.Word(&c.Server.Address, `an address such as "127.0.0.1:8000"`, address),
+			"address":         addresses(&c.Server.Addresses, directory),
 			"public_url":      keys.Word(&c.Server.PublicURL, `an address such as "https://example.com/tools"`, publicURL),
 			"hosts":           keys.Words(&c.Server.Hosts, origin.CheckPattern),
 			"cors_origins":    keys.Words(&c.Server.CORSOrigins, origin.CheckOrigin),
@@ -61,6 +63,11 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"proxy_header":    keys.Word(&c.Server.ProxyHeader, "a string", proxyHeader),
 			"memory":          memory(&c.Server.Memory),
 			"code_memory":     memory(&c.Server.CodeMemory),
+		},
+		"server.tls": {
+			"certificate": keys.Word(&c.Server.TLS.Certificate, "a path", keys.Path(directory, false)),
+			"key":         keys.Word(&c.Server.TLS.Key, "a path", keys.Path(directory, false)),
+			"client_ca":   keys.Word(&c.Server.TLS.ClientCA, "a path", keys.Path(directory, false)),
 		},
 		"tools": {
 			"directory":       keys.Word(&c.Tools.Directory, "a path", keys.Path(directory, true)),
@@ -118,7 +125,9 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	d.known = tables(c, &set, &which, directory)
 	top := d.known[""]
 	for name, t := range d.known {
-		if name != "" {
+		if outer, inner, nested := strings.Cut(name, "."); nested {
+			d.known[outer][inner] = d.table(name, t)
+		} else if name != "" {
 			top[name] = d.table(name, t)
 		}
 	}
@@ -139,6 +148,9 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	}
 	if which == "" && len(c.Tools.Enabled) > 0 {
 		d.fail("tools.enabled", errors.New(`the list has no effect without mode = "allowlist": set mode, too`))
+	}
+	if t := c.Server.TLS; (t.Certificate == "") != (t.Key == "") || t.Certificate == "" && t.ClientCA != "" {
+		d.fail("server.tls", errors.New("certificate and key belong together: name the files of both"))
 	}
 	if err := d.err(); err != nil {
 		return nil, err

@@ -89,11 +89,57 @@ func proxyHeader(s string) (string, error) {
 	return proxyHeaders[i], nil
 }
 
+// addresses reads where to listen: one address, or a list of them.
+func addresses(to *[]string, directory string) keys.Reader {
+	check := func(s string) (string, error) {
+		if path, ok := strings.CutPrefix(s, "unix:"); ok {
+			return socketAddress(path, directory)
+		}
+		return address(s)
+	}
+	return func(value any) error {
+		var all []string
+		var one string
+		_, isList := value.([]any)
+		read := keys.Word(&one, `an address such as "127.0.0.1:8000", or a list of addresses`, check)
+		if isList {
+			read = keys.Words(&all, check)
+		}
+		if err := read(value); err != nil {
+			return err
+		}
+		if !isList {
+			all = []string{one}
+		}
+		switch {
+		case len(all) == 0:
+			return errors.New(`the list is empty: name an address such as "127.0.0.1:8000", or leave the key out`)
+		case len(all) > maxAddresses:
+			return fmt.Errorf("there are %d addresses; at most %d are allowed", len(all), maxAddresses)
+		}
+		for i, a := range all {
+			if slices.Contains(all[:i], a) && !strings.HasSuffix(a, ":0") {
+				return &keys.ElementError{Index: i, Err: errors.New("is listed twice: leave one out")}
+			}
+		}
+		*to = all
+		return nil
+	}
+}
+
+// socketAddress checks the path of a socket, and returns its address.
+func socketAddress(path, directory string) (string, error) {
+	if path == "" || strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) || path[0] == '@' {
+		return "", errors.New(`is not the path of a socket: use one such as "unix:/run/toolsrv/http.sock"`)
+	}
+	return "unix:" + keys.InDirectory(directory, path), nil
+}
+
 // address checks host:port.
 func address(s string) (string, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == '/' || r > '~' }) {
-		return "", fmt.Errorf(`%q is not an address: use host:port, such as "127.0.0.1:8000", "[::1]:8000" or ":8000"`, text.Short(s))
+		return "", fmt.Errorf(`%q is not an address: use host:port, such as "127.0.0.1:8000", "[::1]:8000" or ":8000", or unix: with the path of a socket`, text.Short(s))
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return "", fmt.Errorf("%q has no valid port: use a number from 0 (any that is free) to 65535", text.Short(s))

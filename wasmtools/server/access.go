@@ -30,6 +30,9 @@ func (s *Server) access(c *config.Config) (*web.Access, error) {
 
 // isOpen reports whether clients on other machines may reach a listener.
 func isOpen(l net.Listener) bool {
+	if l.Addr().Network() == "unix" {
+		return false
+	}
 	tcp, ok := l.Addr().(*net.TCPAddr)
 	return !ok || !tcp.IP.IsLoopback()
 }

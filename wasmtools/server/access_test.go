@@ -36,7 +36,7 @@ func TestHostOfListener(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			c := settings(t)
-			c.Server.Address, c.Server.PublicURL, c.Server.Hosts = test.address, test.public, test.hosts
+			c.Server.Addresses, c.Server.PublicURL, c.Server.Hosts = []string{test.address}, test.public, test.hosts
 			r := start(t, c)
 			_, port, _ := net.SplitHostPort(r.Addr().String())
 			url := "http://127.0.0.1:" + port

@@ -21,7 +21,7 @@ func TestAnswers(t *testing.T) {
 	}
 	for _, address := range []string{"127.0.0.1:0", ":0", "0.0.0.0:0"} {
 		c := settings(t)
-		c.Server.Address, c.Server.Hosts, c.Auth.Required = address, []string{"tools.example.com"}, true
+		c.Server.Addresses, c.Server.Hosts, c.Auth.Required = []string{address}, []string{"tools.example.com"}, true
 		if err := ask(start(t, c), patience); err != nil {
 			t.Errorf("a server on %s: %v", address, err)
 		}

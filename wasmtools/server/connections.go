@@ -40,6 +40,7 @@ type connections struct {
 	held    int64    // bytes of large heads, until their requests have been answered
 	closed  closings // since told
 	told    time.Time
+	shook   time.Time   // when a failed handshake was told last
 	calm    *time.Timer // until the log says that none are closed any more; nil: it has
 
 	left chan struct{} // holds a value when one has left
@@ -76,9 +77,10 @@ type client struct {
 	spare atomic.Bool // it came when all places were taken
 	known atomic.Bool // by a token
 	asked atomic.Bool // something of the request has come that it waits for
-	late  time.Time   // since when the server wants to end and lacks a part of the request; zero: it does not
 	head  head        // of the goroutine that reads
 	body  body        // likewise
+
+	streams int // requests of HTTP/2 that have not ended; guarded by connections.mu
 }
 
 // count counts n more connections, or less. c.mu is held.
@@ -109,7 +111,9 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 		w.head.awaited = true
 		c.enter(w)
 	case http.StateActive:
-		w.head.awaited = false
+		if !w.isHTTP2 {
+			w.head.awaited = false
+		}
 		c.mu.Lock()
 		w.place.leave()
 		w.inHead.leave()
@@ -118,8 +122,12 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 		c.mu.Lock()
 		c.forget(w)
 		c.mu.Unlock()
-		w.head, w.body = head{awaited: true}, body{}
 		w.asked.Store(false)
+		if w.isHTTP2 { // another goroutine is reading already
+			c.await(w)
+		} else {
+			w.head, w.body = head{awaited: true}, body{}
+		}
 	case http.StateClosed, http.StateHijacked:
 		c.ended(w)
 		c.open.Done()
@@ -130,6 +138,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 func (c *connections) await(w *watchedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	w.place.leave()
 	switch {
 	case w.gone:
 	case w.known.Load():
@@ -146,7 +155,7 @@ func (c *connections) forget(w *watchedConn) {
 	w.inWrite.leave()
 	c.held -= w.head.held
 	w.head.held = 0
-	w.late = time.Time{}
+	w.place.late = time.Time{}
 }
 
 // expel has a connection leave, which close closes then. c.mu is held.
@@ -180,7 +189,7 @@ func (c *connections) enter(w *watchedConn) {
 	for end := time.Now().Add(throttle); ; {
 		switch out, ok := c.room(w, time.Now().After(end)); {
 		case out == w:
-			_ = w.Close() // at once: nobody reads from it yet
+			_ = w.socket.Close() // at once: nobody reads from it yet
 			c.tell()
 			return
 		case ok:
@@ -257,7 +266,7 @@ func (c *connections) close(w *watchedConn) {
 	}
 	// To close a connection waits for the goroutine that reads from it. Who accepts connections has no time for that, nor does c.going let
 	// many of these goroutines be.
-	go func() { _ = w.Close() }()
+	go func() { _ = w.socket.Close() }()
 	c.tell()
 }
 
@@ -304,7 +313,7 @@ func (c *connections) closeUnasked(since time.Time) {
 	}
 	c.mu.Unlock()
 	for _, w := range out {
-		_ = w.Close() // there is nothing to be said to its client
+		_ = w.socket.Close() // there is nothing to be said to its client
 	}
 }
 
@@ -316,22 +325,22 @@ func (c *connections) endUnread(now time.Time) {
 	c.mu.Lock()
 	for _, q := range []*queue{&c.unknown, &c.known, &c.bodies} {
 		for p := q.first; p != nil; {
-			w := p.conn
+			this, w := p, p.conn
 			p = p.next
 			if q != &c.bodies && !w.asked.Load() {
 				continue
 			}
-			if w.late.IsZero() {
-				w.late = now
+			if this.late.IsZero() {
+				this.late = now
 			}
 			most := unreadTime
 			if w.known.Load() {
 				most = knownTime
 			}
 			switch {
-			case now.Sub(w.late) < most:
+			case now.Sub(this.late) < most:
 			case q == &c.bodies:
-				w.hurry()
+				this.hurry()
 			default:
 				c.expel(w)
 				out = append(out, w)
@@ -340,7 +349,7 @@ func (c *connections) endUnread(now time.Time) {
 	}
 	c.mu.Unlock()
 	for _, w := range out {
-		_ = w.Close()
+		_ = w.socket.Close()
 	}
 }
 
@@ -356,7 +365,8 @@ func (c *connections) Check(*http.Request) error { return nil }
 // Principal notes who makes requests over a connection. In a spare place only those are served who have shown a token, and probes, which
 // are not asked.
 func (c *connections) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
-	if w := connOf(r); w != nil && !c.admit(w, current.Origin() != wasmtools.OriginOpen) {
+	w := connOf(r)
+	if s := streamOf(r); s != nil && !c.admitStream(s, current.Origin() != wasmtools.OriginOpen) || w != nil && !c.admit(w, current.Origin() != wasmtools.OriginOpen) {
 		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "All connections are in use; try again later"}
 	}
 	return current, nil

@@ -24,6 +24,7 @@ func (s *Server) drainCalls() {
 	s.draining.Store(true)
 	s.web.EndStreams()
 	s.http.SetKeepAlivesEnabled(false)
+	s.endHTTP2()
 	s.logger.Info("draining", "limit", s.drain.String())
 	limit := time.NewTimer(s.drain)
 	defer limit.Stop()

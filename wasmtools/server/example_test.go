@@ -32,7 +32,7 @@ func ExampleNew() {
 	}
 	defer os.RemoveAll(directory)
 	c := config.Default()
-	c.Server.Address = "127.0.0.1:0" // any port that is free
+	c.Server.Addresses = []string{"127.0.0.1:0"} // any port that is free
 	c.Tools.Directory = directory
 	c.Tools.CacheDir = filepath.Join(directory, ".cache") // names that begin with a dot are not tools
 	ctx, stop := context.WithCancel(context.Background())

@@ -62,3 +62,17 @@ func (s *Server) Toolset() *toolset.Set {
 
 // EndUnread does what a server that ends does to requests that have not come whole.
 func (s *Server) EndUnread(now time.Time) { s.conns.endUnread(now) }
+
+// Taken returns how many places clients take, and how many bytes large heads.
+func (s *Server) Taken() (places, heads int64) {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	return s.conns.number, s.conns.held
+}
+
+// Writing returns how many parts of answers are being written.
+func (s *Server) Writing() int {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	return s.conns.writing.n
+}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+
+	"github.com/toolsrv/toolsrv/internal/tlsfiles"
 )
 
 // A request must not say in two ways where its body ends. A proxy in front that goes by the other way takes a part of the body for
@@ -18,29 +20,51 @@ import (
 type watchedListener struct {
 	net.Listener
 	conns *connections
+	files *tlsfiles.Source // nil: no TLS
 }
 
 // Accept returns the next connection.
 func (w watchedListener) Accept() (net.Conn, error) {
 	c, err := w.Listener.Accept()
-	if tcp, ok := c.(*net.TCPConn); ok {
-		return newWatchedConn(tcp, w.conns), err
+	switch c := c.(type) {
+	case *net.TCPConn:
+		return newWatchedConn(c, w.conns, w.files), err
+	case *net.UnixConn: // its file says who may connect, and nobody is in between
+		return newWatchedConn(c, w.conns, nil), err
 	}
 	return c, err
 }
 
-func newWatchedConn(tcp *net.TCPConn, conns *connections) *watchedConn {
-	w := &watchedConn{TCPConn: tcp, conns: conns}
+func newWatchedConn(socket duplex, conns *connections, files *tlsfiles.Source) *watchedConn {
+	w := &watchedConn{duplex: socket, socket: socket, conns: conns}
 	w.place.conn, w.inHead.conn, w.inWrite.conn = w, w, w
+	w.flow.changed.L = &w.flow.mu
+	if files != nil {
+		w.tls = newSecured(w, files)
+		w.duplex = w.tls.conn
+	}
 	return w
 }
 
+// A duplex is a connection of which each direction ends by itself.
+type duplex interface {
+	net.Conn
+	CloseWrite() error
+}
+
 // A watchedConn remembers how its requests said where their bodies end. It may take lines of a body for a header; then a
-// connection is closed that could have been kept.
+// connection is closed that could have been kept. Once it speaks HTTP/2, of which package http checks the framing, it is watched otherwise.
 type watchedConn struct {
-	*net.TCPConn
-	conns *connections
+	duplex          // what HTTP is spoken over
+	socket duplex   // below TLS
+	tls    *secured // nil: no TLS
+	conns  *connections
 	client
+
+	flow flow // of HTTP/2
+	// isHTTP2 is set by the goroutine that reads, before others do so and before the first request.
+	isHTTP2 bool
+	preface int // how many bytes of HTTP/2's preface have come
 
 	// The line that is being read, and what the header that it belongs to has; one goroutine at a time reads.
 	line    [len("transfer-encoding:")]byte
@@ -107,5 +131,5 @@ func isDoubtful(r *http.Request) bool {
 		return false
 	}
 	w := connOf(r)
-	return w != nil && (w.hasBoth.Load() || !r.ProtoAtLeast(1, 1) && w.hasCoded.Load())
+	return w != nil && !w.isHTTP2 && (w.hasBoth.Load() || !r.ProtoAtLeast(1, 1) && w.hasCoded.Load())
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"log/slog"
 	"os"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -17,25 +18,28 @@ const leaveTime = time.Second
 // lookEvery is how often a server that ends looks for requests that it need not wait for.
 const lookEvery = leaveTime / 10
 
-// CheckState returns an error where c, the configuration of the process that takes this one's place, names another directory for what tools
-// keep, and that one can't be used.
-func (s *Server) CheckState(c *config.Config) error {
+// CheckRestart returns an error where c, the configuration of the process that takes this one's place, names another directory for what tools
+// keep, or files of TLS, and those can't be used.
+func (s *Server) CheckRestart(c *config.Config) error {
+	if _, err := openTLS(c, slog.New(slog.DiscardHandler)); err != nil {
+		return err
+	}
 	if err := s.service.State.Check(c); err != nil {
 		return fmt.Errorf("try state.directory: %w", err)
 	}
 	return nil
 }
 
-// HandOver returns copies of the server's listeners for the process that takes this one's place, as its [Options.Listeners]; the first is its
-// [config.Server.Listener]. The caller closes the copies. From then on the end of Run's context turns nobody away: for a second more all
+// HandOver returns copies of the server's listeners for the process that takes this one's place, as its [Options.Listeners] and its
+// [config.Server.Listeners]. The caller closes the copies. From then on the end of Run's context turns nobody away: for a second more all
 // requests are answered, and each answer ends its connection, so that clients open another one. Then connections wait in the listeners until
 // the other process accepts them, while the calls that run have 30 seconds to finish. A request that has not come whole has one second more,
 // or four where its client is known by a token.
 func (s *Server) HandOver() ([]*os.File, error) {
 	files := make([]*os.File, 0, len(s.listeners))
 	for _, listener := range s.listeners {
-		err := errors.New("it is not one of TCP")
-		if l, ok := listener.(*net.TCPListener); ok {
+		err := errors.New("it is neither one of TCP nor a socket")
+		if l, ok := listener.(interface{ File() (*os.File, error) }); ok {
 			var file *os.File
 			if file, err = l.File(); err == nil {
 				files = append(files, file)
@@ -48,6 +52,9 @@ func (s *Server) HandOver() ([]*os.File, error) {
 			return nil, fmt.Errorf("hand over the listener at %s: %w", listener.Addr(), err)
 		}
 	}
+	for _, listener := range s.listeners {
+		listen.Keep(listener)
+	}
 	s.handing.Store(true)
 	return files, nil
 }
@@ -58,13 +65,16 @@ const toolsTime = 10 * time.Second
 
 // waitForTools waits until the tools are listed, if clients may be waiting that came before this process.
 func (s *Server) waitForTools(ctx context.Context) {
-	if s.started.Server.Listener == nil && !s.awaited {
+	if len(s.started.Server.Listeners) == 0 && !s.awaited {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, toolsTime)
 	defer cancel()
 	_ = s.service.Catalog.Wait(ctx) // an error means that it took too long, or that the server ends
 }
+
+// endHTTP2 has connections of HTTP/2 take no further requests, and end once those that they have are answered.
+func (s *Server) endHTTP2() { _ = s.http2.Shutdown(context.Background()) } // which waits for none of them
 
 // leave is the drain of a server that hands over. (Shutdown of net/http would drop requests that it has just read.)
 // Serving ends, which is told through served, before it waits for the connections: there is none to come then.
@@ -73,12 +83,14 @@ func (s *Server) leave(served <-chan error) {
 	limit := time.NewTimer(s.drain)
 	defer limit.Stop()
 	s.conns.leaving.Store(true)
+	s.endHTTP2()
 	time.Sleep(leaveTime)
 	for _, l := range s.listeners {
 		_ = l.Close() // its copy keeps those who connect
 	}
 	waitFor(served)
 	s.web.EndStreams()
+	s.endHTTP2() // the connections that have come since
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)

@@ -78,7 +78,7 @@ func TestHostileRequests(t *testing.T) {
 		{"CONNECT", "CONNECT y:443 HTTP/1.1\r\nHost: y:443\r\n\r\n", 401},
 		{"TRACE", "TRACE /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 405},
 		{"a probe by dot segments", "GET /healthz/../tools HTTP/1.1\r\nHost: x\r\n\r\n", 401},
-		{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 421},
+		{"nearly HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\rx", 421},
 		{"other expectation", post + "Expect: 200-ok\r\n" + length + "\r\n" + body, 417},
 		{"too many headers", "GET /healthz HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("a: b\r\n", 8000) + "\r\n", 431},
 	} {

@@ -54,7 +54,7 @@ func TestConnectionsOfTools(t *testing.T) {
 		t.Errorf("tools could take %d of 21", n)
 	}
 	enter := func() *watchedConn {
-		w := newWatchedConn(&net.TCPConn{}, c)
+		w := newWatchedConn(&net.TCPConn{}, c, nil)
 		c.changed(w, http.StateNew)
 		return w
 	}
@@ -90,13 +90,13 @@ func TestConnectionsOfTools(t *testing.T) {
 // BenchmarkConnection does what a request over a connection that is kept has connections do.
 func BenchmarkConnection(b *testing.B) {
 	c := newConnections(core.NewConnections(1<<20), 1<<30, slog.New(slog.DiscardHandler))
-	w := newWatchedConn(&net.TCPConn{}, c)
+	w := newWatchedConn(&net.TCPConn{}, c, nil)
 	c.changed(w, http.StateNew)
 	for b.Loop() {
 		c.await(w)
 		c.changed(w, http.StateActive)
-		c.write(w, true)
-		c.write(w, false)
+		c.write(&w.inWrite, true)
+		c.write(&w.inWrite, false)
 		c.changed(w, http.StateIdle)
 	}
 }

@@ -174,7 +174,7 @@ func newModel(t *testing.T, plans int) *model {
 		m.origins[i] = s.URL
 	}
 	m.base = config.Default()
-	m.base.Server.Address = "127.0.0.1:0"
+	m.base.Server.Addresses = []string{"127.0.0.1:0"}
 	m.base.Tools.Directory, m.base.Tools.CacheDir = t.TempDir(), t.TempDir()
 	reach := fmt.Sprintf(`{"abi":1,"namespace":"reach","tools":[{"name":"http_send","description":"Sends.","parameters":{"type":"object"},"needs":{"http":[%q,%q]}}]}`, m.origins[0], m.origins[1])
 	testkit.Put(t, m.base.Tools.Directory, "reach.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/reach"), reach))

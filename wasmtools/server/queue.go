@@ -8,9 +8,11 @@ type queue struct {
 	n           int
 }
 
-// A place is a connection's, in a queue.
+// A place is a connection's, in a queue, or a stream's of one.
 type place struct {
 	conn       *watchedConn
+	stream     *stream   // nil: it is the connection's own
+	late       time.Time // since when the server wants to end and lacks a part of the request; zero: it does not
 	since      time.Time
 	in         *queue // nil: in none
 	prev, next *place

@@ -149,7 +149,7 @@ func TestReloadWarns(t *testing.T) {
 		change func(*config.Config)
 	}{
 		{"title", func(c *config.Config) { c.Title = "Other" }},
-		{"server.address", func(c *config.Config) { c.Server.Address = "127.0.0.1:1" }},
+		{"server.address", func(c *config.Config) { c.Server.Addresses = []string{"127.0.0.1:1"} }},
 		{"server.public_url", func(c *config.Config) { c.Server.PublicURL = "/tools" }},
 		{"server.code_memory", func(c *config.Config) { c.Server.CodeMemory = 64 << 20 }},
 		{"server.memory", func(c *config.Config) { c.Server.Memory = 64 << 20 }},

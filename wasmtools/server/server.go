@@ -24,6 +24,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/openapi"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/tlsfiles"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
@@ -43,7 +44,7 @@ type Options struct {
 	Verifiers []auth.Verifier
 	// Observers are told of each request, beside the log.
 	Observers []public.Observer
-	// Listeners are listened on in place of the configured address. The Server closes them, also where New fails.
+	// Listeners are listened on in place of the configured addresses. The Server closes them, also where New fails.
 	Listeners []net.Listener
 	// Awaited says that clients may be waiting at the Listeners, as where another program has opened them. So connections are accepted once the
 	// tools are listed, or after ten seconds.
@@ -60,6 +61,8 @@ type Server struct {
 	doors     []web.Door // in the order in which they were mounted
 	http      *http.Server
 	admin     *socket.Server          // nil: it has none
+	http2     *http.Server            // the connections of http that speak HTTP/2
+	files     *tlsfiles.Source        // nil: no TLS
 	cut       context.CancelCauseFunc // ends the context of all requests
 	calls     inFlight
 	conns     *connections
@@ -99,15 +102,17 @@ func New(ctx context.Context, handle *service.Service, o Options) (*Server, erro
 // open opens the parts. After an error, Close closes what was opened.
 func (s *Server) open(ctx context.Context, o *Options) error {
 	c := s.started
-	if len(s.listeners) == 0 && c.Server.Listener != nil {
-		s.listeners = []net.Listener{c.Server.Listener}
-	}
 	if len(s.listeners) == 0 {
-		l, err := listen.On(ctx, c.Server.Address)
-		if err != nil {
+		s.listeners = c.Server.Listeners
+	}
+	var err error
+	if len(s.listeners) == 0 {
+		if s.listeners, err = listen.All(ctx, c.Server.Addresses); err != nil {
 			return err
 		}
-		s.listeners = []net.Listener{l}
+	}
+	if s.files, err = openTLS(c, s.logger); err != nil {
+		return err
 	}
 	first, err := s.configure(c, nil)
 	if err != nil {
@@ -205,12 +210,27 @@ func (s *Server) serveWith(ctx context.Context, write time.Duration) {
 		ConnContext:                  withConn,
 		ErrorLog:                     slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
 		ConnState:                    s.conns.changed,
+		HTTP2:                        http2Settings(),
 	}
+	s.http2 = newHTTP2(s.http)
 }
 
 // serve answers a request, and counts it for the drain. It sets a write time-out that Reload has changed, since the write time-out of
 // http.Server must not change while it serves.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if conn := connOf(r); conn != nil && conn.tls != nil {
+		r.TLS = conn.tls.now()
+	}
+	if r.ProtoMajor == 2 {
+		stream, ok := s.conns.begin(w, r)
+		if !ok {
+			return
+		}
+		if stream != nil {
+			defer stream.end()
+			w, r = stream.of(w, r)
+		}
+	}
 	if d := time.Duration(s.writeTimeout.Load()); d != s.http.WriteTimeout {
 		// A connection that takes no deadline is gone; the answer's write reports it.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
@@ -238,16 +258,19 @@ func (s *Server) Run(ctx context.Context) error {
 	s.logDecided(s.started)
 	s.logAuth(s.inForce())
 	for _, l := range s.listeners {
-		s.logger.Info("listening", "address", l.Addr().String())
+		s.logger.Info("listening", "address", l.Addr().String(), "tls", s.files != nil && l.Addr().Network() == "tcp")
 	}
 	told := make(chan struct{})
 	telling, stopTelling := context.WithCancel(ctx)
 	defer stopTelling()
 	go func() {
 		defer close(told)
-		var compiled sync.WaitGroup
-		compiled.Go(func() { s.logCompiled(telling) })
-		defer compiled.Wait()
+		var beside sync.WaitGroup
+		beside.Go(func() { s.logCompiled(telling) })
+		if s.files != nil {
+			beside.Go(func() { s.files.Watch(telling) })
+		}
+		defer beside.Wait()
 		s.logReady(telling)
 		s.warnOnceSynced(telling)
 	}()
@@ -259,7 +282,7 @@ func (s *Server) Run(ctx context.Context) error {
 		var all sync.WaitGroup
 		for _, l := range s.listeners {
 			all.Go(func() {
-				if err := s.http.Serve(watchedListener{l, s.conns}); err != nil {
+				if err := s.http.Serve(watchedListener{l, s.conns, s.files}); err != nil {
 					served <- fmt.Errorf("accept connections on %s: %w", l.Addr(), err)
 				}
 			})
@@ -326,7 +349,7 @@ func (s *Server) close() error {
 	var errs []error
 	s.cut(errCut)
 	if s.http != nil {
-		errs = append(errs, s.http.Close())
+		errs = append(errs, s.http.Close(), s.http2.Close())
 		s.conns.open.Wait()
 		s.conns.quiet()
 	}

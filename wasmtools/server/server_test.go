@@ -31,7 +31,7 @@ const patience = 30 * time.Second
 func settings(tb testing.TB) *config.Config {
 	tb.Helper()
 	c := config.Default()
-	c.Server.Address = "127.0.0.1:0"
+	c.Server.Addresses = []string{"127.0.0.1:0"}
 	c.Server.Hosts = []string{"x", "y"} // of the requests that tests write by hand
 	c.Tools.Directory = tb.TempDir()
 	c.Tools.CacheDir = tb.TempDir()
@@ -256,10 +256,10 @@ func TestNewFails(t *testing.T) {
 		change func(*config.Config)
 		says   []string
 	}{
-		{"address in use", func(c *config.Config) { c.Server.Address = taken.Addr().String() },
+		{"address in use", func(c *config.Config) { c.Server.Addresses = []string{taken.Addr().String()} },
 			[]string{taken.Addr().String(), "another program listens there", "--address"}},
-		{"address of another machine", func(c *config.Config) { c.Server.Address = "192.0.2.1:80" }, []string{"192.0.2.1:80", "--address"}},
-		{"no port", func(c *config.Config) { c.Server.Address = "localhost" }, []string{"localhost", "host:port"}},
+		{"address of another machine", func(c *config.Config) { c.Server.Addresses = []string{"192.0.2.1:80"} }, []string{"192.0.2.1:80", "--address"}},
+		{"no port", func(c *config.Config) { c.Server.Addresses = []string{"localhost"} }, []string{"localhost", "host:port"}},
 		{"no directory", func(c *config.Config) { c.Tools.Directory = filepath.Join(c.Tools.Directory, "nowhere") }, []string{"nowhere"}},
 		{"a file for a directory", func(c *config.Config) { c.Tools.Directory = filepath.Join(c.Tools.Directory, "shop.wasm") }, []string{"shop.wasm"}},
 		{"bad token", func(c *config.Config) { c.Auth.Tokens = []string{"good", "not good"} }, []string{"token"}},
@@ -292,7 +292,7 @@ func TestNewReleases(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := settings(t)
-	c.Server.Address = free.Addr().String()
+	c.Server.Addresses = []string{free.Addr().String()}
 	free.Close()
 	c.Auth.Tokens = []string{"not good"}
 	if of, s, err := open(t, c, core.Options{}, server.Options{}); err == nil {

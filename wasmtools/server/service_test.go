@@ -14,7 +14,7 @@ import (
 func TestReloadOfService(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
-	c.Server.Address, c.Tools.Directory, c.Tools.CacheDir, c.Auth.Tokens = "127.0.0.1:0", t.TempDir(), t.TempDir(), []string{"s3cret"}
+	c.Server.Addresses, c.Tools.Directory, c.Tools.CacheDir, c.Auth.Tokens = []string{"127.0.0.1:0"}, t.TempDir(), t.TempDir(), []string{"s3cret"}
 	of, err := service.Open(t.Context(), c, service.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -61,19 +61,29 @@ const (
 
 // Read reads, inspects the lines, and counts what is read of a head.
 func (w *watchedConn) Read(p []byte) (int, error) {
-	if !w.head.awaited {
+	switch {
+	case w.isHTTP2:
+		return w.readFrames(p)
+	case !w.head.awaited:
 		return w.readBody(p)
 	}
 	if !w.head.read {
 		w.head.read = true
 		w.conns.await(w)
 	}
-	n, err := w.TCPConn.Read(p)
+	if w.tls != nil && !w.tls.shaken {
+		if err := w.shake(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := w.duplex.Read(p)
 	if n > 0 && !w.asked.Load() {
 		w.asked.Store(true)
 	}
+	w.watchPreface(p[:n])
 	w.watch(p[:n])
 	switch {
+	case w.isHTTP2:
 	case w.head.lines > maxLines:
 		return 0, w.refuse(longHead)
 	case w.head.cost() > headFree && !w.conns.hold(w):
@@ -85,10 +95,15 @@ func (w *watchedConn) Read(p []byte) (int, error) {
 // refuse answers a head that is not read to its end, and returns what net/http takes for the connection's end.
 func (w *watchedConn) refuse(answer string) error {
 	// Whether or not the answer gets there, the connection ends; but to close it before all is read may cut off the answer.
+	return refuseOver(w.duplex, answer)
+}
+
+// refuseOver is refuse over a connection.
+func refuseOver(c duplex, answer string) error {
 	end := time.Now().Add(lastRead)
-	_ = w.TCPConn.SetDeadline(end)
-	if _, err := io.WriteString(w.TCPConn, answer); err == nil && w.TCPConn.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, w.TCPConn, 2*maxHeader)
+	_ = c.SetDeadline(end)
+	if _, err := io.WriteString(c, answer); err == nil && c.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, c, 2*maxHeader)
 	}
 	return &net.OpError{Op: "read", Net: "tcp", Err: net.ErrClosed}
 }
@@ -99,7 +114,7 @@ func (w *watchedConn) readBody(p []byte) (int, error) {
 	if watching := len(p) == 1; watching == w.body.awaited {
 		w.conns.awaitBody(w, !watching)
 	}
-	n, err := w.TCPConn.Read(p)
+	n, err := w.duplex.Read(p)
 	w.watch(p[:n])
 	if w.body.awaited {
 		if w.body.bytes += n; w.body.bytes >= bodyStep {
@@ -111,20 +126,23 @@ func (w *watchedConn) readBody(p []byte) (int, error) {
 
 // Write writes, for which a client that does not read may have it wait.
 func (w *watchedConn) Write(p []byte) (int, error) {
-	w.conns.write(w, true)
-	n, err := w.TCPConn.Write(p)
-	w.conns.write(w, false)
+	w.conns.write(&w.inWrite, true)
+	if w.isHTTP2 {
+		w.flow.write(true)
+		defer w.flow.write(false)
+	}
+	n, err := w.duplex.Write(p)
+	w.conns.write(&w.inWrite, false)
 	return n, err
 }
 
 // write notes that something is being written, or has been.
-func (c *connections) write(w *watchedConn, begins bool) {
+func (c *connections) write(p *place, begins bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !begins {
-		w.inWrite.leave()
-	} else if !w.gone {
-		c.writing.push(&w.inWrite)
+	p.leave()
+	if begins && !p.conn.gone {
+		c.writing.push(p)
 	}
 }
 
@@ -188,12 +206,16 @@ func (c *connections) hurry() bool {
 	if p == nil || time.Since(p.since) < c.tardy {
 		return false
 	}
-	p.conn.hurry()
+	p.hurry()
 	return true
 }
 
 // hurry has the rest of a body fail that is awaited. connections.mu is held.
-func (w *watchedConn) hurry() {
-	w.place.leave()
-	_ = w.SetReadDeadline(time.Unix(1, 0)) // which takes no time, so it may be done under the lock
+func (p *place) hurry() {
+	p.leave()
+	var reader interface{ SetReadDeadline(time.Time) error } = p.conn
+	if p.stream != nil {
+		reader = p.stream.control
+	}
+	_ = reader.SetReadDeadline(time.Unix(1, 0)) // which takes no time, so it may be done under the lock
 }

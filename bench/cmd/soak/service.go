@@ -33,7 +33,7 @@ func (further whole) soak(ctx context.Context, shelf guest.Shelf, w *watch) erro
 	}
 	defer os.RemoveAll(directory)
 	c := config.Default()
-	c.Server.Address = "127.0.0.1:0"
+	c.Server.Addresses = []string{"127.0.0.1:0"}
 	c.Tools.Directory = filepath.Join(directory, "tools")
 	c.Tools.CacheDir = filepath.Join(directory, "cache")
 	if err := os.Mkdir(c.Tools.Directory, 0o700); err != nil {

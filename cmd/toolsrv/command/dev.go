@@ -94,7 +94,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	}
 	defer os.RemoveAll(temp)
 	c := config.Default()
-	c.Server.Address = d.address
+	c.Server.Addresses = []string{d.address}
 	c.Tools.Directory = filepath.Join(temp, "tools")
 	// Builds of a moment would push what servers of this machine need out of the common cache. Scripts have code in common.
 	if p.Script == "" {
@@ -119,7 +119,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if c.Server.Address != d.address {
+	if c.Server.Addresses[0] != d.address {
 		logger.Warn("another program listens on "+d.address+": serving on another port", "address", s.Addr().String())
 	}
 
@@ -162,7 +162,7 @@ func listenNear(ctx context.Context, c *config.Config, o core.Options, anyPort b
 		if !anyPort || !errors.Is(err, syscall.EADDRINUSE) {
 			break
 		}
-		c.Server.Address = devAddress(port)
+		c.Server.Addresses = []string{devAddress(port)}
 		tools, s, err = openServer(ctx, c, nil, o)
 	}
 	return tools, s, err

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -76,7 +77,7 @@ program doesn't run, that is logged, and the server goes on as it was.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.config, "config", "", "configuration `file` (TOML)")
-	flags.StringVar(&o.address, "address", "", "`host:port` to listen on; port 0 takes any free one")
+	flags.StringVar(&o.address, "address", "", "`host:port` to listen on, or unix:PATH; port 0 takes any free one")
 	flags.StringArrayVar(&o.tokens, "auth-token", nil,
 		"a bearer `token` that lets a client in; may be given more than once; other users of the machine can see it, so a file is safer")
 	flags.StringVar(&o.tokensFile, "auth-tokens-file", "",
@@ -176,7 +177,7 @@ func (o *openAPI) check(cmd *cobra.Command) error {
 // serve runs the server until ctx ends, and reloads its configuration when hangup says so. If restart says so, it ends by starting the next
 // program.
 func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restart <-chan os.Signal) (*successor, error) {
-	listeners, address, err := inherited()
+	listeners, addresses, err := inherited()
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +185,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	if !before {
 		listeners = o.supervisor.Listeners
 	}
-	o.activated = len(listeners) > 0 && address == ""
+	o.activated = len(listeners) > 0 && len(addresses) == 0
 	if o.config == "" {
 		// Decided once: if the file vanishes later, a reload fails rather than returning to the defaults.
 		if _, err := os.Stat(defaultConfig); err == nil {
@@ -200,17 +201,14 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	switch {
 	case o.activated:
 		logger.Info("the supervisor has opened the listeners, so server.address is left out", "listeners", len(listeners))
-	case before && c.Server.Address != address:
-		logger.Info("listening at a new address", "before", address, "address", c.Server.Address)
-		_ = closeAll(listeners) // nothing is written to them
-		listeners = nil
-		// An address that can't be listened on is told below.
-		if other, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Server.Address); err == nil {
-			listeners = []net.Listener{other} // this process should start, too, if it can
+	case before && !slices.Equal(c.Server.Addresses, addresses):
+		logger.Info("listening at other addresses", "before", addresses, "now", c.Server.Addresses)
+		if listeners, err = listenAnew(ctx, listeners, addresses, c.Server.Addresses); err != nil {
+			return nil, err
 		}
 	}
-	if before && len(listeners) > 0 {
-		c.Server.Listener = listeners[0]
+	if before {
+		c.Server.Listeners = listeners
 	}
 	if o.config == "" {
 		logger.Info("no configuration file: every setting has its default", "looked_for", defaultConfig, "directory", c.Tools.Directory)
@@ -283,19 +281,18 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 }
 
 // openServer opens the service of a configuration, and a server of it, which has these listeners. Where there are none, it first listens at the
-// configured address, which fails most cheaply.
+// configured addresses, which fails most cheaply.
 func openServer(ctx context.Context, c *config.Config, listeners []net.Listener, o core.Options) (*core.Service, *server.Server, error) {
 	with := server.Options{Listeners: listeners, Awaited: len(listeners) > 0}
 	if len(listeners) == 0 {
-		l, err := listen.On(ctx, c.Server.Address)
-		if err != nil {
+		var err error
+		if with.Listeners, err = listen.All(ctx, c.Server.Addresses); err != nil {
 			return nil, nil, err
 		}
-		with.Listeners = []net.Listener{l}
 	}
 	tools, err := core.Open(ctx, c, o)
 	if err != nil {
-		return nil, nil, errors.Join(err, closeAll(with.Listeners))
+		return nil, nil, errors.Join(err, listen.Close(with.Listeners))
 	}
 	s, err := server.New(ctx, (*service.Service)(tools.Handle()), with)
 	if err != nil {
@@ -345,7 +342,7 @@ func (o *openAPI) load() (*config.Config, error) {
 	}
 	implyState(c, ".") // where there is no file
 	if o.address != "" {
-		c.Server.Address = o.address
+		c.Server.Addresses = []string{o.address}
 	}
 	if len(o.tokens) > 0 || o.tokensFile != "" {
 		tokens := o.tokens

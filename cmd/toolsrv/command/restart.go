@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,13 +25,17 @@ import (
 // and the listeners stay open throughout: a client who connects meanwhile waits. The listeners' descriptors, and the address that they are
 // for, are told in a variable of the environment.
 
-// handoverVariable has descriptors,address of open listeners, such as 7,127.0.0.1:8000. There are more of them, as in 7:8, only where the
-// supervisor has opened them; then there is no address.
+// handoverVariable has descriptors,addresses of open listeners, such as 7:8,127.0.0.1:8000,unix:/run/toolsrv.sock. Where the supervisor has
+// opened them, there is no address.
 const handoverVariable = "TOOLSRV_LISTENER"
 
 // handover is handoverVariable with its value.
-func handover(fds []string, address string) string {
-	return handoverVariable + "=" + strings.Join(fds, ":") + "," + address
+func handover(fds, addresses []string) string {
+	escaped := make([]string, len(addresses))
+	for i, a := range addresses {
+		escaped[i] = strings.NewReplacer("%", "%25", ",", "%2C").Replace(a) // which a path may have
+	}
+	return handoverVariable + "=" + strings.Join(fds, ":") + "," + strings.Join(escaped, ",")
 }
 
 // trialTime is how long a program has to show that it runs.
@@ -40,7 +45,7 @@ const trialTime = 30 * time.Second
 type successor struct {
 	path      string
 	listeners []*os.File
-	address   string // as it was configured; "" where the supervisor has opened the listeners
+	addresses []string // as they were configured; none where the supervisor has opened the listeners
 }
 
 // close closes the listeners: there will be no successor.
@@ -60,15 +65,13 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	if err := core.CheckSources(c); err != nil {
 		return nil, err
 	}
-	address := started.Server.Address
+	addresses := started.Server.Addresses
 	if o.activated {
-		address = ""
-	} else if c.Server.Address != address {
-		if err := listen.Check(ctx, c.Server.Address); err != nil {
-			return nil, err
-		}
+		addresses = nil
+	} else if err := listen.Check(ctx, c.Server.Addresses, addresses); err != nil {
+		return nil, err
 	}
-	if err := s.CheckState(c); err != nil {
+	if err := s.CheckRestart(c); err != nil {
 		return nil, err
 	}
 	if o.program == "" {
@@ -84,7 +87,7 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	if err != nil {
 		return nil, err
 	}
-	return &successor{o.program, listeners, address}, nil
+	return &successor{o.program, listeners, addresses}, nil
 }
 
 // ownPath returns the path by which this program was started, absolute and with its links as they are: a restart begins what is put there
@@ -141,26 +144,61 @@ func (b *beginning) Write(p []byte) (int, error) {
 // versionLine is how the output of `toolsrv version` begins, in each version.
 var versionLine = regexp.MustCompile(`^toolsrv \S+ \(revision `)
 
-// inherited returns the listeners that a process before this one has handed over, and the address that they were configured for; none if there
-// was no such process.
-func inherited() ([]net.Listener, string, error) {
+// inherited returns the listeners that a process before this one has handed over, and the address that each was configured for; none if there
+// was no such process, and no addresses where the supervisor has opened them.
+func inherited() (all []net.Listener, addresses []string, err error) {
 	value := os.Getenv(handoverVariable)
 	if value == "" {
-		return nil, "", nil
+		return nil, nil, nil
 	}
 	if err := os.Unsetenv(handoverVariable); err != nil { // it is for this process alone
-		return nil, "", fmt.Errorf("unset %s: %w", handoverVariable, err)
+		return nil, nil, fmt.Errorf("unset %s: %w", handoverVariable, err)
 	}
-	numbers, address, _ := strings.Cut(value, ",")
-	var all []net.Listener
+	numbers, rest, _ := strings.Cut(value, ",")
 	for number := range strings.SplitSeq(numbers, ":") {
 		l, err := listenerOf(number)
 		if err != nil {
-			return nil, "", errors.Join(fmt.Errorf("%s has no listener: it is for a restart in place, so unset it: %w", handoverVariable, err), closeAll(all))
+			return nil, nil, errors.Join(fmt.Errorf("%s has no listener: it is for a restart in place, so unset it: %w", handoverVariable, err), listen.Close(all))
 		}
 		all = append(all, l)
 	}
-	return all, address, nil
+	if rest == "" {
+		return all, nil, nil
+	}
+	for escaped := range strings.SplitSeq(rest, ",") {
+		addresses = append(addresses, strings.NewReplacer("%2C", ",", "%25", "%").Replace(escaped))
+	}
+	if len(addresses) != len(all) {
+		err := fmt.Errorf("%s has %d listeners and %d addresses: it is for a restart in place, so unset it", handoverVariable, len(all), len(addresses))
+		return nil, nil, errors.Join(err, listen.Close(all))
+	}
+	for i := range all {
+		all[i] = listen.Adopt(all[i])
+	}
+	return all, addresses, nil
+}
+
+// listenAnew returns listeners at addresses, of which it takes those that are there already. It closes the others.
+func listenAnew(ctx context.Context, listeners []net.Listener, before, addresses []string) ([]net.Listener, error) {
+	all := make([]net.Listener, len(addresses))
+	for i, address := range addresses {
+		if at := slices.Index(before, address); at >= 0 {
+			all[i] = listeners[at]
+			listeners, before = slices.Delete(slices.Clone(listeners), at, at+1), slices.Delete(slices.Clone(before), at, at+1)
+		}
+	}
+	_ = listen.Close(listeners) // nothing is written to them
+	for i, address := range addresses {
+		if all[i] != nil {
+			continue
+		}
+		one, err := listen.All(ctx, []string{address})
+		if err != nil {
+			return nil, errors.Join(err, listen.Close(slices.DeleteFunc(all, func(l net.Listener) bool { return l == nil })))
+		}
+		all[i] = one[0]
+	}
+	return all, nil
 }
 
 func listenerOf(number string) (net.Listener, error) {
@@ -171,12 +209,4 @@ func listenerOf(number string) (net.Listener, error) {
 	file := os.NewFile(uintptr(fd), "listener")
 	defer file.Close()
 	return net.FileListener(file)
-}
-
-func closeAll(listeners []net.Listener) error {
-	var errs []error
-	for _, l := range listeners {
-		errs = append(errs, l.Close())
-	}
-	return errors.Join(errs...)
 }

@@ -26,6 +26,6 @@ func replace(next *successor, environ []string) error {
 		}
 		fds = append(fds, strconv.FormatUint(uint64(fd), 10))
 	}
-	environ = append(append(os.Environ(), environ...), handover(fds, next.address))
+	environ = append(append(os.Environ(), environ...), handover(fds, next.addresses))
 	return fmt.Errorf("run %s: %w", next.path, syscall.Exec(next.path, os.Args, environ))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // maxSample is how many bytes of arguments a command to copy may have.
@@ -20,6 +21,17 @@ func callLine(server string, t *wasmtools.Tool, needsToken bool) string {
 		auth = ` -H "Authorization: Bearer $TOKEN"`
 	}
 	return "curl -s " + server + t.Path() + auth + " -H 'Content-Type: application/json' -d " + text.ShellQuote(sampleArguments(t))
+}
+
+// callServer returns how curl, on this machine, reaches the listener of a server with this configuration.
+func callServer(c *config.Config, listener net.Addr) string {
+	switch {
+	case listener.Network() == "unix":
+		return "--unix-socket " + text.ShellQuote(listener.String()) + " http://localhost"
+	case c.Server.TLS.Certificate != "":
+		return "https://" + callAddress(listener)
+	}
+	return callAddress(listener)
 }
 
 // callAddress returns how a program of this machine reaches a listener.

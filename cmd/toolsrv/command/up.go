@@ -87,9 +87,9 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	stderr := cmd.ErrOrStderr()
 	logger := slog.New(untold{newAuthorLogger(stderr, u.logLevel).Handler()})
 	go heap.Keep(ctx, core.MemoryOf(c).Heap) // it ends with the command
-	wanted := c.Server.Address
+	wanted := c.Server.Addresses
 	o := core.Options{Files: p.files, Volatile: p.config == "", Logger: logger}
-	tools, s, err := listenNear(ctx, c, o, u.address == "" && wanted == devAddress(devPort))
+	tools, s, err := listenNear(ctx, c, o, u.address == "" && slices.Equal(wanted, []string{devAddress(devPort)}))
 	if ctx.Err() != nil && err != nil {
 		return nil // stopped before it had begun
 	}
@@ -101,8 +101,8 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	var beside sync.WaitGroup
 	beside.Go(func() {
 		tellPlace(stderr, p, c)
-		if c.Server.Address != wanted {
-			fmt.Fprintf(stderr, "Another program listens on %s, so this is another port.\n", wanted)
+		if !slices.Equal(c.Server.Addresses, wanted) {
+			fmt.Fprintf(stderr, "Another program listens on %s, so this is another port.\n", wanted[0])
 		}
 		tellAddresses(stderr, c, s)
 		u.announce(ctx, p, c, tools, s, stderr)
@@ -121,7 +121,7 @@ func (u *up) announce(ctx context.Context, p place, c *config.Config, tools *cor
 	soon, cancel := context.WithTimeout(ctx, listTime)
 	_ = tools.Catalog.Wait(soon) // what takes longer is told when it comes
 	cancel()
-	a := announcer{w: stderr, style: styleOf(stderr), server: callAddress(s.Addr()), needsToken: needsToken(c), empty: emptyAdvice(p, c)}
+	a := announcer{w: stderr, style: styleOf(stderr), server: callServer(c, s.Addr()), needsToken: needsToken(c), empty: emptyAdvice(p, c)}
 	a.loading = func() (files []string) {
 		for _, l := range tools.Catalog.State().Loading {
 			files = append(files, nearby(l.Source))
@@ -145,14 +145,14 @@ func (u *up) load(p place) (*config.Config, error) {
 		return nil, err
 	}
 	if u.address != "" {
-		c.Server.Address = u.address
+		c.Server.Addresses = []string{u.address}
 	}
 	return c, u.grants.apply(c)
 }
 
-// reload reads a configuration again each time that its file has changed, until ctx ends. The server listens at the address of started, which
-// may be another than was wanted.
-func (u *up) reload(ctx context.Context, file, wanted string, started *config.Config, s *server.Server, stderr io.Writer) {
+// reload reads a configuration again each time that its file has changed, until ctx ends. The server listens at the addresses of started, which
+// may be others than were wanted.
+func (u *up) reload(ctx context.Context, file string, wanted []string, started *config.Config, s *server.Server, stderr io.Writer) {
 	ticker := time.NewTicker(readInterval)
 	defer ticker.Stop()
 	before, _ := os.Stat(file)
@@ -169,8 +169,8 @@ func (u *up) reload(ctx context.Context, file, wanted string, started *config.Co
 		before = now
 		c, err := u.load(place{config: file})
 		if err == nil {
-			if c.Server.Address == wanted {
-				c.Server.Address = started.Server.Address
+			if slices.Equal(c.Server.Addresses, wanted) {
+				c.Server.Addresses = started.Server.Addresses
 			}
 			err = s.Reload(c)
 		}
@@ -237,7 +237,13 @@ func sameFile(a, b string) bool {
 
 // tellAddresses prints where programs, agents and people find the tools.
 func tellAddresses(w io.Writer, c *config.Config, s *server.Server) {
-	base := "http://" + callAddress(s.Addr())
+	base, over := "http://"+callAddress(s.Addr()), ""
+	switch {
+	case s.Addr().Network() == "unix":
+		base, over = "http://localhost", "  over the socket "+oneLine(s.Addr().String())
+	case c.Server.TLS.Certificate != "":
+		base = "https://" + callAddress(s.Addr())
+	}
 	rows := [][2]string{
 		{"REST", base + "/openapi.json"},
 		{"list", base + "/tools"},
@@ -247,7 +253,7 @@ func tellAddresses(w io.Writer, c *config.Config, s *server.Server) {
 	}
 	fmt.Fprintln(w)
 	for _, row := range rows {
-		fmt.Fprintf(w, "  %-6s%s\n", row[0], row[1])
+		fmt.Fprintf(w, "  %-6s%s%s\n", row[0], row[1], over)
 	}
 }
 

@@ -104,7 +104,7 @@ func TestInitConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !c.Tools.Scripts || c.Tools.Directory != filepath.Join(dir, "tools") || c.Server.Address != config.Default().Server.Address || len(c.Grants) > 0 {
+	if !c.Tools.Scripts || c.Tools.Directory != filepath.Join(dir, "tools") || !slices.Equal(c.Server.Addresses, config.Default().Server.Addresses) || len(c.Grants) > 0 {
 		t.Errorf("it says more than it should: %+v", c)
 	}
 	text := testkit.Read(t, file)
@@ -114,7 +114,7 @@ func TestInitConfiguration(t *testing.T) {
 	}
 	testkit.Put(t, dir, "secrets/tokens", "0123456789abcdef\n")
 	testkit.Put(t, dir, "toolsrv.toml", examples)
-	if c, err = config.Load(file); err != nil || c.Server.Address != ":8000" || len(c.Grants) != 1 || len(c.Auth.Tokens) != 1 || c.State.Directory == "" {
+	if c, err = config.Load(file); err != nil || !slices.Equal(c.Server.Addresses, []string{":8000"}) || len(c.Grants) != 1 || len(c.Auth.Tokens) != 1 || c.State.Directory == "" {
 		t.Errorf("with its examples: %+v, %v", c, err)
 	}
 }

@@ -1,0 +1,127 @@
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// Unix is how the address of a socket in the file system begins; its path follows.
+const Unix = "unix:"
+
+const (
+	// socketMode is who may connect: the owner of the process, and its group, such as a proxy's.
+	socketMode = 0o660
+	// maxPath is how many bytes the path of a socket can have on this system.
+	maxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
+	// answerTime is how long a program has to accept a connection that is there already.
+	answerTime = time.Second
+)
+
+// A socket is a listener with a file, which it removes when it is closed, unless the file is another's by then.
+type socket struct {
+	*net.UnixListener
+	path string
+	made fs.FileInfo
+	kept atomic.Bool
+}
+
+// Keep has the file of a listener stay where it is when that is closed, since another process goes on with it.
+func Keep(l net.Listener) {
+	if s, ok := l.(*socket); ok {
+		s.kept.Store(true)
+	}
+}
+
+// Adopt returns a listener that another process has made and kept. If it has a file, that is removed with it.
+func Adopt(l net.Listener) net.Listener {
+	u, ok := l.(*net.UnixListener)
+	if !ok {
+		return l
+	}
+	path := u.Addr().String()
+	made, err := os.Lstat(path)
+	if err != nil {
+		return l // it has been removed
+	}
+	u.SetUnlinkOnClose(false)
+	return &socket{UnixListener: u, path: path, made: made}
+}
+
+// Close removes the file, and closes the listener.
+func (s *socket) Close() error {
+	if !s.kept.Load() && s.isOurs() {
+		_ = os.Remove(s.path) // one that stays is removed by the next to listen there
+	}
+	return s.UnixListener.Close()
+}
+
+func (s *socket) isOurs() bool {
+	now, err := os.Lstat(s.path)
+	return err == nil && os.SameFile(now, s.made)
+}
+
+func onSocket(ctx context.Context, path string) (net.Listener, error) {
+	failed := func(err error, remedy string) error {
+		return fmt.Errorf("listen on %s%s: %w; %s", Unix, text.Short(path), cause(err), remedy)
+	}
+	if len(path) > maxPath {
+		return nil, failed(fmt.Errorf("the path has %d bytes, and that of a socket can have %d", len(path), maxPath), "set server.address to a shorter one, such as unix:/run/toolsrv/http.sock")
+	}
+	if remedy, err := takeStale(ctx, path); err != nil {
+		return nil, failed(err, remedy)
+	}
+	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return raw.Control(closeToOthers) }}
+	l, err := c.Listen(ctx, "unix", path)
+	if err != nil {
+		remedy := "set server.address or --address to a path where the server may make a socket"
+		if errors.Is(err, fs.ErrNotExist) {
+			remedy = "make its folder, or have systemd make it with RuntimeDirectory="
+		}
+		return nil, failed(err, remedy)
+	}
+	u, _ := l.(*net.UnixListener)
+	u.SetUnlinkOnClose(false)
+	s := &socket{UnixListener: u, path: path}
+	if err := os.Chmod(path, socketMode); err != nil {
+		return nil, errors.Join(failed(err, "set server.address or --address to a path where the server may make a socket"), s.UnixListener.Close())
+	}
+	if s.made, err = os.Lstat(path); err != nil {
+		return nil, errors.Join(failed(err, "another program has removed it: start the server again"), s.UnixListener.Close())
+	}
+	return s, nil
+}
+
+// takeStale removes a socket that nobody listens on any more, as after a crash. Any other file is an error.
+func takeStale(ctx context.Context, path string) (remedy string, err error) {
+	file, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "set server.address or --address to a path that the server may look at", err
+	case file.Mode().Type() != fs.ModeSocket:
+		return "remove it, or set server.address or --address to another path", errors.New("there is a file that is not a socket")
+	}
+	d := net.Dialer{Timeout: answerTime}
+	conn, err := d.DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		_ = conn.Close()
+		fallthrough
+	case !errors.Is(err, syscall.ECONNREFUSED):
+		return "another program may be listening there: stop it, or set server.address or --address to another path", errors.Join(syscall.EADDRINUSE, err)
+	}
+	if err := os.Remove(path); err != nil {
+		return "remove this socket, on which nobody listens", err
+	}
+	return "", nil
+}

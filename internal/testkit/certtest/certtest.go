@@ -1,0 +1,106 @@
+// Package certtest issues certificates for tests.
+package certtest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// An Authority issues certificates.
+type Authority struct {
+	tb   testing.TB
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	// PEM is its own certificate.
+	PEM []byte
+	// Pool has its certificate.
+	Pool *x509.CertPool
+}
+
+// NewAuthority returns an authority of this name.
+func NewAuthority(tb testing.TB, name string) *Authority {
+	tb.Helper()
+	a := &Authority{tb: tb, key: newKey(tb), Pool: x509.NewCertPool()}
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, form, form, &a.key.PublicKey, a.key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if a.cert, err = x509.ParseCertificate(raw); err != nil {
+		tb.Fatal(err)
+	}
+	a.Pool.AddCert(a.cert)
+	a.PEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+	return a
+}
+
+func newKey(tb testing.TB) *ecdsa.PrivateKey {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return key
+}
+
+// Issue returns a certificate and its key, as PEM. change says what it has of its own; without, it is one for servers and clients, which is valid
+// for an hour, and for 127.0.0.1 and localhost.
+func (a *Authority) Issue(change func(*x509.Certificate)) (certificate, key []byte) {
+	a.tb.Helper()
+	own := newKey(a.tb)
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	if change != nil {
+		change(form)
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, form, a.cert, &own.PublicKey, a.key)
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(own)
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+}
+
+// Pair is Issue for a client.
+func (a *Authority) Pair(change func(*x509.Certificate)) tls.Certificate {
+	a.tb.Helper()
+	pair, err := tls.X509KeyPair(a.Issue(change))
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	return pair
+}
+
+// Write puts text into a file in place of what it had, as a whole, and returns its path.
+func Write(tb testing.TB, dir, name string, text []byte) string {
+	tb.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}

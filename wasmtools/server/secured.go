@@ -1,0 +1,157 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/tlsfiles"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// TLS is below a watched connection, whose first reading is the handshake: a client that does not finish it keeps the server waiting as one does that
+// does not finish a head, and what it sends of it is counted like a large head.
+
+// openTLS returns the files of a configuration's TLS, or nil where it has none.
+func openTLS(c *config.Config, logger *slog.Logger) (*tlsfiles.Source, error) {
+	if c.Server.TLS.Certificate == "" {
+		return nil, nil
+	}
+	return tlsfiles.Open(tlsfiles.Files{Certificate: c.Server.TLS.Certificate, Key: c.Server.TLS.Key, ClientCA: c.Server.TLS.ClientCA}, logger)
+}
+
+const (
+	// maxHandshake is how many bytes a client may send before it has agreed on TLS: enough for a chain of large certificates.
+	maxHandshake = 64 << 10
+	// plainAnswer is for those who speak HTTP without TLS.
+	plainAnswer = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n" +
+		"400 Bad Request: this address speaks HTTPS"
+)
+
+// A secured is the TLS of a watched connection.
+type secured struct {
+	conn   *tls.Conn
+	files  *tlsfiles.Source
+	shaken bool  // the handshake is over; of the goroutine that reads
+	failed error // likewise
+
+	state, nobody *tls.ConnectionState // once it is over: what was agreed on, and that without the client's certificate
+	number        atomic.Uint64        // of the files by which the client's certificate is good
+}
+
+func newSecured(w *watchedConn, files *tlsfiles.Source) *secured {
+	return &secured{conn: tls.Server(shaking{w.socket, w}, files.Config()), files: files}
+}
+
+// shaking counts what a client sends before it has agreed on TLS.
+type shaking struct {
+	duplex
+	w *watchedConn
+}
+
+// Read reads, and fails where the client sends too much.
+func (s shaking) Read(p []byte) (int, error) {
+	n, err := s.duplex.Read(p)
+	w := s.w
+	if w.tls.shaken {
+		return n, err
+	}
+	w.asked.Store(true)
+	w.head.bytes += int64(n)
+	switch {
+	case w.head.bytes > maxHandshake:
+		return 0, errors.New("the handshake is too long")
+	case w.head.cost() > headFree && !w.conns.hold(w):
+		return 0, errors.New("too much in unfinished handshakes")
+	}
+	return n, err
+}
+
+// shake agrees on TLS. Its error is what package http takes for the connection's end.
+func (w *watchedConn) shake() error {
+	s := w.tls
+	if s.failed != nil {
+		return s.failed
+	}
+	number := s.files.Number()
+	if err := s.conn.Handshake(); err != nil {
+		s.failed = &net.OpError{Op: "read", Net: "tcp", Err: fmt.Errorf("agree on TLS: %w", err)}
+		if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil && isHTTP(plain.RecordHeader) {
+			s.failed = refuseOver(w.socket, plainAnswer)
+		} else if isTelling(err) {
+			w.conns.tellHandshake(w.RemoteAddr(), err)
+		}
+		return s.failed
+	}
+	state := s.conn.ConnectionState()
+	nobody := state
+	nobody.PeerCertificates, nobody.VerifiedChains = nil, nil
+	s.state, s.nobody, s.shaken = &state, &nobody, true
+	s.number.Store(number)
+	w.conns.shaken(w)
+	return nil
+}
+
+// isHTTP reports whether what should be a record of TLS begins as a request of HTTP does.
+func isHTTP(record [5]byte) bool {
+	switch string(record[:]) {
+	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO", "DELET", "PATCH", "PRI *":
+		return true
+	}
+	return false
+}
+
+// isTelling reports whether an operator learns something from a failed handshake: many end because the client goes away.
+func isTelling(err error) bool {
+	op, isOp := errors.AsType[*net.OpError](err)
+	return !errors.Is(err, io.EOF) && (!isOp || op.Op == "remote error" || op.Op == "local error")
+}
+
+// shaken takes what the handshake took off what large heads take. The head of the first request follows.
+func (c *connections) shaken(w *watchedConn) {
+	c.mu.Lock()
+	w.inHead.leave()
+	c.held -= w.head.held
+	w.head.held = 0
+	c.mu.Unlock()
+	w.head = head{awaited: true, read: true}
+	w.asked.Store(false)
+}
+
+// now returns what was agreed on. The certificate of the client is left out if its time is over, or if its authority is not one of this moment: a
+// connection may last for hours.
+func (s *secured) now() *tls.ConnectionState {
+	if len(s.state.PeerCertificates) == 0 {
+		return s.state
+	}
+	leaf, number, now := s.state.PeerCertificates[0], s.files.Number(), time.Now()
+	if now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
+		return s.nobody
+	}
+	if s.number.Load() != number {
+		if !s.files.Vouches(s.state.PeerCertificates, now) {
+			return s.nobody
+		}
+		s.number.Store(number)
+	}
+	return s.state
+}
+
+// tellHandshake logs that a client could not agree on TLS, once in a second at most.
+func (c *connections) tellHandshake(client net.Addr, err error) {
+	c.mu.Lock()
+	now := time.Now()
+	due := now.Sub(c.shook) >= closedEvery
+	if due {
+		c.shook = now
+	}
+	c.mu.Unlock()
+	if due {
+		c.logger.Info("a client could not agree on TLS", "client", client.String(), "error", err)
+	}
+}

@@ -53,18 +53,23 @@ its limits and namespaces.
 A file that a server takes may still trouble clients. The warnings are:
   dynamic-ref   $dynamicRef and $recursiveRef, which many clients do not know
   ref-sibling   members beside $ref, which some clients refuse or ignore
-  ref-pointer   a $ref that is not a JSON pointer
-  root-object   arguments without "type": "object", or with members below allOf and the
-                like, where some clients look only at the top
-  name          a member's name that language models do not accept
+  ref-pointer   a $ref that is not a JSON pointer (#/…): clients follow nothing else
+  root-object   arguments without "type": "object", or with $ref, allOf, anyOf or oneOf at
+                the top, where some clients look for members
+  name          a member's name of more than 64 characters, or with others than
+                A-Z a-z 0-9 _ . -, which language models do not accept
   keyword       a keyword of JSON Schema that is misspelt, and therefore ignored
   format        a format that is misspelt, and therefore not checked
-  media         contents of a string, such as a picture, that clients can't show
-  example       an example that does not fit the schema of arguments or result
-  mcp           what agents are not shown over MCP as it is written
-  tool-name, description, array-items
-                what the function calling of a large model API refuses: a name or description
-                that is too long, an array that does not say of what
+  media         a contentMediaType that is none, a picture or sound without
+                "contentEncoding": "base64", any other contentEncoding
+  example       an example that does not fit the schema of arguments or result: agents
+                call tools as examples show it
+  mcp           what agents are not shown over MCP, or not as it is written
+  tool-name     a name, with its namespace, that begins with neither a letter nor _, which
+                Gemini refuses, or has more than 50 characters, which leaves too little
+                for the server's name
+  description   a description of more than 1024 characters, which OpenAI refuses
+  array-items   an array without a schema in items, which OpenAI and VS Code refuse
   unmatched     an entry of the configuration's enabled or disabled, or the match of an
                 override or a grant, that matches no tool
   unserved      a script in a directory whose scripts are not served

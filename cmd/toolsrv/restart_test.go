@@ -146,7 +146,7 @@ func TestRestartRefused(t *testing.T) {
 		strings.Repeat("half a program ", 9): program + " version: fork/exec", // which the system can't run
 		"#!/bin/sh\nexit 3\n":                "exit status 3",
 		"#!/bin/sh\necho another program\n":  "another program",
-		"#!/bin/sh\n":                        "that is not toolsrv's answer",
+		"#!/bin/sh\n":                        "it does not answer as toolsrv does",
 	} {
 		put(t, program, []byte(wrong))
 		if err := os.Chmod(program, 0o755); err != nil {

@@ -167,7 +167,7 @@ func TestUpPlaces(t *testing.T) {
 		says   []string // lines of the output
 		silent string   // what it must not say
 	}{
-		{"the current folder", nil, "/inside", []string{"Serving the folder tools, without tokens.", "Not served, because outside of that: beside.py."}, ""},
+		{"the current folder", nil, "/inside", []string{"Serving the folder tools, without tokens.", "Not served, because outside that folder: beside.py."}, ""},
 		{"a folder", []string{"tools"}, "/inside", []string{"Serving the folder tools, without tokens."}, "outside"},
 		{"files", []string{"beside.py", "tools/inside.py"}, "/beside /inside", []string{"Serving beside.py and tools/inside.py, without tokens."}, "outside"},
 		{"a configuration", []string{"set"}, "/kept", []string{"Serving set/mine, as set/toolsrv.toml says, to those who have a token.", `/kept -H "Authorization: Bearer $TOKEN"`}, "/mcp"},

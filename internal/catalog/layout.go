@@ -34,7 +34,7 @@ func (s *scripts) buildElsewhere(ctx context.Context, e Entry, parts map[string]
 	}
 	unchanged := func(map[string]Entry) bool { return false }
 	if len(all) > maxParts || bytes > maxPartsBytes {
-		return module, unchanged, fmt.Errorf("has with the parts of its source %d files of %d bytes; %d files of %d bytes are allowed: take those away that no script needs",
+		return module, unchanged, fmt.Errorf("has %d files of %d bytes with the parts of its source; at most %d files of %d bytes are allowed: remove those that no script needs",
 			len(all), bytes, maxParts, maxPartsBytes)
 	}
 	for _, one := range all {

@@ -153,10 +153,10 @@ func (r *reconciler) writeRecords() {
 		f.noted = now
 		err := now.Write(f.Record, f.id)
 		if err != nil && !f.recordFailed {
-			r.logger.Warn("which file has a path that two files want can't be written down: after a restart the other one may get it", "error", err)
+			r.logger.Warn("it can't be recorded which file has a path that two files want: after a restart the other one may get it", "error", err)
 		}
 		if err == nil && f.recordFailed {
-			r.logger.Info("which file has a path that two files want can be written down again")
+			r.logger.Info("it can be recorded again which file has a path that two files want")
 		}
 		f.recordFailed = err != nil
 	}

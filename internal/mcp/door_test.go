@@ -21,7 +21,7 @@ func TestNotSettled(t *testing.T) {
 	h := appOf(t, table, options{})
 	for _, test := range []struct{ name, want string }{
 		{"add", `"structuredContent":{"n":7}`},
-		{"later", `200 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"There is no such tool yet, but some that it could be are still being read; try again.","data":{"code":"not_ready"}}}`},
+		{"later", `200 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"There is no such tool yet, but files that may contain it are still being read; try again.","data":{"code":"not_ready"}}}`},
 	} {
 		if got := answer(h, request(call(test.name, "{}"))); got != test.want && (test.want[0] != '"' || !strings.Contains(got, test.want)) {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)

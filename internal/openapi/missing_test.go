@@ -115,7 +115,7 @@ func TestUnsettled(t *testing.T) {
 		}
 	}
 	check("unsettled", "/math/add", "Bearer token", 200, "3")
-	check("unsettled", "/math/ad", "Bearer token", 503, `{"detail":"There is no such tool yet, but some that it could be are still being read; try again.","code":"not_ready"}`)
+	check("unsettled", "/math/ad", "Bearer token", 503, `{"detail":"There is no such tool yet, but files that may contain it are still being read; try again.","code":"not_ready"}`)
 	check("unsettled elsewhere", "/math/ads", "Bearer token", 404, "did you mean /math/add?")
 	check("unsettled, without a token", "/math/ad", "", 401, "bearer")
 	settled.Store(true)

@@ -106,7 +106,7 @@ func (b Builder) help(ctx context.Context, root, path string, memory int64) (fil
 		return nil, nil, &Error{tooMuch(path, why)}
 	case err != nil: // by a signal, or because Go's runtime gave up
 		line, _, _ := strings.Cut(stderr.String(), "\n")
-		return nil, nil, &Error{tooMuch(path, strings.TrimSpace(fmt.Sprintf("it ends the process that reads it (%v) %s", err, line)))}
+		return nil, nil, &Error{tooMuch(path, strings.TrimSpace(fmt.Sprintf("reading it ended its process (%v) %s", err, line)))}
 	case wrong != nil:
 		return nil, nil, fmt.Errorf("read the answer of the process that reads scripts: %w", wrong)
 	case c.Wrong != "":

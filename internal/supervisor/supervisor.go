@@ -161,12 +161,12 @@ func (s *Supervisor) Watch(ctx context.Context, answers func(context.Context) er
 			return
 		default:
 			if !failed {
-				s.logger.Error("the server does not answer itself: the watchdog is told nothing, and ends it if that goes on", "error", err, "within", s.watchdog.String())
+				s.logger.Error("the server does not answer its own requests: the watchdog hears nothing, and ends the server if that goes on", "error", err, "within", s.watchdog.String())
 			}
 			timer.Reset(again)
 		}
 		if failed && err == nil {
-			s.logger.Info("the server answers itself again")
+			s.logger.Info("the server answers its own requests again")
 		}
 		failed = err != nil
 	}

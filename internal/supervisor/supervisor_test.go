@@ -225,8 +225,8 @@ func TestWatch(t *testing.T) {
 	}
 	answers <- nil
 	e.want("WATCHDOG=1")
-	log.Wait(t, "the server answers itself again")
-	if got := log.Count("does not answer itself", "stuck"); got != 1 {
+	log.Wait(t, "the server answers its own requests again")
+	if got := log.Count("does not answer its own requests", "stuck"); got != 1 {
 		t.Errorf("the log has %d lines, want one:\n%s", got, log)
 	}
 	stop()

@@ -98,7 +98,7 @@ func ask(root string, arguments ...string) (string, error) {
 func committed(root string) error {
 	status, err := ask(root, "status", "--porcelain")
 	if err == nil && status != "" {
-		err = fmt.Errorf("%d files are not as in the commit: commit them, or take them away", strings.Count(status, "\n"))
+		err = fmt.Errorf("%d files differ from the commit: commit or remove them", strings.Count(status, "\n"))
 	}
 	return err
 }

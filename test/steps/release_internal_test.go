@@ -61,7 +61,7 @@ func TestRelease(t *testing.T) {
 		{name: "changes of an unknown kind", tags: both, changed: map[string]string{"CHANGELOG.md": "## [1.2.0] - 2026-02-03\n\n### New\n\n- Something.\n"}, want: []string{`"New" in the section of 1.2.0`}},
 		{name: "a kind without changes", tags: both, changed: map[string]string{"CHANGELOG.md": "## [1.2.0] - 2026-02-03\n\n### Added\n\n### Fixed\n\n- This.\n"}, want: []string{"no list below Added"}},
 		{name: "a file that is not in git", tags: both, after: func(t *testing.T, root string) { testkit.Put(t, root, "new", "") },
-			want: []string{"1 files are not as in the commit", "make ci-long passed on 2026-01-02 with another tree"}},
+			want: []string{"1 files differ from the commit", "make ci-long passed on 2026-01-02 with another tree"}},
 		{name: "make ci-long never passed", tags: both, after: func(t *testing.T, root string) {
 			if err := os.Remove(filepath.Join(root, passedFile)); err != nil {
 				t.Fatal(err)
@@ -72,7 +72,7 @@ func TestRelease(t *testing.T) {
 		}, want: []string{"make ci-long has never passed"}},
 		{name: "everything", changed: map[string]string{"CHANGELOG.md": "", "sdk/rust/Cargo.toml": "[workspace.package]\nversion = \"0.1.0\"\n"},
 			after: func(t *testing.T, root string) { testkit.Put(t, root, "a", "changed") },
-			want:  []string{"1 files are not as in the commit", "HEAD has no tag", "sdk/rust/Cargo.toml says version 0.1.0", "CHANGELOG.md has no section", "with another tree"}},
+			want:  []string{"1 files differ from the commit", "HEAD has no tag", "sdk/rust/Cargo.toml says version 0.1.0", "CHANGELOG.md has no section", "with another tree"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -36,7 +36,7 @@ func NotYet(g *wasmtools.Generation, path string) *wasmtools.Error {
 	if !g.Coming(path) {
 		return nil
 	}
-	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "There is no such tool yet, but some that it could be are still being read; try again."}
+	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "There is no such tool yet, but files that may contain it are still being read; try again."}
 }
 
 // An Observer is told that calls begin and end, for metrics, traces, an audit trail or a journal. Each call is told once: either it was

@@ -46,7 +46,7 @@ func makeCache(dir string) error {
 		return err
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("%s is there already, and not a folder: remove it", dir)
+		return fmt.Errorf("%s exists and is not a folder: remove it", dir)
 	}
 	return ownership.CheckFile(dir, info)
 }

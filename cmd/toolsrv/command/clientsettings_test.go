@@ -112,7 +112,7 @@ func TestPrintConfigCommand(t *testing.T) {
 	}{
 		"no such client":        {[]string{dir, "--print-config", "claud"}, 2, "did you mean claude?"},
 		"nothing like a client": {[]string{dir, "--print-config", "netscape"}, 2, "there are claude, claude-code, codex, "},
-		"no client":             {[]string{dir, "--print-config", ""}, 2, `there is no client ""`},
+		"no client":             {[]string{dir, "--print-config", ""}, 2, `unknown client ""`},
 		"a name with a dot":     {[]string{dir, "--print-config", "codex", "--name", "a.b"}, 2, `--name: "a.b" is not a valid name`},
 		"no such file":          {[]string{in("c.wasm"), "--print-config", "claude"}, 1, "c.wasm"},
 		"a wrong configuration": {[]string{"--config", in("wrong.toml"), "--print-config", "claude"}, 1, `did you mean "tools"?`},

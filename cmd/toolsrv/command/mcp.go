@@ -190,11 +190,11 @@ func (m *mcp) printSettings(cmd *cobra.Command, args []string) error {
 	all := clients()
 	i := slices.IndexFunc(all, func(c agent) bool { return c.name == m.client })
 	if i < 0 {
-		message := fmt.Sprintf("there is no client %q for --print-config", m.client)
+		message := fmt.Sprintf("unknown client %q for --print-config", m.client)
 		if near := text.Nearest(m.client, clientNames()); near != "" {
 			return &usageError{fmt.Errorf("%s: did you mean %s?", message, near)}
 		}
-		return &usageError{fmt.Errorf("%s: there are %s; others take the settings of one of these", message, strings.Join(clientNames(), ", "))}
+		return &usageError{fmt.Errorf("%s: the clients are %s; others take the settings of one of these", message, strings.Join(clientNames(), ", "))}
 	}
 	client := &all[i]
 	if err := checkServerName(m.name); err != nil {

@@ -125,7 +125,7 @@ func try(ctx context.Context, path string) error {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	if err == nil && !versionLine.Match(out) {
-		err = errors.New("that is not toolsrv's answer")
+		err = errors.New("it does not answer as toolsrv does")
 	}
 	if err != nil {
 		return fmt.Errorf("try %s version: %w: %.200s", path, err, out)

@@ -208,7 +208,7 @@ func tellPlace(w io.Writer, p place, c *config.Config) {
 		return
 	}
 	if beside, _ := toolFiles(p.dir); len(beside) > 0 {
-		fmt.Fprintf(w, "Not served, because outside of that: %s.\n", few(beside))
+		fmt.Fprintf(w, "Not served, because outside that folder: %s.\n", few(beside))
 	}
 }
 
@@ -260,12 +260,12 @@ func tellAddresses(w io.Writer, c *config.Config, s *server.Server) {
 // emptyAdvice returns what to do while there is no tool.
 func emptyAdvice(p place, c *config.Config) string {
 	if p.files != nil {
-		return "No tool is served yet. It is once its file is right."
+		return "No tool is served yet: correct the files first."
 	}
 	sources := configured.Sources(c)
 	advice := fmt.Sprintf("No tool is served yet. Put a script (.py, .js, .ts) or a .wasm file into %s: it is served within a second.", few([]string{nearby(sources[0].Directory)}))
 	if !sources[0].Scripts {
-		advice = fmt.Sprintf("No tool is served yet. Put a .wasm file into %s: it is served within a second. Scripts are if tools.scripts is true.", few([]string{nearby(sources[0].Directory)}))
+		advice = fmt.Sprintf("No tool is served yet. Put a .wasm file into %s: it is served within a second. For scripts set tools.scripts = true.", few([]string{nearby(sources[0].Directory)}))
 	}
 	if found, err := project.Open(p.dir); err == nil && found.Script == "" {
 		advice += "\nThis is the source of a tool in " + string(found.Language) + ": toolsrv dev " + text.ShellQuote(p.dir) + " builds and serves it."

@@ -69,7 +69,7 @@ func archivesOf(r *release.Release) (*archives, error) {
 		}
 		content, err := os.ReadFile(filepath.Join(r.Out, name))
 		if err != nil {
-			return nil, fmt.Errorf("sum an archive, which is made before: %w", err)
+			return nil, fmt.Errorf("hash an archive, which has to be made before: %w", err)
 		}
 		sum := sha256.Sum256(content)
 		a.files[s.String()], a.sums[s.String()] = name, hex.EncodeToString(sum[:])

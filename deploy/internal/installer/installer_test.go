@@ -64,7 +64,7 @@ func read(t *testing.T, out, name string) []byte {
 func TestWithoutArchives(t *testing.T) {
 	t.Parallel()
 	r := &release.Release{Root: "../../..", Out: t.TempDir(), Version: version, Systems: release.Systems()}
-	if err := installer.Make(t.Context(), r); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "which is made before") {
+	if err := installer.Make(t.Context(), r); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "which has to be made before") {
 		t.Errorf("got %v, want that an archive is missing", err)
 	}
 }

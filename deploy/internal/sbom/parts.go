@@ -62,7 +62,7 @@ func Modules(dependencies []*debug.Module) ([]Part, error) {
 		}
 		sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(m.Sum, "h1:"))
 		if err != nil || len(sum) != sha256.Size {
-			return nil, fmt.Errorf("%s %s has no sum that a release could name, but %q: require a version of it that is published", m.Path, m.Version, m.Sum)
+			return nil, fmt.Errorf("%s %s has %q in place of a checksum: require a published version", m.Path, m.Version, m.Sum)
 		}
 		parts = append(parts, Part{
 			Name: m.Path, Version: m.Version, SHA256: hex.EncodeToString(sum),
@@ -179,7 +179,7 @@ func readSources(root, folder string) (map[string]Part, error) {
 			version, _, _ = strings.Cut(version, ".orig.")
 			sources[words[0]] = Part{URL: "pkg:deb/debian/" + words[1] + "@" + escape(version) + "?arch=source", SHA256: words[3]}
 		default:
-			return nil, fmt.Errorf("sdk/%s/engine/sources.txt has a line that is no source: %s", folder, line)
+			return nil, fmt.Errorf("sdk/%s/engine/sources.txt has an invalid line: %s", folder, line)
 		}
 	}
 	return sources, nil

@@ -70,7 +70,7 @@ func TestEngines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, file, text, want string }{
 		{"in order", "", "", ""},
-		{"a line of another kind", "sdk/js/engine/sources.txt", "gem quick 0.14.0\n", "a line that is no source: gem quick"},
+		{"a line of another kind", "sdk/js/engine/sources.txt", "gem quick 0.14.0\n", "an invalid line: gem quick"},
 		{"a part from nowhere", "sdk/python/engine/sources.txt", "", "NOTICE lists Snake in the interpreter for Python"},
 		{"a package without a digest", "sdk/python/engine/requirements.txt", "zones==2026.6\n", "NOTICE lists zones"},
 		{"a list without an engine", "NOTICE", "Linked into the program:\n\n", "NOTICE lists nothing that the interpreter for JavaScript contains"},

@@ -125,7 +125,7 @@ func parseHeaders(table map[string]map[string]string, granted []reach.Pattern) (
 			return nil, err
 		}
 		if !slices.ContainsFunc(granted, on.Overlaps) {
-			return nil, fmt.Errorf("an entry is for something that http does not grant; it grants %s", list(granted))
+			return nil, fmt.Errorf("an entry is for a place that http does not grant; it grants %s", list(granted))
 		}
 		for _, name := range slices.Sorted(maps.Keys(table[key])) {
 			value := table[key][name]

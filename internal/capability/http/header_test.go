@@ -293,7 +293,7 @@ func TestNew(t *testing.T) {
 		"private: ::/0":                                   {Private: []netip.Prefix{netip.MustParsePrefix("::/0")}},
 		"private: ::ffff:10.0.0.0/104":                    {Private: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}},
 		"private: invalid":                                {Private: make([]netip.Prefix, 1)},
-		"for something that http does not grant":          {Granted: []string{"https://a.example"}, Headers: map[string]map[string]string{"https://b.example": {"X": "y"}}},
+		"for a place that http does not grant":            {Granted: []string{"https://a.example"}, Headers: map[string]map[string]string{"https://b.example": {"X": "y"}}},
 		"headers: \"b\" is not the address":               {Headers: map[string]map[string]string{"b": nil}},
 		"The header Host can't be set":                    on(map[string]string{"Host": "b"}),
 		"control character":                               on(map[string]string{"X": "a\r\nb"}),

@@ -130,7 +130,7 @@ func newRule(from Rule, o Options) (*rule, error) {
 		return nil, fmt.Errorf("http: %w", err)
 	}
 	if r.Redirects < 0 || r.Redirects > MaxRedirects {
-		return nil, fmt.Errorf("redirects: %d is not from 0 to %d", r.Redirects, MaxRedirects)
+		return nil, fmt.Errorf("redirects: %d is out of range: 0 to %d is allowed", r.Redirects, MaxRedirects)
 	}
 	const most = 1 << 30 // bytes; what is read is in memory
 	if r.Requests < 0 || r.RequestBytes < 0 || r.RequestBytes > most || r.ResponseBytes < 0 || r.ResponseBytes > most || r.Timeout < 0 {

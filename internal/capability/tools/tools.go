@@ -185,7 +185,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 // What observers are told of calls that the calling tool may not make.
 var (
 	errNotGranted = &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "The calling tool was not granted this one."}
-	errTooDeep    = &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "The calling tool is as deep inside other calls as may be."}
+	errTooDeep    = &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "The calling tool is nested too deep in other calls."}
 )
 
 // refuse tells observers of a call that is not even looked for.

@@ -186,7 +186,7 @@ func internal(err error) *Error {
 func notBegun(ctx context.Context, what string, timeout time.Duration) *Error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
-		return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's limit of %s was over while the call waited for %s.", timeout, what)}
+		return &Error{Outcome: ToolTimeout, Message: fmt.Sprintf("The tool's time limit of %s expired while the call waited for %s.", timeout, what)}
 	case errors.Is(cause, errClosing):
 		return closing(nil)
 	}

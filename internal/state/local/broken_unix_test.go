@@ -203,7 +203,7 @@ func TestRestored(t *testing.T) {
 	if err := os.WriteFile(path, backup, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Set(t.Context(), "new", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "it is not as it was written last") {
+	if _, err := s.Set(t.Context(), "new", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "its last transaction is not the one that was written last") {
 		t.Errorf("set: got %v, want that the file was changed", err)
 	}
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, backup) {

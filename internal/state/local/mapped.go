@@ -149,7 +149,7 @@ func (m *mapped) update(f func(tx *bbolt.Tx) error) error {
 		err := m.bolt.Update(func(tx *bbolt.Tx) error {
 			id = tx.ID()
 			if last != 0 && id != last+1 {
-				return m.giveUp(fmt.Errorf("%s %w: it is not as it was written last", m.path, errChanged))
+				return m.giveUp(fmt.Errorf("%s %w: its last transaction is not the one that was written last", m.path, errChanged))
 			}
 			if err := m.examine(tx.Size()); err != nil {
 				return err

@@ -99,9 +99,9 @@ func LevelOf(e *Error) slog.Level {
 	return slog.LevelInfo
 }
 
-// AsError returns an error of the service for any error that a call with ctx or a request ended with: the *Error that err is or
-// wraps, where its code is one of the service's; what the end of ctx means, where err is that; or else one with CodeInternal and
-// err as its cause. Where that is CodeCancelled, and who ended ctx gave an *Error as the cause, it has the words of that. err must not
+// AsError returns the service's error for any error of a call with ctx or of a request: the *Error that err is or wraps, if its code is
+// one of the service's; what the end of ctx means, if err is that; or else one with CodeInternal and err as its cause. Where that is
+// CodeCancelled, and who ended ctx gave an *Error as the cause, it has the words of that. err must not
 // be nil.
 func AsError(ctx context.Context, err error) *Error {
 	e := asError(ctx, err)

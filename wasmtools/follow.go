@@ -18,8 +18,8 @@ type made struct {
 	value any
 }
 
-// Follow has make called with the current generation and with each later one, before that is published, and keeps with it what make returns,
-// which must not be nil. before is what it returned last, or nil. Calls come one at a time, in order; make must not change the table. Changes
+// Follow calls make with the current generation and with each later one before it is published, and keeps the result with it. make must
+// not return nil. before is what it returned last, or nil. Calls come one at a time, in order; make must not change the table. Changes
 // of the table wait for make, requests don't.
 //
 // of returns what was made of a generation; for nil, or a generation of another table, the current one's. end ends the calls of make: of

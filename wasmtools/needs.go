@@ -71,7 +71,7 @@ const (
 	NotGranted Cause = iota
 	// NoCapability is that the service doesn't have the capability.
 	NoCapability
-	// NoSecret is that no source of secrets has a secret: the one that Entry names, or without it one that the grant names, which is not told.
+	// NoSecret means that no source has a secret: the one that Entry names, or without Entry one that the grant names, which is not shown.
 	NoSecret
 	// NoState is that there is no place to keep things.
 	NoState

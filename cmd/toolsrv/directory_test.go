@@ -102,8 +102,8 @@ func textOf(line map[string]any) string {
 	return text.String()
 }
 
-// TestCheckAgrees compares what the service serves with what `toolsrv check` accepts: of two files that want a path, the one that
-// was served, before a restart and after it, and no file whose memory does not suffice.
+// TestCheckAgrees compares what the service serves with what `toolsrv check` accepts: of two files that want a path the one that was
+// served, also after a restart, and no file with too little memory.
 func TestCheckAgrees(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "[[override]]\nmatch = \"tiny\"\nmemory = \"64KiB\"\n", map[string][]byte{

@@ -39,8 +39,8 @@ func (s *service) waitText(want string) string {
 	return fmt.Sprint(line["text"])
 }
 
-// TestUp is an hour with a folder of scripts: what is served is told with a command that works as it stands, what changes is told, and a
-// mistake is told with its place and does no harm.
+// TestUp is an hour with a folder of scripts: each served tool is shown with a command that works as printed, changes are reported, and
+// a mistake is reported with its place and does no harm.
 func TestUp(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "python", "javascript")

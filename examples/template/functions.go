@@ -25,8 +25,8 @@ func (d decimal) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(d), 'g', -1, 64), nil
 }
 
-// functions are those that a template may call. Go's own that build texts are replaced by ones that bound them, and those that
-// compare by ones that take any two numbers.
+// functions are those that a template may call. Go's own functions that build texts are replaced by bounded ones, and those that compare
+// by ones that take any two numbers.
 func (r *renderer) functions() template.FuncMap {
 	bounded := func(f func(a ...any) string) func(a ...any) (string, error) {
 		return func(a ...any) (string, error) {

@@ -138,8 +138,8 @@ func (c *tally) endSentence() {
 // inWord reports whether r is part of a word wherever it stands.
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// joins reports whether r is part of a word that before ends so far and next goes on: an apostrophe or a hyphen, and
-// between digits a point or a comma.
+// joins reports whether r stands inside a word, between the characters before and next: an apostrophe or a hyphen, and between digits a
+// point or a comma.
 func joins(before, r, next rune) bool {
 	if r == '.' || r == ',' {
 		return unicode.IsDigit(before) && unicode.IsDigit(next)

@@ -1,8 +1,7 @@
 // Package catalog turns the .wasm files of sources into a [wasmtools.RouteTable] and keeps the table in step with them.
 //
-// A [Source] lists files and opens them: package directory has the one for a directory on disk. Of a script the Catalog makes a module,
-// and makes it again when something changes that it was made of; one that is broken whenever anything around it does, since what it misses
-// may have come.
+// A [Source] lists files and opens them: package directory has the one for a directory on disk. The Catalog makes a module of a script,
+// and makes it again when its files change. A broken script is tried again whenever anything around it changes, since the missing part may have come.
 //
 // # What is served
 //

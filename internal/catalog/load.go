@@ -329,8 +329,8 @@ func (r *reconciler) finish(l *load) {
 // eight minutes.
 const mostDoubled = 10
 
-// readAgain has a file read again after the next listing, which is due within d, as a load of it was overtaken by a change: it is neither
-// served nor refused, so a start goes on to wait for it, and clients are asked to wait for its tools. Neither lasts for as long as somebody
+// readAgain reads a file again after the next listing, which is due within d, because it changed while it was loaded. Until then it is
+// neither served nor refused: a start goes on to wait for it, and clients are asked to wait for its tools. Neither lasts for as long as somebody
 // writes.
 func (r *reconciler) readAgain(f *file, d time.Duration) {
 	r.listWithin(f.from, d)

@@ -111,7 +111,7 @@ func (r *reconciler) run() {
 		if r.adviseRetry(now) { // before a generation lacks what comes back in another place
 			r.unsynced.Store(true)
 		}
-		// A file that comes alone is published at once. Of many that come together, each generation has some.
+		// A file that comes alone is published at once. Where many come together, each generation takes some of them.
 		if !r.publishAt.IsZero() && (len(r.loads) == 0 || !now.Before(r.publishAt)) {
 			_ = r.publish() // it has logged what is wrong
 		}

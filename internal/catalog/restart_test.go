@@ -55,8 +55,8 @@ func TestRestartKeeps(t *testing.T) {
 	}
 }
 
-// TestRestartWithAThird has a third file that wants the path come while no server runs, whose name stands between those of the
-// other two: by the record z goes before a, by the names a before b and b before z.
+// TestRestartWithAThird adds a third file that wants the path while no server runs, with a name between the other two: by the record z
+// comes before a, by the names a before b and b before z.
 func TestRestartWithAThird(t *testing.T) {
 	t.Parallel()
 	directory, record := t.TempDir(), filepath.Join(t.TempDir(), "paths.json")

@@ -14,8 +14,8 @@ type Derived[T any] struct {
 	end  func()
 }
 
-// Derive has make called with the current generation and with each later one, and keeps with it what make returns, which must not be
-// nil. before is what it returned last, or nil. Calls come one at a time, in order; make must not change the table. Changes of the
+// Derive calls make with the current generation and with each later one, and keeps the result with it. make must not return nil. before
+// is what it returned last, or nil. Calls come one at a time, in order; make must not change the table. Changes of the
 // table wait for make, requests don't.
 func Derive[T any](r *wasmtools.RouteTable, make func(g *wasmtools.Generation, before *T) *T) *Derived[T] {
 	made, end := r.Follow(func(g *wasmtools.Generation, before any) any {

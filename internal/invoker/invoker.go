@@ -68,8 +68,8 @@ func RouteTo(t *wasmtools.Tool) wasmtools.Route {
 }
 
 // Call calls the tool of a route. Before it, call.Arguments are as the client sent them; afterwards they have the defaults filled
-// in. Where the call has a client, it goes by the generation and the principal that the client has now, as there may have been a change while
-// the arguments were read, and a large result counts until the client has been answered. The error is a *wasmtools.Error.
+// in. If the call has a client, the client's current generation and principal count, since they may have changed while the arguments
+// were read. A large result counts until the client has been answered. The error is a *wasmtools.Error.
 func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtools.Call) (result []byte, err error) {
 	if call.Client != nil {
 		now, err := renew(route, call)

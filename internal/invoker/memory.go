@@ -113,8 +113,8 @@ func (m *memory) grow(held, n int64) bool {
 // hold counts bytes that exist already. They keep later large calls out.
 func (m *memory) hold(n int64) { m.used.Add(n) }
 
-// check refuses a call of the tool at a path where there is no room for another result such as its last: the tool would run for nothing,
-// and may do what it does a second time for a client that tries again.
+// check refuses a call of a tool if another result like its last one would find no room: the tool would run for nothing, and have its
+// effect twice if the client tries again.
 func (m *memory) check(path string) error {
 	last, ok := m.large.Load(path)
 	if !ok {

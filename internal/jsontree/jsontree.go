@@ -74,8 +74,8 @@ type SyntaxError struct {
 	Offset int
 	// Msg is a short phrase, in the words of Python's json module where it has them.
 	Msg string
-	// In is, after Read, the object that has a name twice, or the array or object that is nested too deeply: a value of
-	// the tree, of which only Key, Parent, Index and Kind are to be used, as of those above it. It is -1 in other errors.
+	// In is, after Read, the object that has a name twice, or the array or object that is nested too deeply. Of this value of the tree, and
+	// of those above it, use only Key, Parent, Index and Kind. It is -1 in other errors.
 	In int32
 	// Name is the name that In has twice.
 	Name string
@@ -111,8 +111,8 @@ func (t *Tree) Read(text string) error {
 	return nil
 }
 
-// MostValues returns how many values text has, if it is JSON, or a few more. Where that is more than one for four bytes, as a string with commas in
-// it seems to have, it looks closely: what Read allocates for values is never too little, which would take twice as much.
+// MostValues returns how many values text has, if it is JSON, or a few more. If that is more than one for four bytes, as a string with
+// commas seems to have, it looks closely. So Read never allocates too little for values, which would take twice as much.
 func MostValues(text string) int {
 	if n := 1 + strings.Count(text, ",") + strings.Count(text, "{") + strings.Count(text, "["); n <= 16+len(text)/4 {
 		return n

@@ -19,8 +19,8 @@ type Host struct {
 	Port uint16
 }
 
-// ParseHost reads the value of a header Host. It reports false for what no browser sends, such as an address with a zone, a
-// user, or a number that the name server of a system may take for an IPv4 address ("127.1", "0x7f000001").
+// ParseHost reads the value of a header Host. It reports false for what no browser sends: an address with a zone, a user, or a number
+// that some resolvers take for an IPv4 address ("127.1", "0x7f000001").
 func ParseHost(s string) (h Host, ok bool) {
 	name := s
 	if colon := strings.LastIndexByte(s, ':'); colon >= 0 && s[len(s)-1] != ']' {

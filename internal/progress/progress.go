@@ -13,9 +13,9 @@ import (
 // MaxMessage is the size in bytes up to which a report's message is told.
 const MaxMessage = 1 << 10
 
-// No more than ten reports are told in any second: those that the pace allows are one each 170 ms, four of them at once, which
-// makes nine; and the last one, at the end. Three can come at once at any time, so that a tool with a few steps has each of them
-// told. The fourth is kept for a report that would have to wait while the tool does.
+// At most ten reports pass in any second: nine by the pace (one each 170 ms, and four at once), and the last one at the end. Three can
+// pass at once at any time, so that each step of a short tool is seen. The fourth is kept for a report that would have to
+// wait while the tool does.
 const (
 	pace  = 170 * time.Millisecond
 	ahead = 2 * pace // by how much reports may be early

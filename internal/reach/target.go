@@ -257,9 +257,9 @@ func firm(path string) bool {
 	return true
 }
 
-// odd reports whether a character ends or divides a segment for some server, or is beyond ASCII and no letter, mark or digit that
-// can be seen: servers fold such characters to dots, slashes and percent signs (full-width, small and mathematical forms), write
-// them as a backslash (the yen and the won in code pages of Windows), or drop them.
+// odd reports whether some server takes a character for the end of a segment, or whether it is beyond ASCII and not a visible letter,
+// mark or digit. Servers fold such characters to dots, slashes and percent signs (full-width, small and mathematical forms), write them
+// as a backslash (the yen and the won in code pages of Windows), or drop them.
 func odd(r rune) bool {
 	if r < utf8.RuneSelf {
 		return strings.ContainsRune(`/\%?#`, r)

@@ -1,7 +1,7 @@
 package redact
 
-// A lister reads a text as lists of numbers, each of which is a byte, whatever signs are between them: decimal ones, octal ones with or
-// without 0o, and hexadecimal ones with or without 0x, where one word may have several, as xxd writes them. Other words end a list.
+// A lister reads a text as lists of numbers, each a byte, with any signs between them. They may be decimal, octal with or without 0o, or
+// hexadecimal with or without 0x. Of the latter one word may have several, as xxd writes them. Other words end a list.
 // Not so the keys of an object, {"0":104,"1":117}, which is JSON's form of an array of bytes, and what stands beside the bytes in a dump:
 // where a line is, and its text.
 type lister struct {

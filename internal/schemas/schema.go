@@ -1,9 +1,8 @@
 // Package schemas compiles a tool's JSON Schema and validates bodies against it.
 //
-// Schemas and bodies are both foreign: a schema reaches nothing outside its own text, and neither can make checking
-// cost more than a bound. github.com/santhosh-tekuri/jsonschema checks every schema against the metaschema of its
-// draft; what it can't promise is a bound on the work of one check, nor violations with their values, so bodies are
-// judged by a walk of our own, which the tests hold against that library's.
+// Schemas and bodies both come from strangers: a schema reaches nothing outside its own text, and checking has a bounded cost.
+// github.com/santhosh-tekuri/jsonschema checks every schema against the metaschema of its draft; but it neither bounds the work of one
+// check nor gives violations with their values. So a walk of our own judges bodies, and tests compare its verdicts with the library's.
 package schemas
 
 import (
@@ -111,9 +110,9 @@ func MustCompile(text string) *Schema {
 // JSON returns the schema as its author wrote it. The bytes must not be changed.
 func (s *Schema) JSON() json.RawMessage { return s.text }
 
-// Validate checks a body, a JSON object, and returns the bytes for the tool: body itself, or, where members are missing
-// that have a default, or an integer of at most 309 digits is written as 1.0 or 1e2, a copy with these filled in or
-// written out and all else byte for byte as it was. A body without anything but white space counts as {}.
+// Validate checks a body, a JSON object, and returns the bytes for the tool: body itself, or a copy in which missing members have their
+// defaults, and integers of at most 309 digits such as 1.0 or 1e2 are written out. All else is byte for byte as it was. A body without
+// anything but white space counts as {}.
 //
 // An error is a *Misfit with at least one violation, at most
 // MaxViolations and one that says how many more there are. They are in the order of the body, with what is missing
@@ -123,8 +122,8 @@ func (s *Schema) Validate(body []byte) ([]byte, error) {
 	return valid, err
 }
 
-// ValidateWithin is Validate for those who have only so many bytes of memory for it, above what the body and the schema take: ok is false,
-// and nothing else has a meaning, where a check takes more. [Need] says with how many to begin.
+// ValidateWithin is Validate within a number of bytes of memory, beside what the body and the schema take. If a check takes more, ok is
+// false and the other results have no meaning. [Need] says with how many to begin.
 func (s *Schema) ValidateWithin(body []byte, memory int64) (valid []byte, ok bool, err error) {
 	r := run{base: workBase, room: maxFilled, memory: memory}
 	valid, err = s.validate(body, &r)

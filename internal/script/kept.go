@@ -131,8 +131,9 @@ func (m *Memory) keep(root, path string, began time.Time, files []engine.File, i
 	}
 }
 
-// look returns what inputs are now, and of the folders on the way to them what else has names that could mean the same: an import without an ending
-// finds another file where one comes. It reports false where that is too much, or something was touched since a time that is not zero.
+// look returns the present state of inputs, and the entries of their folders whose names an import could mean as well: a new file may be
+// found in place of an old one if the import has no ending. It reports false where that is too much, or something was touched since a
+// time that is not zero.
 func (m *Memory) look(root string, inputs []string, began time.Time) (now, folders []input, ok bool) {
 	root, err := filepath.Abs(root)
 	if err != nil || len(inputs) > mostInputs {

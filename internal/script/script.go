@@ -42,8 +42,8 @@ func LanguageOf(name string) Language {
 // Endings returns what the names of scripts end with, without the dot.
 func Endings() []string { return []string{"py", "js", "mjs", "ts", "mts"} }
 
-// IsPart reports whether a script is, by its name, not a tool but a part of one or a test: one whose name begins with "_", tests by
-// the names that pytest and Node.js know, declarations of types, and configurations of build tools.
+// IsPart reports whether a script's name says that it is a part of a tool, or a test: it begins with "_", is one that pytest or Node.js
+// takes for a test, or belongs to declarations of types or the configuration of a build tool.
 func IsPart(name string) bool {
 	name = filepath.Base(name)
 	stem := strings.TrimSuffix(name, filepath.Ext(name))
@@ -71,8 +71,8 @@ type Options struct {
 	With []string
 }
 
-// Build returns the module of the script at path, which describes itself, and the paths of the files that it depends on: those that
-// were read, and, as far as known, those that were looked for and not found. After an error there may be some, too. Where the script is
+// Build returns the module of the script at path, which describes itself, and the paths of the files that it depends on: those that were
+// read and, as far as known, those that were missing. After an error there may be some, too. Where the script is
 // to blame, the error is an *Error.
 func Build(ctx context.Context, path string, o Options) (module []byte, inputs []string, err error) {
 	e, files, inputs, err := gather(ctx, path, o)

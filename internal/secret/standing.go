@@ -6,8 +6,8 @@ import (
 	"weak"
 )
 
-// A Register has the grants of one kind that tools have, so that one which stands in the next configuration, too, goes on: with its
-// connections, and with the secrets that it has by then. It keeps none alive. The zero Register is usable.
+// A Register has the grants of one kind that tools hold. A grant that is also in the next configuration goes on, with its connections
+// and with the new values of its secrets. It keeps none alive. The zero Register is usable.
 type Register[T any, G interface {
 	*T
 	Equal(other any) bool

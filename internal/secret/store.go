@@ -25,8 +25,8 @@ const (
 	maxFormerBytes = 4 << 20
 )
 
-// A Store knows the secrets of a service, to keep them out of what it says: the ones in its configuration, and for a while the ones of
-// configurations before, which calls that run may have used. It is safe for concurrent use.
+// A Store knows the secrets of a service, to keep them out of what it says: those of its configuration, and for a while those of earlier
+// configurations, which running calls may have used. It is safe for concurrent use.
 type Store struct {
 	published func() *Values
 

@@ -1,5 +1,5 @@
-// Package supervisor speaks with the program that supervises this process, such as systemd: it takes the sockets which that one has opened
-// (sd_listen_fds), and tells it how this process is (sd_notify).
+// Package supervisor speaks with the program that supervises this process, such as systemd: it takes the sockets that the supervisor has
+// opened (sd_listen_fds), and tells it how this process is (sd_notify).
 package supervisor
 
 import (

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// hidden reports whether a character is one that terminals obey or that changes how others are shown, instead of showing
-// something: a control character (C1 included), one that sets the direction or has no width, a separator of lines, or none
-// at all. A newline and a tab are what they are everywhere.
+// hidden reports whether terminals obey a character, or show others differently because of it: a control character (C1 included), one
+// that sets the direction or has no width, a separator of lines, or an invalid one. A newline and a tab are what they are everywhere.
 func hidden(r rune, size int) bool {
 	switch {
 	case r < utf8.RuneSelf:

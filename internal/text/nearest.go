@@ -8,7 +8,7 @@ type Reach struct {
 	Letters int
 	// Share allows one such letter for each so many that are typed. One is always allowed.
 	Share int
-	// Shortest is from how many bytes on a known name is a candidate.
+	// Shortest is the least number of bytes of a candidate.
 	Shortest int
 	// Longest is up to how many bytes a typed name is looked at, so that the work of a guess is bounded.
 	Longest int

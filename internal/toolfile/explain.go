@@ -2,8 +2,8 @@ package toolfile
 
 import "strings"
 
-// advice says what to do about errors of guests that many authors meet, by what stands in the error, in a trace where the module names
-// its functions, or in a line that the guest prints.
+// advice says what to do about errors that many authors meet. It looks at the error, at a trace if the module names its functions, and
+// at what the guest prints.
 var advice = [...]struct{ mark, says string }{
 	{"reflectlite.RawType).AssignableTo", `the tool panics with "reflect: unimplemented: AssignableTo with interface": TinyGo up to 0.40.1 breaks encoding/json in a program ` +
 		`that reaches errors.As; write toolsrv.AsType for errors.As, leave out the library that calls it, or have Go build the tool`},

@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// Pack returns a copy of a module with its manifest embedded, and the manifest. If said, a manifest as JSON, is nil, the module has to
-// tell it: by its export toolsrv_describe, which is run, or else by the section that it has already. A manifest that is given
+// Pack returns a copy of a module with its manifest embedded, and the manifest. If said, a manifest as JSON, is nil, the manifest comes
+// from the module: from its export toolsrv_describe, which is run, or else from the section that it has already. A manifest that is given
 // replaces both, but must not give other numbers to the tools that the module describes. What the module says of itself gets the
 // engine, if it has one. A server takes what Pack returns, in whatever folder. A script that is to blame is a *ScriptError.
 func Pack(ctx context.Context, engine *sandbox.Engine, content, said []byte) ([]byte, *manifest.Manifest, error) {

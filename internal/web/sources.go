@@ -5,8 +5,8 @@ import "net/netip"
 // maxSources is how many addresses are counted at a time. A client that sends more than one request in so many is kept.
 const maxSources = 32
 
-// sources count by whom requests were sent, in little memory however many addresses there are: where a new one finds no place, it takes
-// the place of the one with the fewest requests, and its count (the space-saving algorithm of Metwally, Agrawal and El Abbadi). The zero
+// sources counts requests by address, in little memory however many addresses there are: a new address without a place takes that of the
+// one with the fewest requests, and its count (the space-saving algorithm of Metwally, Agrawal and El Abbadi). The zero
 // value has none.
 type sources struct {
 	of   [maxSources]source

@@ -46,9 +46,9 @@ func (c *Call) Charge(nanos int) { c.run().Charge(nanos) }
 // unlike f of [Call.Wait], by the goroutine of the call only. Where there is no room, it waits for some, and then ends the call.
 func (c *Call) Hold(n int64) { c.run().Hold(n) }
 
-// Tally counts n uses of what the tool was granted of the function's set, and returns how many there were so far in the client's call,
-// with all calls inside it: a tool that calls itself, or is called again and again by another one, gets no more than one call of it may
-// have. Grants of sets that use it must be comparable, such as pointers.
+// Tally counts n uses of the tool's grant for the function's set, and returns the uses so far in the client's call, with all calls
+// inside it. So a tool that calls itself, or is called again and again, gets no more than a single call. Grants of sets that use it must
+// be comparable, such as pointers.
 func (c *Call) Tally(n int) int { return c.run().Tally(n) }
 
 // Log writes one line for the guest to the host's log; what is beyond 4 KiB is dropped. source is a word for where the line came from. Log

@@ -1,7 +1,7 @@
 // Package hostabi is what a host function of a capability is given, and how such functions are offered to guests.
 //
-// A [Set] is the functions of one import module. A set keeps nothing for a guest from one call to the next: a function is given a [Call],
-// which holds what the function may know of the call, and what the tool was granted.
+// A [Set] is the functions of one import module. A set keeps nothing for a guest from one call to the next. Its functions get a [Call],
+// with what they may know of the call, and with the tool's grant.
 //
 // A guest may pass anything. The methods of Call check each place in the guest's memory, and end the call where one is outside.
 // A function has to check its other arguments itself, and the size of whatever it allocates.

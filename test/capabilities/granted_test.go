@@ -254,8 +254,8 @@ var states = []state{
 }
 
 // TestNothingWithoutBoth has guests in each language call each function of each capability: it works where the tool declares that it needs it and
-// was granted it, and in no other case, whatever else it declares and was granted. The host decides that and knows no languages, so one guest is
-// in all states; the others show in two that their SDK hands on what the host allows, and what it refuses.
+// was granted it, and in no other case, whatever else it declares and was granted. The host decides that and knows no languages, so one
+// guest is tried in all states. The others are tried in two, which show that their SDK passes on what the host allows, and what it refuses.
 func TestNothingWithoutBoth(t *testing.T) {
 	t.Parallel()
 	for _, language := range languages {
@@ -411,8 +411,8 @@ func TestProbesAreAll(t *testing.T) {
 	}
 }
 
-// TestEach holds what each capability that a server has must not forget: one name for its need, its package, its import module and the key that
-// grants it; its page, a probe in every state, and a row for each key of its grants.
+// TestEach requires of each capability of a server: one name for its need, its package, its import module and the key that grants it;
+// its page, a probe in every state, and a row for each key of its grants.
 func TestEach(t *testing.T) {
 	t.Parallel()
 	page, keys := string(testkit.Read(t, "../../docs/capabilities.md")), string(testkit.Read(t, "../../docs/configuration.md"))

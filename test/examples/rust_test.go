@@ -77,8 +77,8 @@ func TestRustExamples(t *testing.T) {
 	}
 }
 
-// TestRustHostile has inputs as large and as nasty as the host lets through end within the default limits, with a result, with
-// the tool's own error or, where a query of JSONPath finds more than memory holds or takes too long, with the host's; never as a trap.
+// TestRustHostile sends inputs as large and as nasty as the host lets through. They must end within the default limits, with a result or
+// the tool's own error, or with the host's where a JSONPath query takes too much memory or time; never as a trap.
 func TestRustHostile(t *testing.T) {
 	t.Parallel()
 	if testkit.Race {

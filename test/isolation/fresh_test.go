@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// fresh are scripts that return what has to be another in each call, the clock in milliseconds, how long a sleep of 20 ms took,
-// and what the hash of a text is, which is the same in all.
+// fresh are scripts that return what must differ in each call, the clock in milliseconds, how long a sleep of 20 ms took, and the hash
+// of a text, which is always the same.
 var fresh = map[language]string{
 	python: `
 import random, secrets, tempfile, time, uuid

@@ -55,9 +55,9 @@ func TestThreeCommands(t *testing.T) {
 	}
 }
 
-// TestSource does what README.md says of a checkout, in a copy of the repository and against a server on a port of its own. make run is make build
-// and make tools, with a fixed port, and make test would run this test; what may hinder that one is a file which the commands leave behind, so
-// that nothing git sees may be left.
+// TestSource does what README.md says of a checkout, in a copy of the repository and against a server on a port of its own. make run is
+// make build and make tools, with a fixed port. make test would run this test itself, and a file that the commands leave behind could
+// disturb it: so git must see no such file.
 func TestSource(t *testing.T) {
 	_, source, _ := cutAt(readmeBlocks(t), "make run")
 	// As on the first day: nothing is compiled yet, but for what the go command has cached.

@@ -40,7 +40,7 @@ func since(passed []pass, name, digest string) string {
 	return ""
 }
 
-// remember writes that steps have passed with what they read when they began, which digests has by their names, if that is still so. Lines of
+// remember notes that steps have passed, if what they read is as it was when they began. digests has what they read then, by their names. Lines of
 // steps that are not among all go.
 func (c *ci) remember(done, all []step, digests map[string]string) error {
 	clear(c.tree.sums)

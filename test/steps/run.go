@@ -87,7 +87,7 @@ func groups(steps []step) [][]step {
 	return all
 }
 
-// due returns those steps of a group that are to be made, and notes which are not. since says when one has passed with what it reads, or "".
+// due returns the steps of a group that must run, and notes which need not. since returns when a step passed with the files that it reads now, or "".
 func (c *ci) due(group []step, since func(step) string) []step {
 	var due []step
 	var dates []string

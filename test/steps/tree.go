@@ -104,9 +104,9 @@ func (t *tree) add(h hash.Hash, file string) error {
 	return nil
 }
 
-// match returns the files that a pattern matches, of which there is at least one. A pattern is a path, whose parts may be patterns of
-// path.Match, of a file, or of a folder with all that is in it but pages, which need a pattern of their own; a dot is all files. Or it begins with
-// go: or code: and has the folder of a package, or folder/... for all below it: see [tree.read].
+// match returns the files that a pattern matches, of which there is at least one. A pattern is the path of a file or a folder, whose
+// parts may be patterns of path.Match. A folder stands for all files in it but pages, which need a pattern of their own; a dot is all
+// files. Or it begins with go: or code: and has the folder of a package, or folder/... for all below it: see [tree.read].
 func (t *tree) match(pattern string) ([]string, error) {
 	var matched []string
 	var err error

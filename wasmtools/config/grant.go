@@ -104,8 +104,8 @@ func (d *document) grants(to *[]Grant, kinds []capability.Kind, directory, all s
 	})
 }
 
-// grantTable returns the readers of the keys of [[grant]]. When they have read the values of one, rules returns the rules of the capabilities
-// that it says something of.
+// grantTable returns the readers of the keys of [[grant]]. When they have read the values of a grant, rules returns the rules of the
+// capabilities in it.
 func grantTable(g *Grant, kinds []capability.Kind, directory string) (t key.Table, rules func(values map[string]any) capability.Rules) {
 	t = key.Table{"match": keys.Word(&g.Match, `a pattern such as "math/*"`, keys.Pattern)}
 	all, tables := capability.Rules{}, map[string]key.Table{}

@@ -32,9 +32,9 @@ func MustCompile(text string) *Schema { return (*Schema)(schemas.MustCompile(tex
 // JSON returns the schema as its author wrote it. The bytes must not be changed.
 func (s *Schema) JSON() json.RawMessage { return (*schemas.Schema)(s).JSON() }
 
-// Validate checks a body, a JSON object, and returns the bytes for the tool: body itself, or, where members are missing
-// that have a default, or an integer of at most 309 digits is written as 1.0 or 1e2, a copy with these filled in or
-// written out and all else byte for byte as it was. A body without anything but white space counts as {}.
+// Validate checks a body, a JSON object, and returns the bytes for the tool: body itself, or a copy in which missing members have their
+// defaults, and integers of at most 309 digits such as 1.0 or 1e2 are written out. All else is byte for byte as it was. A body without
+// anything but white space counts as {}.
 //
 // An error is a *misfit.Error with at least one violation, at most 100 and one that says how many more there are. They are in the order of
 // the body, with what is missing first. The work is bounded by the size of the body; what would take more is refused.

@@ -372,7 +372,7 @@ func (c *connections) Principal(r *http.Request, current *wasmtools.Principal) (
 	return current, nil
 }
 
-// tell logs that connections were closed, those since the last line.
+// tell logs how many connections were closed since the last line.
 func (c *connections) tell() {
 	c.mu.Lock()
 	closed, limit, now := c.closed, c.places(), time.Now()

@@ -11,8 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/tlsfiles"
 )
 
-// A request must not say in two ways where its body ends. A proxy in front that goes by the other way takes a part of the body for
-// the next request, or for the body of somebody else's (request smuggling). net/http goes by Transfer-Encoding, as it should,
+// A request must not say in two ways where its body ends. A proxy in front that reads it the other way takes a part of the body for the
+// next request, or for the body of somebody else's (request smuggling). net/http goes by Transfer-Encoding, as it should,
 // but forgets Content-Length and keeps the connection, which RFC 9112 (6.1) forbids. So the lines that a connection reads are
 // inspected, which takes 0.2 µs for a request.
 

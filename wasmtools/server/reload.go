@@ -11,7 +11,7 @@ import (
 )
 
 // Reload applies a new configuration while requests run: tokens, hosts and origins, policy, limits and grants. All of it takes effect at
-// one moment: a request that has been read by then goes by the old configuration, and one that is still arriving by the new one. A changed
+// one moment. The old configuration holds for requests that have been read by then, and the new one for those that are still arriving. A changed
 // setting that needs a restart is logged and stays as it is. After an error the old configuration stays in force. Reload is safe for
 // concurrent use. c must not change any more.
 func (s *Server) Reload(c *config.Config) error {

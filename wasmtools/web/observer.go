@@ -11,8 +11,8 @@ import (
 
 // An Observer is told of requests, such as the log. Of the calls that requests make, package invoke tells its own observers.
 type Observer interface {
-	// Answered is told of a request once it has been answered, however it ended: also of one that was refused before any door saw it,
-	// for its host, its page or its token, and of one whose path nothing has. It is called concurrently, and the connection waits for it. The
+	// Answered is told of each request once it has been answered: also of one that was refused for its host, its page or its token, before
+	// any door saw it, and of one whose path nothing has. It is called concurrently, and the connection waits for it. The
 	// Answer must be neither changed nor kept.
 	Answered(a *Answer)
 }

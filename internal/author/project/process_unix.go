@@ -11,8 +11,8 @@ import (
 // patience is how long a compiler may take to tidy up after it was interrupted.
 const patience = 2 * time.Second
 
-// group has the command run in a process group of its own, so that what it starts ends with it: interrupted first, since
-// compilers then remove their temporary files, and killed when that takes too long. release must be called when the
+// group runs the command in a process group of its own, so that what it starts ends with it. The group is interrupted first, since
+// compilers then remove their temporary files, and killed if that takes too long. release must be called when the
 // command has ended.
 func group(cmd *exec.Cmd) (release func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

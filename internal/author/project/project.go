@@ -64,8 +64,8 @@ type Project struct {
 //	//toolsrv:tinygo
 //
 // above its imports, followed by wasm-unknown where the target shall not be wasip1, and by stack=SIZE where the tool needs more than
-// 512 KiB. A folder with neither is one of a script: that which package.json names as "main", or which has the folder's name,
-// or the name main or index, or which is the only one.
+// 512 KiB. A folder with neither is a script's: the one that package.json names as "main", or that has the folder's name, or is called
+// main or index, or is the only one.
 func Open(dir string) (*Project, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -162,8 +162,7 @@ func (f *File) keeps(kinds []capability.Kind) bool {
 	return false
 }
 
-// review warns of what the tools need and were granted, but can't have, such as a folder that can't be read: the tool can only say that its
-// file is missing.
+// review warns of granted needs that don't work, such as a folder that can't be read: the tool could only say that its file is missing.
 func (f *File) review(o Options) {
 	for _, finding := range broker.Review(o.Config, f.Tools()) {
 		if finding.Entry != "" {

@@ -12,9 +12,9 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// Review returns what is wrong with the grants of a configuration: entries that no tool which they are for declares that it needs,
-// places that do not exist, grants for every tool. tools are all that there are. A grant that matches none of them is left to
-// [config.Config.Unmatched], and what a tool lacks is in its Missing.
+// Review returns what is wrong with the grants of a configuration: entries that none of their tools declares, places that do not exist,
+// grants for every tool. tools are all tools. A grant that matches none of them is left to [config.Config.Unmatched], and what a tool
+// lacks is in its Missing.
 func Review(c *config.Config, tools []*wasmtools.Tool) (findings []capability.Finding) {
 	kinds := builtin.With(c.Capabilities)
 	for i := range c.Grants {

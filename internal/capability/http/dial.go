@@ -120,8 +120,8 @@ func (d *dialer) dial(ctx context.Context, o reach.Origin) (net.Conn, *answer.Fa
 	return nil, answer.Failf(codeConnect, "%s refuses connections on port %d: %s.", o.Host, o.Port, dialReason(err))
 }
 
-// lookup returns the addresses of a host, to be dialled as they are, or a failure where one of them must not be reached: code that
-// answers with some that may be and some that may not is not to choose.
+// lookup returns the addresses of a host, to be dialled as they are, or a failure if one of them must not be reached: a name server that
+// mixes allowed and forbidden addresses must not choose.
 func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, *answer.Failure) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if f := d.check(host, a); f != nil {

@@ -22,8 +22,8 @@ const (
 	maxWhole  = 16 << 10 // bytes of a request that is written at once, which the system takes without waiting for the server
 )
 
-// lines are the connections that one call keeps. No other call uses them, not even one of the same caller: a service that is wrong
-// about where an answer ends, or is made to be, can't answer one call with what was meant for another. The zero value has none.
+// lines are the connections that one call keeps. No other call uses them, not even one of the same caller. So a service that is wrong
+// about where an answer ends, by mistake or by attack, can't answer one call with what was meant for another. The zero value has none.
 type lines struct {
 	kept        []*line // the oldest first
 	connections *Connections

@@ -17,8 +17,8 @@ import (
 // maxHead bounds the head of a request in bytes: a URL and headers with their escapes.
 const maxHead = 128 << 10
 
-// maxValues bounds the JSON values in a head: an array and two strings for each header, of which more are allowed than are sent, so that
-// the guest is told of it, and the members.
+// maxValues bounds the JSON values in a head: an array and two strings for each header, and the members. It allows more headers than are
+// sent, so that the guest gets an error that says so.
 const maxValues = 4*maxHeaders + 16
 
 // countValues returns how many values a text has at most that is JSON, and how many are read before it is found that it is not.

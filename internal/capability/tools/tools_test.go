@@ -175,9 +175,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestHidden compares what is told of a tool that the caller may not call with what is told of one that does not exist: it is the
-// same but for the name, whether the tool is enabled or not.
-// Proves: A call inside a call gets no further
+// TestHidden compares the answers for a tool that the caller may not call and for one that does not exist: they differ in the name only,
+// whether the tool is enabled or not. Proves: A call inside a call gets no further
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, nil, native("one", nil1), native("off", nil1))

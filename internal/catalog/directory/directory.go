@@ -21,8 +21,8 @@
 //
 // # When the directory itself goes away
 //
-// A directory or folder that can't be read, and a directory in whose place there is an empty one (an unmounted volume), is
-// reported as a problem: what was served stays. The files of a folder that is removed are gone.
+// A directory or folder that can't be read is reported as a problem, and so is an empty directory in place of the one before (an
+// unmounted volume): what was served stays. The files of a folder that is removed are gone.
 package directory
 
 import (

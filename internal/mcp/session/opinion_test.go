@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 )
 
-// TestSecondOpinion holds what we say to the requests that have nothing to do with tools to what go-sdk's server says over pipes: the
-// same results, and errors with the same code unless the case says which one is ours.
+// TestSecondOpinion compares our answers to requests that have nothing to do with tools with those of go-sdk's server over pipes: the
+// same results, and errors with the same code unless the case names ours.
 func TestSecondOpinion(t *testing.T) {
 	t.Parallel()
 	older := func(version string) string { return strings.Replace(begin, legacy, version, 1) }

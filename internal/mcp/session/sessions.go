@@ -161,8 +161,8 @@ func (s *Sessions) add(x *session) (victim *session, ok bool) {
 	return victim, true
 }
 
-// victim returns the session that makes room for another: of the principal that has the most, so that a client that begins
-// sessions without end ends its own, the one that has been idle for longest, rather one without a stream. It is nil if all
+// victim returns the session that makes room for another. It belongs to the principal with the most sessions, so a client that begins
+// sessions without end ends its own. It is the one that has been idle for longest, preferably one without a stream. It is nil if all
 // of those have calls.
 func (s *Sessions) victim() (found *session) {
 	var most *list.List

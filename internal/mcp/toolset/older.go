@@ -32,8 +32,8 @@ func (e *entry) older(input, shown, output json.RawMessage) (json.RawMessage, er
 	return e.element(flat, plain, withRest(e.tool.Description, rest))
 }
 
-// flatInput returns the schema of a tool's arguments, whose author wrote text, as a plain object at its root: clients hand it to
-// model APIs that refuse more. rest is a schema of what it could not say, or empty.
+// flatInput turns the author's schema of a tool's arguments into a plain object at its root: clients hand it to model APIs that refuse
+// more. rest is a schema of what is left, or empty.
 func flatInput(s *schemas.Schema, text json.RawMessage) (flat json.RawMessage, rest string, err error) {
 	flat, left := s.Flat()
 	if same(flat, s.JSON()) {

@@ -58,8 +58,8 @@ const (
 // likeness is what each fit counts.
 var likeness = [...]float32{fitsPart: 0.3, fitsBegin: 0.7, fitsWhole: 1}
 
-// rank returns the tools of a view that have words of a query, the best first and no more than most, and how many there are: best
-// are those that have more of its words, have the rarer ones, and have them in their name. Without words it returns all tools by
+// rank returns the tools of a view that have words of a query, the best first and at most most of them, and how many there are. A tool
+// is better if it has more of the words, rarer ones, and has them in its name. Without words it returns all tools by
 // name. Only the tools of the view count, so that the order tells nothing of others.
 func (v *View) rank(query string, most int) (best []*entry, all int) {
 	words := wordsOfQuery(query)

@@ -121,7 +121,7 @@ func (p *Pool) Most() int64 { return p.each }
 // module only tried, and returns no code. It waits until there is room for what the module may take.
 //
 // The error is a *TooMuch if the module broke a bound, and would again; ErrDisk, ErrNoMemory, ErrLost, ErrClosed or ErrUnavailable if it
-// is not the module's fault, as far as can be known; otherwise it is what is wrong with the module.
+// is probably not the module's fault; otherwise it says what is wrong with the module.
 func (p *Pool) Compile(scratch string, module []byte, most Limit) (File, error) {
 	if most.Bytes <= 0 {
 		most.Bytes = p.each

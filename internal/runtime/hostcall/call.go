@@ -174,8 +174,8 @@ func (c *Call) Nest(f func(ctx context.Context)) { c.host.Nest(f) }
 // enterCost is the cost of a call of the guest inside one of a host function, in nanoseconds.
 const enterCost = 3_000
 
-// Enter runs a function that the guest exports, such as the one by which it allocates. params and results are letters as in [Function];
-// stack has the parameters, and is given the results, so it is as long as the longer of them. Enter reports false where the guest exports
+// Enter runs a function that the guest exports, such as its allocator. params and results are letters as in [Function]. stack has the
+// parameters and receives the results, so it is as long as the longer of them. Enter reports false where the guest exports
 // no such function, and has run nothing then.
 //
 // The function runs on the call's account: on its fuel, its time, its call stack and its memory. Whatever ends the guest in it ends the

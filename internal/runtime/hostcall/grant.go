@@ -9,15 +9,15 @@ type Grant struct {
 	Value any
 }
 
-// A Filter is a grant's value that takes out of what a guest says what must not leave the host, such as a secret that the tool uses
-// without seeing it. The sandbox has it look at results, failures, log lines and reports of progress before anybody hears of them.
+// A Filter is a grant's value that filters what a guest says: it takes out what must not leave the host, such as a secret that the tool
+// uses without seeing it. The sandbox has it look at results, failures, log lines and reports of progress before anybody hears of them.
 type Filter interface {
 	// Filter returns b without what must not leave: b itself, or another slice that is no longer than b. It must not change b.
 	Filter(b []byte) []byte
 }
 
-// A Screen is a grant's value that takes out of what a guest is told by other guests what must not reach it, such as a secret that the
-// tool uses without seeing it.
+// A Screen is a grant's value that filters what other guests tell a guest: it takes out what must not reach it, such as a secret that
+// the tool uses without seeing it.
 type Screen interface {
 	// Screen returns b without what must not reach the guest: b itself, or another slice that is no longer than b. It must not change b.
 	Screen(b []byte) []byte

@@ -2,9 +2,8 @@
 // is the part of it that functions of capabilities need.
 //
 // A [Set] is the functions of one import module. An engine is given all the sets that it may know. A program is given, when it is loaded,
-// the import modules that it may use; it can't be loaded if it imports anything else. A set keeps nothing for a guest from one call to the
-// next: a function is given a [Call], which holds what the function may know of the call, what the tool was granted, and what the set keeps
-// until the call ends.
+// the import modules that it may use; it can't be loaded if it imports anything else. A set keeps nothing for a guest from one call to
+// the next. Its functions get a [Call], with what they may know of the call, the tool's grant, and what the set keeps until the call ends.
 //
 // A guest may pass anything. The methods of Call check each place in the guest's memory, and end the call where one is outside.
 // A function has to check its other arguments itself, and the size of whatever it allocates.

@@ -25,9 +25,9 @@ type Counter interface {
 // Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each has a line of its own.
 func (c *Call) Used(u Use) { c.host.Used(u) }
 
-// Tally counts n uses of what the tool was granted of the function's set, and returns how many there were so far in the client's call,
-// with all calls inside it: a tool that calls itself, or is called again and again by another one, gets no more than one call of it may
-// have. Grants of sets that use it must be comparable, such as pointers.
+// Tally counts n uses of the tool's grant for the function's set, and returns the uses so far in the client's call, with all calls
+// inside it. So a tool that calls itself, or is called again and again, gets no more than a single call. Grants of sets that use it must
+// be comparable, such as pointers.
 func (c *Call) Tally(n int) int { return c.host.Tally(c.Grant(), n) }
 
 // Hold has the account of the process count n bytes of the host's memory for the call, until it ends: bodies, answers, and whatever

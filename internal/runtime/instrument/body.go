@@ -331,8 +331,8 @@ func (w *rewriter) flatAt(index uint32) int {
 	return int(w.flat[int(index)-w.imported])
 }
 
-// mark notes that a local is set, in the scopes that are open. scope.sets of the innermost is the number of locals that are set in it, once it is closed
-// and those of scopes inside have been added.
+// mark notes that a local is set, in the open scopes. scope.sets is the number of locals set in a scope, once it is closed and those of
+// inner scopes have been added.
 func (w *rewriter) mark(scopes []scope, local uint32) {
 	if int64(local) >= int64(len(w.marks)) {
 		w.marks = append(w.marks, make([]int, int(local)+1-len(w.marks))...)

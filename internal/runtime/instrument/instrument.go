@@ -387,7 +387,7 @@ const (
 	maxNanosByte  = 1_200
 )
 
-// wazero compiles a way into functions of each type, used or not, and does so again whenever it loads code. No compiler's module has a
+// wazero compiles an entry for functions of each type, used or not, and does so again whenever it loads code. No compiler's module has a
 // fiftieth of the types that may take so long.
 const (
 	maxNanosTypes = 500_000_000

@@ -126,9 +126,8 @@ func BenchmarkHostFunction(b *testing.B) {
 	}
 }
 
-// BenchmarkHard has calls after which the instance is not as it was even to wazero: its memory grew, and is made smaller again; it grew
-// to the most that the module declares, and the next instance is made of the image; the module can't be reset, and the next one is
-// made from the start.
+// BenchmarkHard makes calls that change the instance for wazero, too: its memory grew, and is made smaller again; its memory grew to its
+// maximum, and the next instance is made of the image; the module can't be reset, and the next instance is made from the start.
 func BenchmarkHard(b *testing.B) {
 	for _, guest := range []struct {
 		name, fixture string

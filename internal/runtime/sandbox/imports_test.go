@@ -144,8 +144,8 @@ func toyEngine(t *testing.T, y *toy, c sandbox.Config) *sandbox.Engine {
 // withToy is what a program may import that was granted the toy.
 func withToy() []string { return append(abi1.Modules(), toyModule) }
 
-// TestImportsOfEachProgram has two files with the same code, only one of which may import the toy, share that code in every way
-// there is: as a loaded module, with its snapshot and idle instances, and in the cache. The other file gets none of it.
+// TestImportsOfEachProgram loads two files with the same code, only one of which may import the toy. They share the code in every way:
+// as a loaded module, with its snapshot and idle instances, and in the cache. The other file gets none of it.
 // Proves: Nothing without a grant
 func TestImportsOfEachProgram(t *testing.T) {
 	t.Parallel()

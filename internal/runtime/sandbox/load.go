@@ -41,8 +41,8 @@ func (e *Engine) LoadModule(parsed *wasmbin.Module, imports ...string) (*Program
 type Loading struct {
 	// Imports are the import modules that the module may import from.
 	Imports []string
-	// Bundle is for a module that is an interpreter without one, and is what it runs: nothing is put together, and there is no file whose
-	// SHA-256 the digest would have to be, so it is made of what the two are. It must not be changed any more. Nil: the module is whole.
+	// Bundle is the script of a module that is an interpreter without one. The two are not put together in a file, so the digest is made of
+	// both digests instead of a file's SHA-256. It must not be changed any more. Nil: the module is whole.
 	Bundle []byte
 	// Replaces is whether the module takes the place of another one, which is closed then: an eighth of what modules may take is for such.
 	Replaces bool

@@ -12,8 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestMadeApart has modules of an engine and a bundle that are not put together: they are the same as those that are, but for what their
-// digests are of.
+// TestMadeApart compares modules of an engine and a separate bundle with modules that hold both: they differ in what their digests are made of only.
 func TestMadeApart(t *testing.T) {
 	t.Parallel()
 	e, bare := poolEngine(t, Config{Paranoid: true}, "good/engine")

@@ -130,8 +130,8 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 const (
 	firstStack = 64 << 10 // what a guest has until it asks for more
 	stackStep  = 4        // how many times as large each next part makes it
-	// keptStack is the most that an idle instance keeps, and its account holds, because a call needed it: interpreters need
-	// more than firstStack in each. wazero keeps a stack as large as it once was, so an instance that asked for more than this gets
+	// keptStack is the largest stack that an idle instance keeps after a call needed it: interpreters need more than firstStack in each
+	// call. wazero keeps a stack as large as it once was, so an instance that asked for more than this gets
 	// a new one when it is reset.
 	keptStack = 256 << 10
 )

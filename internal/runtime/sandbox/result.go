@@ -47,7 +47,7 @@ func (c *call) checkedOutput() ([]byte, error) {
 // maxDepth is how deeply a guest's JSON may be nested. Clients decode it, and many do so recursively.
 const maxDepth = 1000
 
-// checkJSON reports why clients can't be given text as JSON, or nil. The error goes on where a sentence named the text.
+// checkJSON reports why clients can't be given text as JSON, or nil. The error continues a sentence that begins with the text's name.
 func checkJSON(text []byte) error {
 	err := jsontree.Check(text, maxDepth)
 	if err == nil {
@@ -75,8 +75,8 @@ func badOutput(format string, args ...any) *Error {
 // maxToolCode is the longest code in a guest's failure, in bytes.
 const maxToolCode = 128
 
-// parseFailure reads the JSON of fail. It is strict, because a misspelt member would silently change what clients see. The
-// error goes on where a sentence named the text.
+// parseFailure reads the JSON of fail. It is strict, because a misspelt member would silently change what clients see. The error
+// continues a sentence that begins with the text's name.
 func parseFailure(text []byte) (*Error, error) {
 	if err := checkJSON(text); err != nil {
 		return nil, err

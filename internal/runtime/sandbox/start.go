@@ -339,8 +339,8 @@ func (m *module) overhead() int64 {
 	return instanceSize + element*int64(r.Elements) + reference*int64(r.TableMost) + global*int64(r.AllGlobals) + segment*int64(r.DataSegments)
 }
 
-// instantiate makes an instance of code for a run, which takes that many bytes of the run's room: from a snapshot, on which it takes over
-// a hold, or with an empty memory where that is nil. It waits for room until ctx is done. No guest code has run in the instance then. The
+// instantiate makes an instance of code for a run, which takes that many bytes of the run's room: from a snapshot, whose hold it takes
+// over, or with an empty memory if snapshot is nil. It waits for room until ctx is done. No guest code has run in the instance then. The
 // error is an *Error.
 func (m *module) instantiate(ctx context.Context, r *run, code *foundry.Native, s *snapshot, bytes int64) (*instance, error) {
 	defer m.engine.drop(s) // the instance has one of its own

@@ -1,7 +1,7 @@
 // Package schedule runs jobs that can't be interrupted, so that cheap ones never wait for costly ones.
 //
-// Each job comes with a prediction of what it takes, which puts it into one of three lanes: jobs that only load what was made
-// before, jobs that take a moment, and jobs that take longer. Each lane has places of its own. Expensive jobs together stay
+// Each job comes with a prediction of its cost, which puts it into one of three lanes: jobs that only load finished code, jobs that take
+// a moment, and jobs that take longer. Each lane has places of its own. Expensive jobs together stay
 // within a number of bytes.
 //
 // Predictions may be wrong: while a job that takes a second longer than predicted goes on, another begins in its place.

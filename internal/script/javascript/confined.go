@@ -30,8 +30,9 @@ const (
 	maxFile  = 2 << 20
 	maxTotal = 16 << 20
 	maxFiles = 2000
-	// maxBrackets and maxChain bound what token.Nesting counts in a file. esbuild goes into it by recursion, with some kilobytes of stack for each level, and
-	// Go ends the process where that is a gigabyte; the time for nested arrow functions grows with the cube of their depth, and nothing ends esbuild within a file.
+	// maxBrackets and maxChain bound what token.Nesting counts in a file. esbuild recurses with some kilobytes of stack for each level, and
+	// Go ends the process at a gigabyte of stack. The time for nested arrow functions grows with the cube of their depth, and nothing stops
+	// esbuild within a file.
 	maxBrackets = 200
 	maxChain    = 2000
 )

@@ -16,8 +16,8 @@ import (
 )
 
 // A mapped is the file, which bbolt has mapped into memory. Where somebody cuts it off, or a disk fails, bbolt panics, and keeps locks for
-// which all others would wait for ever. So nobody waits for bbolt but where that comes to an end: a transaction that reads begins
-// under a lock of ours, and ends where nobody waits for it; writing and closing take place in a goroutine that is left behind. Once it has
+// which all others would wait for ever. So nobody waits for bbolt where it may hang: a transaction that reads begins under a lock of
+// ours, and nobody waits for its end; writing and closing take place in a goroutine that is left behind. Once it has
 // failed so, nothing is read or written any more.
 type mapped struct {
 	bolt *bbolt.DB
@@ -201,8 +201,8 @@ const (
 	readAhead = 64 << 10
 )
 
-// warm has the system read a large record of a transaction before it is used as memory. bbolt tells the system not to read ahead, so each
-// page would be a fault of its own that waits for the disk, and a goroutine that copies a record holds its processor until it has all.
+// warm makes the system read a large record of a transaction before it is used as memory. bbolt tells the system not to read ahead, so
+// each page would be a fault that waits for the disk, and a goroutine that copies a record would hold its processor all that time.
 func (m *mapped) warm(record []byte) {
 	if len(record) < large {
 		return

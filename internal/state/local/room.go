@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Room is kept on the disk for what deletes, which writes the pages anew that are beside what it deletes, so that deleting helps on a full
-// disk: as much as is in the file, and maxSpare at most. That is enough for the largest entries. It lies at the end of the file.
+// Room is kept on the disk for deleting, which writes neighbouring pages anew, so that deleting helps on a full disk: as much as the
+// file holds, and maxSpare at most. That is enough for the largest entries. It lies at the end of the file.
 const (
 	maxSpare = 16 << 20
 	// slack is what a transaction writes beside the entries, and roomStep how much more room is made at once at most.

@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Expired entries are no longer seen, so deleting them is not urgent: each batch takes some along, for which the file is not
-// flushed once more, and where there is none, one is made for them alone, with a pause before the next.
+// Expired entries are no longer seen, so deleting them is not urgent: each batch takes some along without a flush of their own. Where no
+// batch comes, one is made for them alone, with a pause before the next.
 const (
 	sweepAlong = 256
 	sweepAlone = 1000
@@ -118,7 +118,7 @@ func (s *Store) squeeze(writes []*write, budget int) (rest []*write) {
 	return rest
 }
 
-// apart makes changes, and where they can't be made together, space by space: then only that space fails that fills the disk.
+// apart makes changes together or, where that fails, space by space. Then only the space that fills the disk fails.
 func (s *Store) apart(writes []*write, budget int) (rest []*write) {
 	rest, err := s.attempt(writes, budget)
 	if err == nil || errors.Is(err, errUnchanged) {

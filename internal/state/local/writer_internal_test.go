@@ -247,7 +247,7 @@ func TestRewritesAreBounded(t *testing.T) {
 	}
 }
 
-// TestOneSpaceFails has a batch fail because of one of its spaces, as where a disk has no room for what that writes, or because of a sweep.
+// TestOneSpaceFails makes a batch fail because of one of its spaces, for which the disk has no room, or because of a sweep.
 // The others don't.
 // Proves: State is whole and apart
 func TestOneSpaceFails(t *testing.T) {

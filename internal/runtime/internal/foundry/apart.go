@@ -16,9 +16,8 @@ import (
 )
 
 // What compiling a module in a process of its own may take: apart.Memory at most, and helperTimes
-// what was predicted, with helperBase for a slow processor. It is first given helperGuess times the memory that was predicted, with
-// helperOwn for the process itself, and only if that is too little, all: memory that a process may have is kept from calls where
-// the machine has no more.
+// what was predicted, with helperBase for a slow processor. It first gets helperGuess times the predicted memory, with helperOwn for the
+// process itself, and all memory only if that is too little: what a process may take is kept from calls where the machine has no more.
 const (
 	helperTimes = 4
 	helperBase  = 5 * time.Second

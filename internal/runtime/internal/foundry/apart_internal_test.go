@@ -36,9 +36,8 @@ func TestLoadNeverCompiles(t *testing.T) {
 	}
 }
 
-// TestRefusalIsRemembered loads a module that the rewriter refuses, which can take it seconds, and then again: what is remembered is said,
-// which is something else here, so the module was not rewritten.
-// Proves: Compiling is bounded
+// TestRefusalIsRemembered loads twice a module that the rewriter refuses, which can take seconds. The second error is the remembered
+// one, which differs here, so the module was not rewritten again. Proves: Compiling is bounded
 func TestRefusalIsRemembered(t *testing.T) {
 	t.Parallel()
 	module := []byte("\x00asm\x01\x00\x00\x00\x01\x06\x01\x60\x01\x7f\x01\x7f\x03\x02\x01\x00\x05\x03\x01\x00\x01" +

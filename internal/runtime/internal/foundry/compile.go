@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// What fails for a reason that passes is tried again at once, then after firstPause, and then each time after twice as long, up to
-	// lastPause: a module that takes all that there is should not do that at each call.
+	// What fails for a passing reason is tried again at once, then after firstPause, and then each time after twice as long, up to
+	// lastPause: a module that takes all memory should not do so at each call.
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
 )

@@ -79,8 +79,8 @@ func (f *Foundry) Ready() { f.furnace.ready() }
 // A sum identifies a module.
 type sum = [sha256.Size]byte
 
-// NewCode returns the code of a module without its bundle and without custom sections, which is refused where compiling it is predicted to
-// take too much, or was seen to. digest names the module in the log. bare is its bytes, and source keeps
+// NewCode returns the code of a module without its bundle and without custom sections. It refuses code that is predicted to take too
+// much to compile, or once did. digest names the module in the log. bare is its bytes, and source keeps
 // them: the caller holds it while the code is used.
 func (f *Foundry) NewCode(of sum, digest string, bare []byte, source *Source) (*Code, error) {
 	c := &Code{foundry: f, sum: of, digest: digest, source: source, order: f.orders.Add(1)}

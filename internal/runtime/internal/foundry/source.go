@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 )
 
-// A Source is a module's bytes, or a bundle's. They are compressed, to a third, once the module was compiled, or where there is no room for
-// them as they are: they are needed again only if the code gets lost from the cache. What they take is counted while somebody holds them.
+// A Source is a module's bytes, or a bundle's. They are compressed to a third once the module has been compiled, or earlier for want of
+// room: they are needed again only if the cache loses the code. What they take is counted while somebody holds them.
 type Source struct {
 	account *account.Account
 	size    int // not compressed

@@ -1,5 +1,5 @@
-// Seal makes an engine of a module that a linker wrote: it adds the section in which the engine says what it is, tries whether it is
-// whole, and writes it with its licences to the folder that package engine embeds.
+// Seal makes an engine of a linker's module: it adds the section in which the engine says what it is, tries it, and writes it with its
+// licences to the folder that package engine embeds.
 //
 // It takes the folder of a build, with NAME.wasm and NAME.licenses.txt, and the folder to write to. With -check it compares with the
 // existing files instead.
@@ -76,7 +76,7 @@ func seal(about engine.About, build, dist string, compare bool) error {
 	return nil
 }
 
-// check compares an engine, unpacked, what is said of it and its licences with those in a folder.
+// check compares an unpacked engine, its description and its licences with those in a folder.
 func check(about engine.About, module, licenses []byte, dist string) error {
 	set := engine.From(os.DirFS(dist))
 	kept, err := set.Open(about.Name)

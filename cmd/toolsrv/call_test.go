@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestCallIsTheServers has `toolsrv call` give what the service answers, with the same configuration: results and errors, to
+// TestCallIsTheServers makes `toolsrv call` give what the service answers, with the same configuration: results and errors, to
 // the byte.
 func TestCallIsTheServers(t *testing.T) {
 	t.Parallel()

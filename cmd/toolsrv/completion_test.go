@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// askBash has bash complete the words of its arguments, as a person does who presses the tab key behind them.
+// askBash makes bash complete the words of its arguments, as a person does who presses the tab key behind them.
 const askBash = `. "$1"; . <(toolsrv completion bash); shift
 COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
 __start_toolsrv 2>/dev/null # compopt works at the prompt only
 printf '%s\n' "${COMPREPLY[@]}"`
 
-// askZsh has zsh load its script as ~/.zshrc does, and name what completes toolsrv. Its completion itself works at the prompt only.
+// askZsh makes zsh load its script as ~/.zshrc does, and name what completes toolsrv. Its completion itself works at the prompt only.
 const askZsh = `autoload -U compinit && compinit -u -D && source <(toolsrv completion zsh) && whence -w _toolsrv && print -r -- $_comps[toolsrv]`
 
-// TestCompletionZsh has zsh load its script, also from a folder of its own, where a package puts it.
+// TestCompletionZsh makes zsh load its script, also from a folder of its own, where a package puts it.
 func TestCompletionZsh(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("zsh"); err != nil {

@@ -42,7 +42,7 @@ func TestDirectoryBecomesPipe(t *testing.T) {
 	}
 }
 
-// TestReloadOfPipe has a reload read tokens from a pipe into which nobody writes. The server says so, and reads the next ones.
+// TestReloadOfPipe makes a reload read tokens from a pipe into which nobody writes. The server says so, and reads the next ones.
 func TestReloadOfPipe(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

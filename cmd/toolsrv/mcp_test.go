@@ -321,7 +321,7 @@ func TestMCPStateless(t *testing.T) {
 	}
 }
 
-// TestMCPPipe has all requests come at once, and then the end, as from a shell: each is answered.
+// TestMCPPipe makes all requests come at once, and then the end, as from a shell: each is answered.
 func TestMCPPipe(t *testing.T) {
 	t.Parallel()
 	a := startAgent(t, filepath.Join(site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")}), "tools"))

@@ -13,7 +13,7 @@ import (
 // misplaced is a secret that an operator has written where it does not belong.
 const misplaced = "sk_live_51H8mN2eZvKYlo2C0"
 
-// TestMisplacedSecrets has operators write a secret in all the wrong places, and check the configuration, start a server with it, and have
+// TestMisplacedSecrets makes operators write a secret in all the wrong places, and check the configuration, start a server with it, and have
 // a running one read it: nobody is shown the secret. Each line tells its place instead.
 // Proves: Secrets stay secret
 func TestMisplacedSecrets(t *testing.T) {

@@ -82,7 +82,7 @@ func (s *supervisor) want(parts ...string) {
 	}
 }
 
-// TestSupervisor has a supervisor hear of a whole life: start, reload, good and bad, restart in place, and stop while a call runs. Each message
+// TestSupervisor makes a supervisor hear of a whole life: start, reload, good and bad, restart in place, and stop while a call runs. Each message
 // comes from the main process, which is the only one that systemd listens to.
 func TestSupervisor(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestSupervisor(t *testing.T) {
 	}
 }
 
-// TestWatchdog has a server answer a watchdog, before and after a restart in place.
+// TestWatchdog makes a server answer a watchdog, before and after a restart in place.
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	manager := newSupervisor(t)
@@ -244,7 +244,7 @@ func activated(t *testing.T, manager *supervisor, dir, program string, sockets .
 	return run(t, cmd, false)
 }
 
-// TestActivation has a server take two sockets that a supervisor has opened, whatever address is configured, and keep them when it restarts in
+// TestActivation makes a server take two sockets that a supervisor has opened, whatever address is configured, and keep them when it restarts in
 // place. Who connects before it runs is answered.
 func TestActivation(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,7 @@ func (s *service) port() string {
 	return port
 }
 
-// TestUpQuiet has no log level: nothing but what is for people is printed, and no colour, since it is not printed on a terminal.
+// TestUpQuiet sets no log level: only lines for people are printed, without colours, since the output is not a terminal.
 func TestUpQuiet(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "python")

@@ -30,7 +30,7 @@ func (s *service) figure(name string) int64 {
 	return 0
 }
 
-// TestWaitingCalls has 2,000 calls wait for a server. They hold no thread, at most 200 KiB each with all that HTTP takes on both
+// TestWaitingCalls makes 2,000 calls wait for a server. They hold no thread, at most 200 KiB each with all that HTTP takes on both
 // sides, and nobody up: other calls are answered meanwhile.
 // Proves: A service can't use up the host
 func TestWaitingCalls(t *testing.T) {

@@ -238,7 +238,7 @@ func FuzzCompareTexts(f *testing.F) {
 	})
 }
 
-// TestProgress has the tool report all of its steps, and the long ones more than once.
+// TestProgress makes the tool report all of its steps, and the long ones more than once.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	quoted, _ := json.Marshal("n\n" + strings.Repeat("1\n", 3500))

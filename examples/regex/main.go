@@ -71,7 +71,7 @@ var module = toolsrv.Export(toolsrv.Module{
 
 func main() {}
 
-// This has package regexp build when the module starts what it builds at its first use, so every call finds it.
+// This makes package regexp build at the module's start what it would build at its first use, so every call finds it.
 var _, _ = extract(nil, extraction{search{Pattern: `(?P<a>\w+)[^b]{1,2}`, Text: "a c", IgnoreCase: true}, 1})
 
 // maxOutput bounds a result in bytes; JSON may need twice as much, and the server takes 4 MiB.

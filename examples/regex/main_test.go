@@ -73,7 +73,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestSlips has what those get wrong who know other languages' expressions, and what would fill the memory.
+// TestSlips has mistakes of people who know other languages' expressions, and what would fill the memory.
 func TestSlips(t *testing.T) {
 	t.Parallel()
 	many := strings.Repeat("a", 1<<20)

@@ -94,7 +94,7 @@ func (r *renderer) functions() template.FuncMap {
 // counted as steps, too, so that it ends all the same.
 const stepName, enterName, leaveName, blankName = "_step", "_enter", "_leave", "_blank"
 
-// blank has null, and what is missing, print as nothing: Go prints "<no value>".
+// blank prints null and missing values as nothing: Go prints "<no value>".
 func blank(v any) any {
 	if v == nil {
 		return ""

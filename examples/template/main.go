@@ -40,7 +40,7 @@ var module = toolsrv.Export(toolsrv.Module{
 
 func main() {}
 
-// This has text/template build when the module starts what it builds at its first use, so every call finds it.
+// This makes text/template build at the module's start what it would build at its first use, so every call finds it.
 var _, _ = render(nil, query{Template: `{{range .list}}{{printf "%v" .}}{{end}}`, Data: map[string]any{"list": []any{"", 0.5}}, Missing: "error", MaxBytes: 100})
 
 func render(_ *toolsrv.Call, in query) (string, error) {

@@ -115,7 +115,7 @@ func TestSettledAt(t *testing.T) {
 	settles("a tool that has moved")
 }
 
-// TestOvertaken has a file change each time it is read, except the last. Until then it is neither served nor refused: a start waits for it,
+// TestOvertaken makes a file change each time it is read, except the last. Until then it is neither served nor refused: a start waits for it,
 // and its paths are not in step, not even between two reads.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()

@@ -94,7 +94,7 @@ func (f *feed) record(all precedence.Precedence, feeds []*feed) precedence.Prece
 	return p
 }
 
-// follow has a source listed when it tells of a change, until ctx ends.
+// follow lists a source when it reports a change, until ctx ends.
 func (r *reconciler) follow(ctx context.Context, f *feed) {
 	changes := f.Source.Changes()
 	for {

@@ -144,7 +144,7 @@ func (x *index) keeper(f *file) (key string, ok bool) {
 	return "", false
 }
 
-// endWait has promote look at the files that wait for this one's content.
+// endWait makes promote look at the files that wait for this one's content.
 func (x *index) endWait(key string) {
 	for _, f := range x.keepers[key] {
 		if f.waiting != nil {
@@ -190,7 +190,7 @@ func (x *index) precedence() precedence.Precedence {
 	return p
 }
 
-// displace has the module that a file serves wait, because another comes before it.
+// displace stops serving a file's module and lets it wait, because another file comes before it.
 func (x *index) displace(f *file) {
 	m := f.serving
 	x.release(f)
@@ -234,7 +234,7 @@ func (x *index) release(f *file) {
 	f.serving = nil
 }
 
-// releaseAll has promote look at the files that want a path of a module.
+// releaseAll makes promote look at the files that want a path of a module.
 func (x *index) releaseAll(m *module) {
 	for _, t := range m.Tools() {
 		x.released[t.OperationID()] = struct{}{}

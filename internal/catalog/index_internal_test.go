@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// TestStartOrder has the files of the first scan come in every order, with tools that others want, too: what is served in
+// TestStartOrder makes the files of the first scan come in every order, with tools that others want, too: what is served in
 // the end is always what is served when they come in their own order.
 func TestStartOrder(t *testing.T) {
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestServedKeeps(t *testing.T) {
 	}
 }
 
-// TestKeeperStaysNoted has the next start know, too, who kept a path from whom, if this one has not read the keeper yet.
+// TestKeeperStaysNoted makes the next start know, too, who kept a path from whom, if this one has not read the keeper yet.
 func TestKeeperStaysNoted(t *testing.T) {
 	t.Parallel()
 	s := newIndex(nil)

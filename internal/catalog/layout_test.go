@@ -85,7 +85,7 @@ func TestScriptsElsewhereSettle(t *testing.T) {
 	awaitAnswer(t, c, "/a", "v0002")
 }
 
-// TestScriptsElsewhereHostile has a source name places outside of the folder, and more than anybody wants to lay out.
+// TestScriptsElsewhereHostile makes a source name places outside of the folder, and more than anybody wants to lay out.
 // Proves: Files of others are not trusted
 func TestScriptsElsewhereHostile(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestScriptsElsewhereHostile(t *testing.T) {
 	}
 }
 
-// TestScriptsNotServed has a source list a script that nobody can make into a module.
+// TestScriptsNotServed makes a source list a script that nobody can make into a module.
 func TestScriptsNotServed(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -145,7 +145,7 @@ func TestScriptsNotServed(t *testing.T) {
 	}
 }
 
-// TestPartRefused has a source list a part that can't be used: it is told, as is the script that lacks it.
+// TestPartRefused makes a source list a part that can't be used: it is told, as is the script that lacks it.
 func TestPartRefused(t *testing.T) {
 	t.Parallel()
 	m := newMemory()

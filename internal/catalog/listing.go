@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// list has a source listed.
+// list lists a source.
 func (r *reconciler) list(f *feed) {
 	f.listing, f.listAt = true, time.Time{}
 	began := time.Now()

@@ -61,7 +61,7 @@ const contentCopies = 3
 // that don't, so that none of them waits for it.
 const quickDescribe = 500 * time.Millisecond
 
-// queueLoad has a file loaded.
+// queueLoad queues the load of a file.
 func (r *reconciler) queueLoad(f *file) {
 	l := &load{file: f, entry: f.listed, stage: StageReading, since: time.Now(), wants: f.namespaces()}
 	r.coming.begin(l.wants)
@@ -199,7 +199,7 @@ func (r *reconciler) needsMore(l *load) bool {
 	return true
 }
 
-// compile has a load compiled, and then calls next if that went well.
+// compile compiles a load, and then calls next if that went well.
 func (r *reconciler) compile(l *load, next func()) {
 	l.stage = StageCompiling
 	r.queues.add(&r.queues.waits, l.entry.Size, func(context.Context) func() {
@@ -397,7 +397,7 @@ func (r *reconciler) promote() {
 	}
 }
 
-// serve has the module that a file serves compiled in the background. A module that can't be compiled is withdrawn.
+// serve compiles a file's module in the background. A module that can't be compiled is withdrawn.
 func (r *reconciler) serve(f *file) {
 	m := f.serving
 	r.coming.expect(m.namespaces(nil), time.Time{})

@@ -174,14 +174,14 @@ func (r *reconciler) due(now time.Time) time.Time {
 	return next
 }
 
-// listWithin has a source listed in d at the latest.
+// listWithin lists a source within d.
 func (r *reconciler) listWithin(f *feed, d time.Duration) {
 	if at := time.Now().Add(d); f.listAt.IsZero() || at.Before(f.listAt) {
 		f.listAt = at
 	}
 }
 
-// publishSoon has the table published soon.
+// publishSoon publishes the table soon.
 func (r *reconciler) publishSoon() {
 	if !r.publishAt.IsZero() {
 		return

@@ -373,7 +373,7 @@ func TestSourceHangs(t *testing.T) {
 	}
 }
 
-// TestSourceLists has List fail, and hang: that is told, what was served stays, and once it goes well again, so does all.
+// TestSourceLists makes List fail, and hang: that is told, what was served stays, and once it goes well again, so does all.
 func TestSourceLists(t *testing.T) {
 	t.Parallel()
 	m := newMemory()

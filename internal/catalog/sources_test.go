@@ -86,7 +86,7 @@ func TestSources(t *testing.T) {
 	if s := c.State(); len(s.Sources) != 2 || s.Sources[0].Place != "/one:." || s.Sources[1].Place != "/two:." || s.Sources[1].Listed.IsZero() {
 		t.Errorf("got %+v", s.Sources)
 	}
-	// A file of one source is nothing to the file of that name in another.
+	// Files of the same name in different sources have nothing to do with each other.
 	two.remove("b/z.wasm")
 	awaitTable(t, c, []string{"/a/x", "/a/y"}, []string{"x.wasm"})
 }
@@ -146,7 +146,7 @@ func TestOtherSourceHangs(t *testing.T) {
 	awaitAnswer(t, c, "/x", "v0001")
 }
 
-// TestSourcesRestart has a path stay with the source that had it, over a restart: where that one is away, nobody else gets it.
+// TestSourcesRestart makes a path stay with the source that had it, over a restart: where that one is away, nobody else gets it.
 func TestSourcesRestart(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)

@@ -195,7 +195,7 @@ func TestStartGoesOnBesideSwaps(t *testing.T) {
 	}
 }
 
-// TestSettlesBesideEndless has clients wait for modules that run without end no longer than for anything else.
+// TestSettlesBesideEndless makes clients wait for modules that run without end no longer than for anything else.
 // Proves: One file holds up no other
 func TestSettlesBesideEndless(t *testing.T) {
 	t.Parallel()

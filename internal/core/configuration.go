@@ -71,7 +71,7 @@ func (s *Service) InForce() *Configuration {
 	return nil
 }
 
-// hurry has doors end what comes slowly.
+// hurry makes doors end what comes slowly.
 func (s *Service) hurry() bool {
 	door, ok := s.Table.Current().Configuration().(interface{ Hurry() bool })
 	return ok && door.Hurry()

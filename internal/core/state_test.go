@@ -23,7 +23,7 @@ func settings(t *testing.T) *config.Config {
 	return c
 }
 
-// TestState has a service open the state that its configuration names, whoever is granted any, and hold it until it is closed.
+// TestState makes a service open the state that its configuration names, whoever is granted any, and hold it until it is closed.
 func TestState(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -54,7 +54,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestStateLater has a service without state get one from the first configuration that names a directory, unless that can't be used.
+// TestStateLater makes a service without state get one from the first configuration that names a directory, unless that can't be used.
 func TestStateLater(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -83,7 +83,7 @@ func TestStateLater(t *testing.T) {
 	}
 }
 
-// TestStateLost has a service begin without its state where somebody waits at the listener, and tell so.
+// TestStateLost makes a service begin without its state where somebody waits at the listener, and tell so.
 func TestStateLost(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

@@ -29,7 +29,7 @@ func Of(d public.Door) web.Door {
 	return f
 }
 
-// Serve has the program answer.
+// Serve makes the program answer.
 func (f foreign) Serve(x *web.Exchange) { f.door.Serve((*public.Exchange)(x)) }
 
 // Policy returns what the program's door wants.

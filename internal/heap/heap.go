@@ -42,7 +42,7 @@ func Keep(ctx context.Context, limit int64) {
 	}
 }
 
-// Brief has Go collect seldom, for a program that ends in a moment. What the environment says in GOGC holds instead.
+// Brief makes Go collect seldom, for a program that ends in a moment. What the environment says in GOGC holds instead.
 func Brief() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(most)

@@ -95,7 +95,7 @@ func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtoo
 	return result, nil
 }
 
-// renew has a call go by the generation and the principal that its client has now, and returns the route of its tool there.
+// renew makes a call go by the generation and the principal that its client has now, and returns the route of its tool there.
 func renew(route wasmtools.Route, call *wasmtools.Call) (wasmtools.Route, error) {
 	g, p, err := call.Client.Now()
 	if err != nil {
@@ -192,7 +192,7 @@ func Admits(route wasmtools.Route, p *wasmtools.Principal) error {
 	return nil
 }
 
-// Resume has the call go by another route, of a later generation, where there was a change while its arguments were read. It fails as
+// Resume makes the call go by another route, of a later generation, where there was a change while its arguments were read. It fails as
 // [Invoker.Begin] does. The door must call End in any case.
 func (i *Invocation) Resume(route wasmtools.Route) error {
 	if err := i.invoker.admit(&route, i.call.Principal); err != nil {

@@ -103,7 +103,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestMemory has large arguments and results of calls from memory count like those that are read, until they have ended.
+// TestMemory makes large arguments and results of calls from memory count like those that are read, until they have ended.
 // TestOwnTools has a tool of the service's own called by a principal without any scope, but by nobody who has none.
 func TestOwnTools(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestSlowBodies has clients send small arguments in part. All of them together take no more than they may: a client that needs more has
+// TestSlowBodies makes clients send small arguments in part. All of them together take no more than they may: a client that needs more has
 // one given up that comes slowly, and is refused where there is none. Arguments of 4 KiB need none of that memory.
 // Proves: Limits hold, one by one and in sum
 func TestSlowBodies(t *testing.T) {

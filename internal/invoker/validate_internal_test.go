@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestPlaces has modules wait for a place: they take turns, whichever wants most.
+// TestPlaces makes modules wait for a place: they take turns, whichever wants most.
 // Proves: Checking arguments is bounded
 func TestPlaces(t *testing.T) {
 	t.Parallel()
@@ -104,7 +104,7 @@ func (c *counting) Validate(body []byte) ([]byte, error) {
 	return c.Schema.Validate(body)
 }
 
-// TestDearValidations has a hostile module's schema take long to check small bodies: few are checked at a time, and another module's calls
+// TestDearValidations makes a hostile module's schema take long to check small bodies: few are checked at a time, and another module's calls
 // go on meanwhile.
 // Proves: Checking arguments is bounded
 func TestDearValidations(t *testing.T) {
@@ -146,7 +146,7 @@ func TestDearValidations(t *testing.T) {
 	}
 }
 
-// TestFilledInCounts has a schema make a large body of a small one: it counts like one that a client sent.
+// TestFilledInCounts makes a schema make a large body of a small one: it counts like one that a client sent.
 // Proves: Limits hold, one by one and in sum
 func TestFilledInCounts(t *testing.T) {
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestDearPlaces(t *testing.T) {
 	}
 }
 
-// TestRoom has a check take room for what it needs before it begins, and give it back. One that finds no room fails, and small
+// TestRoom makes a check take room for what it needs before it begins, and give it back. One that finds no room fails, and small
 // ones ask for none.
 // Proves: Limits hold, one by one and in sum
 func TestRoom(t *testing.T) {

@@ -40,7 +40,7 @@ func TestNotSettled(t *testing.T) {
 	}
 }
 
-// TestAnswerMemory has a large result count, with the answer that is made of it, until the client has it.
+// TestAnswerMemory makes a large result count, with the answer that is made of it, until the client has it.
 func TestAnswerMemory(t *testing.T) {
 	t.Parallel()
 	const size = 300 << 10

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestHammer has clients call and list while tools come, go and are switched: each gets an answer to what it asked, and to nothing
+// TestHammer makes clients call and list while tools come, go and are switched: each gets an answer to what it asked, and to nothing
 // that another one did.
 func TestHammer(t *testing.T) {
 	t.Parallel()

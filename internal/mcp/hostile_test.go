@@ -131,7 +131,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTwoHeaders has requests say the same thing twice.
+// TestTwoHeaders makes requests say the same thing twice.
 // Proves: A caller reaches its own tools only
 func TestTwoHeaders(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestBrokenBody has a body end before its time.
+// TestBrokenBody makes a body end before its time.
 func TestBrokenBody(t *testing.T) {
 	t.Parallel()
 	h := fixture(t)
@@ -180,7 +180,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestHidden has a principal call a tool that it may not: the answer is the same as for a missing tool, to the byte.
+// TestHidden makes a principal call a tool that it may not: the answer is the same as for a missing tool, to the byte.
 // Proves: A caller reaches its own tools only
 func TestHidden(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestLogOfCallTool has the line of a call through call_tool name the tool that it has called, and both are accounted for.
+// TestLogOfCallTool makes the line of a call through call_tool name the tool that it has called, and both are accounted for.
 func TestLogOfCallTool(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

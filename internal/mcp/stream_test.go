@@ -119,7 +119,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenForOthers has a client ask for an unknown kind of change: it is told nothing.
+// TestListenForOthers makes a client ask for an unknown kind of change: it is told nothing.
 func TestListenForOthers(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, tool("add", echo))
@@ -234,7 +234,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestCancelled has the client go away: before the tool said anything, and in the middle of its reports.
+// TestCancelled makes the client go away: before the tool said anything, and in the middle of its reports.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	for name, reports := range map[string]bool{"silent": false, "reporting": true} {
@@ -283,7 +283,7 @@ func (d *deaf) Write(p []byte) (int, error) {
 	return d.transcript.Write(p)
 }
 
-// TestDeafClient has a client stop reading in the middle of a call's reports, and in the middle of a stream of changes: the call
+// TestDeafClient makes a client stop reading in the middle of a call's reports, and in the middle of a stream of changes: the call
 // is cancelled, and the stream ends.
 func TestDeafClient(t *testing.T) {
 	t.Parallel()

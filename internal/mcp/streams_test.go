@@ -116,7 +116,7 @@ func (s *transcript) take() string {
 	return s.text.String()
 }
 
-// TestLongStream has a stream stay open for hours: it shows that it is alive, changes with what its caller may see, and ends when the
+// TestLongStream makes a stream stay open for hours: it shows that it is alive, changes with what its caller may see, and ends when the
 // caller may be here no longer.
 // Proves: A caller reaches its own tools only
 func TestLongStream(t *testing.T) {

@@ -43,7 +43,7 @@ func (x *exchange) call(n int) {
 	x.sendResult(result, e.media)
 }
 
-// resume has a call go by the generation and the principal that the request has now.
+// resume makes a call go by the generation and the principal that the request has now.
 func (x *exchange) resume(i *invoker.Invocation, path string) (*entry, error) {
 	x.derived = x.derived.door.made.Of(x.Generation())
 	route, err := invoke.Find(x.derived.generation, path, x.Call().Principal)

@@ -98,7 +98,7 @@ func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	return r, nil
 }
 
-// ServeHTTP has the handler answer an exchange. The assertion is the only one, and Door.Serve hands the router nothing else: the router passes a
+// ServeHTTP makes the handler answer an exchange. The assertion is the only one, and Door.Serve hands the router nothing else: the router passes a
 // ResponseWriter and a Request on, and a context of the Request for more would cost each request two allocations.
 func (h handler) ServeHTTP(w http.ResponseWriter, _ *http.Request) { h(w.(*exchange)) }
 

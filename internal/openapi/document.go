@@ -33,7 +33,7 @@ type library struct {
 // each.
 const maxDocuments = 16
 
-// describe has the documents of a generation tell of the security schemes that are required.
+// describe makes the documents of a generation tell of the security schemes that are required.
 func (s *derived) describe(required security) {
 	l := &library{security: required, byScopes: map[string]documents{}}
 	l.all = sync.OnceValue(func() documents { return s.documents(l, wasmtools.Everybody()) })

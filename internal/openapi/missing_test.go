@@ -122,7 +122,7 @@ func TestUnsettled(t *testing.T) {
 	check("settled", "/math/ad", "Bearer token", 404, "did you mean /math/add?")
 }
 
-// TestSettledMeanwhile has a tool come between the look-up of its path and the question whether all are there.
+// TestSettledMeanwhile makes a tool come between the look-up of its path and the question whether all are there.
 func TestSettledMeanwhile(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t)

@@ -71,7 +71,7 @@ func TestDocumentsOfScopes(t *testing.T) {
 	clients.Wait()
 }
 
-// TestSharedInvoker has two applications share the memory for large calls.
+// TestSharedInvoker makes two applications share the memory for large calls.
 // Proves: Limits hold, one by one and in sum
 func TestSharedInvoker(t *testing.T) {
 	t.Parallel()

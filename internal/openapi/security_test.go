@@ -41,7 +41,7 @@ func secured(t *testing.T, document string) bool {
 	return says[0]
 }
 
-// TestSecurityFollowsTokens has the document ask for a token just while the service does.
+// TestSecurityFollowsTokens makes the document ask for a token just while the service does.
 func TestSecurityFollowsTokens(t *testing.T) {
 	t.Parallel()
 	tokens, err := auth.NewBearerTokenAuth(nil)
@@ -111,7 +111,7 @@ func (c *counting) Subscribe(changed func()) func() {
 	return func() {}
 }
 
-// TestSecurityIsNotBuiltPerRequest has requests ask for nothing that only changes can change.
+// TestSecurityIsNotBuiltPerRequest makes requests ask for nothing that only changes can change.
 func TestSecurityIsNotBuiltPerRequest(t *testing.T) {
 	t.Parallel()
 	c := &counting{}
@@ -132,7 +132,7 @@ func TestSecurityIsNotBuiltPerRequest(t *testing.T) {
 	}
 }
 
-// TestSecurityUnderLoad has tokens and tools change while the document is read: it is whole each time.
+// TestSecurityUnderLoad makes tokens and tools change while the document is read: it is whole each time.
 func TestSecurityUnderLoad(t *testing.T) {
 	t.Parallel()
 	c, table := &counting{}, tableOf(t, add(), order())

@@ -75,7 +75,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestPace has a call report as often as it can, with pauses or none, and counts what is told within a second.
+// TestPace makes a call report as often as it can, with pauses or none, and counts what is told within a second.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -141,7 +141,7 @@ func TestNewestWaits(t *testing.T) {
 	}
 }
 
-// FuzzReports has a call report three times whatever it likes: what is told goes up, and is what listeners are promised.
+// FuzzReports makes a call report three times whatever it likes: what is told goes up, and is what listeners are promised.
 func FuzzReports(f *testing.F) {
 	nan, inf := math.NaN(), math.Inf(1)
 	f.Add(1.0, 2.0, 3.0, 4.0, "message", uint8(0))

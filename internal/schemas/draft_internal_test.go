@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOrdinary has the library say the same of schemas as a whole and in parts, and accept all that passes without it: the schemas of the
+// TestOrdinary makes the library say the same of schemas as a whole and in parts, and accept all that passes without it: the schemas of the
 // official tests, read as schemas of draft 2020-12, and each of them with one value after the other replaced by what may be wrong there.
 func TestOrdinary(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func checkOrdinary(t *testing.T, groups []SuiteGroup) {
 	t.Logf("%d of %d schemas are ordinary, %d different ones", ordinary, judged, len(accepted))
 }
 
-// compareParts has the library say the same of a schema as a whole and in parts.
+// compareParts makes the library say the same of a schema as a whole and in parts.
 func compareParts(t *testing.T, s *source, text string) {
 	t.Helper()
 	meta, err := s.draft.meta()

@@ -81,7 +81,7 @@ func TestManyIntegers(t *testing.T) {
 	}
 }
 
-// TestWrittenIntegersAreBounded has short texts stand for long integers: what is written out is bounded as defaults are.
+// TestWrittenIntegersAreBounded makes short texts stand for long integers: what is written out is bounded as defaults are.
 // Proves: Checking arguments is bounded
 func TestWrittenIntegersAreBounded(t *testing.T) {
 	t.Parallel()

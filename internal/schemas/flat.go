@@ -327,7 +327,7 @@ func (f *flattener) members(definitions []field) []field {
 	return all
 }
 
-// depend has a schema hold for the whole value if it has a member of that name.
+// depend makes a schema hold for the whole value if it has a member of that name.
 func (f *flattener) depend(name string, schema []byte) {
 	if n := slices.IndexFunc(f.dependents, func(g field) bool { return g.key == name }); n >= 0 {
 		f.dependents[n].value = both([][]byte{f.dependents[n].value, schema})

@@ -19,7 +19,7 @@ const (
 	valueSize       = 64 // of a default
 )
 
-// Size returns how many bytes of memory the schema takes, about, as long as it is kept: what its author wrote, and what checks need.
+// Size returns about how many bytes of memory the schema takes while it is kept: what its author wrote, and what checks need.
 func (s *Schema) Size() int64 { return s.size }
 
 // size returns the bytes that a node takes, without the nodes that it refers to.

@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/apart"
 )
 
-// bound has this process end when it takes more than a helper may: by a signal, or by Go's runtime.
+// bound makes this process end when it takes more than a helper may: by a signal, or by Go's runtime.
 func bound(memory int64) error {
 	debug.SetMaxStack(helperStack)
 	if memory > helperSmall { // to keep garbage small takes time of the processor, and the script can have more

@@ -50,7 +50,7 @@ func TestHelper(t *testing.T) {
 	}
 }
 
-// TestHelperTells has a helper tell of a mistake as this process would.
+// TestHelperTells makes a helper tell of a mistake as this process would.
 func TestHelperTells(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -147,7 +147,7 @@ func TestHelperFails(t *testing.T) {
 	}
 }
 
-// TestHelperHasNothing has a helper begin with no environment: whatever a parser can be led to, it finds no secrets.
+// TestHelperHasNothing makes a helper begin with no environment: whatever a parser can be led to, it finds no secrets.
 // Proves: Files of others are not trusted
 func TestHelperHasNothing(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")

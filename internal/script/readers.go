@@ -41,7 +41,7 @@ func NewReaders(machine int64, claim func(bytes int64) (give func())) *Readers {
 	}
 }
 
-// read has a helper collect the files of a script once there is room for it: a small one, and if that is too little, one that may have all.
+// read makes a helper collect the files of a script once there is room for it: a small one, and if that is too little, one that may have all.
 func (r *Readers) read(ctx context.Context, b Builder, root, path string) (files []engine.File, inputs []string, err error) {
 	if !r.small.Take(helperSmall, ctx.Done()) {
 		return nil, nil, context.Cause(ctx)

@@ -63,7 +63,7 @@ func TestHelpersTakeTurns(t *testing.T) {
 	all.Wait()
 }
 
-// TestHelperGoesFirst has the system take a helper before the server where memory runs out.
+// TestHelperGoesFirst makes the system take a helper before the server where memory runs out.
 // Proves: Files of others are not trusted
 func TestHelperGoesFirst(t *testing.T) {
 	t.Parallel()

@@ -133,7 +133,7 @@ func (b Builder) collect(ctx context.Context, root, path string) (files []engine
 	return files, inputs, err
 }
 
-// read has a helper collect the files of a script, as many of them beside each other as the Readers allow.
+// read makes a helper collect the files of a script, as many of them beside each other as the Readers allow.
 func (b Builder) read(ctx context.Context, root, path string) (files []engine.File, inputs []string, err error) {
 	if b.Readers == nil {
 		return b.help(ctx, root, path, apart.Ample)

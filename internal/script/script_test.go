@@ -170,7 +170,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestScriptError has a script fail when it is run: the error is what the interpreter says.
+// TestScriptError makes a script fail when it is run: the error is what the interpreter says.
 func TestScriptError(t *testing.T) {
 	t.Parallel()
 	const text = "hello.py:1:2: this is wrong\\n    !{}\\n     ^\\ndo something else"

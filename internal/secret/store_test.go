@@ -313,7 +313,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestReplaceWhileUsed has some use secrets while others replace them all: those that are seen belong together.
+// TestReplaceWhileUsed makes some use secrets while others replace them all: those that are seen belong together.
 // Proves: Secrets stay secret
 func TestReplaceWhileUsed(t *testing.T) {
 	t.Parallel()

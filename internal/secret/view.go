@@ -22,7 +22,7 @@ func NewView(store *Store, v *Values) *View {
 	return w
 }
 
-// Extend has the grant stand in the configuration of v, too, which is about to be published.
+// Extend makes the grant stand in the configuration of v, too, which is about to be published.
 func (w *View) Extend(v *Values) {
 	for last := w.last.Load(); last.number < v.number && !w.last.CompareAndSwap(last, v); {
 		last = w.last.Load()

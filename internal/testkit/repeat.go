@@ -31,7 +31,7 @@ func Repeat(r *http.Request) *Repeated {
 	return p
 }
 
-// Serve has h serve the request, and returns the status.
+// Serve makes h serve the request, and returns the status.
 func (p *Repeated) Serve(h http.Handler) int {
 	if p.body != nil {
 		p.body.Reset(p.text)

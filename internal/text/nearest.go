@@ -12,7 +12,7 @@ type Reach struct {
 	Shortest int
 	// Longest is up to how many bytes a typed name is looked at, so that the work of a guess is bounded.
 	Longest int
-	// Joined has "-", "_" and spaces count for nothing. Otherwise "-" is the same as "_".
+	// Joined makes "-", "_" and spaces count for nothing. Otherwise "-" is the same as "_".
 	Joined bool
 }
 

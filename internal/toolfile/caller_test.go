@@ -23,7 +23,7 @@ func (l lines) Progress(done, total float64, message string) {
 	l[fmt.Sprintf("%v of %v: %s", done, total, message)]++
 }
 
-// TestListenerHearsGuest has a listener hear what a guest logs during its call, and as much of it as the tool may log.
+// TestListenerHearsGuest makes a listener hear what a guest logs during its call, and as much of it as the tool may log.
 func TestListenerHearsGuest(t *testing.T) {
 	t.Parallel()
 	m := built(t, sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/hostile/log"), manifestText(t, "", "a", "b", "c", "d", "noisy")), limits.Limits{LogLines: 20})

@@ -23,7 +23,7 @@ func withSection(t *testing.T, section string) []byte {
 	return module
 }
 
-// TestEngine has the engine section of a module become a member of the manifest: of one that is packed, and of one that is run.
+// TestEngine makes the engine section of a module become a member of the manifest: of one that is packed, and of one that is run.
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{})

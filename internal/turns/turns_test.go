@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/turns"
 )
 
-// TestTurns has keys wait for a place: they take turns, whichever wants most.
+// TestTurns makes keys wait for a place: they take turns, whichever wants most.
 // Proves: A tool stops
 func TestTurns(t *testing.T) {
 	t.Parallel()

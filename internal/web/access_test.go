@@ -23,7 +23,7 @@ func access(t testing.TB, o web.AccessOptions) *web.Access {
 	return a
 }
 
-// TestHosts has requests name hosts. Each is checked before the token, so that a foreign page learns nothing from the answer.
+// TestHosts makes requests name hosts. Each is checked before the token, so that a foreign page learns nothing from the answer.
 // Proves: Web pages are kept out
 func TestHosts(t *testing.T) {
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestPages has pages make requests.
+// TestPages makes pages make requests.
 // Proves: Web pages are kept out
 func TestPages(t *testing.T) {
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPreflight has browsers ask what pages may send. The answer takes no token and does not tell what is served.
+// TestPreflight makes browsers ask what pages may send. The answer takes no token and does not tell what is served.
 // Proves: Web pages are kept out
 func TestPreflight(t *testing.T) {
 	t.Parallel()
@@ -291,7 +291,7 @@ func TestErrorsOfPages(t *testing.T) {
 	}
 }
 
-// TestAccess has a page of another origin ask, of servers that allow more and less.
+// TestAccess makes a page of another origin ask, of servers that allow more and less.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	for i, test := range []struct {

@@ -86,7 +86,7 @@ func (m *Mux) admit(r *http.Request, policy *Policy, isNew bool) (in admitted, e
 // Generation returns the generation that the request goes by, or nil where the Mux has no table.
 func (x *Exchange) Generation() *wasmtools.Generation { return x.in.generation }
 
-// Renew has the request go by the configuration of this moment. A door calls it once it has read the body, before it does what the request
+// Renew makes the request go by the configuration of this moment. A door calls it once it has read the body, before it does what the request
 // asks for: since the head came, there may have been a change. It reports whether the generation or the principal is another one now. The
 // error is for [Exchange.Fail]: the request is not let in any more.
 func (x *Exchange) Renew() (changed bool, err error) {

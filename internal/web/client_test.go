@@ -32,7 +32,7 @@ func clientOf(t *testing.T, o web.AccessOptions, remote string, header http.Head
 	return client
 }
 
-// TestClientInLog has the line of a request name its client, behind proxies, too, and whatever a client writes into its header.
+// TestClientInLog makes the line of a request name its client, behind proxies, too, and whatever a client writes into its header.
 func TestClientInLog(t *testing.T) {
 	t.Parallel()
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("127.0.0.1/32")}
@@ -106,7 +106,7 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// TestDigestInLog has the line of a call name the file that answered it, and no line of anything else.
+// TestDigestInLog makes the line of a call name the file that answered it, and no line of anything else.
 func TestDigestInLog(t *testing.T) {
 	t.Parallel()
 	var log lockedLog

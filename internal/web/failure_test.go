@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
-// TestFailure has Failure say what the table of errors says.
+// TestFailure makes Failure say what the table of errors says.
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	internal := `{"detail":"Internal error; tell the operator the request id","code":"internal"}`

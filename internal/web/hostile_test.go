@@ -144,7 +144,7 @@ func TestHostileDoors(t *testing.T) {
 	}
 }
 
-// TestHostileRequestID has clients choose ids that are not.
+// TestHostileRequestID makes clients choose ids that are not.
 // Proves: Nothing stops the server
 func TestHostileRequestID(t *testing.T) {
 	t.Parallel()

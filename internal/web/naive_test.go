@@ -292,7 +292,7 @@ func (u *unreading) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestPagesOfDoor has pages make requests of doors that let some in.
+// TestPagesOfDoor makes pages make requests of doors that let some in.
 //
 // Proves: Web pages are kept out
 func TestPagesOfDoor(t *testing.T) {

@@ -109,7 +109,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestNoMadeUpChallenge has a condition refuse that doesn't say what would meet it: clients are not sent to look for a token.
+// TestNoMadeUpChallenge makes a condition refuse that doesn't say what would meet it: clients are not sent to look for a token.
 func TestNoMadeUpChallenge(t *testing.T) {
 	t.Parallel()
 	mux := web.NewMux(web.Options{Dependencies: []web.Dependency{plain{&wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "no badge"}}}})

@@ -107,7 +107,7 @@ func TestCallsBeforeReady(t *testing.T) {
 	})
 }
 
-// TestRefusedCalls has the log say once a second how many calls of a tool were refused, and when none are any more.
+// TestRefusedCalls makes the log say once a second how many calls of a tool were refused, and when none are any more.
 // Proves: Answers and logs show what is meant to be seen
 func TestRefusedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -284,7 +284,7 @@ func (n named) Principal(*http.Request, *wasmtools.Principal) (*wasmtools.Princi
 	return wasmtools.NewPrincipal(*n.name, wasmtools.OriginToken, "*")
 }
 
-// TestUsesInLog has a request's line tell what its call used, and nothing of that for a call that used nothing.
+// TestUsesInLog makes a request's line tell what its call used, and nothing of that for a call that used nothing.
 func TestUsesInLog(t *testing.T) {
 	t.Parallel()
 	log := &lockedLog{}

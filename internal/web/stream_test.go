@@ -36,7 +36,7 @@ func listen(t *testing.T, o web.Options, door web.Door, http2 bool) *httptest.Se
 	return server
 }
 
-// TestStreamOutlivesWriteTimeout has a stream go on for several write time-outs, also where nothing is written for longer
+// TestStreamOutlivesWriteTimeout makes a stream go on for several write time-outs, also where nothing is written for longer
 // than one of them. The same response that is not a stream is cut.
 // Proves: Clients keep nobody out
 func TestStreamOutlivesWriteTimeout(t *testing.T) {
@@ -83,7 +83,7 @@ func TestStreamOutlivesWriteTimeout(t *testing.T) {
 	}
 }
 
-// TestSlowReaderIsDropped has a client read nothing: the stream ends after the limit of a part, not before and not much later.
+// TestSlowReaderIsDropped makes a client read nothing: the stream ends after the limit of a part, not before and not much later.
 // Proves: Clients keep nobody out
 func TestSlowReaderIsDropped(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	}
 }
 
-// TestStreamEnds has the context of a stream end with its client, and with the service.
+// TestStreamEnds makes the context of a stream end with its client, and with the service.
 // Proves: Clients keep nobody out
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// TestStreamLeavesConnection has requests after a stream on the same connection keep the server's time limits.
+// TestStreamLeavesConnection makes requests after a stream on the same connection keep the server's time limits.
 // Proves: Clients keep nobody out
 func TestStreamLeavesConnection(t *testing.T) {
 	t.Parallel()
@@ -257,7 +257,7 @@ func (p piped) Accept() (net.Conn, error) {
 func (p piped) Close() error   { close(p.closed); return nil }
 func (p piped) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestRestOfStreamIsLimited has a door return before its response is on the way, to a client that does not read it.
+// TestRestOfStreamIsLimited makes a door return before its response is on the way, to a client that does not read it.
 // Proves: Clients keep nobody out
 func TestRestOfStreamIsLimited(t *testing.T) {
 	t.Parallel()

@@ -123,7 +123,7 @@ func NewMux(o Options) *Mux {
 	return m
 }
 
-// Mount has door answer the requests for path and everything below it, except what is mounted at a longer path. "/" is
+// Mount makes door answer the requests for path and everything below it, except what is mounted at a longer path. "/" is
 // every path. Any other must be a path that no tool can have ([wasmtools.Reserved]): one of the service's own, such as "/admin", or one
 // with a character that names of tools can't have, such as "/hello.api". Where tools can be below it, the door answers that path alone. Mount must
 // not be called after the Mux has begun to serve. It panics if the path is not of the form "/a/b", may be a tool's, or has a door already.

@@ -41,7 +41,7 @@ func (c *Call) Wait(f func(ctx context.Context)) { c.run().Wait(f) }
 // have the host work for long in a few instructions of its own. It ends the call where its time or its fuel is used up.
 func (c *Call) Charge(nanos int) { c.run().Charge(nanos) }
 
-// Hold has the account of the process count n bytes of the host's memory for the call, until it ends: bodies, answers, and whatever
+// Hold makes the account of the process count n bytes of the host's memory for the call, until it ends: bodies, answers, and whatever
 // else a guest can have the host keep. A negative n gives bytes back before. It must be called before the memory is allocated, and,
 // unlike f of [Call.Wait], by the goroutine of the call only. Where there is no room, it waits for some, and then ends the call.
 func (c *Call) Hold(n int64) { c.run().Hold(n) }

@@ -33,7 +33,7 @@ var schemas = []string{
 	`{"type":"object","properties":{"日本":{"type":"string","enum":["é","\u0000",""]},"a b":{"type":"boolean"},"$ref":{"type":"integer"}}}`,
 }
 
-// TestSchemathesis has schemathesis send what the document allows and what it forbids. Its checks fail where the
+// TestSchemathesis makes schemathesis send what the document allows and what it forbids. Its checks fail where the
 // service answers with a status, a content type, a header or a body that the document does not declare, breaks,
 // accepts what the schema forbids or refuses what it allows, or lets a caller without a token in.
 func TestSchemathesis(t *testing.T) {

@@ -29,7 +29,7 @@ func guests() []guest {
 	}
 }
 
-// tinygo has toolsrv build compile the guest in Go with TinyGo, with what may stand behind //toolsrv:tinygo.
+// tinygo makes toolsrv build compile the guest in Go with TinyGo, with what may stand behind //toolsrv:tinygo.
 func tinygo(line string) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()

@@ -59,7 +59,7 @@ func caller(module, function string) []byte {
 	return out
 }
 
-// TestOwnCapability has a program serve tools that read its sensors: as with every capability, a tool needs the manifest's word and the
+// TestOwnCapability makes a program serve tools that read its sensors: as with every capability, a tool needs the manifest's word and the
 // operator's.
 func TestOwnCapability(t *testing.T) {
 	t.Parallel()
@@ -207,7 +207,7 @@ func note(c *hostabi.Call, stack []uint64) {
 	answer.Give(c, stack, fmt.Appendf(nil, "%q", d.secrets.Without(before, "stamp")))
 }
 
-// TestOwnCapabilityKeeps has a capability of somebody else keep something for each caller, and use a secret that no tool sees.
+// TestOwnCapabilityKeeps makes a capability of somebody else keep something for each caller, and use a secret that no tool sees.
 func TestOwnCapabilityKeeps(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/stamp"
@@ -231,7 +231,7 @@ func TestOwnCapabilityKeeps(t *testing.T) {
 	}
 }
 
-// TestOwnCapabilityRefused has a program bring along a capability that could be taken for another one. Neither a file of configuration is read
+// TestOwnCapabilityRefused makes a program bring along a capability that could be taken for another one. Neither a file of configuration is read
 // then, nor a service opened.
 // Proves: Nothing without a grant
 func TestOwnCapabilityRefused(t *testing.T) {

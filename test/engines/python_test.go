@@ -210,7 +210,7 @@ func said(err error) string {
 	return ""
 }
 
-// TestPythonAlone has a script wait for what a single thread cannot get.
+// TestPythonAlone makes a script wait for what a single thread cannot get.
 func TestPythonAlone(t *testing.T) {
 	t.Parallel()
 	got := pythonResult[map[string]string](t, `
@@ -297,7 +297,7 @@ def run() -> Any:
 	}
 }
 
-// TestPythonWarmUp has examples say nothing while they only warm a tool up.
+// TestPythonWarmUp makes examples say nothing while they only warm a tool up.
 func TestPythonWarmUp(t *testing.T) {
 	t.Parallel()
 	s := python(t, `

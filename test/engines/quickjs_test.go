@@ -108,7 +108,7 @@ func TestQuickJS(t *testing.T) {
 	t.Logf("%d of %d files ran", ran, len(files))
 }
 
-// TestParser has the engine parse what TC39 publishes for parsers: programs that are valid, and programs that are not.
+// TestParser makes the engine parse what TC39 publishes for parsers: programs that are valid, and programs that are not.
 func TestParser(t *testing.T) {
 	t.Parallel()
 	dir := needFetched(t, "parser")

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestFurtherTools has a further tool of an engine take what it should, besides code that is compiled and counted once. What the
+// TestFurtherTools makes a further tool of an engine take what it should, besides code that is compiled and counted once. What the
 // account holds does not depend on the machine's load. On systems that don't tell which pages were written, snapshots are whole copies.
 func TestFurtherTools(t *testing.T) {
 	t.Parallel()

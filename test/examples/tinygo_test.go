@@ -82,7 +82,7 @@ func needTinyGo(t *testing.T) {
 	}
 }
 
-// TestTinyGoGenerics has TinyGo call generic types as Go calls them.
+// TestTinyGoGenerics makes TinyGo call generic types as Go calls them.
 func TestTinyGoGenerics(t *testing.T) {
 	t.Parallel()
 	needTinyGo(t)
@@ -114,7 +114,7 @@ func main() {}
 	}
 }
 
-// buildTinyGo has toolsrv build compile a copy of an example for a target of TinyGo's.
+// buildTinyGo makes toolsrv build compile a copy of an example for a target of TinyGo's.
 func buildTinyGo(t *testing.T, name, target string) []byte {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
@@ -124,7 +124,7 @@ func buildTinyGo(t *testing.T, name, target string) []byte {
 	return buildProject(t, dir, map[string]string{"tinygo.go": "//toolsrv:tinygo " + target + "\n\npackage main\n"})
 }
 
-// buildProject has toolsrv build compile the project in dir, to which files are added.
+// buildProject makes toolsrv build compile the project in dir, to which files are added.
 func buildProject(t *testing.T, dir string, files map[string]string) []byte {
 	t.Helper()
 	sdk, err := filepath.Abs("../../sdk/go")

@@ -137,7 +137,7 @@ var languages = []struct {
 	}, map[string]any{"start": 44.0, "walked": 305.0}},
 }
 
-// TestLanguages has each guest report of the same directory: in what the start has left, in an instance that was reset, and then without
+// TestLanguages makes each guest report of the same directory: in what the start has left, in an instance that was reset, and then without
 // a grant. The process has few descriptors for guests, so that none may be lost.
 // Proves: Files are read, and nothing else
 // Proves: Nothing without a grant

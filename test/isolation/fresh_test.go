@@ -44,7 +44,7 @@ export const act = tool({
 `,
 }
 
-// TestDrawnAnew has calls draw random numbers and read clocks: these are not what the snapshot had.
+// TestDrawnAnew makes calls draw random numbers and read clocks: these are not what the snapshot had.
 func TestDrawnAnew(t *testing.T) {
 	t.Parallel()
 	for l, source := range fresh {

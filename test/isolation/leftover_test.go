@@ -276,7 +276,7 @@ func filled(script string, all []leftover) string {
 	return strings.NewReplacer("%LEAVE%", "["+strings.Join(leave, ",")+"]", "%SEE%", "["+strings.Join(see, ",")+"]").Replace(script)
 }
 
-// TestLeftovers has calls leave something behind. The call itself sees it, and the next one, in the same instance, sees what the first of
+// TestLeftovers makes calls leave something behind. The call itself sees it, and the next one, in the same instance, sees what the first of
 // all calls saw.
 // Proves: Nothing is left of a call
 func TestLeftovers(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestExamples has the SDK for TypeScript call every example tool with its own examples, in both eras: none of the results breaks
+// TestExamples makes the SDK for TypeScript call every example tool with its own examples, in both eras: none of the results breaks
 // the output schema that the client was shown.
 func TestExamples(t *testing.T) {
 	t.Parallel()

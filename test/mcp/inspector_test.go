@@ -65,7 +65,7 @@ func (i *inspector) do(t *testing.T, wantCode int, arguments ...string) (stdout,
 // toolFailed is the code with which the Inspector ends when a tool says that it failed, or isn't there.
 const toolFailed = 5
 
-// TestInspector has the command line of the Inspector list and call tools, pass wrong arguments, call a disabled tool, save an
+// TestInspector makes the command line of the Inspector list and call tools, pass wrong arguments, call a disabled tool, save an
 // image and see a tool that has appeared, in both eras of the protocol, over HTTP and stdio. It shows no progress.
 func TestInspector(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSearch has a client find a tool by words and call it, where the list has nothing but the two tools for that.
+// TestSearch makes a client find a tool by words and call it, where the list has nothing but the two tools for that.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, "", "[mcp]\nsearch = \"always\"\n")

@@ -84,7 +84,7 @@ func prepare(t *testing.T, inTools string, tables ...string) setup {
 	return s
 }
 
-// put has the directory hold a copy of a file from one moment to the next.
+// put makes the directory hold a copy of a file from one moment to the next.
 func (s setup) put(file, name string) error {
 	module, err := os.ReadFile(file)
 	if err != nil {

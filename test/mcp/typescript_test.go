@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTypeScript has the TypeScript SDK list and call tools, pass wrong arguments, call a disabled tool, get an image, hear
+// TestTypeScript makes the TypeScript SDK list and call tools, pass wrong arguments, call a disabled tool, get an image, hear
 // progress, cancel a call, and learn of a tool that appears; over HTTP also with a wrong token, and at the address of a
 // namespace. It is both lines of the SDK, each version of the protocol, over HTTP and stdio. client.mjs has the checks.
 func TestTypeScript(t *testing.T) {

@@ -132,7 +132,7 @@ func arguments(due []step) []string {
 	return words
 }
 
-// timed has make make something.
+// timed makes make make something.
 func (c *ci) timed(arguments ...string) error {
 	name := "make " + strings.Join(arguments, " ")
 	fmt.Fprintln(c.out, "===", name)

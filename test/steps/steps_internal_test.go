@@ -175,7 +175,7 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// TestRunFails has a step fail, and one whose files change while it runs: neither has passed.
+// TestRunFails makes a step fail, and one whose files change while it runs: neither has passed.
 func TestRunFails(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"Makefile": "", ".ci/steps.txt": "first\n\ta\nsecond\n\tb\n", "a": "", "b": ""}

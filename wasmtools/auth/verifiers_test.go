@@ -145,7 +145,7 @@ func TestBadSchemes(t *testing.T) {
 	}
 }
 
-// TestMoment has the two verifiers change hands: a client that has a token the whole time is let in the whole time.
+// TestMoment makes the two verifiers change hands: a client that has a token the whole time is let in the whole time.
 func TestMoment(t *testing.T) {
 	t.Parallel()
 	tokens := newAuth(t, "s3cret")

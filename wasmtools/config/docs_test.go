@@ -215,7 +215,7 @@ func TestDocsMatches(t *testing.T) {
 	}
 }
 
-// TestDocsErrors has Parse say what the documentation shows.
+// TestDocsErrors makes Parse say what the documentation shows.
 func TestDocsErrors(t *testing.T) {
 	t.Parallel()
 	text, _ := readDocs(t)

@@ -28,7 +28,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestSourcesNeedRestart has a reload tell of sources that have changed.
+// TestSourcesNeedRestart makes a reload tell of sources that have changed.
 func TestSourcesNeedRestart(t *testing.T) {
 	t.Parallel()
 	before, now := parse(t, "[[source]]\ndirectory = '/a'"), parse(t, "[[source]]\ndirectory = '/a'\nscripts = true")

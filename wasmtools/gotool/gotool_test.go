@@ -75,7 +75,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestNewOutcomes has typed functions end in every way.
+// TestNewOutcomes makes typed functions end in every way.
 func TestNewOutcomes(t *testing.T) {
 	t.Parallel()
 	type none struct{}
@@ -172,7 +172,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestNewShared has a function return what all its calls share: it is read, and never written to.
+// TestNewShared makes a function return what all its calls share: it is read, and never written to.
 // Proves: Answers and logs show what is meant to be seen
 func TestNewShared(t *testing.T) {
 	t.Parallel()

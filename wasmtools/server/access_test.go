@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// TestHostOfListener has a listener decide by its address which hosts are the server's.
+// TestHostOfListener makes a listener decide by its address which hosts are the server's.
 // Proves: Web pages are kept out
 func TestHostOfListener(t *testing.T) {
 	t.Parallel()
@@ -198,7 +198,7 @@ func (p page) allowed(a *http.Response) bool {
 	return len(allow) == 1 && (allow[0] == "*" || allow[0] == p.origin)
 }
 
-// TestPageInBrowser has pages call a tool and read lists: pages of a listed origin can, others can't, and a reload changes that.
+// TestPageInBrowser makes pages call a tool and read lists: pages of a listed origin can, others can't, and a reload changes that.
 // Proves: Web pages are kept out
 func TestPageInBrowser(t *testing.T) {
 	t.Parallel()
@@ -256,7 +256,7 @@ func TestPageInBrowser(t *testing.T) {
 	refused(app, call, "403")
 }
 
-// TestRebinding has a page's own domain name mean the address of the server, so that the page does not look foreign to it.
+// TestRebinding makes a page's own domain name mean the address of the server, so that the page does not look foreign to it.
 // Proves: Web pages are kept out
 func TestRebinding(t *testing.T) {
 	t.Parallel()

@@ -134,7 +134,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// await has a connection wait for its client from now on.
+// await makes a connection wait for its client from now on.
 func (c *connections) await(w *watchedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *connections) forget(w *watchedConn) {
 	w.place.late = time.Time{}
 }
 
-// expel has a connection leave, which close closes then. c.mu is held.
+// expel makes a connection leave; close closes it then. c.mu is held.
 func (c *connections) expel(w *watchedConn) {
 	c.forget(w)
 	w.gone = true
@@ -412,7 +412,7 @@ func (c *connections) tellEnd() {
 	}
 }
 
-// quiet has nothing more told.
+// quiet stops all reports.
 func (c *connections) quiet() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

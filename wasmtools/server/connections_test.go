@@ -57,7 +57,7 @@ func (r *running) await(requests, bodies int) {
 	}
 }
 
-// TestLongestGoes has more connections come than there are places for: the one goes that has kept the server waiting for longest.
+// TestLongestGoes makes more connections come than there are places for: the one goes that has kept the server waiting for longest.
 // Proves: Clients keep nobody out
 func TestLongestGoes(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestLongestGoes(t *testing.T) {
 	}
 }
 
-// TestSparePlaces has calls take all places: probes are answered, and so are clients with a token, but nobody else.
+// TestSparePlaces makes calls take all places: probes are answered, and so are clients with a token, but nobody else.
 // Proves: Clients keep nobody out
 func TestSparePlaces(t *testing.T) {
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestSparePlaces(t *testing.T) {
 	}
 }
 
-// TestNoPlaceAtAll has calls take all places, and those to spare: one more connection is closed without an answer, and the log says so.
+// TestNoPlaceAtAll makes calls take all places, and those to spare: one more connection is closed without an answer, and the log says so.
 // Proves: Clients keep nobody out
 func TestNoPlaceAtAll(t *testing.T) {
 	t.Parallel()
@@ -204,7 +204,7 @@ func TestNoPlaceAtAll(t *testing.T) {
 	}
 }
 
-// TestHeads has clients send large heads in part: together they take no more than they may, and the one goes that has been large for longest.
+// TestHeads makes clients send large heads in part: together they take no more than they may, and the one goes that has been large for longest.
 // Proves: Clients keep nobody out
 func TestHeads(t *testing.T) {
 	t.Parallel()
@@ -239,7 +239,7 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// TestHeadsOfRunningCalls has a call hold its large head while it runs: another one finds no room, and gets an answer that says so.
+// TestHeadsOfRunningCalls makes a call hold its large head while it runs: another one finds no room, and gets an answer that says so.
 // Proves: Clients keep nobody out
 func TestHeadsOfRunningCalls(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// TestStartTellsWhatItDecided has one line say what the configuration leaves to the server, and what it says itself.
+// TestStartTellsWhatItDecided makes one line say what the configuration leaves to the server, and what it says itself.
 func TestStartTellsWhatItDecided(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

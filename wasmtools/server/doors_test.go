@@ -30,7 +30,7 @@ type plainDoor struct{}
 
 func (plainDoor) Serve(x *web.Exchange) { x.Send(http.StatusOK, []byte(`"open"`)) }
 
-// TestDoorsAreClosed has a server close a program's doors with its own, the last one first, and tell what went wrong.
+// TestDoorsAreClosed makes a server close a program's doors with its own, the last one first, and tell what went wrong.
 func TestDoorsAreClosed(t *testing.T) {
 	t.Parallel()
 	var closed []string

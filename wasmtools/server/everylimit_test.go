@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// TestEveryLimit has a guest break each limit of the table, which a configuration file sets for it alone, over the whole way from
+// TestEveryLimit makes a guest break each limit of the table, which a configuration file sets for it alone, over the whole way from
 // the file to the sandbox. A limit without a case fails: it may be written down, and hold nowhere.
 func TestEveryLimit(t *testing.T) {
 	t.Parallel()

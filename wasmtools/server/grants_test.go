@@ -19,7 +19,7 @@ const configured = `{"abi":1,"namespace":"set","needs":{"settings":{"type":"obje
 	"tools":[{"name":"start","description":"Those of the start.","parameters":{"type":"object"}},
 		{"name":"call","description":"Those of the call.","parameters":{"type":"object"}}]}`
 
-// TestGrants has grants come, change and go while the server runs. A tool that was not granted what it needs is in no list and says what
+// TestGrants makes grants come, change and go while the server runs. A tool that was not granted what it needs is in no list and says what
 // is missing. A reload that changes nothing for a tool leaves it alone.
 // Proves: Nothing without a grant
 func TestGrants(t *testing.T) {

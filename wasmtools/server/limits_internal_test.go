@@ -38,7 +38,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfTools has tools and clients take from the same descriptors: tools half of them at most, and clients the rest.
+// TestConnectionsOfTools makes tools and clients take from the same descriptors: tools half of them at most, and clients the rest.
 // Proves: A service can't use up the host
 func TestConnectionsOfTools(t *testing.T) {
 	t.Parallel()

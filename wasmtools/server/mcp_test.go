@@ -71,7 +71,7 @@ func TestMCP(t *testing.T) {
 	}
 }
 
-// TestMCPSearch has a configuration list two tools in place of all, which find and call the others.
+// TestMCPSearch makes a configuration list two tools in place of all, which find and call the others.
 func TestMCPSearch(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -89,7 +89,7 @@ func TestMCPSearch(t *testing.T) {
 	}
 }
 
-// TestMCPOff has a configuration turn the door off.
+// TestMCPOff makes a configuration turn the door off.
 func TestMCPOff(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestMemoryOfConnections has many clients wait, each over a connection of its own, and looks what each of them takes: docs/operations.md
+// TestMemoryOfConnections makes many clients wait, each over a connection of its own, and looks what each of them takes: docs/operations.md
 // says so much. The client's side is in the same process, so each figure is 1 KiB too high. Not parallel: it looks at the whole heap.
 func TestMemoryOfConnections(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures")

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestPlacesOfToolsThatWait has tools call another one, which answers nobody until the test ends: as many calls get there as the tool has
+// TestPlacesOfToolsThatWait makes tools call another one, which answers nobody until the test ends: as many calls get there as the tool has
 // places, over the whole way from the text of a configuration. One more is refused.
 func TestPlacesOfToolsThatWait(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ func mcpCall(name string) string {
 		"Mcp-Method: tools/call\r\nMcp-Name: " + name + "\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 }
 
-// TestProgressOverMCP has guests report to a client that asks for it: it gets the reports, no more of them than there may be, and
+// TestProgressOverMCP makes guests report to a client that asks for it: it gets the reports, no more of them than there may be, and
 // then the result.
 func TestProgressOverMCP(t *testing.T) {
 	t.Parallel()

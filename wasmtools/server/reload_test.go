@@ -103,7 +103,7 @@ func TestReloadRefuses(t *testing.T) {
 	}
 }
 
-// TestReloadTellsInTheDocument has the document ask for a token as soon as there is one, under the address that is configured.
+// TestReloadTellsInTheDocument makes the document ask for a token as soon as there is one, under the address that is configured.
 func TestReloadTellsInTheDocument(t *testing.T) {
 	t.Parallel()
 	first := settings(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
 
-// TestReloadOfService has a service take up a configuration by itself, but not one with a server: who is let in would be forgotten.
+// TestReloadOfService makes a service take up a configuration by itself, but not one with a server: who is let in would be forgotten.
 // Proves: A caller reaches its own tools only
 func TestReloadOfService(t *testing.T) {
 	t.Parallel()

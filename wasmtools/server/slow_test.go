@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestSlowClients has clients stop in the middle. The server must end each of their connections by itself.
+// TestSlowClients makes clients stop in the middle. The server must end each of their connections by itself.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	r := build(t, settings(t))

@@ -20,7 +20,7 @@ import (
 const keeping = `{"abi":1,"namespace":"NAMESPACE","needs":{"kv":true},"tools":[{"name":"get","description":"Reads.","parameters":{"type":"object"}},
 	{"name":"gets","description":"Reads often.","parameters":{"type":"object"}},{"name":"set","description":"Keeps.","parameters":{"type":"object"}}]}`
 
-// TestState has tools keep values, from one server to the next. One directory is for one server at a time.
+// TestState makes tools keep values, from one server to the next. One directory is for one server at a time.
 // Proves: State is whole and apart
 func TestState(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ func (e events) Serve(x *web.Exchange) {
 	}
 }
 
-// TestStreams has a stream of the service outlive the write time-out, and end as soon as the service drains.
+// TestStreams makes a stream of the service outlive the write time-out, and end as soon as the service drains.
 // Proves: Clients keep nobody out
 func TestStreams(t *testing.T) {
 	t.Parallel()

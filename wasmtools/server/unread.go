@@ -146,7 +146,7 @@ func (c *connections) write(p *place, begins bool) {
 	}
 }
 
-// awaitBody has the server wait for the next part of a body as of now, or wait no longer.
+// awaitBody makes the server wait for the next part of a body as of now, or wait no longer.
 func (c *connections) awaitBody(w *watchedConn, awaited bool) {
 	w.body = body{awaited: awaited}
 	c.mu.Lock()
@@ -197,7 +197,7 @@ func (c *connections) hold(w *watchedConn) bool {
 	return ok
 }
 
-// hurry has the server wait no longer for the body that has been coming for longest, if that comes slowly: to read it fails with
+// hurry makes the server wait no longer for the body that has been coming for longest, if that comes slowly: to read it fails with
 // os.ErrDeadlineExceeded. It reports false where there is none.
 func (c *connections) hurry() bool {
 	c.mu.Lock()
@@ -210,7 +210,7 @@ func (c *connections) hurry() bool {
 	return true
 }
 
-// hurry has the rest of a body fail that is awaited. connections.mu is held.
+// hurry makes reading the awaited rest of a body fail. connections.mu is held.
 func (p *place) hurry() {
 	p.leave()
 	var reader interface{ SetReadDeadline(time.Time) error } = p.conn

@@ -22,7 +22,7 @@ type Door interface {
 
 // A Policy is what a door wants. The zero value is the safe one.
 type Policy struct {
-	// Open has the door answer requests that would have to show who makes them, and don't: their principal is then
+	// Open makes the door answer requests that would have to show who makes them, and don't: their principal is then
 	// [wasmtools.Nobody], who may call nothing. One with valid credentials has its own principal.
 	Open bool
 	// Role is what the principal must have, such as [wasmtools.RoleAdmin]. So the door is closed where nobody has to show who he is. Empty:

@@ -133,7 +133,7 @@ func attackMoves(ctx context.Context, a *arena) error {
 	return err
 }
 
-// attackSpin has one file's tools compute for ever, as many calls at a time as there may be.
+// attackSpin makes one file's tools compute for ever, as many calls at a time as there may be.
 func attackSpin(ctx context.Context, a *arena) error {
 	const tools, each, span = 400, 8, 10 * time.Second
 	var manifest strings.Builder
@@ -159,7 +159,7 @@ func attackSpin(ctx context.Context, a *arena) error {
 	if err != nil {
 		return err
 	}
-	// beside has so many clients spin, and returns what the neighbour sees meanwhile.
+	// beside makes so many clients spin, and returns what the neighbour sees meanwhile.
 	beside := func(clients int) (n neighbour, crowd tally, err error) {
 		var all sync.WaitGroup
 		done := make(chan struct{})

@@ -71,7 +71,7 @@ func (a *arena) besiegeWithin(ctx context.Context, memory int64, besiegers int, 
 	return a.besiege(ctx, service.Options{Cgroup: group.directory}, besiegers, sends, withToken, memory*8/10)
 }
 
-// besiege has many clients connect, send something and wait, and come again when they are sent away. Meanwhile a witness probes and calls.
+// besiege makes many clients connect, send something and wait, and come again when they are sent away. Meanwhile a witness probes and calls.
 func (a *arena) besiege(ctx context.Context, o service.Options, besiegers int, sends string, withToken bool, most int64) error {
 	if err := a.fill(1, assemble.Tool{}); err != nil {
 		return err

@@ -39,12 +39,12 @@ type load struct {
 	allow   []string                             // codes of errors besides overloaded and not_ready
 }
 
-// times has the requests go to n paths in turn.
+// times makes the requests go to n paths in turn.
 func times(n int, path func(i int) string) func(int) (string, bool) {
 	return func(i int) (string, bool) { return path(i), i < n }
 }
 
-// until has the requests go to one path until done is closed.
+// until makes the requests go to one path until done is closed.
 func until(done <-chan struct{}, path string) func(int) (string, bool) {
 	return func(int) (string, bool) {
 		select {

@@ -36,7 +36,7 @@ type sample struct {
 	half, p99, number float64 // median and p99 in seconds; of so many
 }
 
-// drive has workers make calls until all windows are over. call makes one and returns how long it took, or 0 for one
+// drive makes workers make calls until all windows are over. call makes one and returns how long it took, or 0 for one
 // whose time says nothing.
 func (w *watch) drive(ctx context.Context, call func(ctx context.Context, random *rand.Rand) (time.Duration, error)) error {
 	for n := range windows {

@@ -111,7 +111,7 @@ func (s *Service) Died() error {
 	}
 }
 
-// Stop has the server drain, and fails where it was gone before, is not gone within the time, or says that it failed.
+// Stop makes the server drain, and fails where it was gone before, is not gone within the time, or says that it failed.
 func (s *Service) Stop(within time.Duration) error {
 	if s.stopped.Swap(true) {
 		return nil

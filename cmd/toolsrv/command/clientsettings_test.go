@@ -72,7 +72,7 @@ func sameSettings(got, want string) bool {
 	return string(one) == string(other)
 }
 
-// TestPrintConfigCommand has the command name what is served, from whatever folder the client starts it in.
+// TestPrintConfigCommand makes the command name what is served, from whatever folder the client starts it in.
 func TestPrintConfigCommand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -111,7 +111,7 @@ func TestPrintConfigCommand(t *testing.T) {
 		says string
 	}{
 		"no such client":        {[]string{dir, "--print-config", "claud"}, 2, "did you mean claude?"},
-		"nothing like a client": {[]string{dir, "--print-config", "netscape"}, 2, "there are claude, claude-code, codex, "},
+		"nothing like a client": {[]string{dir, "--print-config", "netscape"}, 2, "the clients are claude, claude-code, codex, "},
 		"no client":             {[]string{dir, "--print-config", ""}, 2, `unknown client ""`},
 		"a name with a dot":     {[]string{dir, "--print-config", "codex", "--name", "a.b"}, 2, `--name: "a.b" is not a valid name`},
 		"no such file":          {[]string{in("c.wasm"), "--print-config", "claude"}, 1, "c.wasm"},

@@ -9,14 +9,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// completeFlag has a shell complete the value of a flag, which must be there.
+// completeFlag makes a shell complete the value of a flag, which must be there.
 func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
 		panic(err)
 	}
 }
 
-// completeSource has a shell complete the only argument to folders and scripts.
+// completeSource makes a shell complete the only argument to folders and scripts.
 func completeSource(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -24,17 +24,17 @@ func completeSource(_ *cobra.Command, args []string, _ string) ([]cobra.Completi
 	return script.Endings(), cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeFiles has a shell complete to tool files and scripts, and to folders on the way to them.
+// completeFiles makes a shell complete to tool files and scripts, and to folders on the way to them.
 func completeFiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return append(script.Endings(), "wasm"), cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeModules has a shell complete to .wasm files, and to folders on the way to them.
+// completeModules makes a shell complete to .wasm files, and to folders on the way to them.
 func completeModules(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return []cobra.Completion{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeTool has a shell complete to a file, and then to the names of the tools in its manifest. It runs none of it.
+// completeTool makes a shell complete to a file, and then to the names of the tools in its manifest. It runs none of it.
 func completeTool(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return completeFiles(cmd, args, typed)

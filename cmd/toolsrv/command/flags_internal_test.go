@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestLimitFlag has flags take what the table [limits] takes.
+// TestLimitFlag makes flags take what the table [limits] takes.
 func TestLimitFlag(t *testing.T) {
 	t.Parallel()
 	all := map[string]*limittable.Limit{}

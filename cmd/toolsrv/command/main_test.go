@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestMain has the commands keep compiled code in a folder of the tests, and the go command not.
+// TestMain makes the commands keep compiled code in a folder of the tests, and the go command not.
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		user, err := os.UserCacheDir()

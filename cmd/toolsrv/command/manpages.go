@@ -36,7 +36,7 @@ func newManPages() *cobra.Command {
 	}
 }
 
-// completeFolder has a shell complete the only argument to folders.
+// completeFolder makes a shell complete the only argument to folders.
 func completeFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

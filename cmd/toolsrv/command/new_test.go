@@ -47,7 +47,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestNewNamespace has the folders of a relative name be the namespace, unless it begins with a dot or a flag says otherwise.
+// TestNewNamespace makes the folders of a relative name be the namespace, unless it begins with a dot or a flag says otherwise.
 // What is printed next has to work as it stands: a program that is not in PATH is named by its path.
 func TestNewNamespace(t *testing.T) {
 	dir := t.TempDir()

@@ -115,7 +115,7 @@ func ownPath() string {
 	return path
 }
 
-// try has the program at path tell its version.
+// try makes the program at path tell its version.
 func try(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()

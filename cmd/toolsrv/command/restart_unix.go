@@ -13,7 +13,7 @@ import (
 // notifyRestart has c told of the signal that asks for a restart in place.
 func notifyRestart(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR2) }
 
-// replace has the successor's program take this process's place, with the same arguments, and go on with the listeners. Its environment has
+// replace makes the successor's program take this process's place, with the same arguments, and go on with the listeners. Its environment has
 // some variables more than this one's. replace returns only if that fails.
 func replace(next *successor, environ []string) error {
 	// Until the program asks for signals, one that ends a process by default must not end it.

@@ -51,7 +51,7 @@ var scripts = map[string]struct{ file, text string }{
 	"javascript": {"add.ts", addTypeScript},
 }
 
-// TestScriptCommands has each command of an author take a script as it takes the tool file of one.
+// TestScriptCommands makes each command of an author take a script as it takes the tool file of one.
 func TestScriptCommands(t *testing.T) {
 	for engine, s := range scripts {
 		t.Run(engine, func(t *testing.T) { // one at a time: each starts interpreters again and again
@@ -114,7 +114,7 @@ func TestScriptCommands(t *testing.T) {
 	}
 }
 
-// TestScriptMistakes has commands tell a script's author what is wrong as the author wants it: the place at the beginning of a line.
+// TestScriptMistakes makes commands tell a script's author what is wrong as the author wants it: the place at the beginning of a line.
 func TestScriptMistakes(t *testing.T) {
 	for engine, s := range scripts {
 		t.Run(engine, func(t *testing.T) { // one at a time: each starts interpreters again and again

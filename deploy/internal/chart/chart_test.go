@@ -218,7 +218,7 @@ func plain(objects map[string]string) string {
 	return strings.Join(documents, "---\n")
 }
 
-// TestSecretExample has the example decode, and the server refuse it as it stands: nobody's token is the one in our repository.
+// TestSecretExample makes the example decode, and the server refuse it as it stands: nobody's token is the one in our repository.
 func TestSecretExample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../kubernetes/secret.example.yaml")

@@ -62,7 +62,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestComposeComments has the lines that an operator takes the # away from make a file that is right, too.
+// TestComposeComments removes the # of the lines that are comments: the file must still be valid.
 func TestComposeComments(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(file)
@@ -92,7 +92,7 @@ func TestComposeComments(t *testing.T) {
 	}
 }
 
-// TestMake has the file of a release name the image of the release.
+// TestMake makes the file of a release name the image of the release.
 func TestMake(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]string{"1.2.3": "1.2.3", "1.2.4-0.20260102150405-abcdefabcdef+dirty": "1.2.4-0.20260102150405-abcdefabcdef_dirty"} {

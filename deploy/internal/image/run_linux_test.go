@@ -262,7 +262,7 @@ http_timeout = "1m"
 	return s, "/etc/toolsrv/authority.pem"
 }
 
-// https has a tool ask a server by https: refused by the image's own authorities, and answered where SSL_CERT_FILE names another.
+// https makes a tool ask a server by https: refused by the image's own authorities, and answered where SSL_CERT_FILE names another.
 func https(t *testing.T, root string, c *v1.ConfigFile, usual setup) {
 	t.Helper()
 	s, authority := world(t, usual, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "asked") })

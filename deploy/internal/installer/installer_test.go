@@ -98,7 +98,7 @@ require "json"
 puts JSON.generate(Formula::SAID)
 `
 
-// TestHomebrew has Ruby run the formula for each system.
+// TestHomebrew makes Ruby run the formula for each system.
 func TestHomebrew(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("ruby"); err != nil {

@@ -154,7 +154,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestScriptPlaces has the script follow an address that has moved, take its settings from variables, replace a program, and choose a folder.
+// TestScriptPlaces makes the script follow an address that has moved, take its settings from variables, replace a program, and choose a folder.
 func TestScriptPlaces(t *testing.T) {
 	t.Parallel()
 	m := usual(t)
@@ -176,7 +176,7 @@ func TestScriptPlaces(t *testing.T) {
 	}
 }
 
-// TestScriptRefuses has the script install nothing, leave what is there as it is, and say why.
+// TestScriptRefuses makes the script install nothing, leave what is there as it is, and say why.
 func TestScriptRefuses(t *testing.T) {
 	t.Parallel()
 	right := good(t)

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// callerVariable has this program call a tool, with the token that it names, until its input ends.
+	// callerVariable makes this program call a tool, with the token that it names, until its input ends.
 	callerVariable = "TOOLSRV_TEST_CALLER"
 	// rootVariable names a tar of a Debian root with systemd, so that it is not made anew.
 	rootVariable = "TOOLSRV_TEST_DEBIAN"
@@ -274,7 +274,7 @@ func (d *debian) eventually(what, want, script string) {
 	d.t.Fatalf("%s: still %q after %s, want %q", what, got, patience, want)
 }
 
-// call has clients in the Debian's network call a tool, and returns what ends them and tells how many calls were answered. A call that is lost
+// call makes clients in the Debian's network call a tool, and returns what ends them and tells how many calls were answered. A call that is lost
 // fails the test.
 func (d *debian) call() (end func() int) {
 	d.t.Helper()

@@ -176,7 +176,7 @@ func TestRPM(t *testing.T) {
 	}
 }
 
-// TestScripts has shells read what package managers run, and shellcheck judge it.
+// TestScripts makes shells read what package managers run, and shellcheck judge it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../packages/*.p*")

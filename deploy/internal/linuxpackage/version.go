@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A version is semantic, such as 1.2.0, 1.2.0-rc.1, or 0.0.0-20260102150405-abcdefabcdef between tags. What follows a + does not count in any order.
-// Each system writes and orders what comes before a release in its own way.
+// A version is semantic, such as 1.2.0, 1.2.0-rc.1, or 0.0.0-20260102150405-abcdefabcdef between tags. What follows a + is ignored when
+// versions are compared. Each system writes and orders what comes before a release in its own way.
 
 // parts returns a version's numbers, and what makes it one before the release; "" where it is the release.
 func parts(version string) (numbers, before string) {

@@ -93,7 +93,7 @@ func TestCompilePlain(t *testing.T) {
 	}
 }
 
-// TestCompileSame has the same source make the same file, wherever it stands.
+// TestCompileSame makes the same source make the same file, wherever it stands.
 func TestCompileSame(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")
@@ -108,7 +108,7 @@ func TestCompileSame(t *testing.T) {
 	}
 }
 
-// TestCargoTarget has .cargo/config.toml choose what is built for.
+// TestCargoTarget makes .cargo/config.toml choose what is built for.
 func TestCargoTarget(t *testing.T) {
 	t.Parallel()
 	needTarget(t, "wasm32-wasip1")
@@ -217,7 +217,7 @@ pub extern "C" fn hidden() {}
 	}
 }
 
-// TestRemapWorkspace has two tools of a workspace use a crate that is compiled once, and neither name the workspace's folder.
+// TestRemapWorkspace makes two tools of a workspace use a crate that is compiled once, and neither name the workspace's folder.
 func TestRemapWorkspace(t *testing.T) {
 	needTarget(t, "wasm32-unknown-unknown")
 	member := func(name string) string {
@@ -313,7 +313,7 @@ func main() {}
 	}
 }
 
-// TestMissingTarget has Rust lack the library of a target.
+// TestMissingTarget makes Rust lack the library of a target.
 func TestMissingTarget(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "cargo", "rustup")

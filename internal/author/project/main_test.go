@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestMain has Cargo keep what it builds, so that the crates that a Rust tool needs are compiled once.
+// TestMain makes Cargo keep what it builds, so that the crates that a Rust tool needs are compiled once.
 func TestMain(m *testing.M) {
 	target, err := filepath.Abs("../../../build/project")
 	if err == nil {

@@ -41,7 +41,7 @@ type Scaffold struct {
 	Namespace string
 	// SDK is the folder with the SDKs to use (the folder sdk of toolsrv's source). If it is empty, the project gets the SDK that toolsrv carries.
 	SDK string
-	// Published has the project require the SDK of the language's registry in place of either.
+	// Published makes the project require the SDK of the language's registry in place of either.
 	Published bool
 }
 

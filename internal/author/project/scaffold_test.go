@@ -139,7 +139,7 @@ func checkFiles(t *testing.T, dir string) {
 	}
 }
 
-// pinCrates has a project use the versions of the crates that the SDK is tested with: the test depends on no release of
+// pinCrates makes a project use the versions of the crates that the SDK is tested with: the test depends on no release of
 // tomorrow.
 func pinCrates(t *testing.T, dir string) {
 	t.Helper()
@@ -150,7 +150,7 @@ func pinCrates(t *testing.T, dir string) {
 	write(t, filepath.Join(dir, "Cargo.lock"), string(lock))
 }
 
-// TestNewPublished has a project require the published SDK, and have none.
+// TestNewPublished makes a project require the published SDK, and have none.
 func TestNewPublished(t *testing.T) {
 	t.Parallel()
 	for language, want := range map[project.Language][2]string{
@@ -176,7 +176,7 @@ func TestNewPublished(t *testing.T) {
 	}
 }
 
-// TestNewFolder has a project use the SDK of a folder, and nothing of what toolsrv carries.
+// TestNewFolder makes a project use the SDK of a folder, and nothing of what toolsrv carries.
 func TestNewFolder(t *testing.T) {
 	t.Parallel()
 	abs, err := filepath.Abs(sdks)
@@ -206,7 +206,7 @@ func TestNewFolder(t *testing.T) {
 	}
 }
 
-// TestSDKVersion has a new project require the version of the SDKs that is in the tree.
+// TestSDKVersion makes a new project require the version of the SDKs that is in the tree.
 func TestSDKVersion(t *testing.T) {
 	t.Parallel()
 	for file, pattern := range map[string]string{
@@ -290,7 +290,7 @@ func TestNewKeeps(t *testing.T) {
 	}
 }
 
-// TestNewQuotesSDK has the SDK lie in a folder whose name means something in go.mod and TOML.
+// TestNewQuotesSDK makes the SDK lie in a folder whose name means something in go.mod and TOML.
 func TestNewQuotesSDK(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go", "cargo")

@@ -80,7 +80,7 @@ func (p *Project) tinygoArgs(file string) []string {
 	args := []string{
 		"build", "-target=" + p.tinygoTarget(), "-gc=leaking", "-no-debug", "-o", file,
 		fmt.Sprintf("-ldflags=-extldflags='-z stack-size=%d'", p.stack),
-		// Goroutines would have stacks on the heap, which overflow into the tool's data and are found out about too late.
+		// Goroutines would have stacks on the heap, which overflow into the tool's data before anybody notices.
 		"-opt=2", "-scheduler=none",
 	}
 	if !p.Plain {

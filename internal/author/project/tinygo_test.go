@@ -90,7 +90,7 @@ func TestTinyGoFlags(t *testing.T) {
 	}
 }
 
-// TestTinyGoRefusesGo has TinyGo run with a Go that it takes where it takes the one at hand no more.
+// TestTinyGoRefusesGo makes TinyGo run with a Go that it takes where it takes the one at hand no more.
 func TestTinyGoRefusesGo(t *testing.T) {
 	testkit.NeedBuild(t, "go")
 	script(t, "tinygo", fakeTinyGo)
@@ -139,7 +139,7 @@ func TestTinyGoRefusesGo(t *testing.T) {
 	}
 }
 
-// fakeGo has go report an environment and releases that the test chooses, and do all else.
+// fakeGo makes go report an environment and releases that the test chooses, and do all else.
 func fakeGo(t *testing.T) {
 	t.Helper()
 	real, err := exec.LookPath("go")

@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// TestSecretsOfOthers has a service show one tool what another has sent it: a key that the host has put into that one's requests. The
+// TestSecretsOfOthers makes a service show one tool what another has sent it: a key that the host has put into that one's requests. The
 // other way into the same service is searched for it, too, and after a reload that takes the key away from its tool.
 // Proves: Secrets stay secret
 func TestSecretsOfOthers(t *testing.T) {
@@ -109,7 +109,7 @@ private = ['127.0.0.0/8']
 	}
 }
 
-// TestSecretsThatComeMeanwhile has a tool wait for an answer while a secret that another one's requests have gets another value, or its first
+// TestSecretsThatComeMeanwhile makes a tool wait for an answer while a secret that another one's requests have gets another value, or its first
 // grant. The service shows it to those who wait.
 func TestSecretsThatComeMeanwhile(t *testing.T) {
 	t.Parallel()

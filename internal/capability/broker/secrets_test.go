@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// TestSecretsOfGrants has secrets come and go with configurations: a tool has those that there are, and one that is named and not there
+// TestSecretsOfGrants makes secrets come and go with configurations: a tool has those that there are, and one that is named and not there
 // is missing. A source that can't be read leaves all as it is.
 func TestSecretsOfGrants(t *testing.T) {
 	t.Parallel()

@@ -143,7 +143,7 @@ func TestNothingLeadsOut(t *testing.T) {
 	}
 }
 
-// TestReplacedWhileOpened has a name, and the directory above it, change between what is inside and links out, as fast as can be.
+// TestReplacedWhileOpened makes a name, and the directory above it, change between what is inside and links out, as fast as can be.
 // Proves: Files are read, and nothing else
 func TestReplacedWhileOpened(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ func TestNothingSpecialIsOpened(t *testing.T) {
 	}
 }
 
-// TestReplacedByPipes has a file become a pipe between the look and the open, as often as can be.
+// TestReplacedByPipes makes a file become a pipe between the look and the open, as often as can be.
 // Proves: Files are read, and nothing else
 func TestReplacedByPipes(t *testing.T) {
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestReplacedByPipes(t *testing.T) {
 	t.Logf("opened, by error number: %v", seen)
 }
 
-// TestUnreadable has the system's own permissions hold: the server may read less than root.
+// TestUnreadable makes the system's own permissions hold: the server may read less than root.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {

@@ -53,7 +53,7 @@ func counted(t *testing.T, url string, c *httpcap.Connections) *httpcap.Permissi
 	return g
 }
 
-// TestConnectionsAreBounded has calls keep idle connections, which make room for other calls' connections, and ones that are used, which
+// TestConnectionsAreBounded makes calls keep idle connections, which make room for other calls' connections, and ones that are used, which
 // do not.
 // Proves: A service can't use up the host
 func TestConnectionsAreBounded(t *testing.T) {

@@ -120,7 +120,7 @@ func (x *exchange) origin() string {
 	return x.url[:len(x.url)-rest]
 }
 
-// hold has the account hold n bytes until the request is over.
+// hold makes the account hold n bytes until the request is over.
 func (x *exchange) hold(n int) {
 	x.c.Hold(int64(n))
 	x.held += int64(n)
@@ -244,7 +244,7 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	return request, nil
 }
 
-// know has what comes from the host searched for all that is put into requests to it, by this grant or another, as far as is known now. It
+// know makes answers of a host be searched for everything that is put into requests to it, by this grant or another, as far as is known now. It
 // reports whether others put anything in.
 func (x *exchange) know() (others bool) {
 	names := x.g.options.Injected.names(x.target.Host)

@@ -142,7 +142,7 @@ func TestInjected(t *testing.T) {
 	}
 }
 
-// TestInjectedElsewhere has redirects lead to where the key is not for, and to where the server names it.
+// TestInjectedElsewhere makes redirects lead to where the key is not for, and to where the server names it.
 // Proves: Secrets stay secret
 func TestInjectedElsewhere(t *testing.T) {
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestInjectedElsewhere(t *testing.T) {
 	}
 }
 
-// TestReflected has a server send what it was sent. The guest gets it without the key, and nothing that tells the key's length.
+// TestReflected makes a server send what it was sent. The guest gets it without the key, and nothing that tells the key's length.
 // Proves: Secrets stay secret
 func TestReflected(t *testing.T) {
 	t.Parallel()
@@ -243,7 +243,7 @@ func TestReflected(t *testing.T) {
 	}
 }
 
-// TestReflectedNames has servers send the key as the name of a header, whose case the client changes, and servers of some languages before
+// TestReflectedNames makes servers send the key as the name of a header, whose case the client changes, and servers of some languages before
 // it.
 // Proves: Secrets stay secret
 func TestReflectedNames(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 )
 
-// say has a server read the head of a request, and answer with text, and then with more of it until the client has had enough.
+// say makes a server read the head of a request, and answer with text, and then with more of it until the client has had enough.
 func say(text, more string) func(net.Conn) {
 	return func(c net.Conn) {
 		b := make([]byte, 4096)
@@ -194,7 +194,7 @@ func TestBodyBounds(t *testing.T) {
 	client.ABI.End()
 }
 
-// TestCallEnds has a call end while it waits for a server, which sees its client go.
+// TestCallEnds makes a call end while it waits for a server, which sees its client go.
 // Proves: A service can't use up the host
 func TestCallEnds(t *testing.T) {
 	t.Parallel()
@@ -215,7 +215,7 @@ func TestCallEnds(t *testing.T) {
 	<-gone
 }
 
-// TestDialEnds has a call end while it waits for a name server and for a connection: neither is waited for any longer.
+// TestDialEnds makes a call end while it waits for a name server and for a connection: neither is waited for any longer.
 // Proves: A service can't use up the host
 func TestDialEnds(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ type Injected struct {
 // An injection is a secret that is put into requests to a host, which may begin with "*.", or be "*".
 type injection struct{ host, secret string }
 
-// putInHost is the names of secrets by hosts, and apart by those that stand for many. It does not change.
+// putInHost has the names of secrets by host, and separately by pattern for many hosts. It does not change.
 type putInHost struct{ one, many map[string][]string }
 
 // Put says what the rules of a configuration put in that is about to be published. What others before it put in is looked for as long as

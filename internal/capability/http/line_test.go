@@ -59,7 +59,7 @@ func confuse(c net.Conn) {
 	}
 }
 
-// TestForeignAnswers has callers of one tool ask a service that mistakes where its answers end. Nobody gets what belongs to others.
+// TestForeignAnswers makes callers of one tool ask a service that mistakes where its answers end. Nobody gets what belongs to others.
 // Proves: Requests go only where they were granted
 func TestForeignAnswers(t *testing.T) {
 	t.Parallel()
@@ -89,7 +89,7 @@ func TestForeignAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersInACall has one call ask such a service for several things, in the open and with TLS. What has arrived before a request is
+// TestAnswersInACall makes one call ask such a service for several things, in the open and with TLS. What has arrived before a request is
 // not its answer.
 // Proves: Requests go only where they were granted
 func TestAnswersInACall(t *testing.T) {
@@ -114,7 +114,7 @@ func TestAnswersInACall(t *testing.T) {
 	}
 }
 
-// TestTooEarly has a service answer before it was asked.
+// TestTooEarly makes a service answer before it was asked.
 // Proves: Requests go only where they were granted
 func TestTooEarly(t *testing.T) {
 	t.Parallel()

@@ -121,7 +121,7 @@ func serveDNS(t *testing.T, z *zone) string {
 	return packets.LocalAddr().String()
 }
 
-// TestDNS has a real DNS server answer for a granted name. What may be dialled is dialled, at the address that was checked.
+// TestDNS makes a real DNS server answer for a granted name. What may be dialled is dialled, at the address that was checked.
 // Proves: Requests go only where they were granted
 func TestDNS(t *testing.T) {
 	t.Parallel()

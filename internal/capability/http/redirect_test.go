@@ -26,7 +26,7 @@ func (j *journal) note(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
-// TestRedirects has a server redirect with each status, and says what the second request is.
+// TestRedirects makes a server redirect with each status, and says what the second request is.
 // Proves: Requests go only where they were granted
 func TestRedirects(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestRedirectsElsewhere has a server redirect, with each status, to what is not granted. Nothing is dialled.
+// TestRedirectsElsewhere makes a server redirect, with each status, to what is not granted. Nothing is dialled.
 // Proves: Requests go only where they were granted
 func TestRedirectsElsewhere(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestRedirectsElsewhere(t *testing.T) {
 	}
 }
 
-// TestRedirectBounds has a server redirect without end.
+// TestRedirectBounds makes a server redirect without end.
 // Proves: Requests go only where they were granted
 func TestRedirectBounds(t *testing.T) {
 	t.Parallel()

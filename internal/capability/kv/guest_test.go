@@ -54,7 +54,7 @@ func call(t testing.TB, tool *sandbox.Tool, key string) string {
 	return string(output)
 }
 
-// TestGuest has a guest keep a value for later calls, for those after a restart, and for nobody else.
+// TestGuest makes a guest keep a value for later calls, for those after a restart, and for nobody else.
 func TestGuest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

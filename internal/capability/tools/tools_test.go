@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestRefusedArgumentsAreCharged has a tool call another with long arguments, some that fit and some that don't: to say why takes more.
+// TestRefusedArgumentsAreCharged makes a tool call another with long arguments, some that fit and some that don't: to say why takes more.
 // Proves: A tool stops
 func TestRefusedArgumentsAreCharged(t *testing.T) {
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestCall(t *testing.T) {
 	wantFailure(t, f, "invalid", "1048576 bytes")
 }
 
-// TestPanic has a Go function panic that a tool calls. It ends the call, as it would end one of a client, and nothing else.
+// TestPanic makes a Go function panic that a tool calls. It ends the call, as it would end one of a client, and nothing else.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, func(w *world) { w.all = limits.Limits{Concurrency: 1} }, native("panics", func(context.Context, *wasmtools.Call) (any, error) { panic("hunter22") }))
@@ -176,7 +176,8 @@ func TestPanic(t *testing.T) {
 }
 
 // TestHidden compares the answers for a tool that the caller may not call and for one that does not exist: they differ in the name only,
-// whether the tool is enabled or not. Proves: A call inside a call gets no further
+// whether the tool is enabled or not.
+// Proves: A call inside a call gets no further
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, nil, native("one", nil1), native("off", nil1))
@@ -208,7 +209,7 @@ func (screen) Screen(b []byte) []byte {
 	return bytes.ReplaceAll(b, []byte("hunter2!"), []byte("[secret]"))
 }
 
-// TestScreened has tools tell another one, in a result and in every part of a failure, a secret that it uses without seeing it.
+// TestScreened makes tools tell another one, in a result and in every part of a failure, a secret that it uses without seeing it.
 // Proves: Secrets stay secret
 func TestScreened(t *testing.T) {
 	t.Parallel()
@@ -226,7 +227,7 @@ func TestScreened(t *testing.T) {
 	}
 }
 
-// TestDepth has tools call each other down to the limit, and one further.
+// TestDepth makes tools call each other down to the limit, and one further.
 // Proves: A call inside a call gets no further
 func TestDepth(t *testing.T) {
 	t.Parallel()
@@ -252,7 +253,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestCircle has a tool call itself that has one place. It is refused at once.
+// TestCircle makes a tool call itself that has one place. It is refused at once.
 // Proves: A call inside a call gets no further
 func TestCircle(t *testing.T) {
 	t.Parallel()
@@ -272,7 +273,7 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// TestFanOut has many clients call tools that call each other three times each, four deep, with few places. Whatever is refused, all
+// TestFanOut makes many clients call tools that call each other three times each, four deep, with few places. Whatever is refused, all
 // end, and nothing stays taken.
 // Proves: A call inside a call gets no further
 func TestFanOut(t *testing.T) {
@@ -294,7 +295,7 @@ func TestFanOut(t *testing.T) {
 	}
 }
 
-// TestFuel has a tool with little fuel call others for ever, which have no limit.
+// TestFuel makes a tool with little fuel call others for ever, which have no limit.
 // Proves: A call inside a call gets no further
 func TestFuel(t *testing.T) {
 	t.Parallel()
@@ -415,7 +416,7 @@ func TestLargeResult(t *testing.T) {
 	wantCode(t, err, wasmtools.CodeToolMemory)
 }
 
-// TestLogLines has a tool call another three times that breaks, with two log lines. What the log has of the inner calls counts as lines of the
+// TestLogLines makes a tool call another three times that breaks, with two log lines. What the log has of the inner calls counts as lines of the
 // outer one.
 // Proves: A call inside a call gets no further
 func TestLogLines(t *testing.T) {

@@ -156,7 +156,7 @@ func TestFilesComeAndGo(t *testing.T) {
 	is("back", "a.wasm")
 }
 
-// TestFilesTell has a change told of: by the system, and for what a link leads to by looking often.
+// TestFilesTell expects changes to be reported: by the system, and behind a link by polling.
 func TestFilesTell(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -68,7 +68,7 @@ func TestReadSwapped(t *testing.T) {
 	}
 }
 
-// TestReadChanging has a file change between two reads of it.
+// TestReadChanging makes a file change between two reads of it.
 func TestReadChanging(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -120,7 +120,7 @@ func TestUnsettled(t *testing.T) {
 	}
 }
 
-// TestRenamedIsUnsettled has a renamed file wait from when it was renamed, and not from when it was seen.
+// TestRenamedIsUnsettled makes a renamed file wait from when it was renamed, and not from when it was seen.
 func TestRenamedIsUnsettled(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -227,7 +227,7 @@ func TestUnserved(t *testing.T) {
 	}
 }
 
-// TestScanBounds has a scan end in time in a directory that does not.
+// TestScanBounds makes a scan end in time in a directory that does not.
 func TestScanBounds(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -250,7 +250,7 @@ func TestScanBounds(t *testing.T) {
 	}
 }
 
-// TestScanBoundOfEntries has a scan end among files that are skipped: what is behind them may be there.
+// TestScanBoundOfEntries makes a scan end among files that are skipped: what is behind them may be there.
 func TestScanBoundOfEntries(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -322,7 +322,7 @@ func TestWatchFails(t *testing.T) {
 	}
 }
 
-// TestVersions has a file keep its version for as long as it stays what it is, and be opened at no other.
+// TestVersions makes a file keep its version for as long as it stays what it is, and be opened at no other.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -383,7 +383,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestSettling has a listing say how long a file that was just written is to rest, but not of what was there at the start.
+// TestSettling makes a listing say how long a file that was just written is to rest, but not of what was there at the start.
 func TestSettling(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

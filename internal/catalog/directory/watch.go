@@ -35,7 +35,7 @@ func newWatch(o Options, logger *slog.Logger) watch {
 	return watch{logger: logger, intervals: newIntervals(o.Poll), pollOnly: o.PollOnly, changes: make(chan struct{}, 1)}
 }
 
-// follow has folders of the directory watched, and returns the time after which to list again even if no change is told. linked
+// follow watches folders of the directory, and returns the time after which to list again even if no change is reported. linked
 // means that something may change where nothing is watched.
 func (w *watch) follow(directory string, folders map[string]fs.FileInfo, linked bool, now time.Time) time.Duration {
 	if w.pollOnly {

@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 )
 
-// FuzzStdio has a client write what it likes. Whatever that is, Stdio returns, every line that it writes is a message, and the
-// request that comes last has its answer: nothing that a client says ends the session of one that goes on.
+// FuzzStdio makes a client write what it likes. Stdio must return, each of its lines must be a message, and the last request must be
+// answered: nothing that a client says ends its session.
 func FuzzStdio(f *testing.F) {
 	for _, text := range requests {
 		f.Add(text)

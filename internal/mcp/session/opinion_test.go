@@ -86,7 +86,7 @@ func TestSecondOpinion(t *testing.T) {
 	}
 }
 
-// ask has a server answer a message, after initialize if that is wanted.
+// ask makes a server answer a message, after initialize if that is wanted.
 func ask(t *testing.T, first bool, message string, serve func(io.ReadCloser, io.WriteCloser) error) string {
 	t.Helper()
 	in, toServer := io.Pipe()

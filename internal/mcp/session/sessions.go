@@ -268,7 +268,7 @@ func (s *Sessions) old(since time.Time) (old []*session) {
 	return old
 }
 
-// tell has the streams tell of a change those clients whose list is another one now. It looks at each list once, and without the
+// tell makes the streams tell of a change those clients whose list is another one now. It looks at each list once, and without the
 // lock, for which requests wait: where there are many namespaces, the set makes some lists anew.
 func (s *Sessions) tell() {
 	type sight struct {
@@ -304,7 +304,7 @@ func (s *Sessions) see(x *session, p *wasmtools.Principal) {
 	x.note(s.set.View(x.namespace, p).Edition())
 }
 
-// note has the session's stream tell the client of a list that it does not know.
+// note makes the session's stream tell the client of a list that it does not know.
 func (x *session) note(edition uint64) {
 	if edition == x.edition {
 		return

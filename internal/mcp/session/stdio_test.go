@@ -137,7 +137,7 @@ func TestStdioCancelled(t *testing.T) {
 	}
 }
 
-// TestStdioLog has the line of a call name the file that answered it.
+// TestStdioLog makes the line of a call name the file that answered it.
 func TestStdioLog(t *testing.T) {
 	t.Parallel()
 	a, log := newApp(t), &testkit.Log{}

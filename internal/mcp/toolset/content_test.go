@@ -70,7 +70,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// resultOf has a tool return a result that has a schema.
+// resultOf makes a tool return a result that has a schema.
 func resultOf(t *testing.T, schema, result string) toolset.Result {
 	t.Helper()
 	maker := tool("x/make", ends(result, nil))
@@ -83,7 +83,7 @@ func resultOf(t *testing.T, schema, result string) toolset.Result {
 	return r
 }
 
-// TestManyFiles has tools return more files, or files in more places, than become blocks: the answer is not much larger than the result.
+// TestManyFiles makes tools return more files, or files in more places, than become blocks: the answer is not much larger than the result.
 // Proves: Limits hold, one by one and in sum
 func TestManyFiles(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ func (v *View) Begin(name string, call *wasmtools.Call) (Invocation, error) {
 	return i, nil
 }
 
-// Resume has the call go by a view of a later generation, where there was a change while its arguments were read. name is the one given to
+// Resume makes the call go by a view of a later generation, where there was a change while its arguments were read. name is the one given to
 // Begin, and call the same. It fails as Begin does. The caller must call End in any case.
 func (i *Invocation) Resume(v *View, name string, call *wasmtools.Call) error {
 	if i.Refused() {

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestSearchesTakeTurns has a search wait while others run, for a while at most.
+// TestSearchesTakeTurns makes a search wait while others run, for a while at most.
 func TestSearchesTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -109,7 +109,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestSearchAnswer has an answer say what a model needs to call a tool, and no more than fits.
+// TestSearchAnswer makes an answer say what a model needs to call a tool, and no more than fits.
 func TestSearchAnswer(t *testing.T) {
 	t.Parallel()
 	large := described("large/one", strings.Repeat("large ", 1000), `"a":{"description":"`+strings.Repeat("x", 200<<10)+`"}`)
@@ -310,7 +310,7 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// TestOwnToolsSuitModels has each of the model APIs take the tools that stand for many, however many namespaces there are and
+// TestOwnToolsSuitModels makes each of the model APIs take the tools that stand for many, however many namespaces there are and
 // however long their names: one tool that an API refuses would cost all.
 func TestOwnToolsSuitModels(t *testing.T) {
 	t.Parallel()

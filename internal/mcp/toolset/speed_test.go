@@ -86,7 +86,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestConcurrent has callers list, search and call while the table changes.
+// TestConcurrent makes callers list, search and call while the table changes.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	tools := zoo()

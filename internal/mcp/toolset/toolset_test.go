@@ -26,7 +26,7 @@ func tool(path string, f wasmtools.CallerFunc) *wasmtools.Tool {
 
 func echo(_ context.Context, call *wasmtools.Call) ([]byte, error) { return call.Arguments, nil }
 
-// ends returns a function that ends each call so.
+// ends returns a function that ends each call in this way.
 func ends(result string, err error) wasmtools.CallerFunc {
 	return func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte(result), err }
 }
@@ -231,7 +231,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestWrongArguments has a sentence say which member is wrong, and what was expected.
+// TestWrongArguments makes a sentence say which member is wrong, and what was expected.
 func TestWrongArguments(t *testing.T) {
 	t.Parallel()
 	add := tool("add", echo)
@@ -282,7 +282,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestChanges has listeners told of a change, and the edition of a view change with its list only.
+// TestChanges makes listeners told of a change, and the edition of a view change with its list only.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, tool("math/a", echo), tool("text/b", echo))

@@ -138,7 +138,7 @@ func TestAhead(t *testing.T) {
 	})
 }
 
-// TestLook has a wait find room that nobody gave back by himself.
+// TestLook makes a wait find room that nobody gave back by himself.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

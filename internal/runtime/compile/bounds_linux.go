@@ -40,7 +40,7 @@ func bound(memory int64, began *atomic.Pointer[allowance]) (scarce bool, err err
 	return apart.Bound(memory, map[int]uint64{syscall.RLIMIT_FSIZE: maxFile, syscall.RLIMIT_NOFILE: maxOpen})
 }
 
-// allow has the system end this process when it has used that much more time on a processor, with what the system does for it, to a
+// allow makes the system end this process when it has used that much more time on a processor, with what the system does for it, to a
 // second.
 func allow(more time.Duration) (*allowance, error) {
 	var now syscall.Rusage

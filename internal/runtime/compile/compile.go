@@ -117,7 +117,7 @@ func (b *bench) make(module []byte, workers int) (name string, err error) {
 	return inside[0].Name(), nil
 }
 
-// compile has wazero compile a module in a runtime like those that run it.
+// compile makes wazero compile a module in a runtime like those that run it.
 func (b *bench) compile(module []byte, workers int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestPool has processes make the same as this one.
+// TestPool makes processes make the same as this one.
 // Proves: Compiling is bounded
 func TestPool(t *testing.T) {
 	t.Parallel()
@@ -305,7 +305,7 @@ func TestBoundsOfTheSystem(t *testing.T) {
 	}
 }
 
-// TestNothing has a process begin with no environment.
+// TestNothing makes a process begin with no environment.
 // Proves: Compiling is bounded
 func TestNothing(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")

@@ -185,7 +185,7 @@ func (c *process) finish(silent bool) {
 	<-c.ended
 }
 
-// compile has the process compile a module. After a *lostError it is gone; otherwise it can go on.
+// compile makes the process compile a module. After a *lostError it is gone; otherwise it can go on.
 func (c *process) compile(module []byte, most Limit, base time.Duration) (File, error) {
 	c.number++
 	c.served++

@@ -80,7 +80,7 @@ func (c *Call) Local() Local {
 	return c.states[c.set]
 }
 
-// Keep has the call keep a state for the function's set until the call ends. A state that was kept before ends now.
+// Keep makes the call keep a state for the function's set until the call ends. A state that was kept before ends now.
 func (c *Call) Keep(s Local) {
 	if c.states == nil {
 		c.states = make([]Local, c.guest.Sets)
@@ -159,7 +159,7 @@ func (c *Call) Deadline() time.Time { return c.host.Ends() }
 // and not from a value of ctx.
 func (c *Call) Wait(f func(ctx context.Context)) { c.host.Wait(f) }
 
-// TakeDescriptor has the account of the process count a file that is about to be opened for the call, and reports whether there is
+// TakeDescriptor makes the account of the process count a file that is about to be opened for the call, and reports whether there is
 // room for it. Each has to be given back: where that comes with the call's end, in the Local's End.
 func (c *Call) TakeDescriptor() bool { return c.host.Descriptor(1) }
 

@@ -161,7 +161,7 @@ func TestStatesEnd(t *testing.T) {
 	})
 }
 
-// TestEnter has a function run the guest, which calls a function of another set: each has the grant and the state of its own set, and the
+// TestEnter makes a function run the guest, which calls a function of another set: each has the grant and the state of its own set, and the
 // first has them again afterwards.
 // Proves: Nothing without a grant
 func TestEnter(t *testing.T) {

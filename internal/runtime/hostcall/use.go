@@ -30,7 +30,7 @@ func (c *Call) Used(u Use) { c.host.Used(u) }
 // be comparable, such as pointers.
 func (c *Call) Tally(n int) int { return c.host.Tally(c.Grant(), n) }
 
-// Hold has the account of the process count n bytes of the host's memory for the call, until it ends: bodies, answers, and whatever
+// Hold makes the account of the process count n bytes of the host's memory for the call, until it ends: bodies, answers, and whatever
 // else a guest can have the host keep. A negative n gives bytes back before. It must be called before the memory is allocated, and,
 // unlike f of [Call.Wait], by the goroutine of the call only. Where there is no room, it waits for some, and then ends the call.
 func (c *Call) Hold(n int64) { c.host.Hold(n) }

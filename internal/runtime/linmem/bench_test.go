@@ -111,7 +111,7 @@ func BenchmarkWatchedReset(b *testing.B) {
 	}
 }
 
-// BenchmarkResetAfterReads has pages read that were never written, as a guest's constants are.
+// BenchmarkResetAfterReads makes pages read that were never written, as a guest's constants are.
 func BenchmarkResetAfterReads(b *testing.B) {
 	_, m := mapped(b, new(linmem.Store).NewImage, guestImage(18, 2), 64<<20)
 	memory := m.Bytes()

@@ -229,7 +229,7 @@ func TestCloseWhileMapped(t *testing.T) {
 	}
 }
 
-// TestImageIsShared has many goroutines make, use and free memories of one image, which is closed meanwhile.
+// TestImageIsShared makes many goroutines make, use and free memories of one image, which is closed meanwhile.
 func TestImageIsShared(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {

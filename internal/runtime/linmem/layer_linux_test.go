@@ -115,7 +115,7 @@ func TestLayerStoresWhatDiffers(t *testing.T) {
 	}
 }
 
-// TestLayersAreApart has layers over one image, memories of theirs, and the image go in every order. Nothing that one of them writes
+// TestLayersAreApart makes layers over one image, memories of theirs, and the image go in every order. Nothing that one of them writes
 // shows in another, and what stays keeps its content.
 // Proves: A tool touches no memory but its own
 func TestLayersAreApart(t *testing.T) {

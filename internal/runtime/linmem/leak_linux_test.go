@@ -208,7 +208,7 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
-// TestStoreIsEmptied has an image lie where others lay: it must see nothing of them.
+// TestStoreIsEmptied makes an image lie where others lay: it must see nothing of them.
 func TestStoreIsEmptied(t *testing.T) {
 	t.Parallel()
 	var store linmem.Store
@@ -259,7 +259,7 @@ func TestStoreIsEmptied(t *testing.T) {
 	}
 }
 
-// TestStrict has the system count what is reserved: memories work there too. It runs in a process of its own, which it limits.
+// TestStrict makes the system count what is reserved: memories work there too. It runs in a process of its own, which it limits.
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it can't start itself again, and limits of memory are not its own")

@@ -100,7 +100,7 @@ func TestWatchedReset(t *testing.T) {
 	}
 }
 
-// pause has other goroutines, and another thread, run for a moment.
+// pause makes other goroutines, and another thread, run for a moment.
 func pause(m *Memory) {
 	watched := m.Pause()
 	runtime.Gosched()

@@ -36,7 +36,7 @@ func hoard(t *testing.T) []byte {
 	return testkit.Fixture(t, "wat/hostile/hoard")
 }
 
-// watch has f run while the account is looked at, and returns the most that it held of a kind.
+// watch makes f run while the account is looked at, and returns the most that it held of a kind.
 func watch(e *Engine, k account.Kind, f func()) (most int64) {
 	done, watched := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -56,7 +56,7 @@ func watch(e *Engine, k account.Kind, f func()) (most int64) {
 	return most
 }
 
-// TestMemoryInSum has calls of one tool, and of many, take more memory together than there is, each within its limit.
+// TestMemoryInSum makes calls of one tool, and of many, take more memory together than there is, each within its limit.
 // They take turns.
 // Proves: Limits hold, one by one and in sum
 func TestMemoryInSum(t *testing.T) {
@@ -106,7 +106,7 @@ func TestMemoryInSum(t *testing.T) {
 	}
 }
 
-// TestTooMuchMemory has calls need more than all tools together may take: waiting would not help.
+// TestTooMuchMemory makes calls need more than all tools together may take: waiting would not help.
 // Proves: Limits hold, one by one and in sum
 func TestTooMuchMemory(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func TestTooMuchMemory(t *testing.T) {
 	}
 }
 
-// TestHoarderLeavesRoom has one tool take all the memory that it can get, again and again: a call of another tool does not wait.
+// TestHoarderLeavesRoom makes one tool take all the memory that it can get, again and again: a call of another tool does not wait.
 // Proves: Limits hold, one by one and in sum
 func TestHoarderLeavesRoom(t *testing.T) {
 	t.Parallel()
@@ -261,7 +261,7 @@ func TestPeakIsExpected(t *testing.T) {
 	}
 }
 
-// TestElementsCount has an instance count with its tables and element segments, which wazero allocates for each.
+// TestElementsCount makes an instance count with its tables and element segments, which wazero allocates for each.
 // Proves: Limits hold, one by one and in sum
 func TestElementsCount(t *testing.T) {
 	t.Parallel()
@@ -287,7 +287,7 @@ func TestElementsCount(t *testing.T) {
 	}
 }
 
-// TestInstanceCounts has an instance count that no call has used, and one whose call takes stack and output besides its memory.
+// TestInstanceCounts makes an instance count that no call has used, and one whose call takes stack and output besides its memory.
 // Proves: Limits hold, one by one and in sum
 func TestInstanceCounts(t *testing.T) {
 	t.Parallel()
@@ -321,7 +321,7 @@ func TestInstanceCounts(t *testing.T) {
 	l.end()
 }
 
-// TestPanicGivesBack has wazero panic while an instance is made: nothing is held for it afterwards.
+// TestPanicGivesBack makes wazero panic while an instance is made: nothing is held for it afterwards.
 // Proves: Limits hold, one by one and in sum
 func TestPanicGivesBack(t *testing.T) {
 	t.Parallel()
@@ -340,7 +340,7 @@ func TestPanicGivesBack(t *testing.T) {
 	}
 }
 
-// TestDataCounts has code count with its data segments, which are kept as long.
+// TestDataCounts makes code count with its data segments, which are kept as long.
 // Proves: Limits hold, one by one and in sum
 func TestDataCounts(t *testing.T) {
 	t.Parallel()

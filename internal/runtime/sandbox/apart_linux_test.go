@@ -33,7 +33,7 @@ func apart(t *testing.T, dir string, helper ...string) (*sandbox.Engine, *testki
 	return e, r
 }
 
-// TestApart has another process compile, with a cache and without one, and where there is no such process, or a wrong one.
+// TestApart makes another process compile, with a cache and without one, and where there is no such process, or a wrong one.
 // Proves: Compiling is bounded
 func TestApart(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestBarred has a module break a bound. It is refused with the reason, and by later engines at once.
+// TestBarred makes a module break a bound. It is refused with the reason, and by later engines at once.
 // Proves: Compiling is bounded
 func TestBarred(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestBarred(t *testing.T) {
 	}
 }
 
-// TestKilledByTheSystem has the system kill the processes that compile: the module is not refused for that, but it is not tried at every call
+// TestKilledByTheSystem makes the system kill the processes that compile: the module is not refused for that, but it is not tried at every call
 // either.
 // Proves: Compiling is bounded
 func TestKilledByTheSystem(t *testing.T) {

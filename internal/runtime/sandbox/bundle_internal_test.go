@@ -220,7 +220,7 @@ func TestAlikeIsNotShared(t *testing.T) {
 	}
 }
 
-// TestSameAsPlain has tools with random bundles begin with their engine's snapshot, and from nothing: their memories are the same.
+// TestSameAsPlain makes tools with random bundles begin with their engine's snapshot, and from nothing: their memories are the same.
 // Proves: A tool touches no memory but its own
 func TestSameAsPlain(t *testing.T) {
 	t.Parallel()
@@ -251,7 +251,7 @@ func TestSameAsPlain(t *testing.T) {
 	}
 }
 
-// TestBundleBreaks has tools of an engine break while they start, each in its own way. Others of the engine are none the worse, and
+// TestBundleBreaks makes tools of an engine break while they start, each in its own way. Others of the engine are none the worse, and
 // none of them leaves anything in what they share.
 // Proves: A tool touches no memory but its own
 func TestBundleBreaks(t *testing.T) {

@@ -232,7 +232,7 @@ func TestCacheShared(t *testing.T) {
 	}
 }
 
-// TestCompileWorkers has several processors compile one module: they make what one makes.
+// TestCompileWorkers makes several processors compile one module: they make what one makes.
 func TestCompileWorkers(t *testing.T) {
 	t.Parallel()
 	var made [][]byte

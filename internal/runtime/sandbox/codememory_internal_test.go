@@ -62,7 +62,7 @@ func TestCodeInTurn(t *testing.T) {
 	}
 }
 
-// TestLoadedIsPackedLater has code come from the cache: its source is packed by the janitor, and not while a call runs.
+// TestLoadedIsPackedLater makes code come from the cache: its source is packed by the janitor, and not while a call runs.
 func TestLoadedIsPackedLater(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -93,7 +93,7 @@ func TestCompileOnce(t *testing.T) {
 	}
 }
 
-// TestCompileWaits has calls wait for code that never comes: the deadline or the caller ends the waiting, and only that.
+// TestCompileWaits makes calls wait for code that never comes: the deadline or the caller ends the waiting, and only that.
 func TestCompileWaits(t *testing.T) {
 	t.Parallel()
 	e, release := held(t)
@@ -141,7 +141,7 @@ func TestCompileClosing(t *testing.T) {
 	}
 }
 
-// TestCompileSlow has one module keep the compiler busy for a second or more. With room for one, others are compiled
+// TestCompileSlow makes one module keep the compiler busy for a second or more. With room for one, others are compiled
 // meanwhile, and closing the engine does not wait for it.
 func TestCompileSlow(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestDescribed has a module say of itself what a later engine then knows, unless the cache is damaged or the module another.
+// TestDescribed makes a module say of itself what a later engine then knows, unless the cache is damaged or the module another.
 func TestDescribed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -59,7 +59,7 @@ func entered() []byte {
 	)
 }
 
-// TestEnter has the host run functions of a guest that breaks in them, or does not end: that is bounded as if the guest had run them, and
+// TestEnter makes the host run functions of a guest that breaks in them, or does not end: that is bounded as if the guest had run them, and
 // the next call is none the worse.
 // Proves: Limits hold, one by one and in sum
 // Proves: A tool stops

@@ -13,7 +13,7 @@ func inQueue(g *gate) int {
 	return waiting
 }
 
-// enqueue has a call wait, and returns when it has its place in the queue.
+// enqueue makes a call wait, and returns when it has its place in the queue.
 func enqueue(ctx context.Context, g *gate, entered chan<- int, number int) {
 	before := inQueue(g)
 	go func() {
@@ -67,7 +67,7 @@ func TestGateOrder(t *testing.T) {
 	}
 }
 
-// TestGateRace has calls give up just when their turn comes: no place may get lost or be taken twice.
+// TestGateRace makes calls give up just when their turn comes: no place may get lost or be taken twice.
 func TestGateRace(t *testing.T) {
 	t.Parallel()
 	g := newGate(1, 1)

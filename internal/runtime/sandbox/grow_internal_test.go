@@ -48,7 +48,7 @@ func (g grower) kept() *instance {
 	return g.p.module.idle[0]
 }
 
-// plainly has the module's instances made of, and reset to, a whole copy, as on systems that do not tell of dirty pages.
+// plainly makes the module's instances made of, and reset to, a whole copy, as on systems that do not tell of dirty pages.
 func (g grower) plainly() {
 	g.Helper()
 	m := g.p.module
@@ -126,7 +126,7 @@ func TestGrowthHasTheCallsLimit(t *testing.T) {
 	}
 }
 
-// TestGrowthCounts has an idle instance count with what it keeps behind its memory's end.
+// TestGrowthCounts makes an idle instance count with what it keeps behind its memory's end.
 func TestGrowthCounts(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(g grower) {
@@ -140,7 +140,7 @@ func TestGrowthCounts(t *testing.T) {
 	})
 }
 
-// TestGrowthAtStart has the memory grow from nothing while the module is started, warmed, described and called.
+// TestGrowthAtStart makes the memory grow from nothing while the module is started, warmed, described and called.
 func TestGrowthAtStart(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/grows_start")
@@ -174,7 +174,7 @@ func TestGrowthFromNothing(t *testing.T) {
 	g.call(0, limits.Limits{}, "1")
 }
 
-// TestGrowthOfCommand has a plain WASI program grow, and end itself.
+// TestGrowthOfCommand makes a plain WASI program grow, and end itself.
 func TestGrowthOfCommand(t *testing.T) {
 	t.Parallel()
 	_, p := poolEngine(t, Config{}, "hostile/grows_command")

@@ -71,7 +71,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestFramesOfManyResults has a function call itself which keeps many results of others, with few instructions. It runs alone,
+// TestFramesOfManyResults makes a function call itself which keeps many results of others, with few instructions. It runs alone,
 // because it looks at what the process allocates.
 // Proves: Limits hold, one by one and in sum
 func TestFramesOfManyResults(t *testing.T) {

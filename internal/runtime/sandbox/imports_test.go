@@ -277,7 +277,7 @@ func TestStartHasNoGrant(t *testing.T) {
 	}
 }
 
-// TestStateEnds has calls end in every way: what a set kept for one ends with it, once, and no other call sees it.
+// TestStateEnds makes calls end in every way: what a set kept for one ends with it, once, and no other call sees it.
 // Proves: Nothing without a grant
 func TestStateEnds(t *testing.T) {
 	t.Parallel()
@@ -332,7 +332,7 @@ func TestStateEnds(t *testing.T) {
 	check("cancelled")
 }
 
-// TestWrongSets has New refuse what can't be offered.
+// TestWrongSets makes New refuse what can't be offered.
 func TestWrongSets(t *testing.T) {
 	t.Parallel()
 	nothing := func(*hostcall.Call, []uint64) {}

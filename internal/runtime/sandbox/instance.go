@@ -68,7 +68,7 @@ func (i *instance) build(m *module, code *foundry.Native) (err error) {
 	return nil
 }
 
-// grow has the account hold what the instance takes once its memory has size bytes. Where there is no room, it ends the call. It
+// grow makes the account hold what the instance takes once its memory has size bytes. Where there is no room, it ends the call. It
 // waits no longer than a quarter of the time that is left: the call keeps what it has meanwhile, and others may wait for that. A start
 // does not wait: it can begin again.
 func (i *instance) grow(size int64) {

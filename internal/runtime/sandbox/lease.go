@@ -15,7 +15,7 @@ type lease struct {
 	intact   bool      // the instance is good for another run
 }
 
-// serve has an instance of the module serve a run. It is the only place where guest code runs, and the only one that recovers from
+// serve makes an instance of the module serve a run. It is the only place where guest code runs, and the only one that recovers from
 // a panic on the way. The error is an *Error.
 func (m *module) serve(r *run) (output []byte, err error) {
 	l := lease{module: m, begun: r.begun}

@@ -200,7 +200,7 @@ func typed(types []api.ValueType, letters string) bool {
 	return known && slices.Equal(types, wazeroTypes(want))
 }
 
-// extend has the account hold more bytes for the call, besides its memory. Where there is no room, it ends the call.
+// extend makes the account hold more bytes for the call, besides its memory. Where there is no room, it ends the call.
 func (c *call) extend(bytes int64) {
 	c.beside += bytes
 	c.owner.grow(int64(len(c.memory.Bytes())))

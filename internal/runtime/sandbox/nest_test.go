@@ -183,7 +183,7 @@ func TestNestedFuel(t *testing.T) {
 	}
 }
 
-// TestNestedDeadline has calls inside others wait and compute for longer than the outer one may. All end with it.
+// TestNestedDeadline makes calls inside others wait and compute for longer than the outer one may. All end with it.
 // Proves: A call inside a call gets no further
 func TestNestedDeadline(t *testing.T) {
 	t.Parallel()
@@ -262,7 +262,7 @@ func TestNestedTally(t *testing.T) {
 	}
 }
 
-// TestNestedCircle has tools call themselves, and each other, from as many clients as they have places, and more. What can't be
+// TestNestedCircle makes tools call themselves, and each other, from as many clients as they have places, and more. What can't be
 // had at once is refused: nobody waits for a place that is held by somebody who waits.
 // Proves: A call inside a call gets no further
 func TestNestedCircle(t *testing.T) {
@@ -384,7 +384,7 @@ func TestNestedMemory(t *testing.T) {
 	}
 }
 
-// TestNestedStart has a call inside another need a tool that is being started for somebody else, who may be waiting for what the outer call holds.
+// TestNestedStart makes a call inside another need a tool that is being started for somebody else, who may be waiting for what the outer call holds.
 // It does not wait for all of its time.
 // Proves: A call inside a call gets no further
 func TestNestedStart(t *testing.T) {
@@ -481,7 +481,7 @@ func (o *outer) Ends() time.Time { return time.Now().Add(time.Minute) }
 func (o *outer) Fuel() int64     { return math.MaxInt64 }
 func (o *outer) Burn(fuel int64) { o.burnt += fuel }
 
-// TestNestedStartOfEngine has a module break in its start, after its engine was started for it: the call pays for both.
+// TestNestedStartOfEngine makes a module break in its start, after its engine was started for it: the call pays for both.
 // Proves: A call inside a call gets no further
 func TestNestedStartOfEngine(t *testing.T) {
 	t.Parallel()

@@ -310,7 +310,7 @@ func TestListener(t *testing.T) {
 	}
 }
 
-// TestLogIsBoundedEscaped has a guest log bytes that are escaped, which makes them six times as long.
+// TestLogIsBoundedEscaped makes a guest log bytes that are escaped, which makes them six times as long.
 // Proves: Answers and logs show what is meant to be seen
 func TestLogIsBoundedEscaped(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ func (r *reports) Progress(done, total float64, message string) {
 
 func (r *reports) String() string { return strings.Join(r.told, "; ") }
 
-// TestProgress has a guest report in all the ways that there are.
+// TestProgress makes a guest report in all the ways that there are.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/progress"))
@@ -88,7 +88,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressOfCommand has a plain WASI program report.
+// TestProgressOfCommand makes a plain WASI program report.
 func TestProgressOfCommand(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/good/command_progress"))
@@ -99,7 +99,7 @@ func TestProgressOfCommand(t *testing.T) {
 	}
 }
 
-// TestProgressBeforePause has a guest report more often than it may and then pause: the newest report is told before it
+// TestProgressBeforePause makes a guest report more often than it may and then pause: the newest report is told before it
 // sleeps, and soon where it computes.
 func TestProgressBeforePause(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestProgressBeforePause(t *testing.T) {
 	}
 }
 
-// TestProgressIsBounded has a guest report for ever: few reports are told, its limits hold, and each report says more than the
+// TestProgressIsBounded makes a guest report for ever: few reports are told, its limits hold, and each report says more than the
 // one before. Neither is it in the way of the calls that follow.
 func TestProgressIsBounded(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestProgressIsBounded(t *testing.T) {
 	}
 }
 
-// TestListenerPanics has a listener panic where the guest reports, where the host looks at it, and where it ends: that is a
+// TestListenerPanics makes a listener panic where the guest reports, where the host looks at it, and where it ends: that is a
 // failure of the call, and of nothing else.
 func TestListenerPanics(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func (p *peak) note(size int64) {
 // expect returns how many bytes the next run will probably need, where it has size to begin with and may have limit.
 func (p *peak) expect(size, limit int64) int64 { return max(size, min(p.bytes.Load(), limit)) }
 
-// claim has the account hold at least that many bytes of memory for the run, for an instance that is to be made. Where there is no room,
+// claim makes the account hold at least that many bytes of memory for the run, for an instance that is to be made. Where there is no room,
 // the run gives back what it has, and waits for the whole until ctx is done: for a moment until others end, and then until idle memory is
 // freed, too. The error is an *Error.
 func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
@@ -55,7 +55,7 @@ func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
 	return nil
 }
 
-// claimSpace has the account hold mappings, and bytes of address space, for a run that has claimed that many bytes of memory, and has them
+// claimSpace makes the account hold mappings, and bytes of address space, for a run that has claimed that many bytes of memory, and has them
 // still afterwards. Where there is no room, it waits until ctx is done. All runs wait for the kinds in this order. The error is an *Error.
 func (r *run) claimSpace(ctx context.Context, e *Engine, bytes, mappings, addresses int64) (err error) {
 	if most := e.account.Most(account.Addresses, true); addresses > most {

@@ -48,7 +48,7 @@ const (
 	smallSnapshot = 4 << 10 // one page is not zero
 )
 
-// TestStartsTakeTurns has two starts hold all the room there is, and then want more: one of them gives up what it has, and begins again
+// TestStartsTakeTurns makes two starts hold all the room there is, and then want more: one of them gives up what it has, and begins again
 // when the other is done.
 // Proves: Limits hold, one by one and in sum
 func TestStartsTakeTurns(t *testing.T) {
@@ -75,7 +75,7 @@ func TestStartsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestStartsKnowThePeak has a start take at once what an earlier one of its code needed in the end.
+// TestStartsKnowThePeak makes a start take at once what an earlier one of its code needed in the end.
 // Proves: Limits hold, one by one and in sum
 func TestStartsKnowThePeak(t *testing.T) {
 	t.Parallel()
@@ -110,7 +110,7 @@ func TestStartsKnowThePeak(t *testing.T) {
 	}
 }
 
-// TestWaitingHoldsNothing has calls of several modules wait for room that only their own snapshots have.
+// TestWaitingHoldsNothing makes calls of several modules wait for room that only their own snapshots have.
 // Proves: Limits hold, one by one and in sum
 func TestWaitingHoldsNothing(t *testing.T) {
 	t.Parallel()
@@ -173,7 +173,7 @@ func TestManyStartsFewRooms(t *testing.T) {
 	}
 }
 
-// TestRoomForTheHost has the host take room for its own work: it comes out of what tools may take, and waits for that.
+// TestRoomForTheHost makes the host take room for its own work: it comes out of what tools may take, and waits for that.
 // Proves: Limits hold, one by one and in sum
 func TestRoomForTheHost(t *testing.T) {
 	t.Parallel()

@@ -179,7 +179,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// Expect has the process start that compiles modules, if there is to be one: a module may come soon, and is compiled the sooner then. It
+// Expect makes the process start that compiles modules, if there is to be one: a module may come soon, and is compiled the sooner then. It
 // costs little where one has started. It is safe for concurrent use.
 func (e *Engine) Expect() { e.foundry.Ready() }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestSystemHasLess has the system refuse address space that the account knows nothing of: what is idle makes room. It runs in
+// TestSystemHasLess makes the system refuse address space that the account knows nothing of: what is idle makes room. It runs in
 // a process of its own, from which it takes the address space away.
 // Proves: Limits hold, one by one and in sum
 func TestSystemHasLess(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestSeats has more guests run for ever than there are seats: the others wait for one. A short call of another module goes on.
+// TestSeats makes more guests run for ever than there are seats: the others wait for one. A short call of another module goes on.
 // Proves: A tool stops
 func TestSeats(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,7 @@ func TestSourcesAreCounted(t *testing.T) {
 	}
 }
 
-// TestSourceOfLateCall has a module's bytes count for as long as a call uses it whose program is closed.
+// TestSourceOfLateCall makes a module's bytes count for as long as a call uses it whose program is closed.
 // Proves: Limits hold, one by one and in sum
 func TestSourceOfLateCall(t *testing.T) {
 	t.Parallel()

@@ -132,7 +132,7 @@ func (c *call) Used(u hostcall.Use) {
 	log.LogAttrs(c.ctx, slog.LevelDebug, "used", attrs...)
 }
 
-// Hold has the account hold n bytes more for the call, or less.
+// Hold makes the account hold n bytes more for the call, or less.
 func (c *call) Hold(n int64) {
 	if c.beside += n; n > 0 {
 		c.owner.grow(int64(len(c.memory.Bytes())))
@@ -169,7 +169,7 @@ func (c *call) filtered(where string, b []byte) []byte {
 	return clean
 }
 
-// warnSecret has the log say, once in a client's call, that something was taken out: who calls may be trying which text is a secret. A tool
+// warnSecret makes the log say, once in a client's call, that something was taken out: who calls may be trying which text is a secret. A tool
 // that is called again and again inside that call has no more lines for it.
 func (c *call) warnSecret(where string) {
 	if c.lines.secret {

@@ -80,7 +80,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestDeadline has a guest ask how long it may still run, by the tool's limit or by an earlier deadline of its caller.
+// TestDeadline makes a guest ask how long it may still run, by the tool's limit or by an earlier deadline of its caller.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/deadline"))

@@ -32,7 +32,7 @@ func (c *counter) Used(u hostcall.Use) { c.uses = append(c.uses, u) }
 
 var aUse = hostcall.Use{Capability: "http", Target: "https://example.com/\n", Sent: 10, Received: 20, Took: time.Millisecond, Outcome: "timeout"}
 
-// TestUsed has a call count what it uses, with a line for each at the level debug, and without.
+// TestUsed makes a call count what it uses, with a line for each at the level debug, and without.
 func TestUsed(t *testing.T) {
 	t.Parallel()
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
@@ -68,7 +68,7 @@ func TestUsed(t *testing.T) {
 	}
 }
 
-// TestUsedIsFiltered has a call use what has a secret in its name, where the log cuts it: no part of the secret is left.
+// TestUsedIsFiltered makes a call use what has a secret in its name, where the log cuts it: no part of the secret is left.
 // Proves: Secrets stay secret
 func TestUsedIsFiltered(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestUsedIsFiltered(t *testing.T) {
 	}
 }
 
-// TestHold has calls hold memory of the host: the account counts it until they end, and lets nobody have more than there is.
+// TestHold makes calls hold memory of the host: the account counts it until they end, and lets nobody have more than there is.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	const most, part = 64 << 20, 16 << 20

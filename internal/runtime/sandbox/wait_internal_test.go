@@ -39,7 +39,7 @@ func awaitWait(t *testing.T, e *Engine) {
 	}
 }
 
-// TestIdleWhileOneWaits has a call wait for room that what is in use has, which then becomes idle: it gets that room.
+// TestIdleWhileOneWaits makes a call wait for room that what is in use has, which then becomes idle: it gets that room.
 // Proves: Limits hold, one by one and in sum
 func TestIdleWhileOneWaits(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,7 @@ func (h hook) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestSnapshotHasRoom has others wait for room while a snapshot is made. They don't get the room that existing memory has.
+// TestSnapshotHasRoom makes others wait for room while a snapshot is made. They don't get the room that existing memory has.
 // Proves: Limits hold, one by one and in sum
 func TestSnapshotHasRoom(t *testing.T) {
 	t.Parallel()

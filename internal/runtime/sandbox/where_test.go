@@ -53,7 +53,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// TestWhereIsPaidFor has a guest compute for as long as it may when it is asked, inside another call.
+// TestWhereIsPaidFor makes a guest compute for as long as it may when it is asked, inside another call.
 func TestWhereIsPaidFor(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/where"))

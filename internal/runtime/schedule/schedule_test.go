@@ -128,7 +128,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestNobodyStarves has clients wait for one module after the other, all of which were queued before, in random order. Each waits as
+// TestNobodyStarves makes clients wait for one module after the other, all of which were queued before, in random order. Each waits as
 // long as what the other clients wait for takes, and not until what was queued before has been done.
 func TestNobodyStarves(t *testing.T) {
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestNobodyStarves(t *testing.T) {
 	}
 }
 
-// TestLongComesAtLast has a long job wait while shorter ones come that somebody waits for, too, faster than they can be done.
+// TestLongComesAtLast makes a long job wait while shorter ones come that somebody waits for, too, faster than they can be done.
 func TestLongComesAtLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestLongComesAtLast(t *testing.T) {
 	})
 }
 
-// TestBytes has costly jobs take memory: together they stay within the bound, and one that is above it runs alone.
+// TestBytes makes costly jobs take memory: together they stay within the bound, and one that is above it runs alone.
 // Proves: Compiling is bounded
 func TestBytes(t *testing.T) {
 	t.Parallel()
@@ -244,7 +244,7 @@ func TestBytes(t *testing.T) {
 	})
 }
 
-// TestOverrun has jobs take longer than predicted: others begin a second later, for two of them and no more.
+// TestOverrun makes jobs take longer than predicted: others begin a second later, for two of them and no more.
 // Proves: Compiling is bounded
 func TestOverrun(t *testing.T) {
 	t.Parallel()

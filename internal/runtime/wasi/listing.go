@@ -128,7 +128,7 @@ func (l *listing) next(c *hostcall.Call, file fs.File) uint64 {
 	return errnoSuccess
 }
 
-// rewind has the directory read again from its start.
+// rewind makes the directory read again from its start.
 func (d *descriptor) rewind(c *hostcall.Call) uint64 {
 	dir, ok := d.file.(io.Seeker)
 	if !ok {

@@ -37,7 +37,7 @@ const (
 	maxChain    = 2000
 )
 
-// confine has everything be read below root only.
+// confine restricts reading to files below root.
 func (m *modules) confine(root string) error {
 	root, err := filepath.Abs(root)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // module exports: 690 KB in place of 170, with zod's messages in fifty languages.
 var zodImport = regexp.MustCompile(`(?m)^([ \t]*import[ \t]+)(?:z|\{[ \t]*z[ \t]*\}|\{[ \t]*z[ \t]*,([^}\n]*)\})([ \t]+from[ \t]*(?:"zod(?:/v4)?"|'zod(?:/v4)?'))`)
 
-// withoutNamespace has a file import z in the form that lets esbuild leave out the rest. Lines stay where they are,
+// withoutNamespace makes a file import z in the form that lets esbuild leave out the rest. Lines stay where they are,
 // and columns in the usual form.
 func withoutNamespace(source string) (rewritten string, changed bool) {
 	found := zodImport.FindStringSubmatchIndex(source)

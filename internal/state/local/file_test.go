@@ -227,8 +227,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestTruncated takes the end of a file away from under a running store: what is gone is an error, and the
-// process goes on.
+// TestTruncated cuts off the end of a running store's file: reading what is gone is an error, and the process goes on.
 // Proves: State is whole and apart
 func TestTruncated(t *testing.T) {
 	t.Parallel()

@@ -210,7 +210,7 @@ func (m *mapped) warm(record []byte) {
 	offset := int64(reflect.ValueOf(record).Pointer() - m.bolt.Info().Data)
 	part := make([]byte, readAhead)
 	for done := 0; done < len(record); done += readAhead {
-		// What can't be read now is found to be so when it is used.
+		// If it can't be read now, its use will report that.
 		if _, err := m.file.ReadAt(part[:min(readAhead, len(record)-done)], offset+int64(done)); err != nil {
 			return
 		}

@@ -27,7 +27,7 @@ type outcome struct {
 	err     error
 }
 
-// submit has the writer make a change, and waits until it is on disk.
+// submit makes the writer make a change, and waits until it is on disk.
 func (s *Store) submit(ctx context.Context, w *write) (outcome, error) {
 	w.done = make(chan outcome, 1)
 	if !s.queue.push(w) {
@@ -116,7 +116,7 @@ func (q *queue) take() (batch []*write, closed bool) {
 	return batch, q.closed && len(batch) == 0
 }
 
-// putBack has the next batches begin with writes that were taken, in their order.
+// putBack makes the next batches begin with writes that were taken, in their order.
 func (q *queue) putBack(writes []*write) {
 	if len(writes) == 0 {
 		return

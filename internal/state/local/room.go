@@ -17,7 +17,7 @@ const (
 	roomStep = 4 << 20
 )
 
-// makeRoom has a batch that sets entries leave the room that is kept, or find its place in what is free in the file. One that only deletes
+// makeRoom makes a batch that sets entries leave the kept room alone, or fit into free pages of the file. One that only deletes
 // may use that room.
 func (m *mapped) makeRoom(tx *bbolt.Tx, b *batch) {
 	m.bolt.MaxSize = 0
@@ -30,7 +30,7 @@ func (m *mapped) makeRoom(tx *bbolt.Tx, b *batch) {
 	}
 }
 
-// keepRoom has the disk keep room for what was needed last, and for what deletes. size is up to where the file is in use.
+// keepRoom makes the disk keep room for what was needed last, and for what deletes. size is up to where the file is in use.
 func (m *mapped) keepRoom(size int64) error {
 	need := size + m.lacks + min(size, maxSpare)
 	if m.reserved >= need {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// allocate has the disk keep room for a part of a file that nobody uses.
+// allocate makes the disk keep room for a part of a file that nobody uses.
 func allocate(file *os.File, from, length int64) error {
 	for {
 		err := syscall.Fallocate(int(file.Fd()), 0, from, length)

@@ -4,5 +4,5 @@ package local
 
 import "os"
 
-// allocate has the disk keep room for a part of a file that nobody uses.
+// allocate makes the disk keep room for a part of a file that nobody uses.
 func allocate(file *os.File, from, length int64) error { return fillZeros(file, from, length) }

@@ -24,7 +24,7 @@ func (q *queue) size() (n int) {
 	return n
 }
 
-// TestTurns has one space write much, and others little: nobody waits for all of what the first has.
+// TestTurns makes one space write much, and others little: nobody waits for all of what the first has.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	q := queue{wake: make(chan struct{}, 1)}
@@ -89,7 +89,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestGroups has 500 writers wait before the writer begins: they share one transaction. Who has given up is not among them.
+// TestGroups makes 500 writers wait before the writer begins: they share one transaction. Who has given up is not among them.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	s, err := prepare(t.TempDir(), Options{})
@@ -182,7 +182,7 @@ func TestListAmongExpired(t *testing.T) {
 	}
 }
 
-// TestRewritesAreBounded has small entries between large ones come and go, which has the file's pages of the large ones written anew. No
+// TestRewritesAreBounded makes small entries between large ones come and go, which has the file's pages of the large ones written anew. No
 // transaction may write too many of them, whatever the small ones weigh.
 // Proves: State is whole and apart
 func TestRewritesAreBounded(t *testing.T) {

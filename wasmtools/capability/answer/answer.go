@@ -78,7 +78,7 @@ func (s *local) End(*hostcall.Call) {
 	}
 }
 
-// Keep has the call keep a value for the function's set until the call ends, in place of the one before. Closes, where it is not nil, is
+// Keep makes the call keep a value for the function's set until the call ends, in place of the one before. Closes, where it is not nil, is
 // called then.
 func Keep(c *hostabi.Call, value any, closes func()) {
 	s := of(c)

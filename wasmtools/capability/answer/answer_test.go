@@ -68,7 +68,7 @@ func TestReadTooEarly(t *testing.T) {
 	trapped("outside its memory")
 }
 
-// TestStateEnds has a set keep something, which is closed with the call, once.
+// TestStateEnds makes a set keep something, which is closed with the call, once.
 func TestStateEnds(t *testing.T) {
 	t.Parallel()
 	g := hosttest.Begin(t, nil, 1, hostcall.Run{})

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/convention"
 )
 
-// TestResult has tools end in every way, and in some that their convention does not know.
+// TestResult makes tools end in every way, and in some that their convention does not know.
 func TestResult(t *testing.T) {
 	t.Parallel()
 	trap := errors.New("wasm error: unreachable")

@@ -183,8 +183,8 @@ func (f *furnace) bar(of sum, why bar) {
 	}
 }
 
-// isBarred returns the error of a module that is not compiled, or nil. One that broke a bound may be tried again where it can have
-// more memory: the collector of garbage takes less time then, too.
+// isBarred returns the error of a module that is not compiled, or nil. A module that broke a bound may be tried again where it can have
+// more memory, since garbage collection then takes less time, too.
 func (f *furnace) isBarred(of sum) error {
 	f.barred.mu.Lock()
 	why, known := f.barred.sums[of]

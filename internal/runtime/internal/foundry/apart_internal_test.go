@@ -37,7 +37,8 @@ func TestLoadNeverCompiles(t *testing.T) {
 }
 
 // TestRefusalIsRemembered loads twice a module that the rewriter refuses, which can take seconds. The second error is the remembered
-// one, which differs here, so the module was not rewritten again. Proves: Compiling is bounded
+// one, which differs here, so the module was not rewritten again.
+// Proves: Compiling is bounded
 func TestRefusalIsRemembered(t *testing.T) {
 	t.Parallel()
 	module := []byte("\x00asm\x01\x00\x00\x00\x01\x06\x01\x60\x01\x7f\x01\x7f\x03\x02\x01\x00\x05\x03\x01\x00\x01" +
@@ -130,7 +131,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestClaimsInTurn has a second large module take nothing from calls before the first is compiled.
+// TestClaimsInTurn makes a second large module wait until the first is compiled: until then it takes nothing from calls.
 // Proves: Compiling is bounded
 func TestClaimsInTurn(t *testing.T) {
 	t.Parallel()

@@ -241,7 +241,7 @@ func checkCode(ctx context.Context, config wazero.RuntimeConfig) (err error) {
 	return wazero.NewRuntimeWithConfig(ctx, config).Close(ctx)
 }
 
-// compileIn has wazero compile a module on this goroutine or, with several workers, on goroutines of wazero's, where nobody can
+// compileIn makes wazero compile a module on this goroutine or, with several workers, on goroutines of wazero's, where nobody can
 // recover from a panic.
 func compileIn(r wazero.Runtime, source []byte, workers int) (module wazero.CompiledModule, err error) {
 	defer func() {
@@ -252,7 +252,7 @@ func compileIn(r wazero.Runtime, source []byte, workers int) (module wazero.Comp
 	return r.CompileModule(experimental.WithCompilationWorkers(context.Background(), workers), source)
 }
 
-// loadIn has wazero load the code of a module that it finds in its cache, as compileIn does, and never compiles: code that is not found is
+// loadIn makes wazero load the code of a module that it finds in its cache, as compileIn does, and never compiles: code that is not found is
 // compile.ErrDisk. wazero looks for it before it asks how many workers compile.
 func loadIn(r wazero.Runtime, source []byte) (module wazero.CompiledModule, err error) {
 	defer func() {

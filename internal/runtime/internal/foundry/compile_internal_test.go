@@ -93,7 +93,7 @@ func echoFixture(t *testing.T) []byte {
 	return testkit.Fixture(t, "wat/good/echo")
 }
 
-// TestNeeded has a call join a build for the cache, and give up: the code is made for the next call.
+// TestNeeded makes a call join a build for the cache, and give up: the code is made for the next call.
 func TestNeeded(t *testing.T) {
 	t.Parallel()
 	f, release := held(t, t.TempDir())
@@ -150,7 +150,7 @@ func TestClosed(t *testing.T) {
 	release()
 }
 
-// TestNoMemoryPasses has the system refuse memory for code, which makes wazero panic: that is not the module's fault.
+// TestNoMemoryPasses makes the system refuse memory for code, which makes wazero panic: that is not the module's fault.
 func TestNoMemoryPasses(t *testing.T) {
 	t.Parallel()
 	f := open(t)
@@ -169,7 +169,7 @@ func TestNoMemoryPasses(t *testing.T) {
 	}
 }
 
-// TestLostCode has code vanish from the cache after a start that found it there, and so did not weigh the module. It is weighed before
+// TestLostCode makes code vanish from the cache after a start that found it there, and so did not weigh the module. It is weighed before
 // it is compiled, as any other.
 // Proves: Compiling is bounded
 func TestLostCode(t *testing.T) {

@@ -397,7 +397,7 @@ func (f *furnace) make(of sum, module []byte, most *compile.Limit) (compile.File
 	return compile.Here(scratch, module, f.workers)
 }
 
-// hand has wazero load code. An error is compile.ErrDisk, or the module's. wazero gives code that it has loaded to a caller that loads the
+// hand makes wazero load code. An error is compile.ErrDisk, or the module's. wazero gives code that it has loaded to a caller that loads the
 // same before it is whole. A module is loaded twice at a time where it was closed meanwhile and is loaded anew, so the second waits.
 func (f *furnace) hand(of sum, module []byte, m compile.File, r *instrument.Rewritten) (*Native, error) {
 	turn := &f.turns[int(of[0])%len(f.turns)]

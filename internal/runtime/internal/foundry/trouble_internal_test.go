@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestTroubleInLog has trouble with the cache begin, go on, end and begin again.
+// TestTroubleInLog makes trouble with the cache begin, go on, end and begin again.
 func TestTroubleInLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ const (
 	mostBytes = 512 << 20
 )
 
-// TestCompileAttack has each shape as large as it is accepted, and compiles it. It takes half an hour, so it runs with
+// TestCompileAttack compiles each shape at the largest size that is accepted. It takes half an hour, so it runs with
 // make attack-compile only.
 func TestCompileAttack(t *testing.T) {
 	if os.Getenv("TOOLSRV_ATTACK_COMPILE") == "" {

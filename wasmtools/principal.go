@@ -22,11 +22,11 @@ const (
 	OriginToken   = "token"   // a bearer token
 )
 
-// Roles of those who administer the service. RoleAdmin is for changing it, and RoleAdminRead for looking at it only; who has the first has the
-// second, too.
+// The roles of the service's own doors.
 const (
-	RoleAdmin     = "admin"
-	RoleAdminRead = "admin:read"
+	RoleAdmin     = "admin"      // may change the service itself
+	RoleAdminRead = "admin:read" // may look at all of it; who has RoleAdmin has this one, too
+	RoleMetrics   = "metrics"    // may see its figures
 )
 
 // A Principal is who calls a tool: a name for logs and metrics, and which tools it may call. Package auth makes one of

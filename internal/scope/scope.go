@@ -1,0 +1,133 @@
+// Package scope reads what a token may do: which tools it may call, and which roles it has beside that.
+package scope
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// Max is how many scopes a token may have.
+const Max = 64
+
+// A Set is what a token may do. The zero Set is nothing. It must not be changed.
+type Set struct {
+	Tools []string // patterns
+	Roles []string // words as they are written
+}
+
+// included returns the roles that a word gives, or nil where it is not one.
+func included(word string) []string {
+	switch word {
+	case wasmtools.RoleAdmin:
+		return []string{wasmtools.RoleAdmin, wasmtools.RoleAdminRead, wasmtools.RoleMetrics}
+	case wasmtools.RoleAdminRead, wasmtools.RoleMetrics:
+		return []string{word}
+	}
+	return nil
+}
+
+// Parse reads scopes. "*" is every tool, and no role. An error has nothing of the scope that it is about, which may be a secret in the wrong
+// place, but its number.
+func Parse(scopes []string) (s Set, err error) {
+	if len(scopes) > Max {
+		return s, fmt.Errorf("there are %d scopes; at most %d are allowed: use patterns such as \"math/*\"", len(scopes), Max)
+	}
+	for i, text := range scopes {
+		if err := Check(text); err != nil {
+			return Set{}, fmt.Errorf("scope %d of %d: %w", i+1, len(scopes), err)
+		}
+		list := &s.Tools
+		if included(text) != nil {
+			list = &s.Roles
+		}
+		if !slices.Contains(*list, text) {
+			*list = append(*list, text)
+		}
+	}
+	return s, nil
+}
+
+// Check returns what is wrong with a scope, without showing it.
+func Check(text string) error {
+	if included(text) != nil {
+		return nil
+	}
+	if strings.Contains(text, ":") {
+		return errors.New(`it is not a role that there is: use admin, admin:read or metrics, or a pattern of tools such as "math/*"`)
+	}
+	if err := pattern.Check(text); err != nil {
+		message := err.Error()
+		if quoted, err := strconv.QuotedPrefix(message); err == nil {
+			message = "it " + strings.TrimSpace(message[len(quoted):])
+		}
+		return errors.New(message)
+	}
+	return nil
+}
+
+// Scopes returns the set as Parse reads it.
+func (s Set) Scopes() []string { return slices.Concat(s.Tools, s.Roles) }
+
+// Equal reports whether two sets say the same in the same words.
+func (s Set) Equal(other Set) bool {
+	return slices.Equal(s.Tools, other.Tools) && slices.Equal(s.Roles, other.Roles)
+}
+
+// Within returns an error that says which part of the set another one does not have, or nil. Patterns are compared by what they match.
+func (s Set) Within(all Set) error {
+	for _, role := range s.Roles {
+		if !all.has(role) {
+			return fmt.Errorf("the scope %q is more than the token has", role)
+		}
+	}
+	for _, p := range s.Tools {
+		if uncovered, ok := pattern.Cover(all.Tools, p); uncovered != "" {
+			return fmt.Errorf("the scope %q is more than the token has: it matches %s, too", p, uncovered)
+		} else if !ok {
+			return fmt.Errorf("the scope %q has too many asterisks to be compared with those that the token has: use simpler ones", p)
+		}
+	}
+	return nil
+}
+
+// Clip returns the part of the set that another one has, too: each scope of it whole, or not at all.
+func (s Set) Clip(all Set) (clipped Set) {
+	for _, role := range s.Roles {
+		if all.has(role) {
+			clipped.Roles = append(clipped.Roles, role)
+		}
+	}
+	for _, p := range s.Tools {
+		if _, ok := pattern.Cover(all.Tools, p); ok {
+			clipped.Tools = append(clipped.Tools, p)
+		}
+	}
+	return clipped
+}
+
+func (s Set) has(role string) bool {
+	return slices.ContainsFunc(s.Roles, func(own string) bool { return slices.Contains(included(own), role) })
+}
+
+// Principal returns who may do what the set says.
+func (s Set) Principal(name, origin string) (*wasmtools.Principal, error) {
+	p, err := wasmtools.NewPrincipal(name, origin, s.Tools...)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, role := range s.Roles {
+		for _, one := range included(role) {
+			if !slices.Contains(all, one) {
+				all = append(all, one)
+			}
+		}
+	}
+	return p.WithRoles(all...)
+}

@@ -1,16 +1,23 @@
-// Package credential says what can be a token, and reads files of them.
+// Package credential says what can be a token, and reads it from files and headers.
 package credential
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/textfile"
 )
 
 // Max is the longest token in bytes.
 const Max = 1024
+
+// Prefix begins the tokens that toolsrv makes itself.
+const Prefix = "tsv_"
+
+// maxName is the longest name of a token in bytes.
+const maxName = 64
 
 // ReadFile reads a file with one token per line. Blank lines, lines that begin with #, and blanks around a token are ignored. A file
 // without a token is an error, so that a secret that was not mounted does not open the service to everybody. Errors name the line and
@@ -51,6 +58,31 @@ func Check(token string) error {
 		if c := token[i]; c <= ' ' || c > '~' {
 			return errors.New("the token has a space or a character that is not printable ASCII: use A-Z a-z 0-9 - . _ ~ + / =")
 		}
+	}
+	return nil
+}
+
+// Bearer returns the token of a request's Authorization headers, or "" if there is none. Two headers count as none:
+// a proxy in front may have looked at the other one.
+func Bearer(headers []string) string {
+	if len(headers) != 1 {
+		return ""
+	}
+	scheme, token, ok := strings.Cut(headers[0], " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimLeft(token, " ") // RFC 9110, section 11.4: one or more blanks
+}
+
+// CheckName returns what is wrong with the name of a token, without showing it: it may be a token in the wrong place.
+func CheckName(name string) error {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-"
+	switch {
+	case strings.HasPrefix(name, Prefix):
+		return errors.New("the name begins with " + Prefix + ", as tokens do: say whose token it is")
+	case name == "" || len(name) > maxName || strings.Trim(name, allowed) != "":
+		return fmt.Errorf("the name is not valid: use 1 to %d of the characters A-Z a-z 0-9 . _ @ -", maxName)
 	}
 	return nil
 }

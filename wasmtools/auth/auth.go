@@ -16,7 +16,8 @@ import (
 type Verifier interface {
 	// Verify returns the principal of the request's credentials, or nil without valid credentials of its kind. An error says why that can't
 	// be told, or what a client should know of it. In both cases other verifiers are asked. An *wasmtools.Error is shown to clients, while
-	// any other counts as internal. Verify must not read the body.
+	// any other counts as internal. One with CodeUnauthorized and without a message refuses as nil does, and tells the log why. Verify must
+	// not read the body.
 	Verify(r *http.Request) (*wasmtools.Principal, error)
 	// Scheme says how clients show their credentials. It is the same at every call.
 	Scheme() Scheme
@@ -98,13 +99,16 @@ func (a *Authenticator) principal(r *http.Request, current *wasmtools.Principal)
 			failed = err
 		}
 	}
-	switch {
-	case a.Open():
+	if a.Open() {
 		return current, nil
-	case failed != nil:
+	}
+	refused := &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: a.refusal()}
+	if e, ok := failed.(*wasmtools.Error); ok && e.Code == wasmtools.CodeUnauthorized && e.Message == "" {
+		refused.Err = e.Err
+	} else if failed != nil {
 		return nil, failed
 	}
-	return nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: a.refusal()}
+	return nil, refused
 }
 
 // refusal tells a client what it lacks.
@@ -125,11 +129,14 @@ func (a *Authenticator) Open() bool {
 	return true
 }
 
-// Schemes returns the schemes of all verifiers that are not open. A request must meet one of them.
+// Schemes returns the schemes of all verifiers that are not open, one of each name. A request must meet one of them.
 func (a *Authenticator) Schemes() (all []Scheme) {
 	for _, v := range a.verifiers {
-		if !v.Open() {
-			all = append(all, v.Scheme())
+		if v.Open() {
+			continue
+		}
+		if s := v.Scheme(); !slices.ContainsFunc(all, func(other Scheme) bool { return other.Name == s.Name }) {
+			all = append(all, s)
 		}
 	}
 	return all

@@ -210,7 +210,7 @@ func (a *BearerTokenAuth) Verify(r *http.Request) (*wasmtools.Principal, error) 
 	if s.open() {
 		return nil, nil
 	}
-	token := bearerToken(r.Header["Authorization"])
+	token := credential.Bearer(r.Header["Authorization"])
 	if credential.Check(token) != nil {
 		return nil, nil
 	}
@@ -232,17 +232,4 @@ func (a *BearerTokenAuth) digest(token string) digest {
 	n := copy(buf[:], a.key[:])
 	n += copy(buf[n:], token)
 	return sha256.Sum256(buf[:n])
-}
-
-// bearerToken returns the token of a request's Authorization headers, or "" if there is none. Two headers count as none:
-// a proxy in front may have looked at the other one.
-func bearerToken(headers []string) string {
-	if len(headers) != 1 {
-		return ""
-	}
-	scheme, token, ok := strings.Cut(headers[0], " ")
-	if !ok || !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimLeft(token, " ") // RFC 9110, section 11.4: one or more blanks
 }

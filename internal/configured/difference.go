@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/keys"
@@ -118,11 +119,42 @@ func settingsDifference(before, now *config.Config) []string {
 	}
 	to.value("auth.required", fmt.Sprint(before.Auth.Required), fmt.Sprint(now.Auth.Required))
 	to.value("admin.enabled", fmt.Sprint(before.Admin.Enabled), fmt.Sprint(now.Admin.Enabled))
+	to = append(to, tokensDifference(before, now)...)
 	to.silent("auth.tokens_file", before.Auth.TokensFile, now.Auth.TokensFile)
 	to.silent("secrets.directory", before.Secrets.Directory, now.Secrets.Directory)
 	to.silent("secrets.files", before.Secrets.Files, now.Secrets.Files)
 	to.silent("secrets.environment", before.Secrets.Environment, now.Secrets.Environment)
 	return to
+}
+
+// tokensDifference tells of declared tokens by their names.
+func tokensDifference(before, now *config.Config) (all []string) {
+	name := func(t *config.Token) string { return t.Name }
+	for _, line := range byMatch(before.Auth.Declared, now.Auth.Declared, name, func(was, is []config.Token) changes {
+		var a, b config.Token
+		if len(was) > 0 {
+			a = was[0]
+		}
+		if len(is) > 0 {
+			b = is[0]
+		}
+		var to changes
+		to.list("scopes", a.Scopes, b.Scopes)
+		to.value("expires", moment(a.Expires), moment(b.Expires))
+		to.list("networks", prefixes(a.Networks), prefixes(b.Networks))
+		to.silent("secret", a.SHA256, b.SHA256)
+		return to
+	}) {
+		all = append(all, "auth.token "+line)
+	}
+	return all
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 func prefixes(list []netip.Prefix) (all []string) {

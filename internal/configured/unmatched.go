@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/scope"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -38,8 +39,8 @@ func (u Unmatched) String() string {
 // maxGuesses is the number of entries for which a similar name is looked for: each is compared with all names.
 const maxGuesses = 20
 
-// UnmatchedOf returns the entries of Tools.Disabled and Tools.Enabled and the patterns of Overrides and Grants that match none of the tools at
-// paths such as "/math/add".
+// UnmatchedOf returns the entries of Tools.Disabled and Tools.Enabled and the patterns of Overrides, Grants and declared tokens that match none of
+// the tools at paths such as "/math/add".
 func UnmatchedOf(c *config.Config, paths []string) []Unmatched {
 	known := map[string]struct{}{} // tools and namespaces
 	for _, path := range paths {
@@ -88,6 +89,13 @@ func UnmatchedOf(c *config.Config, paths []string) []Unmatched {
 	for i, g := range c.Grants {
 		if !matches(g.Match) {
 			add(fmt.Sprintf("%s[%d]", "grant", i)+".match", g.Match)
+		}
+	}
+	for i, t := range c.Auth.Declared {
+		for n, text := range t.Scopes {
+			if s, err := scope.Parse([]string{text}); err == nil && len(s.Tools) > 0 && !matches(text) {
+				add(fmt.Sprintf("auth.token[%d].scopes[%d]", i, n), text)
+			}
 		}
 	}
 	return all

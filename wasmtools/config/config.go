@@ -3,10 +3,12 @@
 package config
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net"
 	"net/netip"
 	"path/filepath"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/internal/keys"
@@ -131,6 +133,24 @@ type Auth struct {
 	TokensFile string
 	// Required refuses everybody while there is no token, instead of letting everybody in.
 	Required bool
+	// Declared are the tables [[auth.token]]: tokens with a name and scopes.
+	Declared []Token
+}
+
+// A Token is a table [[auth.token]].
+type Token struct {
+	// Name is the name of the token's principal, which no other table has.
+	Name string
+	// SHA256 is the token's digest. Load reads it of the token in File.
+	SHA256 [sha256.Size]byte
+	// File is a file with the token, or empty.
+	File string
+	// Scopes are patterns of tools, and the roles "admin", "admin:read" and "metrics". None: the token may do nothing.
+	Scopes []string
+	// Expires is when it is refused from then on; zero: never.
+	Expires time.Time
+	// Networks are the addresses from which it is taken; none: all.
+	Networks []netip.Prefix
 }
 
 // MCP is the table [mcp].
@@ -185,18 +205,17 @@ func Load(path string, capabilities ...capability.Kind) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Auth.TokensFile == "" {
-		return c, nil
+	if c.Auth.TokensFile != "" {
+		tokens, err := credential.ReadFile(c.Auth.TokensFile)
+		if err != nil {
+			return nil, fmt.Errorf("%s: auth.tokens_file: %w", d.place(d.offsets["auth.tokens_file"]), keys.Pathless(err))
+		}
+		c.Auth.Tokens = append(c.Auth.Tokens, tokens...)
 	}
-	tokens, err := credential.ReadFile(c.Auth.TokensFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: auth.tokens_file: %w", d.place(d.offsets["auth.tokens_file"]), keys.Pathless(err))
-	}
-	c.Auth.Tokens = append(c.Auth.Tokens, tokens...)
-	return c, nil
+	return c, d.readTokens(&c.Auth)
 }
 
-// Parse turns the text of a file in directory into a Config. It does not read Auth.TokensFile. It does not keep text.
+// Parse turns the text of a file in directory into a Config. It reads neither Auth.TokensFile nor files of Auth.Declared. It does not keep text.
 // capabilities are those that the program brings along.
 func Parse(text []byte, directory string, capabilities ...capability.Kind) (*Config, error) {
 	d := &document{scanner: scanner{name: "configuration", text: text}}

@@ -111,7 +111,7 @@ func knownKeys(t *testing.T) (keys []string) {
 		}
 		for name := range strings.SplitSeq(names, ", ") {
 			switch name {
-			case "server", "tls", "tools", "auth", "mcp", "limits", "secrets", "state", "admin", "override", "grant", "source":
+			case "server", "tls", "tools", "auth", "token", "mcp", "limits", "secrets", "state", "admin", "override", "grant", "source":
 			default:
 				keys = append(keys, table+name)
 			}

@@ -131,6 +131,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 			top[name] = d.table(name, t)
 		}
 	}
+	d.known["auth"]["token"] = d.tokens(&c.Auth.Declared, directory)
 	top["override"] = d.overrides(&c.Overrides)
 	top["source"] = d.sources(&c.Sources, directory)
 	top["grant"] = d.grants(&c.Grants, builtin.With(c.Capabilities), directory, "")

@@ -1,0 +1,454 @@
+package tokens
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/credential"
+	"github.com/toolsrv/toolsrv/internal/scope"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// Bounds of tokens.
+const (
+	// DefaultLifetime is how long a token lasts that is not said to last otherwise.
+	DefaultLifetime = 90 * 24 * time.Hour
+	// MaxLifetime is the longest one that ends.
+	MaxLifetime = 5 * 365 * 24 * time.Hour
+	// Forever has a token last until it is revoked.
+	Forever time.Duration = -1
+	// MaxGrace is how long a secret is taken at most after a rotation.
+	MaxGrace = 30 * 24 * time.Hour
+	// maxTokens is how many tokens there are at most.
+	maxTokens = 100_000
+	// maxNetworks is how many networks a token has at most.
+	maxNetworks = 64
+	// maxWithin is how many narrower ones a token, and they together, make at most, and maxDepth how many stand above the last one. maxNarrow is
+	// how many scopes such a one has, each of which has to be compared with those of the one that makes it.
+	maxWithin, maxDepth, maxNarrow = 1000, 4, 16
+	// keepExpired is how long a token is still listed that has expired.
+	keepExpired = 30 * 24 * time.Hour
+)
+
+// Errors that callers tell apart with errors.Is. Any other but those of package state says what is wrong with what was asked for.
+var (
+	// ErrUnknown is returned where there is no such token.
+	ErrUnknown = errors.New("there is no such token")
+	// ErrExists is returned where the name is taken.
+	ErrExists = errors.New("a token of this name exists already")
+	// ErrNowhere is returned where there is no state to keep a token in.
+	ErrNowhere = errors.New("tokens can't be kept: set state.directory in the configuration")
+)
+
+// A Spec says what a new token is.
+type Spec struct {
+	// Name is at most 64 of the characters A-Z a-z 0-9 . _ @ -, and of a narrower token the part behind the name of the one that makes it.
+	Name string
+	// Scopes are patterns of tools, or roles. None: it may do nothing.
+	Scopes []string
+	// Lifetime is how long it lasts. Zero: DefaultLifetime; of a narrower one, no longer than the one that makes it.
+	Lifetime time.Duration
+	// Networks are the addresses from which it is taken. None: all; of a narrower one, those of the one that makes it.
+	Networks []netip.Prefix
+	// By is who makes it, for those who list tokens.
+	By string
+}
+
+// A Token is what is known of a token. Its secret is not.
+type Token struct {
+	Name string `json:"name"`
+	// ID is the token's beginning, up to its secret.
+	ID       string         `json:"id"`
+	Scopes   []string       `json:"scopes"`
+	Networks []netip.Prefix `json:"networks,omitempty"`
+	Created  time.Time      `json:"created,omitzero"`
+	By       string         `json:"by,omitempty"`
+	Expires  time.Time      `json:"expires,omitzero"` // zero: never
+	// Used is when it was used last, to the minute; zero: never.
+	Used time.Time `json:"used,omitzero"`
+	// Former is until when the secret is taken that the last rotation has replaced; zero: it is not.
+	Former time.Time `json:"former_until,omitzero"`
+	// State is "valid", "expired", or why it is refused.
+	State string `json:"state"`
+	// Version changes with each change of the token.
+	Version uint64 `json:"version"`
+}
+
+// Add makes a token, and returns it with its secret, which nobody can be told again. With the first one, the service is closed to whoever has
+// none.
+func (s *Store) Add(ctx context.Context, spec Spec) (secret string, made Token, err error) {
+	return s.add(ctx, spec.Name, spec, "")
+}
+
+// Attenuate has the token of a principal that [Verifier.Verify] has returned make a narrower one, called as it is with a slash and the name in spec. What
+// spec asks for must be no more than the one may do that makes it. It ends with that one, and never may more than it, also where that one's scopes
+// become fewer.
+func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spec) (secret string, made Token, err error) {
+	parent, err := s.ofPrincipal(by)
+	if err != nil {
+		return "", made, err
+	}
+	asked, err := scope.Parse(spec.Scopes)
+	switch {
+	case err != nil:
+		return "", made, err
+	case len(spec.Scopes) > maxNarrow:
+		return "", made, fmt.Errorf("there are %d scopes; a narrower token has at most %d: use patterns such as \"math/*\"", len(spec.Scopes), maxNarrow)
+	}
+	if err := asked.Within(parent.scopes); err != nil {
+		return "", made, err
+	}
+	if !parent.expires.IsZero() {
+		left := time.Until(parent.expires)
+		switch {
+		case spec.Lifetime == 0:
+			spec.Lifetime = min(left, DefaultLifetime)
+		case spec.Lifetime == Forever || spec.Lifetime > left:
+			return "", made, fmt.Errorf("the token expires at %s: a narrower one can't last longer", parent.expires.UTC().Format(time.RFC3339))
+		}
+	}
+	for _, network := range spec.Networks {
+		if len(parent.networks) > 0 && !slices.ContainsFunc(parent.networks, func(p netip.Prefix) bool { return p.Bits() <= network.Bits() && p.Contains(network.Addr()) }) {
+			return "", made, fmt.Errorf("the network %s is not one of those of the token", network)
+		}
+	}
+	name := parent.name + "/" + spec.Name
+	if strings.Count(name, "/") > maxDepth || len(name) > wasmtools.MaxPrincipalName {
+		return "", made, fmt.Errorf("the name %s is too long, or has more than %d parts above it", name, maxDepth)
+	}
+	top, _, _ := strings.Cut(name, "/")
+	if s.countWithin(top) >= maxWithin {
+		return "", made, fmt.Errorf("the token %s and those that it made have made %d already: revoke some", top, maxWithin)
+	}
+	return s.add(ctx, name, spec, parent.record.ID)
+}
+
+func (s *Store) add(ctx context.Context, name string, spec Spec, parent string) (secret string, made Token, err error) {
+	if s.space == nil {
+		return "", made, ErrNowhere
+	}
+	if err := spec.check(); err != nil {
+		return "", made, err
+	}
+	if _, err := s.Show(name); err == nil {
+		return "", made, fmt.Errorf("%w: %s", ErrExists, name)
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	r := record{ID: newID(), Parent: parent, Scopes: spec.Scopes, Networks: spec.Networks, By: spec.By, Created: now, Lifetime: spec.Lifetime}
+	r.live(now)
+	secret = newToken(r.ID)
+	r.Digest = sha256.Sum256([]byte(secret))
+	if _, err := s.set(ctx, name, &r, state.Absent); errors.Is(err, state.ErrConflict) {
+		return "", made, fmt.Errorf("%w: %s", ErrExists, name)
+	} else if err != nil {
+		return "", made, err
+	}
+	if err := s.noteIssued(ctx); err != nil { // once the token was revoked, everybody would be let in
+		_, taken := s.space.Delete(ctx, keyName+name, state.Any)
+		return "", made, errors.Join(err, taken)
+	}
+	if err := s.refresh(ctx, name); err != nil {
+		return "", made, err
+	}
+	made, err = s.Show(name)
+	return secret, made, err
+}
+
+// live sets the end of a token's life, which begins now.
+func (r *record) live(now time.Time) {
+	switch r.Lifetime {
+	case Forever:
+		r.Expires = time.Time{}
+		return
+	case 0:
+		r.Lifetime = DefaultLifetime
+	}
+	r.Expires = now.Add(r.Lifetime)
+}
+
+func (spec *Spec) check() error {
+	if err := credential.CheckName(spec.Name); err != nil {
+		return err
+	}
+	if _, err := scope.Parse(spec.Scopes); err != nil {
+		return err
+	}
+	switch {
+	case spec.Lifetime != Forever && (spec.Lifetime < 0 || spec.Lifetime > MaxLifetime):
+		return fmt.Errorf("a token lasts for %d days at most, or for ever", MaxLifetime/(24*time.Hour))
+	case len(spec.Networks) > maxNetworks:
+		return fmt.Errorf("there are %d networks; at most %d are allowed", len(spec.Networks), maxNetworks)
+	}
+	for i, network := range spec.Networks {
+		if !network.IsValid() || network.Addr().Is4In6() {
+			return fmt.Errorf("network %d of %d is not a range of addresses: use one such as 10.0.0.0/8", i+1, len(spec.Networks))
+		}
+		spec.Networks[i] = network.Masked()
+	}
+	return nil
+}
+
+// set writes the record of a token.
+func (s *Store) set(ctx context.Context, name string, r *record, expect int64) (version uint64, err error) {
+	value, err := state.Encode(Form, r)
+	if err != nil {
+		return 0, err
+	}
+	o := state.SetOptions{Quota: state.Usage{Entries: maxTokens}}
+	if !r.Expires.IsZero() {
+		o.TTL = min(max(time.Until(r.Expires), 0)+keepExpired, state.MaxTTL)
+	}
+	return s.space.Set(ctx, keyName+name, value, expect, o)
+}
+
+// noteIssued has the service stay closed when there is no token any more.
+func (s *Store) noteIssued(ctx context.Context) error {
+	s.mu.Lock()
+	issued := s.issued
+	s.mu.Unlock()
+	if issued {
+		return nil
+	}
+	value, err := state.Encode(Form, struct{}{})
+	if err != nil {
+		return err
+	}
+	if _, err = s.space.Set(ctx, keyIssued, value, state.Any, state.SetOptions{}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.issued = true
+	s.mu.Unlock()
+	return nil
+}
+
+// Rotate gives a token a new secret, and as much time again as it was given when it was made. The old secret is taken for grace longer; the one before
+// that isn't. expect is the token's version, or [state.Any].
+func (s *Store) Rotate(ctx context.Context, name string, grace time.Duration, expect int64) (secret string, now Token, err error) {
+	if grace < 0 || grace > MaxGrace {
+		return "", now, fmt.Errorf("an old secret is taken for %d days longer at most", MaxGrace/(24*time.Hour))
+	}
+	now, err = s.change(ctx, name, expect, func(r *record) error {
+		at := time.Now().UTC().Truncate(time.Second)
+		old := *r
+		r.live(at)
+		secret = newToken(r.ID)
+		r.Digest, r.Former = sha256.Sum256([]byte(secret)), nil
+		if grace > 0 {
+			r.Former = &former{old.Digest, earlier(at.Add(grace), old.Expires)}
+		}
+		return nil
+	})
+	return secret, now, err
+}
+
+// SetScopes gives a token other scopes; its secret stays. A narrower one can't get more than the one has that made it, and those that the token has
+// made lose what it loses. expect is the token's version, or [state.Any].
+func (s *Store) SetScopes(ctx context.Context, name string, scopes []string, expect int64) (Token, error) {
+	asked, err := scope.Parse(scopes)
+	if err != nil {
+		return Token{}, err
+	}
+	return s.change(ctx, name, expect, func(r *record) error {
+		if r.Parent != "" {
+			parent, err := s.find(parentOf(name))
+			if err != nil {
+				return err
+			}
+			if err := asked.Within(parent.scopes); err != nil {
+				return err
+			}
+		}
+		r.Scopes = scopes
+		return nil
+	})
+}
+
+// change changes the record of a token, and returns once that is in force.
+func (s *Store) change(ctx context.Context, name string, expect int64, f func(*record) error) (Token, error) {
+	for {
+		t, err := s.find(name)
+		if err != nil {
+			return Token{}, err
+		}
+		if err := state.Conflict(t.version, expect); err != nil {
+			return Token{}, err
+		}
+		if t.record.ID == "" {
+			return Token{}, fmt.Errorf("the token can't be changed: %w", t.wrong)
+		}
+		r := t.record
+		if err := f(&r); err != nil {
+			return Token{}, err
+		}
+		_, err = s.set(ctx, t.name, &r, int64(t.version))
+		again := errors.Is(err, state.ErrConflict) && expect == state.Any
+		if err != nil && !again {
+			return Token{}, err
+		}
+		if err := s.refresh(ctx, t.name); err != nil {
+			return Token{}, err
+		}
+		if !again {
+			return s.Show(t.name)
+		}
+	}
+}
+
+// Revoke ends a token, and those that it made. No request that comes once Revoke has returned is let in by one. expect is the token's version, or
+// [state.Any].
+func (s *Store) Revoke(ctx context.Context, name string, expect int64) (was Token, err error) {
+	for {
+		t, err := s.find(name)
+		if err != nil {
+			return was, err
+		}
+		was = t.shown(time.Now())
+		if err := state.Conflict(t.version, expect); err != nil {
+			return was, err
+		}
+		_, err = s.space.Delete(ctx, keyName+t.name, int64(t.version))
+		again := errors.Is(err, state.ErrConflict) && expect == state.Any
+		if err != nil && !again {
+			return was, err
+		}
+		if err := s.refresh(ctx, t.name); err != nil && !again { // it is gone from the state, whatever that says now
+			s.mu.Lock()
+			if s.known[t.name] != nil {
+				s.drop(t.name)
+				s.publish()
+			}
+			s.mu.Unlock()
+			s.tell()
+		}
+		if !again {
+			return was, s.clear(ctx, t.name)
+		}
+	}
+}
+
+// clear removes the tokens that one has made which is gone. They are not taken any more in any case.
+func (s *Store) clear(ctx context.Context, name string) error {
+	s.mu.Lock()
+	var names []string
+	for other, t := range s.known {
+		if strings.HasPrefix(other, name+"/") && t.wrong != nil {
+			names = append(names, other)
+		}
+	}
+	s.mu.Unlock()
+	for _, name := range names {
+		if _, err := s.space.Delete(ctx, keyName+name, state.Any); err != nil {
+			return fmt.Errorf("the token was revoked, but the narrower %s is still listed: %w", name, err)
+		}
+		if err := s.refresh(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countWithin returns how many tokens one has made, and they.
+func (s *Store) countWithin(name string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for other := range s.known {
+		if strings.HasPrefix(other, name+"/") {
+			n++
+		}
+	}
+	return n
+}
+
+// find returns a copy of a token, by its name or by its beginning up to the secret.
+func (s *Store) find(name string) (t known, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found := s.known[name]; found != nil {
+		return *found, nil
+	}
+	if id, ok := strings.CutPrefix(name, prefix); ok && len(id) == idLen {
+		for _, t := range s.known {
+			if t.record.ID == id {
+				return *t, nil
+			}
+		}
+	}
+	if s.lost != nil {
+		return t, s.lost
+	}
+	return t, ErrUnknown
+}
+
+// ofPrincipal returns the token of a principal.
+func (s *Store) ofPrincipal(p *wasmtools.Principal) (t known, err error) {
+	if p.Origin() == originIssued {
+		if t, err = s.find(p.String()); err == nil && t.wrong == nil && !t.expired(time.Now()) {
+			return t, nil
+		}
+	}
+	return t, fmt.Errorf("%w: only a token that was made with `toolsrv tokens add` can make narrower ones", ErrUnknown)
+}
+
+// Show returns a token, by its name or by its beginning up to the secret.
+func (s *Store) Show(name string) (Token, error) {
+	t, err := s.find(name)
+	if err != nil {
+		return Token{}, err
+	}
+	return t.shown(time.Now()), nil
+}
+
+// List returns all tokens by name, or an error where they can't be read.
+func (s *Store) List() ([]Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	all := make([]Token, 0, len(s.known))
+	for _, t := range s.sorted() {
+		all = append(all, t.shown(now))
+	}
+	return all, s.lost
+}
+
+// Len returns how many tokens there are.
+func (s *Store) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.known)
+}
+
+func (t *known) expired(now time.Time) bool { return !t.expires.IsZero() && !t.expires.After(now) }
+
+// shown returns what is told of a token: what is in effect.
+func (t *known) shown(now time.Time) Token {
+	r := &t.record
+	shown := Token{Name: t.name, Version: t.version, State: "valid"}
+	if r.ID != "" {
+		shown.ID, shown.Created, shown.By = prefix+r.ID, r.Created, r.By
+		shown.Scopes, shown.Networks, shown.Expires = t.scopes.Scopes(), t.networks, t.expires
+		if f := r.Former; f != nil && f.Until.After(now) {
+			shown.Former = f.Until
+		}
+		if minute := t.used.Load(); minute > 0 {
+			shown.Used = time.Unix(minute*60, 0).UTC()
+		}
+	}
+	switch {
+	case t.wrong != nil:
+		shown.State = "refused: " + t.wrong.Error()
+	case t.expired(now):
+		shown.State = "expired"
+	}
+	if shown.Scopes == nil {
+		shown.Scopes = []string{}
+	}
+	return shown
+}

@@ -1,0 +1,188 @@
+package tokens
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/scope"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// originIssued is the origin of principals whose tokens the state has.
+const originIssued = "issued"
+
+// An index is what requests need of all tokens. It never changes once it is published.
+type index struct {
+	version uint64 // grows with each
+	entries map[digest]*entry
+	open    bool      // no token was ever made
+	lost    error     // why the tokens are not known; nil: they are
+	next    time.Time // when the next entry ends; zero: none does
+}
+
+// An entry is one secret.
+type entry struct {
+	principal *wasmtools.Principal
+	ends      int64 // in nanoseconds since 1970; 0: never
+	networks  []netip.Prefix
+	used      *atomic.Int64 // the minute of the last use; shared with later indexes
+}
+
+// A known is a token of the state, with what is in effect of it: no more than what the one has that made it.
+type known struct {
+	name    string
+	version uint64 // of the entry in the state
+	record  record
+	wrong   error // why it is not taken, although it has not expired
+
+	asked, of scope.Set // what it was given, and what the one had that made it when scopes was made of both
+	scopes    scope.Set
+	networks  []netip.Prefix
+	expires   time.Time // zero: never
+	principal *wasmtools.Principal
+	used      *atomic.Int64
+}
+
+// parentOf returns the name of the token that made a narrower one, or "".
+func parentOf(name string) string { return name[:max(0, strings.LastIndexByte(name, '/'))] }
+
+// settle finds out what is in effect of a token. s.mu is held.
+func (s *Store) settle(t *known) {
+	if t.record.ID == "" { // the record can't be read
+		return
+	}
+	before := t.scopes
+	t.used = s.useOf(t.record.ID)
+	t.networks, t.expires, t.wrong = t.record.Networks, t.record.Expires, nil
+	if parentOf(t.name) == "" {
+		t.scopes = t.asked
+	} else if t.wrong = s.narrow(t); t.wrong != nil {
+		return
+	}
+	if t.principal == nil || !t.scopes.Equal(before) {
+		t.principal, t.wrong = t.scopes.Principal(t.name, originIssued)
+	}
+}
+
+// narrow leaves of a token what the one has, too, that made it, or says why that is nothing.
+func (s *Store) narrow(t *known) (err error) {
+	parent := s.known[parentOf(t.name)]
+	if parent == nil || parent.record.ID != t.record.Parent || parent.wrong != nil {
+		return errors.New("the token that made it is gone")
+	}
+	if !t.of.Equal(parent.scopes) || t.principal == nil {
+		t.of, t.scopes = parent.scopes, t.asked.Clip(parent.scopes)
+	}
+	if !parent.expires.IsZero() && (t.expires.IsZero() || t.expires.After(parent.expires)) {
+		t.expires = parent.expires
+	}
+	t.networks, err = common(t.networks, parent.networks)
+	return err
+}
+
+// common returns the addresses that are in both lists. An empty list has every address; where none are in both, nobody may use the token.
+func common(own, of []netip.Prefix) (both []netip.Prefix, err error) {
+	if len(own) == 0 || len(of) == 0 {
+		return append(slices.Clone(own), of...), nil
+	}
+	for _, a := range own {
+		for _, b := range of {
+			if a.Overlaps(b) {
+				narrower := a
+				if b.Bits() > a.Bits() {
+					narrower = b
+				}
+				both = append(both, narrower)
+			}
+		}
+	}
+	if len(both) == 0 {
+		return nil, errors.New("none of its networks is one of the token that made it")
+	}
+	return both, nil
+}
+
+// settleAll does so for a token and those that it made; for all, if name is empty. s.mu is held.
+func (s *Store) settleAll(name string) {
+	var names []string
+	for other := range s.known {
+		if name == "" || other == name || strings.HasPrefix(other, name+"/") {
+			names = append(names, other)
+		}
+	}
+	slices.Sort(names) // those that made others come first
+	for _, name := range names {
+		s.settle(s.known[name])
+	}
+}
+
+// publish makes the index of this moment. s.mu is held.
+func (s *Store) publish() {
+	now, before := time.Now(), s.index.Load()
+	next := &index{entries: make(map[digest]*entry, len(s.known)), open: s.lost == nil && !s.issued && len(s.known) == 0, lost: s.lost}
+	if before != nil {
+		next.version = before.version + 1
+	}
+	add := func(t *known, d digest, ends time.Time) {
+		e := &entry{principal: t.principal, networks: t.networks, used: t.used}
+		if !ends.IsZero() {
+			e.ends = ends.UnixNano()
+			if ends.After(now) && (next.next.IsZero() || ends.Before(next.next)) {
+				next.next = ends
+			}
+		}
+		next.entries[s.keyed(d)] = e
+	}
+	for _, t := range s.known {
+		if t.record.ID == "" || t.wrong != nil {
+			continue
+		}
+		add(t, t.record.Digest, t.expires)
+		if f := t.record.Former; f != nil && f.Until.After(now) {
+			add(t, f.Digest, earlier(f.Until, t.expires))
+		}
+	}
+	s.index.Store(next)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// earlier returns the earlier of two times, of which the second may be never.
+func earlier(a, b time.Time) time.Time {
+	if !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// keyed returns what a digest is found by. With a key that nobody knows, how long a lookup takes tells nothing of the digests that there are.
+func (s *Store) keyed(d digest) digest {
+	var buf [2 * sha256.Size]byte
+	copy(buf[:], s.key[:])
+	copy(buf[sha256.Size:], d[:])
+	return sha256.Sum256(buf[:])
+}
+
+// useOf returns where the last use of a token is noted. s.mu is held.
+func (s *Store) useOf(id string) *atomic.Int64 {
+	use := s.uses[id]
+	if use == nil {
+		use = new(atomic.Int64)
+		s.uses[id] = use
+	}
+	return use
+}
+
+// sorted returns the tokens by name. s.mu is held.
+func (s *Store) sorted() []*known {
+	return slices.SortedFunc(maps.Values(s.known), func(a, b *known) int { return cmp.Compare(a.name, b.name) })
+}

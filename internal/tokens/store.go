@@ -1,0 +1,278 @@
+// Package tokens keeps bearer tokens that have a name, scopes, an end and networks: those of the state, which are made, rotated and
+// revoked while requests run, and those that the configuration declares.
+//
+// The state has a token's digest only. A change is in force when the method that made it has returned: requests look into an index that
+// never changes, and find it by one atomic pointer.
+package tokens
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/scope"
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// Options are the settings of a Store. The zero value is usable.
+type Options struct {
+	// Logger is told of records that can't be read. Nil discards.
+	Logger *slog.Logger
+}
+
+// A Store is the tokens of a state. It is safe for concurrent use.
+type Store struct {
+	space   state.Space // nil: nothing can be kept
+	log     *slog.Logger
+	key     [32]byte
+	index   atomic.Pointer[index]
+	wake    chan struct{} // has a value after a publication
+	end     context.CancelFunc
+	running sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows, and publications
+	known  map[string]*known
+	uses   map[string]*atomic.Int64 // by id
+	issued bool                     // a token was made once, so that nobody is let in without one any more
+	synced bool                     // all were read once
+	lost   error                    // why they were not
+	edits  uint64                   // counts what was done to known
+
+	telling     sync.Mutex // held while subscribers are told
+	subscribers []*func()
+}
+
+// Open returns the tokens of a store, once they are read. Where they can't be, nobody is let in by one until they can, and Open does not fail:
+// whoever uses them is told. A nil store has none, and keeps none. The caller closes the Store, and then the state.
+func Open(store state.Store, o Options) *Store {
+	s := &Store{log: o.Logger, wake: make(chan struct{}, 1), known: map[string]*known{}, uses: map[string]*atomic.Int64{}}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	rand.Read(s.key[:]) // never fails: crypto/rand ends the program instead
+	s.publish()
+	ctx, end := context.WithCancel(context.Background())
+	s.end = end
+	if store == nil {
+		return s
+	}
+	s.space = store.Space(Space)
+	read := make(chan struct{})
+	s.running.Go(func() { s.watch(ctx, read) })
+	<-read
+	s.running.Go(func() { s.tend(ctx) })
+	return s
+}
+
+// Close ends what the Store does by itself, and notes when tokens were used last. It returns nil, and can be called twice.
+func (s *Store) Close() error {
+	s.end()
+	s.running.Wait()
+	return nil
+}
+
+// retryAfter is how long after an error the state is asked again.
+const retryAfter = time.Second
+
+// watch follows the state. It closes read when it has read all, or could not.
+func (s *Store) watch(ctx context.Context, read chan<- struct{}) {
+	told := false
+	for first := true; ; first = false {
+		err := s.follow(ctx, func() {
+			if first {
+				close(read)
+			} else if told {
+				s.log.Info("the tokens of the state can be read again")
+			}
+			first, told = false, false
+		})
+		if ctx.Err() != nil {
+			err = nil
+		}
+		if err != nil && !told {
+			told = true
+			s.log.Error("the tokens of the state can't be read, so new ones are refused, and changes go unnoticed", "error", err)
+			s.lose(err)
+		}
+		if first {
+			close(read)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+// follow reads all there is, calls synced, and takes up changes until there is an error.
+func (s *Store) follow(ctx context.Context, synced func()) error {
+	there := map[string]bool{}
+	for event, err := range s.space.Watch(ctx, "") {
+		if err != nil {
+			return err
+		}
+		name, isName := strings.CutPrefix(event.Key, keyName)
+		switch {
+		case event.Synced:
+			if err := s.sync(ctx, there); err != nil {
+				return err
+			}
+			synced()
+			there = nil
+		case there != nil && !event.Deleted:
+			there[name] = isName
+			s.load(event.Entry)
+		case isName:
+			if err := s.refresh(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// load takes up an entry before all are read.
+func (s *Store) load(e state.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name, ok := strings.CutPrefix(e.Key, keyName); ok {
+		s.put(name, e)
+		return
+	}
+	var last used
+	switch {
+	case e.Key == keyIssued:
+		s.issued = true
+	case strings.HasPrefix(e.Key, keyUsed) && state.Decode(e.Value, Form, &last) == nil:
+		for id, minute := range last {
+			if use := s.useOf(id); use.Load() < minute {
+				use.Store(minute)
+			}
+		}
+	}
+}
+
+// sync publishes all that was read, without the tokens that are gone since an earlier time.
+func (s *Store) sync(ctx context.Context, there map[string]bool) error {
+	s.mu.Lock()
+	gone := slices.DeleteFunc(slices.Collect(maps.Keys(s.known)), func(name string) bool { return there[name] })
+	s.synced, s.lost = true, nil
+	s.settleAll("")
+	s.publish()
+	s.mu.Unlock()
+	for _, name := range gone {
+		if err := s.refresh(ctx, name); err != nil {
+			return err
+		}
+	}
+	s.tell()
+	return nil
+}
+
+// lose notes that the tokens can't be read. Those that were read go on.
+func (s *Store) lose(err error) {
+	s.mu.Lock()
+	if !s.synced {
+		s.lost = err
+		s.publish()
+	}
+	s.mu.Unlock()
+	s.tell()
+}
+
+// refresh takes up what the state has of a token at this moment. All changes go this way, whoever made them: what was read before another
+// change was noted is read again, so that nothing old comes back.
+func (s *Store) refresh(ctx context.Context, name string) error {
+	for {
+		s.mu.Lock()
+		before := s.edits
+		s.mu.Unlock()
+		e, ok, err := s.space.Get(ctx, keyName+name, maxRecord)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		if s.edits != before {
+			s.mu.Unlock()
+			continue
+		}
+		changed := false
+		switch t := s.known[name]; {
+		case ok && (t == nil || t.version != e.Version):
+			s.put(name, e)
+			s.settleAll(name)
+			changed = true
+		case !ok && t != nil:
+			s.drop(name)
+			changed = true
+		}
+		if changed {
+			s.publish()
+		}
+		s.mu.Unlock()
+		if changed {
+			s.tell()
+		}
+		return nil
+	}
+}
+
+// put notes an entry of the state. s.mu is held.
+func (s *Store) put(name string, e state.Entry) {
+	s.edits++
+	before := s.known[name]
+	t := &known{name: name, version: e.Version}
+	s.known[name] = t
+	err := state.Decode(e.Value, Form, &t.record)
+	if err == nil {
+		t.asked, err = scope.Parse(t.record.Scopes)
+	}
+	if err == nil && len(t.record.ID) != idLen {
+		err = errors.New("it has no id")
+	}
+	if err != nil {
+		t.record, t.wrong = record{}, err
+		s.log.Error("a token of the state can't be read, and is refused", "token", name, "error", err)
+	} else if before != nil && before.record.ID == t.record.ID && t.asked.Equal(before.asked) {
+		t.of, t.scopes, t.principal = before.of, before.scopes, before.principal
+	}
+}
+
+// drop forgets a token, with which those end that it made. s.mu is held.
+func (s *Store) drop(name string) {
+	s.edits++
+	delete(s.uses, s.known[name].record.ID)
+	delete(s.known, name)
+	s.settleAll(name)
+}
+
+// tell tells everybody of a publication.
+func (s *Store) tell() {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	for _, f := range s.subscribers {
+		(*f)()
+	}
+}
+
+// Subscribe has f called after each change, also where a token has expired, before the method that made the change returns. Calls come one at a time; f
+// must not change tokens or subscriptions. The returned function ends that: once it has returned, f is not called any more.
+func (s *Store) Subscribe(f func()) (unsubscribe func()) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	entry := &f
+	s.subscribers = append(s.subscribers, entry)
+	return func() {
+		s.telling.Lock()
+		defer s.telling.Unlock()
+		s.subscribers = slices.DeleteFunc(s.subscribers, func(e *func()) bool { return e == entry })
+	}
+}

@@ -1,0 +1,110 @@
+package tokens
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+const (
+	// flushEvery is how often the last uses are written. What was not written when a process was killed is lost.
+	flushEvery = time.Minute
+	// flushLimit is how long the last time may take.
+	flushLimit = 5 * time.Second
+)
+
+// tend publishes an index when a token has expired, so that who listens learns of it, and writes when tokens were used.
+func (s *Store) tend(ctx context.Context) {
+	written := map[string]int64{} // by id
+	s.mu.Lock()
+	for id, use := range s.uses {
+		written[id] = use.Load()
+	}
+	s.mu.Unlock()
+	flush := time.NewTicker(flushEvery)
+	defer flush.Stop()
+	for {
+		// A clock that was set is looked at with every flush.
+		expiry := time.NewTimer(flushEvery)
+		if next := s.index.Load().next; !next.IsZero() {
+			expiry.Reset(min(flushEvery, max(time.Until(next), 0)))
+		}
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
+			s.flush(last, written)
+			cancel()
+			expiry.Stop()
+			return
+		case <-s.wake:
+		case <-expiry.C:
+			s.expire()
+		case <-flush.C:
+			s.flush(ctx, written)
+		}
+		expiry.Stop()
+	}
+}
+
+// expire publishes the tokens again if one has expired.
+func (s *Store) expire() {
+	next := s.index.Load().next
+	if next.IsZero() || next.After(time.Now()) {
+		return
+	}
+	s.mu.Lock()
+	s.publish()
+	s.mu.Unlock()
+	s.tell()
+}
+
+// flush writes the last uses that are not written yet: one entry for all tokens whose ids begin with the same letter, so that many uses are
+// few writes. Where it fails, the next one does it.
+func (s *Store) flush(ctx context.Context, written map[string]int64) {
+	parts := map[string]used{}
+	s.mu.Lock()
+	maps.DeleteFunc(written, func(id string, _ int64) bool { return s.uses[id] == nil })
+	for id, use := range s.uses {
+		if minute := use.Load(); minute > written[id] {
+			letter := id[:1]
+			if parts[letter] == nil {
+				parts[letter] = used{}
+			}
+			parts[letter][id] = minute
+		}
+	}
+	s.mu.Unlock()
+	for letter, part := range parts {
+		if s.write(ctx, keyUsed+letter, part) == nil {
+			maps.Copy(written, part)
+		}
+	}
+}
+
+// write adds uses to an entry, without those of tokens that are gone.
+func (s *Store) write(ctx context.Context, key string, part used) error {
+	e, ok, err := s.space.Get(ctx, key, state.MaxValue)
+	if err != nil {
+		return err
+	}
+	all := used{}
+	if ok {
+		if err := state.Decode(e.Value, Form, &all); err != nil {
+			return err
+		}
+	}
+	for id, minute := range part {
+		all[id] = max(all[id], minute)
+	}
+	s.mu.Lock()
+	maps.DeleteFunc(all, func(id string, _ int64) bool { return s.uses[id] == nil })
+	s.mu.Unlock()
+	value, err := state.Encode(Form, all)
+	if err != nil {
+		return err
+	}
+	_, err = s.space.Set(ctx, key, value, int64(e.Version), state.SetOptions{})
+	return err
+}

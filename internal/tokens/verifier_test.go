@@ -1,0 +1,352 @@
+package tokens_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/local"
+	"github.com/toolsrv/toolsrv/internal/state/memory"
+	"github.com/toolsrv/toolsrv/internal/tokens"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/auth"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// TestForm finds tokens as scanners do.
+func TestForm(t *testing.T) {
+	t.Parallel()
+	d := open(t, memory.New())
+	secret, made, err := d.Add(t.Context(), tokens.Spec{Name: "ci"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expression := regexp.MustCompile(tokens.Expression)
+	text := "export TOKEN='" + secret + "' # ours"
+	if got := expression.FindString(text); got != secret {
+		t.Errorf("in %s: got %q", text, got)
+	}
+	if !strings.HasPrefix(secret, made.ID+"_") || expression.MatchString(made.ID) {
+		t.Errorf("the id is %s", made.ID)
+	}
+}
+
+// TestExpiry waits for the ends of tokens. Who listens is told.
+// Proves: A caller reaches its own tools only
+func TestExpiry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		var told atomic.Int64
+		d := open(t, store)
+		defer d.Close()
+		d.Subscribe(func() { told.Add(1) })
+		d.declare([]config.Token{{Name: "declared", SHA256: sha256.Sum256([]byte("s3cret")), Expires: time.Now().Add(2 * time.Hour)}}, nil)
+		usual := d.add("usual")
+		short, _, err := d.Add(t.Context(), tokens.Spec{Name: "short", Lifetime: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		forever, _, err := d.Add(t.Context(), tokens.Spec{Name: "forever", Lifetime: tokens.Forever})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := d.principal(short)
+		child, _, err := d.Attenuate(t.Context(), p, tokens.Spec{Name: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		version := d.auth.Version()
+		time.Sleep(time.Hour - time.Nanosecond)
+		synctest.Wait()
+		d.want(short, "short")
+		before := told.Load()
+		if got := d.auth.Version(); got != version {
+			t.Errorf("the version went from %d to %d", version, got)
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		d.want(short, "the token of short has expired")
+		d.want(child, "the token of short/x has expired")
+		if d.auth.Version() == version || told.Load() == before || !d.verifier.Ended(p) {
+			t.Error("nobody is told that a token has expired")
+		}
+		if _, _, err := d.Attenuate(t.Context(), p, tokens.Spec{Name: "y"}); err == nil {
+			t.Error("a token that has expired makes another")
+		}
+		if got := by1(d, "short"); got.State != "expired" {
+			t.Errorf("got %+v", got)
+		}
+		d.want("s3cret", "declared")
+		time.Sleep(time.Hour)
+		d.want("s3cret", "the token of declared has expired")
+		revived, now, err := d.Rotate(t.Context(), "short", time.Hour, state.Any)
+		if err != nil || time.Until(now.Expires) != time.Hour {
+			t.Errorf("got %+v, %v", now, err)
+		}
+		d.want(short, "is not known") // a grace does not give back what has expired
+		d.want(revived, "short")
+		d.want(child, "has expired") // it was given no more than the first hour
+		time.Sleep(89 * 24 * time.Hour)
+		d.want(usual, "usual")
+		time.Sleep(24 * time.Hour)
+		d.want(usual, "has expired")
+		time.Sleep(30 * 24 * time.Hour)
+		d.want(forever, "forever")
+		if _, _, err := store.Space(tokens.Space).List(t.Context(), "", "", 0); err != nil { // the store forgets what is past
+			t.Error(err)
+		}
+		synctest.Wait()
+		d.want(usual, "is not known")
+		if all, err := d.List(); err != nil || len(all) != 1 {
+			t.Errorf("got %v, %v", all, err)
+		}
+		if d.verifier.Open() {
+			t.Error("everybody is let in")
+		}
+	})
+}
+
+// TestGrace has the old secret end.
+func TestGrace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, memory.New())
+		defer d.Close()
+		first := d.add("ci")
+		second, _, err := d.Rotate(t.Context(), "ci", time.Minute, state.Any)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		d.want(first, "refused")
+		d.want(second, "ci")
+	})
+}
+
+// TestUse notes when a token was used, and writes it now and then.
+func TestUse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &counted{Store: memory.New()}
+		d := open(t, store)
+		secret := d.add("ci")
+		d.add("idle")
+		written := store.sets.Load()
+		for range 10_000 {
+			d.want(secret, "ci")
+			time.Sleep(18 * time.Millisecond) // three minutes in all
+		}
+		synctest.Wait()
+		if got := store.sets.Load() - written; got < 1 || got > 4 {
+			t.Errorf("10,000 uses in three minutes were %d writes", got)
+		}
+		want := time.Now().Add(-18 * time.Millisecond).Truncate(time.Minute)
+		if got := by1(d, "ci").Used; !got.Equal(want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		_ = d.Close()
+		later := open(t, store)
+		defer later.Close()
+		if got := by1(later, "ci").Used; !got.Equal(want) || !by1(later, "idle").Used.IsZero() {
+			t.Errorf("later: got %s, want %s", got, want)
+		}
+	})
+}
+
+// A counted is a store that counts its writes.
+type counted struct {
+	state.Store
+	sets atomic.Int64
+}
+
+func (c *counted) Space(name string) state.Space { return countedSpace{c.Store.Space(name), c} }
+
+type countedSpace struct {
+	state.Space
+	of *counted
+}
+
+func (c countedSpace) Set(ctx context.Context, key string, value []byte, expect int64, o state.SetOptions) (uint64, error) {
+	c.of.sets.Add(1)
+	return c.Space.Set(ctx, key, value, expect, o)
+}
+
+// TestNetworks asks from everywhere.
+func TestNetworks(t *testing.T) {
+	t.Parallel()
+	digest := sha256.Sum256([]byte("s3cret"))
+	d := open(t, nil, config.Token{Name: "office", SHA256: digest, Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32")}})
+	for from, want := range map[string]string{
+		"192.0.2.9": "office", "2001:db8::1": "office",
+		"192.0.3.9": "which is not in its networks", "2001:db9::1": "which is not in its networks", "": "which is not in its networks", "@": "which is not in its networks", "127.0.0.1": "which is not",
+	} {
+		r := request("s3cret")
+		r.RemoteAddr = from
+		if got := d.who(r); !strings.Contains(got, want) {
+			t.Errorf("from %q: got %q, want %q", from, got, want)
+		}
+	}
+}
+
+// TestDeclared takes up one configuration after the other.
+func TestDeclared(t *testing.T) {
+	t.Parallel()
+	token := func(name, secret string, scopes ...string) config.Token {
+		return config.Token{Name: name, SHA256: sha256.Sum256([]byte(secret)), Scopes: scopes}
+	}
+	d := open(t, nil)
+	if !d.verifier.Open() || d.who(request("x")) != "everybody" {
+		t.Error("without tokens, somebody is refused")
+	}
+	d.declare([]config.Token{token("ci", "one", "math"), token("web", "two", "web", "metrics")}, d.verifier)
+	ci, web := d.principal("one"), d.principal("two")
+	if d.verifier.Open() || !web.Has("metrics") || ci.Has("metrics") || !ci.May("/math/add") || web.May("/math/add") {
+		t.Error("the scopes are not those that were declared")
+	}
+	d.want("three", "refused")
+	before := d.verifier
+	d.declare([]config.Token{token("ci", "three", "math"), token("web", "two", "web")}, before)
+	d.want("one", "refused")
+	if d.principal("three") != ci || d.principal("two") == web || d.principal("two").Has("metrics") {
+		t.Error("principals did not stay as they were declared")
+	}
+	if d.verifier.Ended(ci) || d.verifier.Ended(web) {
+		t.Error("one has ended")
+	}
+	d.declare([]config.Token{token("web", "two", "web")}, d.verifier)
+	if !d.verifier.Ended(ci) || d.verifier.Ended(web) || d.verifier.Ended(wasmtools.Everybody()) {
+		t.Error("who has ended is not told")
+	}
+	for name, declared := range map[string][]config.Token{
+		"two of a name":   {token("ci", "one"), token("ci", "two")},
+		"two of a secret": {token("ci", "one"), token("web", "one")},
+		"an unknown role": {token("ci", "one", "admin:all")},
+		"no name":         {token("", "one")},
+	} {
+		if v, err := tokens.NewVerifier(d.Store, declared, peer, nil); err == nil {
+			t.Errorf("%s: got %v", name, v)
+		}
+	}
+}
+
+// TestLost has a state that can't be read: nobody knows whether there are tokens, so nobody is let in without one that is known otherwise.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	lost := local.Lost(errors.New("the disk is on fire"), local.Options{})
+	defer lost.Close()
+	d := open(t, lost, config.Token{Name: "declared", SHA256: sha256.Sum256([]byte("s3cret"))})
+	d.want("s3cret", "declared")
+	d.want(made(t), "the disk is on fire")
+	d.want("", "refused")
+	d.declare(nil, nil)
+	if d.verifier.Open() {
+		t.Error("everybody is let in")
+	}
+	if _, err := d.List(); err == nil {
+		t.Error("a list is given")
+	}
+	if _, _, err := d.Add(t.Context(), tokens.Spec{Name: "x"}); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestSubscribe tells who made documents of what callers have to show.
+func TestSubscribe(t *testing.T) {
+	t.Parallel()
+	d := open(t, memory.New())
+	told := 0
+	end := d.verifier.Subscribe(func() { told++ })
+	if d.verifier.Open() != true {
+		t.Error("it is not open")
+	}
+	d.add("ci")
+	if told == 0 || d.verifier.Open() {
+		t.Errorf("told %d times", told)
+	}
+	end()
+	before := told
+	d.add("web")
+	if told != before {
+		t.Error("it is told after the end")
+	}
+}
+
+func TestVerifyAllocatesNothing(t *testing.T) {
+	d := open(t, memory.New(), config.Token{Name: "declared", SHA256: sha256.Sum256([]byte("s3cret")), Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	for _, secret := range []string{d.add("ci", "math"), "s3cret"} {
+		r := request(secret)
+		if n := testing.AllocsPerRun(100, func() {
+			if d.auth.Check(r) != nil {
+				t.Error("refused")
+			}
+		}); n != 0 {
+			t.Errorf("got %v allocations, want none", n)
+		}
+	}
+}
+
+// FuzzVerify looks for a header that panics, or lets somebody in without the token.
+func FuzzVerify(f *testing.F) {
+	d := open(f, memory.New())
+	good := d.add("ci")
+	for _, header := range []string{"", "Bearer " + good, "Bearer tsv_", "Bearer tsv_aaaaaaaaaa_", "Bearer " + good[:len(good)-1], "Bearer tsv_" + strings.Repeat("_", 70)} {
+		f.Add(header)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		r := request("")
+		r.Header["Authorization"] = []string{header}
+		if d.auth.Check(r) == nil && !strings.HasSuffix(header, " "+good) {
+			t.Errorf("%q is let in", header)
+		}
+	})
+}
+
+func BenchmarkVerify(b *testing.B) {
+	for _, n := range []int{1, 10_000} {
+		store := memory.New()
+		space := store.Space(tokens.Space)
+		d := open(b, store)
+		good := d.add("ci", "math/*")
+		_ = d.Close()
+		e, _, err := space.Get(b.Context(), "name/ci", state.MaxValue)
+		if err != nil {
+			b.Fatal(err)
+		}
+		text := string(e.Value)
+		store = memory.New() // its Set counts all that there is
+		for i := range n {
+			id := fmt.Sprintf("%010d", i)
+			other := strings.Replace(strings.Replace(text, `"id":"`, `"id":"`+id+`","was":"`, 1), `"sha256":"`, `"sha256":"`+fmt.Sprintf("%064d", i)+`","old":"`, 1)
+			if i == 0 {
+				other = text
+			}
+			if _, err := store.Space(tokens.Space).Set(b.Context(), fmt.Sprintf("name/ci%d", i), []byte(other), state.Any, state.SetOptions{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		d = open(b, store)
+		for name, secret := range map[string]string{"good": good, "unknown": good[:15] + "", "other": "6f1d8e0a5b6c4a7f9e3d2c1b0axxxxxx"} {
+			r := request(secret)
+			b.Run(fmt.Sprintf("tokens=%d/%s", n, name), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if (d.auth.Check(r) == nil) != (name == "good") {
+						b.Fatal("wrong answer")
+					}
+				}
+			})
+		}
+	}
+}
+
+var _ auth.Verifier = (*tokens.Verifier)(nil)

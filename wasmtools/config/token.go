@@ -1,0 +1,113 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/toolsrv/toolsrv/internal/credential"
+	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/scope"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
+)
+
+// maxDeclared is how many tables [[auth.token]] there may be.
+const maxDeclared = 1000
+
+// tokens reads the tables [[auth.token]]. No message has anything of a value: each of them may be a token in the wrong place.
+func (d *document) tokens(to *[]Token, directory string) keys.Reader {
+	names, digests := map[string]bool{}, map[[sha256.Size]byte]bool{}
+	return tableList(d, "auth.token", maxDeclared, "make them with `toolsrv tokens add`", to, func(place string, values map[string]any, t *Token) {
+		d.readTable(place, values, key.Table{
+			"name":     keys.Word(&t.Name, `a string such as "ci"`, func(s string) (string, error) { return s, credential.CheckName(s) }),
+			"sha256":   digestOf(&t.SHA256),
+			"file":     keys.Word(&t.File, "a path", keys.Path(directory, true)),
+			"scopes":   keys.Words(&t.Scopes, func(s string) (string, error) { return s, scope.Check(s) }),
+			"expires":  moment(&t.Expires),
+			"networks": keys.List(`a list such as ["10.0.0.0/8"]`, keys.Prefix(&t.Networks)),
+		})
+		_, hashed := values["sha256"]
+		_, filed := values["file"]
+		switch {
+		case values["name"] == nil:
+			d.fail(place, errors.New(`name is missing: say whose token it is, as in name = "ci"`))
+		case t.Name != "" && names[t.Name]:
+			d.fail(join(place, "name"), errors.New("is the name of two tokens: give each its own, as the log tells them apart by it"))
+		case hashed == filed:
+			d.fail(place, errors.New("a token has either sha256, what `printf %s TOKEN | sha256sum` prints, or file, the path of a file with the token"))
+		case t.SHA256 != [sha256.Size]byte{} && digests[t.SHA256]:
+			d.fail(join(place, "sha256"), errors.New("is the digest of two tokens: each principal needs a token of its own"))
+		case len(t.Scopes) > scope.Max:
+			d.fail(join(place, "scopes"), fmt.Errorf("there are %d scopes; at most %d are allowed: %s", len(t.Scopes), scope.Max, fewPatterns))
+		}
+		names[t.Name], digests[t.SHA256] = true, true
+	})
+}
+
+// digestOf reads a SHA-256 in hexadecimal digits.
+func digestOf(to *[sha256.Size]byte) keys.Reader {
+	const want = "is not a SHA-256: it has 64 of the digits 0-9 a-f, as `printf %s TOKEN | sha256sum` prints them"
+	return func(value any) error {
+		text, ok := value.(string)
+		if !ok {
+			return keys.WrongType(value, "a string")
+		}
+		if len(text) != hex.EncodedLen(len(to)) {
+			return errors.New(want)
+		}
+		if _, err := hex.Decode(to[:], []byte(text)); err != nil {
+			return errors.New(want)
+		}
+		return nil
+	}
+}
+
+// moment reads a date with or without a time. A date alone is its beginning in UTC.
+func moment(to *time.Time) keys.Reader {
+	return func(value any) error {
+		switch at := value.(type) {
+		case time.Time:
+			*to = at
+		case toml.LocalDate:
+			*to = at.AsTime(time.UTC)
+		default:
+			return errors.New("must be a date such as 2027-01-31, or one with a time and its zone such as 2027-01-31T18:00:00Z")
+		}
+		return nil
+	}
+}
+
+// readTokens reads the files of declared tokens.
+func (d *document) readTokens(a *Auth) error {
+	tokens := map[[sha256.Size]byte]bool{}
+	for _, token := range a.Tokens {
+		tokens[sha256.Sum256([]byte(token))] = true
+	}
+	digests := map[[sha256.Size]byte]bool{}
+	for i := range a.Declared {
+		t, place := &a.Declared[i], index("auth.token", i)
+		if t.File != "" {
+			place = join(place, "file")
+			found, err := credential.ReadFile(t.File)
+			if err == nil && len(found) != 1 {
+				err = fmt.Errorf("the file has %d tokens: each table needs a file of its own, with one", len(found))
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", d.place(d.offsets[place]), place, keys.Pathless(err))
+			}
+			t.SHA256 = sha256.Sum256([]byte(found[0]))
+		}
+		switch {
+		case tokens[t.SHA256]:
+			return fmt.Errorf("%s: %s: the token is one of auth.tokens or auth.tokens_file, too, which may call every tool: take it out there", d.place(d.offsets[place]), place)
+		case digests[t.SHA256]:
+			return fmt.Errorf("%s: %s: the token is that of another table, too: each principal needs a token of its own", d.place(d.offsets[place]), place)
+		}
+		digests[t.SHA256] = true
+	}
+	return nil
+}

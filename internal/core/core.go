@@ -20,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -48,6 +49,7 @@ type Service struct {
 	Table   *wasmtools.RouteTable // of the files' tools, with what is in force
 	Invoker *invoker.Invoker      // calls tools; of all doors, so that they share its memory
 	State   *State                // of all that keep something
+	Tokens  *tokens.Store         // of callers, as the state has them
 	Broker  *broker.Broker        // what grants need
 	// Connections counts the connections of tools. A server counts its clients there, too.
 	Connections *Connections
@@ -164,6 +166,9 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 	if err != nil {
 		return err
 	}
+	if err := s.openTokens(c); err != nil {
+		return err
+	}
 	in := forCatalog(first)
 	s.Catalog, err = catalog.Start(ctx, catalog.Options{
 		Sources: s.sources.All,
@@ -179,6 +184,16 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 	if err != nil {
 		return fmt.Errorf("start the catalog: %w", err)
 	}
+	return nil
+}
+
+// openTokens reads the tokens of the state.
+func (s *Service) openTokens(c *config.Config) error {
+	store, err := s.State.For(c)
+	if err != nil {
+		return err
+	}
+	s.Tokens = tokens.Open(store, tokens.Options{Logger: s.Logger})
 	return nil
 }
 
@@ -236,6 +251,9 @@ func (s *Service) close() error {
 	}
 	if s.Engine != nil {
 		errs = append(errs, s.Engine.Close(context.Background()))
+	}
+	if s.Tokens != nil {
+		errs = append(errs, s.Tokens.Close())
 	}
 	errs = append(errs, s.State.Close())
 	if err := errors.Join(errs...); err != nil {

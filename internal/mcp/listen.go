@@ -104,7 +104,12 @@ func (s *subscription) serve() {
 			s.finish()
 			return
 		case <-alive.C:
-			err = s.comment(ctx)
+			var told bool
+			if told, err = s.recheck(ctx); err == nil && !told {
+				err = response.Comment(s.x) // shows that the connection is alive
+			}
+		case <-s.x.Recheck():
+			_, err = s.recheck(ctx)
 		case <-s.changed:
 			if err = s.identify(); err == nil && s.watch() {
 				err = s.notify(ctx)
@@ -146,16 +151,16 @@ func (s *subscription) identify() error {
 	return nil
 }
 
-// comment shows that the connection is alive. A client that may now see other tools is told.
-func (s *subscription) comment(ctx context.Context) error {
+// recheck finds out who listens now, and tells a client that may now see other tools.
+func (s *subscription) recheck(ctx context.Context) (told bool, err error) {
 	before := s.principal
 	if err := s.identify(); err != nil {
-		return err
+		return false, err
 	}
 	if s.principal != before && s.changed != nil && s.watch() {
-		return s.notify(ctx)
+		return true, s.notify(ctx)
 	}
-	return response.Comment(s.x)
+	return false, nil
 }
 
 // finish sends the response, with which the stream ends. A client that has gone does not get it.

@@ -72,6 +72,9 @@ func (d *Door) Close() error {
 	return d.sessions.Close()
 }
 
+// EndSessions ends the sessions of principals that are no longer let in.
+func (d *Door) EndSessions(ended func(*wasmtools.Principal) bool) { d.sessions.End(ended) }
+
 // Policy lets the door read bodies itself.
 func (d *Door) Policy() web.Policy { return web.Policy{Unbounded: true} }
 

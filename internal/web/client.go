@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -112,19 +113,24 @@ func addressOf(remote string) netip.Addr {
 // thisMachine is the address of clients that come over a socket of the file system.
 var thisMachine = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
+// Client returns the address for which a request was sent, or the zero Addr where it has none.
+func (a *Access) Client(r *http.Request) netip.Addr {
+	peer := addressOf(r.RemoteAddr)
+	if !peer.IsValid() && isSocket(r) {
+		peer = thisMachine
+	}
+	if p := &a.proxies; p.cut != nil {
+		return p.client(peer, r.Header[p.header])
+	}
+	return peer
+}
+
 // client returns the address of the client, or the zero Addr where it has none.
 func (x *Exchange) client() netip.Addr {
 	if x.request == nil {
 		return netip.Addr{}
 	}
-	peer := addressOf(x.request.RemoteAddr)
-	if !peer.IsValid() && isSocket(x.request) {
-		peer = thisMachine
-	}
-	if p := x.proxies(); p != nil {
-		return p.client(peer, x.request.Header[p.header])
-	}
-	return peer
+	return x.access().Client(x.request)
 }
 
 // From returns the address for which the request was sent, or "" where it has none. The address of a client without a proxy costs no allocation.
@@ -132,7 +138,7 @@ func (x *Exchange) From() string {
 	if x.request == nil {
 		return ""
 	}
-	if x.proxies() == nil {
+	if x.access().proxies.cut == nil {
 		if host, _, ok := strings.Cut(x.request.RemoteAddr, ":"); ok && host != "" && host[0] != '[' {
 			return host
 		}
@@ -143,14 +149,11 @@ func (x *Exchange) From() string {
 	return ""
 }
 
-// proxies returns those that are believed, or nil.
-func (x *Exchange) proxies() *proxies {
+// access returns what is believed of the request.
+func (x *Exchange) access() *Access {
 	a := x.in.admission
 	if a == nil {
 		_, a = x.mux.now() // for probes
 	}
-	if a.access.proxies.cut == nil {
-		return nil
-	}
-	return &a.access.proxies
+	return a.access
 }

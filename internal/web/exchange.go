@@ -63,6 +63,9 @@ func (x *Exchange) Finally(f func()) { x.finally = append(x.finally, f) }
 // fails if the request would not be let in any more.
 func (x *Exchange) Identify() (*wasmtools.Principal, error) {
 	in, err := x.mux.admit(x.request, &x.at.policy, false)
+	if x.stream != nil {
+		x.stream.in = in
+	}
 	return in.principal, err
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -49,6 +50,7 @@ type tally struct {
 	requests int
 	sources  sources
 	id, path string // of the last request
+	cause    error  // of the last request that has one: what the log knows beside the code, such as that a token was mistyped
 }
 
 // isRefusal reports whether a code says that a request was refused before a tool ran. Clients can have as many of these as they like.
@@ -89,6 +91,9 @@ func (r *refusals) isFirst(x *Exchange, code wasmtools.Code) bool {
 	t.all++
 	t.tally.requests++
 	t.tally.id, t.tally.path = x.id[0], x.path()
+	if x.failed.Err != nil {
+		t.tally.cause = x.failed.Err
+	}
 	if x.request != nil {
 		t.tally.sources.add(x.client())
 	}
@@ -143,6 +148,9 @@ func (r *refusals) write(what refused, t *tally) {
 		attrs = append(attrs, slog.String("busiest", from), slog.Int("busiest_requests", requests), slog.String("last_path", text.Clip(t.path, maxLoggedPath)))
 	}
 	attrs = append(attrs, slog.String("last_request_id", t.id))
+	if t.cause != nil { // fmt survives an Error method that panics
+		attrs = append(attrs, slog.String("last_error", text.Clip(fmt.Sprint(t.cause), maxLoggedText)))
+	}
 	r.log.LogAttrs(context.Background(), what.level(), "further requests refused", attrs...)
 }
 

@@ -24,6 +24,7 @@ type stream struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	control *http.ResponseController
+	in      admitted // how its client was let in last
 }
 
 // Stream makes the response a stream, which the server's write time-out does not end. Instead, each part that is written
@@ -34,7 +35,7 @@ type stream struct {
 // goes away.
 func (x *Exchange) Stream() context.Context {
 	if x.stream == nil {
-		s := &stream{control: http.NewResponseController(x.w)}
+		s := &stream{control: http.NewResponseController(x.w), in: x.in}
 		s.ctx, s.cancel = context.WithCancelCause(x.Context())
 		x.stream = s
 		x.mux.streams.add(s)
@@ -81,9 +82,10 @@ func (s *stream) end(m *Mux) {
 
 // streams are those that are open.
 type streams struct {
-	mu    sync.Mutex
-	open  map[*stream]struct{}
-	ended bool
+	mu      sync.Mutex
+	open    map[*stream]struct{}
+	ended   bool
+	recheck chan struct{} // closed by Recheck; nil: nobody waits
 }
 
 func (o *streams) add(s *stream) {
@@ -115,3 +117,31 @@ func (o *streams) end() {
 // EndStreams ends the contexts of all streams, and of streams that begin later. A service calls it when it shuts down,
 // because streams don't end by themselves.
 func (m *Mux) EndStreams() { m.streams.end() }
+
+// Recheck has streams find out anew who their clients are. A service calls it when tokens were taken away or changed, as nothing else tells
+// streams: a stream makes no request. It costs nothing for those that are let in as before.
+func (m *Mux) Recheck() {
+	m.streams.mu.Lock()
+	defer m.streams.mu.Unlock()
+	if m.streams.recheck != nil {
+		close(m.streams.recheck)
+		m.streams.recheck = nil
+	}
+}
+
+// Recheck returns a channel that is closed when [Exchange.Identify] may say something else than when the stream's client was let in last.
+func (x *Exchange) Recheck() <-chan struct{} {
+	m := &x.mux.streams
+	m.mu.Lock()
+	if m.recheck == nil {
+		m.recheck = make(chan struct{})
+	}
+	next := m.recheck
+	m.mu.Unlock()
+	if g, a := x.mux.now(); x.stream.in.isCurrent(g, a) { // asked last, so that no change is missed
+		return next
+	}
+	now := make(chan struct{})
+	close(now)
+	return now
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -13,7 +14,8 @@ import (
 type configuration struct {
 	*core.Configuration
 	tokens    *auth.BearerTokenAuth
-	auth      *auth.Authenticator // asks them, and then the program's verifiers
+	named     *tokens.Verifier    // of tokens with a name
+	auth      *auth.Authenticator // asks both, and then the program's verifiers
 	admission *web.Admission
 	conns     *connections
 }
@@ -32,7 +34,7 @@ func (c *configuration) Hurry() bool { return c.conns.hurry() }
 // configure makes the configuration of c; with none before, what the service has made of it already. A caller that the one before also lets
 // in keeps the same principal. The secrets are read last, when nothing else can be wrong.
 func (s *Server) configure(c *config.Config, before *configuration) (*configuration, error) {
-	tokens, err := tokensOf(c, before)
+	plain, err := tokensOf(c, before)
 	if err != nil {
 		return nil, fmt.Errorf("apply the tokens: %w", err)
 	}
@@ -40,14 +42,22 @@ func (s *Server) configure(c *config.Config, before *configuration) (*configurat
 	if err != nil {
 		return nil, err
 	}
+	var known *tokens.Verifier
+	if before != nil {
+		known = before.named
+	}
+	named, err := tokens.NewVerifier(s.service.Tokens, c.Auth.Declared, access.Client, known)
+	if err != nil {
+		return nil, fmt.Errorf("apply the tables [[auth.token]]: %w", err)
+	}
 	of := s.service.InForce()
 	if before != nil {
 		if of, err = s.service.Configure(c); err != nil {
 			return nil, err
 		}
 	}
-	who := auth.Dependency(append([]auth.Verifier{tokens}, s.verifiers...)...)
-	return &configuration{of, tokens, who, web.NewAdmission(access, who, s.conns), s.conns}, nil
+	who := auth.Dependency(append([]auth.Verifier{plain, named}, s.verifiers...)...)
+	return &configuration{of, plain, named, who, web.NewAdmission(access, who, s.conns), s.conns}, nil
 }
 
 func tokensOf(c *config.Config, before *configuration) (*auth.BearerTokenAuth, error) {

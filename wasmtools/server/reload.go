@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -29,6 +30,7 @@ func (s *Server) Reload(c *config.Config) error {
 		return err
 	}
 	s.writeTimeout.Store(int64(writeTimeout(c)))
+	s.recheck()
 	s.logReload(before, next, routes)
 	if s.listed { // otherwise logReady will warn
 		s.warnUnmatched()
@@ -97,21 +99,26 @@ func switched(before, now *wasmtools.Generation) (on, off []string) {
 	return on, off
 }
 
-// logAuth logs who is let in, with a warning if that is everybody or nobody.
+// logAuth logs who is let in, with a warning if that is everybody or nobody, or less than was declared.
 func (s *Server) logAuth(c *configuration) {
+	for _, t := range c.Auth.Declared {
+		if !t.Expires.IsZero() && !t.Expires.After(time.Now()) {
+			s.logger.Warn("a declared token has expired, and is refused: remove its table [[auth.token]], or give it a later date", "token", t.Name, "expired", t.Expires)
+		}
+	}
 	schemes := c.auth.Schemes()
 	switch {
 	case c.auth.Open():
 		s.logger.Warn("auth is off: everybody who reaches the address may call every tool; set auth.tokens, or auth.required to refuse instead",
 			"address", s.Addr().String())
-	case len(schemes) == 1 && !c.tokens.Open() && len(c.Auth.Tokens) == 0: // nothing else would do
+	case len(schemes) == 1 && c.named.Open() && !c.tokens.Open() && len(c.Auth.Tokens) == 0: // nothing else would do
 		s.logger.Warn("auth.required is set and there is no token: every call is refused")
 	default:
 		names := make([]string, len(schemes))
 		for i, scheme := range schemes {
 			names[i] = scheme.Name
 		}
-		s.logger.Info("auth is on", "schemes", names, "tokens", len(c.Auth.Tokens))
+		s.logger.Info("auth is on", "schemes", names, "tokens", len(c.Auth.Tokens)+len(c.Auth.Declared)+s.service.Tokens.Len())
 	}
 	if c.auth.Open() && isOpenToPages(c.Config) {
 		s.logger.Warn("auth is off and server.cors_origins has \"*\": any web page may call every tool, if its visitor can reach the address",

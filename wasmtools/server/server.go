@@ -78,6 +78,8 @@ type Server struct {
 	listed  bool           // all tools are known, so an entry that matches none is a mistake
 	over    bool           // the parts are closed
 
+	forget func() // ends the subscription to the tokens of the state; nil: none
+
 	unmatched chan struct{} // holds a value when warnUnmatched is to be called once the catalog is in step with the files
 
 	once   sync.Once
@@ -145,8 +147,21 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 	for _, path := range slices.Sorted(maps.Keys(o.Doors)) {
 		s.mount(path, door.Of(o.Doors[path]))
 	}
+	s.forget = s.service.Tokens.Subscribe(s.recheck)
 	s.serveWith(ctx, writeTimeout(c))
 	return s.openAdmin(c)
+}
+
+// recheck ends streams and sessions of those who are not let in any more, once tokens have changed.
+func (s *Server) recheck() {
+	s.web.Recheck()
+	for _, door := range s.doors {
+		if d, ok := door.(interface {
+			EndSessions(ended func(*wasmtools.Principal) bool)
+		}); ok {
+			d.EndSessions(s.inForce().named.Ended)
+		}
+	}
 }
 
 // mount adds a door, which close closes.
@@ -164,12 +179,9 @@ type mcpDoor struct {
 // Close closes both.
 func (d mcpDoor) Close() error { return errors.Join(d.Door.Close(), d.tools.Close()) }
 
-// lasting returns what documents follow beside the configurations: the verifiers, which outlive them.
+// lasting returns what documents follow beside the configurations: the tokens of the state and the verifiers, which outlive them.
 func (s *Server) lasting() []web.Dependency {
-	if len(s.verifiers) == 0 {
-		return nil
-	}
-	return []web.Dependency{auth.Dependency(s.verifiers...)}
+	return []web.Dependency{auth.Dependency(append([]auth.Verifier{s.inForce().named}, s.verifiers...)...)}
 }
 
 // newToolset returns the tools as MCP shows them. The caller closes it, before the service.
@@ -360,6 +372,9 @@ func (s *Server) close() error {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
+	}
+	if s.forget != nil {
+		s.forget()
 	}
 	for _, door := range slices.Backward(s.doors) {
 		if c, ok := door.(io.Closer); ok {

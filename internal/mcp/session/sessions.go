@@ -233,6 +233,30 @@ func (s *Sessions) remove(x *session) {
 	}
 }
 
+// End drops the sessions of principals that are no longer let in, with their streams and calls.
+func (s *Sessions) End(ended func(*wasmtools.Principal) bool) {
+	s.mu.Lock()
+	var gone []*session
+	asked := map[*wasmtools.Principal]bool{}
+	for _, x := range s.byID {
+		over, known := asked[x.principal]
+		if !known {
+			over = ended(x.principal)
+			asked[x.principal] = over
+		}
+		if over {
+			gone = append(gone, x)
+		}
+	}
+	for _, x := range gone {
+		s.remove(x)
+	}
+	s.mu.Unlock()
+	for _, x := range gone {
+		x.Close()
+	}
+}
+
 // expire drops the sessions that nobody has used for long.
 func (s *Sessions) expire() {
 	ticker := time.NewTicker(max(s.idle/8, time.Millisecond))

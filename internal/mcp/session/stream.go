@@ -41,6 +41,10 @@ func (s *Sessions) serveStream(x *web.Exchange, own *session) {
 				return
 			}
 			err = response.Comment(x)
+		case <-x.Recheck():
+			if !s.stays(x, own) {
+				return
+			}
 		case <-own.changed:
 			if !s.stays(x, own) { // it is nobody's business any more
 				return

@@ -23,12 +23,13 @@ PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examp
 
 .PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses engines engines-check test-engines cross test-arm64 test-tinygo test-unprivileged test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-first soak attack attack-compile pace ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp vuln clean
 
-# A compiler for Go that has nothing cached yet takes longest, so tools in Go are built while the others are served. What to try is printed once
-# the server has it.
+# A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
+# printed once it answers.
+run: export TRY = curl -s localhost:8000/calc/evaluate -H 'Content-Type: application/json' -d '{"expression": "2 * (3 + 4)"}'
 run: build $(PREBUILT)
-	@(nice $(MAKE) --no-print-directory -s tools || exit; while kill -0 $$$$ 2>/dev/null; do sleep 0.3; \
-		if curl -fsS localhost:8000/tools 2>/dev/null | grep -q '/math/add'; then sleep 0.3; \
-		printf '\n  Try:  %s\n\n' "curl -s localhost:8000/math/add -H 'Content-Type: application/json' -d '{\"a\": 2, \"b\": 3}'"; break; fi; done) & \
+	@nice $(MAKE) --no-print-directory -s tools & \
+		(while kill -0 $$$$ 2>/dev/null; do sleep 0.2; \
+		if sh -c "$$TRY --fail" >/dev/null 2>&1; then printf '\n  Try:  %s\n\n' "$$TRY"; break; fi; done) & \
 		exec bin/toolsrv openapi --config examples/toolsrv.toml
 
 # Like those of releases, the program needs no libc. It has no data for debuggers, which takes the compiler a tenth of its time. While modules

@@ -77,7 +77,6 @@ func TestDev(t *testing.T) {
 	s.waitLine("that another port is in use", func(line map[string]any) bool {
 		return line["level"] == "WARN" && strings.Contains(fmt.Sprint(line["msg"]), usual)
 	})
-	s.waitLog("compiling it for the sandbox")
 	s.waitLine("how to call the tool", func(line map[string]any) bool {
 		return line["text"] == "  curl -s localhost:"+port+`/greet -H 'Content-Type: application/json' -d '{"name":"Ada"}'`
 	})

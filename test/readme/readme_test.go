@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,11 +47,19 @@ func TestThreeCommands(t *testing.T) {
 	begin := time.Now()
 	shell(t, folder, strings.ReplaceAll(install[0], releases, server.URL+"/")+"\n"+install[1])
 	program, arguments, _ := strings.Cut(install[2], " ")
-	address := start(t, folder, program, append(strings.Fields(arguments), "--log-level", "info", "--address", "127.0.0.1:0")...)
+	var compiling atomic.Bool
+	address := start(t, folder, func(line string) {
+		if strings.HasPrefix(line, "Compiling: ") {
+			compiling.Store(true)
+		}
+	}, program, append(strings.Fields(arguments), "--log-level", "info", "--address", "127.0.0.1:0")...)
 	for i, block := range before[1:] {
 		follow(t, folder, address, block, true)
 		if i == 0 {
 			t.Logf("from the first command to the first answer: %.1f s", time.Since(begin).Seconds())
+			if !compiling.Load() {
+				t.Error("CPython was compiled for seconds, and nothing was said of it")
+			}
 		}
 	}
 }
@@ -71,7 +80,11 @@ func TestSource(t *testing.T) {
 	shell(t, clone, "git init --quiet && git add --all")
 	shell(t, clone, "make build tools")
 	embedded(t, clone)
-	address := start(t, clone, "bin/toolsrv", "openapi", "--config", "examples/toolsrv.toml", "--address", "127.0.0.1:0")
+	address := start(t, clone, func(line string) {
+		if strings.Contains(line, "matches no tool") {
+			t.Errorf("a first run begins with a warning that is nobody's mistake: %s", line)
+		}
+	}, "bin/toolsrv", "openapi", "--config", "examples/toolsrv.toml", "--address", "127.0.0.1:0")
 	follow(t, clone, address, source[1], false)
 	if left := shell(t, clone, "git ls-files --others --modified --exclude-standard"); left != "" {
 		t.Errorf("after README.md's commands there are files that git would take up:\n%s", left)
@@ -236,8 +249,8 @@ func embedded(t *testing.T, dir string) {
 	}
 }
 
-// start starts a server in a folder, and returns its address once it is ready.
-func start(t *testing.T, dir, program string, arguments ...string) string {
+// start starts a server in a folder, and returns its address once it is ready. What it prints after that, heard is given line by line, on another goroutine.
+func start(t *testing.T, dir string, heard func(line string), program string, arguments ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	c := exec.CommandContext(ctx, filepath.Join(dir, program), arguments...)
@@ -266,9 +279,7 @@ func start(t *testing.T, dir, program string, arguments ...string) string {
 		go func() {
 			defer close(read)
 			for lines.Scan() {
-				if strings.Contains(lines.Text(), "matches no tool") {
-					t.Errorf("a first run begins with a warning that is nobody's mistake: %s", lines.Text())
-				}
+				heard(lines.Text())
 			}
 		}()
 		deadline := time.Now().Add(time.Minute)

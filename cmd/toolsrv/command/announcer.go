@@ -140,7 +140,7 @@ func (a *announcer) tellNothing(w io.Writer) {
 	switch {
 	case len(loading) > 0 && !a.waits:
 		a.waits = true
-		fmt.Fprintf(w, "\nReading %s. The first time an interpreter is compiled, which takes some seconds.\n", few(loading))
+		fmt.Fprintf(w, "\nReading %s.\n", few(loading))
 	case len(loading) == 0 && !a.bare:
 		a.bare = true
 		fmt.Fprintf(w, "\n%s\n", a.empty)

@@ -82,7 +82,7 @@ func TestAnnouncer(t *testing.T) {
 	s = newAnnounced(t)
 	loading := []string{"two.py"}
 	s.a.loading = func() []string { return loading }
-	want("while files are read", s.next(nil), "\nReading two.py. The first time an interpreter is compiled, which takes some seconds.\n")
+	want("while files are read", s.next(nil), "\nReading two.py.\n")
 	want("still", s.next(nil), "")
 	loading = nil
 	want("in vain", s.next(nil), "\nNo tool.\n")

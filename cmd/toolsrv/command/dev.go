@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -125,20 +126,19 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	served, told := make(chan error, 1), make(chan struct{})
+	served := make(chan error, 1)
+	var beside sync.WaitGroup
 	go func() {
 		defer cancel() // builds are of no use any more
 		served <- errors.Join(s.Run(ctx), tools.Close())
 	}()
-	go func() {
-		defer close(told)
-		d.tell(ctx, s, cmd.ErrOrStderr())
-	}()
+	beside.Go(func() { d.tell(ctx, s, cmd.ErrOrStderr()) })
+	beside.Go(func() { tellCompiling(ctx, compiles(tools), cmd.ErrOrStderr()) })
 	for more := true; more; {
 		more, err = b.next(ctx)
 	}
 	cancel()
-	<-told
+	beside.Wait()
 	return errors.Join(err, <-served)
 }
 
@@ -269,9 +269,6 @@ func (b *builder) next(ctx context.Context) (more bool, err error) {
 		b.failed = true
 	case b.failed || !same:
 		b.logger.Info("built", "took", time.Since(start).Round(time.Millisecond).String(), "size", text.RoundSize(len(module)))
-		if inputs == nil {
-			b.logger.Info("compiling it for the sandbox") // a second or more for Go, until it is served
-		}
 		b.served, b.failed = module, false
 	}
 	return true, nil

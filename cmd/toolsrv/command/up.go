@@ -107,6 +107,7 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 		tellAddresses(stderr, c, s)
 		u.announce(ctx, p, c, tools, s, stderr)
 	})
+	beside.Go(func() { tellCompiling(ctx, compiles(tools), stderr) })
 	if p.config != "" {
 		beside.Go(func() { u.reload(ctx, p.config, wanted, c, s, stderr) })
 	}

@@ -301,6 +301,9 @@ func (e *Engine) ManifestUse() account.Use { return e.account.Use(account.Manife
 // SourceUse returns Sources of State alone, in no time.
 func (e *Engine) SourceUse() account.Use { return e.account.Use(account.Sources) }
 
+// Compiling returns Compiling of State alone, in no time.
+func (e *Engine) Compiling() schedule.State { return e.schedule.State() }
+
 // State tells what the engine holds. It takes about a millisecond for 10,000 modules.
 func (e *Engine) State() State {
 	s := State{

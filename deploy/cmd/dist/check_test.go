@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -45,6 +46,15 @@ func checkSums(t *testing.T, out string, sums map[string][sha256.Size]byte) {
 	}
 	if got := string(content(t, out, "checksums.txt")); got != want.String() {
 		t.Errorf("checksums.txt:\n%swant\n%s", got, want.String())
+	}
+	// A name must say what a file is, wherever it is downloaded to.
+	folders := map[string]string{}
+	for name := range sums {
+		base := path.Base(name)
+		if other, taken := folders[base]; taken {
+			t.Errorf("%s and %s have the same name", name, path.Join(other, base))
+		}
+		folders[base] = path.Dir(name)
 	}
 	if _, err := exec.LookPath("sha256sum"); err != nil {
 		t.Skip(err)
@@ -127,7 +137,7 @@ func checkProvenance(t *testing.T, root, out string, sums map[string][sha256.Siz
 		}
 	}
 	for _, source := range sourcesOfEngines(t, root) {
-		if !slices.ContainsFunc(definition.ResolvedDependencies, func(d resource) bool { return d.Digest["sha256"] == source || strings.HasSuffix(d.URI, source) }) {
+		if !slices.ContainsFunc(definition.ResolvedDependencies, func(d resource) bool { return d.Digest["sha256"] == source }) {
 			t.Errorf("the statement lacks the engines' source %s", source)
 		}
 	}
@@ -384,7 +394,7 @@ func packageURL(module [2]string) string {
 	return "pkg:golang/" + strings.ToLower(module[0]) + "@" + strings.ReplaceAll(module[1], "+", "%2B")
 }
 
-// sourcesOfEngines returns the SHA-256 of everything that the engines' recipes fetch to build them, not to test them, and the compiler's version.
+// sourcesOfEngines returns the SHA-256 of everything that the engines' recipes fetch to build them, not to test them, and of the compiler.
 func sourcesOfEngines(t *testing.T, root string) []string {
 	t.Helper()
 	var sources []string
@@ -396,8 +406,11 @@ func sourcesOfEngines(t *testing.T, root string) []string {
 		}
 		sources = append(sources, found...)
 	}
-	zig := regexp.MustCompile(`(?m)^zig_version=(.*)$`).FindSubmatch(content(t, root, "sdk/engines/cache.sh"))
-	return append(sources, "ziglang@"+string(zig[1]))
+	zig := regexp.MustCompile(`(?m)^zig_sha256="([0-9a-f]{64}) `).FindSubmatch(content(t, root, "sdk/engines/cache.sh"))
+	if zig == nil {
+		t.Fatal("sdk/engines/cache.sh has no digest of the compiler")
+	}
+	return append(sources, string(zig[1]))
 }
 
 // cycloneSchema returns the schema that comes with the library of CycloneDX.

@@ -19,13 +19,13 @@ import (
 // unreleased is the version of the chart and of its image in a checkout.
 const unreleased = "0.0.0"
 
-// Make writes toolsrv-VERSION.tgz, named as Helm does it, and toolsrv_VERSION_kubernetes.yaml.
+// Make writes toolsrv_VERSION_helm.tgz and toolsrv_VERSION_kubernetes.yaml. Helm itself would name the chart as npm names its tarball.
 func Make(_ context.Context, r *release.Release) error {
 	chart, err := pack(filepath.Join(r.Root, "deploy", "helm", "toolsrv"), r.Version, r.Time)
 	if err != nil {
 		return err
 	}
-	if err := r.Write(fmt.Sprintf("toolsrv-%s.tgz", r.Version), chart); err != nil {
+	if err := r.Write(fmt.Sprintf("toolsrv_%s_helm.tgz", r.Version), chart); err != nil {
 		return err
 	}
 	manifests, err := os.ReadFile(filepath.Join(r.Root, "deploy", "kubernetes", "toolsrv.yaml"))

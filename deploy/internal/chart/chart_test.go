@@ -427,7 +427,7 @@ func TestMake(t *testing.T) {
 					t.Fatal(err)
 				}
 				made[i] = map[string][]byte{}
-				for _, name := range []string{"toolsrv-" + version + ".tgz", "toolsrv_" + version + "_kubernetes.yaml"} {
+				for _, name := range []string{"toolsrv_" + version + "_helm.tgz", "toolsrv_" + version + "_kubernetes.yaml"} {
 					content, err := os.ReadFile(filepath.Join(r.Out, name))
 					if err != nil {
 						t.Fatal(err)
@@ -438,7 +438,7 @@ func TestMake(t *testing.T) {
 			if !maps.EqualFunc(made[0], made[1], bytes.Equal) {
 				t.Error("two packages of the same chart differ")
 			}
-			c, err := loader.LoadArchive(bytes.NewReader(made[0]["toolsrv-"+version+".tgz"]))
+			c, err := loader.LoadArchive(bytes.NewReader(made[0]["toolsrv_"+version+"_helm.tgz"]))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -130,7 +130,7 @@ func (m *maker) python(ctx context.Context) error {
 	return m.take("python", made, "toolsrv-"+m.version+"-py3-none-any.whl", "toolsrv-"+m.version+".tar.gz")
 }
 
-// npm packs JavaScript and its types. npm gives all files the same time.
+// npm packs JavaScript and its types. npm gives all files the same time. It would name the tarball as Helm names a chart.
 func (m *maker) npm(ctx context.Context) error {
 	made := filepath.Join(m.made, "npm")
 	if err := os.MkdirAll(made, 0o755); err != nil {
@@ -139,7 +139,11 @@ func (m *maker) npm(ctx context.Context) error {
 	if _, err := m.OutputIn(ctx, filepath.Join(m.source, "sdk", "js"), nil, "npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", made); err != nil {
 		return err
 	}
-	return m.take("npm", made, "toolsrv-"+m.version+".tgz")
+	name := "toolsrv-npm-" + m.version + ".tgz"
+	if err := os.Rename(filepath.Join(made, "toolsrv-"+m.version+".tgz"), filepath.Join(made, name)); err != nil {
+		return err
+	}
+	return m.take("npm", made, name)
 }
 
 // crates packs both crates together, because one requires the other in this version. Cargo gives all files the same time. They are compiled by the test, which

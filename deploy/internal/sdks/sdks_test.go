@@ -259,7 +259,7 @@ func (a author) docs() {
 func (a author) files() {
 	for pattern, want := range map[string][]string{
 		"python/toolsrv-*.tar.gz":            {"LICENSE", "README.md", "PKG-INFO", "toolsrv/py.typed"},
-		"npm/toolsrv-*.tgz":                  {"LICENSE", "README.md", "package.json", "index.d.ts"},
+		"npm/toolsrv-npm-*.tgz":              {"LICENSE", "README.md", "package.json", "index.d.ts"},
 		"crates/toolsrv-[0-9]*.crate":        {"LICENSE", "README.md", "Cargo.toml", "src/lib.rs"},
 		"crates/toolsrv-macros-[0-9]*.crate": {"LICENSE", "Cargo.toml", "src/lib.rs"},
 	} {

@@ -2,6 +2,8 @@
 # builds of engines read this file; whoever does sets TOP to the checkout. $TOOLSRV_ENGINES is another place for it.
 engines=${TOOLSRV_ENGINES:-${XDG_CACHE_HOME:-$HOME/.cache}/toolsrv/engines}
 zig_version=0.17.1
+# The SHA-256 of what PyPI has of it for Linux: for amd64, where the engines in the tree were built, and for arm64.
+zig_sha256="ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54 b7c5f02fccd40f89b999ee16a1f5ddced56e6182370f8affe494bcf8a28cf07e"
 
 # digest prints a digest of files, in the order that they are given, and of standard input.
 digest() {
@@ -39,7 +41,8 @@ zig() {
 
 setup_zig() {
 	python3 -m venv "$1"
-	"$1/bin/pip" install --quiet --disable-pip-version-check "ziglang==$zig_version"
+	{ printf 'ziglang==%s' "$zig_version"; printf ' --hash=sha256:%s' $zig_sha256; } |
+		"$1/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps -r /dev/stdin
 }
 
 # fetch_crate NAME VERSION SHA256 FOLDER has cargo fetch a crate, and moves what is in it to FOLDER.

@@ -150,9 +150,11 @@ func readSources(root, folder string) (map[string]Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m := regexp.MustCompile(`(?m)^zig_version=(\S+)$`).FindStringSubmatch(compiler); m != nil {
-		sources["zig"] = Part{URL: "pkg:pypi/ziglang@" + m[1]}
+	zig := regexp.MustCompile(`(?m)^zig_version=(\S+)\n(?:#.*\n)*zig_sha256="([0-9a-f]{64})\b`).FindStringSubmatch(compiler)
+	if zig == nil {
+		return nil, errors.New("sdk/engines/cache.sh does not say which zig compiles the engines, with its SHA-256")
 	}
+	sources["zig"] = Part{URL: "pkg:pypi/ziglang@" + zig[1], SHA256: zig[2]}
 	packages, err := read(folder + "/engine/requirements.txt")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

@@ -48,7 +48,7 @@ func checkout(t *testing.T, change map[string]string) *release.Release {
 		"sdk/js/engine/sources.txt":          "# Sources\ncrate quick-sys 0.14.0 " + digest + "\nversion quick 0.16.2\n\n# What it is tested with\ncrate url 1.0.0 " + digest + "\nnpm tests 1.0.0 " + digest + "\n",
 		"sdk/python/engine/sources.txt":      "snake python3.13 python3.13_3.13.5.dfsg+really1.orig.tar.xz " + digest + "\n",
 		"sdk/python/engine/requirements.txt": "# Zones\nzones==2026.6 --hash=sha256:" + digest + "\n",
-		"sdk/engines/cache.sh":               "engines=x\nzig_version=0.17.1\n",
+		"sdk/engines/cache.sh":               "engines=x\nzig_version=0.17.1\n# Of amd64\nzig_sha256=\"" + digest + " " + digest + "\"\n",
 	}
 	for name, text := range change {
 		files[name] = text
@@ -73,6 +73,7 @@ func TestEngines(t *testing.T) {
 		{"a line of another kind", "sdk/js/engine/sources.txt", "gem quick 0.14.0\n", "an invalid line: gem quick"},
 		{"a part from nowhere", "sdk/python/engine/sources.txt", "", "NOTICE lists Snake in the interpreter for Python"},
 		{"a package without a digest", "sdk/python/engine/requirements.txt", "zones==2026.6\n", "NOTICE lists zones"},
+		{"a compiler without a digest", "sdk/engines/cache.sh", "zig_version=0.17.1\n", "cache.sh does not say which zig"},
 		{"a list without an engine", "NOTICE", "Linked into the program:\n\n", "NOTICE lists nothing that the interpreter for JavaScript contains"},
 		{"an engine that says nothing", "internal/script/engine/dist/python.about.json", "{", "python.about.json"},
 	} {
@@ -99,7 +100,7 @@ func TestEngines(t *testing.T) {
 			}
 			for i, want := range [][]Part{{
 				{"Quick", "0.16.2", "MIT", "pkg:cargo/quick-sys@0.14.0", digest, nil},
-				{"zig", "0.17.1", "MIT", "pkg:pypi/ziglang@0.17.1", "", nil},
+				{"zig", "0.17.1", "MIT", "pkg:pypi/ziglang@0.17.1", digest, nil},
 				{"libc", "0.17.1", "Apache-2.0 WITH LLVM-exception OR MIT", "", "", nil},
 			}, {
 				{"Snake", "3.13.5", "PSF-2.0", "pkg:deb/debian/python3.13@3.13.5.dfsg%2Breally1?arch=source", digest, nil},

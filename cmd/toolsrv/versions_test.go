@@ -1,0 +1,85 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestOtherVersions has what other versions of toolsrv have left: each is refused with a sentence that says what to do, or not looked at. Nothing of
+// it changes.
+func TestOtherVersions(t *testing.T) {
+	t.Parallel()
+	refused := func(t *testing.T, file string, says string, args ...string) {
+		t.Helper()
+		before, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := command(args...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), says) {
+			t.Errorf("toolsrv %q: %v, %s; want an error that says %q", args, err, out, says)
+		}
+		if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, before) {
+			t.Errorf("toolsrv %q has changed %s (%v)", args, file, err)
+		}
+	}
+	t.Run("a configuration of a newer one", func(t *testing.T) {
+		t.Parallel()
+		file := filepath.Join(site(t, "[server]\naddress = \"127.0.0.1:0\"\nfuture = true\n", nil), "toolsrv.toml")
+		for _, name := range []string{"openapi", "mcp", "check"} {
+			refused(t, file, file+":3:1: unknown key in [server]: remove it, or update toolsrv if a newer one has it", name, "--config", file)
+		}
+	})
+	t.Run("a state of a newer one", func(t *testing.T) {
+		t.Parallel()
+		dir, s := keepingSite(t)
+		s.signal(syscall.SIGTERM)
+		if code := s.exitCode(); code != 0 {
+			t.Fatalf("exit code %d", code)
+		}
+		state := filepath.Join(dir, "state", "state.db")
+		text, err := os.ReadFile(state)
+		if err != nil || !bytes.Contains(text, []byte("format1")) {
+			t.Fatalf("the state does not name its format as it did (%v)", err)
+		}
+		put(t, state, bytes.ReplaceAll(text, []byte("format1"), []byte("format2")))
+		for _, name := range []string{"openapi", "mcp"} {
+			refused(t, state, `its format is "2", but this version reads 1: name another directory under [state], or run the version that wrote it`,
+				name, "--config", filepath.Join(dir, "toolsrv.toml"))
+		}
+		put(t, state, text) // as the version that wrote it finds it
+		s = run(t, command("openapi", "--config", filepath.Join(dir, "toolsrv.toml")), false)
+		if a := s.post("/a/get", "{}"); a.status != http.StatusOK || a.body != "116" {
+			t.Errorf("what was kept is %d %s, want 200 116", a.status, a.body)
+		}
+	})
+	t.Run("a cache of an older one", func(t *testing.T) {
+		t.Parallel()
+		dir := site(t, "[tools]\ncache_directory = \"cache\"\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
+		if err := os.Mkdir(filepath.Join(dir, "cache"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		old := filepath.Join(dir, "cache", strings.Repeat("0a", 32))
+		const entry = "toolsrv compiled code 1\n and what that version has compiled"
+		put(t, old, []byte(entry))
+		s := start(t, dir)
+		if a := s.post("/shop/echo", order); a.status != http.StatusOK {
+			t.Errorf("%d %s, want 200", a.status, a.body)
+		}
+		if text, err := os.ReadFile(old); err != nil || string(text) != entry {
+			t.Errorf("the entry of the older version is now %q (%v)", text, err)
+		}
+		for _, line := range s.log.all() {
+			if strings.Contains(line, `"level":"WARN"`) && strings.Contains(line, "cache") || strings.Contains(line, `"level":"ERROR"`) {
+				t.Errorf("nothing is wrong, but it says %s", line)
+			}
+		}
+	})
+}

@@ -22,7 +22,7 @@ type Answer web.Answer
 
 func (a *Answer) in() *web.Answer { return (*web.Answer)(a) }
 
-// Request returns the request, whose body must not be read. It is nil where that came without HTTP: see [Mux.Tell].
+// Request returns the request, whose body must not be read. It is nil where that came over standard input.
 func (a *Answer) Request() *http.Request { return a.in().Request() }
 
 // RequestID returns the request's id.

@@ -347,6 +347,7 @@ var testHomes = map[string][]string{
 	"go.etcd.io/bbolt":                         {"internal/state/local"},
 	"github.com/miekg/dns":                     {"test/egress", "internal/capability/http"},
 	"github.com/google/go-containerregistry":   {"deploy/internal/image"},
+	"golang.org/x/mod":                         {"deploy/internal/release"},
 	"helm.sh/helm/v4":                          {"deploy/internal/chart"},
 	"k8s.io/api":                               {"deploy/internal/chart"},
 	"k8s.io/pod-security-admission":            {"deploy/internal/chart"},

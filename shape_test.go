@@ -5,7 +5,6 @@ import (
 	"go/build"
 	"maps"
 	"path"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -16,16 +15,6 @@ const maxLines = 700
 
 // maxFiles is how many files may have methods of one type. A reader of a type that is scattered over more has to search.
 const maxFiles = 4
-
-// scattered are the types that have methods in more files yet: none may be added.
-var scattered = []string{
-	"internal/author/project.Project", "bench/cmd/attack.arena", "bench/cmd/capabilities.bench", "bench/cmd/mcp.bench", "bench/cmd/sandbox.bench",
-	"cmd/toolsrv.service in tests",
-
-	"internal/catalog.reconciler", "internal/mcp/toolset.Set", "internal/openapi.Door",
-	"internal/schemas.Schema", "internal/schemas.run", "internal/script/javascript.modules",
-	"wasmtools/server.Server", "internal/web.Exchange",
-}
 
 // vagueNames say nothing of what stands in a file.
 var vagueNames = []string{"types.go", "helpers.go", "helper.go", "utils.go", "util.go", "common.go", "misc.go"}
@@ -173,15 +162,8 @@ func TestMethods(t *testing.T) {
 		}
 	}
 	for name, all := range files {
-		if len(all) > maxFiles && !slices.Contains(scattered, name) {
+		if len(all) > maxFiles {
 			t.Errorf("%s has methods in %d files; at most %d are allowed: %v", name, len(all), maxFiles, slices.Sorted(maps.Keys(all)))
-		}
-	}
-	if runtime.GOOS == "linux" {
-		for _, name := range scattered {
-			if len(files[name]) <= maxFiles {
-				t.Errorf("scattered has %s, whose methods stand in %d files: take it out", name, len(files[name]))
-			}
 		}
 	}
 }

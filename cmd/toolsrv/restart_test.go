@@ -472,14 +472,3 @@ func TestInheritedNonsense(t *testing.T) {
 		}
 	}
 }
-
-// waitCount waits until the log has n lines whose message is msg.
-func (s *service) waitCount(msg string, n int) {
-	s.t.Helper()
-	s.waitLine(msg, func(line map[string]any) bool {
-		if line["msg"] == msg {
-			n--
-		}
-		return n == 0
-	})
-}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -353,28 +352,4 @@ files = {signing = %[5]q}
 	if h.seen < 1<<20 {
 		t.Errorf("looked at %d bytes only", h.seen)
 	}
-}
-
-// overMCP posts a call of a tool, and returns all that is answered.
-func (s *service) overMCP(tool, message string) string {
-	s.t.Helper()
-	r, err := http.NewRequest(http.MethodPost, s.url+"/mcp", strings.NewReader(message))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
-	r.Header.Set("Mcp-Method", "tools/call")
-	r.Header.Set("Mcp-Name", tool)
-	answer, err := client().Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	dump, err := httputil.DumpResponse(answer, true)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return string(dump)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -303,4 +304,39 @@ func (l *logLines) from(n int) (lines []string, changed <-chan struct{}) {
 func (l *logLines) all() []string {
 	lines, _ := l.from(0)
 	return lines
+}
+
+// waitCount waits until the log has n lines whose message is msg.
+func (s *service) waitCount(msg string, n int) {
+	s.t.Helper()
+	s.waitLine(msg, func(line map[string]any) bool {
+		if line["msg"] == msg {
+			n--
+		}
+		return n == 0
+	})
+}
+
+// overMCP posts a call of a tool, and returns all that is answered.
+func (s *service) overMCP(tool, message string) string {
+	s.t.Helper()
+	r, err := http.NewRequest(http.MethodPost, s.url+"/mcp", strings.NewReader(message))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+	r.Header.Set("Mcp-Method", "tools/call")
+	r.Header.Set("Mcp-Name", tool)
+	answer, err := client().Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	dump, err := httputil.DumpResponse(answer, true)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(dump)
 }

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,45 +91,4 @@ func (f *feed) record(all precedence.Precedence, feeds []*feed) precedence.Prece
 		}
 	}
 	return p
-}
-
-// follow lists a source when it reports a change, until ctx ends.
-func (r *reconciler) follow(ctx context.Context, f *feed) {
-	changes := f.Source.Changes()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case _, ok := <-changes:
-			if !ok {
-				return
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case r.do <- func() {
-			// A source that changes all the time is listed for half of the time at most.
-			r.listWithin(f, max(r.intervals.debounce, min(f.listTook, startDebounce)))
-		}:
-		}
-	}
-}
-
-// noteTried notes that a source has been listed, or could not be. The start waits for all of them, unless none could be.
-func (r *reconciler) noteTried(f *feed) {
-	f.tried = true
-	if r.listed || slices.ContainsFunc(r.feeds, func(f *feed) bool { return !f.tried }) || !slices.ContainsFunc(r.feeds, func(f *feed) bool { return f.listed }) {
-		r.setDeadline()
-		return
-	}
-	r.listed = true
-	r.index.starting = r.awaited > 0
-	r.setDeadline()
-	r.publishSoon()
-}
-
-// isAway reports whether a file is one of a source that has never been listed.
-func (r *reconciler) isAway(key string) bool {
-	return slices.ContainsFunc(r.feeds, func(f *feed) bool { return !f.listed && strings.HasPrefix(key, f.prefix) })
 }

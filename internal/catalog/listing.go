@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -161,4 +162,69 @@ func (r *reconciler) setProblems(f *feed, problems []Problem) {
 	}
 	f.problems = next
 	r.publishSoon()
+}
+
+// begin has all files of the first listing of a source loaded.
+func (r *reconciler) begin(from *feed, listing *Listing) {
+	r.index.starting = true
+	for _, e := range listing.Entries {
+		r.at(from, e.ID).listed = e
+	}
+	r.index.turn = r.index.noted.Turns(slices.Collect(maps.Keys(r.index.files)))
+	r.endAway(from)
+	for _, e := range listing.Entries {
+		f := r.at(from, e.ID)
+		if e.Err != nil {
+			r.refuse(f, e.Err)
+			continue
+		}
+		f.awaited = true
+		r.awaited++
+		if e.Settling == 0 {
+			r.queueLoad(f)
+		} else {
+			r.listWithin(from, e.Settling)
+			r.markSlow(f)
+		}
+	}
+	r.publishSoon()
+}
+
+// endAway notes that a source's files are known: no other file waits for one that is gone.
+func (r *reconciler) endAway(from *feed) {
+	for key := range r.index.keepers {
+		if r.index.files[key] == nil && strings.HasPrefix(key, from.prefix) {
+			r.index.endWait(key)
+		}
+	}
+	r.promote()
+	r.publishSoon()
+}
+
+// follow lists a source when it reports a change, until ctx ends.
+func (r *reconciler) follow(ctx context.Context, f *feed) {
+	changes := f.Source.Changes()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-changes:
+			if !ok {
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case r.do <- func() {
+			// A source that changes all the time is listed for half of the time at most.
+			r.listWithin(f, max(r.intervals.debounce, min(f.listTook, startDebounce)))
+		}:
+		}
+	}
+}
+
+// isAway reports whether a file is one of a source that has never been listed.
+func (r *reconciler) isAway(key string) bool {
+	return slices.ContainsFunc(r.feeds, func(f *feed) bool { return !f.listed && strings.HasPrefix(key, f.prefix) })
 }

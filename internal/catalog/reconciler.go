@@ -1,10 +1,13 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -214,4 +217,111 @@ func (r *reconciler) reconfigure(to Configuration) error {
 	err := r.publish()
 	r.unsynced.Store(r.adviseRetry(time.Now())) // before Reconfigure returns
 	return err
+}
+
+// decided notes that a file is served or refused, so that neither the start nor other files wait for it any longer.
+func (r *reconciler) decided(f *file) {
+	if len(r.index.keepers[f.key]) > 0 && f.known() {
+		r.index.endWait(f.key)
+		r.promote()
+		r.publishSoon()
+	}
+	if !f.awaited {
+		return
+	}
+	if f.slow {
+		r.slow--
+	}
+	f.awaited, f.slow = false, false
+	r.awaited--
+	if r.index.starting = r.awaited > 0 || !r.listed; !r.index.starting {
+		r.publishSoon()
+	}
+	r.setDeadline()
+}
+
+// markSlow notes that it takes long until a file is served or refused.
+func (r *reconciler) markSlow(f *file) {
+	if f.awaited && !f.slow {
+		f.slow = true
+		r.slow++
+		r.setDeadline()
+	}
+}
+
+// setDeadline bounds how long the start waits, once it waits for slow files and sources only, or a source stalls.
+func (r *reconciler) setDeadline() {
+	alone := !r.listed && !slices.ContainsFunc(r.feeds, func(f *feed) bool { return f.listed }) // there is nothing else to be ready with
+	switch {
+	case alone, r.listed && r.awaited == 0, r.awaited > r.slow && r.stalled == 0:
+		r.deadline = time.Time{}
+	case r.deadline.IsZero():
+		r.deadline = time.Now().Add(r.intervals.wait)
+	}
+}
+
+// stopAwaiting ends the start without the files that it waits for. Each may take as long as the sandbox lets it run, and there
+// may be thousands.
+func (r *reconciler) stopAwaiting() {
+	r.logger.Warn("the start does not wait for files that are slow to read or describe, or that keep changing: embed manifests with `toolsrv pack`", "files", r.awaited)
+	for _, f := range r.index.files {
+		r.decided(f)
+	}
+	for _, f := range r.feeds {
+		r.noteTried(f)
+	}
+}
+
+// noteTried notes that a source has been listed, or could not be. The start waits for all of them, unless none could be.
+func (r *reconciler) noteTried(f *feed) {
+	f.tried = true
+	if r.listed || slices.ContainsFunc(r.feeds, func(f *feed) bool { return !f.tried }) || !slices.ContainsFunc(r.feeds, func(f *feed) bool { return f.listed }) {
+		r.setDeadline()
+		return
+	}
+	r.listed = true
+	r.index.starting = r.awaited > 0
+	r.setDeadline()
+	r.publishSoon()
+}
+
+// state is State, on the reconciler's goroutine.
+func (r *reconciler) state() State {
+	s := State{
+		Published: r.published,
+		Awaited:   r.awaited,
+		Files:     map[Stage]int{},
+	}
+	for _, f := range r.feeds {
+		s.Sources = append(s.Sources, SourceState{f.Source.Place("."), f.listedAt, f.listTook})
+		for _, p := range f.problems {
+			s.Refused = append(s.Refused, Refused{Source: f.Source.Place(p.Name), Err: p.Err, Since: p.since})
+		}
+	}
+	for _, f := range r.index.files {
+		stage := f.stage()
+		s.Files[stage]++
+		if f.serving != nil {
+			s.Served++
+		}
+		if f.loading != nil {
+			s.Loading = append(s.Loading, Loading{Source: f.place(), Stage: stage, Since: f.loading.since})
+		}
+		if f.refused != nil {
+			s.Refused = append(s.Refused, Refused{f.place(), f.refused, f.refusedSince, f.waiting != nil, f.serving != nil})
+		}
+	}
+	slices.SortFunc(s.Loading, func(a, b Loading) int { return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Source, b.Source)) })
+	s.Loading = s.Loading[:min(len(s.Loading), maxLoading)]
+	slices.SortStableFunc(s.Refused, func(a, b Refused) int { return strings.Compare(a.Source, b.Source) })
+	return s
+}
+
+func (r *reconciler) files() []FileState {
+	all := make([]FileState, 0, len(r.index.files))
+	for _, f := range r.index.files {
+		all = append(all, f.state())
+	}
+	slices.SortFunc(all, func(a, b FileState) int { return strings.Compare(a.Source, b.Source) })
+	return all
 }

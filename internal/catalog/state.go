@@ -1,11 +1,6 @@
 package catalog
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-	"time"
-)
+import "time"
 
 // A State is what a Catalog holds and does at one moment. What is served of it is in the table: [wasmtools.RouteTable.State].
 type State struct {
@@ -96,15 +91,6 @@ func (c *Catalog) Files() []FileState {
 	}
 }
 
-func (r *reconciler) files() []FileState {
-	all := make([]FileState, 0, len(r.index.files))
-	for _, f := range r.index.files {
-		all = append(all, f.state())
-	}
-	slices.SortFunc(all, func(a, b FileState) int { return strings.Compare(a.Source, b.Source) })
-	return all
-}
-
 func (f *file) state() FileState {
 	s := FileState{Source: f.place(), Stage: f.stage(), Since: f.since, Err: f.refused}
 	switch s.Stage {
@@ -138,38 +124,6 @@ func (c *Catalog) State() State {
 	case <-c.done:
 		return State{Closed: true}
 	}
-}
-
-// state is State, on the reconciler's goroutine.
-func (r *reconciler) state() State {
-	s := State{
-		Published: r.published,
-		Awaited:   r.awaited,
-		Files:     map[Stage]int{},
-	}
-	for _, f := range r.feeds {
-		s.Sources = append(s.Sources, SourceState{f.Source.Place("."), f.listedAt, f.listTook})
-		for _, p := range f.problems {
-			s.Refused = append(s.Refused, Refused{Source: f.Source.Place(p.Name), Err: p.Err, Since: p.since})
-		}
-	}
-	for _, f := range r.index.files {
-		stage := f.stage()
-		s.Files[stage]++
-		if f.serving != nil {
-			s.Served++
-		}
-		if f.loading != nil {
-			s.Loading = append(s.Loading, Loading{Source: f.place(), Stage: stage, Since: f.loading.since})
-		}
-		if f.refused != nil {
-			s.Refused = append(s.Refused, Refused{f.place(), f.refused, f.refusedSince, f.waiting != nil, f.serving != nil})
-		}
-	}
-	slices.SortFunc(s.Loading, func(a, b Loading) int { return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Source, b.Source)) })
-	s.Loading = s.Loading[:min(len(s.Loading), maxLoading)]
-	slices.SortStableFunc(s.Refused, func(a, b Refused) int { return strings.Compare(a.Source, b.Source) })
-	return s
 }
 
 // stage tells how far the newest version of a file has come.

@@ -108,7 +108,7 @@ func (s *derived) documents(l *library, p *wasmtools.Principal) documents {
 	}
 	tools, openapi := &assembly{}, &assembly{}
 	tools.add("[").join(listings, "").add("]\n")
-	openapi.add(s.door.head(required)).join(items, required.failures()).add(`},"components":{"schemas":{` + ownSchemas)
+	openapi.add(s.head(required)).join(items, required.failures()).add(`},"components":{"schemas":{` + ownSchemas)
 	if len(schemas) > 0 {
 		openapi.add(",").join(schemas, "")
 	}
@@ -173,7 +173,7 @@ func (a *assembly) document(keep func(bytes int) bool) *web.Document {
 }
 
 // head returns the beginning of the document, up to the first of its paths.
-func (d *Door) head(s security) string {
+func (s *derived) head(required security) string {
 	head := struct {
 		OpenAPI string `json:"openapi"`
 		Info    struct {
@@ -183,10 +183,10 @@ func (d *Door) head(s security) string {
 		} `json:"info"`
 		Servers  []documentServer      `json:"servers,omitempty"`
 		Security []map[string][]string `json:"security,omitempty"`
-	}{OpenAPI: "3.1.0", Servers: d.servers}
-	head.Info.Title, head.Info.Version, head.Info.Description = d.title, d.version, d.description
-	if len(s.requirements) > 0 {
-		head.Security = s.requirements
+	}{OpenAPI: "3.1.0", Servers: s.door.servers}
+	head.Info.Title, head.Info.Version, head.Info.Description = s.door.title, s.door.version, s.door.description
+	if len(required.requirements) > 0 {
+		head.Security = required.requirements
 	}
 	text := mustEncode(head)
 	return string(text[:len(text)-1]) + `,"paths":{`

@@ -1,7 +1,9 @@
 package schemas
 
 import (
+	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
@@ -53,7 +55,7 @@ func (r *run) check(n *node, at int32, rep *report, seen *marks) bool {
 	if (n.object == nil || n.object.unevaluated == nil) && (n.array == nil || n.array.unevaluated == nil) {
 		return r.apply(n, at, rep, seen)
 	}
-	own := r.newMarks()
+	own := newMarks(r)
 	ok := r.apply(n, at, rep, own)
 	if ok || rep != nil {
 		ok = r.unevaluated(n, at, rep, own) && ok
@@ -448,4 +450,93 @@ func (r *run) unevaluated(n *node, at int32, rep *report, seen *marks) bool {
 	}
 	seen.all = true
 	return ok
+}
+
+// take takes memory. Where there is too little left, it ends the check: what is given back on the way out does not count.
+func (r *run) take(bytes int64) bool {
+	if bytes > r.memory {
+		r.memory, r.work = math.MinInt64/2, -1
+		return false
+	}
+	r.memory -= bytes
+	return true
+}
+
+// mayRead takes the memory that it needs to read a text, without a look at the text where it is small.
+func (r *run) mayRead(text string) bool {
+	if most := int64(perByte+perValue+perMember) * int64(len(text)+1); most < littleMemory/2 && r.memory >= littleMemory {
+		return r.take(most)
+	}
+	return r.take(needed(text))
+}
+
+// text checks a string.
+func (r *run) text(rules *textRules, at int32, rep *report) bool {
+	s := r.tree.Values[at].Decoded()
+	r.work -= len(s) / 16
+	ok := true
+	if rules.min > 0 || rules.max >= 0 {
+		n := utf8.RuneCountInString(s)
+		if n < rules.min || rules.max >= 0 && n > rules.max {
+			ok = r.wrongLength(rep, at, rules)
+		}
+	}
+	if rules.pattern != nil && (ok || rep != nil) {
+		if r.work -= rules.pattern.work(len(s)); r.work < 0 {
+			return false
+		}
+		if !rules.pattern.match(s) {
+			ok = r.mismatch(rep, at, rules.pattern)
+		}
+	}
+	if f := rules.format; f != nil && (ok || rep != nil) {
+		if r.work -= f.cost(s); r.work < 0 {
+			return false
+		}
+		if !f.match(s) {
+			ok = r.misformed(rep, at, f.name)
+		}
+	}
+	if rules.base64 && (ok || rep != nil) && !isBase64(s) {
+		ok = r.misformed(rep, at, "base64")
+	}
+	return ok
+}
+
+// chosen reports whether the value at is one of a choice.
+func (r *run) chosen(c *choice, at int32) bool {
+	if r.work -= r.comparing(at); r.work < 0 {
+		return false
+	}
+	return c.has(r.tree.Canonical(at))
+}
+
+// unique reports whether all items differ.
+func (r *run) unique(at int32, rep *report) bool {
+	if r.work -= r.comparing(at) + int(r.tree.Values[at].Count); r.work < 0 {
+		return false
+	}
+	size := perCompared*int64(r.tree.Values[at].Count) + 2*int64(len(r.tree.Values[at].Text))
+	if !r.take(size) {
+		return false
+	}
+	defer func() { r.memory += size }()
+	first := make(map[string]int32, r.tree.Values[at].Count)
+	for c := r.tree.Values[at].First; c != 0; c = r.tree.Values[c].Next {
+		key := r.tree.Canonical(c)
+		if i, ok := first[key]; ok {
+			return r.repeated(rep, at, i, r.tree.Values[c].Index)
+		}
+		first[key] = r.tree.Values[c].Index
+	}
+	return true
+}
+
+// comparing is what the canonical text of the value at costs, in units of run.work: the members of objects are sorted.
+func (r *run) comparing(at int32) int {
+	text := r.tree.Values[at].Text
+	if strings.IndexByte(text, '{') < 0 {
+		return len(text) / 4
+	}
+	return 2 * len(text)
 }

@@ -8,7 +8,7 @@ type marks struct {
 }
 
 // newMarks returns none. drop gives back the memory that they took.
-func (r *run) newMarks() *marks {
+func newMarks(r *run) *marks {
 	r.take(perMarks)
 	return &marks{run: r}
 }
@@ -42,7 +42,7 @@ func (m *marks) branch() *marks {
 	if m == nil {
 		return nil
 	}
-	return m.run.newMarks()
+	return newMarks(m.run)
 }
 
 // merge adds what other has, which is not used afterwards.

@@ -200,3 +200,10 @@ func at(pointer string, err error) error {
 	}
 	return fmt.Errorf("at %s: %w", pointer, err)
 }
+
+// Size returns about how many bytes of memory the schema takes while it is kept: what its author wrote, and what checks need.
+func (s *Schema) Size() int64 { return s.size }
+
+// Need returns how many bytes of memory a check of a body takes with most schemas. Few need more, and they need it for what they fill in,
+// or to remember what they have looked at.
+func (*Schema) Need(body []byte) int64 { return littleMemory/16 + needed(string(body)) }

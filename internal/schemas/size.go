@@ -19,9 +19,6 @@ const (
 	valueSize       = 64 // of a default
 )
 
-// Size returns about how many bytes of memory the schema takes while it is kept: what its author wrote, and what checks need.
-func (s *Schema) Size() int64 { return s.size }
-
 // size returns the bytes that a node takes, without the nodes that it refers to.
 func (n *node) size() int64 {
 	size := int64(nodeSize)

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"regexp"
 	"regexp/syntax"
-	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
@@ -16,39 +15,6 @@ type textRules struct {
 	pattern  *pattern
 	format   *format
 	base64   bool
-}
-
-// text checks a string.
-func (r *run) text(rules *textRules, at int32, rep *report) bool {
-	s := r.tree.Values[at].Decoded()
-	r.work -= len(s) / 16
-	ok := true
-	if rules.min > 0 || rules.max >= 0 {
-		n := utf8.RuneCountInString(s)
-		if n < rules.min || rules.max >= 0 && n > rules.max {
-			ok = r.wrongLength(rep, at, rules)
-		}
-	}
-	if rules.pattern != nil && (ok || rep != nil) {
-		if r.work -= rules.pattern.work(len(s)); r.work < 0 {
-			return false
-		}
-		if !rules.pattern.match(s) {
-			ok = r.mismatch(rep, at, rules.pattern)
-		}
-	}
-	if f := rules.format; f != nil && (ok || rep != nil) {
-		if r.work -= f.cost(s); r.work < 0 {
-			return false
-		}
-		if !f.match(s) {
-			ok = r.misformed(rep, at, f.name)
-		}
-	}
-	if rules.base64 && (ok || rep != nil) && !isBase64(s) {
-		ok = r.misformed(rep, at, "base64")
-	}
-	return ok
 }
 
 // A format is one that is asserted.

@@ -157,3 +157,11 @@ func (x *Exchange) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
 	in, err := x.mux.admit(x.request, &x.at.policy, false)
 	return in.generation, in.principal, err
 }
+
+// pages returns which pages may make the request. No page can use what a probe answers.
+func (x *Exchange) pages() Pages {
+	if x.at == nil {
+		return PagesRead
+	}
+	return x.at.policy.Pages
+}

@@ -124,36 +124,3 @@ func (a *Access) Client(r *http.Request) netip.Addr {
 	}
 	return peer
 }
-
-// client returns the address of the client, or the zero Addr where it has none.
-func (x *Exchange) client() netip.Addr {
-	if x.request == nil {
-		return netip.Addr{}
-	}
-	return x.access().Client(x.request)
-}
-
-// From returns the address for which the request was sent, or "" where it has none. The address of a client without a proxy costs no allocation.
-func (x *Exchange) From() string {
-	if x.request == nil {
-		return ""
-	}
-	if x.access().proxies.cut == nil {
-		if host, _, ok := strings.Cut(x.request.RemoteAddr, ":"); ok && host != "" && host[0] != '[' {
-			return host
-		}
-	}
-	if a := x.client(); a.IsValid() {
-		return a.String()
-	}
-	return ""
-}
-
-// access returns what is believed of the request.
-func (x *Exchange) access() *Access {
-	a := x.in.admission
-	if a == nil {
-		_, a = x.mux.now() // for probes
-	}
-	return a.access
-}

@@ -65,8 +65,8 @@ const partSize = 32 << 10
 // writers are kept so that a list takes no memory to be sent.
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, partSize) }}
 
-// SendDocument answers GET and HEAD with d, or with 304 if the client has it already.
-func (x *Exchange) SendDocument(d *Document) {
+// send answers GET and HEAD with the document.
+func (d *Document) send(x *Exchange) {
 	h := x.Header()
 	h["Cache-Control"] = x.mux.fixed.noCache
 	f, p := &d.form, (*packed)(nil)
@@ -74,11 +74,11 @@ func (x *Exchange) SendDocument(d *Document) {
 	a := x.in.admission
 	switch isFor := a != nil && len(a.dependencies) > 0; {
 	case isFor && isLarge:
-		x.vary(x.mux.fixed.varies)
+		vary(h, x.mux.fixed.varies)
 	case isFor:
-		x.vary(x.mux.fixed.varies[:1])
+		vary(h, x.mux.fixed.varies[:1])
 	case isLarge:
-		x.vary(x.mux.fixed.varies[1:])
+		vary(h, x.mux.fixed.varies[1:])
 	}
 	known := x.request.Header["If-None-Match"]
 	switch {
@@ -117,9 +117,8 @@ func (x *Exchange) SendDocument(d *Document) {
 	}
 }
 
-// vary adds the names of a request's headers that the response depends on.
-func (x *Exchange) vary(names []string) {
-	h := x.Header()
+// vary adds to a response's header the names of a request's headers that it depends on.
+func vary(h http.Header, names []string) {
 	if others := h["Vary"]; len(others) > 0 {
 		names = append(slices.Clip(others), names...)
 	}

@@ -1,11 +1,18 @@
 package web
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -88,6 +95,9 @@ func (x *Exchange) Send(status int, body ...[]byte) {
 	}
 }
 
+// SendDocument answers GET and HEAD with d, or with 304 if the client has it already.
+func (x *Exchange) SendDocument(d *Document) { d.send(x) }
+
 // finish recovers from a panic of a door, a tool or a dependency, and tells the observers of the request.
 func (x *Exchange) finish() {
 	v := recover()
@@ -109,4 +119,148 @@ func (x *Exchange) finish() {
 	if v == http.ErrAbortHandler || x.broken {
 		panic(http.ErrAbortHandler) // net/http closes the connection
 	}
+}
+
+var (
+	_ http.ResponseWriter = (*Exchange)(nil)
+	_ http.Flusher        = (*Exchange)(nil)
+	_ http.Hijacker       = (*Exchange)(nil)
+)
+
+// Header returns the header of the response.
+func (x *Exchange) Header() http.Header { return x.w.Header() }
+
+// WriteHeader sends the header with a status. As in net/http, only the first one counts, not including informational ones
+// (100 to 199, except 101).
+func (x *Exchange) WriteHeader(status int) {
+	x.w.WriteHeader(status)
+	if x.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
+		x.status = int32(status)
+	}
+}
+
+// Write writes a part of the body. The first Write sends the header with the status 200, if WriteHeader did not.
+func (x *Exchange) Write(p []byte) (int, error) {
+	if x.status == 0 {
+		x.status = http.StatusOK
+	}
+	if x.stream != nil {
+		return x.stream.write(x.mux, x.w, p)
+	}
+	return x.w.Write(p)
+}
+
+// FlushError sends what has been written so far.
+func (x *Exchange) FlushError() error {
+	if x.status == 0 {
+		x.status = http.StatusOK
+	}
+	if x.stream != nil {
+		return x.stream.flush(x.mux)
+	}
+	return http.NewResponseController(x.w).Flush()
+}
+
+// Flush is FlushError for handlers that look for an http.Flusher.
+func (x *Exchange) Flush() { _ = x.FlushError() }
+
+// Hijack fails. A connection that a door takes over would escape the log, the limits and the end of the service.
+func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return nil, nil, fmt.Errorf("take over the connection: %w", http.ErrNotSupported)
+}
+
+// Unwrap returns the ResponseWriter of the server, for http.ResponseController.
+func (x *Exchange) Unwrap() http.ResponseWriter { return x.w }
+
+// Stream makes the response a stream, which the server's write time-out does not end. Instead, each part that is written
+// has a time limit, Options.StreamWrite. Write and Flush fail if the client does not read it within that time.
+//
+// The context ends when the client goes away, when [Mux.EndStreams] is called, and when Serve returns. The door must
+// return soon after. Call Stream after reading the request's body: before that, net/http does not notice that the client
+// goes away.
+func (x *Exchange) Stream() context.Context {
+	if x.stream == nil {
+		s := &stream{control: http.NewResponseController(x.w), in: x.in}
+		s.ctx, s.cancel = context.WithCancelCause(x.Context())
+		x.stream = s
+		x.mux.streams.add(s)
+		s.limit(0)
+	}
+	return x.stream.ctx
+}
+
+// Recheck returns a channel that is closed when [Exchange.Identify] may say something else than when the stream's client was let in last.
+func (x *Exchange) Recheck() <-chan struct{} {
+	m := &x.mux.streams
+	m.mu.Lock()
+	if m.recheck == nil {
+		m.recheck = make(chan struct{})
+	}
+	next := m.recheck
+	m.mu.Unlock()
+	if g, a := x.mux.now(); x.stream.in.isCurrent(g, a) { // asked last, so that no change is missed
+		return next
+	}
+	now := make(chan struct{})
+	close(now)
+	return now
+}
+
+// client returns the address of the client, or the zero Addr where it has none.
+func (x *Exchange) client() netip.Addr {
+	if x.request == nil {
+		return netip.Addr{}
+	}
+	return x.access().Client(x.request)
+}
+
+// From returns the address for which the request was sent, or "" where it has none. The address of a client without a proxy costs no allocation.
+func (x *Exchange) From() string {
+	if x.request == nil {
+		return ""
+	}
+	if x.access().proxies.cut == nil {
+		if host, _, ok := strings.Cut(x.request.RemoteAddr, ":"); ok && host != "" && host[0] != '[' {
+			return host
+		}
+	}
+	if a := x.client(); a.IsValid() {
+		return a.String()
+	}
+	return ""
+}
+
+// access returns what is believed of the request.
+func (x *Exchange) access() *Access {
+	a := x.in.admission
+	if a == nil {
+		_, a = x.mux.now() // for probes
+	}
+	return a.access
+}
+
+// path returns the path of the request, or "" without HTTP.
+func (x *Exchange) path() string {
+	if x.request == nil {
+		return ""
+	}
+	return x.request.URL.Path
+}
+
+// setID gives the exchange its id: the client's if that is well-formed, so that a gateway's logs and ours use the same
+// one, else a new one.
+func (x *Exchange) setID() {
+	id := ""
+	if own := x.request.Header["X-Request-Id"]; len(own) == 1 && isRequestID(own[0]) {
+		id = own[0]
+	} else {
+		var raw [16]byte
+		binary.NativeEndian.PutUint64(raw[:8], rand.Uint64())
+		binary.NativeEndian.PutUint64(raw[8:], rand.Uint64())
+		id = hex.EncodeToString(raw[:])
+	}
+	x.id[0] = id
+	h := x.Header()
+	h["X-Request-Id"] = x.id[:1:1]
+	h["X-Content-Type-Options"] = x.mux.fixed.nosniff
 }

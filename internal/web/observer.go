@@ -66,11 +66,3 @@ type Message struct {
 	// Error is why the request failed, or nil.
 	Error *wasmtools.Error
 }
-
-// path returns the path of the request, or "" without HTTP.
-func (x *Exchange) path() string {
-	if x.request == nil {
-		return ""
-	}
-	return x.request.URL.Path
-}

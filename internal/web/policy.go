@@ -45,11 +45,3 @@ const (
 	// PagesOwn are those of the service's own origin alone, whatever the Access lists.
 	PagesOwn
 )
-
-// pages returns which pages may make the request. No page can use what a probe answers.
-func (x *Exchange) pages() Pages {
-	if x.at == nil {
-		return PagesRead
-	}
-	return x.at.policy.Pages
-}

@@ -27,7 +27,7 @@ const StateUnavailable = "unavailable"
 func isProbe(path string) bool { return path == healthPath || path == readyPath }
 
 // answerProbe answers /healthz, which says that the service runs, and /readyz, which says whether it takes calls.
-func (x *Exchange) answerProbe() {
+func answerProbe(x *Exchange) {
 	if !x.Allow(http.MethodGet, http.MethodHead) {
 		return
 	}

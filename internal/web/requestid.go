@@ -2,9 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/hex"
-	"math/rand/v2"
 	"time"
 )
 
@@ -34,24 +31,6 @@ func (c *requestContext) Value(key any) any {
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
-}
-
-// setID gives the exchange its id: the client's if that is well-formed, so that a gateway's logs and ours use the same
-// one, else a new one.
-func (x *Exchange) setID() {
-	id := ""
-	if own := x.request.Header["X-Request-Id"]; len(own) == 1 && isRequestID(own[0]) {
-		id = own[0]
-	} else {
-		var raw [16]byte
-		binary.NativeEndian.PutUint64(raw[:8], rand.Uint64())
-		binary.NativeEndian.PutUint64(raw[8:], rand.Uint64())
-		id = hex.EncodeToString(raw[:])
-	}
-	x.id[0] = id
-	h := x.Header()
-	h["X-Request-Id"] = x.id[:1:1]
-	h["X-Content-Type-Options"] = x.mux.fixed.nosniff
 }
 
 func isRequestID(s string) bool {

@@ -15,8 +15,8 @@ const (
 	maxLoggedText = 4096 // bytes of a cause; a panic's stack fits
 )
 
-// level returns at which level the log tells the request.
-func (x *Exchange) level() slog.Level {
+// levelOf returns at which level the log tells a request.
+func levelOf(x *Exchange) slog.Level {
 	level := slog.LevelInfo
 	switch {
 	case x.failed != nil:
@@ -47,7 +47,7 @@ func (l *requestLog) Answered(a *Answer) {
 	if x.failed != nil {
 		code, cause = x.failed.Code, x.failed.Err
 	}
-	level := x.level()
+	level := levelOf(x)
 	if isRefusal(code) && !isProbe(x.path()) && !l.refusals.isFirst(x, code) {
 		level = slog.LevelDebug
 	}

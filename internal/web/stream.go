@@ -27,23 +27,6 @@ type stream struct {
 	in      admitted // how its client was let in last
 }
 
-// Stream makes the response a stream, which the server's write time-out does not end. Instead, each part that is written
-// has a time limit, Options.StreamWrite. Write and Flush fail if the client does not read it within that time.
-//
-// The context ends when the client goes away, when [Mux.EndStreams] is called, and when Serve returns. The door must
-// return soon after. Call Stream after reading the request's body: before that, net/http does not notice that the client
-// goes away.
-func (x *Exchange) Stream() context.Context {
-	if x.stream == nil {
-		s := &stream{control: http.NewResponseController(x.w), in: x.in}
-		s.ctx, s.cancel = context.WithCancelCause(x.Context())
-		x.stream = s
-		x.mux.streams.add(s)
-		s.limit(0)
-	}
-	return x.stream.ctx
-}
-
 // limit sets how long writes may take from now on. Zero is without limit, for the pauses between writes: in HTTP/2 a
 // deadline that passes ends the stream even if nothing is being written.
 func (s *stream) limit(d time.Duration) {
@@ -127,21 +110,4 @@ func (m *Mux) Recheck() {
 		close(m.streams.recheck)
 		m.streams.recheck = nil
 	}
-}
-
-// Recheck returns a channel that is closed when [Exchange.Identify] may say something else than when the stream's client was let in last.
-func (x *Exchange) Recheck() <-chan struct{} {
-	m := &x.mux.streams
-	m.mu.Lock()
-	if m.recheck == nil {
-		m.recheck = make(chan struct{})
-	}
-	next := m.recheck
-	m.mu.Unlock()
-	if g, a := x.mux.now(); x.stream.in.isCurrent(g, a) { // asked last, so that no change is missed
-		return next
-	}
-	now := make(chan struct{})
-	close(now)
-	return now
 }

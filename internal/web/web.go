@@ -215,7 +215,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if probe {
-		x.answerProbe()
+		answerProbe(x)
 	} else {
 		if r.Method != http.MethodOptions {
 			w.Header()["Cache-Control"] = m.fixed.noStore // for doors that say nothing of it

@@ -30,9 +30,9 @@ func (s administered) Addresses() (all []string) {
 // Connections returns how many clients are connected, and how many may be.
 func (s administered) Connections() (open, most int64) { return s.conns.clients(), s.conns.most }
 
-// openAdmin opens the ways in for operators: the door, which is off unless the configuration has it on, and the socket.
-func (s *Server) openAdmin(c *config.Config) error {
-	target := &admin.Target{Service: s.service, Server: administered{s}, Build: admin.ThisBuild()}
+// open opens the ways in for operators: the door, which is off unless the configuration has it on, and the socket.
+func (s administered) open(c *config.Config) error {
+	target := &admin.Target{Service: s.service, Server: s, Build: admin.ThisBuild()}
 	s.mount(door.Path, door.New(target, door.Options{Off: func() bool { return !s.inForce().Admin.Enabled }}))
 	path := socket.Of(c)
 	if path == "" {

@@ -4,36 +4,21 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 )
 
-// Answers asks the server for /healthz, through its first listener as a client does, and returns an error if no answer comes until ctx ends:
-// for a watchdog. A server that ends is not asked, since its time is limited otherwise.
-func (s *Server) Answers(ctx context.Context) error {
-	err := s.answers(ctx)
-	if err == nil || s.draining.Load() || s.conns.leaving.Load() {
-		return nil
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		return nil // the system forbids the process to ask, which says nothing of the server
-	}
-	return fmt.Errorf("ask %s for /healthz: %w", s.Addr(), err)
-}
-
-func (s *Server) answers(ctx context.Context) error {
+// answers asks the server at an address for /healthz, over a connection of its own, with TLS or without.
+func answers(ctx context.Context, at net.Addr, secured bool) error {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, s.Addr().Network(), s.Addr().String()) // of all addresses, it takes one of this machine
+	conn, err := d.DialContext(ctx, at.Network(), at.String()) // of all addresses, it takes one of this machine
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	if s.files != nil && s.Addr().Network() == "tcp" {
+	if secured {
 		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // it is this process that answers, or nobody
 	}
 	if _, err := conn.Write([]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")); err != nil {

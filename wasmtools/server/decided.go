@@ -16,17 +16,17 @@ const leastMemory = 128 << 20
 
 // logDecided logs in one line what the server has decided at its start: from the machine, or its container, where the configuration leaves it
 // open.
-func (s *Server) logDecided(c *config.Config) {
+func logDecided(to *slog.Logger, c *config.Config, connections int64) {
 	size := func(key string, n int64) slog.Attr { return slog.String(key, text.RoundSize(n)) }
 	memory := core.MemoryOf(c)
 	attrs := []any{
 		size("memory", memory.Machine), size("least_memory", leastMemory),
 		size("tools_memory", memory.Tools), size("code_memory", memory.Code), size("heap", memory.Heap), size("bodies_memory", memory.Bodies),
 		slog.Int("processors", runtime.GOMAXPROCS(0)),
-		slog.Int64("open_files", account.MachineDescriptors()), slog.Int64("connections", s.conns.most),
+		slog.Int64("open_files", account.MachineDescriptors()), slog.Int64("connections", connections),
 	}
 	if c.MCP.Enabled {
-		attrs = append(attrs, slog.Int("streams", mostStreams(s.conns.most)))
+		attrs = append(attrs, slog.Int("streams", mostStreams(connections)))
 	}
 	cache, _ := core.CacheDir(c) // that there is none has a line of its own
 	attrs = append(attrs,
@@ -34,8 +34,8 @@ func (s *Server) logDecided(c *config.Config) {
 		slog.Int("modules", c.Tools.Modules),
 		slog.Bool("compiles_apart", len(c.Tools.CompileHelper) > 0), slog.Bool("reads_scripts_apart", len(c.Tools.ScriptHelper) > 0),
 		slog.String("cache_directory", cache), slog.String("state_directory", c.State.Directory))
-	s.logger.Info("limits of this server", attrs...)
+	to.Info("limits of this server", attrs...)
 	if memory.Machine < leastMemory {
-		s.logger.Warn("the process has less memory than a server needs: give the machine or its container more", size("memory", memory.Machine), size("least_memory", leastMemory))
+		to.Warn("the process has less memory than a server needs: give the machine or its container more", size("memory", memory.Machine), size("least_memory", leastMemory))
 	}
 }

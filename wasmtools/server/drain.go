@@ -3,13 +3,18 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 var errDraining = errors.New("the server is shutting down")
@@ -92,4 +97,110 @@ func (s *Server) refuseDraining() error {
 		return nil
 	}
 	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The server is shutting down; try again."}
+}
+
+// leaveTime is how long a server that hands over has its answers end their connections, before it closes those that were not used since.
+const leaveTime = time.Second
+
+// lookEvery is how often a server that ends looks for requests that it need not wait for.
+const lookEvery = leaveTime / 10
+
+// CheckRestart returns an error where c, the configuration of the process that takes this one's place, names another directory for what tools
+// keep, or files of TLS, and those can't be used.
+func (s *Server) CheckRestart(c *config.Config) error {
+	if _, err := openTLS(c, slog.New(slog.DiscardHandler)); err != nil {
+		return err
+	}
+	if err := s.service.State.Check(c); err != nil {
+		return fmt.Errorf("try state.directory: %w", err)
+	}
+	return nil
+}
+
+// HandOver returns copies of the server's listeners for the process that takes this one's place, as its [Options.Listeners] and its
+// [config.Server.Listeners]. The caller closes the copies. From then on the end of Run's context turns nobody away: for a second more all
+// requests are answered, and each answer ends its connection, so that clients open another one. Then connections wait in the listeners until
+// the other process accepts them, while the calls that run have 30 seconds to finish. A request that has not come whole has one second more,
+// or four where its client is known by a token.
+func (s *Server) HandOver() ([]*os.File, error) {
+	files := make([]*os.File, 0, len(s.listeners))
+	for _, listener := range s.listeners {
+		err := errors.New("it is neither one of TCP nor a socket")
+		if l, ok := listener.(interface{ File() (*os.File, error) }); ok {
+			var file *os.File
+			if file, err = l.File(); err == nil {
+				files = append(files, file)
+			}
+		}
+		if err != nil {
+			for _, file := range files {
+				_ = file.Close()
+			}
+			return nil, fmt.Errorf("hand over the listener at %s: %w", listener.Addr(), err)
+		}
+	}
+	for _, listener := range s.listeners {
+		listen.Keep(listener)
+	}
+	s.handing.Store(true)
+	return files, nil
+}
+
+// toolsTime is how long those who connected to a listener before the process began wait for the tools, instead of being told that they are not
+// ready. Probes wait as well, so it is not longer.
+const toolsTime = 10 * time.Second
+
+// waitForTools waits until the tools are listed, if clients may be waiting that came before this process.
+func (s *Server) waitForTools(ctx context.Context) {
+	if len(s.started.Server.Listeners) == 0 && !s.awaited {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, toolsTime)
+	defer cancel()
+	_ = s.service.Catalog.Wait(ctx) // an error means that it took too long, or that the server ends
+}
+
+// endHTTP2 has connections of HTTP/2 take no further requests, and end once those that they have are answered.
+func (s *Server) endHTTP2() { _ = s.http2.Shutdown(context.Background()) } // which waits for none of them
+
+// leave is the drain of a server that hands over. (Shutdown of net/http would drop requests that it has just read.)
+// Serving ends, which is told through served, before it waits for the connections: there is none to come then.
+func (s *Server) leave(served <-chan error) {
+	s.logger.Info("handing over", "limit", s.drain.String())
+	limit := time.NewTimer(s.drain)
+	defer limit.Stop()
+	s.conns.leaving.Store(true)
+	s.endHTTP2()
+	time.Sleep(leaveTime)
+	for _, l := range s.listeners {
+		_ = l.Close() // its copy keeps those who connect
+	}
+	waitFor(served)
+	s.web.EndStreams()
+	s.endHTTP2() // the connections that have come since
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		s.conns.open.Wait()
+	}()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		now := time.Now()
+		s.conns.closeUnasked(now.Add(-leaveTime))
+		s.conns.endUnread(now)
+		select {
+		case <-gone:
+			return
+		case <-look.C:
+		case <-limit.C:
+			s.logCut()
+			s.cut(errCut)
+			flush, cancel := context.WithTimeout(context.Background(), flushTimeout)
+			defer cancel()
+			// An error means that a client is too slow to read. Close cuts it off.
+			_ = s.http.Shutdown(flush)
+			return
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -149,7 +150,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 	}
 	s.forget = s.service.Tokens.Subscribe(s.recheck)
 	s.serveWith(ctx, writeTimeout(c))
-	return s.openAdmin(c)
+	return administered{s}.open(c)
 }
 
 // recheck ends streams and sessions of those who are not let in any more, once tokens have changed.
@@ -267,7 +268,7 @@ func (s *Server) Table() *wasmtools.RouteTable { return s.service.Table }
 // finish. Those that are left are cut off, the server is closed, and Run returns nil. It returns an error if the server can't
 // go on or can't be closed. It must be called only once. The service stays open.
 func (s *Server) Run(ctx context.Context) error {
-	s.logDecided(s.started)
+	logDecided(s.logger, s.started, s.conns.most)
 	s.logAuth(s.inForce())
 	for _, l := range s.listeners {
 		s.logger.Info("listening", "address", l.Addr().String(), "tls", s.files != nil && l.Addr().Network() == "tcp")
@@ -389,4 +390,17 @@ func (s *Server) close() error {
 		return fmt.Errorf("close the server: %w", err)
 	}
 	return nil
+}
+
+// Answers asks the server for /healthz, through its first listener as a client does, and returns an error if no answer comes until ctx ends:
+// for a watchdog. A server that ends is not asked, since its time is limited otherwise.
+func (s *Server) Answers(ctx context.Context) error {
+	err := answers(ctx, s.Addr(), s.files != nil && s.Addr().Network() == "tcp")
+	if err == nil || s.draining.Load() || s.conns.leaving.Load() {
+		return nil
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // the system forbids the process to ask, which says nothing of the server
+	}
+	return fmt.Errorf("ask %s for /healthz: %w", s.Addr(), err)
 }

@@ -17,18 +17,18 @@ import (
 
 func attackMappings(ctx context.Context, a *arena) error {
 	const tools, each = 3000, 8
-	return a.mappings(ctx, service.Options{}, assemble.Tool{Wait: 20}, tools,
+	return mappings(ctx, a, service.Options{}, assemble.Tool{Wait: 20}, tools,
 		load{clients: 4 * each, path: times(tools*each, func(i int) string { return path(i / each) })})
 }
 
 func attackMappingsBusy(ctx context.Context, a *arena) error {
 	const tools, each = 3000, 30
-	return a.mappings(ctx, service.Options{Env: []string{"GOMAXPROCS=16"}}, assemble.Tool{Wait: 1}, tools,
+	return mappings(ctx, a, service.Options{Env: []string{"GOMAXPROCS=16"}}, assemble.Tool{Wait: 1}, tools,
 		load{clients: 64, path: times(tools*each, func(i int) string { return path(i / each) })})
 }
 
 // mappings calls many tools, and looks how many mappings the server has meanwhile.
-func (a *arena) mappings(ctx context.Context, o service.Options, like assemble.Tool, tools int, l load) error {
+func mappings(ctx context.Context, a *arena, o service.Options, like assemble.Tool, tools int, l load) error {
 	if err := a.fill(tools, like); err != nil {
 		return err
 	}

@@ -54,8 +54,8 @@ func newCgroup(parent string, memory int64) (*cgroup, error) {
 	return nil, errors.Join(errs...)
 }
 
-// within tells the most memory that the group had, and fails where the system killed one of its processes.
-func (a *arena) within(g *cgroup) error {
+// tellGroup tells the most memory that the group had, and fails where the system killed one of its processes.
+func tellGroup(a *arena, g *cgroup) error {
 	for _, peak := range []string{"memory.peak", "memory.max_usage_in_bytes"} {
 		text, err := os.ReadFile(filepath.Join(g.directory, peak))
 		if err != nil {

@@ -112,7 +112,7 @@ func attackCompile(ctx context.Context, a *arena) error {
 	a.tell("%.1f s of processor time with that of the neighbour", used.Seconds())
 	err = errors.Join(err, err1, err2, answers.judge(s), neighbour.judge(s))
 	if group != nil {
-		err = errors.Join(err, a.within(group))
+		err = errors.Join(err, tellGroup(a, group))
 	}
 	if p99 := neighbour.at(99); p99 > 300*time.Millisecond || neighbour.refused > 0 {
 		err = errors.Join(err, fmt.Errorf("the neighbour's p99 was %v, and %d of its calls were refused", p99, neighbour.refused))

@@ -42,7 +42,7 @@ func attackSources(ctx context.Context, a *arena) error {
 		{256 * mib, 8, "12 MiB", noise(12 * mib)},
 		{128 * mib, 200, "900 KiB", noise(900 << 10)},
 	} {
-		errs = append(errs, a.loads(ctx, b))
+		errs = append(errs, loadAll(ctx, a, b))
 	}
 	return errors.Join(errs...)
 }
@@ -53,7 +53,7 @@ func attackManifests(ctx context.Context, a *arena) error {
 			namespace, i, strings.Repeat("1,", 490_000))
 		return a.put(assemble.Tool{Name: fmt.Sprint("big", i), Number: int32(i), Manifest: []byte(manifest)})
 	}
-	return errors.Join(a.loads(ctx, batch{128 * mib, 1, "a manifest", put}), a.loads(ctx, batch{256 * mib, 6, "a manifest", put}))
+	return errors.Join(loadAll(ctx, a, batch{128 * mib, 1, "a manifest", put}), loadAll(ctx, a, batch{256 * mib, 6, "a manifest", put}))
 }
 
 func attackBundles(ctx context.Context, a *arena) error {
@@ -70,12 +70,12 @@ func attackBundles(ctx context.Context, a *arena) error {
 		}
 		return errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, fmt.Sprint("big", i, ".py")), []byte(text), 0o600))
 	}
-	return a.loads(ctx, batch{256 * mib, 8, "15 MiB of Python", put})
+	return loadAll(ctx, a, batch{256 * mib, 8, "15 MiB of Python", put})
 }
 
-// loads starts a server in a control group on the files of a batch and a small tool, which is called when all of them are read. It starts
+// loadAll starts a server in a control group on the files of a batch and a small tool, which is called when all of them are read. It starts
 // it a second time, with what is in the cache then.
-func (a *arena) loads(ctx context.Context, b batch) error {
+func loadAll(ctx context.Context, a *arena, b batch) error {
 	all := a.directory
 	defer func() { a.directory = all }()
 	a.directory = filepath.Join(all, fmt.Sprintf("%d-%d-%s", b.memory, b.files, strings.ReplaceAll(b.kind, " ", "-")))
@@ -89,14 +89,14 @@ func (a *arena) loads(ctx context.Context, b batch) error {
 	}
 	a.tell("%d of %s in %d MiB:", b.files, b.kind, b.memory>>20)
 	for range 2 {
-		if err := a.loadsOnce(ctx, b); err != nil {
+		if err := loadOnce(ctx, a, b); err != nil {
 			return fmt.Errorf("%d of %s in %d MiB: %w", b.files, b.kind, b.memory>>20, err)
 		}
 	}
 	return nil
 }
 
-func (a *arena) loadsOnce(ctx context.Context, b batch) error {
+func loadOnce(ctx context.Context, a *arena, b batch) error {
 	group, err := newCgroup(a.cgroup, b.memory)
 	if err != nil {
 		return fmt.Errorf("%w: no control group can be made: %w", errSkipped, err)
@@ -129,7 +129,7 @@ func (a *arena) loadsOnce(ctx context.Context, b batch) error {
 	}
 	more := load{clients: 2, path: times(200, func(int) string { return path(0) })}.run(ctx, s)
 	a.tell("%d served and %d refused", served, refused.Load())
-	err = errors.Join(got.judge(s), more.judge(s), a.within(group))
+	err = errors.Join(got.judge(s), more.judge(s), tellGroup(a, group))
 	if n := got.refused + more.refused; n > 0 {
 		err = errors.Join(err, fmt.Errorf("%d calls of a neighbour were refused", n))
 	}

@@ -34,7 +34,7 @@ export const t%[1]d = tool({
 )
 
 // fillScripts writes n scripts in a language.
-func (a *arena) fillScripts(n int, l language) error {
+func fillScripts(a *arena, n int, l language) error {
 	folder := filepath.Join(service.Tools(a.directory), namespace)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -51,17 +51,17 @@ func (a *arena) fillScripts(n int, l language) error {
 // withScripts are keys of [tools], where the further tables of a configuration begin.
 const withScripts = "scripts = true\n"
 
-func attackScripts(ctx context.Context, a *arena) error { return a.scripts(ctx, "256MiB", 2) }
+func attackScripts(ctx context.Context, a *arena) error { return readScripts(ctx, a, "256MiB", 2) }
 
-func attackScripts512(ctx context.Context, a *arena) error { return a.scripts(ctx, "512MiB", 20) }
+func attackScripts512(ctx context.Context, a *arena) error { return readScripts(ctx, a, "512MiB", 20) }
 
-func attackScripts1024(ctx context.Context, a *arena) error { return a.scripts(ctx, "1GiB", 20) }
+func attackScripts1024(ctx context.Context, a *arena) error { return readScripts(ctx, a, "1GiB", 20) }
 
-// scripts has many scripts called in turn, by few clients and by many, with that much memory for all of them. Many clients get a part of what
+// readScripts has many scripts called in turn, by few clients and by many, with that much memory for all of them. Many clients get a part of what
 // one gets at least: where one finds all instances idle, many make each other's start again.
-func (a *arena) scripts(ctx context.Context, memory string, part float64) error {
+func readScripts(ctx context.Context, a *arena, memory string, part float64) error {
 	const scripts, each = 100, 15 * time.Second
-	if err := a.fillScripts(scripts, python); err != nil {
+	if err := fillScripts(a, scripts, python); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -104,7 +104,7 @@ func (a *arena) scripts(ctx context.Context, memory string, part float64) error 
 // is the same on all machines.
 func attackScriptsMany(ctx context.Context, a *arena) error {
 	const scripts = 150
-	if err := a.fillScripts(scripts, python); err != nil {
+	if err := fillScripts(a, scripts, python); err != nil {
 		return err
 	}
 	var took [2]time.Duration

@@ -14,20 +14,22 @@ import (
 
 // The attacks on servers that have little memory: the least that docs/operations.md promises.
 
-func attackSmall(ctx context.Context, a *arena) error { return a.small(ctx, 256<<20, python) }
+func attackSmall(ctx context.Context, a *arena) error { return serveSmall(ctx, a, 256<<20, python) }
 
-func attackSmaller(ctx context.Context, a *arena) error { return a.small(ctx, 128<<20, javascript) }
+func attackSmaller(ctx context.Context, a *arena) error {
+	return serveSmall(ctx, a, 128<<20, javascript)
+}
 
-// small has ten scripts in a language read, compiled and called for the first time, and then in turn, with no more memory than
+// serveSmall has ten scripts in a language read, compiled and called for the first time, and then in turn, with no more memory than
 // most bytes.
-func (a *arena) small(ctx context.Context, most int64, l language) error {
+func serveSmall(ctx context.Context, a *arena, most int64, l language) error {
 	const scripts, calls = 10, 300
 	group, err := newCgroup(a.cgroup, most)
 	if err != nil {
 		return fmt.Errorf("%w: no control group can be made: %w", errSkipped, err)
 	}
 	a.after = append(a.after, group.remove)
-	if err := a.fillScripts(scripts, l); err != nil {
+	if err := fillScripts(a, scripts, l); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -95,7 +97,7 @@ func attackValues(ctx context.Context, a *arena) error {
 	})
 	all.Wait()
 	a.tell("the values %v; the hogs %v", &values, &hogs)
-	if err := errors.Join(a.within(group), values.judge(s), hogs.judge(s)); err != nil {
+	if err := errors.Join(tellGroup(a, group), values.judge(s), hogs.judge(s)); err != nil {
 		return err
 	}
 	if values.served == 0 || hogs.served == 0 {

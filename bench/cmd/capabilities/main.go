@@ -39,7 +39,7 @@ type bench struct {
 }
 
 // groups are the figures that are measured together.
-func (b *bench) groups() []measure.Group {
+func groups(b *bench) []measure.Group {
 	return []measure.Group{
 		{Names: []string{"http_vs_nethttp", "http_vs_nethttp_alone"}, Measure: b.http},
 		{Names: []string{"kv_get_us"}, Measure: b.get},
@@ -73,5 +73,5 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, b.groups())
+	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, groups(b))
 }

@@ -62,7 +62,7 @@ type bench struct {
 }
 
 // groups are the figures that are measured together.
-func (b *bench) groups() []measure.Group {
+func groups(b *bench) []measure.Group {
 	return []measure.Group{
 		{Names: []string{"mcp_vs_rest", "mcp_vs_gosdk", "mcp_vs_fastmcp"}, Measure: b.calls},
 		{Names: []string{"mcp_list_1000"}, Measure: b.list},
@@ -97,5 +97,5 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, b.groups())
+	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, groups(b))
 }

@@ -53,7 +53,7 @@ type bench struct {
 }
 
 // groups are the figures that are measured together.
-func (b *bench) groups() []measure.Group {
+func groups(b *bench) []measure.Group {
 	return []measure.Group{
 		{Names: []string{"pristine_vs_fresh_rust", "pristine_vs_reused_rust"}, Measure: b.pristineRust},
 		{Names: []string{"pristine_vs_fresh_go", "pristine_vs_extism_go"}, Measure: b.pristineGo},
@@ -99,7 +99,7 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	list := b.groups()
+	list := groups(b)
 	if b.wasmtime != "" {
 		list = []measure.Group{{Names: []string{"pristine_vs_wasmtime_rust"}, Measure: b.pristineWasmtime}}
 	}

@@ -27,7 +27,7 @@ func (b *bench) metering(ctx context.Context) error {
 	defer runtime.KeepAlive(ballast)
 	overheads, stoppable, forSize := []float64{}, []float64{}, []float64{}
 	for _, name := range []string{guest.RustCPU, guest.RustCPUSmall, guest.GoCPU} {
-		module, err := b.module(name)
+		module, err := b.guests.Read(name)
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func timed(ctx context.Context, w *peer.Wazero, tool int32, want string) (float6
 
 // gcStall measures the host's garbage collector while guests compute.
 func (b *bench) gcStall(ctx context.Context) error {
-	module, err := b.module(guest.Odd)
+	module, err := b.guests.Read(guest.Odd)
 	if err != nil {
 		return err
 	}
@@ -210,11 +210,11 @@ func (b *bench) neighbour(ctx context.Context) error {
 
 // neighbours fills a directory with the tools bench/add and bench/spin.
 func (b *bench) neighbours(directory string) error {
-	small, err := b.module(guest.Small)
+	small, err := b.guests.Read(guest.Small)
 	if err != nil {
 		return err
 	}
-	odd, err := b.module(guest.Odd)
+	odd, err := b.guests.Read(guest.Odd)
 	if err != nil {
 		return err
 	}

@@ -57,9 +57,6 @@ func same(want string) func([]byte, error) error {
 	}
 }
 
-// module reads a guest that a function of this package runs.
-func (b *bench) module(name string) ([]byte, error) { return b.guests.Read(name) }
-
 const (
 	input  = guest.Input
 	output = guest.Output

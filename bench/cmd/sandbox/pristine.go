@@ -15,7 +15,7 @@ import (
 
 // pristineRust compares the price of a call that begins in a new sandbox, for a small guest.
 func (b *bench) pristineRust(ctx context.Context) error {
-	module, err := b.module(guest.Small)
+	module, err := b.guests.Read(guest.Small)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (b *bench) pristineRust(ctx context.Context) error {
 
 // pristineGo does the same for a Go guest with encoding/json, and beside Extism.
 func (b *bench) pristineGo(ctx context.Context) error {
-	module, err := b.module(guest.Go)
+	module, err := b.guests.Read(guest.Go)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (b *bench) pristineGo(ctx context.Context) error {
 
 // grown compares calls that let the memory grow.
 func (b *bench) grown(ctx context.Context) error {
-	module, err := b.module(guest.Odd)
+	module, err := b.guests.Read(guest.Odd)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (b *bench) grown(ctx context.Context) error {
 
 // pristineWasmtime runs bench/wasmtime and ours in turn.
 func (b *bench) pristineWasmtime(ctx context.Context) error {
-	module, err := b.module(guest.Small)
+	module, err := b.guests.Read(guest.Small)
 	if err != nil {
 		return err
 	}

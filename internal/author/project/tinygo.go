@@ -2,6 +2,7 @@ package project
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -40,7 +41,7 @@ func (c *compiler) tinygo(ctx context.Context, file string) error {
 	slow := time.AfterFunc(slowTinyGo, func() {
 		fmt.Fprintln(said, "TinyGo is still compiling: it computes package-level variables while it compiles, however long that takes; compute a large table in a function that the tool calls")
 	})
-	err = watched.run(ctx, env, nil, "tinygo", c.project.tinygoArgs(file)...)
+	err = watched.run(ctx, env, nil, "tinygo", c.tinygoArgs(file)...)
 	slow.Stop()
 	if says := toolfile.Advice(said.text()); err != nil && says != "" {
 		return fmt.Errorf("%w: %s", err, says)
@@ -76,25 +77,20 @@ func (t *tail) text() string {
 }
 
 // tinygoArgs returns the arguments that have TinyGo build file.
-func (p *Project) tinygoArgs(file string) []string {
+func (c *compiler) tinygoArgs(file string) []string {
 	args := []string{
-		"build", "-target=" + p.tinygoTarget(), "-gc=leaking", "-no-debug", "-o", file,
-		fmt.Sprintf("-ldflags=-extldflags='-z stack-size=%d'", p.stack),
+		"build", "-target=" + c.tinygoTarget(), "-gc=leaking", "-no-debug", "-o", file,
+		fmt.Sprintf("-ldflags=-extldflags='-z stack-size=%d'", c.project.stack),
 		// Goroutines would have stacks on the heap, which overflow into the tool's data before anybody notices.
 		"-opt=2", "-scheduler=none",
 	}
-	if !p.Plain {
+	if !c.project.Plain {
 		args = append(args, "-buildmode=c-shared") // a reactor: it can be called again and again
 	}
 	return append(args, ".")
 }
 
-func (p *Project) tinygoTarget() string {
-	if p.target == "" {
-		return "wasip1"
-	}
-	return p.target
-}
+func (c *compiler) tinygoTarget() string { return cmp.Or(c.project.target, "wasip1") }
 
 var (
 	// goRefused is how TinyGo refuses a Go that is newer, or older, than it knows.
@@ -106,7 +102,7 @@ var (
 // tinygoEnv returns the environment in which TinyGo finds a version of Go that it supports, or nil where it supports the installed one. Each TinyGo knows the
 // releases of Go that were there before it.
 func (c *compiler) tinygoEnv(ctx context.Context) ([]string, error) {
-	text, err := c.ask(ctx, "tinygo", "info", "-target="+c.project.tinygoTarget())
+	text, err := c.ask(ctx, "tinygo", "info", "-target="+c.tinygoTarget())
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

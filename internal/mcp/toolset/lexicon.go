@@ -60,17 +60,6 @@ type scratch struct {
 	order  []string         // the same, by number
 }
 
-// indexOf returns the index of some entries, in the lexicon that is in use then: where most of the words of one are no longer those of any
-// tool, another takes its place.
-func (s *Set) indexOf(entries []*entry) (words, [][]indexed) {
-	s.lexicons.Lock()
-	defer s.lexicons.Unlock()
-	if s.lexicon == nil || s.lexicon.isStale(entries) {
-		s.lexicon = &lexicon{}
-	}
-	return s.lexicon.index(entries)
-}
-
 // isStale reports whether most of the words are of none of the entries. It counts seldom.
 func (l *lexicon) isStale(entries []*entry) bool {
 	if l.size < l.most || l.size < fewWords {

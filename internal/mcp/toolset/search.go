@@ -268,3 +268,14 @@ func (v *View) own(name string) *entry {
 	}
 	return nil
 }
+
+// indexOf returns the index of some entries, in the lexicon that is in use then: where most of the words of one are no longer those of any
+// tool, another takes its place.
+func (s *Set) indexOf(entries []*entry) (words, [][]indexed) {
+	s.lexicons.Lock()
+	defer s.lexicons.Unlock()
+	if s.lexicon == nil || s.lexicon.isStale(entries) {
+		s.lexicon = &lexicon{}
+	}
+	return s.lexicon.index(entries)
+}

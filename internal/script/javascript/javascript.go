@@ -8,9 +8,7 @@ package javascript
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +16,6 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/toolsrv/toolsrv/internal/script/engine"
-	"github.com/toolsrv/toolsrv/internal/script/javascript/internal/comment"
 )
 
 // Extensions are the endings of files that can be scripts.
@@ -59,7 +56,7 @@ func Collect(ctx context.Context, script string, o Options) (files []engine.File
 		return nil, inputs, err
 	}
 	if len(result.Errors) > 0 {
-		return nil, inputs, errors.New(m.messages(result.Errors))
+		return nil, inputs, errors.New(messages(&m, result.Errors))
 	}
 	var code, sources []byte
 	for _, file := range result.OutputFiles {
@@ -93,50 +90,6 @@ func build(ctx context.Context, options api.BuildOptions) (api.BuildResult, erro
 	return result, ctx.Err()
 }
 
-// options are what esbuild is told. What is bundled is one ES module for an engine that knows ES2023.
-func (m *modules) options() api.BuildOptions {
-	o := api.BuildOptions{
-		EntryPoints:   []string{m.entry},
-		AbsWorkingDir: m.folder,
-		Outfile:       filepath.Join(m.folder, "bundle.js"),
-		Bundle:        true,
-		// What packages publish for browsers and for servers on the edge is nearest to what the engine has.
-		Platform:      api.PlatformBrowser,
-		Format:        api.FormatESModule,
-		Target:        api.ES2023,
-		Charset:       api.CharsetUTF8,
-		Sourcemap:     api.SourceMapExternal,
-		LegalComments: api.LegalCommentsEndOfFile,
-		Conditions:    conditions(),
-		Define:        map[string]string{"process.env.NODE_ENV": `"production"`, "global": "globalThis"},
-		Loader:        loaders(),
-		LogLevel:      api.LogLevelSilent,
-		LogLimit:      10,
-		Plugins:       []api.Plugin{{Name: "toolsrv", Setup: m.setup}},
-	}
-	if m.root != nil {
-		o.TsconfigRaw = "{}" // nothing above the folder matters
-	}
-	return o
-}
-
-// comments returns the bundle's entry tools.json.
-func (m *modules) comments() ([]byte, error) {
-	read := func() ([]byte, error) { return os.ReadFile(m.entry) }
-	if m.root != nil {
-		read = func() ([]byte, error) { return m.readConfined(m.inRoot) }
-	}
-	source, err := read()
-	if err != nil {
-		return nil, err
-	}
-	all := comment.Read(filepath.Base(m.entry), string(source))
-	if all == nil {
-		all = []comment.Comment{}
-	}
-	return json.Marshal(all)
-}
-
 // loaders say what an imported file is, by its extension: what a tool has no use for as code or style is text, and pictures are bytes.
 func loaders() map[string]api.Loader {
 	out := map[string]api.Loader{}
@@ -156,19 +109,4 @@ type sourceMap struct {
 	Sources        []string  `json:"sources"`
 	SourcesContent []*string `json:"sourcesContent"`
 	Mappings       string    `json:"mappings"`
-}
-
-// positions returns the bundle's entry source.map.
-func (m *modules) positions(text []byte) ([]byte, error) {
-	var from sourceMap
-	if err := json.Unmarshal(text, &from); err != nil {
-		return nil, err
-	}
-	for i, source := range from.Sources {
-		from.Sources[i] = m.shown(source)
-		if original, ok := m.originals[from.Sources[i]]; ok && i < len(from.SourcesContent) {
-			from.SourcesContent[i] = &original
-		}
-	}
-	return from.compact(filepath.Base(m.entry))
 }

@@ -13,19 +13,19 @@ import (
 const maxLine = 200
 
 // messages returns what esbuild says is wrong, for the author: place, sentence, line and caret, and then what it suggests.
-func (m *modules) messages(all []api.Message) string {
+func messages(m *modules, all []api.Message) string {
 	var out strings.Builder
 	for i, said := range all {
 		if i > 0 {
 			out.WriteByte('\n')
 		}
-		m.write(&out, "", remedied(said.Text), said.Location)
+		writeMessage(m, &out, "", remedied(said.Text), said.Location)
 		for _, note := range said.Notes {
 			if strings.Contains(note.Text, "external") || strings.Contains(note.Text, "Platform") || strings.Contains(note.Text, "MainFields") {
 				continue // about esbuild's options, which are not the author's
 			}
 			out.WriteByte('\n')
-			m.write(&out, "  ", note.Text, note.Location)
+			writeMessage(m, &out, "  ", note.Text, note.Location)
 		}
 	}
 	return out.String()
@@ -47,7 +47,7 @@ func remedied(message string) string {
 	return fmt.Sprintf("there is no package %q here: run npm install %s", name, name)
 }
 
-func (m *modules) write(out *strings.Builder, indent, message string, at *api.Location) {
+func writeMessage(m *modules, out *strings.Builder, indent, message string, at *api.Location) {
 	message = strings.ReplaceAll(message, `"`+confined+":", `"`)
 	if at == nil {
 		fmt.Fprintf(out, "%s%s", indent, message)

@@ -1,6 +1,7 @@
 package javascript
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path"
@@ -10,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/toolsrv/toolsrv/internal/script/javascript/internal/comment"
 )
 
 // own are the modules that the engine has for scripts. Those with a colon may have a slash for it, by which Node finds them in tests.
@@ -108,4 +111,63 @@ func (m *modules) shown(source string) string {
 
 func refuse(format string, args ...any) (api.OnResolveResult, error) {
 	return api.OnResolveResult{Errors: []api.Message{{Text: fmt.Sprintf(format, args...)}}}, nil
+}
+
+// options are what esbuild is told. What is bundled is one ES module for an engine that knows ES2023.
+func (m *modules) options() api.BuildOptions {
+	o := api.BuildOptions{
+		EntryPoints:   []string{m.entry},
+		AbsWorkingDir: m.folder,
+		Outfile:       filepath.Join(m.folder, "bundle.js"),
+		Bundle:        true,
+		// What packages publish for browsers and for servers on the edge is nearest to what the engine has.
+		Platform:      api.PlatformBrowser,
+		Format:        api.FormatESModule,
+		Target:        api.ES2023,
+		Charset:       api.CharsetUTF8,
+		Sourcemap:     api.SourceMapExternal,
+		LegalComments: api.LegalCommentsEndOfFile,
+		Conditions:    conditions(),
+		Define:        map[string]string{"process.env.NODE_ENV": `"production"`, "global": "globalThis"},
+		Loader:        loaders(),
+		LogLevel:      api.LogLevelSilent,
+		LogLimit:      10,
+		Plugins:       []api.Plugin{{Name: "toolsrv", Setup: m.setup}},
+	}
+	if m.root != nil {
+		o.TsconfigRaw = "{}" // nothing above the folder matters
+	}
+	return o
+}
+
+// comments returns the bundle's entry tools.json.
+func (m *modules) comments() ([]byte, error) {
+	read := func() ([]byte, error) { return os.ReadFile(m.entry) }
+	if m.root != nil {
+		read = func() ([]byte, error) { return m.readConfined(m.inRoot) }
+	}
+	source, err := read()
+	if err != nil {
+		return nil, err
+	}
+	all := comment.Read(filepath.Base(m.entry), string(source))
+	if all == nil {
+		all = []comment.Comment{}
+	}
+	return json.Marshal(all)
+}
+
+// positions returns the bundle's entry source.map.
+func (m *modules) positions(text []byte) ([]byte, error) {
+	var from sourceMap
+	if err := json.Unmarshal(text, &from); err != nil {
+		return nil, err
+	}
+	for i, source := range from.Sources {
+		from.Sources[i] = m.shown(source)
+		if original, ok := m.originals[from.Sources[i]]; ok && i < len(from.SourcesContent) {
+			from.SourcesContent[i] = &original
+		}
+	}
+	return from.compact(filepath.Base(m.entry))
 }

@@ -240,6 +240,21 @@ func (r *RouteTable) Disable(path, reason string) error {
 	return r.change(path, change{reason: reason, since: time.Now()})
 }
 
+// Switch applies switches, in their order, and takes back what was switched at the scopes in reset and below them, all in one generation. In
+// contrast to Enable and Disable, it is not an error if the table has no tool for a switch: one may come.
+func (r *RouteTable) Switch(set []Switch, reset []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range set {
+		r.switches.set(scopeOf(s.Scope), change{enabled: s.Enabled, reason: s.Reason, since: s.Since, by: s.By})
+	}
+	for _, scope := range reset {
+		r.switches.reset(scopeOf(scope))
+	}
+	r.epoch++
+	r.publish()
+}
+
 func (r *RouteTable) change(path string, c change) error {
 	scope := scopeOf(path)
 	r.mu.Lock()

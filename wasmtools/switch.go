@@ -69,6 +69,11 @@ func (s *switches) set(scope string, c change) {
 	s.changes[scope] = c
 }
 
+// reset takes back the changes of a scope, and of those that it covers.
+func (s *switches) reset(scope string) {
+	maps.DeleteFunc(s.changes, func(old string, _ change) bool { return covers(scope, old) })
+}
+
 // list returns the changes by scope.
 func (s *switches) list() []Switch {
 	var list []Switch

@@ -56,6 +56,10 @@ func Operations() []Operation {
 	return []Operation{
 		status(),
 		tools(),
+		switchesNow(),
+		enable(),
+		disable(),
+		reset(),
 	}
 }
 

@@ -41,6 +41,8 @@ type Operation struct {
 type Request struct {
 	// Target is the server that it is about.
 	*Target
+	// Operation is the name of what is asked for. Run sets it.
+	Operation string
 	// Principal is who asks.
 	Principal *wasmtools.Principal
 	// From is where he asks from, such as an address, and ID the request's, as in its answer and the log.
@@ -119,6 +121,7 @@ func (o *Operation) Run(ctx context.Context, r *Request, arguments []byte) (resu
 	if err != nil {
 		return nil, err
 	}
+	r.Operation = o.Name
 	return o.run(ctx, r, valid)
 }
 
@@ -142,6 +145,11 @@ func (r *Request) Expect(version string) error {
 		return nil
 	}
 	return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: fmt.Sprintf("Somebody else has changed it: it is at version %s, and %s was expected", version, text.Short(r.Expected))}
+}
+
+// change makes a change of a target, which is noted with who makes it. before and after are small, and without secrets.
+func (r *Request) change(ctx context.Context, target string, before, after any, do func(ctx context.Context) error) error {
+	return do(ctx)
 }
 
 // A parameter is an argument in the query.

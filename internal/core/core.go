@@ -20,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/switches"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -51,6 +52,8 @@ type Service struct {
 	State   *State                // of all that keep something
 	Tokens  *tokens.Store         // of callers, as the state has them
 	Broker  *broker.Broker        // what grants need
+	// Switches are what operators have switched on and off.
+	Switches *switches.Switches
 	// Connections counts the connections of tools. A server counts its clients there, too.
 	Connections *Connections
 	// Logger keeps secrets out of the log that Options name.
@@ -168,6 +171,13 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 	}
 	if err := s.openTokens(c); err != nil {
 		return err
+	}
+	store, err := s.State.For(c)
+	if err != nil {
+		return err
+	}
+	if s.Switches, err = switches.Open(ctx, store, s.Table); err != nil {
+		s.Logger.Error("what operators have switched on and off before is not in force", "error", err)
 	}
 	in := forCatalog(first)
 	s.Catalog, err = catalog.Start(ctx, catalog.Options{

@@ -8,6 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
+	"github.com/toolsrv/toolsrv/internal/switches"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -24,7 +25,7 @@ type State struct {
 
 // forms are the newest forms of records that this program knows, by space.
 func forms() map[string]byte {
-	return map[string]byte{tokens.Space: tokens.Form}
+	return map[string]byte{tokens.Space: tokens.Form, switches.Space: switches.Form}
 }
 
 // For returns the store under a configuration, or nil. The first configuration that names a directory opens it; one that is implied is opened

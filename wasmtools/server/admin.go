@@ -1,12 +1,10 @@
 package server
 
 import (
-	"os"
-	"path/filepath"
-
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/door"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -38,18 +36,23 @@ func (s administered) open(c *config.Config) error {
 	if path == "" {
 		return nil
 	}
-	local := web.NewMux(web.Options{Dependencies: []web.Dependency{socket.Peers{}}, Logger: s.logger})
-	local.Mount(door.Path, door.New(target, door.Options{Local: true}))
-	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	own := web.NewMux(web.Options{Dependencies: []web.Dependency{socket.Peers{}}, Logger: s.logger})
+	own.Mount(door.Path, door.New(target, door.Options{Local: true}))
+	var err error
+	if c.Admin.Socket == "" {
+		err = local.MakeDirectory(c.State.Directory)
+	}
 	if err == nil {
-		s.admin, err = socket.Open(path, local, s.logger)
+		s.admin, err = socket.Open(path, own, s.logger)
 	}
 	switch {
 	case err == nil:
 		s.logger.Info("administered over a socket", "path", path)
 	case c.Admin.Socket != "":
 		return err
-	default: // it lies where the state does, and nobody has asked for it
+	case c.State.Implied:
+		s.logger.Info("the server can't be administered over a socket", "error", err)
+	default:
 		s.logger.Warn("the server can't be administered over a socket", "error", err)
 	}
 	return nil

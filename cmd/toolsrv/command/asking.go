@@ -32,6 +32,8 @@ type asking struct {
 	config string
 	server string
 	asJSON bool
+	// expected is the version that what a command changes must have, or empty.
+	expected string
 }
 
 // askingHelp says how these commands find the server.
@@ -64,6 +66,12 @@ func newAsking(o *asking, cmd *cobra.Command, run func(ctx context.Context, c *c
 	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "server", cobra.NoFileCompletions)
 	return cmd
+}
+
+// addExpected gives a command that changes something the flag --if-match.
+func (o *asking) addExpected(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.expected, "if-match", "", "`version` that what is changed must have, or else nothing is")
+	completeFlag(cmd, "if-match", cobra.NoFileCompletions)
 }
 
 // client returns what asks the server that the flags name.
@@ -105,7 +113,7 @@ func (o *asking) load() (*config.Config, error) {
 
 // ask asks for an operation, and prints the result as JSON or as show does.
 func ask[Out any](ctx context.Context, o *asking, c *client.Client, out io.Writer, name string, arguments any, show func(io.Writer, *Out) error) error {
-	answer, err := c.Do(ctx, name, arguments, "")
+	answer, err := c.Do(ctx, name, arguments, o.expected)
 	if err != nil {
 		return err
 	}

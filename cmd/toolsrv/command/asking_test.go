@@ -123,7 +123,7 @@ enabled = true
 `
 
 // passing is what differs from moment to moment in an answer.
-var passing = regexp.MustCompile(`"(since|pid|held|generation|version|revision|addresses|running|queued|done)": ?("[^"]*"|[0-9]+|true|false|\[[^\]]*\])`)
+var passing = regexp.MustCompile(`"(since|pid|held|who|generation|version|revision|addresses|running|queued|done)": ?("[^"]*"|[0-9]+|true|false|\[[^\]]*\])`)
 
 // TestThreeWays asks for each operation over HTTP, over the socket, and on the command line, both ways: the answers are the same.
 func TestThreeWays(t *testing.T) {
@@ -143,6 +143,16 @@ func TestThreeWays(t *testing.T) {
 		{"tools", `{"pattern":"shop/*","all":true}`, []string{"shop/*", "--all"}, ""},
 		{"tools", `{"pattern":"shop/nothing"}`, []string{"shop/nothing"}, wasmtools.CodeNotFound},
 		{"tools", `{"pattern":"a b"}`, []string{"a b"}, wasmtools.CodeInvalidArguments},
+		{"switches", `{}`, nil, ""},
+		{"disable", `{"names":["shop/echo","weather"],"reason":"it rains"}`, []string{"shop/echo", "weather", "--reason", "it rains"}, ""},
+		{"disable", `{"names":["shop/*"],"until_restart":true}`, []string{"shop/*", "--until-restart"}, ""},
+		{"disable", `{"names":["shop/ecko"]}`, []string{"shop/ecko"}, wasmtools.CodeNotFound},
+		{"disable", `{"names":["s*/echo"]}`, []string{"s*/echo"}, wasmtools.CodeInvalidArguments},
+		{"disable", `{"names":["shop"],"reason":"\u001b[2J"}`, []string{"shop", "--reason", "\x1b[2J"}, wasmtools.CodeInvalidArguments},
+		{"enable", `{"names":["shop/wait"]}`, []string{"shop/wait"}, ""},
+		{"enable", `{"names":["shop/echo","shop/nothing"]}`, []string{"shop/echo", "shop/nothing"}, wasmtools.CodeNotFound},
+		{"reset", `{"names":["*"]}`, []string{"*"}, ""},
+		{"reset", `{"names":["a b"]}`, []string{"a b"}, wasmtools.CodeInvalidArguments},
 	} {
 		tested[c.operation] = true
 		name := c.operation + " " + c.arguments
@@ -154,6 +164,13 @@ func TestThreeWays(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.arguments), &arguments); err != nil {
 			t.Fatal(err)
 		}
+		anew := func() { // each way finds the same
+			t.Helper()
+			if _, err := over.Do(t.Context(), "reset", admin.Reset{Names: []string{"*"}}, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		anew()
 		var want string
 		answer, err := over.Do(t.Context(), c.operation, arguments, "")
 		if answer != nil {
@@ -164,12 +181,14 @@ func TestThreeWays(t *testing.T) {
 			t.Errorf("%s over the socket: got %v, want the code %q", name, err, c.code)
 		}
 
+		anew()
 		body := ask(t, m, admin.Find(c.operation), c.arguments)
 		if c.code == "" && steady(t, body) != steady(t, want) || c.code != "" && !strings.Contains(body, `"code":"`+string(c.code)+`"`) {
 			t.Errorf("%s over HTTP: got %s, want %s", name, body, want)
 		}
 
 		for _, flags := range [][]string{{"--config", m.config}, {"--server", m.url}} {
+			anew()
 			args := slices.Concat(strings.Fields(c.operation), c.command, []string{"--json"}, flags)
 			code, stdout, stderr := run(args...)
 			if c.code == "" && (code != 0 || stderr != "" || steady(t, stdout) != steady(t, want)) || c.code != "" && (code == 0 || !strings.Contains(stderr, string(c.code))) {
@@ -272,9 +291,13 @@ func TestAskNobody(t *testing.T) {
 		code int
 		want string
 	}{
+		"another version":         {[]string{"disable", "shop", "--if-match", "99", "--config", m.config}, 23, "it is at version 0, and 99 was expected"},
+		"no name":                 {[]string{"disable", "--config", m.config}, 2, "NAME is missing"},
+		"an empty name":           {[]string{"reset", "", "--config", m.config}, 2, "a NAME is empty"},
+		"no such tool":            {[]string{"disable", "shop/ecko", "--server", m.url}, 22, "did you mean /shop/echo?"},
 		"no server":               {[]string{"tools", "--config", other}, 20, "no server answers at " + filepath.Join(empty, "kept", "admin.sock") + ": start it with toolsrv openapi, or name the configuration"},
 		"no socket":               {[]string{"status", "--config", closed.config}, 20, "no admin socket"},
-		"no state":                {[]string{"status", "--config", none}, 20, "no admin socket"},
+		"the default state":       {[]string{"status", "--config", none}, 20, "no server answers at " + filepath.Join(empty, ".toolsrv", "admin.sock")},
 		"a path that is too long": {[]string{"status", "--config", long}, 1, "set state.directory or admin.socket to a shorter one"},
 		"a wrong configuration":   {[]string{"status", "--config", wrong}, 1, "admin.socket"},
 		"no configuration":        {[]string{"status", "--config", filepath.Join(empty, "x.toml")}, 1, "x.toml"},

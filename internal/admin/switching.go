@@ -1,0 +1,176 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/switches"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// Switched are the arguments of the operations enable and disable.
+type Switched struct {
+	Names   []string `json:"names" description:"Tools and namespaces, such as math/add, math or math/*; * is all." minItems:"1" maxItems:"1000"`
+	Reason  string   `json:"reason,omitempty" description:"Why. Callers of a tool that is switched off are told." maxLength:"1000"`
+	Passing bool     `json:"until_restart,omitempty" description:"Whether it holds until the server is restarted only."`
+}
+
+// Reset are the arguments of the operation reset.
+type Reset struct {
+	Names []string `json:"names" description:"Tools and namespaces, such as math/add, math or math/*; * is all." minItems:"1" maxItems:"1000"`
+}
+
+// Switches are what operators have switched.
+type Switches struct {
+	Version  string   `json:"version" description:"Their version, for If-Match."`
+	Switches []Switch `json:"switches" description:"The switches, by scope. Of those that cover a tool, the nearest counts."`
+}
+
+// A Switch is what an operator has switched.
+type Switch struct {
+	Scope   string    `json:"scope" description:"The tool or namespace, such as /math; / is all."`
+	Enabled bool      `json:"enabled" description:"Whether it is switched on."`
+	Reason  string    `json:"reason,omitempty" description:"Why."`
+	Who     string    `json:"who,omitempty" description:"Who has switched it; empty for the program."`
+	Since   time.Time `json:"since" description:"When."`
+	Passing bool      `json:"until_restart,omitempty" description:"Whether it holds until the server is restarted only."`
+}
+
+// A Switching is what a change of switches has come to.
+type Switching struct {
+	Changed bool   `json:"changed" description:"Whether anything was not so already."`
+	Version string `json:"version" description:"The version of all switches now, for If-Match."`
+	Tools   []Tool `json:"tools" description:"The tools that were named, as they are now."`
+}
+
+func switchesNow() Operation {
+	return Looks("switches", "List what was switched on and off", func(_ context.Context, r *Request, _ struct{}) (Switches, error) {
+		all := Switches{Version: r.Service.Switches.Version(), Switches: []Switch{}}
+		for _, s := range r.Service.Table.State().Switches {
+			all.Switches = append(all.Switches, Switch{s.Scope, s.Enabled, s.Reason, s.By, s.Since, r.Service.Switches.IsPassing(s.Scope)})
+		}
+		r.Version = all.Version
+		return all, nil
+	})
+}
+
+func enable() Operation {
+	return Changes("enable", "Switch tools and namespaces on", func(ctx context.Context, r *Request, in Switched) (Switching, error) {
+		return r.switchTo(ctx, true, in)
+	})
+}
+
+func disable() Operation {
+	return Changes("disable", "Switch tools and namespaces off", func(ctx context.Context, r *Request, in Switched) (Switching, error) {
+		return r.switchTo(ctx, false, in)
+	})
+}
+
+func reset() Operation {
+	return Changes("reset", "Have the configuration decide again whether tools are on", func(ctx context.Context, r *Request, in Reset) (Switching, error) {
+		scopes, err := scopesOf(in.Names)
+		if err != nil {
+			return Switching{}, err
+		}
+		g := r.Service.Table.Current()
+		for _, scope := range scopes {
+			if s, ok := g.Switch(scope); ok && s.Scope != scope {
+				return Switching{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: fmt.Sprintf("%s is switched with %s: reset that", text.Short(scope), s.Scope)}
+			}
+		}
+		return r.apply(ctx, scopes, in, switches.Change{Reset: scopes})
+	})
+}
+
+// switchTo switches tools and namespaces that there are.
+func (r *Request) switchTo(ctx context.Context, on bool, in Switched) (Switching, error) {
+	scopes, err := scopesOf(in.Names)
+	if err != nil {
+		return Switching{}, err
+	}
+	if strings.ContainsFunc(in.Reason, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
+		return Switching{}, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The reason has a control character: leave it out"}
+	}
+	c := switches.Change{Passing: in.Passing}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	for _, scope := range scopes {
+		if err := r.knows(scope); err != nil {
+			return Switching{}, err
+		}
+		c.Set = append(c.Set, wasmtools.Switch{Scope: scope, Enabled: on, Reason: in.Reason, Since: now, By: r.Principal.String()})
+	}
+	return r.apply(ctx, scopes, in, c)
+}
+
+// apply makes a change of switches, and tells of the tools that were named.
+func (r *Request) apply(ctx context.Context, scopes []string, asked any, c switches.Change) (Switching, error) {
+	c.Expect = r.Expect
+	var changed bool
+	err := r.change(ctx, strings.Join(scopes, " "), nil, asked, func(ctx context.Context) (err error) {
+		changed, err = r.Service.Switches.Apply(ctx, c)
+		return err
+	})
+	switch {
+	case errors.Is(err, switches.ErrChanged):
+		return Switching{}, &wasmtools.Error{Code: wasmtools.CodeChanged, Message: err.Error()}
+	case errors.Is(err, switches.ErrNotKept), errors.Is(err, state.ErrUnavailable), errors.Is(err, state.ErrTooLarge):
+		return Switching{}, &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was switched: " + err.Error() + "; until_restart (--until-restart) switches without keeping it", Err: err}
+	case err != nil:
+		return Switching{}, err
+	}
+	if changed {
+		r.Service.Logger.Info("tools switched", "switched", scopes, "to", r.Operation, "principal", r.Principal.String(), "request_id", r.ID)
+	}
+	s := Switching{Changed: changed, Version: r.Service.Switches.Version(), Tools: []Tool{}}
+	g := r.Service.Table.Current()
+	decide := decider(g, r.Service.InForce().Config)
+	for _, route := range g.Routes() {
+		if isIn(scopes, route.Path) {
+			s.Tools = append(s.Tools, toolOf(&route, decide(&route)))
+		}
+	}
+	r.Version = s.Version
+	return s, nil
+}
+
+func scopesOf(names []string) (scopes []string, err error) {
+	for _, name := range names {
+		scope, err := switches.Scope(name)
+		if err != nil {
+			return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: err.Error()}
+		}
+		scopes = append(scopes, scope)
+	}
+	return scopes, nil
+}
+
+// knows returns an error where the server has no tool at a scope or below it: that is a slip, and would switch off nothing.
+func (r *Request) knows(scope string) error {
+	var paths []string
+	for _, route := range r.Service.Table.Tools() {
+		if isIn([]string{scope}, route.Path) {
+			return nil
+		}
+		paths = append(paths, route.Path)
+	}
+	message := fmt.Sprintf("There is no tool or namespace %s", text.Short(scope))
+	if near := text.Nearest(scope, paths); near != "" {
+		message += ": did you mean " + near + "?"
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: message}
+}
+
+// isIn reports whether a path is one of the scopes, or below one.
+func isIn(scopes []string, path string) bool {
+	for _, scope := range scopes {
+		if rest, ok := strings.CutPrefix(path, scope); ok && (rest == "" || rest[0] == '/' || scope == "/") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,256 @@
+// Package switches keeps what operators switch on and off, so that it holds after a restart.
+package switches
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+const (
+	// Space is the name of the space of the state.
+	Space = "switches"
+	// Form is the form of its record.
+	Form byte = 1
+	// record is the key of the one record: so a change of several switches is one, and all have one version.
+	record = "all"
+)
+
+// Switches are those of one table. All methods are safe for concurrent use.
+type Switches struct {
+	table *wasmtools.RouteTable
+	space state.Space // nil: there is none
+
+	mu        sync.Mutex                  // held for a change; guards what follows
+	kept      map[string]wasmtools.Switch // by scope
+	version   uint64                      // of the record
+	passing   map[string]bool             // scopes that are switched until the restart
+	unwritten int                         // changes of those
+}
+
+// Open puts in force what is kept in a store. It is to be called before the table has tools. Nil: there is nowhere to keep anything. An error
+// says why what was kept is not in force; the Switches can be used then, but don't replace it.
+func Open(ctx context.Context, store state.Store, table *wasmtools.RouteTable) (*Switches, error) {
+	s := &Switches{table: table, kept: map[string]wasmtools.Switch{}, passing: map[string]bool{}}
+	if store == nil {
+		return s, nil
+	}
+	s.space = store.Space(Space)
+	if err := s.read(ctx); err != nil {
+		return s, fmt.Errorf("read what was switched: %w", err)
+	}
+	if len(s.kept) > 0 {
+		table.Switch(sorted(s.kept), nil)
+	}
+	return s, nil
+}
+
+// read reads the record.
+func (s *Switches) read(ctx context.Context) error {
+	entry, ok, err := s.space.Get(ctx, record, state.MaxValue)
+	if err != nil {
+		return err
+	}
+	kept := map[string]wasmtools.Switch{}
+	if ok {
+		var list []kind
+		if err := state.Decode(entry.Value, Form, &list); err != nil {
+			return err
+		}
+		for _, k := range list {
+			kept[k.Scope] = wasmtools.Switch(k)
+		}
+	}
+	s.kept, s.version = kept, entry.Version
+	return nil
+}
+
+// A kind is a switch as it is written.
+type kind struct {
+	Scope   string    `json:"scope"`
+	Enabled bool      `json:"enabled"`
+	Reason  string    `json:"reason,omitempty"`
+	Since   time.Time `json:"since"`
+	By      string    `json:"by,omitempty"`
+}
+
+func encode(list []wasmtools.Switch) ([]byte, error) {
+	written := make([]kind, len(list))
+	for i, s := range list {
+		written[i] = kind(s)
+	}
+	return state.Encode(Form, written)
+}
+
+// sorted returns switches by their scopes: what covers others comes before them.
+func sorted(of map[string]wasmtools.Switch) []wasmtools.Switch {
+	list := make([]wasmtools.Switch, 0, len(of))
+	for _, scope := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, of[scope])
+	}
+	return list
+}
+
+// A Change is what is to be switched.
+type Change struct {
+	// Set are switches, and Reset scopes that are to be as the configuration says.
+	Set   []wasmtools.Switch
+	Reset []string
+	// Passing is whether it holds until the restart only, and is not kept.
+	Passing bool
+	// Expect is called with the version that the switches have before the change, which it can refuse. Nil: any will do.
+	Expect func(version string) error
+}
+
+// ErrNotKept is the cause of an error where there is nowhere to keep what is switched.
+var ErrNotKept = errors.New("what is switched can't be kept, since the configuration names no state.directory")
+
+// ErrChanged is returned where the record was changed from outside. What it has is in force then, and the change has not been made.
+var ErrChanged = errors.New("somebody else has just switched something: look, and try again")
+
+// Apply makes a change: it is in force, and kept, once Apply returns. It reports false where everything is so already. After an error
+// nothing has changed.
+func (s *Switches) Apply(ctx context.Context, c Change) (changed bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.Expect != nil {
+		if err := c.Expect(s.versionText()); err != nil {
+			return false, err
+		}
+	}
+	if s.isSo(&c) {
+		return false, nil
+	}
+	next, passing := maps.Clone(s.kept), maps.Clone(s.passing)
+	drop := func(scope string) {
+		maps.DeleteFunc(passing, func(old string, _ bool) bool { return covers(scope, old) })
+		if !c.Passing {
+			maps.DeleteFunc(next, func(old string, _ wasmtools.Switch) bool { return covers(scope, old) })
+		}
+	}
+	for _, one := range c.Set {
+		drop(one.Scope)
+		if c.Passing {
+			passing[one.Scope] = true
+		} else {
+			next[one.Scope] = one
+		}
+	}
+	for _, scope := range c.Reset {
+		drop(scope)
+	}
+	if same := maps.Equal(next, s.kept); same {
+		s.unwritten++
+	} else if err := s.write(ctx, next); err != nil {
+		return false, err
+	}
+	s.kept, s.passing = next, passing
+	s.table.Switch(c.Set, c.Reset)
+	return true, nil
+}
+
+// write writes the record.
+func (s *Switches) write(ctx context.Context, next map[string]wasmtools.Switch) error {
+	if s.space == nil {
+		return ErrNotKept
+	}
+	value, err := encode(sorted(next))
+	if err != nil {
+		return err
+	}
+	if len(value) > state.MaxValue {
+		return fmt.Errorf("there are too many switches to keep: switch namespaces in place of tools, or reset some: %w", state.ErrTooLarge)
+	}
+	version, err := s.space.Set(ctx, record, value, int64(s.version), state.SetOptions{})
+	if errors.Is(err, state.ErrConflict) { // another process has the same state, or it could not be read at the start
+		if again := s.read(ctx); again != nil {
+			return fmt.Errorf("keep what is switched: %w", again)
+		}
+		s.table.Switch(sorted(s.kept), nil)
+		return ErrChanged
+	}
+	if err != nil {
+		return fmt.Errorf("keep what is switched: %w", err)
+	}
+	s.version = version
+	return nil
+}
+
+// isSo reports whether a change would change nothing. s.mu is held, so that the table has what is kept.
+func (s *Switches) isSo(c *Change) bool {
+	now := map[string]wasmtools.Switch{}
+	for _, one := range s.table.State().Switches {
+		now[one.Scope] = one
+	}
+	for _, one := range c.Set {
+		is, ok := now[one.Scope]
+		below := slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(other string) bool { return other != one.Scope && covers(one.Scope, other) })
+		if !ok || below || is.Enabled != one.Enabled || is.Reason != one.Reason || !c.Passing && s.passing[one.Scope] {
+			return false
+		}
+	}
+	for _, scope := range c.Reset {
+		for other := range now {
+			if covers(scope, other) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Version returns the version of all switches, for [Change.Expect].
+func (s *Switches) Version() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.versionText()
+}
+
+func (s *Switches) versionText() string {
+	if s.unwritten == 0 {
+		return fmt.Sprint(s.version)
+	}
+	return fmt.Sprintf("%d.%d", s.version, s.unwritten)
+}
+
+// IsPassing reports whether what is switched at a scope holds until the restart only.
+func (s *Switches) IsPassing(scope string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, kept := s.kept[scope]
+	return s.passing[scope] || !kept
+}
+
+// Scope returns what a name on the command line stands for: a tool such as "math/add", or a namespace such as "math" or "math/*"; "*" is
+// all there are.
+func Scope(name string) (string, error) {
+	scope := strings.TrimPrefix(name, "/")
+	for _, all := range []string{"/**", "/*", "/"} {
+		scope = strings.TrimSuffix(scope, all)
+	}
+	switch {
+	case name == "/" || scope == "*" || scope == "**":
+		return "/", nil
+	case scope == "":
+		return "", errors.New(`the name is empty: name a tool or a namespace, such as "math/add" or "math", or "*" for all`)
+	case strings.Contains(scope, "*"):
+		return "", fmt.Errorf("%q can't be switched as one, since other tools may come that match it: name tools or namespaces", text.Short(name))
+	}
+	return "/" + scope, pattern.CheckNames(scope)
+}
+
+// covers reports whether the tool or namespace at scope is, or holds, the one at other.
+func covers(scope, other string) bool {
+	rest, ok := strings.CutPrefix(other, scope)
+	return ok && (rest == "" || rest[0] == '/' || scope == "/")
+}

@@ -67,13 +67,13 @@ type Missing struct {
 type Cause uint8
 
 const (
-	// NotGranted is that no grant has it.
+	// NotGranted means that no grant has it.
 	NotGranted Cause = iota
 	// NoCapability is that the service doesn't have the capability.
 	NoCapability
 	// NoSecret means that no source has a secret: the one that Entry names, or without Entry one that the grant names, which is not shown.
 	NoSecret
-	// NoState is that there is no place to keep things.
+	// NoState means that there is no place to keep things.
 	NoState
 	// Unusable is that the need or its grant can't be used, as Detail says.
 	Unusable

@@ -34,7 +34,7 @@ func TestPrincipal(t *testing.T) {
 	}
 }
 
-// TestWhoMayAll has principals that may call every tool, and others that may call none.
+// TestWhoMayAll tries principals that may call every tool, and others that may call none.
 // Proves: A caller reaches its own tools only
 func TestWhoMayAll(t *testing.T) {
 	t.Parallel()

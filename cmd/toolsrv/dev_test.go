@@ -53,7 +53,7 @@ func edit(t *testing.T, file, from, to string) {
 	}
 }
 
-// TestDev is an hour of an author's work: the tool answers, a change is answered soon, a mistake is told and does no
+// TestDev is an hour of an author's work: the tool answers, a change is answered soon, a mistake is reported and does no
 // harm, and Ctrl-C leaves nothing behind.
 func TestDev(t *testing.T) {
 	t.Parallel()

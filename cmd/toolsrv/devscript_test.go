@@ -16,7 +16,7 @@ import (
 )
 
 // TestDevScript is an hour of the work of somebody who writes a script: the tool answers, a change of the script and of what it imports
-// is answered soon, a mistake is told as the author wants it and does no harm.
+// is answered soon, a mistake is reported as the author wants it and does no harm.
 func TestDevScript(t *testing.T) {
 	t.Parallel()
 	for language, source := range map[string]string{"python": "main.py", "typescript": "index.ts"} {

@@ -102,7 +102,7 @@ func textOf(line map[string]any) string {
 	return text.String()
 }
 
-// TestCheckAgrees compares what the service serves with what `toolsrv check` accepts: of two files that want a path the one that was
+// TestCheckAgrees compares what the service serves with what `toolsrv check` accepts: if two files want a path the one that was
 // served, also after a restart, and no file with too little memory.
 func TestCheckAgrees(t *testing.T) {
 	t.Parallel()

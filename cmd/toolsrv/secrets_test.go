@@ -60,7 +60,7 @@ func needing(t *testing.T, name string, needs map[string]any, names ...string) [
 	return module
 }
 
-// traces returns how a secret could show: as it is, encoded, and in pieces of 24 bytes, which are left of no way here to write the whole.
+// traces returns how a secret could show: unchanged, encoded, and in pieces of 24 bytes, which no encoding of the whole here contains.
 // It knows nothing of how the server
 // looks for secrets.
 func traces(secret string) []string {

@@ -304,7 +304,7 @@ func TestActivation(t *testing.T) {
 	}
 }
 
-// TestActivationNonsense has a server not start with sockets that are none it can serve. Nothing is done to what they are instead.
+// TestActivationNonsense has a server not start with sockets that are none it can serve. Such sockets are left alone.
 func TestActivationNonsense(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

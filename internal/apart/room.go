@@ -18,10 +18,10 @@ type claim struct {
 	granted chan struct{}
 }
 
-// NewRoom returns a room of so many bytes.
+// NewRoom returns a room of that many bytes.
 func NewRoom(bytes int64) *Room { return &Room{free: bytes} }
 
-// Take takes so many bytes as soon as there are as many. It reports false where done is closed first.
+// Take takes that many bytes as soon as there are as many. It reports false where done is closed first.
 func (r *Room) Take(bytes int64, done <-chan struct{}) bool {
 	r.mu.Lock()
 	if len(r.waiting) == 0 && bytes <= r.free {

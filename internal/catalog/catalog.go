@@ -8,7 +8,7 @@
 // A file of at most 64 MiB is served whole or refused whole. A refused file stops nothing else: it is logged, reported by
 // [wasmtools.Generation.Refused], and an older version of it that is served stays.
 //
-// Of two files that want the same path or operation id, the one that is served keeps it. The other is refused, and waits until
+// If two files want the same path or operation id, the one that is served keeps it. The other is refused, and waits until
 // the path is free. With [Sourced.Record] the same holds after a restart. Without, files with a manifest section come before those that
 // must be run to be described, and then, at the start, the order of the sources and of the names decides. Until all of these are known, a
 // file that comes later in this order may serve the path for a moment.

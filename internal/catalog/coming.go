@@ -12,7 +12,7 @@ import (
 // anywhere stands for all namespaces: a new file at the top of the source has the one that its manifest says.
 const anywhere = "*"
 
-// coming is the paths that a generation may have in a moment: so a client that asks for another path is told at once that it has no tool.
+// coming has the paths that may get a tool in a moment. A client that asks for another path learns at once that it has none.
 // The reconciler's goroutine changes it. The zero value is ready to use.
 type coming struct {
 	mu      sync.RWMutex

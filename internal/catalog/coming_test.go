@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestSettledAt has files be read for as long as the test wants: only paths that one of them could have are not in step.
+// TestSettledAt keeps files being read for as long as the test wants: only paths that one of them could have are unsettled.
 func TestSettledAt(t *testing.T) {
 	t.Parallel()
 	m := newMemory()

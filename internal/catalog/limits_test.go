@@ -11,7 +11,7 @@ import (
 )
 
 // TestTooLittleMemory refuses a file whose module declares more memory than its tool may have, as `toolsrv check` does: listed,
-// each of its calls would fail. A reload that raises the limit has it taken, one that lowers it has it withdrawn.
+// each of its calls would fail. A reload that raises the limit takes it up, and one that lowers it withdraws it.
 func TestTooLittleMemory(t *testing.T) {
 	t.Parallel()
 	const page = 64 << 10

@@ -184,8 +184,8 @@ func (r *reconciler) wasRead(l *load) {
 	}
 }
 
-// needsMore reports whether a load failed because it may not take as much memory as it has to, although another one may: it then begins
-// again with that. So none waits for memory while it has some.
+// needsMore reports whether a load failed for want of memory that another kind of load may have: it then begins again as that. So none
+// waits for memory while it has some.
 func (r *reconciler) needsMore(l *load) bool {
 	var need *toolfile.NeedError
 	if !errors.As(l.err, &need) || l.ctx.Err() != nil || need.Needs <= l.weight {

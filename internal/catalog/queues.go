@@ -88,7 +88,7 @@ const (
 	smallLoads = 1.0 / 8
 )
 
-// newQueues returns the queues for a number of processors, and for so many bytes of memory of all tools.
+// newQueues returns the queues for a number of processors, and for that many bytes of memory of all tools.
 func newQueues(processors int, memory int64) queues {
 	return queues{
 		lists:         queue{limit: 1},
@@ -111,7 +111,7 @@ func (q *queues) add(l *queue, size int64, j job) {
 	l.add(task{cost: size, turn: q.turn, job: j})
 }
 
-// read adds the job of reading a file of a size, which takes so many bytes of memory meanwhile. It is one of a large file where it takes more
+// read adds the job of reading a file of a size, which takes that many bytes of memory meanwhile. It is one of a large file where it takes more
 // than each of the small ones may.
 func (q *queues) read(size, weight int64, j job) {
 	if size < largeFile && weight <= q.smallRoom() {

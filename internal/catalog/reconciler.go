@@ -60,7 +60,7 @@ type reconciler struct {
 	settling  time.Time // until when a new file is given time to settle
 }
 
-// newReconciler returns a reconciler that loads files within a part of so many bytes of memory.
+// newReconciler returns a reconciler that loads files within a part of that many bytes of memory.
 func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, memory int64) *reconciler {
 	r := &reconciler{
 		feeds:     newFeeds(o.Sources),

@@ -63,7 +63,7 @@ var errAway = errors.New("the volume is not mounted")
 func away(m *memory) { m.listing(func(context.Context) error { return errAway }) }
 func back(m *memory) { m.listing(nil) }
 
-// TestSources serves two sources in one table. Of two files that want a path, the first source's has it, and later the one that had it
+// TestSources serves two sources in one table. If two files want a path, the first source's has it, and later the one that had it
 // first.
 func TestSources(t *testing.T) {
 	t.Parallel()
@@ -113,7 +113,7 @@ func TestSourceAway(t *testing.T) {
 	awaitTable(t, c, []string{"/x", "/y", "/z"}, []string{"two:."})
 }
 
-// TestAllSourcesAway is not ready: it would say that there are no tools.
+// TestAllSourcesAway: a service whose sources are all away is not ready, since it would say that there are no tools.
 func TestAllSourcesAway(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)

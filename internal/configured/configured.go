@@ -49,7 +49,7 @@ func needRestart(started, now reflect.Value) (keys []string) {
 	return keys
 }
 
-// ForEveryTool reports whether a grant is for every tool that there is and will be.
+// ForEveryTool reports whether a grant is for every tool and will be.
 func ForEveryTool(g *config.Grant) bool {
 	for part := range strings.SplitSeq(strings.TrimPrefix(g.Match, "/"), "/") {
 		if part != "*" && part != "**" {

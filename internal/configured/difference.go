@@ -86,7 +86,7 @@ func (to *changes) silent(key string, before, now any) {
 	}
 }
 
-// shown returns a value as a Difference has it: a word in it that looks like a token is left out, as it may be one in the wrong place.
+// shown returns a value for a Difference. It leaves out words that look like tokens, since one may stand in the wrong place.
 func shown(s string) string { return text.Clip(tokens.ReplaceAllStringFunc(s, withoutToken), maxShown) }
 
 // tokens are words that are long enough for a token, which has a digit.

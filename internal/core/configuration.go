@@ -51,7 +51,7 @@ func (s *Service) Publish(v Value) error {
 	return nil
 }
 
-// Reload puts c in force for a service that nothing else is configured with. With a server it is that one's part: it knows who is let in.
+// Reload puts c in force for a service that nothing else is configured with. With a server this is the server's task: it knows who is let in.
 func (s *Service) Reload(c *config.Config) error {
 	if _, own := s.Table.Current().Configuration().(*Configuration); !own {
 		return errors.New("apply the new configuration: the service has a server, whose Reload it is for")

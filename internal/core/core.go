@@ -90,8 +90,8 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 	return s, nil
 }
 
-// OpenBare opens a Service that follows no files: its Catalog is nil. It is for a command of somebody who has a file at hand, puts it into the
-// Table, and asks Configure what it is granted. compilers is how many processors compile one module, as [sandbox.Config] has it.
+// OpenBare opens a Service that follows no files: its Catalog is nil. It is for a command that has a file, puts it into the Table, and
+// asks Configure for its grants. compilers is how many processors compile one module, as [sandbox.Config] has it.
 func OpenBare(ctx context.Context, c *config.Config, compilers int, logger *slog.Logger) (*Service, error) {
 	s, err := assemble(c, &Options{Volatile: true, Logger: logger})
 	if err != nil {

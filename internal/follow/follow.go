@@ -42,7 +42,7 @@ const (
 	SameTools Change = iota
 	// SamePaths says that some tools were replaced by others with the same paths.
 	SamePaths
-	// OtherPaths says that there are paths that were not there, or are not there any more. So it is with the first generation.
+	// OtherPaths says that paths have come or gone. So it is with the first generation.
 	OtherPaths
 )
 

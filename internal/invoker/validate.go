@@ -44,7 +44,7 @@ type validator struct {
 	room   func(ctx context.Context, bytes int64) (give func(), err error)
 }
 
-// newValidator returns a validator for calls that may hold so many bytes of arguments: with little memory it does fewer expensive checks at a time.
+// newValidator returns a validator for calls that may hold that many bytes of arguments: with little memory it does fewer expensive checks at a time.
 func newValidator(memory int64, room func(ctx context.Context, bytes int64) (give func(), err error)) *validator {
 	n := int64(runtime.GOMAXPROCS(0))
 	costly := max(1, n*min(memory, defaultMemory)/defaultMemory)

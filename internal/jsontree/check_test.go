@@ -133,7 +133,7 @@ func checkMembers(t *testing.T, text []byte) {
 	}
 }
 
-// stricter reports whether err is of what Check does not look for, so that Read may stop earlier.
+// stricter reports whether err is a fault that Check does not look for, so that Read may stop earlier.
 func stricter(err error) bool {
 	var wrong *jsontree.SyntaxError
 	return errors.As(err, &wrong) && (wrong.In >= 0 || wrong.Msg == jsontree.LoneSurrogate || strings.HasPrefix(wrong.Msg, "Number exponent"))

@@ -60,7 +60,7 @@ type Tree struct {
 	Values []Value
 }
 
-// Those messages of a SyntaxError that say more than that the grammar is not followed.
+// The messages of a SyntaxError that say more than "invalid syntax".
 const (
 	InvalidUTF8   = "Invalid UTF-8"
 	LoneSurrogate = `Lone surrogate in \uXXXX escape`

@@ -20,8 +20,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// A Reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed. A value in quotes at
-// its beginning is left out where it is told: a secret can stand anywhere by mistake.
+// A Reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed. A value in
+// quotes at the beginning of a message is left out of logs: a secret can stand anywhere by mistake.
 type Reader func(value any) error
 
 // Boolean reads true or false.

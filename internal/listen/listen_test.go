@@ -126,7 +126,7 @@ func TestOthersSocket(t *testing.T) {
 	}
 }
 
-// TestHandedOver makes sure that a socket stays while another process goes on with it, and goes with that one.
+// TestHandedOver makes sure that a socket stays while another process uses it, and is removed by that process.
 func TestHandedOver(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")

@@ -57,7 +57,7 @@ func (x *exchange) readCall(begun bool) (body []byte, err error) {
 		return x.Call().Arguments, err
 	}
 	if err = x.ReadBody(&x.body); err != nil && begun {
-		// Why the call was refused says more than that nobody reads its arguments.
+		// The reason of the refusal says more than that nobody reads the arguments.
 		if result, wrong := x.request.Invocation.Run(x.Context()); wrong == nil {
 			err = result.Failed()
 		}

@@ -82,7 +82,7 @@ func (l *library) put(scopes string, d documents) {
 	l.byScopes[scopes] = d
 }
 
-// keep reports whether a compressed document of so many bytes may be kept.
+// keep reports whether a compressed document of that many bytes may be kept.
 func (l *library) keep(bytes int) bool {
 	if l.kept.Add(int64(bytes)) <= l.most() {
 		return true

@@ -111,7 +111,7 @@ func (c *counting) Subscribe(changed func()) func() {
 	return func() {}
 }
 
-// TestSecurityIsNotBuiltPerRequest makes requests ask for nothing that only changes can change.
+// TestSecurityIsNotBuiltPerRequest: requests rebuild nothing that depends on the configuration only.
 func TestSecurityIsNotBuiltPerRequest(t *testing.T) {
 	t.Parallel()
 	c := &counting{}

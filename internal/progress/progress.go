@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// MaxMessage is the size in bytes up to which a report's message is told.
+// MaxMessage is the size in bytes at which a report's message is cut.
 const MaxMessage = 1 << 10
 
 // At most ten reports pass in any second: nine by the pace (one each 170 ms, and four at once), and the last one at the end. Three can
@@ -46,7 +46,7 @@ func (r *Reports) Add(done, total float64, message []byte) (added bool) {
 	return true
 }
 
-// Due reports whether a report is to be told now. about says that the call is about to wait.
+// Due reports whether to pass on a report now. about says that the call is about to wait.
 func (r *Reports) Due(now time.Time, about bool) bool {
 	early := ahead
 	if about {

@@ -75,7 +75,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestPace makes a call report as often as it can, with pauses or none, and counts what is told within a second.
+// TestPace makes a call report as often as it can, with pauses or none, and counts the reports that pass within a second.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -2,8 +2,8 @@ package reach
 
 import "net/netip"
 
-// Special returns what kind of address a is where it is not one of the public internet, such as "loopback", and the range that
-// has it. An IPv4 address in IPv6 form has the IPv4 address's kind.
+// Special returns the kind of an address outside the public internet, such as "loopback", and its range. An IPv4 address in IPv6 form
+// has the IPv4 address's kind.
 func Special(a netip.Addr) (kind string, within netip.Prefix, special bool) {
 	if a = a.Unmap().WithZone(""); !a.IsValid() {
 		return "invalid", netip.Prefix{}, true

@@ -47,7 +47,7 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// forms yields a text as it is, and as it stands in each encoding, and in some within another. Escapes are undone in what is searched:
+// forms yields a text unchanged, in each encoding, and in some encodings within others. Escapes are undone in what is searched:
 // here they matter within other encodings only.
 func forms(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -86,8 +86,8 @@ func inBase32(s string) (list []string) {
 	return list
 }
 
-// codes returns a text in hexadecimal digits, and what of the base64 of any text that has it depends on it alone: that differs by
-// where the text begins.
+// codes returns a text in hexadecimal digits, and the digits of base64 that depend on it alone, wherever it stands in a larger text:
+// there are three, by where it begins.
 func codes(s string) []string {
 	digits := hex.EncodeToString([]byte(s))
 	list := []string{digits, strings.ToUpper(digits)}
@@ -100,8 +100,8 @@ func codes(s string) []string {
 	return list
 }
 
-// escaped returns a text as it stands in URLs, JSON and HTML. Writers escape different signs. Where one escapes more than it has to, the
-// text is as others have it; so these are the usual sets.
+// escaped returns a text as it stands in URLs, JSON and HTML. Writers escape different signs. These are the usual sets: a server that
+// escapes more than it must writes what another one writes.
 func escaped(s string) []string {
 	list := []string{
 		strings.ReplaceAll(s, " ", "+"), strings.ReplaceAll(s, "+", " "), // as programs that implement only a part read and write queries

@@ -144,7 +144,7 @@ func prefixed(word []byte, sign byte) []byte {
 	return word
 }
 
-// value reads a number of at most so many digits.
+// value reads a number of at most that many digits.
 func value(word []byte, digits int, base rune) (n rune, ok bool) {
 	if len(word) > digits {
 		return 0, false

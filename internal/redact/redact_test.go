@@ -195,7 +195,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// dump returns bytes in lines of sixteen, each with its place, in groups of so many bytes, and with their text where that is asked for.
+// dump returns bytes in lines of sixteen, each with its place, in groups of that many bytes, and with their text where that is asked for.
 func dump(s, place, group string, size int, text bool) string {
 	var b strings.Builder
 	for at := 0; at < len(s); at += 16 {

@@ -12,7 +12,7 @@ import (
 // characters, every second byte of UTF-16 among them, and backslashes are left out of every view and every pattern, as encodings
 // add and leave them out.
 //
-// A secret is given the same plain form as a text, however that has it escaped: so one that looks escaped itself is found, too.
+// A secret gets the same plain form as a text, so a secret that looks escaped itself is found, too.
 
 // inViews returns what is found in each view of a text.
 func (r *Redactor) inViews(b []byte) []span {
@@ -242,7 +242,7 @@ func entity(b []byte) (r rune, n int) {
 	return r, n
 }
 
-// number reads a number of so many hexadecimal digits.
+// number reads a number of that many hexadecimal digits.
 func number(b []byte, at, digits int) (value rune, ok bool) {
 	if len(b) < at+digits {
 		return 0, false

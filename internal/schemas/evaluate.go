@@ -369,7 +369,7 @@ func (r *run) otherMember(rules *objectRules, c int32, known bool, rep *report, 
 	return ok
 }
 
-// present reports for each name that the schema knows whether the object at has it.
+// present reports, for each name in the schema, whether the object has it.
 func (r *run) present(rules *objectRules, at int32) []bool {
 	list := make([]bool, len(rules.members))
 	r.work -= len(list)/8 + int(r.tree.Values[at].Count)

@@ -12,7 +12,7 @@ import (
 // maxNeeds bounds the schemas, and the names in them, that are looked at to find out which members some schema requires.
 const maxNeeds = 10_000
 
-// maxRepeated is how many members may each lead to what could not be joined: it is judged once for each that a value has.
+// maxRepeated is how many members may lead to a part that could not be joined: that part is judged once for each of them that a value has.
 const maxRepeated = 64
 
 // inPlace are the keywords that hold the whole value against another schema or against values. Many readers of a tool's schema

@@ -76,7 +76,7 @@ func instructions(e *syntax.Regexp) int {
 }
 
 // parsing is what a regular expression takes to be parsed at most, in units of run.work. Package syntax copies a table for each Unicode
-// class, and looks at each character of a range where case counts for nothing: 7 ms for a range of all.
+// class, and looks at each character of a range if case is ignored: 7 ms for a range of all characters.
 func parsing(expression string) int {
 	const each, table, wide = 16, 15_000, 350_000
 	n := each*len(expression) + table*(strings.Count(expression, `\p`)+strings.Count(expression, `\P`))

@@ -194,7 +194,7 @@ func lookAt(path string, began time.Time, left *int64) (in input, ok bool) {
 	return in, err == nil && n == info.Size()
 }
 
-// parentTouched reports whether the first folder above a path that there is was touched since a time.
+// parentTouched reports whether the nearest existing folder above a path was touched since a time.
 func parentTouched(path string, began time.Time) bool {
 	for at := filepath.Dir(path); ; at = filepath.Dir(at) {
 		if info, err := os.Stat(at); err == nil {

@@ -57,7 +57,7 @@ func Help(ctx context.Context, args []string, stdout io.Writer) error {
 	return gob.NewEncoder(stdout).Encode(c)
 }
 
-// help makes a helper collect the files of a script, with so many bytes of memory.
+// help makes a helper collect the files of a script, with that many bytes of memory.
 func (b Builder) help(ctx context.Context, root, path string, memory int64) (files []engine.File, inputs []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, helperTime, fmt.Errorf("reading it takes longer than %v", helperTime))
 	defer cancel()

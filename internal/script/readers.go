@@ -26,7 +26,7 @@ type Readers struct {
 	claim        func(bytes int64) (give func())
 }
 
-// NewReaders returns Readers for a machine with so many bytes of memory. claim is called with what a helper takes if the machine has too
+// NewReaders returns Readers for a machine with that many bytes of memory. claim is called with what a helper takes if the machine has too
 // little for all; it may be nil.
 func NewReaders(machine int64, claim func(bytes int64) (give func())) *Readers {
 	each := max(helperSmall, apart.Memory(machine))

@@ -1,5 +1,5 @@
 // Package script makes tool files of scripts: of a file in Python, JavaScript or TypeScript with all that it imports, and the
-// interpreter for it. Nothing of a script is run for that.
+// interpreter for it. This runs nothing of a script.
 package script
 
 import (
@@ -65,7 +65,7 @@ func IsPart(name string) bool {
 type Options struct {
 	// Engines are the interpreters to choose from; nil means those that this binary carries.
 	Engines *engine.Set
-	// Root is the folder that nothing may be read outside of, for scripts of others; empty means that there is none.
+	// Root is the folder to which reading is restricted, for scripts of others; empty means no restriction.
 	Root string
 	// With are folders with more packages for a script in Python.
 	With []string

@@ -66,8 +66,8 @@ func NewStore(published func() *Values) *Store {
 }
 
 // Add makes the store know the secrets of a configuration that is about to be published. From now on they are kept out of what a server
-// answers or a guest says. So are those that others had before, for as long as a call can take. v must not be in another store. Of more
-// values than can be looked for, those are forgotten that were replaced longest ago: a reload must never fail for them. The warning says
+// answers or a guest says. So are those that others had before, for as long as a call can take. v must not be in another store. If there
+// are too many values to look for, those that were replaced longest ago are forgotten: a reload must never fail because of them. The warning says
 // so, and is empty otherwise.
 func (s *Store) Add(v *Values) (warning string) {
 	inForce := s.published()

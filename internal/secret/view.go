@@ -32,7 +32,7 @@ func (w *View) Extend(v *Values) {
 // Again returns a View for another grant of the same configuration.
 func (w *View) Again() *View { return NewView(w.store, w.last.Load()) }
 
-// Has reports whether the last configuration in which the grant stands has a secret with that name.
+// Has reports whether the secret exists in the last configuration that has the grant.
 func (w *View) Has(name string) bool { return w.last.Load().Has(name) }
 
 // values returns the secrets that the grant has at this moment.

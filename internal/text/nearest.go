@@ -6,7 +6,7 @@ import "strings"
 type Reach struct {
 	// Letters is how many letters may be missing, added, changed or swapped with the next.
 	Letters int
-	// Share allows one such letter for each so many that are typed. One is always allowed.
+	// Share allows one such letter for each Share letters that are typed. One is always allowed.
 	Share int
 	// Shortest is the least number of bytes of a candidate.
 	Shortest int

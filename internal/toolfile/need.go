@@ -30,7 +30,7 @@ func (e *NeedError) Error() string {
 		text.Size(e.Needs), text.Size(e.Most))
 }
 
-// allows returns a *NeedError where loading may not take so many bytes.
+// allows returns a *NeedError where loading may not take that many bytes.
 func (p *Place) allows(needs int64) error {
 	if p.Most > 0 && needs > p.Most {
 		return &NeedError{needs, p.Most}

@@ -1,4 +1,4 @@
-// Package turns gives out a bounded number of places, for which keys wait in turn, so that who wants many does not keep others waiting.
+// Package turns hands out a bounded number of places. Keys wait for them in turn, so that a key with many requests does not keep others waiting.
 package turns
 
 import (

@@ -55,7 +55,7 @@ type admitted struct {
 	principal  *wasmtools.Principal
 }
 
-// isCurrent reports whether a request would be let in now as it was.
+// isCurrent reports whether a request would still be let in.
 func (in *admitted) isCurrent(g *wasmtools.Generation, a *Admission) bool {
 	return a == in.admission && a.version() == in.version && g.SameConfiguration(in.generation)
 }

@@ -39,7 +39,7 @@ type Content interface {
 func NewDocument(body []byte, etag string) *Document { return NewDocumentOf(whole(body), etag, nil) }
 
 // NewDocumentOf is NewDocument for what is put together when it is sent. The first client that takes it compressed has that made; others
-// wait for it. It is kept for as long as the document if keep agrees to so many bytes more. Otherwise the document is never sent
+// wait for it. It is kept for as long as the document if keep agrees to that many bytes more. Otherwise the document is never sent
 // compressed. Nil agrees to all.
 func NewDocumentOf(c Content, etag string, keep func(bytes int) bool) *Document {
 	d := &Document{content: c, form: newForm(etag, c.Size())}

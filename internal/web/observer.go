@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An Observer is told of requests, such as the log. Of the calls that requests make, package invoke tells its own observers.
+// An Observer is told of requests, such as the log. Package invoke tells its own observers of the calls that requests make.
 type Observer interface {
 	// Answered is told of each request once it has been answered: also of one that was refused for its host, its page or its token, before
 	// any door saw it, and of one whose path nothing has. It is called concurrently, and the connection waits for it. The
@@ -61,7 +61,7 @@ type Message struct {
 	Began time.Time
 	// Operation and Tool are what [Exchange.SetOperation] and [Exchange.SetTool] say of a request.
 	Operation, Tool string
-	// Call has the rest, also where it is of no tool: the door, the request's id, who asks, and the generation.
+	// Call has the rest, also for requests without a tool: the door, the request's id, who asks, and the generation.
 	Call *wasmtools.Call
 	// Error is why the request failed, or nil.
 	Error *wasmtools.Error

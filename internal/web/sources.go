@@ -2,7 +2,7 @@ package web
 
 import "net/netip"
 
-// maxSources is how many addresses are counted at a time. A client that sends more than one request in so many is kept.
+// maxSources is how many addresses are counted at a time. A client that sends more than one in that many requests is kept.
 const maxSources = 32
 
 // sources counts requests by address, in little memory however many addresses there are: a new address without a place takes that of the

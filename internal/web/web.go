@@ -159,7 +159,7 @@ var noDoor = mount{door: missing{}}
 
 type missing struct{}
 
-// Serve answers that there is nothing.
+// Serve answers 404.
 func (missing) Serve(x *Exchange) { x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound}) }
 
 // mountOf returns the door of a path.

@@ -4,13 +4,13 @@ package limits
 
 import "time"
 
-// Limits bound the calls of one tool. A zero field is not set: it leaves the limit as it is, which is the default in the end. A
+// Limits bound the calls of one tool. A zero field is not set: the limit stays as it was, in the end the default. A
 // negative one means what 0 means in the configuration (see docs/configuration.md), or is not set where 0 is not allowed there.
 //
 // The tag of a field is the limit's entry. To add a limit, add a field and enforce it.
 type Limits struct {
 	Timeout time.Duration `key:"timeout" unit:"time" default:"5s" least:"1ms" most:"1h" means:"longest time of a call, waiting for its turn included"`
-	// Fuel bounds by itself, too, what a start computes, which may be 1e9 at least. It is charged ahead, by whole loop bodies, and
+	// Fuel also bounds what a start computes, for which it is at least 1e9. It is charged ahead, by whole loop bodies, and
 	// work of the host counts like instructions that take as long.
 	Fuel   int64 `key:"fuel" default:"0" least:"0" most:"9223372036854775807" zero:"unlimited" means:"most that a call may compute, in units of about a WebAssembly instruction"`
 	Memory int64 `key:"memory" unit:"bytes" default:"64MiB" least:"64KiB" most:"4GiB" means:"largest memory of a tool; whole pages of 64 KiB count"`

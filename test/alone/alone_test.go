@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package alone_test has the program as a release has it, alone: no checkout is near, the environment says nothing, the home folder is empty, and
-// the path leads to the tools of one language. An author's first hour works all the same.
+// Package alone_test tests the program of a release alone: without a checkout, with an empty environment and home folder, and with the
+// tools of one language in PATH. An author's first hour works all the same.
 package alone_test
 
 import (

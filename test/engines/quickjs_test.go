@@ -60,7 +60,7 @@ var (
 	localDates = regexp.MustCompile(`(?m)^ *assert\(new Date\("[^"]*"\)\.toLocaleString\(\), .*$`)
 )
 
-// around is what the interpreter's own program has and its tests use; which kind a string is of, they only want to be told right.
+// around stands in for what the interpreter's own program gives its tests; of the kind of a string they only check the name.
 const around = `globalThis.print = () => {}; globalThis.gc = () => { for (let i = 0; i < 200000; i++) { const a = {}; a.a = a; } }; globalThis.__std = { gc }; globalThis.__os = { platform: "wasi" }; globalThis.qjs = { getStringKind: (s) => Number(s.length > 512) };`
 
 // TestQuickJS runs QuickJS-ng's own tests in the sandbox.
@@ -108,7 +108,7 @@ func TestQuickJS(t *testing.T) {
 	t.Logf("%d of %d files ran", ran, len(files))
 }
 
-// TestParser makes the engine parse what TC39 publishes for parsers: programs that are valid, and programs that are not.
+// TestParser makes the engine parse TC39's programs for parsers, valid and invalid ones.
 func TestParser(t *testing.T) {
 	t.Parallel()
 	dir := needFetched(t, "parser")

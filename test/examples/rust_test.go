@@ -246,7 +246,7 @@ func encode(t *testing.T, img image.Image) string {
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-// TestRustReadmes holds what the READMEs say that curl prints to what the service answers.
+// TestRustReadmes compares curl's output in the READMEs with the service's answers.
 func TestRustReadmes(t *testing.T) {
 	t.Parallel()
 	app := openapi.NewApp(serveRust(t), openapi.Options{Title: "Tools", Version: "1"})

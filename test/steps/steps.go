@@ -56,7 +56,7 @@ func (t *template) folder(name string) (folder string, ok bool) {
 	return folder, ok
 }
 
-// steps reads stepsFile. A step whose name a template can have adds to what this says.
+// steps reads stepsFile. A step that a template makes, too, adds to it.
 func (t *tree) steps() ([]step, error) {
 	text, err := os.ReadFile(filepath.Join(t.root, stepsFile))
 	if err != nil {

@@ -47,11 +47,11 @@ type Observer interface {
 	// Began is told that a call begins, once its arguments have been read and before they are checked. It returns ctx, or a context made of
 	// it: the call goes on with that, into the tool, into host functions, and into the calls inside it.
 	Began(ctx context.Context, r *Record) context.Context
-	// Ended is told that a call that began has ended, and how. ctx is the one that the call went on with.
+	// Ended is told how a call ended that had begun. ctx is the context that Began returned.
 	Ended(ctx context.Context, r *Record)
 	// Refused is told of a call that did not begin: the principal may not call the tool, it is disabled, there is no room, or the arguments
-	// are too large or could not be read. Of a call inside another one it is also told where there is no such tool, or where the outer tool
-	// may not call it.
+	// are too large or could not be read. For a call inside another one this includes a tool that does not exist, and one that the outer
+	// tool may not call.
 	Refused(r *Record)
 }
 

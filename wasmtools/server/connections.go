@@ -205,7 +205,7 @@ func (c *connections) enter(w *watchedConn) {
 	}
 }
 
-// room counts a new connection, and returns which one is to be closed for it, or nil. Unless it must close one, it may report that it has
+// room counts a new connection, and returns the one to close for it, or nil. Unless it must close one, it may report that it has
 // done nothing, since no such connection exists yet.
 func (c *connections) room(w *watchedConn, must bool) (out *watchedConn, ok bool) {
 	c.mu.Lock()
@@ -264,8 +264,8 @@ func (c *connections) close(w *watchedConn) {
 	if w == nil {
 		return
 	}
-	// To close a connection waits for the goroutine that reads from it. Who accepts connections has no time for that, nor does c.going let
-	// many of these goroutines be.
+	// To close a connection waits for the goroutine that reads from it. The goroutine that accepts connections has no time for that, and
+	// c.going allows few of these goroutines.
 	go func() { _ = w.socket.Close() }()
 	c.tell()
 }

@@ -43,7 +43,7 @@ func send(t *testing.T, conn net.Conn, text string) int {
 	return a.StatusCode
 }
 
-// await waits until so many connections wait for a request, and so many for a body.
+// await waits until that many connections wait for a request, and so many for a body.
 func (r *running) await(requests, bodies int) {
 	r.tb.Helper()
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {

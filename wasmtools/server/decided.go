@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// leastMemory is with how much memory a server can be of use: see docs/operations.md.
+// leastMemory is the least memory with which a server is useful: see docs/operations.md.
 const leastMemory = 128 << 20
 
 // logDecided logs in one line what the server has decided at its start: from the machine, or its container, where the configuration leaves it

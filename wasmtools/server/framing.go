@@ -124,8 +124,7 @@ func connOf(r *http.Request) *watchedConn {
 	return w
 }
 
-// isDoubtful reports whether a proxy may see another end of the request's body than we do: the request has both headers, or it has
-// Transfer-Encoding and is of HTTP/1.0.
+// isDoubtful reports whether a proxy may read the body to another end than we do: the request has both headers, or Transfer-Encoding in HTTP/1.0.
 func isDoubtful(r *http.Request) bool {
 	if len(r.TransferEncoding) == 0 && r.ProtoAtLeast(1, 1) {
 		return false

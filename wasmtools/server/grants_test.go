@@ -93,7 +93,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// TestGrantsAreReviewed logs what is granted for nothing, and to everybody, and refuses to start or to reload with grants that can't be.
+// TestGrantsAreReviewed expects useless grants and grants to every tool in the log, and that impossible grants prevent a start and a reload.
 // Proves: Nothing without a grant
 func TestGrantsAreReviewed(t *testing.T) {
 	t.Parallel()

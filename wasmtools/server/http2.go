@@ -40,8 +40,8 @@ func http2Settings() *http.HTTP2Config {
 	}
 }
 
-// newHTTP2 returns a server that only has connections of HTTP/2, which of takes from it. Its Shutdown has them end as soon as their requests are
-// answered, while of goes on: clients are told which requests they have to send elsewhere.
+// newHTTP2 returns a server that only has connections of HTTP/2, which of takes from it. Its Shutdown ends them as soon as their
+// requests are answered, while of goes on: clients learn which requests to send elsewhere.
 func newHTTP2(of *http.Server) *http.Server {
 	s := &http.Server{IdleTimeout: of.IdleTimeout, HTTP2: of.HTTP2, ErrorLog: of.ErrorLog, Protocols: new(http.Protocols)}
 	s.Protocols.SetUnencryptedHTTP2(true)
@@ -196,8 +196,8 @@ func (s *stream) of(w http.ResponseWriter, r *http.Request) (http.ResponseWriter
 	return &streamWriter{w, s}, r
 }
 
-// end ends the count of a stream that has been answered. What package http still keeps of the answer the client has it send as it likes, which
-// nobody counts: so that is sent before, but where there are few connections, since it costs a frame.
+// end ends the count of a stream that has been answered. Nobody counts what package http still keeps of the answer while the client
+// delays it. So it is sent before, except with few connections, since that costs a frame.
 func (s *stream) end() {
 	c := s.conn.conns
 	c.mu.Lock()

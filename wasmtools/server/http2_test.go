@@ -136,7 +136,7 @@ func (f *framed) status(id uint32) string {
 	return f.got[id]
 }
 
-// takesPlaces waits until clients take so many places, and returns what heads take then.
+// takesPlaces waits until clients take that many places, and returns what heads take then.
 func takesPlaces(r *running, places int64) (heads int64) {
 	r.tb.Helper()
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {

@@ -9,7 +9,7 @@ import (
 // What a client sends in part costs memory, and a client without a token can send as much of a head as one with. So large heads are
 // counted before they end, and a client that sends nothing more of a head or a body, or does not read an answer, makes room first.
 
-// A head is what has been read of a request's head. It is of the goroutine that reads, but held.
+// A head is what has been read of a request's head. It belongs to the goroutine that reads, except held.
 type head struct {
 	awaited bool // it has not ended
 	read    bool // or its beginning is awaited
@@ -45,7 +45,7 @@ func (h *head) count(b []byte, end int) {
 // cost returns the bytes that a head takes: its text, which is copied from the buffers into strings, and its lines.
 func (h *head) cost() int64 { return 2*h.bytes + lineCost*h.lines }
 
-// A body is what has been read of a request's body. It is of the goroutine that reads.
+// A body is what has been read of a request's body. It belongs to the goroutine that reads.
 type body struct {
 	awaited bool // its connection is in the queue of bodies
 	bytes   int  // since it was put there

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An Observer is told of requests, such as the log. Of the calls that requests make, package invoke tells its own observers.
+// An Observer is told of requests, such as the log. Package invoke tells its own observers of the calls that requests make.
 type Observer interface {
 	// Answered is told of each request once it has been answered: also of one that was refused for its host, its page or its token, before
 	// any door saw it, and of one whose path nothing has. It is called concurrently, and the connection waits for it. The

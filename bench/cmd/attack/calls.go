@@ -159,7 +159,7 @@ func attackSpin(ctx context.Context, a *arena) error {
 	if err != nil {
 		return err
 	}
-	// beside makes so many clients spin, and returns what the neighbour sees meanwhile.
+	// beside makes that many clients spin, and returns what the neighbour sees meanwhile.
 	beside := func(clients int) (n neighbour, crowd tally, err error) {
 		var all sync.WaitGroup
 		done := make(chan struct{})

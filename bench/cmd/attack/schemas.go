@@ -17,7 +17,7 @@ import (
 
 // The attack on what is kept of files that nobody calls: short texts from which a schema compiler makes a lot.
 
-// A shape returns the schema of a tool, an object, with about so many bytes.
+// A shape returns the schema of a tool, an object, with about that many bytes.
 type shape struct {
 	name   string
 	schema func(bytes int) string

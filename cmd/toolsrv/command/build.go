@@ -133,7 +133,7 @@ func buildTool(ctx context.Context, path string, with []string, output string, s
 	return b, nil
 }
 
-// pack embeds the manifest that a module tells into it, and tries its examples: that one fails is a warning.
+// pack embeds the manifest that a module tells into it, and tries its examples: an example that fails is a warning.
 func (b *built) pack(ctx context.Context, module []byte, stderr io.Writer) ([]byte, *manifest.Manifest, error) {
 	var level slog.LevelVar // info
 	tools, err := core.OpenBare(ctx, config.Default(), runtime.GOMAXPROCS(0), newAuthorLogger(stderr, &level))

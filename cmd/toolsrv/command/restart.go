@@ -55,7 +55,7 @@ func (s *successor) close() {
 	}
 }
 
-// succeed prepares a restart in place: a configuration that can't be served, or a program that does not run, leaves the server as it is. What
+// succeed prepares a restart in place: if the configuration can't be served or the program does not run, the server goes on unchanged. What
 // a reload can take up of the configuration is in force already when the other program begins, so that it is known to be right.
 func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config.Config) (*successor, error) {
 	c, err := o.loadSoon()

@@ -27,7 +27,7 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// check holds what a release says of itself against what is in it, in the checkout that it was made from, and in the schemas of those who read it.
+// check compares what a release says of itself with its content, with the checkout that it was made from, and with the schemas of its readers.
 func check(t *testing.T, root, out string) {
 	sums := sumsOf(t, out)
 	t.Run("checksums", func(t *testing.T) { checkSums(t, out, sums) })

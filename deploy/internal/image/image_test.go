@@ -104,7 +104,7 @@ func open(t *testing.T, archive string) map[string]v1.Image {
 // mostMiB is how large an image may be that is pulled.
 const mostMiB = 20
 
-// TestImage makes the image, looks at what is in it, and has it do its work as those do who run containers.
+// TestImage makes the image, looks at its content, and runs it in the ways in which people run containers.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	archive := made(t)

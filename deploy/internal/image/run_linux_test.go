@@ -56,7 +56,7 @@ func runs(t *testing.T, images map[string]v1.Image) {
 		"read-only, with nowhere to write to": func(*setup) {},
 		"with a folder for what is temporary": func(s *setup) { s.tmpfs = []string{"/tmp"} },
 		"with a cache":                        func(s *setup) { s.writes = map[string]string{"/var/cache/toolsrv": owned(t, image.User, 0o700)} },
-		// Without the file that tells which pages have changed, and the call that has it told.
+		// Without the file that tells which pages have changed, and without the call that asks for it.
 		"as in gVisor": func(s *setup) {
 			s.masked = []string{"/proc/self/pagemap"}
 			s.errno = []string{"userfaultfd", "io_uring_setup"}

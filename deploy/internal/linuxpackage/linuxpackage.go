@@ -243,7 +243,7 @@ func compressed(content []byte) []byte {
 	return out.Bytes()
 }
 
-// changelog is Debian's form. What changed is told in one place, for all systems.
+// changelog is Debian's form. The changes are listed in one place, for all systems.
 func changelog(version string, at time.Time) []byte {
 	return fmt.Appendf(nil, "toolsrv (%s) unstable; urgency=medium\n\n  * New release: see %s/blob/main/CHANGELOG.md\n\n -- %s  %s\n",
 		version, homepage, maintainer, at.Format(time.RFC1123Z))

@@ -16,8 +16,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// tinygoStack is how many bytes of a module's memory TinyGo's calls have for what they keep there. Of its own 64 KiB an
-// argument that holds itself uses up all when it is nested 47 deep; the host lets 64 pass. It costs a call nothing: what is
+// tinygoStack is how many bytes of a module's memory TinyGo's calls have for what they keep there. An argument that holds itself uses up
+// TinyGo's own 64 KiB at a nesting of 47; the host lets 64 pass. It costs a call nothing: what is
 // not written is not reset.
 const tinygoStack int64 = 512 << 10
 

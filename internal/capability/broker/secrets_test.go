@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// TestSecretsOfGrants makes secrets come and go with configurations: a tool has those that there are, and one that is named and not there
-// is missing. A source that can't be read leaves all as it is.
+// TestSecretsOfGrants makes secrets come and go with configurations: a tool has the present ones, and a named one that is absent counts
+// as missing. A source that can't be read leaves all as it is.
 func TestSecretsOfGrants(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -87,7 +87,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestRedirectsElsewhere makes a server redirect, with each status, to what is not granted. Nothing is dialled.
+// TestRedirectsElsewhere makes a server redirect, with each status, to a place that is not granted. Nothing is dialled.
 // Proves: Requests go only where they were granted
 func TestRedirectsElsewhere(t *testing.T) {
 	t.Parallel()

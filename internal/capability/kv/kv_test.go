@@ -284,7 +284,7 @@ func (s spying) List(ctx context.Context, prefix, after string, limit int) ([]st
 	return s.Space.List(ctx, prefix, after, limit)
 }
 
-// TestContext has reads, which wait for nothing, know what the caller knows. One of a caller who has gone ends the call.
+// TestContext gives reads, which wait for nothing, the caller's context. One of a caller who has gone ends the call.
 func TestContext(t *testing.T) {
 	t.Parallel()
 	var seen []any

@@ -25,7 +25,7 @@ func read(t *testing.T, dir string) *secret.Values {
 	return v
 }
 
-// ask makes a guest with a grant read the secret with that name, and returns what it is answered.
+// ask makes a guest with a grant read a secret, and returns the answer.
 func ask(t *testing.T, grant any, name string, serving bool) (answer string, failed bool, used []hostcall.Use) {
 	run := hostcall.Run{Serving: serving}
 	if serving && grant != nil {

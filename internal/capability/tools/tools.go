@@ -77,8 +77,8 @@ func Grant(s *Service, tools ...string) hostcall.Grant {
 	return hostcall.Grant{Module: Module, Value: g}
 }
 
-// An Origin is a call of a tool, as the functions of this package find it in their [hostcall.Call]: its Principal. It says for whom, and by which
-// generation, calls inside it are made.
+// An Origin is a call of a tool, as the functions of this package find it in their [hostcall.Call]: its Principal. It has the principal
+// and the generation of calls inside it.
 type Origin wasmtools.Call
 
 // String returns the name of who calls.

@@ -64,7 +64,7 @@ func mustPrincipal(t *testing.T, scopes ...string) *wasmtools.Principal {
 	return p
 }
 
-// TestCall calls tools in the ways that there are, and looks at what a guest is told of each.
+// TestCall calls tools in every way, and looks at what a guest is told of each.
 // Proves: A call inside a call gets no further
 func TestCall(t *testing.T) {
 	t.Parallel()
@@ -342,7 +342,7 @@ func TestDeadline(t *testing.T) {
 	_, _, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/waits", `{}`)
 	wantCode(t, err, wasmtools.CodeToolTimeout)
 	check()
-	// Of the call between, the outer one is told.
+	// The outer call hears of the call in between.
 	_, f, err := w.call(t, "/b/once", wasmtools.Everybody(), "a/once", `{"id":"go/waits","args":{}}`)
 	if err != nil {
 		t.Fatal(err)

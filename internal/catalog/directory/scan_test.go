@@ -227,7 +227,7 @@ func TestUnserved(t *testing.T) {
 	}
 }
 
-// TestScanBounds makes a scan end in time in a directory that does not.
+// TestScanBounds makes a scan end in time in an endless directory.
 func TestScanBounds(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

@@ -73,7 +73,7 @@ func (p *reply) finish(a protocol.Answer) {
 	}
 }
 
-// tell tells the observers, as a door of HTTP has it done for each request.
+// tell tells the observers, as package web does for each request over HTTP.
 func (p *reply) tell(a protocol.Answer) {
 	if p.stdio.mux == nil {
 		return

@@ -319,7 +319,7 @@ func (s *Sessions) tell() {
 	}
 }
 
-// see notes who has a session's stream open, whose scopes may have changed: clients that now see another list are told.
+// see notes who has a session's stream open. Their scopes may have changed: clients that now see another list are told.
 func (s *Sessions) see(x *session, p *wasmtools.Principal) {
 	s.set.View(x.namespace, p) // made before the lock is held
 	s.mu.Lock()

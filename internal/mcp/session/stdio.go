@@ -50,7 +50,7 @@ type StdioOptions struct {
 	// Grace is how long requests may run on when the input has ended, as it does at once where a shell pipes them in. It begins
 	// when Ready is closed. Zero: 5 seconds.
 	Grace time.Duration
-	// Ready is closed once the set has every tool that there is. Calls of a missing one wait for it. Nil: it has.
+	// Ready is closed once the set has every tool. Calls of a missing one wait for it. Nil: it has.
 	Ready <-chan struct{}
 	// Logger gets a line for each request, also for one that can't be read: the log is the first of the observers. Nil: nothing is logged.
 	Logger *slog.Logger

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// many returns so many properties with marks.
+// many returns that many properties with marks.
 func many(n int) string {
 	var all []string
 	for i := range n {

@@ -104,7 +104,7 @@ func (v *View) newDirectory() *directory {
 	return d
 }
 
-// namespaces names the namespaces of a view, for a model that has to know them, in at most so many characters.
+// namespaces names the namespaces of a view, for a model that has to know them, in at most that many characters.
 func (v *View) namespaces(most int) string {
 	var all []string
 	for _, e := range v.listed {

@@ -24,10 +24,10 @@ func MachineMemory() int64 {
 	return int64(n)
 }
 
-// DefaultMemory returns how many of so many bytes all tools may take together by default: half.
+// DefaultMemory returns how many of that many bytes all tools may take together by default: half.
 func DefaultMemory(machine int64) int64 { return machine / 2 }
 
-// DefaultCode returns how many of so many bytes compiled code may take by default: an eighth, 1 GiB at most.
+// DefaultCode returns how many of that many bytes compiled code may take by default: an eighth, 1 GiB at most.
 func DefaultCode(machine int64) int64 { return min(machine/8, 1<<30) }
 
 // MachineMappings returns how many mappings the process may have, or 0 where that is not limited.

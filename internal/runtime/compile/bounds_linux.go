@@ -18,7 +18,7 @@ const (
 	maxOpen = 128
 )
 
-// An allowance is what a process had used when it was given a module, and the time on a processor that it may use for that.
+// An allowance is the processor time that a process had used when it got a module, and the time that it may use for the module.
 type allowance struct {
 	user, more time.Duration
 }

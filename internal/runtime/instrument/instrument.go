@@ -75,7 +75,7 @@ const mostGlobals = 10_000
 // mostFunctions is how many functions a module may have of its own. The Go compiler has 20,000. Each takes the compiler 8 µs at least.
 const mostFunctions = 300_000
 
-// maxCode is how many bytes of code a module may have, before it is metered and after that: so much is allowed if no function takes memory.
+// maxCode is how many bytes of code a module may have, before and after metering, if no function takes memory.
 const maxCode = maxBytesTotal / bytesCode
 
 // maxInstructions is how many instructions and targets of br_table a module may have, as to read and write each takes up to 0.1 µs of the
@@ -187,7 +187,7 @@ type rewriter struct {
 // Rewrite instruments a module so that it can be metered and reset. The new module charges fuel at the entry of each function,
 // in each loop, and for instructions whose time depends on an operand; it charges call stack where functions may recurse.
 //
-// Rewrite checks all indices, so that what it adds makes nothing valid that was not. It does not check types: the compiler
+// Rewrite checks all indices, so that its additions make no invalid index valid. It does not check types: the compiler
 // has to validate the result. Beyond what Parse refuses, it refuses instructions that it does not know, and whatever makes
 // a compiler or an instance take more than the module's size suggests. Errors give the section or function, and the offset.
 //
@@ -456,7 +456,7 @@ func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []
 	}
 }
 
-// total finishes the weight of a module with so many bytes of code, and refuses the module if it is too much.
+// total finishes the weight of a module with that many bytes of code, and refuses the module if it is too much.
 func (w *rewriter) total(r *wasmbin.Reader, code int) {
 	w.out.Weight = w.out.Weight.Grow()
 	w.out.Weight.Bytes += bytesCode * int64(code)

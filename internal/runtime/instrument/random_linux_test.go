@@ -93,7 +93,7 @@ func (w *writer) constant(kind int) {
 	}
 }
 
-// address leaves an address in the memory, or in the first so many bytes of it.
+// address leaves an address in the memory, or in the first that many bytes of it.
 func (w *writer) address(bytes int) {
 	w.get(kindI32)
 	w.op(i32(bytes-1) + "\x71")

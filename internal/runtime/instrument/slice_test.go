@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
 )
 
-// guest runs slices of a call at so many nanoseconds a unit, and returns how many units the next one has.
+// guest runs slices of a call at that many nanoseconds a unit, and returns how many units the next one has.
 func guest(p *instrument.Pace, slice int32, slices int, perUnit float64) int32 {
 	for range slices {
 		slice = p.Next(int64(slice), time.Duration(float64(slice)*perUnit))

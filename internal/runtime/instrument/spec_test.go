@@ -53,7 +53,7 @@ type action struct {
 	}
 }
 
-// A world runs a script: in one of the two, modules are rewritten.
+// A world runs a script, one with rewritten modules and one with the original ones.
 type world struct {
 	*host
 	rewritten bool

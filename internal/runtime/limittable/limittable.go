@@ -43,7 +43,7 @@ func (e *Limit) Default() int64 {
 // DefaultText returns what a configuration can write for the default, which is 0 where it depends on the machine.
 func (e *Limit) DefaultText() string { return e.Unit.Format(e.otherwise) }
 
-// Set sets the limit to what n means in a configuration. n must be in range. What 0 stands for is decided where it is known:
+// Set sets the limit to n, as a configuration means it. n must be in range. What 0 stands for is decided where it is known:
 // it may depend on the machine, and on the tool.
 func (e *Limit) Set(l *limits.Limits, n int64) {
 	if n == 0 {
@@ -52,7 +52,7 @@ func (e *Limit) Set(l *limits.Limits, n int64) {
 	reflect.ValueOf(l).Elem().Field(e.field).SetInt(n)
 }
 
-// Text returns the limit as l has it and a configuration writes it, or "" where l does not set it.
+// Text returns the limit of l as a configuration writes it, or "" if l does not set it.
 func (e *Limit) Text(l limits.Limits) string {
 	n := reflect.ValueOf(l).Field(e.field).Int()
 	if n == 0 {

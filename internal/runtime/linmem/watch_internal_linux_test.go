@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// watchable returns a memory of so many granules, half of them stored, whose dirty pages are known.
+// watchable returns a memory of that many granules, half of them stored, whose dirty pages are known.
 func watchable(t *testing.T, granules int) *Memory {
 	t.Helper()
 	if p := findPagemap(); p == nil || !p.counts {

@@ -38,7 +38,7 @@ func (m *Memory) Unwatch() {
 	}
 }
 
-// Pause is Unwatch until Resume, for a time in which nobody uses the memory. It reports whether Resume is of use: otherwise there was no
+// Pause is Unwatch until Resume, for a time in which nobody uses the memory. It reports whether Resume is useful: otherwise there was no
 // watch, or it has found something.
 func (m *Memory) Pause() bool { return m.untouched() }
 

@@ -31,7 +31,7 @@ var speaker = []byte("\x00asm\x01\x00\x00\x00" +
 	"\x07\x19\x02\x06memory\x02\x00\x0ctoolsrv_call\x00\x01" +
 	"\x0a\x08\x01\x06\x00\x20\x00\x10\x00\x0b")
 
-// TestFilter makes a guest say a word in every way that there is, with a grant that takes it out, and without.
+// TestFilter makes a guest say a word in every way, with a grant that takes it out, and without.
 // Proves: Secrets stay secret
 func TestFilter(t *testing.T) {
 	t.Parallel()

@@ -286,7 +286,7 @@ func (i *instance) step(export string) error {
 	return nil
 }
 
-// keepStack makes the stack that the last call needed the instance's own, or has it begin with a new one where that was large.
+// keepStack lets the instance keep the stack that the last call needed, or begin with a new one if it was large.
 func (i *instance) keepStack() {
 	more := i.call.granted - i.stackSize
 	switch {

@@ -54,7 +54,7 @@ func (l *lease) begin(r *run) bool {
 	return true
 }
 
-// prepare sees to it that there is an instance, and room in the account for what the run will need. It waits until the run's
+// prepare provides an instance, and room in the account for what the run will need. It waits until the run's
 // deadline at most.
 func (l *lease) prepare(r *run) (err error) {
 	m := l.module

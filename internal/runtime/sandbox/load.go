@@ -257,7 +257,7 @@ func (e *Engine) sumOfEngine(b wasmbin.Bundle) sum {
 	return b.EngineSum()
 }
 
-// loaded returns a new hold on the module with that sum, for a file with that digest. Where there is no such module, fresh becomes
+// loaded returns a new hold on the module with the given sum, for a file with the given digest. Where there is no such module, fresh becomes
 // it; without fresh, loaded returns nil.
 func (e *Engine) loaded(of sum, digest string, fresh *module) (*Program, error) {
 	e.mu.Lock()

@@ -183,7 +183,7 @@ func (m *module) release() {
 	}
 }
 
-// allow has instances that are made from now on have room for tools with that memory limit.
+// allow makes future instances large enough for tools with that memory limit.
 func (m *module) allow(limit int64) {
 	for {
 		largest := m.largest.Load()

@@ -46,7 +46,7 @@ func (r *reports) Progress(done, total float64, message string) {
 
 func (r *reports) String() string { return strings.Join(r.told, "; ") }
 
-// TestProgress makes a guest report in all the ways that there are.
+// TestProgress makes a guest report in every way.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/progress"))

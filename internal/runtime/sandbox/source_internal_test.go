@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/wasmtest"
 )
 
-// withNoise returns a module with a passive data segment of so many bytes that nothing compresses, or of zeros.
+// withNoise returns a module with a passive data segment of that many bytes that nothing compresses, or of zeros.
 func withNoise(t *testing.T, seed byte, size int, zeros bool) []byte {
 	t.Helper()
 	noise := make([]byte, size)

@@ -17,8 +17,8 @@ const (
 	whereText = 256
 )
 
-// where returns "; it was at slow.py:3" of a guest that was ended at a limit and that knows, as interpreters do; otherwise it is empty. The
-// guest runs once more for that, with nothing that it was granted, in a memory that does not grow. Nobody may use the instance afterwards.
+// where returns "; it was at slow.py:3" of a guest that was ended at a limit and that knows, as interpreters do; otherwise it is empty.
+// For that the guest runs once more, without grants, in a memory that does not grow. Nobody may use the instance afterwards.
 func (i *instance) where() string {
 	f := i.guest.ExportedFunction(i.convention.Where.Name)
 	if f == nil {

@@ -245,8 +245,7 @@ func (s *Scheduler) next(l *lane) *Job {
 	return j
 }
 
-// places returns how many places a lane has now. One of those that cheap and costly jobs share is kept for each of the two, if
-// it has jobs.
+// places returns how many places a lane has now. Of the shared places, one is kept for cheap jobs and one for costly jobs, if there are any.
 func (s *Scheduler) places(l *lane) int {
 	switch l {
 	case &s.cheap:

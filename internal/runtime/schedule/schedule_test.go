@@ -139,7 +139,7 @@ func TestNobodyStarves(t *testing.T) {
 		most  time.Duration // that a client may wait
 	}{
 		{"cheap", func(int) time.Duration { return 50 * time.Millisecond }, (clients + processors) * 50 * time.Millisecond / processors},
-		// Only one costly job runs at a time. Of the clients, some three wait for long ones, and none for long behind short ones.
+		// Only one costly job runs at a time. About three of the clients wait for long jobs, and none waits long behind short ones.
 		{"costly, a few of them long", func(n int) time.Duration {
 			if n%16 == 0 {
 				return large

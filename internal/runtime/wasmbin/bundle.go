@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/opcode"
 )
 
-// Made is a module that was made of an engine and a bundle, and is not put together: so many modules share one engine.
+// Made is a module of an engine and a bundle that are kept apart: so many modules share one engine.
 type Made struct {
 	Module *Module // the engine
 	Bundle []byte  // for the address that the engine exports; nil: the module is whole as it is

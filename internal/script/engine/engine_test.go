@@ -255,7 +255,7 @@ func TestSources(t *testing.T) {
 			t.Skipf("the recipes of engines need %s: %v", program, err)
 		}
 	}
-	// go test reads its own result again as long as all that this process has looked at is as it was, so it looks at what the recipe reads.
+	// go test caches its result until a file changes that this process has looked at. So it looks at all files that the recipe reads.
 	for _, folder := range []string{"engines", "js", "js/engine", "js/engine/web", "python/engine", "python/engine/lib", "python/toolsrv"} {
 		files, err := os.ReadDir(filepath.Join(sdk, folder))
 		if err != nil {

@@ -56,7 +56,7 @@ type collector struct {
 	files   []engine.File
 	taken   map[string]bool // names in files
 	known   map[string]bool // modules that were looked for
-	// offered load the libraries that are put in when something imports them, by the names for that.
+	// offered load the libraries that are added when something imports them, by the imported names.
 	offered map[string]func() error
 }
 
@@ -127,7 +127,7 @@ func (c *collector) imports(name string, source []byte) error {
 	return nil
 }
 
-// find collects the module or package of a name, or the library that has it. Where there is none, it may be the engine's.
+// find collects the module or package of a name, or the library that provides it. Where there is none, it may be the engine's.
 func (c *collector) find(name string) error {
 	for _, folder := range c.folders {
 		if found, err := c.module(folder, name); found || err != nil {

@@ -31,7 +31,7 @@ const (
 	leafBytes   = 4 << 10
 )
 
-// full reports whether the batch rewrites as much as one may, after so many bytes that don't count.
+// full reports whether the batch rewrites as much as one may, after that many bytes that don't count.
 func (b *batch) full(before int) bool { return b.rewrites-before >= maxRewrites }
 
 // rewrite counts what is written anew because the entry of a key comes or goes: what may be in its leaf.

@@ -139,7 +139,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// setting returns a write that sets a key to a value of so many bytes.
+// setting returns a write that sets a key to a value of that many bytes.
 func setting(space, key string, size int, expires int64) *write {
 	return &write{space: space, key: key, record: newRecord(make([]byte, size), expires), expires: expires, expect: state.Any, done: make(chan outcome, 1)}
 }

@@ -33,7 +33,7 @@ type Guest struct {
 	spent int64
 }
 
-// Begin begins a call of a guest with that memory, which can be replaced later, where the host has that many sets of functions. The
+// Begin begins a call of a guest with the given memory, which can be replaced later, on a host with the given number of sets of functions. The
 // caller ends the call.
 func Begin(t testing.TB, memory []byte, sets int, run hostcall.Run) *Guest {
 	g := &Guest{Memory: memory, Context: t.Context(), Descriptors: 1000, Tallies: map[any]int{}}

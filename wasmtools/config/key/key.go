@@ -11,8 +11,8 @@ import (
 )
 
 // A Table holds the reader of each key, which checks a value and stores it. A value is a string, an int64, a float64, a bool, a time, a []any
-// or a map[string]any. An error says what is wrong with it, and what is allowed. A value in quotes at its beginning is left out where it is
-// told: a secret can stand anywhere by mistake.
+// or a map[string]any. An error says what is wrong with it, and what is allowed. A value in quotes at the beginning of a message is left
+// out of logs: a secret can stand anywhere by mistake.
 type Table map[string]func(value any) error
 
 // Boolean reads true or false.

@@ -1,6 +1,6 @@
 // Package precedence keeps on disk which files keep a path from which others.
 //
-// Of two files that want the same path, the one that came first has it. Their source doesn't show which one that was. With what is noted
+// If two files want the same path, the one that came first has it. Their source doesn't show which one that was. With what is noted
 // here the next start, and `toolsrv check`, decide as the server that runs.
 package precedence
 

@@ -19,7 +19,7 @@ const Version = "2026-07-28"
 
 // Options are the settings of a Server. The zero value is usable.
 type Options struct {
-	// Ready is closed once the set has every tool that there is. A call of an unknown tool waits for that. Nil: calls don't wait.
+	// Ready is closed once the set has every tool. A call of an unknown tool waits for that. Nil: calls don't wait.
 	Ready <-chan struct{}
 }
 

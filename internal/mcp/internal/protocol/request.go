@@ -51,7 +51,7 @@ type Transport interface {
 // A Listener is a Transport that can tell of changes for as long as a client wants.
 type Listener interface {
 	Transport
-	// Listen answers subscriptions/listen. A client that does not want to know of tools is told only of the end.
+	// Listen answers subscriptions/listen. A client that did not ask for changes of tools hears only of the end.
 	Listen(ctx context.Context, tools bool) Answer
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// A measured function has a frame as it was foretold, and as it is.
+// A measured function has the predicted and the real size of its frame.
 type measured struct{ told, real int }
 
 // frames measures the functions of a module, and compiles it.

@@ -133,7 +133,7 @@ func (r *Ruler) bytes(word int, set uint64) int {
 	return 4*bits.OnesCount64(set) + 4*bits.OnesCount64(set&r.large[word])
 }
 
-// unite adds the locals of one set to another, and reports whether that one has grown.
+// unite adds the locals of one set to another, and reports whether the latter has grown.
 func unite(to, from []uint64) (more bool) {
 	for w := range to {
 		both := to[w] | from[w]

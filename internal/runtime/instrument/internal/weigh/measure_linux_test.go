@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // helper is the argument with which this program is a process that compiles for a server.
 const helper = "compile-module"
 
-// within has a process compile a module as a server has it done, and fails unless that compiles it or refuses it for what it takes.
+// within makes a process compile a module as for a server, and fails unless it is compiled or refused for its cost.
 func within(t *testing.T, r *instrument.Rewritten) error {
 	t.Helper()
 	self, err := os.Executable()

@@ -61,7 +61,7 @@ func TestCountRefuses(t *testing.T) {
 	}
 }
 
-// TestManyBlocks has more blocks than are counted: so many are too much anyway.
+// TestManyBlocks has more blocks than are counted: such a number is refused anyway.
 // Proves: Compiling is bounded
 func TestManyBlocks(t *testing.T) {
 	t.Parallel()

@@ -108,7 +108,7 @@ func TestReadOfHostileFiles(t *testing.T) {
 	}
 }
 
-// FuzzRead has it read anything: it has to end, in time that grows with the text, and to find places in it.
+// FuzzRead makes it read anything: it must end, in time that grows with the text, and find places in it.
 func FuzzRead(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.[jt]s")
 	for _, script := range files {

@@ -42,7 +42,7 @@ type Client interface {
 	// Now returns the current generation, and who the client is under its configuration. It fails if the client would not be let in
 	// any more. It is called while the call runs, from any goroutine.
 	Now() (*Generation, *Principal, error)
-	// Finally has f called when the client has been answered. It is for the goroutine of the request.
+	// Finally calls f when the client has been answered. It is for the goroutine of the request.
 	Finally(f func())
 }
 

@@ -110,7 +110,7 @@ func (l *lines) Progress(done, total float64, message string) {
 	*l = append(*l, fmt.Sprintf("%v of %v %s", done, total, message))
 }
 
-// TestToolKnowsItsCall has a Go function look at who calls, and say something before it is done.
+// TestToolKnowsItsCall makes a Go function look at who calls, and say something before it is done.
 func TestToolKnowsItsCall(t *testing.T) {
 	t.Parallel()
 	tool := gotool.NewWithCall("who", "Tell who calls.", func(_ context.Context, call *wasmtools.Call, in struct{}) (string, error) {

@@ -268,7 +268,7 @@ func (r *RouteTable) change(path string, c change) error {
 	return nil
 }
 
-// Subscribe has f called with each new generation, before the change that made it returns. Calls come one at a
+// Subscribe calls f with each new generation, before the change that made it returns. Calls come one at a
 // time and in order; f must change neither the table nor its subscriptions. A change between a look at Current and
 // Subscribe would be missed: subscribe first, then take Current, and drop the older of two generations by Number.
 // The returned function ends the subscription; once it has returned, f is not called any more.

@@ -85,7 +85,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	}
 }
 
-// TestRestartWaits has a call that runs end with its answer, and a new one wait meanwhile.
+// TestRestartWaits makes a call that runs end with its answer, and a new one wait meanwhile.
 func TestRestartWaits(t *testing.T) {
 	t.Parallel()
 	s := start(t, site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)}))
@@ -108,7 +108,7 @@ func TestRestartWaits(t *testing.T) {
 	}
 }
 
-// TestRestartRefused has a service go on as it was if the next one could not start.
+// TestRestartRefused: a service goes on as before if the next one could not start.
 func TestRestartRefused(t *testing.T) {
 	t.Parallel()
 	dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo")})
@@ -166,7 +166,7 @@ func TestRestartRefused(t *testing.T) {
 	}
 }
 
-// TestRestartWithoutState has a service that can't open its state again go on without it, since other tools need none.
+// TestRestartWithoutState: a service that can't open its state again goes on without it, since other tools need none.
 func TestRestartWithoutState(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"the same address", "a new address"} {

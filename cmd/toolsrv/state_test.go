@@ -92,7 +92,7 @@ func TestStateDirectory(t *testing.T) {
 	}
 }
 
-// TestNoStateDirectory has a service whose state can't be made serve all that needs none, and the rest once it can be.
+// TestNoStateDirectory: a service whose state can't be made serves the tools that need none, and the others once it can be made.
 func TestNoStateDirectory(t *testing.T) {
 	t.Parallel()
 	dir := site(t, grantsKeys, keepingTools(t))

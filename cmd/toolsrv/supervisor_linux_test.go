@@ -181,7 +181,7 @@ func TestWatchdog(t *testing.T) {
 	alive()
 }
 
-// TestSupervisedChildren has another program that the server starts, when it tries it for a restart, know nothing of the supervisor, and have
+// TestSupervisedChildren makes another program that the server starts, when it tries it for a restart, know nothing of the supervisor, and have
 // none of its sockets.
 func TestSupervisedChildren(t *testing.T) {
 	t.Parallel()
@@ -304,7 +304,7 @@ func TestActivation(t *testing.T) {
 	}
 }
 
-// TestActivationNonsense has a server not start with sockets that are none it can serve. Such sockets are left alone.
+// TestActivationNonsense: a server does not start with sockets that it can't serve. Such sockets are left alone.
 func TestActivationNonsense(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -377,7 +377,7 @@ func TestChange(t *testing.T) {
 	verify(t, l)
 }
 
-// TestHostile has nothing that a caller says make an entry large, break its JSON, or show a secret.
+// TestHostile: nothing that a caller says makes an entry large, breaks its JSON, or shows a secret.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -233,8 +233,7 @@ func TestConflicts(t *testing.T) {
 	awaitTable(t, c, []string{"/a", "/b", "/x/y/z"}, []string{"a.wasm", "e.wasm"})
 }
 
-// TestCompileFails has a tool that was listed from its manifest withdrawn when its program does not compile, in favour
-// of one that waited.
+// TestCompileFails: a tool that was listed from its manifest is withdrawn when its program does not compile, in favour of one that waited.
 func TestCompileFails(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

@@ -110,7 +110,7 @@ func TestStartOrder(t *testing.T) {
 	}
 }
 
-// TestServedKeeps has a file that comes after the start wait for one that is served, whatever their paths.
+// TestServedKeeps makes a file that comes after the start wait for one that is served, whatever their paths.
 func TestServedKeeps(t *testing.T) {
 	t.Parallel()
 	first, later := &module{first: true}, &module{}

@@ -16,8 +16,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestRestartKeeps has the file that served a path serve it after a restart, too: another that wants it comes first by its name,
-// and the one that serves was replaced since.
+// TestRestartKeeps: the file that served a path serves it after a restart, too, although another one comes first by its name, and the
+// first was replaced since.
 func TestRestartKeeps(t *testing.T) {
 	t.Parallel()
 	directory, record := t.TempDir(), filepath.Join(t.TempDir(), "paths.json")
@@ -72,7 +72,7 @@ func TestRestartWithAThird(t *testing.T) {
 	awaitAnswer(t, c, "/tool", "v0001")
 }
 
-// TestRestartWaitsForKeeper has a file that kept a path keep it, however long it takes to be read after the restart. The file that waits
+// TestRestartWaitsForKeeper makes a file that kept a path keep it, however long it takes to be read after the restart. The file that waits
 // for it gets the path as soon as it turns out that the other does not want it.
 func TestRestartWaitsForKeeper(t *testing.T) {
 	t.Parallel()

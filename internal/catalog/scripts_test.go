@@ -196,7 +196,7 @@ func TestScriptParts(t *testing.T) {
 	}
 }
 
-// TestScriptChangesWhileItIsBuilt has a file that a script depends on change after it was read: what is served is the new one.
+// TestScriptChangesWhileItIsBuilt makes a file that a script depends on change after it was read: what is served is the new one.
 func TestScriptChangesWhileItIsBuilt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

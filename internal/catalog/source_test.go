@@ -217,7 +217,7 @@ func (h hang) Close() error {
 	return nil
 }
 
-// TestSourceFile has one file of a source misbehave, at the start and later. It is refused with the reason, in time; the other
+// TestSourceFile makes one file of a source misbehave, at the start and later. It is refused with the reason, in time; the other
 // files are served; and once it behaves it is served, too.
 func TestSourceFile(t *testing.T) {
 	t.Parallel()

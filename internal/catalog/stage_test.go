@@ -264,7 +264,7 @@ func TestNewerVersion(t *testing.T) {
 	awaitTable(t, c, []string{"/b"}, nil)
 }
 
-// TestDescribedComesLater has a file that says itself what it is come after one with a manifest, also where an earlier start has kept what
+// TestDescribedComesLater makes a file that says itself what it is come after one with a manifest, also where an earlier start has kept what
 // it says.
 func TestDescribedComesLater(t *testing.T) {
 	t.Parallel()

@@ -184,7 +184,7 @@ func TestOwnersPrivate(t *testing.T) {
 	}
 }
 
-// TestPermission has files that can't be read refused, served as before where they were, and taken up when they can be.
+// TestPermission: files that can't be read are refused, or served as before if they were served, and taken up when they can be read.
 func TestPermission(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {

@@ -65,7 +65,7 @@ func (s *State) Check(c *config.Config) error {
 	s.mu.Lock()
 	open, directory := s.store != nil, s.directory
 	s.mu.Unlock()
-	// What is not open yet a reload opens, and what nobody has named may be missing.
+	// A reload opens what is not open yet. What no configuration names may be missing.
 	if !open || c.State.Directory == "" || c.State.Implied || c.State.Directory == directory {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestMadeOfTools has what is made of tools kept where they stay.
+// TestMadeOfTools: what was made of tools is kept while they stay.
 func TestMadeOfTools(t *testing.T) {
 	t.Parallel()
 	newTool := func(name string) *wasmtools.Tool {

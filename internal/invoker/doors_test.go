@@ -214,7 +214,7 @@ func callOf(ctx context.Context, v *invoker.Invoker, table *wasmtools.RouteTable
 	return v.Call(ctx, route, &wasmtools.Call{Arguments: []byte(body), Principal: p})
 }
 
-// TestHiddenOverREST has a principal look for a tool that it may not call: it can't be told from one that does not exist.
+// TestHiddenOverREST makes a principal look for a tool that it may not call: it can't be told from one that does not exist.
 // Proves: A caller reaches its own tools only
 func TestHiddenOverREST(t *testing.T) {
 	t.Parallel()

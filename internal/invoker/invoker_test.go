@@ -288,7 +288,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestAccount has an observer told of each call once, however it ends.
+// TestAccount expects an observer to hear of each call once, however it ends.
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	var told recorder

@@ -69,7 +69,7 @@ type outer int
 
 func (o outer) Depth() int { return int(o) }
 
-// TestObservers has several observers told of a call and of one inside it, and the context of the first reach the second and the tools.
+// TestObservers expects several observers to hear of a call and of one inside it, and the first one's context to reach the second and the tools.
 func TestObservers(t *testing.T) {
 	t.Parallel()
 	first, second := &span{name: "a"}, &span{name: "b"}
@@ -150,7 +150,7 @@ func (gone) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
 }
 func (gone) Finally(func()) {}
 
-// TestRefusedEarly has observers told of calls that do not get as far as Begin.
+// TestRefusedEarly expects observers to hear of calls that do not get as far as Begin.
 func TestRefusedEarly(t *testing.T) {
 	t.Parallel()
 	var o recorder

@@ -175,7 +175,7 @@ func TestFilledInCounts(t *testing.T) {
 	}
 }
 
-// TestDearPlaces has few expensive checks at a time where memory is short, since each may take a hundred times its arguments.
+// TestDearPlaces: with little memory few expensive checks run at a time, since each may take a hundred times its arguments.
 // Proves: Limits hold, one by one and in sum
 func TestDearPlaces(t *testing.T) {
 	t.Parallel()

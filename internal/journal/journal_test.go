@@ -176,7 +176,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestPanic has what was logged before a panic written on its way out.
+// TestPanic: what was logged before a panic is written.
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r reader

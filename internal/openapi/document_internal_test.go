@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestDocumentsAreBuiltOnce has many ask for the same documents before there are any: the documents of 10,000 tools take 20 MB each.
+// TestDocumentsAreBuiltOnce makes many ask for the same documents before there are any: the documents of 10,000 tools take 20 MB each.
 func TestDocumentsAreBuiltOnce(t *testing.T) {
 	t.Parallel()
 	var tools []*wasmtools.Tool

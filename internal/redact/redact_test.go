@@ -296,7 +296,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestNoOracle has somebody who knows all of a secret but its end or its begin guess what comes next, in each encoding: what becomes of
+// TestNoOracle makes somebody who knows all of a secret but its end or its begin guess what comes next, in each encoding: what becomes of
 // the text must not tell whether he is right before he has all of it.
 // Proves: Secrets stay secret
 func TestNoOracle(t *testing.T) {
@@ -395,7 +395,7 @@ func TestDecoded(t *testing.T) {
 	}
 }
 
-// TestInnocent has texts that hold no secret come back as they are, not even copied.
+// TestInnocent: texts without a secret come back unchanged, and not even copied.
 func TestInnocent(t *testing.T) {
 	t.Parallel()
 	r := redact.New(secrets...)

@@ -79,7 +79,7 @@ func compareParts(t *testing.T, s *source, text string) {
 	}
 }
 
-// TestOrdinaryIsUsed has the fast way taken by what SDKs make of types.
+// TestOrdinaryIsUsed: what SDKs make of types takes the fast way.
 func TestOrdinaryIsUsed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{

@@ -302,7 +302,7 @@ func TestFlatOfSuite(t *testing.T) {
 	}
 }
 
-// TestFlatOfLarge has schemas that say much of few members cost little.
+// TestFlatOfLarge: schemas that say much of few members cost little.
 func TestFlatOfLarge(t *testing.T) {
 	t.Parallel()
 	var parts []string

@@ -94,7 +94,7 @@ func TestEngineHostile(t *testing.T) {
 	}
 }
 
-// TestDescribedBefore has a module that was described be known at once by a later engine with the same cache.
+// TestDescribedBefore makes a module that was described be known at once by a later engine with the same cache.
 func TestDescribedBefore(t *testing.T) {
 	t.Parallel()
 	dir, module := t.TempDir(), withSection(t, `{"name":"python","version":"cpython 3.13.5","revision":"1f0c","capacity":1}`)

@@ -27,7 +27,7 @@ func panicking(function string) []byte {
 		section(0, text("name")+section(1, "\x01\x00"+text(function))))
 }
 
-// TestExplain has the author of a module that a fault of TinyGo breaks learn what the matter is, and what to do.
+// TestExplain: the author of a module that a fault of TinyGo breaks learns what is wrong, and what to do.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{})
@@ -62,7 +62,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestAdvice has what authors meet explained by what the compilers and libraries print.
+// TestAdvice: what compilers and libraries print is explained to authors.
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, says string }{

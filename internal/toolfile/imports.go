@@ -24,7 +24,7 @@ func Imports(capabilities ...capability.Kind) []*hostcall.Set {
 	return sets
 }
 
-// programOf has an engine check a module, which may import all that the engine has.
+// programOf makes an engine check a module, which may import all that the engine has.
 func programOf(engine *sandbox.Engine, made wasmbin.Made, place Place) (*sandbox.Program, error) {
 	return engine.LoadAs(made.Module, sandbox.Loading{Imports: engine.Modules(), Bundle: made.Bundle, Replaces: place.Replaces})
 }

@@ -22,7 +22,7 @@ import (
 //	Subscribe(changed func()) (unsubscribe func())
 //
 // Schemes returns how clients can meet the condition at the moment: in one of these ways, which documents
-// name; none if no credentials are needed. It must not take a lock. Subscribe has changed called after each change of what Schemes
+// name; none if no credentials are needed. It must not take a lock. Subscribe calls changed after each change of what Schemes
 // returns. Without it they are always the same.
 //
 //	Challenges() []string

@@ -63,7 +63,7 @@ func (x *Exchange) SetOperation(name string) { x.operation = name }
 // allocation.
 func (x *Exchange) Call() *wasmtools.Call { return &x.call }
 
-// Finally has f called when the request has been answered, also where the door panics.
+// Finally calls f when the request has been answered, also where the door panics.
 func (x *Exchange) Finally(f func()) { x.finally = append(x.finally, f) }
 
 // Identify returns who makes the request, as the dependencies see it now: for streams that outlive what they began with. It

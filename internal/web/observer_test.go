@@ -27,7 +27,7 @@ func (o audit) Answered(a *web.Answer) {
 		a.Status(), code, a.Principal(), a.Client(), a.Operation(), a.Tool(), a.Uses(), a.Took() >= 0)), " "))
 }
 
-// TestObservers has two observers told of each request, also of one that no door has seen.
+// TestObservers expects two observers to hear of each request, also of one that no door has seen.
 func TestObservers(t *testing.T) {
 	t.Parallel()
 	var lines []string

@@ -90,7 +90,7 @@ func second() {
 	synctest.Wait()
 }
 
-// TestCallsBeforeReady has what nobody can answer yet counted, whatever its path, and not what probes ask.
+// TestCallsBeforeReady: requests that can't be answered yet are counted, whatever their path, but not probes.
 func TestCallsBeforeReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedLog

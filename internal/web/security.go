@@ -92,7 +92,7 @@ func (a *Admission) challenges() (all []string) {
 	return all
 }
 
-// SubscribeSecurity has changed called after each change of what Security returns under one generation, as the Subscribe method of each
+// SubscribeSecurity calls changed after each change of what Security returns under one generation, as the Subscribe method of each
 // of the Mux's dependencies does. The returned function ends the subscriptions.
 func (m *Mux) SubscribeSecurity(changed func()) (unsubscribe func()) {
 	var ends []func()

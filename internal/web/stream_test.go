@@ -220,7 +220,7 @@ func TestStreamLeavesConnection(t *testing.T) {
 	}
 }
 
-// TestStreamWithoutConnection has a stream work where the ResponseWriter has no deadlines and cannot flush.
+// TestStreamWithoutConnection makes a stream work where the ResponseWriter has no deadlines and cannot flush.
 func TestStreamWithoutConnection(t *testing.T) {
 	t.Parallel()
 	mux := web.NewMux(web.Options{})

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Door answers the requests for its part of the paths. What a door can forget, the Mux sees to: a request reaches it only if its host is
+// A Door answers the requests for its part of the paths. The Mux does what a door could forget: a request reaches it only if its host is
 // allowed, if it doesn't come from a page of another origin, and if its principal is known; the body that [Exchange.Request] has
 // fails after 1 MiB. A door that needs something else has one more method, which Mount calls once:
 //

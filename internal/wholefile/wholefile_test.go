@@ -29,7 +29,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteKeeps has a file that is replaced keep its mode, and a link stay one.
+// TestWriteKeeps makes a file that is replaced keep its mode, and a link stay one.
 func TestWriteKeeps(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -318,7 +318,7 @@ func TestGuest(t *testing.T) {
 	}
 }
 
-// TestRefused has the author of a module that can't be described learn why.
+// TestRefused: the author of a module that can't be described learns why.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "refused.wasm")

@@ -119,7 +119,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestRememberLong has a tree that has changed while make ci-long ran not pass.
+// TestRememberLong: a tree that has changed while make ci-long ran has not passed.
 func TestRememberLong(t *testing.T) {
 	t.Parallel()
 	c, _, _ := checkout(t, releasable, well)

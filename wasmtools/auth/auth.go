@@ -25,7 +25,7 @@ type Verifier interface {
 	Open() bool
 	// Version returns a number that grows when Verify or Open may say something else.
 	Version() uint64
-	// Subscribe has changed called after each change of what Open returns. The returned function ends that.
+	// Subscribe calls changed after each change of what Open returns. The returned function ends that.
 	Subscribe(changed func()) (unsubscribe func())
 }
 
@@ -172,7 +172,7 @@ func (a *Authenticator) Version() (sum uint64) {
 	return sum
 }
 
-// Subscribe has changed called after each change of what Schemes returns. The returned function ends that.
+// Subscribe calls changed after each change of what Schemes returns. The returned function ends that.
 func (a *Authenticator) Subscribe(changed func()) (unsubscribe func()) {
 	ends := make([]func(), len(a.verifiers))
 	for i, v := range a.verifiers {

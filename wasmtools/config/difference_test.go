@@ -62,7 +62,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// TestDifferenceOfEachKey has no key that a reload takes up change without a word.
+// TestDifferenceOfEachKey: no key that a reload takes up changes without a line in the log.
 func TestDifferenceOfEachKey(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{

@@ -270,7 +270,7 @@ func (c *connections) close(w *watchedConn) {
 	c.tell()
 }
 
-// admit has a request over a connection served, or reports that all places for such requests are taken.
+// admit lets a request over a connection be served, or reports that all places for such requests are taken.
 func (c *connections) admit(w *watchedConn, known bool) bool {
 	if w.known.Load() != known {
 		w.known.Store(known)

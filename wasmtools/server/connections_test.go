@@ -273,7 +273,7 @@ func TestHeadsOfRunningCalls(t *testing.T) {
 	}
 }
 
-// TestManyLines has heads of many lines refused before they are parsed, and lines of a body not be counted.
+// TestManyLines: heads of many lines are refused before they are parsed, and lines of a body don't count.
 // Proves: Clients keep nobody out
 func TestManyLines(t *testing.T) {
 	t.Parallel()
@@ -332,7 +332,7 @@ func TestConnectionLimitLog(t *testing.T) {
 	r.log.Wait(t, `"level":"INFO","msg":"there is room for connections again"`)
 }
 
-// TestHurry has a body given up that comes slowly, as a call does when there is no memory for its arguments.
+// TestHurry gives up a body that comes slowly, as a call does when there is no memory for its arguments.
 // Proves: Limits hold, one by one and in sum
 func TestHurry(t *testing.T) {
 	t.Parallel()

@@ -86,7 +86,7 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// TestKnownUnread has clients that have shown a token get more time to send the rest of a request.
+// TestKnownUnread makes clients that have shown a token get more time to send the rest of a request.
 // Proves: Clients keep nobody out
 func TestKnownUnread(t *testing.T) {
 	t.Parallel()

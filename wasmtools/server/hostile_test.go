@@ -125,8 +125,8 @@ func TestUnreadBody(t *testing.T) {
 	}
 }
 
-// TestTwoEnds has the connection closed after a request that tells the end of its body in two ways, and what follows it
-// not be taken for a request; other connections are kept.
+// TestTwoEnds: the connection is closed after a request that tells the end of its body in two ways, and what follows is not taken for a
+// request; other connections are kept.
 // Proves: Clients keep nobody out
 func TestTwoEnds(t *testing.T) {
 	t.Parallel()

@@ -218,7 +218,7 @@ func (s *stream) end() {
 	c.held -= s.held
 }
 
-// admitStream has a request served, or reports that all places for such requests are taken.
+// admitStream lets a request be served, or reports that all places for such requests are taken.
 func (c *connections) admitStream(s *stream, known bool) bool {
 	if known || !s.spare {
 		return true

@@ -211,7 +211,7 @@ func (m *model) serveOrigin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reload applies one plan after the other, each when some requests have come on: for some seconds, and some times at least.
+// reload applies one plan after the other, each after some more requests: for some seconds, and at least a few times.
 func (m *model) reload() {
 	defer close(m.ended)
 	begun := time.Now()

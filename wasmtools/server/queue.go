@@ -8,7 +8,7 @@ type queue struct {
 	n           int
 }
 
-// A place is a connection's, in a queue, or a stream's of one.
+// A place in a queue belongs to a connection, or to a stream of one.
 type place struct {
 	conn       *watchedConn
 	stream     *stream   // nil: it is the connection's own

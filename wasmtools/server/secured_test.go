@@ -252,7 +252,7 @@ func TestSocketAndTLS(t *testing.T) {
 	}
 }
 
-// TestTLSFails has a server not start with a certificate that is not its key's, and listen nowhere then.
+// TestTLSFails: a server with a certificate that doesn't belong to its key does not start, and listens nowhere.
 func TestTLSFails(t *testing.T) {
 	t.Parallel()
 	a := certtest.NewAuthority(t, "a")

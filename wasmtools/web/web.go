@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Door answers the requests for its part of the paths. What a door can forget is done before: a request reaches it only if its host is
+// A Door answers the requests for its part of the paths. Doors can't forget the checks: a request reaches one only if its host is
 // allowed, if it doesn't come from a page of another origin, and if its principal is known; the body that [Exchange.Request] has
 // fails after 1 MiB. A door that needs something else has one more method, which is called once:
 //

@@ -92,7 +92,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildKeeps has a build that fails leave the file of the last one alone.
+// TestBuildKeeps makes a build that fails leave the file of the last one alone.
 func TestBuildKeeps(t *testing.T) {
 	t.Parallel()
 	dir := echo(t, strings.Replace(echoManifest, `{"type": "object"}`, `{"type": "objekt"}`, 1))
@@ -137,7 +137,7 @@ func TestBuildFails(t *testing.T) {
 	}
 }
 
-// TestFolders has call and test build the project of a folder first, in a language that needs a compiler, too.
+// TestFolders makes call and test build the project of a folder first, in a language that needs a compiler, too.
 func TestFolders(t *testing.T) {
 	t.Parallel()
 	dir := echo(t, strings.Replace(echoManifest, `"parameters"`, `"examples": [{"arguments": {"a": 1}, "result": {"a": 1}}], "parameters"`, 1))

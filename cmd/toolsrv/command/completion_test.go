@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCompletionReads has each shell that is here read its completion script. The tests of the program ask the shells.
+// TestCompletionReads makes each shell that is here read its completion script. The tests of the program ask the shells.
 func TestCompletionReads(t *testing.T) {
 	t.Parallel()
 	for shell, read := range map[string][]string{

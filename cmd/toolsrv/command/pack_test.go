@@ -71,7 +71,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestPackKeeps has a file that is replaced keep its mode, and a link stay one.
+// TestPackKeeps makes a file that is replaced keep its mode, and a link stay one.
 func TestPackKeeps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

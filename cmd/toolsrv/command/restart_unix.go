@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// notifyRestart has c told of the signal that asks for a restart in place.
+// notifyRestart notifies c of the signal that asks for a restart in place.
 func notifyRestart(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR2) }
 
 // replace makes the successor's program take this process's place, with the same arguments, and go on with the listeners. Its environment has

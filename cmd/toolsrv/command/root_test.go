@@ -14,7 +14,7 @@ func run(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-// TestHelp has every command of its own show examples that begin with its name.
+// TestHelp makes every command of its own show examples that begin with its name.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bench", "build", "call", "check", "dev", "init", "inspect", "licenses", "mcp", "new", "openapi", "pack", "test", "up"} {

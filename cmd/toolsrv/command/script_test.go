@@ -156,7 +156,7 @@ func TestBuildUngranted(t *testing.T) {
 	}
 }
 
-// TestBuildExamples has an example that fails be a warning of a build, and no more.
+// TestBuildExamples: an example that fails is a warning of a build, and no more.
 func TestBuildExamples(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "javascript")

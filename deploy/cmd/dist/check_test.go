@@ -248,7 +248,7 @@ func checkServer(t *testing.T, out string, sums map[string][sha256.Size]byte) {
 	}
 }
 
-// checkBundles has the tool of Claude's makers check each bundle, and starts that of this machine as Claude Desktop does.
+// checkBundles makes the tool of Claude's makers check each bundle, and starts that of this machine as Claude Desktop does.
 func checkBundles(t *testing.T, root, out string) {
 	_, err := exec.LookPath("npm")
 	npm := err == nil && !testing.Short()

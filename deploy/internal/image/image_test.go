@@ -192,7 +192,7 @@ func content(t *testing.T, platform string, img v1.Image) {
 	}
 }
 
-// readBySkopeo has skopeo, as one of others' programs, choose each image of the archive and check all digests.
+// readBySkopeo makes skopeo, as one of others' programs, choose each image of the archive and check all digests.
 func readBySkopeo(t *testing.T, archive string) {
 	t.Helper()
 	if _, err := exec.LookPath("skopeo"); err != nil {

@@ -25,7 +25,7 @@ func peerOf(conn *net.UnixConn) (uid int, err error) {
 	return int(peer.Uid), nil
 }
 
-// closeToOthers has the socket's file made with its mode, so that at no moment others can open it.
+// closeToOthers makes the socket's file with its mode, so that others can't open it at any moment.
 func closeToOthers(_, _ string, conn syscall.RawConn) error {
 	var failed error
 	if err := conn.Control(func(fd uintptr) { failed = syscall.Fchmod(int(fd), 0o600) }); err != nil {

@@ -361,7 +361,7 @@ func TestMissingProgram(t *testing.T) {
 	}
 }
 
-// TestCompileCancelled has all that a compiler has started end with it, also where it does not want to.
+// TestCompileCancelled: all that a compiler has started ends with it, also against its will.
 func TestCompileCancelled(t *testing.T) {
 	for _, c := range []struct{ name, text string }{
 		{"obedient", "echo $$ >&2; exec sleep 1000\n"},

@@ -149,7 +149,7 @@ func TestWatchScript(t *testing.T) {
 	}
 }
 
-// TestWatchFollowKeeps has a change that came before Follow be told after it.
+// TestWatchFollowKeeps: a change from before Follow is reported after it.
 func TestWatchFollowKeeps(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"hello.py": ""})

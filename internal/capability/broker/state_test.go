@@ -22,7 +22,7 @@ func parse(t *testing.T, text, dir string) *config.Config {
 	return c
 }
 
-// TestWithoutState has a tool that may keep something be told where there is no place for it.
+// TestWithoutState: a tool that may keep something learns that there is no place for it.
 func TestWithoutState(t *testing.T) {
 	t.Parallel()
 	c := parse(t, grantKV, "")

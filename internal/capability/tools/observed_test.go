@@ -63,7 +63,7 @@ func (c *client) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
 
 func (c *client) Finally(f func()) {}
 
-// TestObserved has observers told once of each call that a tool makes, also of those that are refused before package invoker sees them.
+// TestObserved expects observers to hear once of each call that a tool makes, also of those that are refused before package invoker sees them.
 func TestObserved(t *testing.T) {
 	t.Parallel()
 	o := &witness{}

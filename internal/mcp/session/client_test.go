@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 )
 
-// TestClient has go-sdk's own client do what agents do, over both transports, in the newest version that it knows and in one
+// TestClient makes go-sdk's own client do what agents do, over both transports, in the newest version that it knows and in one
 // that has sessions.
 func TestClient(t *testing.T) {
 	t.Parallel()

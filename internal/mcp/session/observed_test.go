@@ -27,7 +27,7 @@ func (o witness) Answered(a *web.Answer) {
 		a.Client().IsValid(), a.Took() >= 0), a.RequestID()}
 }
 
-// TestStdioObserved has observers, of which the log is one, told of each request over two pipes: also of those that call no tool, or can't be read.
+// TestStdioObserved expects observers, such as the log, to hear of each request over two pipes: also of those that call no tool, or can't be read.
 func TestStdioObserved(t *testing.T) {
 	t.Parallel()
 	a, o, log := newApp(t), make(witness, 10), &testkit.Log{}

@@ -169,7 +169,7 @@ func TestDescriptionsHaveRoom(t *testing.T) {
 	}
 }
 
-// TestSpoilers has tools whose schemas clients would refuse, and with them the whole list, left out with a warning.
+// TestSpoilers: tools whose schemas would make clients refuse the whole list are left out, with a warning.
 // Proves: Answers and logs show what is meant to be seen
 func TestSpoilers(t *testing.T) {
 	t.Parallel()

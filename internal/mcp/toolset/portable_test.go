@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestPortable has older clients not see the schema of a result that one of them could not compile: the TypeScript SDK drops the
-// whole list then.
+// TestPortable: older clients don't see the schema of a result that one of them could not compile, since the TypeScript SDK would drop
+// the whole list.
 // Proves: Answers and logs show what is meant to be seen
 func TestPortable(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestUnreadable has results that some clients can't read told in a way that all can.
+// TestUnreadable: results that some clients can't read are sent in a way that all can.
 // Proves: Answers and logs show what is meant to be seen
 func TestUnreadable(t *testing.T) {
 	t.Parallel()

@@ -133,7 +133,7 @@ func (s *Set) Subscribe(f func()) (unsubscribe func()) {
 	}
 }
 
-// tell has the listeners told that there is another generation.
+// tell tells the listeners that there is another generation.
 func (s *Set) tell(*wasmtools.Generation) {
 	select {
 	case s.changed <- struct{}{}:

@@ -129,7 +129,7 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A cursor means the same when tools have gone, also the one that it names.
+	// A cursor keeps its meaning when tools have gone, even the tool that it names.
 	if err := table.Replace(tools[10:999], nil); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestKeptPages has many who each see other tools of large lists take no more memory than a few of them.
+// TestKeptPages makes many who each see other tools of large lists take no more memory than a few of them.
 func TestKeptPages(t *testing.T) {
 	t.Parallel()
 	var tools []*wasmtools.Tool

@@ -43,7 +43,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestWait has some who need much and some who need little wait for one who has all.
+// TestWait makes some who need much and some who need little wait for one who has all.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// TestAhead has those who hold some wait behind those who don't: they are served first, in the order in which they came.
+// TestAhead makes those who hold some wait behind those who don't: they are served first, in the order in which they came.
 // Proves: Limits hold, one by one and in sum
 func TestAhead(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ type allowance struct {
 	user, more time.Duration
 }
 
-// bound has the system bound this process for good, and take it first where memory runs out. It says whether the system may refuse
+// bound makes the system bound this process for good, and take it first where memory runs out. It says whether the system may refuse
 // memory before the bound is reached.
 func bound(memory int64, began *atomic.Pointer[allowance]) (scarce bool, err error) {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGXFSZ) // a server that ends drains first, and then ends this

@@ -242,7 +242,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestSmallOnesGoOn has modules that may take much wait for each other, and others go on meanwhile.
+// TestSmallOnesGoOn makes modules that may take much wait for each other, and others go on meanwhile.
 // Proves: Compiling is bounded
 func TestSmallOnesGoOn(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func (c *Call) Command() bool { return c.guest.Command }
 func (c *Call) Principal() fmt.Stringer { return c.run.Principal }
 
 // Context returns the context of the call, for its values: what its caller knows of it, such as a trace. It may end after the run does, and
-// nothing may wait for it. What may wait has f of [Call.Wait], whose context has the same values.
+// nothing may wait for it. A function that may wait uses f of [Call.Wait], whose context has the same values.
 func (c *Call) Context() context.Context { return c.host.Context() }
 
 // Grant returns what the tool was granted of the function's set: a value of the set's own type, which many calls share. It is

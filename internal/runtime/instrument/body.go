@@ -356,7 +356,7 @@ func (w *rewriter) unmark(scopes []scope, closed *scope) {
 	}
 }
 
-// measure has the function's frame measured, and how many locals are moved in it, if one of the two seems to be much. joins are the number of those in
+// measure measures the function's frame, and how many locals are moved in it, if one of the two seems large. joins are the number of those in
 // w.joins before the function.
 func (w *rewriter) measure(f *function, joins, wide int) {
 	own := w.joins[joins:]

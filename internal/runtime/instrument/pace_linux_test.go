@@ -87,7 +87,7 @@ func joined(n int, kind byte, code string) []byte {
 		[]byte("\x02\x40"+strings.ReplaceAll(code, "S", sets.String())+"\x0b"+first+gets.String()+drop+"\x41\x00\x0b"))
 }
 
-// TestJoins has values of many locals moved where ways join, as the locals are set on ways that are never taken.
+// TestJoins moves values of many locals where ways join, since the locals are set on ways that are never taken.
 // Proves: A tool stops
 func TestJoins(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures what code takes")

@@ -73,7 +73,7 @@ func (w *writer) word(depth int) {
 	}
 }
 
-// constant leaves a number, of floats one that may be a nuisance.
+// constant leaves a number; a float may be an awkward one.
 func (w *writer) constant(kind int) {
 	floats := []float64{0, 1, -1.5, 0.999999, 1.000001, 1e30, math.Inf(1), math.NaN(), 1e-310, 5e-324, 3e-309, 1e-41, 2e-39, 1e-45}
 	f := floats[w.IntN(len(floats))]

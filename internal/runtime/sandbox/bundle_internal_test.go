@@ -134,7 +134,7 @@ func TestEngineIsShared(t *testing.T) {
 	}
 }
 
-// TestColdDirectory has a hundred tools of an engine that nobody has compiled be loaded and called at once: there is one compilation,
+// TestColdDirectory makes a hundred tools of an engine that nobody has compiled be loaded and called at once: there is one compilation,
 // and one start of the engine.
 func TestColdDirectory(t *testing.T) {
 	t.Parallel()

@@ -202,7 +202,7 @@ func TestCacheTooSmall(t *testing.T) {
 	}
 }
 
-// TestCacheShared has two engines, as in two processes, compile the same modules side by side, with room for few.
+// TestCacheShared makes two engines, as in two processes, compile the same modules side by side, with room for few.
 func TestCacheShared(t *testing.T) {
 	t.Parallel()
 	var r testkit.Log

@@ -26,7 +26,7 @@ func spinners(t *testing.T, e *sandbox.Engine, index int32) {
 	occupy(t, tool, n)
 }
 
-// TestCollection has the host's garbage collector, which must stop all goroutines, run beside guests that never call the
+// TestCollection makes the host's garbage collector, which must stop all goroutines, run beside guests that never call the
 // host by themselves. The bound is generous: it is for a machine that does other things, too.
 // Proves: A tool stops
 func TestCollection(t *testing.T) {

@@ -79,7 +79,7 @@ func bothWays(t *testing.T, test func(g grower)) {
 	}
 }
 
-// TestBehindTheEnd has calls look for what the call before them, in the same instance, left behind the memory's end.
+// TestBehindTheEnd makes calls look for what the call before them, in the same instance, left behind the memory's end.
 // Proves: Nothing is left of a call
 func TestBehindTheEnd(t *testing.T) {
 	t.Parallel()

@@ -187,8 +187,7 @@ func TestImportsOfEachProgram(t *testing.T) {
 	}
 }
 
-// TestGrantsOfEachTool has tools of two files that share code and instances called side by side, each with its own grant and
-// principals, or without.
+// TestGrantsOfEachTool calls tools of two files that share code and instances side by side, each with its own grant and principals, or without.
 // Proves: Nothing without a grant
 func TestGrantsOfEachTool(t *testing.T) {
 	t.Parallel()

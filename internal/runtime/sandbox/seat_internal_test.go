@@ -62,7 +62,7 @@ func TestNoSeat(t *testing.T) {
 	}
 }
 
-// TestSeatIsGivenBack has a guest that has computed for long wait for something: others have its seat meanwhile.
+// TestSeatIsGivenBack makes a guest that has computed for long wait for something: others have its seat meanwhile.
 // Proves: A tool stops
 func TestSeatIsGivenBack(t *testing.T) {
 	t.Parallel()

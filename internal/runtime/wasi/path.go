@@ -216,8 +216,8 @@ func pathReadLink(c *hostcall.Call, stack []uint64) {
 	c.WriteUint32(stack[5], uint32(len(to)))
 }
 
-// leadsOut reports whether a link at the place leads out of its tree. Its text decides first: what is at the place may have been replaced
-// since that was read, and another link there may stay inside.
+// leadsOut reports whether a link at the place leads out of its tree. The text of the link decides first: the link may have been
+// replaced since, by one that stays inside.
 func (at place) leadsOut(to string) bool {
 	if path.IsAbs(to) || filepath.IsAbs(to) {
 		return true

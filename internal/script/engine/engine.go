@@ -4,12 +4,12 @@
 // toolsrv.engine, at most 4 KiB of JSON, says what it is ([About]). Manifests that toolsrv_describe returns get that as their engine, and a
 // failure of toolsrv_describe is an error in the script, whose author is shown its message.
 //
-// A tool file is the engine with one data segment more: the last one, active, at the address that the export toolsrv_bundle has, whose value
-// is one i32.const. It fills the region with the [File]s of a script. Without the segment and custom sections the file has to be the engine
-// byte for byte, apart from the numbers that count segments. So all tools of an engine share its code, and the state after steps 1 and 2 of
-// docs/abi.md's order of events, which run once for all of them and without the segment: _initialize does what is the same for every script,
-// toolsrv_warm the rest. A tool takes memory only for the pages that it changes in toolsrv_warm. If memory or globals don't hold all that
-// _initialize has done, such as a table that it filled, each call begins with step 1.
+// A tool file is the engine with one more data segment at its end. It is active, at the address in the export toolsrv_bundle, a global
+// whose value is one i32.const. It fills the region with the [File]s of a script. Without the segment and custom sections the file has
+// to be the engine byte for byte, apart from the numbers that count segments. So all tools of an engine share its code, and the state
+// after steps 1 and 2 of docs/abi.md's order of events, which run once for all of them and without the segment: _initialize does what is
+// the same for every script, toolsrv_warm the rest. A tool takes memory only for the pages that it changes in toolsrv_warm. If memory or
+// globals don't hold all that _initialize has done, such as a table that it filled, each call begins with step 1.
 package engine
 
 import (

@@ -50,7 +50,7 @@ func limitOf(r *instrument.Rewritten) compile.Limit {
 	return compile.Limit{CPU: helperBase + helperTimes*r.Weight.Time(), Bytes: helperOwn + helperGuess*r.Weight.Bytes}
 }
 
-// apart has a process of its own compile a module. It reports false where no process can: then weighing the module has to do. Without a
+// apart makes a process of its own compile a module. It reports false where no process can: then weighing the module has to do. Without a
 // scratch directory, the module is only tried, and most becomes what it may take. An error that is not the module's fault will pass.
 func (f *furnace) apart(of sum, scratch string, module []byte, most *compile.Limit) (m compile.File, done bool, err error) {
 	if f.pool == nil {
@@ -78,7 +78,7 @@ func (f *furnace) apart(of sum, scratch string, module []byte, most *compile.Lim
 	return m, true, err
 }
 
-// ready has a process started, if there is to be one: a module may be about to be compiled.
+// ready starts a process, if there is to be one: a module may be about to be compiled.
 func (f *furnace) ready() {
 	if f.pool == nil {
 		return

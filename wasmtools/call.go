@@ -78,20 +78,6 @@ type Use struct {
 	Took time.Duration
 }
 
-// Inside returns a call that is made for the same request as c, because of c. outer is c as the sandbox runs it, or nil where it doesn't: then
-// the call is not part of it.
-func (c *Call) Inside(outer Outer) *Call {
-	return &Call{Principal: c.Principal, Generation: c.Generation, Client: c.Client, Door: c.Door, RequestID: c.RequestID, Outer: outer}
-}
-
-// Depth returns how many calls the call is inside: 0 for one that a client made.
-func (c *Call) Depth() int {
-	if c.Outer == nil {
-		return 0
-	}
-	return c.Outer.Depth() + 1
-}
-
 // Used adds to what the call has used. Its Capability must be one of a few words.
 func (c *Call) Used(u Use) {
 	i := slices.IndexFunc(c.Uses, func(known Use) bool { return known.Capability == u.Capability })

@@ -1,14 +1,8 @@
 package wasmtools
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"log/slog"
-	"slices"
 
-	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
@@ -74,60 +68,3 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
-
-var codes = [...]Code{CodeUnauthorized, CodeForbidden, CodeHostNotAllowed, CodeOriginNotAllowed, CodeNotFound, CodeMethodNotAllowed, CodeChanged, CodeRequestTimeout, CodeInputTooLarge, CodeUnsupportedMediaType,
-	CodeInvalidArguments, CodeToolError, CodeToolTrapped, CodeToolBadOutput, CodeToolMemory, CodeToolStack, CodeToolFuel, CodeToolTimeout,
-	CodeToolDisabled, CodeToolNotGranted, CodeOverloaded, CodeNotReady, CodeCancelled, CodeInternal}
-
-// Codes returns all codes of the service.
-func Codes() []Code { return slices.Clone(codes[:]) }
-
-// LevelOf returns at which level the log tells that a request or a call ended with an error. LevelWarn and LevelError are what an
-// operator should look at: a tool that broke or met a limit, a server that has no room, a fault of the service. What is a client's own
-// doing, or was the operator's decision, is LevelInfo.
-func LevelOf(e *Error) slog.Level {
-	switch e.Code {
-	case CodeInternal:
-		return slog.LevelError
-	case CodeToolTrapped, CodeToolBadOutput, CodeToolMemory, CodeToolStack, CodeToolFuel, CodeToolTimeout, CodeOverloaded:
-		return slog.LevelWarn
-	case CodeToolError:
-		if e.Status >= 500 || e.Err != nil { // it could not do its work, or what it said of that was not well-formed
-			return slog.LevelWarn
-		}
-	}
-	return slog.LevelInfo
-}
-
-// AsError returns the service's error for any error of a call with ctx or of a request: the *Error that err is or wraps, if its code is
-// one of the service's; what the end of ctx means, if err is that; or else one with CodeInternal and err as its cause. Where that is
-// CodeCancelled, and who ended ctx gave an *Error as the cause, it has the words of that. err must not
-// be nil.
-func AsError(ctx context.Context, err error) *Error {
-	e := asError(ctx, err)
-	if e.Code != CodeCancelled {
-		return e
-	}
-	if cause, ok := errors.AsType[*Error](context.Cause(ctx)); ok && cause.Code == CodeCancelled {
-		return &Error{Code: CodeCancelled, Message: cause.Message, Err: e.Err}
-	}
-	return e
-}
-
-func asError(ctx context.Context, err error) *Error {
-	e, ok := errors.AsType[*Error](err)
-	switch {
-	case ok && e == nil:
-		err = errors.New("the error is a nil *wasmtools.Error")
-	case ok && slices.Contains(codes[:], e.Code):
-		return e
-	case ok:
-		err = fmt.Errorf("unknown code %q: %w", text.Clip(string(e.Code), 256), err)
-	case ctx.Err() == nil:
-	case errors.Is(err, context.Canceled): // a Go function may hand on what its context told it
-		return &Error{Code: CodeCancelled, Err: err}
-	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{Code: CodeToolTimeout, Err: err}
-	}
-	return &Error{Code: CodeInternal, Err: err}
-}

@@ -1,10 +1,6 @@
 package wasmtools
 
-import (
-	"encoding/json"
-	"maps"
-	"slices"
-)
+import "encoding/json"
 
 // Needs are what a tool wants to reach outside of its sandbox, by the names of capabilities such as "http". It can reach nothing that
 // it does not declare, and nothing that its operator does not grant. They must not be changed.
@@ -27,25 +23,6 @@ func (n Need) MarshalJSON() ([]byte, error) {
 		return json.Marshal(n.Words)
 	}
 	return []byte("true"), nil
-}
-
-// Names returns the names of the capabilities, sorted.
-func (n Needs) Names() []string { return slices.Sorted(maps.Keys(n)) }
-
-// IsZero reports whether nothing is needed.
-func (n Needs) IsZero() bool { return len(n) == 0 }
-
-// All returns each entry as what a tool lacks that was granted nothing.
-func (n Needs) All() (all []Missing) {
-	for _, name := range n.Names() {
-		if n[name].Words == nil {
-			all = append(all, Missing{Capability: name})
-		}
-		for _, word := range n[name].Words {
-			all = append(all, Missing{Capability: name, Entry: word})
-		}
-	}
-	return all
 }
 
 // A Missing is something that a tool needs and can't use.
@@ -78,32 +55,3 @@ const (
 	// Unusable is that the need or its grant can't be used, as Detail says.
 	Unusable
 )
-
-// And returns what n and more need together, which shares memory with both.
-func (n Needs) And(more Needs) Needs {
-	if more.IsZero() {
-		return n
-	}
-	if n.IsZero() {
-		return more
-	}
-	u := maps.Clone(n)
-	for name, need := range more {
-		if own, ok := u[name]; ok {
-			need = Need{Words: union(own.Words, need.Words), Object: own.Object}
-		}
-		u[name] = need
-	}
-	return u
-}
-
-// union returns the elements of a, and those that only b has.
-func union(a, b []string) []string {
-	u := slices.Clip(a)
-	for _, s := range b {
-		if !slices.Contains(u, s) {
-			u = append(u, s)
-		}
-	}
-	return u
-}

@@ -59,9 +59,6 @@ type Example struct {
 	Result    json.RawMessage `json:"result,omitempty"`
 }
 
-// ShortDigest returns the first 12 digits of the digest, by which lines of the log name the file.
-func (t *Tool) ShortDigest() string { return t.Digest[:min(12, len(t.Digest))] }
-
 // Path returns the path under which the tool is served, such as "/math/add".
 func (t *Tool) Path() string {
 	if t.Namespace == "" {

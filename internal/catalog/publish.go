@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/lacking"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -96,7 +97,7 @@ func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
 			}
 			what = "tool replaced"
 		}
-		r.logger.Info(what, "path", route.Path, "file", t.Source, "version", t.Version, "digest", t.ShortDigest())
+		r.logger.Info(what, "path", route.Path, "file", t.Source, "version", t.Version, "digest", text.ShortDigest(t.Digest))
 	}
 	for _, route := range was {
 		removed(route)

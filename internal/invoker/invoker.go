@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -99,7 +100,7 @@ func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtoo
 func renew(route wasmtools.Route, call *wasmtools.Call) (wasmtools.Route, error) {
 	g, p, err := call.Client.Now()
 	if err != nil {
-		return route, wasmtools.AsError(context.Background(), err)
+		return route, fault.Of(context.Background(), err)
 	}
 	before := call.Generation
 	changed := g != before || p != call.Principal
@@ -270,7 +271,7 @@ func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
 	}
 	i.inside = false
 	if err != nil {
-		return nil, wasmtools.AsError(ctx, err)
+		return nil, fault.Of(ctx, err)
 	}
 	if len(i.invoker.observers) > 0 {
 		i.told.record.Result = result
@@ -333,4 +334,18 @@ func (i *Invocation) End(err error) {
 	}
 	i.call, i.read, i.buffer.bytes = nil, false, i.buffer.bytes[:0]
 	v.idle.Put(i)
+}
+
+// Inside returns a call that is made for the same request as c, because of c. outer is c as the sandbox runs it, or nil where it doesn't: then
+// the call is not part of it.
+func Inside(c *wasmtools.Call, outer wasmtools.Outer) *wasmtools.Call {
+	return &wasmtools.Call{Principal: c.Principal, Generation: c.Generation, Client: c.Client, Door: c.Door, RequestID: c.RequestID, Outer: outer}
+}
+
+// depth returns how many calls a call is inside: 0 for one that a client made.
+func depth(c *wasmtools.Call) int {
+	if c.Outer == nil {
+		return 0
+	}
+	return c.Outer.Depth() + 1
 }

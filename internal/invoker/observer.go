@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
@@ -20,7 +21,7 @@ type told struct {
 // describe fills in what is known of a call from its beginning.
 func describe(r *invoke.Record, path string, tool *wasmtools.Tool, call *wasmtools.Call) {
 	r.Door, r.RequestID, r.Principal = call.Door, call.RequestID, call.Principal
-	r.Tool, r.Path, r.Depth = tool, path, call.Depth()
+	r.Tool, r.Path, r.Depth = tool, path, depth(call)
 }
 
 // Refuse tells observers of a call of the tool at a path that does not get as far as [Invoker.Begin], as its maker has found why it can't
@@ -34,7 +35,7 @@ func (v *Invoker) tellRefused(path string, tool *wasmtools.Tool, call *wasmtools
 	if len(v.observers) == 0 {
 		return
 	}
-	r := &invoke.Record{Error: wasmtools.AsError(context.Background(), err)}
+	r := &invoke.Record{Error: fault.Of(context.Background(), err)}
 	describe(r, path, tool, call)
 	for _, o := range v.observers {
 		o.Refused(r)
@@ -65,7 +66,7 @@ func (i *Invocation) tellEnd(err error) {
 	}
 	r := &t.record
 	if err != nil {
-		r.Result, r.Error = nil, wasmtools.AsError(context.Background(), err)
+		r.Result, r.Error = nil, fault.Of(context.Background(), err)
 	}
 	if t.ctx == nil {
 		describe(r, i.path, i.tool, i.call)

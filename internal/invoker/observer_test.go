@@ -82,7 +82,7 @@ func TestObservers(t *testing.T) {
 	out := tool("out", func(ctx context.Context, c *wasmtools.Call) ([]byte, error) {
 		seen = append(seen, fmt.Sprint(ctx.Value(spanKey{})))
 		c.Used(wasmtools.Use{Capability: "kv", Count: 1})
-		within := c.Inside(outer(c.Depth()))
+		within := invoker.Inside(c, outer(0))
 		within.Arguments = []byte(`{"n":2}`)
 		_, _ = v.Call(ctx, invoker.RouteTo(inner), within)
 		return []byte(`7`), nil
@@ -137,7 +137,7 @@ func TestObserversAllocateNothing(t *testing.T) {
 		t.Errorf("a refused call takes %v allocations unobserved, and %v observed; want 2 and 3", none, two)
 	}
 	v, c, none := invoker.New(invoker.Options{}), call(`{}`), errors.New("none")
-	if got := testing.AllocsPerRun(100, func() { v.Refuse("/none", c.Inside(outer(3)), none) }); got > 0 {
+	if got := testing.AllocsPerRun(100, func() { v.Refuse("/none", invoker.Inside(c, outer(3)), none) }); got > 0 {
 		t.Errorf("to tell nobody of a refused call takes %v allocations", got)
 	}
 }
@@ -156,7 +156,7 @@ func TestRefusedEarly(t *testing.T) {
 	var o recorder
 	v := invoker.New(invoker.Options{Observers: []invoke.Observer{&o}})
 	c := call(`{}`)
-	v.Refuse("/none", c.Inside(outer(3)), errors.New("odd"))
+	v.Refuse("/none", invoker.Inside(c, outer(3)), errors.New("odd"))
 	if got, want := o.all(), "refused /none by everybody: 0>0 internal\n"; got != want {
 		t.Errorf("Refuse: got %s, want %s", got, want)
 	}

@@ -3,6 +3,8 @@ package lacking
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -55,4 +57,17 @@ func because(m wasmtools.Missing) string {
 		}
 	}
 	return m.Detail
+}
+
+// All returns what a tool lacks that was granted nothing of its needs.
+func All(needs wasmtools.Needs) (all []wasmtools.Missing) {
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
+		if needs[name].Words == nil {
+			all = append(all, wasmtools.Missing{Capability: name})
+		}
+		for _, word := range needs[name].Words {
+			all = append(all, wasmtools.Missing{Capability: name, Entry: word})
+		}
+	}
+	return all
 }

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
+	"github.com/toolsrv/toolsrv/internal/naming"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // readJSON reads text as one JSON value that every reader understands alike. What keeps it from being one is wrong syntax
@@ -59,7 +59,7 @@ func placeOf(tree *jsontree.Tree, at int32) string {
 
 // joinPlace returns the place of a member.
 func joinPlace(place, member string) string {
-	plain := member != "" && len(member) <= wasmtools.MaxName && !strings.ContainsFunc(member, func(r rune) bool {
+	plain := member != "" && len(member) <= naming.Max && !strings.ContainsFunc(member, func(r rune) bool {
 		return r != '_' && r != '$' && r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	})
 	switch {

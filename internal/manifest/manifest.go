@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
+	"github.com/toolsrv/toolsrv/internal/naming"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -43,7 +44,7 @@ type Manifest struct {
 	// Engine is the interpreter in the module, such as "cpython 3.13.5 (1f0c2a9b)", or empty where it has none.
 	Engine string `json:"engine,omitempty"`
 	// Needs are what all of the tools need. Only here can there be objects, such as the schema of settings.
-	Needs wasmtools.Needs `json:"needs,omitzero"`
+	Needs wasmtools.Needs `json:"needs,omitempty"`
 	// Tools are the module's tools. toolsrv_call gets a tool's place in this list.
 	Tools []Tool `json:"tools"`
 }
@@ -59,7 +60,7 @@ type Tool struct {
 	// Icons are pictures for it.
 	Icons []wasmtools.Icon `json:"icons,omitempty"`
 	// Needs are what this tool needs beside the Needs of the manifest.
-	Needs wasmtools.Needs `json:"needs,omitzero"`
+	Needs wasmtools.Needs `json:"needs,omitempty"`
 	// Parameters is the schema of the arguments as it was written: a JSON object. Whether it is a good schema is
 	// not checked here.
 	Parameters json.RawMessage `json:"parameters"`
@@ -104,7 +105,7 @@ func Parse(text []byte, forms ...Form) (*Manifest, error) {
 	if m.Namespace, err = top.text("namespace"); err != nil {
 		return nil, err
 	}
-	if err := wasmtools.CheckNamespace(m.Namespace); err != nil {
+	if err := naming.CheckNamespace(m.Namespace); err != nil {
 		return nil, err
 	}
 	if m.Version, err = top.text("version"); err != nil {

@@ -3,6 +3,7 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -67,7 +68,7 @@ func (p part) needs(forms []Form) (wasmtools.Needs, error) {
 			return nil, err
 		}
 	}
-	if needs.IsZero() {
+	if len(needs) == 0 {
 		return nil, nil
 	}
 	return needs, nil
@@ -155,4 +156,33 @@ func (p part) words(name string, check func(string) error) ([]string, error) {
 		words = append(words, word)
 	}
 	return words, nil
+}
+
+// Joined returns what two tools need together, or a module and one of its tools. It shares memory with both.
+func Joined(needs, more wasmtools.Needs) wasmtools.Needs {
+	if len(more) == 0 {
+		return needs
+	}
+	if len(needs) == 0 {
+		return more
+	}
+	all := maps.Clone(needs)
+	for name, need := range more {
+		if own, ok := all[name]; ok {
+			need = wasmtools.Need{Words: union(own.Words, need.Words), Object: own.Object}
+		}
+		all[name] = need
+	}
+	return all
+}
+
+// union returns the elements of a, and those that only b has.
+func union(a, b []string) []string {
+	u := slices.Clip(a)
+	for _, s := range b {
+		if !slices.Contains(u, s) {
+			u = append(u, s)
+		}
+	}
+	return u
 }

@@ -114,13 +114,13 @@ func TestNeedsAnd(t *testing.T) {
 	want := wasmtools.Needs{
 		"http": {Words: []string{"https://a", "https://b", "https://c"}}, "kv": {}, "settings": {Object: json.RawMessage("{}")}, "files": {Words: []string{"geo"}}, "secrets": {Words: []string{"k"}}, "tools": {Words: []string{"x"}},
 	}
-	if got := all.And(one); fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := manifest.Joined(all, one); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := all.And(wasmtools.Needs{}); fmt.Sprint(got) != fmt.Sprint(all) {
+	if got := manifest.Joined(all, wasmtools.Needs{}); fmt.Sprint(got) != fmt.Sprint(all) {
 		t.Errorf("with none: got %+v, want %+v", got, all)
 	}
-	if got := (wasmtools.Needs{}).And(one); fmt.Sprint(got) != fmt.Sprint(one) {
+	if got := manifest.Joined(wasmtools.Needs{}, one); fmt.Sprint(got) != fmt.Sprint(one) {
 		t.Errorf("with none before: got %+v, want %+v", got, one)
 	}
 	if len(all["http"].Words) != 2 || len(one["http"].Words) != 2 || len(all) != 3 {

@@ -16,6 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/naming"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -124,5 +125,5 @@ func namespaceOf(path string) (namespace string, ok bool) {
 		return "", true
 	}
 	namespace = namespace[1:]
-	return namespace, wasmtools.CheckNamespace(namespace) == nil
+	return namespace, naming.CheckNamespace(namespace) == nil
 }

@@ -27,5 +27,8 @@ func Clip(s string, most int) string {
 	return Prefix(s, most-3) + "..."
 }
 
+// ShortDigest returns the first 12 digits of a digest, by which lines of the log name a file.
+func ShortDigest(digest string) string { return digest[:min(12, len(digest))] }
+
 // Short is Clip for a foreign name in a message: to 80 bytes.
 func Short(s string) string { return Clip(s, 80) }

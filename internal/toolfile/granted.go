@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/capability/granted"
+	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
@@ -48,7 +49,7 @@ func allowanceOf(path string, needs wasmtools.Needs, limitsFor func(path string)
 	if granter != nil {
 		l.granted = granter.For(path, needs)
 	} else {
-		l.granted.Missing = needs.All()
+		l.granted.Missing = lacking.All(needs)
 	}
 	if l.granted.Waits {
 		l.limits.Concurrency = Places(l.limits, true)

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/manifest"
+	"github.com/toolsrv/toolsrv/internal/naming"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/schemas"
@@ -140,14 +141,14 @@ func embedded(binary *wasmbin.Module) ([]byte, error) {
 }
 
 // setManifest checks the manifest, whose text has size bytes, and compiles its schemas.
-func (m *Module) setManifest(manifest *manifest.Manifest, size int) error {
-	if m.program.Command() && len(manifest.Tools) != 1 {
-		return fmt.Errorf("the manifest has %d tools, but a plain WASI program can be one tool only: export toolsrv_call, or make a file of each", len(manifest.Tools))
+func (m *Module) setManifest(said *manifest.Manifest, size int) error {
+	if m.program.Command() && len(said.Tools) != 1 {
+		return fmt.Errorf("the manifest has %d tools, but a plain WASI program can be one tool only: export toolsrv_call, or make a file of each", len(said.Tools))
 	}
-	m.namespace = manifest.Namespace
+	m.namespace = said.Namespace
 	if m.namespace == "" {
 		m.namespace = m.place.Folder
-		if err := wasmtools.CheckNamespace(m.namespace); err != nil {
+		if err := naming.CheckNamespace(m.namespace); err != nil {
 			return fmt.Errorf("its folder is its namespace: %w, or give the manifest a \"namespace\"", err)
 		}
 	}
@@ -155,7 +156,7 @@ func (m *Module) setManifest(manifest *manifest.Manifest, size int) error {
 		return err
 	}
 	budget := schemas.NewBudget()
-	for _, t := range manifest.Tools {
+	for _, t := range said.Tools {
 		s, err := compile(t, budget)
 		if err != nil {
 			return fmt.Errorf("tool %s: %w", t.Name, err)
@@ -165,11 +166,11 @@ func (m *Module) setManifest(manifest *manifest.Manifest, size int) error {
 		}
 		m.schemas = append(m.schemas, s)
 	}
-	for _, t := range manifest.Tools {
+	for _, t := range said.Tools {
 		m.paths = append(m.paths, (&wasmtools.Tool{Namespace: m.namespace, Name: t.Name}).Path())
-		m.needs = append(m.needs, manifest.Needs.And(t.Needs))
+		m.needs = append(m.needs, manifest.Joined(said.Needs, t.Needs))
 	}
-	m.manifest = manifest
+	m.manifest = said
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -68,7 +69,7 @@ func answerTo(code wasmtools.Code) (status int, detail string) {
 	case wasmtools.CodeInternal:
 		return http.StatusInternalServerError, "Internal error; tell the operator the request id"
 	}
-	panic("web: no status for the code " + string(code)) // wasmtools.AsError returns no other code
+	panic("web: no status for the code " + string(code)) // fault.Of returns no other code
 }
 
 // errorBody is the body of every error.
@@ -88,7 +89,7 @@ type toolFailure struct {
 // Failure returns the status and the body that [Exchange.Fail] answers with, for programs that report errors in the same
 // way without HTTP. The body is one line of JSON.
 func Failure(err error) (status int, body []byte) {
-	status, answer, _ := answerOf(wasmtools.AsError(context.Background(), err))
+	status, answer, _ := answerOf(fault.Of(context.Background(), err))
 	if body, err = JSON(answer); err != nil {
 		return Failure(&wasmtools.Error{Code: wasmtools.CodeInternal})
 	}
@@ -141,7 +142,7 @@ func (x *Exchange) SetFailure(e *wasmtools.Error) { x.failed = e }
 // to the log only. If the header has been sent already, the connection is cut when Serve returns: nothing else tells
 // the client that the body is incomplete.
 func (x *Exchange) Fail(err error) {
-	e := wasmtools.AsError(x.Context(), err)
+	e := fault.Of(x.Context(), err)
 	status, body, left := answerOf(e)
 	x.failed = e
 	if left != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
@@ -43,7 +44,7 @@ func TestFailure(t *testing.T) {
 // TestEveryCodeHasAnAnswer holds the table of statuses to the codes of the domain.
 func TestEveryCodeHasAnAnswer(t *testing.T) {
 	t.Parallel()
-	for _, code := range wasmtools.Codes() {
+	for _, code := range fault.Codes() {
 		status, body := web.Failure(&wasmtools.Error{Code: code})
 		if status < 400 || status > 599 || !strings.Contains(string(body), `"detail":"`) {
 			t.Errorf("%s: got %d, %s", code, status, body)

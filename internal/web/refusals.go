@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -163,7 +164,7 @@ func (r *refusals) writeEnd(what refused, t *refusal) {
 	r.log.LogAttrs(context.Background(), slog.LevelInfo, "no requests are refused any more", attrs...)
 }
 
-func (what refused) level() slog.Level { return wasmtools.LevelOf(&wasmtools.Error{Code: what.code}) }
+func (what refused) level() slog.Level { return fault.Level(&wasmtools.Error{Code: what.code}) }
 
 func (what refused) attrs() []slog.Attr {
 	attrs := append(make([]slog.Attr, 0, 8), slog.String("code", string(what.code)))

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -20,7 +21,7 @@ func levelOf(x *Exchange) slog.Level {
 	level := slog.LevelInfo
 	switch {
 	case x.failed != nil:
-		level = wasmtools.LevelOf(x.failed)
+		level = fault.Level(x.failed)
 	case x.status >= http.StatusInternalServerError: // a door that does not say why
 		level = slog.LevelWarn
 	}
@@ -81,7 +82,7 @@ func (l *requestLog) Answered(a *Answer) {
 		attrs = append(attrs, slog.String("tool", x.tool))
 	}
 	if route, ok := x.call.Generation.Lookup(x.tool); ok && route.Tool.Digest != "" {
-		attrs = append(attrs, slog.String("digest", route.Tool.ShortDigest()))
+		attrs = append(attrs, slog.String("digest", text.ShortDigest(route.Tool.Digest)))
 	}
 	if code != "" {
 		attrs = append(attrs, slog.String("code", string(code)))

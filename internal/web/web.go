@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/naming"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -124,12 +125,12 @@ func NewMux(o Options) *Mux {
 }
 
 // Mount makes door answer the requests for path and everything below it, except what is mounted at a longer path. "/" is
-// every path. Any other must be a path that no tool can have ([wasmtools.Reserved]): one of the service's own, such as "/admin", or one
+// every path. Any other must be a path that no tool can have ([naming.Reserved]): one of the service's own, such as "/admin", or one
 // with a character that names of tools can't have, such as "/hello.api". Where tools can be below it, the door answers that path alone. Mount must
 // not be called after the Mux has begun to serve. It panics if the path is not of the form "/a/b", may be a tool's, or has a door already.
 func (m *Mux) Mount(path string, door Door) {
 	prefix := strings.TrimSuffix(path, "/")
-	at, below := wasmtools.Reserved(path)
+	at, below := naming.Reserved(path)
 	switch {
 	case door == nil:
 		panic("web.Mux.Mount: the door is nil")

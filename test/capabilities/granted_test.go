@@ -320,7 +320,7 @@ func (g *guest) try(t *testing.T, p probe, s state) {
 			if needs[name].Object != nil {
 				said.Needs = needs
 			} else {
-				said.Tools[at].Needs = said.Tools[at].Needs.And(needs)
+				said.Tools[at].Needs = manifest.Joined(said.Tools[at].Needs, needs)
 			}
 		}
 		if s.granted(p.kind, name) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/internal/naming"
 )
 
 // fileAnd takes a file and up to most further arguments, which what describes.
@@ -50,7 +50,7 @@ func toolAndBody(args []string) (name string, body *string, err error) {
 
 // isToolName reports whether arg can be a tool's name or path, and not JSON.
 func isToolName(arg string) bool {
-	return arg != "-" && wasmtools.CheckNamespace(strings.TrimPrefix(arg, "/")) == nil
+	return arg != "-" && naming.CheckNamespace(strings.TrimPrefix(arg, "/")) == nil
 }
 
 // readArguments returns body, or standard input where body is "-". It reads one byte more than a call can have, so that the

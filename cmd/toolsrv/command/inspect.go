@@ -177,7 +177,7 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 			row(c[0], c[1])
 		}
 	}
-	for _, need := range lacking.Each(m.Needs.All()) {
+	for _, need := range lacking.Each(lacking.All(m.Needs)) {
 		row("needs", "all tools", need)
 	}
 	for _, t := range m.Tools {
@@ -189,7 +189,7 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 		if said := annotationsText(t.Annotations); said != "" {
 			row("annotations", tool.Path(), said)
 		}
-		for _, need := range lacking.Each(t.Needs.All()) {
+		for _, need := range lacking.Each(lacking.All(t.Needs)) {
 			row("needs", tool.Path(), need)
 		}
 		for _, icon := range t.Icons {
@@ -202,7 +202,7 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 func printGrants(w io.Writer, m *manifest.Manifest) error {
 	var grants []string
 	add := func(match string, needs wasmtools.Needs) {
-		if !needs.IsZero() {
+		if len(needs) > 0 {
 			grants = append(grants, text.Escape(broker.Suggest(match, needs, builtin.Kinds())))
 		}
 	}
@@ -213,7 +213,7 @@ func printGrants(w io.Writer, m *manifest.Manifest) error {
 	}
 	for _, t := range m.Tools {
 		tool := wasmtools.Tool{Namespace: m.Namespace, Name: t.Name}
-		add(strings.TrimPrefix(tool.Path(), "/"), shared.And(t.Needs))
+		add(strings.TrimPrefix(tool.Path(), "/"), manifest.Joined(shared, t.Needs))
 	}
 	if grants == nil {
 		return nil

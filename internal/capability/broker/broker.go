@@ -5,6 +5,8 @@ package broker
 import (
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
@@ -161,7 +163,7 @@ func (g *Grants) Warnings() []string { return g.warnings }
 // For returns what the tool at a path such as "/weather/now" was granted of its needs. A value that allows the same as one for an earlier
 // configuration is Equal to it.
 func (g *Grants) For(path string, needs wasmtools.Needs) (granted granted.Tool) {
-	if needs.IsZero() {
+	if len(needs) == 0 {
 		return granted
 	}
 	var matching []*config.Grant
@@ -212,7 +214,7 @@ func (k *granting) give(path string, need wasmtools.Need, matching []*config.Gra
 // unknown returns the needs of capabilities that this server does not have.
 func (g *Grants) unknown(needs wasmtools.Needs) (missing []wasmtools.Missing) {
 names:
-	for _, name := range needs.Names() {
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		for i := range g.kinds {
 			if g.kinds[i].Name == name {
 				continue names

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/keys"
@@ -20,7 +22,7 @@ func Suggest(match string, needs wasmtools.Needs, kinds []capability.Kind) strin
 			b.WriteString(k.Suggest(n))
 		}
 	}
-	for _, name := range needs.Names() {
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		if !known[name] {
 			b.WriteString("# " + name + " = ...\n")
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/naming"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -32,7 +33,7 @@ func checkNeed(s string) error {
 	if slash := strings.LastIndexByte(s, '/'); slash >= 0 {
 		namespace, name = s[:slash], s[slash+1:]
 	}
-	if wasmtools.CheckName(name) != nil || wasmtools.CheckNamespace(namespace) != nil || strings.HasPrefix(s, "/") {
+	if wasmtools.CheckName(name) != nil || naming.CheckNamespace(namespace) != nil || strings.HasPrefix(s, "/") {
 		return fmt.Errorf("%q is not the path of a tool: name one such as \"units/convert\"", text.Short(s))
 	}
 	return nil

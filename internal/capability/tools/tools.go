@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -148,7 +149,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 		g.refuse(path, origin, outer, errTooDeep)
 		return nil, answer.Failf(Depth, "Tools call each other %d deep already, which is the limit: %s is not called.", MaxDepth, path)
 	}
-	inner := (*wasmtools.Call)(origin).Inside(outer)
+	inner := invoker.Inside((*wasmtools.Call)(origin), outer)
 	invocation, bounded, err := g.begin(path, inner)
 	if err != nil {
 		return nil, failure(path, err)
@@ -174,7 +175,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	})
 	c.Hold(-int64(uint32(argsLength)))
 	if err != nil {
-		if wasmtools.AsError(context.Background(), err).Code == wasmtools.CodeInvalidArguments {
+		if fault.Of(context.Background(), err).Code == wasmtools.CodeInvalidArguments {
 			c.Charge(len(inner.Arguments) * violationCost)
 		}
 		return nil, failure(path, err)
@@ -190,7 +191,7 @@ var (
 
 // refuse tells observers of a call that is not even looked for.
 func (g *permission) refuse(path string, origin *Origin, outer hostcall.Outer, err error) {
-	g.service.Invoker.Refuse(path, (*wasmtools.Call)(origin).Inside(outer), err)
+	g.service.Invoker.Refuse(path, invoker.Inside((*wasmtools.Call)(origin), outer), err)
 }
 
 // errOuterEnded accounts for a call that is not made: there is no time, no fuel or no memory left for it.
@@ -238,7 +239,7 @@ func (g *permission) find(path string, call *wasmtools.Call) (route wasmtools.Ro
 	now, principal := g.service.Table().Current(), call.Principal
 	if call.Client != nil {
 		if now, principal, err = call.Client.Now(); err != nil {
-			return route, &wasmtools.Error{Code: wasmtools.AsError(context.Background(), err).Code, Message: "The caller's credentials are no longer accepted.", Err: err}
+			return route, &wasmtools.Error{Code: fault.Of(context.Background(), err).Code, Message: "The caller's credentials are no longer accepted.", Err: err}
 		}
 	}
 	if !sameCaller(principal, call.Principal) {
@@ -269,17 +270,17 @@ const maxCause = 4 << 10
 
 // logCause logs why a call failed, where neither the guest nor its client may know. It takes a line of the outer call's.
 func (g *permission) logCause(ctx context.Context, outer hostcall.Outer, path string, err error) {
-	e := wasmtools.AsError(ctx, err)
+	e := fault.Of(ctx, err)
 	if e.Err == nil || g.service.Logger == nil || !outer.Line() {
 		return
 	}
-	g.service.Logger.LogAttrs(ctx, wasmtools.LevelOf(e), "a call inside another failed", slog.String("tool", path), slog.String("code", string(e.Code)),
+	g.service.Logger.LogAttrs(ctx, fault.Level(e), "a call inside another failed", slog.String("tool", path), slog.String("code", string(e.Code)),
 		slog.String("error", text.Clip(fmt.Sprint(e.Err), maxCause)))
 }
 
 // failure returns what a guest is told of an error of a call: what a client would be told.
 func failure(path string, err error) *answer.Failure {
-	e := wasmtools.AsError(context.Background(), err)
+	e := fault.Of(context.Background(), err)
 	f := &answer.Failure{Code: string(e.Code), Message: text.Clip(e.Message, maxData)}
 	switch e.Code {
 	case wasmtools.CodeNotFound:

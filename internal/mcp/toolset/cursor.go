@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/internal/naming"
 )
 
 // A cursor names the last tool of the page before, so that it means the same on every replica and after any change of the
@@ -17,7 +17,7 @@ func newCursor(name string) string {
 }
 
 func readCursor(cursor string) (name string, ok bool) {
-	if len(cursor) > 2*wasmtools.MaxName {
+	if len(cursor) > 2*naming.Max {
 		return "", false
 	}
 	text, err := base64.RawURLEncoding.Strict().DecodeString(cursor)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
@@ -33,7 +34,7 @@ type toolError struct {
 
 // failure returns what a client is told of an error: a result if a model can act on it, otherwise an *Error.
 func failure(ctx context.Context, err error) (Result, error) {
-	e := wasmtools.AsError(ctx, err)
+	e := fault.Of(ctx, err)
 	switch e.Code {
 	case wasmtools.CodeInternal:
 		return Result{}, &Error{Code: CodeInternal, Message: "Internal error", Err: e}

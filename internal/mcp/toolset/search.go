@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
@@ -213,7 +214,7 @@ func (r *relay) Call(ctx context.Context, call *wasmtools.Call) (result []byte, 
 	if err := json.Unmarshal(call.Arguments, &asked); err != nil {
 		return nil, err
 	}
-	inner := call.Inside(nil)
+	inner := invoker.Inside(call, nil)
 	inner.Arguments, inner.Listener = asked.Arguments, call.Listener
 	n, ok := r.view.find(asked.Name, call.Principal)
 	if !ok {

@@ -1,0 +1,61 @@
+// Package naming says what tools, namespaces and other things may be called, and which paths are the service's own.
+package naming
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// Max is the largest length, in bytes, of a name and of an operation id.
+const Max = 64
+
+var name = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// reserved paths are the service's own. Those of reservedTrees are so with all that is below them.
+var (
+	reserved      = []string{"/tools", "/openapi.json", "/docs", "/redoc", "/healthz", "/readyz", "/metrics", "/events"}
+	reservedTrees = []string{"/admin", "/console", "/mcp"}
+)
+
+// CheckNamespace reports what is wrong with a namespace, or nil. The empty namespace is the top level.
+func CheckNamespace(namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(namespace, "/") {
+		if !name.MatchString(part) {
+			return fmt.Errorf("namespace %q: %w", text.Short(namespace), badName(part))
+		}
+	}
+	return nil
+}
+
+// CheckName reports what is wrong with a tool's name, or nil.
+func CheckName(s string) error {
+	if !name.MatchString(s) {
+		return badName(s)
+	}
+	return nil
+}
+
+func badName(s string) error {
+	return fmt.Errorf("%q is not a valid name: use 1 to %d of the characters A-Z a-z 0-9 _ -", text.Short(s), Max)
+}
+
+// Reserved reports whether a path is one that no tool can have, because it is the service's own or a part of it is not a valid name.
+// below says that this holds for all paths below it, too. Doors are mounted at such paths, so that they hide no tool.
+func Reserved(path string) (at, below bool) {
+	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if !name.MatchString(part) {
+			return true, true
+		}
+	}
+	if slices.ContainsFunc(reservedTrees, func(tree string) bool { return strings.HasPrefix(path+"/", tree+"/") }) {
+		return true, true
+	}
+	return slices.Contains(reserved, path), false
+}

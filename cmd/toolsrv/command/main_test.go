@@ -12,8 +12,12 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestMain makes the commands keep compiled code in a folder of the tests, and the go command not.
+// TestMain makes the commands keep compiled code in a folder of the tests, and the go command not. Where a command starts this program to
+// compile a module or to read a script, that is what it does.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && (os.Args[1] == "compile-module" || os.Args[1] == "collect-script") {
+		os.Exit(command.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	os.Exit(func() int {
 		user, err := os.UserCacheDir()
 		if err != nil {

@@ -49,6 +49,8 @@ type Server interface {
 	Addresses() []string
 	// Connections returns how many clients are connected, and how many may be.
 	Connections() (open, most int64)
+	// Prepare reads the configuration again, and makes what is to be in force. An *wasmtools.Error says what is wrong with it.
+	Prepare() (Prepared, error)
 }
 
 // Operations returns all operations, in the order in which people are shown them.
@@ -60,6 +62,8 @@ func Operations() []Operation {
 		enable(),
 		disable(),
 		reset(),
+		reload(),
+		goroutines(),
 	}
 }
 

@@ -19,18 +19,30 @@ import (
 func (s *Server) Reload(c *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
-	if s.over {
-		return errors.New("apply the new configuration: the server is closed")
-	}
-	before, routes := s.inForce(), s.service.Table.Current()
-	next, err := s.configure(c, before)
+	before, next, err := s.prepare(c)
 	if err != nil {
 		return err
 	}
+	return s.apply(before, next)
+}
+
+// prepare makes the configuration that is to follow the one in force. s.reload is held, until after apply.
+func (s *Server) prepare(c *config.Config) (before, next *configuration, err error) {
+	if s.over {
+		return nil, nil, errors.New("apply the new configuration: the server is closed")
+	}
+	before = s.inForce()
+	next, err = s.configure(c, before)
+	return before, next, err
+}
+
+// apply puts in force what prepare has made.
+func (s *Server) apply(before, next *configuration) error {
+	routes := s.service.Table.Current()
 	if err := s.service.Publish(next); err != nil {
 		return err
 	}
-	s.writeTimeout.Store(int64(writeTimeout(c)))
+	s.writeTimeout.Store(int64(writeTimeout(next.Config)))
 	s.recheck()
 	s.logReload(before, next, routes)
 	if s.listed { // otherwise logReady will warn

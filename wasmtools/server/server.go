@@ -45,6 +45,8 @@ type Options struct {
 	Verifiers []auth.Verifier
 	// Observers are told of each request, beside the log.
 	Observers []public.Observer
+	// Load reads the configuration again, for an operator who asks for a reload. It is called concurrently. Nil: none can.
+	Load func() (*config.Config, error)
 	// Listeners are listened on in place of the configured addresses. The Server closes them, also where New fails.
 	Listeners []net.Listener
 	// Awaited says that clients may be waiting at the Listeners, as where another program has opened them. So connections are accepted once the
@@ -61,10 +63,11 @@ type Server struct {
 	web       *web.Mux
 	doors     []web.Door // in the order in which they were mounted
 	http      *http.Server
-	admin     *socket.Server          // nil: it has none
-	http2     *http.Server            // the connections of http that speak HTTP/2
-	files     *tlsfiles.Source        // nil: no TLS
-	cut       context.CancelCauseFunc // ends the context of all requests
+	load      func() (*config.Config, error) // nil: operators can't reload
+	admin     *socket.Server                 // nil: it has none
+	http2     *http.Server                   // the connections of http that speak HTTP/2
+	files     *tlsfiles.Source               // nil: no TLS
+	cut       context.CancelCauseFunc        // ends the context of all requests
 	calls     inFlight
 	conns     *connections
 	draining  atomic.Bool
@@ -93,7 +96,7 @@ type Server struct {
 func New(ctx context.Context, handle *service.Service, o Options) (*Server, error) {
 	of := (*core.Handle)(handle).Service()
 	s := &Server{
-		logger: of.Logger, service: of, listeners: o.Listeners, awaited: o.Awaited, verifiers: slices.Clone(o.Verifiers), started: of.InForce().Config, drain: drainLimit, cut: func(error) {},
+		logger: of.Logger, service: of, listeners: o.Listeners, awaited: o.Awaited, verifiers: slices.Clone(o.Verifiers), load: o.Load, started: of.InForce().Config, drain: drainLimit, cut: func(error) {},
 		unmatched: make(chan struct{}, 1), conns: newConnections(of.Connections, account.MachineMemory(), of.Logger),
 	}
 	if err := s.open(ctx, &o); err != nil {

@@ -85,7 +85,7 @@ func manage(t *testing.T, more string) managed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(t.Context(), of, server.Options{Verifiers: []auth.Verifier{admins{}}})
+	s, err := server.New(t.Context(), of, server.Options{Verifiers: []auth.Verifier{admins{}}, Load: func() (*config.Config, error) { return config.Load(m.config) }})
 	if err != nil {
 		t.Fatal(errors.Join(err, of.Close()))
 	}
@@ -152,6 +152,9 @@ func TestThreeWays(t *testing.T) {
 		{"enable", `{"names":["shop/wait"]}`, []string{"shop/wait"}, ""},
 		{"enable", `{"names":["shop/echo","shop/nothing"]}`, []string{"shop/echo", "shop/nothing"}, wasmtools.CodeNotFound},
 		{"reset", `{"names":["*"]}`, []string{"*"}, ""},
+		{"reload", `{"dry_run":true}`, []string{"--dry-run"}, ""},
+		{"reload", `{}`, nil, ""},
+		{"goroutines", `{}`, nil, ""},
 		{"reset", `{"names":["a b"]}`, []string{"a b"}, wasmtools.CodeInvalidArguments},
 	} {
 		tested[c.operation] = true
@@ -183,7 +186,12 @@ func TestThreeWays(t *testing.T) {
 
 		anew()
 		body := ask(t, m, admin.Find(c.operation), c.arguments)
-		if c.code == "" && steady(t, body) != steady(t, want) || c.code != "" && !strings.Contains(body, `"code":"`+string(c.code)+`"`) {
+		local := admin.Find(c.operation).Local
+		if local { // it is for the machine alone, and each answer is another one
+			if !strings.Contains(body, `"code":"forbidden"`) {
+				t.Errorf("%s over HTTP: got %s", name, body)
+			}
+		} else if c.code == "" && steady(t, body) != steady(t, want) || c.code != "" && !strings.Contains(body, `"code":"`+string(c.code)+`"`) {
 			t.Errorf("%s over HTTP: got %s, want %s", name, body, want)
 		}
 
@@ -191,7 +199,11 @@ func TestThreeWays(t *testing.T) {
 			anew()
 			args := slices.Concat(strings.Fields(c.operation), c.command, []string{"--json"}, flags)
 			code, stdout, stderr := run(args...)
-			if c.code == "" && (code != 0 || stderr != "" || steady(t, stdout) != steady(t, want)) || c.code != "" && (code == 0 || !strings.Contains(stderr, string(c.code))) {
+			if local {
+				if got := code == 0 && strings.Contains(stdout, "goroutine "); got != (flags[0] == "--config") {
+					t.Errorf("%q: got %d, %.200s %s", args, code, stdout, stderr)
+				}
+			} else if c.code == "" && (code != 0 || stderr != "" || steady(t, stdout) != steady(t, want)) || c.code != "" && (code == 0 || !strings.Contains(stderr, string(c.code))) {
 				t.Errorf("%q: got %d, %s %s, want %s", args, code, stdout, stderr, want)
 			}
 		}
@@ -273,6 +285,51 @@ func TestShowTools(t *testing.T) {
 		if !regexp.MustCompile(want).MatchString(stdout) {
 			t.Errorf("status lacks %s:\n%s", want, stdout)
 		}
+	}
+}
+
+// TestReload shows what a changed configuration would change, and does just that: the same as a dry run has told, and only if it is still so.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "")
+	changed := strings.NewReplacer(`"shop/wait", `, `"shop/echo", `, "concurrency = 8", "concurrency = 7").Replace(managedConfig) + "[[grant]]\nmatch = \"weather/*\"\nkv = \"1MiB\"\nsettings = {units = \"metric\"}\nhttp = [\"https://api.example.com\"]\nsecrets = [\"key\"]\n[secrets]\nfiles = {key = \"key\"}\n"
+	testkit.Put(t, filepath.Dir(m.config), "key", "a-secret-of-this-test")
+	testkit.Put(t, filepath.Dir(m.config), "toolsrv.toml", changed)
+	code, would, stderr := run("reload", "--dry-run", "--config", m.config)
+	version := regexp.MustCompile(`version ([0-9a-f]{16})\)`).FindStringSubmatch(would)
+	for _, want := range []string{`limit +concurrency: 8 → 7`, `grant +\+weather/\*: `, `enabled +/shop/wait`, `disabled +/shop/echo`, `granted +/weather/now`, `setting +tools.disabled: `} {
+		if !regexp.MustCompile(want).MatchString(would) {
+			t.Errorf("a dry run lacks %s:\n%s", want, would)
+		}
+	}
+	if code != 0 || stderr != "" || version == nil {
+		t.Fatalf("got %d, %s, %s", code, would, stderr)
+	}
+	if _, tools, _ := run("tools", "/shop/wait", "--all", "--config", m.config); !strings.Contains(tools, "disabled") {
+		t.Errorf("a dry run has changed something:\n%s", tools)
+	}
+	if code, _, stderr := run("reload", "--if-match", "0123456789abcdef", "--config", m.config); code != 23 || !strings.Contains(stderr, version[1]) {
+		t.Errorf("another version: got %d, %s", code, stderr)
+	}
+	code, did, stderr := run("reload", "--if-match", version[1], "--config", m.config)
+	if _, rows, _ := strings.Cut(would, "\n"); code != 0 || did != rows {
+		t.Errorf("got %d, %s, %s; want %s", code, did, stderr, rows)
+	}
+	_, tools, _ := run("tools", "--all", "--config", m.config)
+	for path, state := range map[string]string{"/shop/wait": "enabled", "/shop/echo": "disabled", "/weather/now": "enabled", "/weather/then": "disabled"} {
+		if !regexp.MustCompile(path + ` +` + state + ` `).MatchString(tools) {
+			t.Errorf("%s is not %s:\n%s", path, state, tools)
+		}
+	}
+	if code, did, _ := run("reload", "--config", m.config); code != 0 || did != "Nothing changes.\n" {
+		t.Errorf("again: got %d, %s", code, did)
+	}
+	testkit.Put(t, filepath.Dir(m.config), "toolsrv.toml", "[tools]\nmode = 'hidden-word'\n")
+	if code, _, stderr := run("reload", "--config", m.config); code == 0 || strings.Contains(stderr, "hidden-word") {
+		t.Errorf("a wrong configuration: got %d, %s", code, stderr)
+	}
+	if code, _, stderr := run("reload", "--server", m.url); code != 3 || !strings.Contains(stderr, "The configuration stays as it was: ") || strings.Contains(stderr, "hidden-word") {
+		t.Errorf("a wrong configuration, over HTTP: got %d, %s", code, stderr)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -216,7 +215,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		logger.Info("configuration read", "file", o.config, "directory", strings.Join(directoriesOf(c), ", "))
 	}
 	go heap.Keep(ctx, core.MemoryOf(c).Heap) // it ends with the command
-	tools, s, err := openServer(ctx, c, listeners, core.Options{Logger: logger})
+	tools, s, err := openServer(ctx, c, server.Options{Listeners: listeners, Awaited: len(listeners) > 0, Load: o.loadSoon}, core.Options{Logger: logger})
 	if ctx.Err() != nil && err != nil {
 		return nil, nil // stopped before it had begun
 	}
@@ -282,9 +281,8 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 
 // openServer opens the service of a configuration, and a server of it, which has these listeners. Where there are none, it first listens at the
 // configured addresses, which fails most cheaply.
-func openServer(ctx context.Context, c *config.Config, listeners []net.Listener, o core.Options) (*core.Service, *server.Server, error) {
-	with := server.Options{Listeners: listeners, Awaited: len(listeners) > 0}
-	if len(listeners) == 0 {
+func openServer(ctx context.Context, c *config.Config, with server.Options, o core.Options) (*core.Service, *server.Server, error) {
+	if len(with.Listeners) == 0 {
 		var err error
 		if with.Listeners, err = listen.All(ctx, c.Server.Addresses); err != nil {
 			return nil, nil, err

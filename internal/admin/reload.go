@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// ReloadArguments are the arguments of the operation reload.
+type ReloadArguments struct {
+	DryRun bool `json:"dry_run,omitempty" description:"Whether to tell only what would change."`
+}
+
+// A Reloading is what a configuration that is read again changes.
+type Reloading struct {
+	DryRun        bool     `json:"dry_run" description:"Whether nothing was changed."`
+	Version       string   `json:"version" description:"What is to be changed has this version, for If-Match: so a reload does what a dry run has told, or nothing."`
+	Settings      []string `json:"settings" description:"Settings that change."`
+	Limits        []string `json:"limits" description:"Limits that change."`
+	Grants        []string `json:"grants" description:"Entries of grants that come or go."`
+	TokensAdded   []string `json:"tokens_added" description:"Names of tokens of the configuration that come."`
+	TokensRemoved []string `json:"tokens_removed" description:"Names of tokens of the configuration that go."`
+	Enabled       []string `json:"enabled" description:"Tools that are switched on."`
+	Disabled      []string `json:"disabled" description:"Tools that are switched off."`
+	Granted       []string `json:"granted" description:"Tools that are granted what they lacked."`
+	Withdrawn     []string `json:"withdrawn" description:"Tools that are no longer granted what they need."`
+	Restart       []string `json:"restart" description:"Keys that differ from the start's and take effect at a restart only."`
+}
+
+func reload() Operation {
+	return Changes("reload", "Read the configuration again, or tell what that would change", func(ctx context.Context, r *Request, in ReloadArguments) (Reloading, error) {
+		next, err := r.Server.Prepare()
+		if err != nil {
+			return Reloading{}, err
+		}
+		defer next.Close()
+		done := next.Changes()
+		if done.Version, err = versionOf(done); err != nil {
+			return Reloading{}, err
+		}
+		if err := r.Expect(done.Version); err != nil {
+			return Reloading{}, err
+		}
+		done.DryRun = in.DryRun
+		r.Version = done.Version
+		if in.DryRun {
+			return done, nil
+		}
+		return done, r.change(ctx, "configuration", nil, done, func(context.Context) error { return next.Apply() })
+	})
+}
+
+// A Prepared is a configuration that was read and made, and is not in force yet. No other can be put in force until Close.
+type Prepared interface {
+	// Changes returns what it changes. Lists may be nil.
+	Changes() Reloading
+	// Apply puts it in force.
+	Apply() error
+	Close()
+}
+
+func versionOf(r Reloading) (string, error) {
+	text, err := json.Marshal(r)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), err
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// prepared is a configuration that is not in force yet. The server's reload is locked until Close.
+type prepared struct {
+	server       *Server
+	before, next *configuration
+	unlock       func()
+}
+
+var _ admin.Prepared = (*prepared)(nil)
+
+// Prepare reads the configuration again, and makes what is to be in force.
+func (s administered) Prepare() (admin.Prepared, error) {
+	invalid := func(err error) error {
+		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The configuration stays as it was: " + err.Error()}
+	}
+	if s.load == nil {
+		return nil, invalid(errors.New("the program that runs the server does not read one again"))
+	}
+	s.reload.Lock() // before it is read, so that the last to come is the last to be in force
+	unlock := sync.OnceFunc(s.reload.Unlock)
+	c, err := s.load()
+	if err != nil {
+		unlock()
+		return nil, invalid(err)
+	}
+	before, next, err := s.prepare(c)
+	if err != nil {
+		unlock()
+		return nil, invalid(err)
+	}
+	return &prepared{s.Server, before, next, unlock}, nil
+}
+
+// Close lets others reload.
+func (p *prepared) Close() { p.unlock() }
+
+// Apply puts the configuration in force.
+func (p *prepared) Apply() error { return p.server.apply(p.before, p.next) }
+
+// Changes returns what the configuration changes.
+func (p *prepared) Changes() admin.Reloading {
+	difference := configured.DifferenceOf(p.before.Config, p.next.Config)
+	was, is := p.before.tokens.Names(), p.next.tokens.Names()
+	r := admin.Reloading{
+		Settings: difference.Settings, Limits: difference.Limits, Grants: difference.Grants,
+		TokensAdded: without(is, was), TokensRemoved: without(was, is), Restart: configured.NeedRestart(p.server.started, p.next.Config),
+	}
+	g := p.server.service.Table.Current()
+	entries := configured.EntriesOf(p.next.Config)
+	for _, route := range g.Routes() {
+		_, named := entries.Nearest(route.Path)
+		on := named == p.next.Tools.Allowlist
+		if s, ok := g.Switch(route.Path); ok {
+			on = s.Enabled
+		}
+		switch wasOn := route.Enabled || route.Ungranted; {
+		case on && !wasOn:
+			r.Enabled = append(r.Enabled, route.Path)
+		case !on && wasOn:
+			r.Disabled = append(r.Disabled, route.Path)
+		}
+		lacked, lacks := len(route.Tool.Missing) > 0, len(p.next.Granted.For(route.Path, route.Tool.Needs).Missing) > 0
+		switch {
+		case lacked && !lacks:
+			r.Granted = append(r.Granted, route.Path)
+		case !lacked && lacks:
+			r.Withdrawn = append(r.Withdrawn, route.Path)
+		}
+	}
+	return r
+}

@@ -51,7 +51,7 @@ func checkTitle(title string) error {
 }
 
 // controls reports whether a character controls how others are shown: a control character, a separator of lines, or one that
-// turns the direction, with which a title could say something else than it seems to.
+// turns the direction, with which a title could seem to say something else.
 func controls(r rune) bool {
 	return unicode.IsControl(r) || r >= '\u2028' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }

@@ -90,8 +90,8 @@ func (r *renderer) functions() template.FuncMap {
 	}
 }
 
-// What watch puts into a template. One that calls them itself only shortens its own rope, but for leave: its calls are
-// counted as steps, too, so that it ends all the same.
+// What watch puts into a template. A template that calls them itself only ends sooner. Calls of leave count as steps, too, so it ends
+// with these as well.
 const stepName, enterName, leaveName, blankName = "_step", "_enter", "_leave", "_blank"
 
 // blank prints null and missing values as nothing: Go prints "<no value>".

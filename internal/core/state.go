@@ -29,7 +29,7 @@ func forms() map[string]byte {
 }
 
 // For returns the store under a configuration, or nil. The first configuration that names a directory opens it; one that is implied is opened
-// when it is first used. A store that is open stays what it is until the process ends, whatever a later one says. Where the configuration has
+// when it is first used. An open store stays until the process ends, whatever a later configuration says. Where the configuration has
 // a listener, somebody waits there already, and tools that keep nothing should work: then state that can't be opened is not an error, but
 // counts as lost later.
 func (s *State) For(c *config.Config) (state.Store, error) {

@@ -305,8 +305,7 @@ type ElementError struct {
 // Error says what is wrong.
 func (e *ElementError) Error() string { return e.Err.Error() }
 
-// Pathless returns an error without the path in it, if that could not be opened: a path that is none may be a secret, which stands in the
-// wrong place.
+// Pathless returns an error without the path that could not be opened: it may be a secret in the wrong place.
 func Pathless(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("its path can't be opened (a relative path begins at the configuration's folder): %w", e.Err)

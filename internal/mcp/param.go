@@ -47,7 +47,7 @@ func checkParams(params []toolset.Header, arguments []byte, h http.Header) *rpc.
 	return nil
 }
 
-// find sets the values that the paths of those params that are listed lead to from an object, at that depth of the paths. It reads the
+// find sets the values at the paths of the listed params, from an object at that depth of the paths. It reads the
 // object once, as that may be large. Of members with one name the last counts.
 func find(object []byte, params []toolset.Header, listed []int, depth int, values [][]byte) {
 	members, isObject := jsontree.ReadMembers(object)

@@ -9,8 +9,8 @@ import (
 // maxSteps bounds how long Cover looks, to about a millisecond. Patterns that people write need hundreds of steps.
 const maxSteps = 1 << 13
 
-// Cover reports whether every path that p matches is matched by one of all, too. Where it is not, uncovered is one that shows it, or empty
-// where that took too long to find out: patterns with many asterisks can be made so. All of them are patterns that Check accepts.
+// Cover reports whether every path that p matches is matched by one of all, too. If it is not covered, uncovered is an example, or empty
+// if it took too long to find one: patterns with many asterisks can be made so. All of them are patterns that Check accepts.
 func Cover(all []string, p string) (uncovered string, ok bool) {
 	if slices.Contains(all, p) {
 		return "", true

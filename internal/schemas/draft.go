@@ -315,8 +315,8 @@ func (s *source) isWithin(i, other int32) bool {
 	return i == other
 }
 
-// reason returns the innermost cause of an error, the last one of several. But where a word is neither one of those known nor a
-// list, as a misspelt "type" is, the words that are known help more.
+// reason returns the innermost cause of an error, the last one of several. But for an unknown word that is not a list, such as a
+// misspelt "type", the known words help more.
 func reason(wrong *jsonschema.ValidationError) *jsonschema.ValidationError {
 	last := wrong
 	for _, cause := range wrong.Causes {

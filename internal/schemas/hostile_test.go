@@ -239,8 +239,8 @@ func TestValidateLittle(t *testing.T) {
 	}
 }
 
-// TestMemory has bodies of small values, which take many times their bytes: a check never takes more than it may, and decides what Validate
-// decides as soon as it may take enough. It is not parallel: it counts what the process allocates.
+// TestMemory checks bodies of small values, which take many times their bytes: a check never takes more than it may, and decides as
+// Validate does once it may take enough. It is not parallel: it counts what the process allocates.
 // Proves: Limits hold, one by one and in sum
 func TestMemory(t *testing.T) {
 	const size = 32 << 10

@@ -125,7 +125,7 @@ type Usage struct {
 type Event struct {
 	// Entry is the entry as it is now. Where Deleted is set it has only a key; where Synced is set it has nothing.
 	Entry
-	// Deleted is set where the key has no entry any more, or had one for so short that no event told of it.
+	// Deleted is set if the key has no entry any more, or had one only briefly, without an event.
 	Deleted bool
 	// Synced is set on the one event between those for the existing keys and those for changes.
 	Synced bool

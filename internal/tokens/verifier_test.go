@@ -239,7 +239,7 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// TestLost has a state that can't be read: nobody knows whether there are tokens, so nobody is let in without one that is known otherwise.
+// TestLost: if the state can't be read, nobody knows whether it has tokens, so only tokens from elsewhere let anybody in.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	lost := local.Lost(errors.New("the disk is on fire"), local.Options{})

@@ -13,8 +13,8 @@ import (
 const suiteLimit = 5 * time.Minute // of one run of the suite
 
 // TestConformance runs the official suite for each version that is served. What may fail stands in expected/, each entry with
-// its reason; what stands there and passes fails the test, too. The suite runs some scenarios without scoring them: those
-// that a server of tools can pass are run again by their names, so that they count.
+// its reason; what stands there and passes fails the test, too. The suite runs some scenarios without scoring them: those that a server
+// of tools can pass are run again by name, so that they count.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

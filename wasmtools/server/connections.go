@@ -183,8 +183,8 @@ func (c *connections) ended(w *watchedConn) {
 	}
 }
 
-// enter counts a new connection, and closes one where there are too many. It waits a little where they come faster than they can go, or
-// than those who have come can say what they want: then the system has others wait.
+// enter counts a new connection, and closes one where there are too many. It waits a little if connections come faster than they can go,
+// or faster than clients send their requests: then the others wait in the system's queue.
 func (c *connections) enter(w *watchedConn) {
 	for end := time.Now().Add(throttle); ; {
 		switch out, ok := c.room(w, time.Now().After(end)); {

@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestStart has modules that run without end to be described, until others take their places: meanwhile the probes answer, listed tools do,
-// and a path without a tool is not ready; afterwards it is not found.
+// TestStart describes modules that run without end, until others take their places. Meanwhile probes and listed tools answer, and a path
+// without a tool is not ready; afterwards it is not found.
 // Proves: One file holds up no other
 func TestStart(t *testing.T) {
 	t.Parallel()

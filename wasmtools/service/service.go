@@ -22,8 +22,8 @@ type Options struct {
 	Observers []invoke.Observer
 	// Volatile keeps state in memory where the configuration names no directory for it. Otherwise nothing can be kept then.
 	Volatile bool
-	// Logger is the log. Nil discards. No line has a secret of the configuration. Package net/http has lines of its own for the standard
-	// logger of package log, which may quote what a server sent to a tool: a program that grants secrets should give that one another output.
+	// Logger is the log. Nil discards. No line has a secret of the configuration. Package net/http writes to the standard logger of package
+	// log, and may quote there what a server sent to a tool: a program that grants secrets should redirect that logger.
 	Logger *slog.Logger
 }
 

@@ -318,8 +318,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestHeaderTwice has a header be set twice for the same requests, by keys that are written in two ways: that is refused, each time in the
-// same words, which have both keys and no value.
+// TestHeaderTwice sets a header twice for the same requests, by keys that are written in two ways. That is refused, always in the same
+// words, with both keys and no value.
 func TestHeaderTwice(t *testing.T) {
 	t.Parallel()
 	type headers = map[string]map[string]string

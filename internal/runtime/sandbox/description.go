@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// What modules say of themselves is kept with the cache, so that those which have to run for it need not at each start of a server.
+// What modules say of themselves is kept with the cache, so that they need not run for it at each start of a server.
 
 // Described returns what Describe returned for an equal module, in this process or in an earlier one with the same Config.CacheDir, or nil
 // where that is not known.

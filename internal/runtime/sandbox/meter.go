@@ -209,8 +209,8 @@ func (c *call) extend(bytes int64) {
 // seatsPerProcessor is how many guests that compute for long may be about to run for each processor.
 const seatsPerProcessor = 2
 
-// A guest has its first turn as soon as Go lets it run. For each further one it needs a seat. The engine has some of them, for which modules take
-// turns, so that a guest of another module waits for one turn, however many wait before it. Go would have thousands of
+// A guest has its first turn as soon as Go lets it run. For each further one it needs a seat. The engine has some of them, and modules
+// take turns, so a guest of another module waits for one turn, however many guests wait before it. Go would have thousands of
 // guests that compute run one after the other before it comes back to anybody else. Who waits for anything but a seat has none.
 
 // sit waits for a seat, at most until the end of the run. It reports false where it need not wait.

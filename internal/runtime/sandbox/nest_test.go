@@ -357,8 +357,8 @@ func TestNestedQueue(t *testing.T) {
 	}
 }
 
-// TestNestedMemory has calls nest until there is no room for one more. The last one is refused at once, rather than wait for what those
-// hold that wait for it, and all others go on.
+// TestNestedMemory has calls nest until there is no room for one more. The last one is refused at once: it would wait for what the calls
+// hold that wait for it. All others go on.
 // Proves: A call inside a call gets no further
 func TestNestedMemory(t *testing.T) {
 	t.Parallel()

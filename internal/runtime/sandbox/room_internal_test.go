@@ -144,8 +144,8 @@ func TestWaitingHoldsNothing(t *testing.T) {
 	e.account.Give(account.Memory, others)
 }
 
-// TestManyStartsFewRooms has many modules of one engine be started at once, where three of them have room: none is refused, whatever they
-// grow to, and nothing is held in the end.
+// TestManyStartsFewRooms starts many modules of one engine at once, with room for three: none is refused, whatever they grow to, and
+// nothing is held in the end.
 // Proves: Limits hold, one by one and in sum
 func TestManyStartsFewRooms(t *testing.T) {
 	t.Parallel()

@@ -170,8 +170,8 @@ func (m *module) attempt(ctx context.Context, r *run, code *foundry.Native, base
 	}
 }
 
-// startedAgain is started for a module that no snapshot can be made of, or not within the run's limits. What each call starts anew is
-// its own use of fuel, for the call inside which it runs: one that has little left could have others work for it otherwise.
+// startedAgain is started for a module that no snapshot can be made of, or not within the run's limits. A start in a call uses the fuel
+// of the outer call: otherwise a call with little fuel left could let others work for it.
 func (m *module) startedAgain(ctx context.Context, code *foundry.Native, r *run) (*instance, error) {
 	i, err := m.started(ctx, code, r)
 	r.burn(r.started)

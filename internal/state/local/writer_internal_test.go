@@ -223,7 +223,7 @@ func TestRewritesAreBounded(t *testing.T) {
 		}
 		return u
 	}
-	// The quota has room for what is as large as half of those that have expired: they have to go first.
+	// The quota has room for half of the expired entries: they have to go first.
 	full := add("c", entries/2*(len("000 b")+state.Overhead)-state.Overhead, 0)
 	full.quota = state.Usage{Bytes: usage().Bytes}
 	other := setting("b", "k", 0, 0)

@@ -27,8 +27,8 @@ const (
 	roomTime = 5 * time.Second
 )
 
-// newPool returns the processes that compile for an engine, by what the machine has. tight says that what large modules take there has to
-// be taken from the account of all programs.
+// newPool returns the processes that compile for an engine, by the machine's memory. tight says that the account of all programs must
+// hold what large modules take there.
 func newPool(c Config) (p *compile.Pool, tight bool, err error) {
 	a := c.Account
 	machine := account.MachineMemory()

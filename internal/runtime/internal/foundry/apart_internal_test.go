@@ -78,8 +78,8 @@ func TestRefusalIsRemembered(t *testing.T) {
 // nothing is a Reclaim where nothing is idle.
 func nothing(<-chan struct{}, account.Kind, int64) {}
 
-// TestClaim has what processes may take beside the programs counted with them where the machine has no more: a module that takes more than
-// was thought waits for it, and is not compiled where calls keep it.
+// TestClaim: on a small machine, what processes may take is counted with the programs. A module that takes more than predicted waits for
+// the memory, and is not compiled while calls keep it.
 // Proves: Compiling is bounded
 func TestClaim(t *testing.T) {
 	t.Parallel()

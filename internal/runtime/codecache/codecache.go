@@ -225,6 +225,7 @@ func (c *Cache) Get(key Key) ([][]byte, error) {
 		}
 	}
 	if parts == nil {
+		_ = f.Close() // before it is removed: Windows keeps what is open
 		return nil, errors.Join(fmt.Errorf("compiled code %s is damaged", path), remove(path))
 	}
 	touch(path, info)

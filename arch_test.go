@@ -103,7 +103,7 @@ var edges = map[string][]string{
 	// Refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools", "internal/credential"},
 	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
-	"wasmtools/config": {"internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/textfile"},
+	"wasmtools/config": {"internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile"},
 	// One file becomes tools, the same way for serving and for the author's commands.
 	"internal/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/lacking"},
 	// Keys with values: knows nobody who keeps them.
@@ -177,7 +177,7 @@ var edges = map[string][]string{
 	// Asks for them.
 	"internal/admin/client": {"internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "wasmtools", "wasmtools/misfit"},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
+	"wasmtools/server": {"internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
 	// Files for others to write; knows no project.
 	"internal/author/sdk": {},
 	// Runs compilers; never what they made.
@@ -234,6 +234,12 @@ var edges = map[string][]string{
 	"internal/credential": {"internal/textfile"},
 	// Binds addresses; knows nobody who accepts.
 	"internal/listen": {"internal/text"},
+	// What somebody else's word on a caller gives: knows nobody's word.
+	"internal/claim": {"internal/scope", "wasmtools"},
+	// Tokens of an issuer.
+	"internal/oidc": {"internal/claim", "internal/credential", "internal/text", "wasmtools", "wasmtools/auth"},
+	// Certificates of clients.
+	"internal/certificate": {"internal/claim", "wasmtools", "wasmtools/auth"},
 	// Certificates and keys as files: knows nobody who serves with them.
 	"internal/tlsfiles": {"internal/textfile"},
 	// What tests share that need certificates.
@@ -327,6 +333,7 @@ var homes = map[string][]string{
 	"github.com/evanw/esbuild":                 {"internal/script/javascript"},
 	"github.com/spf13/cobra":                   {"cmd/toolsrv/command"},
 	"golang.org/x/term":                        {"cmd/toolsrv/command"},
+	"github.com/go-jose/go-jose/v4":            {"internal/oidc"},
 	"golang.org/x/sys":                         {"internal/runtime/linmem", "internal/supervisor"},
 	"github.com/KimMachineGun/automemlimit":    {"internal/runtime/account"},
 	"go.etcd.io/bbolt":                         {"internal/state/local", "bench/cmd/capabilities"},
@@ -351,6 +358,7 @@ var testHomes = map[string][]string{
 	"golang.org/x/sys":                         {"internal/runtime/linmem"},
 	"golang.org/x/net/http2/hpack":             {"wasmtools/server"},
 	"go.etcd.io/bbolt":                         {"internal/state/local"},
+	"github.com/coreos/go-oidc/v3":             {"internal/oidc", "wasmtools/server"},
 	"github.com/miekg/dns":                     {"test/egress", "internal/capability/http"},
 	"github.com/google/go-containerregistry":   {"deploy/internal/image"},
 	"golang.org/x/mod":                         {"deploy/internal/release"},

@@ -120,6 +120,12 @@ func settingsDifference(before, now *config.Config) []string {
 	to.value("auth.required", fmt.Sprint(before.Auth.Required), fmt.Sprint(now.Auth.Required))
 	to.value("admin.enabled", fmt.Sprint(before.Admin.Enabled), fmt.Sprint(now.Admin.Enabled))
 	to = append(to, tokensDifference(before, now)...)
+	was, is := before.Auth.OIDC, now.Auth.OIDC
+	to.value("auth.oidc.issuer", was.Issuer, is.Issuer)
+	to.list("auth.oidc.audience", was.Audience, is.Audience)
+	to.value("auth.oidc.name", was.Name, is.Name)
+	to.list("auth.oidc.rule", rules(was.Rules), rules(is.Rules))
+	to.list("auth.certificate", rules(before.Auth.Certificates), rules(now.Auth.Certificates))
 	to.silent("auth.tokens_file", before.Auth.TokensFile, now.Auth.TokensFile)
 	to.silent("secrets.directory", before.Secrets.Directory, now.Secrets.Directory)
 	to.silent("secrets.files", before.Secrets.Files, now.Secrets.Files)
@@ -146,6 +152,13 @@ func tokensDifference(before, now *config.Config) (all []string) {
 		return to
 	}) {
 		all = append(all, "auth.token "+line)
+	}
+	return all
+}
+
+func rules(list []config.ClaimRule) (all []string) {
+	for _, r := range list {
+		all = append(all, fmt.Sprintf("%s %s: %s", r.Claim, r.Value, strings.Join(r.Scopes, ", ")))
 	}
 	return all
 }

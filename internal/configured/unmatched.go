@@ -91,12 +91,21 @@ func UnmatchedOf(c *config.Config, paths []string) []Unmatched {
 			add(fmt.Sprintf("%s[%d]", "grant", i)+".match", g.Match)
 		}
 	}
-	for i, t := range c.Auth.Declared {
-		for n, text := range t.Scopes {
+	scopes := func(place string, list []string) {
+		for n, text := range list {
 			if s, err := scope.Parse([]string{text}); err == nil && len(s.Tools) > 0 && !matches(text) {
-				add(fmt.Sprintf("auth.token[%d].scopes[%d]", i, n), text)
+				add(fmt.Sprintf("%s.scopes[%d]", place, n), text)
 			}
 		}
+	}
+	for i, t := range c.Auth.Declared {
+		scopes(fmt.Sprintf("auth.token[%d]", i), t.Scopes)
+	}
+	for i, r := range c.Auth.OIDC.Rules {
+		scopes(fmt.Sprintf("auth.oidc.rule[%d]", i), r.Scopes)
+	}
+	for i, r := range c.Auth.Certificates {
+		scopes(fmt.Sprintf("auth.certificate[%d]", i), r.Scopes)
 	}
 	return all
 }

@@ -29,6 +29,10 @@ import (
 //
 // Challenges returns what the header WWW-Authenticate says to a request that is refused with CodeUnauthorized.
 //
+//	ChallengesFor(r *http.Request) []string
+//
+// ChallengesFor takes the place of Challenges where they depend on the request.
+//
 //	Version() uint64
 //
 // Version returns a number that grows when Check or Principal may say something else of a request. If it has changed when the

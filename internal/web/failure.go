@@ -160,7 +160,7 @@ func (x *Exchange) Fail(err error) {
 	switch e.Code {
 	case wasmtools.CodeUnauthorized:
 		if a := x.in.admission; a != nil {
-			if all := a.challenges(); all != nil {
+			if all := a.challenges(x.request); all != nil {
 				h["Www-Authenticate"] = all
 			}
 		}

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -14,6 +15,11 @@ type described interface{ Schemes() []auth.Scheme }
 
 // A challenging is a described Dependency that says how a request is asked to meet it.
 type challenging interface{ Challenges() []string }
+
+// An asking is a challenging Dependency that looks at the request.
+type asking interface {
+	ChallengesFor(r *http.Request) []string
+}
 
 // A changing is a described Dependency whose schemes change.
 type changing interface {
@@ -77,13 +83,15 @@ func (m *Mux) Security(g *wasmtools.Generation) Security {
 
 // challenges returns what WWW-Authenticate says to a request that has not shown who makes it. Only the dependencies know: a made-up
 // challenge would have clients send what nobody takes.
-func (a *Admission) challenges() (all []string) {
+func (a *Admission) challenges(r *http.Request) (all []string) {
 	for _, d := range a.described {
-		d, ok := d.(challenging)
-		if !ok {
-			continue
+		var own []string
+		if asks, ok := d.(asking); ok {
+			own = asks.ChallengesFor(r)
+		} else if d, ok := d.(challenging); ok {
+			own = d.Challenges()
 		}
-		for _, challenge := range d.Challenges() {
+		for _, challenge := range own {
 			if !slices.Contains(all, challenge) {
 				all = append(all, challenge)
 			}

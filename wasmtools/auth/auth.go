@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -27,6 +28,12 @@ type Verifier interface {
 	Version() uint64
 	// Subscribe calls changed after each change of what Open returns. The returned function ends that.
 	Subscribe(changed func()) (unsubscribe func())
+}
+
+// A Challenger is a Verifier whose challenge depends on the request: ChallengeFor takes the place of its scheme's Challenge.
+type Challenger interface {
+	Verifier
+	ChallengeFor(r *http.Request) string
 }
 
 // A Scheme is how clients show who they are.
@@ -153,6 +160,27 @@ func (a *Authenticator) Challenges() []string {
 		schemes[i] = v.Scheme()
 	}
 	return challengesOf(schemes)
+}
+
+// ChallengesFor returns what WWW-Authenticate says to this request, as Challenges does without one. A challenge with parameters takes the place of
+// the same without: clients look at the first.
+func (a *Authenticator) ChallengesFor(r *http.Request) []string {
+	all := a.Challenges()
+	for _, v := range a.verifiers {
+		c, ok := v.(Challenger)
+		if !ok || v.Open() && !a.Open() {
+			continue
+		}
+		own := c.ChallengeFor(r)
+		word, _, more := strings.Cut(own, " ")
+		if more {
+			all = slices.DeleteFunc(all, func(other string) bool { return other == word })
+		}
+		if own != "" && !slices.Contains(all, own) {
+			all = append(all, own)
+		}
+	}
+	return all
 }
 
 func challengesOf(schemes []Scheme) (all []string) {

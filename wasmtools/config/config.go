@@ -135,6 +135,30 @@ type Auth struct {
 	Required bool
 	// Declared are the tables [[auth.token]]: tokens with a name and scopes.
 	Declared []Token
+	// OIDC is the table [auth.oidc]. It is in force if it has an issuer.
+	OIDC OIDC
+	// Certificates are the tables [[auth.certificate]], whose claims are "dns", "uri", "email" and "ip": the kinds of alternative names of a
+	// client's certificate.
+	Certificates []ClaimRule
+}
+
+// OIDC is the table [auth.oidc]: an issuer of OpenID Connect, whose tokens are taken.
+type OIDC struct {
+	// Issuer is the address that the issuer calls itself, and Audience what a token may be for: it must have one of them.
+	Issuer   string
+	Audience []string
+	// Name is the claim that is the principal's name.
+	Name string
+	// Rules are the tables [[auth.oidc.rule]]. Those that match a token add up.
+	Rules []ClaimRule
+}
+
+// A ClaimRule gives scopes to callers of whom a claim says something.
+type ClaimRule struct {
+	// Claim is the claim's name, and Value what it says, or one of the values of a list. One that ends in * stands for all that begin so.
+	Claim, Value string
+	// Scopes are patterns of tools, and roles.
+	Scopes []string
 }
 
 // A Token is a table [[auth.token]].
@@ -188,6 +212,7 @@ func Default() *Config {
 		Version: "0.1.0",
 		Server:  Server{Addresses: []string{"127.0.0.1:8000"}, ProxyHeader: proxyHeaders[0]},
 		Tools:   Tools{Directory: "tools", Modules: defaultModules},
+		Auth:    Auth{OIDC: OIDC{Name: "sub"}},
 		MCP:     MCP{Enabled: true, Search: searches[0]},
 		Limits:  l,
 	}

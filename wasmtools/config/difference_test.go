@@ -68,6 +68,7 @@ func TestDifferenceOfEachKey(t *testing.T) {
 	values := map[string]string{
 		"server.hosts": `["a.example"]`, "server.cors_origins": `["https://a.example"]`, "server.trusted_proxies": `["10.0.0.0/8"]`, "server.proxy_header": `"Forwarded"`,
 		"tools.mode": `"allowlist"`, "tools.enabled": `["a"]`, "tools.disabled": `["a"]`, "auth.tokens": "", "auth.tokens_file": `"a"`, "auth.required": "true",
+		"auth.oidc.issuer": `"https://a.example"`, "auth.oidc.audience": `["a"]`, "auth.oidc.name": `"email"`,
 		"secrets.directory": `"a"`, "secrets.files": `{a = "b"}`, "secrets.environment": `{a = "B"}`,
 		"admin.enabled": "true",
 	}
@@ -96,7 +97,13 @@ func TestDifferenceOfEachKey(t *testing.T) {
 		if key == "tools.enabled" {
 			text += "\nmode = 'allowlist'"
 		}
-		got := configured.DifferenceOf(parse(t, ""), parse(t, text))
+		before := ""
+		if strings.HasPrefix(key, "auth.oidc.") { // which need each other
+			before = "auth.oidc = {issuer = 'https://b.example', audience = ['b'], name = 'b', rule = [{claim = 'a', value = 'b', scopes = ['*']}]}"
+			was := map[string]string{"oidc.issuer": "'https://b.example'", "oidc.audience": "['b']", "oidc.name": "'b'"}[name]
+			text = strings.Replace(before, strings.TrimPrefix(name, "oidc.")+" = "+was, strings.TrimPrefix(name, "oidc.")+" = "+value, 1)
+		}
+		got := configured.DifferenceOf(parse(t, before), parse(t, text))
 		all := slices.Concat(got.Settings, got.Limits)
 		if !slices.ContainsFunc(all, func(s string) bool { return strings.HasPrefix(s, strings.TrimPrefix(key, "limits.")) }) {
 			t.Errorf("%s: got %q", key, all)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/certificate"
 	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/origin"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
@@ -84,6 +85,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"tokens_file": keys.Word(&c.Auth.TokensFile, "a path", keys.Path(directory, false)),
 			"required":    keys.Boolean(&c.Auth.Required),
 		},
+		"auth.oidc": oidcTable(&c.Auth.OIDC),
 		"mcp": {
 			"enabled": keys.Boolean(&c.MCP.Enabled),
 			"search":  keys.Word(&c.MCP.Search, "a string", search),
@@ -132,6 +134,8 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 		}
 	}
 	d.known["auth"]["token"] = d.tokens(&c.Auth.Declared, directory)
+	d.known["auth"]["certificate"] = ruleTables(d, "auth.certificate", certificate.Claims(), &c.Auth.Certificates)
+	d.known["auth.oidc"]["rule"] = ruleTables(d, "auth.oidc.rule", nil, &c.Auth.OIDC.Rules)
 	top["override"] = d.overrides(&c.Overrides)
 	top["source"] = d.sources(&c.Sources, directory)
 	top["grant"] = d.grants(&c.Grants, builtin.With(c.Capabilities), directory, "")
@@ -152,6 +156,10 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	}
 	if t := c.Server.TLS; (t.Certificate == "") != (t.Key == "") || t.Certificate == "" && t.ClientCA != "" {
 		d.fail("server.tls", errors.New("certificate and key belong together: name the files of both"))
+	}
+	checkOIDC(d, &c.Auth.OIDC)
+	if len(c.Auth.Certificates) > 0 && c.Server.TLS.ClientCA == "" {
+		d.fail("auth.certificate", errors.New("needs server.tls.client_ca: name the file with the certificates of those who issue clients' certificates"))
 	}
 	if err := d.err(); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/certificate"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/web"
@@ -16,11 +17,14 @@ import (
 // A configuration is the service's, with those who are let in. It is published as one value.
 type configuration struct {
 	*core.Configuration
-	tokens    *auth.BearerTokenAuth
-	named     *tokens.Verifier    // of tokens with a name
-	auth      *auth.Authenticator // asks both, and then the program's verifiers
-	admission *web.Admission
-	conns     *connections
+	tokens *auth.BearerTokenAuth
+	named  *tokens.Verifier // of tokens with a name
+	issued *issued          // of tokens of an issuer; nil: there is none
+	// certificates knows clients by their certificates; nil: there are no rules for them.
+	certificates *certificate.Verifier
+	auth         *auth.Authenticator // asks them, and then the program's verifiers
+	admission    *web.Admission
+	conns        *connections
 }
 
 var (
@@ -53,14 +57,29 @@ func (s *Server) configure(c *config.Config, before *configuration) (*configurat
 	if err != nil {
 		return nil, fmt.Errorf("apply the tables [[auth.token]]: %w", err)
 	}
+	issued, err := issuedOf(s, c, before)
+	if err != nil {
+		return nil, err
+	}
+	certificates, err := certificatesOf(c, before)
+	if err != nil {
+		return nil, err
+	}
 	of := s.service.InForce()
 	if before != nil {
 		if of, err = s.service.Configure(c); err != nil {
 			return nil, err
 		}
 	}
-	who := auth.Dependency(append([]auth.Verifier{plain, named}, s.verifiers...)...)
-	return &configuration{of, plain, named, who, web.NewAdmission(access, who, s.conns), s.conns}, nil
+	verifiers := []auth.Verifier{plain, named}
+	if issued != nil {
+		verifiers = append(verifiers, issued)
+	}
+	if certificates != nil {
+		verifiers = append(verifiers, certificates)
+	}
+	who := auth.Dependency(append(verifiers, s.verifiers...)...)
+	return &configuration{of, plain, named, issued, certificates, who, web.NewAdmission(access, who, s.conns), s.conns}, nil
 }
 
 func tokensOf(c *config.Config, before *configuration) (*auth.BearerTokenAuth, error) {

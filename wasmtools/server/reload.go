@@ -42,6 +42,7 @@ func (s *Server) apply(before, next *configuration) error {
 	if err := s.service.Publish(next); err != nil {
 		return err
 	}
+	follow(s, next)
 	s.writeTimeout.Store(int64(writeTimeout(next.Config)))
 	s.recheck()
 	s.logReload(before, next, routes)

@@ -23,6 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/oidc"
 	"github.com/toolsrv/toolsrv/internal/openapi"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/tlsfiles"
@@ -77,10 +78,12 @@ type Server struct {
 	// writeTimeout is the current configuration's; http.WriteTimeout is the one of the start.
 	writeTimeout atomic.Int64
 
-	started *config.Config // the configuration of the start, for settings that need a restart
-	reload  sync.Mutex     // one Reload at a time; guards what follows
-	listed  bool           // all tools are known, so an entry that matches none is a mistake
-	over    bool           // the parts are closed
+	started   *config.Config // the configuration of the start, for settings that need a restart
+	reload    sync.Mutex     // one Reload at a time; guards what follows
+	issuer    *oidc.Issuer   // whose keys are read; nil: none
+	endIssuer func()         // ends that, if there is one
+	listed    bool           // all tools are known, so an entry that matches none is a mistake
+	over      bool           // the parts are closed
 
 	forget func() // ends the subscription to the tokens of the state; nil: none
 
@@ -127,6 +130,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 	if err := s.service.Publish(first); err != nil {
 		return err
 	}
+	follow(s, first)
 	s.web = web.NewMux(web.Options{
 		Table:        s.service.Table, // its configuration says who is let in
 		Dependencies: s.lasting(),
@@ -144,6 +148,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		Invoker:     s.service.Invoker,
 		Logger:      s.logger,
 	}))
+	s.mount(resourcePath, resourceDoor{s})
 	if c.MCP.Enabled {
 		tools := newToolset(s.service)
 		s.mount(mcp.Path, mcpDoor{mcp.NewDoor(tools, mcp.Options{Streams: mostStreams(s.conns.most), Sessions: mostSessions(s.conns.most)}), tools})
@@ -361,6 +366,7 @@ func (s *Server) Close() error {
 func (s *Server) close() error {
 	s.reload.Lock()
 	s.over = true // a reload would open some of them again
+	follow(s, nil)
 	s.reload.Unlock()
 	var errs []error
 	s.cut(errCut)

@@ -1,0 +1,90 @@
+// Package certificate finds out who makes a request by the certificate that a client has shown.
+package certificate
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/claim"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/auth"
+)
+
+// Origin is that of principals who are known by a certificate.
+const Origin = "certificate"
+
+// Claims are the kinds of alternative names that a certificate has of its subject.
+func Claims() []string { return []string{"dns", "uri", "email", "ip"} }
+
+// A Verifier knows callers by the alternative names of their certificates. It never changes.
+type Verifier struct {
+	rules *claim.Rules
+	state func(*http.Request) *tls.ConnectionState
+}
+
+var _ auth.Verifier = (*Verifier)(nil)
+
+// New returns a Verifier, or an error that says what is wrong with the rules. state returns what has been agreed on over the connection of a request,
+// with verified chains only if the client's certificate is good at the moment; nil: without TLS.
+func New(rules []claim.Rule, state func(*http.Request) *tls.ConnectionState) (*Verifier, error) {
+	all, err := claim.New(Origin, rules)
+	if err != nil {
+		return nil, err
+	}
+	return &Verifier{all, state}, nil
+}
+
+// Verify returns the principal of the client's certificate, whose name is the first alternative name for which there is a rule. It returns nil for one
+// without a rule, and where there is none.
+func (v *Verifier) Verify(r *http.Request) (*wasmtools.Principal, error) {
+	state := v.state(r)
+	if state == nil || len(state.VerifiedChains) == 0 || len(state.PeerCertificates) == 0 {
+		return nil, nil
+	}
+	leaf := state.PeerCertificates[0]
+	if now := time.Now(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+		return nil, nil
+	}
+	values := func(kind string) []string { return names(leaf, kind) }
+	name := v.rules.First(values)
+	if name == "" {
+		return nil, nil
+	}
+	return v.rules.Principal(name, values)
+}
+
+// names returns the alternative names of a kind.
+func names(c *x509.Certificate, kind string) (all []string) {
+	switch kind {
+	case "dns":
+		return c.DNSNames
+	case "email":
+		return c.EmailAddresses
+	case "uri":
+		for _, u := range c.URIs {
+			all = append(all, u.String())
+		}
+	case "ip":
+		for _, ip := range c.IPAddresses {
+			all = append(all, ip.String())
+		}
+	}
+	return all
+}
+
+// Scheme returns the scheme of mutual TLS.
+func (v *Verifier) Scheme() auth.Scheme {
+	return auth.Scheme{Name: "certificate", Description: json.RawMessage(`{"type":"mutualTLS"}`), Refusal: "A client certificate is needed, for which the server has a rule"}
+}
+
+// Open returns false: nobody is let in without.
+func (v *Verifier) Open() bool { return false }
+
+// Version returns the same always: other rules are another Verifier, and requests have the state of their connection.
+func (v *Verifier) Version() uint64 { return 0 }
+
+// Subscribe does nothing, since Open never changes.
+func (v *Verifier) Subscribe(func()) func() { return func() {} }

@@ -1,0 +1,111 @@
+// Package claim has the rules by which somebody else's word on a caller, such as an issuer's or an authority's, becomes scopes.
+package claim
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/toolsrv/toolsrv/internal/scope"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A Rule gives scopes to callers of whom a claim says something.
+type Rule struct {
+	Claim  string   // such as "groups"
+	Value  string   // one that the claim has; one that ends in * stands for all that begin so
+	Scopes []string // as package scope reads them
+}
+
+// matches reports whether a value is the rule's.
+func (r *Rule) matches(value string) bool {
+	if begin, ok := strings.CutSuffix(r.Value, "*"); ok {
+		return strings.HasPrefix(value, begin)
+	}
+	return value == r.Value
+}
+
+// maxKnown is how many principals are kept, so that each caller has the same one in all requests.
+const maxKnown = 10_000
+
+// Rules are rules of one kind of claims. They are safe for concurrent use.
+type Rules struct {
+	origin string
+	rules  []rule
+
+	mu    sync.Mutex
+	known map[string]*wasmtools.Principal // by name and the rules that match
+}
+
+type rule struct {
+	Rule
+	scopes scope.Set
+}
+
+// New returns rules, whose principals have this origin. It fails where a scope is not valid.
+func New(origin string, rules []Rule) (*Rules, error) {
+	all := &Rules{origin: origin, known: map[string]*wasmtools.Principal{}}
+	for _, r := range rules {
+		scopes, err := scope.Parse(r.Scopes)
+		if err != nil {
+			return nil, err
+		}
+		all.rules = append(all.rules, rule{r, scopes})
+	}
+	return all, nil
+}
+
+// Principal returns the principal of this name with the scopes of all rules that match, or nil where none does. values returns what a claim says of
+// the caller.
+func (r *Rules) Principal(name string, values func(claim string) []string) (*wasmtools.Principal, error) {
+	var all scope.Set
+	key := []byte(name)
+	for i := range r.rules {
+		one := &r.rules[i]
+		if slices.ContainsFunc(values(one.Claim), one.matches) {
+			all.Tools = append(all.Tools, one.scopes.Tools...)
+			all.Roles = append(all.Roles, one.scopes.Roles...)
+			key = append(key, 0, byte(i>>8), byte(i))
+		}
+	}
+	if len(key) == len(name) {
+		return nil, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.known[string(key)]; p != nil {
+		return p, nil
+	}
+	p, err := all.Principal(name, r.origin)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.known) >= maxKnown {
+		clear(r.known)
+	}
+	r.known[string(key)] = p
+	return p, nil
+}
+
+// First returns the first value that a rule matches, or "".
+func (r *Rules) First(values func(claim string) []string) string {
+	for i := range r.rules {
+		one := &r.rules[i]
+		for _, value := range values(one.Claim) {
+			if one.matches(value) {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+// Values returns the values of the rules for a claim, but patterns.
+func (r *Rules) Values(claim string) (all []string) {
+	for i := range r.rules {
+		if one := &r.rules[i]; one.Claim == claim && !strings.HasSuffix(one.Value, "*") && !slices.Contains(all, one.Value) {
+			all = append(all, one.Value)
+		}
+	}
+	return all
+}

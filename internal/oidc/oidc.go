@@ -1,0 +1,304 @@
+// Package oidc finds out who makes a request by a token that an issuer of OpenID Connect has signed. Its keys are read beside the requests, and go on
+// while it is away.
+package oidc
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+const (
+	// maxAnswer is how many bytes an answer of the issuer may have.
+	maxAnswer = 256 << 10
+	// askTime is how long the issuer may take for one.
+	askTime = 5 * time.Second
+	// maxKeys is how many keys it may have, and maxURL how long an address of it may be.
+	maxKeys = 100
+	maxURL  = 2000
+	// refresh is how often the keys are read, so that those which are taken back are not believed any more.
+	refresh = 10 * time.Minute
+	// leastPause is the least time between two questions, however many tokens come that no key has signed; mostPause is the longest one while
+	// the issuer is away.
+	leastPause = 5 * time.Second
+	mostPause  = time.Minute
+	// patience is how long a request waits for new keys, and maxWaiting how many do.
+	patience   = 3 * time.Second
+	maxWaiting = 100
+)
+
+// An Issuer has the keys of an issuer. It is safe for concurrent use.
+type Issuer struct {
+	url    string
+	logger *slog.Logger
+	client *http.Client
+	pause  time.Duration // leastPause
+
+	keys    atomic.Pointer[keySet]
+	wake    chan struct{} // holds a value when somebody waits for new keys
+	waiting chan struct{} // has a value for each who does
+
+	mu    sync.Mutex
+	asked time.Time     // when the last question began
+	ended chan struct{} // closed when the next one has been answered
+}
+
+// A keySet is what an issuer has said of its keys. It never changes.
+type keySet struct {
+	keys   []jose.JSONWebKey
+	shown  string // the keys as JSON, to tell whether they have changed
+	number uint64
+}
+
+// CheckURL returns what is wrong with the address of an issuer, or nil. Without https, anybody in between could be the issuer, so that is for loopback
+// addresses, as in tests, only.
+func CheckURL(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || len(address) > maxURL || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "":
+		return errors.New(`is not the address of an issuer: use one such as "https://login.example.com/realms/acme"`)
+	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+		return nil
+	}
+	return errors.New("must begin with https://, since its keys say who may call")
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// NewIssuer returns an issuer, whose keys Run reads.
+func NewIssuer(address string, logger *slog.Logger) *Issuer {
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10, TLSHandshakeTimeout: askTime,
+		DialContext: (&net.Dialer{Timeout: askTime}).DialContext,
+	}
+	return &Issuer{
+		url: address, logger: logger, pause: leastPause, wake: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting), ended: make(chan struct{}),
+		client: &http.Client{Transport: transport, Timeout: askTime, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+			return errors.New("it leads elsewhere: set auth.oidc.issuer to the address that the issuer has itself")
+		}},
+	}
+}
+
+// URL returns the issuer's address.
+func (i *Issuer) URL() string { return i.url }
+
+// Run reads the keys, and reads them again from time to time, until ctx ends.
+func (i *Issuer) Run(ctx context.Context) {
+	pause, away := i.pause, false
+	for {
+		i.mu.Lock()
+		i.asked = time.Now()
+		i.mu.Unlock()
+		err := i.read(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		switch {
+		case err != nil && !away:
+			i.logger.Warn("the issuer of tokens can't be asked for its keys: those that are known go on", "issuer", i.url, "known", i.known(), "error", err)
+		case err == nil && away:
+			i.logger.Info("the issuer of tokens can be asked again", "issuer", i.url)
+		}
+		away = err != nil
+		i.mu.Lock()
+		close(i.ended)
+		i.ended = make(chan struct{})
+		i.mu.Unlock()
+		next := refresh
+		if pause = min(2*pause, mostPause); away {
+			next = pause
+		} else {
+			pause = i.pause
+		}
+		if !i.sleep(ctx, next) {
+			return
+		}
+	}
+}
+
+// sleep waits until somebody wants new keys, but for i.pause at least, or until a time has passed.
+func (i *Issuer) sleep(ctx context.Context, most time.Duration) bool {
+	least, end := time.NewTimer(i.pause), time.NewTimer(most)
+	defer least.Stop()
+	defer end.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-least.C:
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-i.wake:
+	case <-end.C:
+	}
+	return true
+}
+
+func (i *Issuer) known() int {
+	if s := i.keys.Load(); s != nil {
+		return len(s.keys)
+	}
+	return 0
+}
+
+// more waits for keys that are read from now on, if that may be soon. It reports whether there are any.
+func (i *Issuer) more(ctx context.Context) bool {
+	select {
+	case i.waiting <- struct{}{}:
+		defer func() { <-i.waiting }()
+	default:
+		return false
+	}
+	i.mu.Lock()
+	ended, known := i.ended, i.keys.Load()
+	early := known != nil && time.Since(i.asked) < i.pause
+	i.mu.Unlock()
+	if early {
+		return false
+	}
+	select {
+	case i.wake <- struct{}{}:
+	default: // somebody has asked
+	}
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case <-ended:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+	return i.keys.Load() != known
+}
+
+// read reads the keys once.
+func (i *Issuer) read(ctx context.Context) error {
+	var document struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
+	}
+	if err := i.ask(ctx, Discovery(i.url), &document); err != nil {
+		return fmt.Errorf("read its configuration: %w", err)
+	}
+	if document.Issuer != i.url {
+		return fmt.Errorf("it calls itself %q: set auth.oidc.issuer to that, if it is right", text.Short(document.Issuer))
+	}
+	if err := CheckURL(document.Keys); err != nil {
+		return fmt.Errorf("the address of its keys, %q, %w", text.Short(document.Keys), err)
+	}
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := i.ask(ctx, document.Keys, &set); err != nil {
+		return fmt.Errorf("read its keys: %w", err)
+	}
+	if len(set.Keys) > maxKeys {
+		return fmt.Errorf("it has %d keys; at most %d are allowed", len(set.Keys), maxKeys)
+	}
+	next := &keySet{}
+	var shown strings.Builder
+	for _, raw := range set.Keys {
+		var key jose.JSONWebKey
+		if json.Unmarshal(raw, &key) != nil || !isUsable(&key) {
+			continue // there may be others, for what we don't do
+		}
+		next.keys = append(next.keys, key)
+		shown.Write(raw)
+	}
+	if len(next.keys) == 0 {
+		return errors.New("it has no key with which EdDSA, ES256 or RS256 can be verified")
+	}
+	next.shown = shown.String()
+	before := i.keys.Load()
+	switch {
+	case before == nil:
+		i.logger.Info("the keys of the issuer of tokens were read", "issuer", i.url, "keys", len(next.keys))
+	case before.shown == next.shown:
+		return nil
+	default:
+		next.number = before.number + 1
+		i.logger.Info("the keys of the issuer of tokens have changed", "issuer", i.url, "keys", len(next.keys))
+	}
+	i.keys.Store(next)
+	return nil
+}
+
+// Discovery returns where an issuer describes itself.
+func Discovery(issuer string) string {
+	return strings.TrimSuffix(issuer, "/") + "/.well-known/openid-configuration"
+}
+
+// ask reads an answer in JSON.
+func (i *Issuer) ask(ctx context.Context, address string, to any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", "application/json")
+	answer, err := i.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %d", text.Short(address), answer.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return err
+	case len(body) > maxAnswer:
+		return fmt.Errorf("%s answers with more than %d bytes", text.Short(address), maxAnswer)
+	}
+	if err := json.Unmarshal(body, to); err != nil {
+		return fmt.Errorf("%s answers with what is not the JSON that it should be", text.Short(address))
+	}
+	return nil
+}
+
+// isUsable reports whether a key is one that verifies what we take.
+func isUsable(k *jose.JSONWebKey) bool {
+	if k.Use == "enc" || k.Algorithm != "" && !isAlgorithm(k.Algorithm) || !k.Valid() {
+		return false
+	}
+	switch key := k.Key.(type) {
+	case ed25519.PublicKey:
+		return true
+	case *ecdsa.PublicKey:
+		return key.Params().BitSize == 256
+	case *rsa.PublicKey:
+		return key.N.BitLen() >= 2048 && key.N.BitLen() <= 8192
+	}
+	return false // a private or a secret key, too
+}
+
+// algorithms are those that are taken: none with a secret in common, and none of doubtful strength.
+func algorithms() []jose.SignatureAlgorithm {
+	return []jose.SignatureAlgorithm{jose.EdDSA, jose.ES256, jose.RS256}
+}
+
+func isAlgorithm(name string) bool {
+	return name == string(jose.EdDSA) || name == string(jose.ES256) || name == string(jose.RS256)
+}

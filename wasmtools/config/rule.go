@@ -1,0 +1,70 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/oidc"
+	"github.com/toolsrv/toolsrv/internal/scope"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
+)
+
+const (
+	maxRules = 1000 // of one kind
+	maxClaim = 1000 // bytes of a claim's name or value
+)
+
+// oidcTable returns the readers of the keys of [auth.oidc].
+func oidcTable(o *OIDC) key.Table {
+	return key.Table{
+		"issuer": keys.Word(&o.Issuer, "a string", func(s string) (string, error) {
+			if s == "" {
+				return s, nil
+			}
+			return s, oidc.CheckURL(s)
+		}),
+		"audience": keys.Words(&o.Audience, prose(1, maxClaim)),
+		"name":     keys.Word(&o.Name, "a string", prose(1, maxClaim)),
+	}
+}
+
+// checkOIDC checks what belongs together in [auth.oidc].
+func checkOIDC(d *document, o *OIDC) {
+	switch {
+	case o.Issuer == "" && len(o.Audience)+len(o.Rules) > 0:
+		d.fail("auth.oidc", errors.New(`issuer is missing: name who signs the tokens, as in issuer = "https://login.example.com"`))
+	case o.Issuer != "" && len(o.Audience) == 0:
+		d.fail("auth.oidc", errors.New(`audience is missing: an issuer signs tokens for others, too, so say which are for this server, as in audience = ["https://tools.example.com/mcp"]`))
+	case o.Issuer != "" && len(o.Rules) == 0:
+		d.fail("auth.oidc", errors.New(`there is no rule, so nobody would be let in: add a table [[auth.oidc.rule]] with claim, value and scopes`))
+	}
+}
+
+// ruleTables reads the tables of an array whose elements are rules. claims are those that there are; none: any.
+func ruleTables(d *document, name string, claims []string, to *[]ClaimRule) keys.Reader {
+	return tableList(d, name, maxRules, "use values such as \"team-*\"", to, func(place string, values map[string]any, r *ClaimRule) {
+		d.readTable(place, values, key.Table{
+			"claim": keys.Word(&r.Claim, "a string", func(s string) (string, error) {
+				if len(claims) > 0 && !slices.Contains(claims, s) {
+					return "", fmt.Errorf("%q is not a kind of names: use one of %s", text.Short(s), strings.Join(claims, ", "))
+				}
+				return prose(1, maxClaim)(s)
+			}),
+			"value":  keys.Word(&r.Value, "a string", prose(1, maxClaim)),
+			"scopes": keys.Words(&r.Scopes, func(s string) (string, error) { return s, scope.Check(s) }),
+		})
+		for _, needed := range []string{"claim", "value", "scopes"} {
+			if values[needed] == nil {
+				d.fail(place, fmt.Errorf("%s is missing: a rule has a claim, the value that it must have, and the scopes that it gives", needed))
+				return
+			}
+		}
+		if len(r.Scopes) > scope.Max {
+			d.fail(join(place, "scopes"), fmt.Errorf("there are %d scopes; at most %d are allowed: %s", len(r.Scopes), scope.Max, fewPatterns))
+		}
+	})
+}

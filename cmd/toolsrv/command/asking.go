@@ -3,13 +3,12 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -150,18 +149,28 @@ func failedAsking(err error) error {
 	return said
 }
 
-// table prints rows in columns.
+// table prints rows in columns, without blanks at the end of a line. (A column of text/tabwriter ends where a row has no cell after it.)
 func table(w io.Writer, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = oneLine(cell)
+	var widths []int
+	cells := make([][]string, len(rows))
+	for i, row := range rows {
+		for at, cell := range row {
+			cell = oneLine(cell)
+			cells[i] = append(cells[i], cell)
+			if at == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[at] = max(widths[at], utf8.RuneCountInString(cell))
 		}
-		for len(cells) > 0 && cells[len(cells)-1] == "" { // no blanks at the end of a line
-			cells = cells[:len(cells)-1]
-		}
-		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
-	return t.Flush()
+	var b strings.Builder
+	for _, row := range cells {
+		line := ""
+		for at, cell := range row {
+			line += cell + strings.Repeat(" ", widths[at]-utf8.RuneCountInString(cell)+2)
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }

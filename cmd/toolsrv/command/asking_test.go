@@ -20,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/door"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/pagetest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
@@ -330,6 +331,33 @@ func TestReload(t *testing.T) {
 	}
 	if code, _, stderr := run("reload", "--server", m.url); code != 3 || !strings.Contains(stderr, "The configuration stays as it was: ") || strings.Contains(stderr, "hidden-word") {
 		t.Errorf("a wrong configuration, over HTTP: got %d, %s", code, stderr)
+	}
+}
+
+// TestAdministrationPage runs the commands of docs/administration.md, and compares what they print with what the page shows.
+func TestAdministrationPage(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "")
+	steps := 0
+	for _, block := range pagetest.Blocks(string(testkit.Read(t, "../../../docs/administration.md"))) {
+		if block.Language != "console" {
+			continue
+		}
+		for _, step := range pagetest.Steps(block.Text) {
+			steps++
+			command, reason, _ := strings.Cut(step[0], " --reason ")
+			args := append(strings.Fields(strings.TrimPrefix(command, "toolsrv ")), "--config", m.config)
+			if reason != "" {
+				args = append(args, "--reason", strings.Trim(reason, "'"))
+			}
+			code, stdout, stderr := run(args...)
+			if code != 0 || stderr != "" || !pagetest.Pattern(step[1]).MatchString(strings.TrimSuffix(stdout, "\n")) {
+				t.Errorf("%s: got %d, %s%s\nthe page has\n%s", step[0], code, stdout, stderr, step[1])
+			}
+		}
+	}
+	if steps < 5 {
+		t.Errorf("the page has %d commands; is it the right one?", steps)
 	}
 }
 

@@ -64,6 +64,8 @@ func Operations() []Operation {
 		reset(),
 		reload(),
 		goroutines(),
+		auditOf(),
+		auditVerify(),
 	}
 }
 

@@ -58,6 +58,9 @@ type Request struct {
 // Path returns the operation's path below that of the door, such as "/tokens/add".
 func (o *Operation) Path() string { return "/" + strings.ReplaceAll(o.Name, " ", "/") }
 
+// ActionOf returns what the audit calls the operation with a path, such as "tokens.add".
+func ActionOf(path string) string { return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".") }
+
 // Changes reports whether the operation changes something.
 func (o *Operation) Changes() bool { return o.Method != http.MethodGet }
 
@@ -145,11 +148,6 @@ func (r *Request) Expect(version string) error {
 		return nil
 	}
 	return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: fmt.Sprintf("Somebody else has changed it: it is at version %s, and %s was expected", version, text.Short(r.Expected))}
-}
-
-// change makes a change of a target, which is noted with who makes it. before and after are small, and without secrets.
-func (r *Request) change(ctx context.Context, target string, before, after any, do func(ctx context.Context) error) error {
-	return do(ctx)
 }
 
 // A parameter is an argument in the query.

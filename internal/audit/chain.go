@@ -42,7 +42,7 @@ func numberOf(key string) (uint64, error) {
 }
 
 // recordBytes is the most that a record may have: an entry is well below.
-const recordBytes = 16 << 10
+const recordBytes = 64 << 10
 
 // hashOf returns the hash of a record, of which the form is not a part.
 func hashOf(record []byte) Hash { return sha256.Sum256(record[1:]) }

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,41 +11,36 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// An Entry is one change, or one attempt that was refused. It has no secret and no token.
+// An Entry is one change, or one attempt that was refused. It has no secret and no token. The Log sets Number, Time, Previous and Omitted.
 type Entry struct {
-	// Number counts from 1, Time is when the entry was made, and Previous is the hash of the entry before, in hexadecimal; empty for the
-	// first. The Log sets them.
-	Number   uint64    `json:"number"`
-	Time     time.Time `json:"time"`
-	Previous string    `json:"previous"`
-	// Action is what was done or tried, such as "token.add".
-	Action string `json:"action"`
-	// Who is the name and the origin of who did it, such as "ci (token)".
-	Who string `json:"who,omitempty"`
-	// From is the address of the client, or what stands for it, such as "socket uid 1000 (ann)".
-	From string `json:"from,omitempty"`
-	// Target is what it was done to, such as a tool's path.
-	Target string `json:"target,omitempty"`
-	// Before and After are the target as it was, and as it is.
-	Before    json.RawMessage `json:"before,omitempty"`
-	After     json.RawMessage `json:"after,omitempty"`
-	RequestID string          `json:"request_id,omitempty"`
-	// Refused is why nothing was changed; empty: it was.
-	Refused string `json:"refused,omitempty"`
-	// Omitted is how many refused attempts there were before, and since the last entry, that have none of their own.
-	Omitted int64 `json:"omitted,omitempty"`
+	Number    uint64          `json:"number" description:"Its number, from 1."`
+	Time      time.Time       `json:"time" description:"When it was made."`
+	Previous  string          `json:"previous" description:"The hash of the entry before; empty for the first."`
+	Action    string          `json:"action" description:"What was done or tried, such as tokens.add."`
+	Who       string          `json:"who,omitempty" description:"The name of who did it."`
+	Origin    string          `json:"origin,omitempty" description:"How he is known, such as token or socket; process is the server itself."`
+	From      string          `json:"from,omitempty" description:"The address of the client, or socket."`
+	Target    string          `json:"target,omitempty" description:"What it was done to."`
+	Before    json.RawMessage `json:"before,omitempty" description:"What that was before."`
+	After     json.RawMessage `json:"after,omitempty" description:"What it is now."`
+	RequestID string          `json:"request_id,omitempty" description:"The id of the request."`
+	Refused   string          `json:"refused,omitempty" description:"Why nothing was changed."`
+	Omitted   int64           `json:"omitted,omitempty" description:"How many refused attempts since the entry before have none of their own."`
 }
 
-// Bounds of an entry in bytes. All in all it has less than 8 KiB.
+// MaxValue is how many bytes Before and After may have each, as Go encodes JSON. The lists of a larger one are cut short, or its size stands in its
+// place.
+const MaxValue = 4 << 10
+
+// Bounds of texts in bytes.
 const (
-	maxWord  = 200
-	maxText  = 500
-	maxValue = 1 << 10
+	maxWord = 200
+	maxText = 500
 )
 
 // bound shortens what is too long, and takes out what clean finds.
 func (e *Entry) bound(clean func(string) string) {
-	for s, most := range map[*string]int{&e.Action: maxWord, &e.Who: maxWord, &e.From: maxWord, &e.RequestID: maxWord, &e.Target: maxText, &e.Refused: maxText} {
+	for s, most := range map[*string]int{&e.Action: maxWord, &e.Who: maxWord, &e.Origin: maxWord, &e.From: maxWord, &e.RequestID: maxWord, &e.Target: maxText, &e.Refused: maxText} {
 		*s = shown(clean(*s), most)
 	}
 	for _, v := range []*json.RawMessage{&e.Before, &e.After} {
@@ -60,14 +54,46 @@ func boundValue(v json.RawMessage, clean func(string) string) json.RawMessage {
 		return nil
 	}
 	cleaned := clean(string(v))
-	var compact bytes.Buffer
-	switch err := json.Compact(&compact, []byte(cleaned)); {
+	encoded, err := json.Marshal(json.RawMessage(cleaned))
+	switch {
 	case err != nil:
 		return quoted(shown(cleaned, maxText))
-	case compact.Len() > maxValue:
-		return quoted(fmt.Sprintf("%d bytes, too many to be kept here", compact.Len()))
+	case len(encoded) > MaxValue:
+		return fitted(encoded)
 	}
-	return compact.Bytes()
+	return encoded
+}
+
+// fitted returns a value with lists that are short enough, or its size.
+func fitted(v json.RawMessage) json.RawMessage {
+	for most := 100; most > 0; most /= 2 {
+		var tree any
+		if json.Unmarshal(v, &tree) != nil {
+			break
+		}
+		if encoded, err := json.Marshal(shortened(tree, most)); err == nil && len(encoded) <= MaxValue {
+			return encoded
+		}
+	}
+	return quoted(fmt.Sprintf("%d bytes, too many to be kept here", len(v)))
+}
+
+// shortened returns a value whose lists have at most so many elements, and then how many more there were.
+func shortened(v any, most int) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, member := range v {
+			v[key] = shortened(member, most)
+		}
+	case []any:
+		for i := range v[:min(most, len(v))] {
+			v[i] = shortened(v[i], most)
+		}
+		if len(v) > most {
+			return append(v[:most:most], fmt.Sprintf("and %d more", len(v)-most))
+		}
+	}
+	return v
 }
 
 // shown returns a text without what does not show, and at most that long.
@@ -82,7 +108,7 @@ func quoted(s string) json.RawMessage {
 func (e *Entry) attrs() []any {
 	attrs := []any{slog.Bool("audit", true)}
 	for _, a := range []struct{ key, value string }{
-		{"action", e.Action}, {"who", e.Who}, {"from", e.From}, {"target", e.Target}, {"before", string(e.Before)}, {"after", string(e.After)},
+		{"action", e.Action}, {"who", e.Who}, {"origin", e.Origin}, {"from", e.From}, {"target", e.Target}, {"before", string(e.Before)}, {"after", string(e.After)},
 		{"request_id", e.RequestID}, {"refused", e.Refused},
 	} {
 		if a.value != "" {
@@ -113,6 +139,5 @@ func parseHash(s string) (h Hash, err error) {
 // A Record is an entry as it is kept.
 type Record struct {
 	Entry
-	// Hash is that of the entry, in hexadecimal: the SHA-256 of its JSON without this member.
-	Hash string `json:"hash"`
+	Hash string `json:"hash" description:"The SHA-256 of its JSON without this member, in hexadecimal."`
 }

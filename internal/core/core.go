@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/audit"
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/catalog"
@@ -52,6 +53,7 @@ type Service struct {
 	State   *State                // of all that keep something
 	Tokens  *tokens.Store         // of callers, as the state has them
 	Broker  *broker.Broker        // what grants need
+	Audit   *audit.Log            // who changed what
 	// Switches are what operators have switched on and off.
 	Switches *switches.Switches
 	// Connections counts the connections of tools. A server counts its clients there, too.
@@ -125,6 +127,7 @@ func assemble(c *config.Config, o *Options) (*Service, error) {
 	})
 	s.Logger = slog.New(s.secrets.Handler(logger.Handler()))
 	s.State = &State{volatile: o.Volatile, logger: s.Logger}
+	s.Audit = newAudit(s)
 	s.Invoker = invoker.New(invoker.Options{
 		Memory: MemoryOf(c).Bodies,
 		Hurry:  s.hurry,
@@ -265,6 +268,7 @@ func (s *Service) close() error {
 	if s.Tokens != nil {
 		errs = append(errs, s.Tokens.Close())
 	}
+	s.Audit.Close()
 	errs = append(errs, s.State.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close the service: %w", err)

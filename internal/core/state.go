@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/toolsrv/toolsrv/internal/audit"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
@@ -25,7 +26,7 @@ type State struct {
 
 // forms are the newest forms of records that this program knows, by space.
 func forms() map[string]byte {
-	return map[string]byte{tokens.Space: tokens.Form, switches.Space: switches.Form}
+	return map[string]byte{audit.Space: audit.Form, tokens.Space: tokens.Form, switches.Space: switches.Form}
 }
 
 // For returns the store under a configuration, or nil. The first configuration that names a directory opens it; one that is implied is opened
@@ -58,6 +59,13 @@ func (s *State) For(c *config.Config) (state.Store, error) {
 		s.store = memory.New()
 	}
 	return s.store, nil
+}
+
+// Store returns the store, or nil where there is none yet.
+func (s *State) Store() state.Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store
 }
 
 // Check returns an error where a process that follows this one could not open the state that a configuration names in place of this one's.

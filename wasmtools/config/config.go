@@ -38,6 +38,7 @@ type Config struct {
 	Secrets Secrets
 	State   State
 	Admin   Admin
+	Audit   Audit
 	// Grants say what tools may reach; those that match a tool add up.
 	Grants []Grant
 	// Capabilities are what the program brings along, besides package builtin. Only the program sets them; the file has no key for them,
@@ -193,6 +194,12 @@ type Admin struct {
 	// Socket is the path of the Unix socket over which the server is administered on its own machine. Empty: admin.sock in the directory of
 	// the state, if there is one. "none": there is no socket.
 	Socket string `restart:"admin.socket"`
+}
+
+// Audit is the table [audit].
+type Audit struct {
+	// Strict is whether nothing that operators can change is changed unless its entry in the audit is on disk before.
+	Strict bool
 }
 
 // An Override changes the limits of the tools that Match matches.

@@ -94,6 +94,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"enabled": keys.Boolean(&c.Admin.Enabled),
 			"socket":  keys.Word(&c.Admin.Socket, `a path, or "none"`, socket(directory)),
 		},
+		"audit":   {"strict": keys.Boolean(&c.Audit.Strict)},
 		"limits":  limitsTable(l),
 		"secrets": secretsTable(&c.Secrets, directory),
 		"state":   stateTable(&c.State, directory),

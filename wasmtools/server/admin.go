@@ -36,7 +36,7 @@ func (s administered) open(c *config.Config) error {
 	if path == "" {
 		return nil
 	}
-	own := web.NewMux(web.Options{Dependencies: []web.Dependency{socket.Peers{}}, Logger: s.logger})
+	own := web.NewMux(web.Options{Dependencies: []web.Dependency{socket.Peers{}}, Logger: s.logger, Observers: []web.Observer{attempts{s.service.Audit}}})
 	own.Mount(door.Path, door.New(target, door.Options{Local: true}))
 	var err error
 	if c.Admin.Socket == "" {

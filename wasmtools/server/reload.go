@@ -21,9 +21,10 @@ func (s *Server) Reload(c *config.Config) error {
 	defer s.reload.Unlock()
 	before, next, err := s.prepare(c)
 	if err != nil {
+		refusedReload(s.service.Audit, err)
 		return err
 	}
-	return s.apply(before, next)
+	return reloading(s.service.Audit, differenceOf(before, next), func() error { return s.apply(before, next) })
 }
 
 // prepare makes the configuration that is to follow the one in force. s.reload is held, until after apply.
@@ -45,15 +46,50 @@ func (s *Server) apply(before, next *configuration) error {
 	follow(s, next)
 	s.writeTimeout.Store(int64(writeTimeout(next.Config)))
 	s.recheck()
-	s.logReload(before, next, routes)
+	s.logReload(before, next, routes, differenceOf(before, next))
 	if s.listed { // otherwise logReady will warn
 		s.warnUnmatched()
 	}
 	return nil
 }
 
+// A difference is what a new configuration changes.
+type difference []changes
+
+// changes are those of one kind.
+type changes struct {
+	kind string
+	all  []string
+}
+
+// atMost returns the first changes, and how many more there are.
+func (c changes) atMost(most int) []string {
+	if len(c.all) <= most {
+		return c.all
+	}
+	return append(c.all[:most:most], fmt.Sprintf("and %d more", len(c.all)-most))
+}
+
+// add adds changes, if there are any.
+func (d *difference) add(kind string, all []string) {
+	if len(all) > 0 {
+		*d = append(*d, changes{kind, all})
+	}
+}
+
+func differenceOf(before, now *configuration) (d difference) {
+	was, is := before.tokens.Names(), now.tokens.Names()
+	d.add("tokens_added", without(is, was))
+	d.add("tokens_removed", without(was, is))
+	of := configured.DifferenceOf(before.Config, now.Config)
+	d.add("granted", of.Grants)
+	d.add("limited", of.Limits)
+	d.add("settings", of.Settings)
+	return d
+}
+
 // logReload logs what a new configuration changes.
-func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generation) {
+func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generation, what difference) {
 	restart := configured.NeedRestart(s.started, now.Config)
 	for _, key := range restart {
 		s.logger.Warn("a changed setting needs a restart", "key", key)
@@ -65,24 +101,12 @@ func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generat
 	}
 	current := s.service.Table.Current()
 	attrs := []any{"tools", len(current.Routes())}
-	list := func(key string, all []string) {
-		if len(all) > maxChanged {
-			all = append(all[:maxChanged:maxChanged], fmt.Sprintf("and %d more", len(all)-maxChanged))
-		}
-		if len(all) > 0 {
-			attrs = append(attrs, key, all)
-		}
-	}
-	was, is := before.tokens.Names(), now.tokens.Names()
-	list("tokens_added", without(is, was))
-	list("tokens_removed", without(was, is))
 	enabled, disabled := switched(routes, current)
-	list("enabled", enabled)
-	list("disabled", disabled)
-	difference := configured.DifferenceOf(before.Config, now.Config)
-	list("granted", difference.Grants)
-	list("limited", difference.Limits)
-	list("settings", difference.Settings)
+	what.add("enabled", enabled)
+	what.add("disabled", disabled)
+	for _, c := range what {
+		attrs = append(attrs, c.kind, c.atMost(maxChanged))
+	}
 	s.logger.Info("configuration reloaded", attrs...)
 	s.logAuth(now)
 }

@@ -136,7 +136,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		Dependencies: s.lasting(),
 		Closed:       s.refuseDraining,
 		Logger:       s.logger,
-		Observers:    door.Observers(o.Observers),
+		Observers:    append([]web.Observer{attempts{s.service.Audit}}, door.Observers(o.Observers)...),
 		Ready:        s.ready,
 		Condition:    s.condition,
 	})

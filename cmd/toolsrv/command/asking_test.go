@@ -157,6 +157,10 @@ func TestThreeWays(t *testing.T) {
 		{"reload", `{}`, nil, ""},
 		{"goroutines", `{}`, nil, ""},
 		{"reset", `{"names":["a b"]}`, []string{"a b"}, wasmtools.CodeInvalidArguments},
+		{"audit", `{}`, []string{"--all"}, ""},
+		{"audit", `{"last":1}`, []string{"--last", "1"}, ""},
+		{"audit verify", `{}`, nil, ""},
+		{"audit verify", `{"known":["7:x"]}`, []string{"--known", "7:x"}, wasmtools.CodeInvalidArguments},
 	} {
 		tested[c.operation] = true
 		name := c.operation + " " + c.arguments
@@ -170,6 +174,9 @@ func TestThreeWays(t *testing.T) {
 		}
 		anew := func() { // each way finds the same
 			t.Helper()
+			if strings.HasPrefix(c.operation, "audit") {
+				return // it has an entry of each change, also of this one
+			}
 			if _, err := over.Do(t.Context(), "reset", admin.Reset{Names: []string{"*"}}, ""); err != nil {
 				t.Fatal(err)
 			}

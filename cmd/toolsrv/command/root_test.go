@@ -41,7 +41,7 @@ func TestMainUsage(t *testing.T) {
 		stderr string
 	}{
 		{"no command", nil, 2, "", "toolsrv serves tools to programs"},
-		{"unknown command", []string{"publish"}, 2, "", `unknown command "publish" for toolsrv: it has bench, `},
+		{"unknown command", []string{"publish"}, 2, "", `unknown command "publish" for toolsrv: it has audit, bench, `},
 		{"as other servers call it", []string{"server"}, 2, "", `unknown command "server" for toolsrv: toolsrv up serves a folder while you work on it, and toolsrv openapi (or serve) `},
 		{"the other name of openapi", []string{"serve", "--help"}, 0, "Aliases:\n  openapi, serve\n", ""},
 		{"and its mistakes", []string{"serve", "tools"}, 2, "", `unexpected argument "tools": toolsrv openapi takes flags only; toolsrv up serves a folder or files`},

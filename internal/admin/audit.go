@@ -1,0 +1,108 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// change makes a change of a target, whose entry is in the audit before: every operation that changes something has to make it so. before and
+// after are what the target is and will be, small and without secrets, or nil.
+func (r *Request) change(ctx context.Context, target string, before, after any, do func(ctx context.Context) error) error {
+	e := audit.Entry{Action: strings.ReplaceAll(r.Operation, " ", "."), Who: r.Principal.String(), Origin: r.Principal.Origin(), From: r.From, Target: target, RequestID: r.ID}
+	for to, v := range map[*json.RawMessage]any{&e.Before: before, &e.After: after} {
+		if v == nil {
+			continue
+		}
+		encoded, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("write the audit: %w", err)
+		}
+		*to = encoded
+	}
+	err := r.Service.Audit.Change(ctx, e, do)
+	if errors.Is(err, audit.ErrNotKept) {
+		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was changed: " + err.Error(), Err: err}
+	}
+	return err
+}
+
+// AuditArguments are the arguments of the operation audit.
+type AuditArguments struct {
+	After int `json:"after,omitempty" description:"List entries with higher numbers only." minimum:"0"`
+	Last  int `json:"last,omitempty" description:"List this many of the last ones only." minimum:"0"`
+	Limit int `json:"limit,omitempty" description:"How many at most; 0 is 1000." minimum:"0" maximum:"1000"`
+}
+
+// An Audit is entries of the audit.
+type Audit struct {
+	Entries []audit.Record `json:"entries" description:"The entries, the oldest first."`
+	More    bool           `json:"more" description:"Whether there are others after them."`
+	audit.Ends
+}
+
+// auditOf lists entries.
+func auditOf() Operation {
+	return Looks("audit", "List who changed what, and who tried to", func(ctx context.Context, r *Request, in AuditArguments) (a Audit, err error) {
+		if a.Ends, err = r.Service.Audit.Ends(ctx); err != nil {
+			return a, unreadable(err)
+		}
+		after := uint64(in.After)
+		if n := uint64(in.Last); n > 0 && a.Last > n {
+			after = max(after, a.Last-n)
+		}
+		a.Entries, a.More, err = r.Service.Audit.List(ctx, after, in.Limit)
+		if a.Entries == nil {
+			a.Entries = []audit.Record{}
+		}
+		return a, unreadable(err)
+	})
+}
+
+// unreadable has who asks know why the audit can't be read.
+func unreadable(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: text.Clip(err.Error(), 1000), Err: err}
+}
+
+// VerifyArguments are the arguments of the operation audit verify.
+type VerifyArguments struct {
+	Known []string `json:"known,omitempty" description:"Entries whose hashes are known from elsewhere, such as the log, as NUMBER:HASH." maxItems:"1000"`
+}
+
+// A Verified is what the walk through the audit has found.
+type Verified struct {
+	OK      bool   `json:"ok" description:"Whether all entries are as they were written."`
+	Problem string `json:"problem,omitempty" description:"Where they are not."`
+	audit.Ends
+}
+
+func auditVerify() Operation {
+	return Looks("audit verify", "Walk the audit, and tell whether all of it is as it was written", func(ctx context.Context, r *Request, in VerifyArguments) (v Verified, err error) {
+		known := map[uint64]string{}
+		for _, one := range in.Known {
+			number, hash, _ := strings.Cut(one, ":")
+			n, err := strconv.ParseUint(number, 10, 62)
+			if err != nil || len(hash) != 2*len(audit.Hash{}) {
+				return v, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: fmt.Sprintf("%q is not NUMBER:HASH, with a hash of %d hexadecimal digits", text.Short(one), 2*len(audit.Hash{}))}
+			}
+			known[n] = strings.ToLower(hash)
+		}
+		v.Ends, err = r.Service.Audit.Verify(ctx, known)
+		if broken, ok := errors.AsType[*audit.BrokenError](err); ok {
+			v.Problem = broken.Error()
+			return v, nil
+		}
+		v.OK = err == nil
+		return v, unreadable(err)
+	})
+}

@@ -1,0 +1,24 @@
+package core
+
+import (
+	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// newAudit returns the audit of a service, which is in its state, whichever configuration opens that.
+func newAudit(s *Service) *audit.Log {
+	return audit.New(audit.Options{
+		Space: func() state.Space {
+			if store := s.State.Store(); store != nil {
+				return store.Space(audit.Space)
+			}
+			return nil
+		},
+		Strict: func() bool {
+			c := s.InForce()
+			return c != nil && c.Audit.Strict
+		},
+		Clean:  func(text string) string { return s.secrets.Everything().String(text) },
+		Logger: s.Logger,
+	})
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/door"
+	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/web"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// attempts is an observer that has attempts to change the server noted that were refused, wherever that was.
+type attempts struct{ audit *audit.Log }
+
+var _ web.Observer = attempts{}
+
+// Answered notes an attempt.
+func (a attempts) Answered(answer *web.Answer) {
+	failed := answer.Error()
+	if failed == nil || answer.Door() != door.Path || answer.Request().Method != http.MethodPost {
+		return
+	}
+	switch failed.Code {
+	case wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed:
+	default:
+		return // it went wrong, which the operation notes if it had begun
+	}
+	e := audit.Entry{
+		Action:    admin.ActionOf(strings.TrimPrefix(answer.Request().URL.Path, door.Path)),
+		From:      "socket",
+		RequestID: answer.RequestID(),
+		Refused:   string(failed.Code) + ": " + failed.Message,
+	}
+	if client := answer.Client(); client.IsValid() {
+		e.From = client.String()
+	}
+	if p := answer.Principal(); p != nil {
+		e.Who, e.Origin = p.String(), p.Origin()
+	}
+	a.audit.Refuse(context.Background(), e)
+}
+
+// reloading puts a configuration in force by apply, with an entry of what it changes.
+func reloading(log *audit.Log, what difference, apply func() error) error {
+	after := what.json()
+	if after == nil {
+		return apply()
+	}
+	e := audit.Entry{Action: reloadAction, Origin: wasmtools.OriginProcess, After: after}
+	return log.Change(context.Background(), e, func(context.Context) error { return apply() })
+}
+
+// refusedReload notes that a configuration was not put in force.
+func refusedReload(log *audit.Log, err error) {
+	log.Refuse(context.Background(), audit.Entry{Action: reloadAction, Origin: wasmtools.OriginProcess, Refused: err.Error()})
+}
+
+const reloadAction = "reload"
+
+// json returns the changes as an object, or nil where there are none.
+func (d difference) json() json.RawMessage {
+	if len(d) == 0 {
+		return nil
+	}
+	object := make(map[string][]string, len(d))
+	for _, c := range d {
+		object[c.kind] = c.all
+	}
+	text, _ := json.Marshal(object) // texts can always be encoded
+	return text
+}

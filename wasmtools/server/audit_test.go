@@ -1,0 +1,131 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/door"
+	"github.com/toolsrv/toolsrv/internal/capability/kv"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// audited asks a server for an operation about its audit as bob, who may look, and reads the answer.
+func audited[Out any](t *testing.T, r *running, name string) (out Out) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+door.Path+admin.Find(name).Path(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Authorization", "Bearer bob")
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK || json.Unmarshal(body, &out) != nil {
+		t.Fatalf("%s: got %d %s, %v", name, answer.StatusCode, body, err)
+	}
+	return out
+}
+
+// TestAudit has what a reload changes in the audit, and who tried to change something and may not, wherever he was refused.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.Admin.Enabled, c.State.Directory = true, filepath.Join(t.TempDir(), "state")
+	r := administered(t, c, staff{})
+	const token = "a-token-that-nobody-must-see-0123456789"
+	granted := changed(c, func(c *config.Config) {
+		c.Grants = []config.Grant{{Match: "a/*", Rules: capability.Rules{"kv": &kv.Rule{Bytes: 1 << 20}}}}
+		c.Auth.Tokens = []string{token}
+		c.Server.Hosts = []string{"tools.example.com", "127.0.0.1"}
+	})
+	for range 2 { // the second changes nothing
+		if err := r.Reload(granted); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Reload(changed(granted, func(c *config.Config) { c.Server.Hosts = []string{"a b"} })); err == nil {
+		t.Error("a wrong configuration is taken up")
+	}
+	many := changed(granted, func(c *config.Config) {
+		for i := range 1000 {
+			c.Tools.Disabled = append(c.Tools.Disabled, fmt.Sprintf("n%d/%s", i, strings.Repeat("<", 60)))
+		}
+	})
+	if err := r.Reload(many); err != nil {
+		t.Fatal(err)
+	}
+	add := admin.Operation{Name: "no such", Method: http.MethodPost}
+	for _, a := range []attempt{{}, {token: "eve"}, {token: "max"}, {token: token}, {token: "ann", host: "elsewhere.example"}, {token: "ann", headers: map[string]string{"Origin": "https://evil.example"}}} {
+		if status, body := try(t, r, &add, a); status < 400 {
+			t.Errorf("%+v: got %d %s", a, status, body)
+		}
+	}
+	try(t, r, &add, attempt{token: "ann"})                                 // there is no such operation, which is no attempt
+	try(t, r, &admin.Operation{Name: "no such", Method: "GET"}, attempt{}) // and who only looks changes nothing
+
+	all := audited[admin.Audit](t, r, "audit")
+	want := []string{ // what each begins with
+		`reload||process||{"granted":["+a/*: kv: 0B → 1MiB"],"settings":["server.hosts: +tools.example.com +127.0.0.1 -x -y"],"tokens_added":["token-1"]}|`,
+		`reload||process|||`,
+		`reload||process||{"settings":["tools.disabled: +n0/`,
+		`no.such|||127.0.0.1||unauthorized: `,
+		`no.such|eve|staff|127.0.0.1||forbidden: `,
+		`no.such|max|staff|127.0.0.1||forbidden: `,
+		`no.such|token-1|token|127.0.0.1||forbidden: `,
+		`no.such|||127.0.0.1||host_not_allowed: `,
+		`no.such|||127.0.0.1||origin_not_allowed: `,
+	}
+	for i, e := range all.Entries {
+		line := strings.Join([]string{e.Action, e.Who, e.Origin, e.From, string(e.After), e.Refused}, "|")
+		if i >= len(want) || !strings.HasPrefix(line, want[i]) {
+			t.Errorf("entry %d is\n%s\nwant %q", e.Number, line, want[i:min(len(want), i+1)])
+		}
+		if e.Action == "no.such" && e.RequestID == "" {
+			t.Errorf("entry %d has no request", e.Number)
+		}
+	}
+	if len(all.Entries) != len(want) {
+		t.Errorf("got %d entries, want %d", len(all.Entries), len(want))
+	}
+	if text, err := json.Marshal(all); err != nil || strings.Contains(string(text), token) {
+		t.Errorf("the audit shows a token: %v", err)
+	}
+	if v := audited[admin.Verified](t, r, "audit verify"); !v.OK || v.Last != uint64(len(all.Entries)) || v.First != 1 || v.Hash != all.Entries[len(all.Entries)-1].Hash {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// TestAuditIsKept makes no change without its entry where the audit is strict, and has the log tell of it otherwise.
+func TestAuditIsKept(t *testing.T) {
+	t.Parallel()
+	for _, strict := range []bool{false, true} {
+		t.Run(fmt.Sprint("strict=", strict), func(t *testing.T) {
+			t.Parallel()
+			c := settings(t)
+			c.State.Directory, c.State.Implied, c.Audit.Strict = filepath.Join(t.TempDir(), "state"), true, strict
+			if err := os.WriteFile(c.State.Directory, nil, 0o600); err != nil { // a file where the directory should be
+				t.Fatal(err)
+			}
+			r := administered(t, c, staff{})
+			err := r.Reload(changed(c, func(c *config.Config) { c.Tools.Disabled = []string{"shop/echo"} }))
+			if strict != (err != nil && strings.Contains(err.Error(), "[audit] strict = true lets nothing be changed")) {
+				t.Errorf("got %v", err)
+			}
+			if route, ok := r.Table().Current().Lookup("/shop/echo"); !ok || route.Enabled != strict {
+				t.Errorf("the tool is enabled: %v", route.Enabled)
+			}
+			r.log.Wait(t, `"msg":"the entry of an audit is not kept","audit":true,"action":"reload"`)
+		})
+	}
+}

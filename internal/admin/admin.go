@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // A Target is the running server that operations are about.
@@ -51,6 +52,8 @@ type Server interface {
 	Connections() (open, most int64)
 	// Prepare reads the configuration again, and makes what is to be in force. An *wasmtools.Error says what is wrong with it.
 	Prepare() (Prepared, error)
+	// Principals are the callers that are known by name, sorted by it.
+	Principals() []*wasmtools.Principal
 }
 
 // Operations returns all operations, in the order in which people are shown them.
@@ -66,6 +69,8 @@ func Operations() []Operation {
 		goroutines(),
 		auditOf(),
 		auditVerify(),
+		reaches(),
+		explain(),
 	}
 }
 

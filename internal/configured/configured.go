@@ -2,12 +2,15 @@
 package configured
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
+	"github.com/toolsrv/toolsrv/internal/scope"
 	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -29,6 +32,38 @@ func Limits(c *config.Config, path string) limits.Limits {
 		}
 	}
 	return l
+}
+
+// Policy returns which tools start enabled.
+func Policy(c *config.Config) wasmtools.Policy {
+	return wasmtools.Policy{Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons}
+}
+
+// Principals returns the callers that a configuration lets in, beside those of the state: everybody, those of declared tokens, and one named
+// "token" who stands for all tokens without a name.
+func Principals(c *config.Config) (all []*wasmtools.Principal, err error) {
+	if len(c.Auth.Tokens) > 0 {
+		p, err := wasmtools.NewPrincipal("token", wasmtools.OriginToken, "*")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	for _, d := range c.Auth.Declared {
+		scopes, err := scope.Parse(d.Scopes)
+		if err != nil {
+			return nil, fmt.Errorf("the token of %s: %w", d.Name, err)
+		}
+		p, err := scopes.Principal(d.Name, wasmtools.OriginToken)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	if len(all) == 0 && !c.Auth.Required {
+		all = append(all, wasmtools.Everybody())
+	}
+	return all, nil
 }
 
 // NeedRestart returns the keys that differ in c from those a server was started with, and that take effect only at a start.

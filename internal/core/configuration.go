@@ -8,7 +8,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -80,12 +79,5 @@ func (s *Service) hurry() bool {
 // forCatalog returns what the catalog makes and publishes of a value.
 func forCatalog(v Value) catalog.Configuration {
 	c := v.Base()
-	return catalog.Configuration{Limits: func(path string) limits.Limits { return configured.Limits(c.Config, path) }, Grants: c.Granted, Policy: policy(c.Config), Value: v}
-}
-
-// policy returns the configuration's policy on which tools start enabled.
-func policy(c *config.Config) wasmtools.Policy {
-	return wasmtools.Policy{
-		Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons,
-	}
+	return catalog.Configuration{Limits: func(path string) limits.Limits { return configured.Limits(c.Config, path) }, Grants: c.Granted, Policy: configured.Policy(c.Config), Value: v}
 }

@@ -86,6 +86,20 @@ func (p Pattern) Overlaps(q Pattern) bool {
 	return (covers(p.origin, q.origin) || covers(q.origin, p.origin)) && (below(p.prefix, q.prefix) || below(q.prefix, p.prefix))
 }
 
+// Meet returns the pattern of the URLs that both have, and false where there are none.
+func (p Pattern) Meet(q Pattern) (Pattern, bool) {
+	if !p.Overlaps(q) {
+		return Pattern{}, false
+	}
+	if covers(p.origin, q.origin) {
+		p.origin = q.origin
+	}
+	if below(p.prefix, q.prefix) {
+		p.prefix = q.prefix
+	}
+	return p, true
+}
+
 // covers reports whether the hosts of a are all that b has.
 func covers(a, b Origin) bool {
 	if a.Scheme == "" || a.Scheme != b.Scheme || a.Port != b.Port {

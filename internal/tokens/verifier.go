@@ -123,6 +123,20 @@ func refused(why error) error {
 	return &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Err: why}
 }
 
+// Principals returns those whose tokens are taken at the moment, each once, in no order.
+func (v *Verifier) Principals() (all []*wasmtools.Principal) {
+	now, seen := time.Now().UnixNano(), map[*wasmtools.Principal]bool{}
+	for _, entries := range []map[digest]*entry{v.declared, v.store.index.Load().entries} {
+		for _, e := range entries {
+			if (e.ends == 0 || e.ends > now) && !seen[e.principal] {
+				seen[e.principal] = true
+				all = append(all, e.principal)
+			}
+		}
+	}
+	return all
+}
+
 // Scheme returns the scheme of HTTP's bearer tokens.
 func (v *Verifier) Scheme() auth.Scheme {
 	return auth.Scheme{Name: "bearer", Description: json.RawMessage(`{"type":"http","scheme":"bearer"}`), Challenge: "Bearer", Refusal: "Invalid or missing bearer token"}

@@ -136,6 +136,23 @@ func (a *Authenticator) Open() bool {
 	return true
 }
 
+// Principals returns the principals that can be told before one of them makes a request, sorted by name: everybody while no credentials are
+// needed, and those of each verifier with a method Principals() []*wasmtools.Principal.
+func (a *Authenticator) Principals() (all []*wasmtools.Principal) {
+	if a.Open() {
+		all = append(all, wasmtools.Everybody())
+	}
+	for _, v := range a.verifiers {
+		if known, ok := v.(interface {
+			Principals() []*wasmtools.Principal
+		}); ok {
+			all = append(all, known.Principals()...)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *wasmtools.Principal) int { return strings.Compare(a.String(), b.String()) })
+	return all
+}
+
 // Schemes returns the schemes of all verifiers that are not open, one of each name. A request must meet one of them.
 func (a *Authenticator) Schemes() (all []Scheme) {
 	for _, v := range a.verifiers {

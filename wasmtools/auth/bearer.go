@@ -169,7 +169,12 @@ func (a *BearerTokenAuth) Names() []string {
 	return names
 }
 
-// Subscribe calls f after each change of what Open returns, before the method that made the change returns. Calls come
+// Principals returns the principals whose tokens count, in no order.
+func (a *BearerTokenAuth) Principals() []*wasmtools.Principal {
+	return slices.Collect(maps.Values(a.tokenSet.Load().tokens))
+}
+
+// Subscribe has f called after each change of what Open returns, before the method that made the change returns. Calls come
 // one at a time; f must not change tokens or subscriptions. The returned function ends the subscription; once it has
 // returned, f is not called any more.
 func (a *BearerTokenAuth) Subscribe(f func()) (unsubscribe func()) {

@@ -6,9 +6,11 @@
 package capability
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
@@ -45,6 +47,9 @@ type Kind struct {
 	// Suggest returns the lines of TOML that grant a need, with values to be replaced where only an operator knows them. Only that of a
 	// program of its own may be nil.
 	Suggest func(n wasmtools.Need) string
+	// Reaches returns what a value of Decide, which is not nil, lets a tool reach, in an order that does not change. So whoever reviews a
+	// configuration sees what is enforced. Nil: what the tool declares that it needs.
+	Reaches func(value any) []Reached
 	// Open is called once in a process.
 	Open func(h Host) Configure
 }
@@ -105,6 +110,20 @@ type Configure func(c Configuration) Decide
 // matching are the rules for the tool, in order. It is safe for concurrent use. A value is as [hostcall.Grant] has it, or [Settings]; one that
 // allows the same as another one is Equal to it.
 type Decide func(path string, n wasmtools.Need, matching []Given) (value any, missing []wasmtools.Missing)
+
+// Reached is something outside of its sandbox that a tool reaches.
+type Reached struct {
+	// Capability is the name of the kind, and Entry what is reached of it, such as "https://api.example.com/v2".
+	Capability string `json:"capability" description:"The capability, such as http."`
+	Entry      string `json:"entry" description:"What is reached of it, such as a URL or the name of a secret."`
+	// Detail says what else counts about it, such as the directory behind a name, or is empty.
+	Detail string `json:"detail,omitempty" description:"What else counts about it, such as the directory behind a name."`
+}
+
+// Compare orders by all that is known, and returns 0 for what is the same.
+func (r Reached) Compare(other Reached) int {
+	return cmp.Or(strings.Compare(r.Capability, other.Capability), strings.Compare(r.Entry, other.Entry), strings.Compare(r.Detail, other.Detail))
+}
 
 // Settings are JSON that functions read with [hostcall.Call.Settings], also while the tool starts. One kind has them.
 type Settings json.RawMessage

@@ -6,6 +6,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/web"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -27,6 +28,9 @@ func (s administered) Addresses() (all []string) {
 
 // Connections returns how many clients are connected, and how many may be.
 func (s administered) Connections() (open, most int64) { return s.conns.clients(), s.conns.most }
+
+// Principals are the callers that are known by name.
+func (s administered) Principals() []*wasmtools.Principal { return s.inForce().auth.Principals() }
 
 // open opens the ways in for operators: the door, which is off unless the configuration has it on, and the socket.
 func (s administered) open(c *config.Config) error {

@@ -51,6 +51,13 @@ func (admins) Verify(r *http.Request) (*wasmtools.Principal, error) {
 func (admins) Scheme() auth.Scheme {
 	return auth.Scheme{Name: "bearer", Description: json.RawMessage(`{"type":"http","scheme":"bearer"}`), Challenge: "Bearer"}
 }
+func (admins) Principals() []*wasmtools.Principal {
+	p, err := wasmtools.NewPrincipal("team", "test", "shop/*")
+	if err != nil {
+		panic(err)
+	}
+	return []*wasmtools.Principal{p}
+}
 func (admins) Open() bool              { return false }
 func (admins) Version() uint64         { return 0 }
 func (admins) Subscribe(func()) func() { return func() {} }
@@ -157,6 +164,11 @@ func TestThreeWays(t *testing.T) {
 		{"reload", `{}`, nil, ""},
 		{"goroutines", `{}`, nil, ""},
 		{"reset", `{"names":["a b"]}`, []string{"a b"}, wasmtools.CodeInvalidArguments},
+		{"reach", `{}`, nil, ""},
+		{"reach", `{"pattern":"shop/*","principal":"team"}`, []string{"shop/*", "--principal", "team"}, ""},
+		{"reach", `{"principal":"mallory"}`, []string{"--principal", "mallory"}, wasmtools.CodeNotFound},
+		{"explain", `{"principal":"team","tool":"shop/echo"}`, []string{"team", "shop/echo"}, ""},
+		{"explain", `{"principal":"mallory","tool":"shop/echo"}`, []string{"mallory", "shop/echo"}, wasmtools.CodeNotFound},
 		{"audit", `{}`, []string{"--all"}, ""},
 		{"audit", `{"last":1}`, []string{"--last", "1"}, ""},
 		{"audit verify", `{}`, nil, ""},

@@ -19,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
@@ -118,8 +119,10 @@ type checked struct {
 	Refused  int                  `json:"refused"`
 	Warnings int                  `json:"warnings"`
 
-	config string
-	tools  []*wasmtools.Tool
+	config   string
+	settings *config.Config
+	granted  *broker.Grants // nil: there is no configuration
+	tools    []*wasmtools.Tool
 }
 
 // wrongGrants returns how many entries of grants are wrong.
@@ -174,45 +177,9 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
 	stderr := cmd.ErrOrStderr()
-	settings := config.Default()
-	if c.config != "" {
-		var err error
-		if settings, err = loadConfig(c.config); err != nil {
-			return err
-		}
-	}
-	tools, err := core.OpenBare(ctx, settings, 1, newLogger(stderr, slog.LevelWarn))
+	all, err := c.look(ctx, stderr, args)
 	if err != nil {
 		return err
-	}
-	defer tools.Close()
-	files, unserved, err := c.load(ctx, tools.Engine, settings, args)
-	if err != nil {
-		return err
-	}
-	done := showWaiting(stderr, fmt.Sprintf("compiling %d files", len(files)))
-	compileAll(ctx, files)
-	done()
-	if ctx.Err() != nil {
-		return errors.New("interrupted: not all files were checked")
-	}
-	var grants toolfile.Granter
-	var odd []string
-	if c.config != "" {
-		// The state is not opened: a server may have it.
-		granted, err := broker.New(settings, broker.Options{}).Make(settings, memory.New())
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.config, err)
-		}
-		grants, odd = granted, granted.Warnings()
-	}
-	all, err := judge(files, func(path string) limits.Limits { return configured.Limits(settings, path) }, grants, c.models)
-	if err != nil {
-		return err
-	}
-	if c.config != "" {
-		all.Unserved = unserved
-		all.match(c.config, settings, odd)
 	}
 	if c.asJSON {
 		err = printJSON(cmd.OutOrStdout(), all)
@@ -228,10 +195,50 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%s: wrong entries in its grants: %d", c.config, all.wrongGrants())
 	case c.strict && all.Warnings > 0:
 		return fmt.Errorf("warnings: %d, and --strict allows none", all.Warnings)
-	case len(files) == 0:
-		fmt.Fprintf(stderr, "%s has no tool files\n", strings.Join(directoriesOf(settings), ", "))
+	case len(all.Files) == 0:
+		fmt.Fprintf(stderr, "%s has no tool files\n", strings.Join(directoriesOf(all.settings), ", "))
 	}
 	return nil
+}
+
+// look finds out what a server would say of the files that args name, or of those of the configuration.
+func (c *check) look(ctx context.Context, stderr io.Writer, args []string) (*checked, error) {
+	settings := config.Default()
+	if c.config != "" {
+		var err error
+		if settings, err = loadConfig(c.config); err != nil {
+			return nil, err
+		}
+	}
+	tools, err := core.OpenBare(ctx, settings, 1, newLogger(stderr, slog.LevelWarn))
+	if err != nil {
+		return nil, err
+	}
+	defer tools.Close()
+	files, unserved, err := c.load(ctx, tools.Engine, settings, args)
+	if err != nil {
+		return nil, err
+	}
+	done := showWaiting(stderr, fmt.Sprintf("compiling %d files", len(files)))
+	compileAll(ctx, files)
+	done()
+	if ctx.Err() != nil {
+		return nil, errors.New("interrupted: not all files were checked")
+	}
+	all := &checked{Files: files, settings: settings}
+	if c.config == "" {
+		return all, all.judge(nil, c.models)
+	}
+	// The state is not opened: a server may have it. Nothing is called, but what could be is granted.
+	if all.granted, err = broker.New(settings, broker.Options{Invoker: invoker.New(invoker.Options{})}).Make(settings, memory.New()); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.config, err)
+	}
+	if err := all.judge(all.granted, c.models); err != nil {
+		return nil, err
+	}
+	all.Unserved = unserved
+	all.match(c.config, all.granted.Warnings())
+	return all, nil
 }
 
 // directoriesOf returns the directories of tools of a configuration.
@@ -321,33 +328,33 @@ func compileAll(ctx context.Context, files []*checkedFile) {
 	all.Wait()
 }
 
-// judge finds out which of the files a server would take together, and lints those.
-func judge(files []*checkedFile, limitsFor func(path string) limits.Limits, grants toolfile.Granter, models bool) (*checked, error) {
-	all := &checked{Files: files}
+// judge finds out which of the files a server would take together, and lints those. grants may be nil.
+func (c *checked) judge(grants toolfile.Granter, models bool) error {
+	limitsFor := func(path string) limits.Limits { return configured.Limits(c.settings, path) }
 	taken := map[string]*wasmtools.Tool{}
-	for _, f := range inTurn(files) {
+	for _, f := range inTurn(c.Files) {
 		if f.module != nil {
 			f.declared = f.module.Paths()
 			f.refuse(f.fit(taken, limitsFor, grants))
 		}
 		if f.module == nil {
-			all.Refused++
+			c.Refused++
 			continue
 		}
 		f.OK = true
 		f.Warnings = append(f.Warnings, f.module.Lint()...)
 		if err := f.askAgents(models); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.File, err)
+			return fmt.Errorf("%s: %w", f.File, err)
 		}
 		for _, t := range f.module.Tools() {
-			if all.tools = append(all.tools, t); grants != nil && len(t.Missing) > 0 {
+			if c.tools = append(c.tools, t); grants != nil && len(t.Missing) > 0 {
 				f.Ungranted = append(f.Ungranted, ungranted{t.Path(), lacking.Each(t.Missing)})
 			}
 		}
-		all.Warnings += len(f.Warnings) + len(f.Ungranted)
+		c.Warnings += len(f.Warnings) + len(f.Ungranted)
 		f.module.Close()
 	}
-	return all, nil
+	return nil
 }
 
 // inTurn returns the files in the order in which a catalog gives them their paths: who comes first keeps one.
@@ -367,16 +374,16 @@ func inTurn(files []*checkedFile) []*checkedFile {
 
 // match finds what the configuration says about tools that do not exist, and what is wrong with its grants. odd is what was found
 // odd about its secrets.
-func (c *checked) match(file string, settings *config.Config, odd []string) {
+func (c *checked) match(file string, odd []string) {
 	c.config = file
 	var paths []string
 	for _, f := range c.Files {
 		paths = append(paths, f.declared...)
 	}
-	for _, u := range configured.UnmatchedOf(settings, paths) {
+	for _, u := range configured.UnmatchedOf(c.settings, paths) {
 		c.Unmatched = append(c.Unmatched, unmatched{u.Key, u.Entry, u.String()})
 	}
-	c.Grants = broker.Review(settings, c.tools)
+	c.Grants = broker.Review(c.settings, c.tools)
 	for _, warning := range odd {
 		c.Grants = append(c.Grants, capability.Finding{Key: "secrets", Message: warning, Warning: true})
 	}

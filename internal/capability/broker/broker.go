@@ -197,6 +197,38 @@ func (g *Grants) For(path string, needs wasmtools.Needs) (granted granted.Tool) 
 	return granted
 }
 
+// Reaches returns what a tool that lacks nothing reaches itself, by the values that its calls are given. Tools that it may call reach more.
+func (g *Grants) Reaches(path string, needs wasmtools.Needs) (all []capability.Reached) {
+	granted := g.For(path, needs)
+	if len(granted.Missing) > 0 {
+		return nil
+	}
+	for i := range g.kinds {
+		k := &g.kinds[i]
+		need, ok := needs[k.Name]
+		if !ok {
+			continue
+		}
+		if k.Kind.Reaches == nil {
+			words := need.Words
+			if words == nil {
+				words = []string{string(need.Object)}
+			}
+			for _, word := range words {
+				all = append(all, capability.Reached{Capability: k.Name, Entry: word})
+			}
+			continue
+		}
+		for _, one := range granted.Values {
+			if one.Module == k.Module {
+				all = append(all, k.Kind.Reaches(one.Value)...)
+			}
+		}
+	}
+	slices.SortFunc(all, capability.Reached.Compare)
+	return slices.Compact(all)
+}
+
 // give returns what a tool is granted of one capability.
 func (k *granting) give(path string, need wasmtools.Need, matching []*config.Grant) (any, []wasmtools.Missing) {
 	if strings.HasPrefix(k.Name, manifest.ForeignNeed) { // the reader of the manifest did not know it

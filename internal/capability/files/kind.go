@@ -1,6 +1,7 @@
 package files
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ func Kind() capability.Kind {
 		New:     func() capability.Rule { return &Rule{} },
 		Review:  review,
 		Suggest: suggest,
+		Reaches: reaches,
 		Open:    open,
 	}
 }
@@ -98,4 +100,13 @@ func open(capability.Host) capability.Configure {
 			return Grant(granted), missing
 		}
 	}
+}
+
+// reaches returns the names of the directories, and where these are.
+func reaches(value any) (all []capability.Reached) {
+	directories := value.(*wasi.Permission).Directories
+	for _, name := range slices.Sorted(maps.Keys(directories)) {
+		all = append(all, capability.Reached{Capability: "files", Entry: name, Detail: fmt.Sprint(directories[name])})
+	}
+	return all
 }

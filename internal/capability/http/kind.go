@@ -36,6 +36,7 @@ func Kind() capability.Kind {
 		},
 		Review:  review,
 		Suggest: suggest,
+		Reaches: reaches,
 		Open:    open,
 	}
 }
@@ -291,4 +292,31 @@ func nearRanges(urls []string) (ranges []string) {
 	}
 	slices.Sort(ranges)
 	return slices.Compact(ranges)
+}
+
+// reaches returns the URLs to which a request may go, and the secrets that are put into such requests.
+func reaches(value any) (all []capability.Reached) {
+	g := value.(*Permission)
+	for _, r := range g.rules {
+		detail := ""
+		if len(r.Private) > 0 {
+			detail = "also at " + strings.Trim(fmt.Sprint(r.Private), "[]")
+		}
+		for _, needed := range g.needed {
+			for _, granted := range r.granted {
+				if both, ok := needed.Meet(granted); ok {
+					all = append(all, capability.Reached{Capability: "http", Entry: both.String(), Detail: detail})
+				}
+			}
+			for _, h := range r.headers {
+				if both, ok := needed.Meet(h.on); ok {
+					for _, name := range secretNames([]header{h}) {
+						all = append(all, capability.Reached{Capability: "secrets", Entry: name, Detail: "put into requests to " + both.String()})
+					}
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, capability.Reached.Compare)
+	return slices.Compact(all)
 }

@@ -19,6 +19,7 @@ func Kind() capability.Kind {
 		New:     func() capability.Rule { return &Rule{} },
 		Review:  review,
 		Suggest: func(wasmtools.Need) string { return "kv = \"16MiB\"\n" },
+		Reaches: reaches,
 		Open:    open,
 	}
 }
@@ -90,4 +91,9 @@ func open(capability.Host) capability.Configure {
 			return Open((*state.Keep)(c.State).Store(), strings.Trim(path.Dir(tool), "/."), quota), nil
 		}
 	}
+}
+
+// reaches returns the namespace whose keys are shared, which may be empty.
+func reaches(value any) []capability.Reached {
+	return []capability.Reached{{Capability: "kv", Entry: value.(*Space).namespace}}
 }

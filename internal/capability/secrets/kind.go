@@ -19,6 +19,7 @@ func Kind() capability.Kind {
 		New:     func() capability.Rule { return &Rule{} },
 		Review:  review,
 		Suggest: func(n wasmtools.Need) string { return keys.Line(name, n.Words) },
+		Reaches: reaches,
 		Open:    open,
 	}
 }
@@ -75,4 +76,12 @@ func open(capability.Host) capability.Configure {
 			return standing.Standing(path, NewPermission(view, granted...), view), missing
 		}
 	}
+}
+
+// reaches returns the secrets that the tool sees.
+func reaches(value any) (all []capability.Reached) {
+	for _, secret := range value.(*Permission).names {
+		all = append(all, capability.Reached{Capability: name, Entry: secret, Detail: "shown to the tool"})
+	}
+	return all
 }

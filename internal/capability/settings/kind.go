@@ -28,6 +28,7 @@ func Kind() capability.Kind {
 		New:     func() capability.Rule { return &Rule{} },
 		Review:  review,
 		Suggest: func(n wasmtools.Need) string { return exampleSettings(n.Object) },
+		Reaches: func(any) []capability.Reached { return nil }, // a tool is told them, and reaches nothing
 		Open:    open,
 	}
 }

@@ -23,6 +23,7 @@ func Kind() capability.Kind {
 		New:     func() capability.Rule { return &Rule{} },
 		Review:  review,
 		Suggest: func(n wasmtools.Need) string { return keys.Line("tools", n.Words) },
+		Reaches: reaches,
 		Open:    open,
 	}
 }
@@ -83,4 +84,12 @@ func open(h capability.Host) capability.Configure {
 			return Grant(&service, n.Words...).Value, nil
 		}
 	}
+}
+
+// reaches returns the paths of the tools that may be called.
+func reaches(value any) (all []capability.Reached) {
+	for _, path := range value.(*permission).paths {
+		all = append(all, capability.Reached{Capability: "tools", Entry: strings.TrimPrefix(path, "/")})
+	}
+	return all
 }

@@ -1,0 +1,155 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/admin/reach"
+	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// exitGained is the exit code of `toolsrv reach --diff` where somebody reaches more. It is stable.
+const exitGained = 3
+
+// A reachDifference is what `toolsrv reach --diff --json` prints. Its members are stable.
+type reachDifference struct {
+	Gained []reach.Way `json:"gained"`
+	Lost   []reach.Way `json:"lost"`
+}
+
+func newReach() *cobra.Command {
+	var o asking
+	var in admin.ReachArguments
+	var diff bool
+	cmd := newAsking(&o, &cobra.Command{
+		Use:   "reach {[PATTERN] | --diff OLD.toml NEW.toml}",
+		Short: "Show what callers reach outside of the sandboxes, also through tools that call others",
+		Long: `Show for each caller of a running server, and for each tool that he can call, what is reached
+in the end: services, secrets, directories, and namespaces of keys. THROUGH names the tools
+that are called on the way; without any, the tool does it itself. PATTERN names a tool, a
+namespace, or a pattern such as 'math/*'.
+
+--diff compares two configurations, with the tools that they name, and needs no server: it
+shows what the new one lets whom reach that the old one doesn't (+), and what is lost (-).
+All tokens without names count as one caller, "token". The exit code is 3 if anybody reaches
+more, so a review in CI can ask for it.
+`,
+		Example: `  toolsrv reach 'weather/*'
+  toolsrv reach --diff live.toml proposed.toml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case diff && len(args) != 2:
+				return errors.New("--diff compares two configurations: name the old one and the new one")
+			case diff && (o.config != "" || o.server != ""):
+				return errors.New("--diff asks no server: leave out --config and --server")
+			case !diff && len(args) > 1:
+				return errors.New("name one pattern, in quotes")
+			}
+			return nil
+		},
+	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
+		if len(args) == 1 {
+			in.Pattern = args[0]
+		}
+		return ask(ctx, &o, c, out, "reach", in, func(w io.Writer, r *admin.Reach) error { return printWays(w, r.Ways) })
+	})
+	asks := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !diff {
+			return asks(cmd, args)
+		}
+		return diffReach(cmd, args[0], args[1], o.asJSON)
+	}
+	cmd.Flags().StringVar(&in.Principal, "principal", "", "show what this `caller` reaches")
+	cmd.Flags().BoolVar(&diff, "diff", false, "compare two configurations")
+	completeFlag(cmd, "principal", cobra.NoFileCompletions)
+	return cmd
+}
+
+// printWays prints ways, a line each.
+func printWays(w io.Writer, ways []reach.Way) error {
+	if len(ways) == 0 {
+		_, err := io.WriteString(w, "Nothing outside of the sandboxes is reached.\n")
+		return err
+	}
+	rows := [][]string{{"CALLER", "TOOL", "REACHES", "", "THROUGH", ""}}
+	for _, way := range ways {
+		rows = append(rows, rowOf(way))
+	}
+	return table(w, rows)
+}
+
+func rowOf(w reach.Way) []string {
+	return []string{w.Principal, w.Tool, w.Capability, w.Entry, strings.Join(w.Through, ", "), w.Detail}
+}
+
+// diffReach compares what two configurations let callers reach.
+func diffReach(cmd *cobra.Command, older, newer string, asJSON bool) error {
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	before, err := waysOf(ctx, cmd.ErrOrStderr(), older)
+	if err != nil {
+		return err
+	}
+	after, err := waysOf(ctx, cmd.ErrOrStderr(), newer)
+	if err != nil {
+		return err
+	}
+	d := reachDifference{append([]reach.Way{}, reach.Gained(before, after)...), append([]reach.Way{}, reach.Gained(after, before)...)}
+	out := cmd.OutOrStdout()
+	switch {
+	case asJSON:
+		err = printJSON(out, d)
+	case len(d.Gained)+len(d.Lost) == 0:
+		_, err = io.WriteString(out, "Nobody reaches more or less.\n")
+	default:
+		var rows [][]string
+		for _, w := range d.Gained {
+			rows = append(rows, append([]string{"+"}, rowOf(w)...))
+		}
+		for _, w := range d.Lost {
+			rows = append(rows, append([]string{"-"}, rowOf(w)...))
+		}
+		err = table(out, rows)
+	}
+	if err != nil {
+		return err
+	}
+	if len(d.Gained) > 0 {
+		return &exitError{code: exitGained}
+	}
+	return nil
+}
+
+// waysOf returns the ways on which callers would reach something by a configuration file, with the tools that a server would take.
+func waysOf(ctx context.Context, stderr io.Writer, file string) ([]reach.Way, error) {
+	c := check{config: file}
+	all, err := c.look(ctx, stderr, nil)
+	if err != nil {
+		return nil, err
+	}
+	if all.Refused > 0 {
+		fmt.Fprintf(stderr, "%s: a server would refuse %d of %d files, whose tools are left out: toolsrv check --config says why\n", file, all.Refused, len(all.Files))
+	}
+	routes, err := wasmtools.NewRouteTable()
+	if err != nil {
+		return nil, err
+	}
+	if err := routes.Configure(all.tools, nil, wasmtools.Configuration{Policy: configured.Policy(all.settings)}); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	principals, err := configured.Principals(all.settings)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	ways, _ := reach.Ways(admin.Callable(routes.Current().Routes(), all.granted.Reaches), reach.Options{}, principals...)
+	return ways, nil
+}

@@ -1,0 +1,155 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/admin/reach"
+	"github.com/toolsrv/toolsrv/internal/lacking"
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+)
+
+// maxWays is how many ways are told of at most.
+const maxWays = 100_000
+
+// ReachArguments are the arguments of the operation reach.
+type ReachArguments struct {
+	Pattern   string `json:"pattern,omitempty" description:"Tell only of calls of tools that match, such as math/add, math or math/*." maxLength:"1024"`
+	Principal string `json:"principal,omitempty" description:"Tell only of this caller." maxLength:"128"`
+}
+
+// A Reach is what callers reach in the end.
+type Reach struct {
+	Ways []reach.Way `json:"ways" description:"How callers reach what is outside of the sandboxes, by caller, tool and what is reached."`
+}
+
+// reaches tells of what is enforced now: by the tools that can be called, the values that their calls are given, and the scopes of their callers.
+func reaches() Operation {
+	return Looks("reach", "Tell what callers reach outside of the sandboxes, directly and through tools that call others", func(_ context.Context, r *Request, in ReachArguments) (Reach, error) {
+		match, err := matcher(in.Pattern)
+		if err != nil {
+			return Reach{}, err
+		}
+		principals := r.Server.Principals()
+		if in.Principal != "" {
+			p, err := find(principals, in.Principal)
+			if err != nil {
+				return Reach{}, err
+			}
+			principals = []*wasmtools.Principal{p}
+		}
+		g, granted := r.Service.Table.Current(), r.Service.InForce().Granted
+		ways, complete := reach.Ways(Callable(g.Routes(), granted.Reaches), reach.Options{First: match, Most: maxWays}, principals...)
+		if !complete {
+			return Reach{}, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: fmt.Sprintf("There are more than %d ways: name a pattern of tools or a principal", maxWays)}
+		}
+		return Reach{append([]reach.Way{}, ways...)}, nil
+	})
+}
+
+// Callable returns the tools among routes that can be called, with what they reach.
+func Callable(routes []wasmtools.Route, reaches func(path string, needs wasmtools.Needs) []capability.Reached) (all []reach.Tool) {
+	for _, route := range routes {
+		if route.Enabled {
+			all = append(all, reach.Tool{Path: route.Path, Reaches: reaches(route.Path, route.Tool.Needs)})
+		}
+	}
+	return all
+}
+
+// find returns the caller of a name.
+func find(principals []*wasmtools.Principal, name string) (*wasmtools.Principal, error) {
+	names := make([]string, len(principals))
+	for i, p := range principals {
+		if names[i] = p.String(); names[i] == name {
+			return p, nil
+		}
+	}
+	hint := "; there are none that are known by name"
+	if len(names) > 0 {
+		const most = 10
+		hint = ": there are " + strings.Join(names[:min(most, len(names))], ", ")
+		if len(names) > most {
+			hint += fmt.Sprintf(" and %d more", len(names)-most)
+		}
+	}
+	return nil, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: fmt.Sprintf("No caller is named %q%s", text.Short(name), hint)}
+}
+
+// ExplainArguments are the arguments of the operation explain.
+type ExplainArguments struct {
+	Principal string `json:"principal" description:"Who would call." minLength:"1" maxLength:"128"`
+	Tool      string `json:"tool" description:"The tool that would be called, such as math/add." minLength:"1" maxLength:"1024"`
+}
+
+// An Explanation is whether a call would be allowed, and why.
+type Explanation struct {
+	Allowed bool   `json:"allowed" description:"Whether all rules hold."`
+	Rules   []Rule `json:"rules" description:"The rules, in the order in which a call is checked."`
+}
+
+// A Rule is one condition of a call.
+type Rule struct {
+	Rule    string `json:"rule" enum:"scope,tool,switch,grants" description:"What is asked: whether a scope of the caller matches, whether there is the tool, whether it is switched on, whether it was granted what it needs."`
+	Holds   bool   `json:"holds" description:"Whether it holds."`
+	Because string `json:"because" description:"Why."`
+}
+
+// explain goes by what calls go by. A caller who may not call a tool is told that there is none, so only operators learn the reason.
+func explain() Operation {
+	return Looks("explain", "Tell why a caller can call a tool, or can't", func(_ context.Context, r *Request, in ExplainArguments) (Explanation, error) {
+		p, err := find(r.Server.Principals(), in.Principal)
+		if err != nil {
+			return Explanation{}, err
+		}
+		path := "/" + strings.TrimPrefix(in.Tool, "/")
+		g := r.Service.Table.Current()
+		e := Explanation{Allowed: true}
+		say := func(rule string, holds bool, because string) {
+			e.Rules = append(e.Rules, Rule{rule, holds, because})
+			e.Allowed = e.Allowed && holds
+		}
+		may := p.May(path)
+		say("scope", may, scopeOf(p, path, may))
+		route, ok := g.Lookup(path)
+		if !ok {
+			say("tool", false, "no tool has the path "+text.Short(path)+": toolsrv tools --all lists those that there are, and toolsrv status the files that are refused")
+			return e, nil
+		}
+		say("tool", true, "it is served from "+text.Short(route.Tool.Source))
+		why := decider(g, r.Service.InForce().Config)(&route)
+		on := route.Enabled || route.Ungranted
+		switch {
+		case why.By == ByDefault || why.By == ByGrants:
+			say("switch", on, "nothing switches it off")
+		default:
+			say("switch", on, why.String())
+		}
+		if missing := lacking.Each(route.Tool.Missing); len(missing) > 0 {
+			say("grants", false, "not granted: "+strings.Join(missing, ", "))
+		} else {
+			say("grants", true, "it lacks nothing that it needs")
+		}
+		return e, nil
+	})
+}
+
+// scopeOf says which scope of a caller matches a path.
+func scopeOf(p *wasmtools.Principal, path string, may bool) string {
+	scopes := p.Scopes()
+	at := slices.IndexFunc(scopes, func(scope string) bool { return pattern.Match(scope, path) })
+	switch {
+	case may && at >= 0:
+		return fmt.Sprintf("the scope %q of %s matches", scopes[at], p)
+	case may:
+		return fmt.Sprintf("%s may call every tool", p)
+	case len(scopes) == 0:
+		return fmt.Sprintf("%s has no scope for tools", p)
+	}
+	return fmt.Sprintf("no scope of %s matches: %s", p, strings.Join(scopes, ", "))
+}

@@ -1,0 +1,135 @@
+// Package reach says what callers reach in the end: what they can have which tool do outside of its sandbox, by itself and through the
+// tools that it calls.
+//
+// It goes by what is enforced. What a tool reaches itself is told by the values that its calls are given. A tool calls others on behalf of
+// whoever called it, so what a caller may not call does not exist for the tools that he calls.
+package reach
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	inner "github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
+)
+
+// A Tool is one that can be called: it is enabled, and lacks nothing.
+type Tool struct {
+	// Path is its path, such as "/weather/now".
+	Path string
+	// Reaches are what it reaches itself, other tools among them.
+	Reaches []capability.Reached
+}
+
+// A Way is how a caller reaches something.
+type Way struct {
+	// Principal is the name of the caller, and Tool the path of the tool that he calls, such as "weather/now".
+	Principal string `json:"principal" description:"The caller."`
+	Tool      string `json:"tool" description:"The tool that the caller calls."`
+	// Through are the paths of the tools that are called one inside the other from there, on a shortest way. Empty: the tool does it itself.
+	Through []string `json:"through,omitempty" description:"The tools that are called one inside the other from there; none: the tool does it itself."`
+	capability.Reached
+}
+
+// compare orders ways by caller, tool and what is reached.
+func (w Way) compare(other Way) int {
+	return cmp.Or(strings.Compare(w.Principal, other.Principal), strings.Compare(w.Tool, other.Tool), w.Reached.Compare(other.Reached))
+}
+
+// Options bound what Ways looks for.
+type Options struct {
+	// First reports whether ways count that begin with the tool at a path such as "/weather/now". Nil: all do.
+	First func(path string) bool
+	// Most is how many ways are returned at most. 0: all.
+	Most int
+}
+
+// Ways returns the ways on which the principals reach something with tools, sorted by principal, tool and what is reached: for each of these a
+// shortest one. A tool that may be called is no end, but what it reaches. complete is false where there are more than o.Most.
+func Ways(tools []Tool, o Options, principals ...*wasmtools.Principal) (all []Way, complete bool) {
+	byPath := make(graph, len(tools))
+	for i := range tools {
+		byPath[tools[i].Path] = &tools[i]
+	}
+	for _, p := range principals {
+		for i := range tools {
+			if t := &tools[i]; p.May(t.Path) && (o.First == nil || o.First(t.Path)) {
+				if all = byPath.from(all, p, t); o.Most > 0 && len(all) > o.Most {
+					return nil, false
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, Way.compare)
+	return all, true
+}
+
+// A graph is the tools that may call each other, by their paths.
+type graph map[string]*Tool
+
+// A visit is a tool that is called, on a shortest way.
+type visit struct {
+	tool *Tool
+	by   *visit // nil: the caller
+}
+
+// from adds the ways that begin with a tool. It looks at nearer tools first, and at each once.
+func (g graph) from(all []Way, p *wasmtools.Principal, first *Tool) []Way {
+	seen := map[*Tool]bool{first: true}
+	told := map[capability.Reached]bool{}
+	level := []*visit{{tool: first}}
+	for depth := 0; len(level) > 0; depth++ {
+		var next []*visit
+		for _, v := range level {
+			for _, r := range v.tool.Reaches {
+				if r.Capability != "tools" {
+					if !told[r] {
+						told[r] = true
+						all = append(all, Way{Principal: p.String(), Tool: strings.TrimPrefix(first.Path, "/"), Through: v.path(), Reached: r})
+					}
+					continue
+				}
+				path := "/" + r.Entry
+				if t := g[path]; t != nil && !seen[t] && p.May(path) && depth < inner.MaxDepth {
+					seen[t] = true
+					next = append(next, &visit{t, v})
+				}
+			}
+		}
+		level = next
+	}
+	return all
+}
+
+// path returns the tools that are called after the first.
+func (v *visit) path() (all []string) {
+	for ; v.by != nil; v = v.by {
+		all = append(all, strings.TrimPrefix(v.tool.Path, "/"))
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// Gained returns the ways that lead where none of before does, for the same caller and tool.
+func Gained(before, after []Way) (gained []Way) {
+	known := make(map[key]bool, len(before))
+	for _, w := range before {
+		known[w.key()] = true
+	}
+	for _, w := range after {
+		if !known[w.key()] {
+			gained = append(gained, w)
+		}
+	}
+	return gained
+}
+
+// A key is what counts about a way.
+type key struct {
+	principal, tool string
+	reached         capability.Reached
+}
+
+func (w Way) key() key { return key{w.Principal, w.Tool, w.Reached} }

@@ -169,7 +169,7 @@ var edges = map[string][]string{
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
 	"internal/core": {"internal/audit", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches"},
 	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
-	"internal/admin": {"internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability"},
+	"internal/admin": {"internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability"},
 	// What callers reach in the end, by the tools and their grants; pure.
 	"internal/admin/reach": {"internal/capability/tools", "wasmtools", "wasmtools/capability"},
 	// Its operations over HTTP.

@@ -58,7 +58,7 @@ type Server interface {
 
 // Operations returns all operations, in the order in which people are shown them.
 func Operations() []Operation {
-	return []Operation{
+	return append([]Operation{
 		status(),
 		tools(),
 		switchesNow(),
@@ -71,7 +71,7 @@ func Operations() []Operation {
 		auditVerify(),
 		reaches(),
 		explain(),
-	}
+	}, tokenOperations()...)
 }
 
 // Find returns the operation of a name. It panics where there is none: names are our own.

@@ -153,7 +153,7 @@ func TestOperations(t *testing.T) {
 		if o.Summary == "" {
 			t.Errorf("%s has no summary", o.Name)
 		}
-		if o.Changes() && o.Role != wasmtools.RoleAdmin {
+		if o.Changes() && o.Role != wasmtools.RoleAdmin && o.Name != "tokens attenuate" { // a token gives a part of its own
 			t.Errorf("%s changes something, and asks for the role %q", o.Name, o.Role)
 		}
 		if admin.Find(o.Name).Path() != o.Path() {

@@ -91,19 +91,37 @@ func (s *Store) Add(ctx context.Context, spec Spec) (secret string, made Token, 
 // spec asks for must be no more than the one may do that makes it. It ends with that one, and never may more than it, also where that one's scopes
 // become fewer.
 func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spec) (secret string, made Token, err error) {
-	parent, err := s.ofPrincipal(by)
+	parent, err := s.narrower(by, &spec)
 	if err != nil {
 		return "", made, err
+	}
+	return s.add(ctx, parent.name+"/"+spec.Name, spec, parent.record.ID)
+}
+
+// Check returns what is wrong with a new token. by is the principal whose token is to make it, or nil.
+func (s *Store) Check(by *wasmtools.Principal, spec Spec) error {
+	if by != nil {
+		if _, err := s.narrower(by, &spec); err != nil {
+			return err
+		}
+	}
+	return spec.check()
+}
+
+// narrower returns the token that is to make a narrower one, if it may, and what spec leaves to it.
+func (s *Store) narrower(by *wasmtools.Principal, spec *Spec) (parent known, err error) {
+	if parent, err = s.ofPrincipal(by); err != nil {
+		return parent, err
 	}
 	asked, err := scope.Parse(spec.Scopes)
 	switch {
 	case err != nil:
-		return "", made, err
+		return parent, err
 	case len(spec.Scopes) > maxNarrow:
-		return "", made, fmt.Errorf("there are %d scopes; a narrower token has at most %d: use patterns such as \"math/*\"", len(spec.Scopes), maxNarrow)
+		return parent, fmt.Errorf("there are %d scopes; a narrower token has at most %d: use patterns such as \"math/*\"", len(spec.Scopes), maxNarrow)
 	}
 	if err := asked.Within(parent.scopes); err != nil {
-		return "", made, err
+		return parent, err
 	}
 	if !parent.expires.IsZero() {
 		left := time.Until(parent.expires)
@@ -111,23 +129,23 @@ func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spe
 		case spec.Lifetime == 0:
 			spec.Lifetime = min(left, DefaultLifetime)
 		case spec.Lifetime == Forever || spec.Lifetime > left:
-			return "", made, fmt.Errorf("the token expires at %s: a narrower one can't last longer", parent.expires.UTC().Format(time.RFC3339))
+			return parent, fmt.Errorf("the token expires at %s: a narrower one can't last longer", parent.expires.UTC().Format(time.RFC3339))
 		}
 	}
 	for _, network := range spec.Networks {
 		if len(parent.networks) > 0 && !slices.ContainsFunc(parent.networks, func(p netip.Prefix) bool { return p.Bits() <= network.Bits() && p.Contains(network.Addr()) }) {
-			return "", made, fmt.Errorf("the network %s is not one of those of the token", network)
+			return parent, fmt.Errorf("the network %s is not one of those of the token", network)
 		}
 	}
 	name := parent.name + "/" + spec.Name
 	if strings.Count(name, "/") > maxDepth || len(name) > wasmtools.MaxPrincipalName {
-		return "", made, fmt.Errorf("the name %s is too long, or has more than %d parts above it", name, maxDepth)
+		return parent, fmt.Errorf("the name is too long with that of the token, or has more than %d parts above it", maxDepth)
 	}
 	top, _, _ := strings.Cut(name, "/")
 	if s.countWithin(top) >= maxWithin {
-		return "", made, fmt.Errorf("the token %s and those that it made have made %d already: revoke some", top, maxWithin)
+		return parent, fmt.Errorf("the token %s and those that it made have made %d already: revoke some", top, maxWithin)
 	}
-	return s.add(ctx, name, spec, parent.record.ID)
+	return parent, nil
 }
 
 func (s *Store) add(ctx context.Context, name string, spec Spec, parent string) (secret string, made Token, err error) {
@@ -395,6 +413,15 @@ func (s *Store) ofPrincipal(p *wasmtools.Principal) (t known, err error) {
 		}
 	}
 	return t, fmt.Errorf("%w: only a token that was made with `toolsrv tokens add` can make narrower ones", ErrUnknown)
+}
+
+// Of returns the token of a principal that [Verifier.Verify] has returned, if the state has it.
+func (s *Store) Of(p *wasmtools.Principal) (Token, bool) {
+	t, err := s.ofPrincipal(p)
+	if err != nil {
+		return Token{}, false
+	}
+	return t.shown(time.Now()), true
 }
 
 // Show returns a token, by its name or by its beginning up to the secret.

@@ -45,3 +45,13 @@ const (
 	// PagesOwn are those of the service's own origin alone, whatever the Access lists.
 	PagesOwn
 )
+
+// Require returns why a principal may not do what needs a role, or nil: for a door that asks for several. An empty role asks for credentials
+// only.
+func Require(p *wasmtools.Principal, role string) error {
+	if role == "" && (p.Origin() == "" || p.Origin() == wasmtools.OriginOpen) {
+		return &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "This needs credentials"}
+	}
+	policy := Policy{Role: role}
+	return policy.admits(p)
+}

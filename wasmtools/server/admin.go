@@ -32,10 +32,11 @@ func (s administered) Connections() (open, most int64) { return s.conns.clients(
 // Principals are the callers that are known by name.
 func (s administered) Principals() []*wasmtools.Principal { return s.inForce().auth.Principals() }
 
-// open opens the ways in for operators: the door, which is off unless the configuration has it on, and the socket.
+// open opens the ways in for operators: the door, which is off unless the configuration has it on or there are tokens with names, which
+// may ask for themselves, and the socket.
 func (s administered) open(c *config.Config) error {
 	target := &admin.Target{Service: s.service, Server: s, Build: admin.ThisBuild()}
-	s.mount(door.Path, door.New(target, door.Options{Off: func() bool { return !s.inForce().Admin.Enabled }}))
+	s.mount(door.Path, door.New(target, door.Options{Off: func() bool { return !s.inForce().Admin.Enabled && s.inForce().named.Open() }}))
 	path := socket.Of(c)
 	if path == "" {
 		return nil

@@ -229,7 +229,7 @@ func TestThreeWays(t *testing.T) {
 		}
 	}
 	for _, o := range admin.Operations() {
-		if !tested[o.Name] {
+		if !tested[o.Name] && !strings.HasPrefix(o.Name, "tokens ") && o.Name != "self" { // TestTokens asks for these
 			t.Errorf("%s is not tested", o.Name)
 		}
 	}

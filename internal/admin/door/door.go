@@ -26,8 +26,8 @@ type Options struct {
 	Off func() bool
 }
 
-// A Door answers requests for the operations of a server. Whoever asks must have the role of an administrator: the door asks for that
-// itself, so it is never open, even where nobody else has to show anything.
+// A Door answers requests for the operations of a server. Whoever asks must have the role of an administrator, or for some operations any
+// credentials: the door asks for that itself, so it is never open, even where nobody else has to show anything.
 type Door struct {
 	target     *admin.Target
 	options    Options
@@ -50,10 +50,8 @@ func New(target *admin.Target, o Options) *Door {
 	return d
 }
 
-// Policy lets in those only who may look, from the service's own pages only.
-func (d *Door) Policy() web.Policy {
-	return web.Policy{Role: wasmtools.RoleAdminRead, Pages: web.PagesOwn}
-}
+// Policy lets in the service's own pages only. Serve asks for roles.
+func (d *Door) Policy() web.Policy { return web.Policy{Pages: web.PagesOwn} }
 
 // IsOff reports whether the door is switched off.
 func (d *Door) IsOff() bool { return d.options.Off != nil && d.options.Off() }
@@ -61,13 +59,21 @@ func (d *Door) IsOff() bool { return d.options.Off != nil && d.options.Off() }
 // Serve answers one request.
 func (d *Door) Serve(x *web.Exchange) {
 	path := x.Request().URL.Path
+	o := d.operations[path]
+	role := wasmtools.RoleAdminRead
+	if o != nil && o.Role == "" {
+		role = ""
+	}
+	if err := web.Require(x.Call().Principal, role); err != nil { // before anything tells what there is
+		x.Fail(err)
+		return
+	}
 	if path == Path+"/openapi.json" {
 		if x.Allow(http.MethodGet, http.MethodHead) {
 			x.SendDocument(d.document)
 		}
 		return
 	}
-	o := d.operations[path]
 	if o == nil {
 		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no such operation: " + Path + "/openapi.json has all"})
 		return

@@ -1,0 +1,224 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+)
+
+func newTokens() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tokens",
+		Short: "Make, list and revoke the tokens of a running server",
+		Long: `Make, list and revoke tokens of a running server. A token has a name, which the log tells,
+scopes, which say what it may do, and an end. Each change is in force when the command ends.
+
+With the first token, callers without one are refused from then on.`,
+		Args: noArguments,
+	}
+	cmd.AddCommand(newTokensAdd(), newTokensAttenuate(), newTokensList(), newTokensShow(), newTokensScopes(), newTokensRotate(), newTokensRevoke())
+	return cmd
+}
+
+// scopesHelp says what scopes are.
+const scopesHelp = `A scope is a pattern of tools such as 'math/*', '*' for all, or one of the roles admin,
+admin:read and metrics, which '*' does not have. Without a scope a token may do nothing.`
+
+func newTokensAdd() *cobra.Command {
+	return newTokenMaker("tokens add", "add NAME", "Make a token",
+		"Make a token for a program or a person, and print it. It is printed this once: the server keeps\nits SHA-256 only.\n\n"+scopesHelp,
+		"  toolsrv tokens add ci --scope 'math/*' --scope web/get\n  toolsrv tokens add ann --scope '*' --scope admin --expires 30d --cidr 10.0.0.0/8")
+}
+
+func newTokensAttenuate() *cobra.Command {
+	return newTokenMaker("tokens attenuate", "attenuate NAME", "Make a narrower token of the one in TOOLSRV_TOKEN",
+		"Make a token that may do a part of what the one in "+tokenVariable+" may. It is called as that one\nwith /NAME behind, ends with it, and never may more than it.\n\n"+scopesHelp,
+		"  toolsrv tokens attenuate night --scope math/add --expires 8h --server https://tools.example.com")
+}
+
+func newTokenMaker(operation, use, short, long, example string) *cobra.Command {
+	var o asking
+	var in admin.NewToken
+	cmd := newAsking(&o, &cobra.Command{
+		Use: use, Short: short, Long: long, Example: example,
+		Args: oneToken, ValidArgsFunction: cobra.NoFileCompletions,
+	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
+		in.Name = args[0]
+		return ask(ctx, &o, c, out, operation, in, showMade)
+	})
+	flags := cmd.Flags()
+	flags.StringArrayVar(&in.Scopes, "scope", nil, "`pattern` of tools, or role; can be given several times")
+	flags.StringVar(&in.Expires, "expires", "", "how long it lasts: a `time` such as 90d or 12h, or never (default 90d)")
+	flags.StringArrayVar(&in.Networks, "cidr", nil, "`range` of addresses from which it is taken; can be given several times")
+	for _, name := range []string{"scope", "expires", "cidr"} {
+		completeFlag(cmd, name, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+func newTokensList() *cobra.Command {
+	var o asking
+	return newAsking(&o, &cobra.Command{
+		Use: "list", Short: "List the tokens of a running server",
+		Long:    "List the tokens of a running server, and those that its configuration declares: who has which,\nuntil when, and when it was used last.",
+		Example: "  toolsrv tokens list\n  toolsrv tokens list --json",
+		Args:    noArguments,
+	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
+		return ask(ctx, &o, c, out, "tokens list", struct{}{}, func(w io.Writer, t *admin.Tokens) error {
+			if len(t.Tokens) == 0 {
+				_, err := io.WriteString(w, "No token has a name: toolsrv tokens add makes one.\n")
+				return err
+			}
+			rows := [][]string{{"NAME", "ID", "STATE", "EXPIRES", "USED", "SCOPES"}}
+			for _, one := range t.Tokens {
+				rows = append(rows, []string{one.Name, one.ID, one.State, at(one.Expires, "never"), at(one.Used, ""), strings.Join(one.Scopes, " ")})
+			}
+			return table(w, rows)
+		})
+	})
+}
+
+func newTokensShow() *cobra.Command {
+	var o asking
+	return newAsking(&o, &cobra.Command{
+		Use: "show NAME", Short: "Show a token of a running server",
+		Long:    "Show what is known of a token, by its name or by its beginning up to the secret. Nobody can be\ntold the secret.",
+		Example: "  toolsrv tokens show ci\n  toolsrv tokens show tsv_k3v5zq2m7a",
+		Args:    oneToken, ValidArgsFunction: cobra.NoFileCompletions,
+	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
+		return ask(ctx, &o, c, out, "tokens show", admin.TokenName{Name: args[0]}, showToken)
+	})
+}
+
+func newTokensRotate() *cobra.Command {
+	var o asking
+	var in admin.Rotation
+	cmd := newAsking(&o, &cobra.Command{
+		Use: "rotate NAME", Short: "Give a token a new secret",
+		Long:    "Give a token a new secret, and as much time again as it was given at first. With --grace the old\nsecret is taken for a while, too.",
+		Example: "  toolsrv tokens rotate ci --grace 1h",
+		Args:    oneToken, ValidArgsFunction: cobra.NoFileCompletions,
+	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
+		in.Name = args[0]
+		return ask(ctx, &o, c, out, "tokens rotate", in, showMade)
+	})
+	o.addExpected(cmd)
+	cmd.Flags().StringVar(&in.Grace, "grace", "", "how long the old secret is taken, too: a `time` such as 1h (default: no longer)")
+	completeFlag(cmd, "grace", cobra.NoFileCompletions)
+	return cmd
+}
+
+func newTokensScopes() *cobra.Command {
+	var o asking
+	in := admin.TokenScopes{Scopes: []string{}}
+	cmd := newAsking(&o, &cobra.Command{
+		Use: "scopes NAME [SCOPE...]", Short: "Give a token other scopes",
+		Long:    "Give a token these scopes in place of those that it has. Its secret stays, and narrower tokens\nthat it made lose what it loses.\n\n" + scopesHelp,
+		Example: "  toolsrv tokens scopes ci 'math/*' admin:read",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || args[0] == "" {
+				return errors.New("NAME is missing: whose scopes?")
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
+		in.Name = args[0]
+		in.Scopes = append(in.Scopes, args[1:]...)
+		return ask(ctx, &o, c, out, "tokens scopes", in, showChanged)
+	})
+	o.addExpected(cmd)
+	return cmd
+}
+
+func newTokensRevoke() *cobra.Command {
+	var o asking
+	cmd := newAsking(&o, &cobra.Command{
+		Use: "revoke NAME", Short: "End a token",
+		Long:    "End a token, and the narrower ones that it made: the next request with one is refused, and its\nstreams and sessions end. Callers without a token are not let in again when the last one is gone.",
+		Example: "  toolsrv tokens revoke ci",
+		Args:    oneToken, ValidArgsFunction: cobra.NoFileCompletions,
+	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
+		return ask(ctx, &o, c, out, "tokens revoke", admin.TokenName{Name: args[0]}, func(w io.Writer, t *admin.TokenChanged) error {
+			_, err := fmt.Fprintf(w, "The token %s is revoked.\n", t.Token.Name)
+			return err
+		})
+	})
+	o.addExpected(cmd)
+	return cmd
+}
+
+func newSelf() *cobra.Command {
+	var o asking
+	return newAsking(&o, &cobra.Command{
+		Use: "self", Short: "Tell who asks a running server, and what he may do",
+		Long:    "Tell as whom a running server knows the one who asks, which tools he may call, and which roles\nhe has. Every token may ask.",
+		Example: "  toolsrv self --server https://tools.example.com",
+		Args:    noArguments,
+	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
+		return ask(ctx, &o, c, out, "self", struct{}{}, func(w io.Writer, s *admin.Self) error {
+			rows := [][]string{{"name", s.Name}, {"known by", s.Origin}, {"tools", strings.Join(s.Scopes, " ")}, {"roles", strings.Join(s.Roles, " ")}}
+			if s.Token != nil {
+				rows = append(rows, []string{"expires", at(s.Token.Expires, "never")})
+			}
+			return table(w, rows)
+		})
+	})
+}
+
+// oneToken takes the name of a token.
+func oneToken(_ *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return errors.New("name one token")
+	}
+	return nil
+}
+
+func showMade(w io.Writer, made *admin.TokenMade) error {
+	fmt.Fprintf(w, "%s\n\nThis is the token of %s. Keep it now: nobody can be told it again.\n", made.Secret, made.Token.Name)
+	return showWarnings(w, made.Warnings)
+}
+
+func showChanged(w io.Writer, changed *admin.TokenChanged) error {
+	if err := showToken(w, &changed.Token); err != nil {
+		return err
+	}
+	return showWarnings(w, changed.Warnings)
+}
+
+func showWarnings(w io.Writer, warnings []string) error {
+	for _, warning := range warnings {
+		if _, err := fmt.Fprintf(w, "Note: %s.\n", oneLine(warning)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func showToken(w io.Writer, t *admin.Token) error {
+	rows := [][]string{{"name", t.Name}, {"id", t.ID}, {"state", t.State}, {"scopes", strings.Join(t.Scopes, " ")}, {"networks", strings.Join(t.Networks, " ")},
+		{"expires", at(t.Expires, "never")}, {"used", at(t.Used, "never")}}
+	if t.Former != nil {
+		rows = append(rows, []string{"old secret", "taken until " + at(t.Former, "")})
+	}
+	if t.Declared {
+		rows = append(rows, []string{"declared", "in [[auth.token]]"})
+	}
+	return table(w, append(rows, []string{"made", at(t.Created, "")}, []string{"by", t.By}, []string{"version", t.Version}))
+}
+
+// at returns a time as tables have it, or what stands for none.
+func at(t *time.Time, none string) string {
+	if t == nil {
+		return none
+	}
+	return t.UTC().Format("2006-01-02 15:04Z")
+}

@@ -1,0 +1,317 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/scope"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/tokens"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// NewToken are the arguments of the operations tokens add and tokens attenuate.
+type NewToken struct {
+	Name     string   `json:"name" description:"Whose token it is: at most 64 of the characters A-Z a-z 0-9 . _ @ -" maxLength:"64"`
+	Scopes   []string `json:"scopes,omitempty" description:"Patterns of tools such as math/*, and the roles admin, admin:read and metrics. Without any it may do nothing." maxItems:"64"`
+	Expires  string   `json:"expires,omitempty" description:"How long it lasts, such as 90d or 12h, or never. 90 days where it is missing." maxLength:"32"`
+	Networks []string `json:"networks,omitempty" description:"Ranges of addresses from which it is taken, such as 10.0.0.0/8. From everywhere where it is missing." maxItems:"64"`
+}
+
+// TokenName are the arguments of operations on one token.
+type TokenName struct {
+	Name string `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
+}
+
+// Rotation are the arguments of the operation tokens rotate.
+type Rotation struct {
+	Name  string `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
+	Grace string `json:"grace,omitempty" description:"How long the old secret is taken, too, such as 1h; at once no longer where it is missing." maxLength:"32"`
+}
+
+// TokenScopes are the arguments of the operation tokens scopes.
+type TokenScopes struct {
+	Name   string   `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
+	Scopes []string `json:"scopes" description:"Its scopes from now on. None: it may do nothing." maxItems:"64"`
+}
+
+// A Token is what is known of a token. Nobody can be told its secret.
+type Token struct {
+	Name     string     `json:"name" description:"Whose it is."`
+	ID       string     `json:"id,omitempty" description:"Its beginning, up to the secret."`
+	Scopes   []string   `json:"scopes" description:"What it may do."`
+	Networks []string   `json:"networks,omitempty" description:"From where it is taken; from everywhere where it is missing."`
+	State    string     `json:"state" description:"valid, expired, or why it is refused."`
+	Expires  *time.Time `json:"expires,omitempty" description:"When it ends; never where it is missing."`
+	Used     *time.Time `json:"used,omitempty" description:"When it was used last, to the minute."`
+	Former   *time.Time `json:"former_until,omitempty" description:"Until when the secret before the last rotation is taken."`
+	Created  *time.Time `json:"created,omitempty" description:"When it was made."`
+	By       string     `json:"by,omitempty" description:"Who made it."`
+	Declared bool       `json:"declared,omitempty" description:"Whether the configuration declares it; then only that can change it."`
+	Version  string     `json:"version,omitempty" description:"Its version, for If-Match."`
+}
+
+// Tokens are the tokens of a server.
+type Tokens struct {
+	Tokens []Token `json:"tokens" description:"Those of the state by name, and then those that the configuration declares."`
+}
+
+// A TokenMade is a token with its secret.
+type TokenMade struct {
+	Secret   string   `json:"secret" description:"The token. It is told here only."`
+	Token    Token    `json:"token" description:"What it is."`
+	Warnings []string `json:"warnings,omitempty" description:"What may not be meant so."`
+}
+
+// A TokenChanged is a token after a change.
+type TokenChanged struct {
+	Token    Token    `json:"token" description:"What it is now; one that was revoked, what it was."`
+	Warnings []string `json:"warnings,omitempty" description:"What may not be meant so."`
+}
+
+// A Self is who asks.
+type Self struct {
+	Name   string   `json:"name" description:"The name in the log."`
+	Origin string   `json:"origin" description:"How the caller is known, such as issued, for a token of the state."`
+	Scopes []string `json:"scopes" description:"Which tools the caller may call."`
+	Roles  []string `json:"roles" description:"What the caller may do beside that."`
+	Token  *Token   `json:"token,omitempty" description:"The caller's token, where the state has it."`
+}
+
+// tokenOperations are those on tokens.
+func tokenOperations() []Operation {
+	attenuate := Changes("tokens attenuate", "Make a narrower token of the caller's own", func(ctx context.Context, r *Request, in NewToken) (TokenMade, error) {
+		return r.makeToken(ctx, in, r.Principal, func(ctx context.Context, spec tokens.Spec) (string, tokens.Token, error) {
+			return r.Service.Tokens.Attenuate(ctx, r.Principal, spec)
+		})
+	})
+	attenuate.Role = "" // who has a token may give others a part of what it may do
+	self := Looks("self", "Tell who asks, and what he may do", func(_ context.Context, r *Request, _ struct{}) (Self, error) { return r.self(), nil })
+	self.Role = ""
+	return []Operation{
+		self,
+		Looks("tokens list", "List the tokens of a running server", func(_ context.Context, r *Request, _ struct{}) (Tokens, error) { return r.tokens() }),
+		Looks("tokens show", "Show a token of a running server", func(_ context.Context, r *Request, in TokenName) (Token, error) {
+			all, err := r.tokens()
+			for _, t := range all.Tokens {
+				if t.Name == in.Name || t.ID != "" && t.ID == in.Name {
+					r.Version = t.Version
+					return t, nil
+				}
+			}
+			if err == nil {
+				err = unknownToken
+			}
+			return Token{}, err
+		}),
+		Changes("tokens add", "Make a token", func(ctx context.Context, r *Request, in NewToken) (TokenMade, error) {
+			return r.makeToken(ctx, in, nil, r.Service.Tokens.Add)
+		}),
+		attenuate,
+		Changes("tokens rotate", "Give a token a new secret", func(ctx context.Context, r *Request, in Rotation) (TokenMade, error) {
+			grace, err := duration(in.Grace, 0)
+			if err != nil {
+				return TokenMade{}, err
+			}
+			var secret string
+			changed, err := r.changeToken(ctx, in.Name, in, func(ctx context.Context, expect int64) (now tokens.Token, err error) {
+				secret, now, err = r.Service.Tokens.Rotate(ctx, in.Name, grace, expect)
+				return now, err
+			})
+			return TokenMade{secret, changed.Token, nil}, err
+		}),
+		Changes("tokens scopes", "Give a token other scopes", func(ctx context.Context, r *Request, in TokenScopes) (TokenChanged, error) {
+			if _, err := scope.Parse(in.Scopes); err != nil {
+				return TokenChanged{}, tokenError(err)
+			}
+			changed, err := r.changeToken(ctx, in.Name, in, func(ctx context.Context, expect int64) (tokens.Token, error) {
+				return r.Service.Tokens.SetScopes(ctx, in.Name, in.Scopes, expect)
+			})
+			changed.Warnings = r.unmatched(in.Scopes)
+			return changed, err
+		}),
+		Changes("tokens revoke", "End a token, and those that it made", func(ctx context.Context, r *Request, in TokenName) (TokenChanged, error) {
+			return r.changeToken(ctx, in.Name, in, func(ctx context.Context, expect int64) (tokens.Token, error) {
+				return r.Service.Tokens.Revoke(ctx, in.Name, expect)
+			})
+		}),
+	}
+}
+
+var unknownToken = &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no such token: `toolsrv tokens list` has all"}
+
+// makeToken makes a token as produce does. by is the principal whose token makes it, or nil. What is wrong is found out before: the audit must
+// not have a secret in the wrong place, nor be filled by those who ask for too much.
+func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Principal, produce func(context.Context, tokens.Spec) (string, tokens.Token, error)) (made TokenMade, err error) {
+	spec := tokens.Spec{Name: in.Name, Scopes: in.Scopes, By: r.Principal.String()}
+	if spec.Lifetime, err = duration(in.Expires, tokens.Forever); err != nil {
+		return made, err
+	}
+	for _, text := range in.Networks {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return made, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "One of networks is not a range of addresses: use one such as 10.0.0.0/8"}
+		}
+		spec.Networks = append(spec.Networks, network)
+	}
+	for _, d := range r.Service.InForce().Auth.Declared {
+		if d.Name == in.Name {
+			return made, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The configuration declares a token of this name"}
+		}
+	}
+	if err := r.Service.Tokens.Check(by, spec); err != nil {
+		return made, tokenError(err)
+	}
+	target := in.Name
+	if by != nil {
+		target = by.String() + "/" + in.Name
+	}
+	err = r.change(ctx, target, nil, in, func(ctx context.Context) error {
+		secret, t, err := produce(ctx, spec)
+		made.Secret, made.Token = secret, tokenOf(t)
+		return err
+	})
+	made.Warnings, r.Version = r.unmatched(in.Scopes), made.Token.Version
+	return made, tokenError(err)
+}
+
+// changeToken changes a token as change does.
+func (r *Request) changeToken(ctx context.Context, name string, asked any, change func(ctx context.Context, expect int64) (tokens.Token, error)) (changed TokenChanged, err error) {
+	expect := state.Any
+	if r.Expected != "" {
+		if expect, err = strconv.ParseInt(r.Expected, 10, 64); err != nil || expect < 1 {
+			return changed, &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "No token has the version that was expected"}
+		}
+	}
+	before, err := r.Service.Tokens.Show(name)
+	if err != nil {
+		for _, d := range r.Service.InForce().Auth.Declared {
+			if d.Name == name {
+				return changed, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The configuration declares this token: change its table [[auth.token]], and reload"}
+			}
+		}
+		return changed, tokenError(err)
+	}
+	err = r.change(ctx, before.Name, tokenOf(before), asked, func(ctx context.Context) error {
+		now, err := change(ctx, expect)
+		changed.Token = tokenOf(now)
+		return err
+	})
+	r.Version = changed.Token.Version
+	return changed, tokenError(err)
+}
+
+// tokenError returns an error as those who ask are told it.
+func tokenError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, tokens.ErrUnknown):
+		return unknownToken
+	case errors.Is(err, state.ErrConflict):
+		return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody else has changed the token: " + err.Error()}
+	case errors.Is(err, state.ErrUnavailable), errors.Is(err, state.ErrQuota), errors.Is(err, tokens.ErrNowhere):
+		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was changed: " + err.Error(), Err: err}
+	}
+	if e, ok := errors.AsType[*wasmtools.Error](err); ok {
+		return e
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: strings.ToUpper(err.Error()[:1]) + err.Error()[1:]}
+}
+
+// tokens returns all tokens.
+func (r *Request) tokens() (Tokens, error) {
+	all := Tokens{Tokens: []Token{}}
+	listed, err := r.Service.Tokens.List()
+	if err != nil {
+		return all, tokenError(err)
+	}
+	for _, t := range listed {
+		all.Tokens = append(all.Tokens, tokenOf(t))
+	}
+	for _, d := range r.Service.InForce().Auth.Declared {
+		t := Token{Name: d.Name, Scopes: append([]string{}, d.Scopes...), Networks: texts(d.Networks), State: "valid", Expires: moment(d.Expires), Declared: true}
+		if !d.Expires.IsZero() && !d.Expires.After(time.Now()) {
+			t.State = "expired"
+		}
+		all.Tokens = append(all.Tokens, t)
+	}
+	return all, nil
+}
+
+func (r *Request) self() Self {
+	p := r.Principal
+	s := Self{Name: p.String(), Origin: p.Origin(), Scopes: append([]string{}, p.Scopes()...), Roles: append([]string{}, p.Roles()...)}
+	if t, ok := r.Service.Tokens.Of(p); ok {
+		own := tokenOf(t)
+		s.Token = &own
+	}
+	return s
+}
+
+// unmatched warns of scopes that match no tool that is served. A scope is not shown: it may be a secret in the wrong place.
+func (r *Request) unmatched(scopes []string) (warnings []string) {
+	routes := r.Service.Table.Tools()
+	for i, text := range scopes {
+		s, err := scope.Parse([]string{text})
+		if err != nil || len(s.Tools) == 0 {
+			continue
+		}
+		matched := false
+		for n := 0; n < len(routes) && !matched; n++ {
+			matched = pattern.Match(text, routes[n].Path)
+		}
+		if !matched {
+			warnings = append(warnings, fmt.Sprintf("scope %d of %d matches no tool that is served now", i+1, len(scopes)))
+		}
+	}
+	return warnings
+}
+
+// duration reads a time such as 90d, 12h or 30m; empty is 0. never is what that word means; 0: nothing.
+func duration(text string, never time.Duration) (time.Duration, error) {
+	wrong := &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The time is not valid: use one such as 90d, 12h or 30m"}
+	if text == "" {
+		return 0, nil
+	}
+	if text == "never" && never != 0 {
+		return never, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		if err != nil || n == 0 {
+			return 0, wrong
+		}
+		return time.Duration(n) * 24 * time.Hour, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, wrong
+	}
+	return d, nil
+}
+
+func tokenOf(t tokens.Token) Token {
+	return Token{Name: t.Name, ID: t.ID, Scopes: append([]string{}, t.Scopes...), Networks: texts(t.Networks), State: t.State, Expires: moment(t.Expires), Used: moment(t.Used),
+		Former: moment(t.Former), Created: moment(t.Created), By: t.By, Version: strconv.FormatUint(t.Version, 10)}
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func texts(networks []netip.Prefix) (all []string) {
+	for _, n := range networks {
+		all = append(all, n.String())
+	}
+	return all
+}

@@ -32,15 +32,31 @@ const (
 	patience = 2 * time.Minute
 )
 
-// TestDebian installs the package in a Debian that boots, and does with it what an operator does: sets a token, serves a tool, reloads, upgrades
-// under load, has systemd listen, removes and purges.
+// TestDebian installs Debian's package in a Debian that boots, and then Fedora's by rpm, and does with each what an operator does.
 func TestDebian(t *testing.T) {
 	t.Parallel()
 	d := boot(t)
-	old := filepath.Join(packages(t), "toolsrv_linux_"+runtime.GOARCH+".deb")
-	d.put(old, "/old.deb", 0o644)
-	d.put(next(t), "/new.deb", 0o644)
+	for from, to := range map[string]string{packages(t): "/old", next(t): "/new"} {
+		for _, kind := range []string{".deb", ".rpm"} {
+			d.put(filepath.Join(from, "toolsrv_linux_"+runtime.GOARCH+kind), to+kind, 0o644)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		test func(*debian)
+	}{{"deb", (*debian).deb}, {"rpm", (*debian).rpm}} {
+		if !t.Run(c.name, func(t *testing.T) {
+			part := *d
+			part.t = t
+			c.test(&part)
+		}) {
+			return // what it has left would confuse the next one
+		}
+	}
+}
 
+// deb sets a token, serves a tool, reloads, upgrades under load, has systemd listen, removes and purges.
+func (d *debian) deb() {
 	d.run("dpkg --install /old.deb")
 	d.want("is ready once it is installed", "active", "systemctl is-active toolsrv")
 	d.want("starts with the machine", "enabled", "systemctl is-enabled toolsrv")
@@ -51,9 +67,8 @@ func TestDebian(t *testing.T) {
 	d.want("has units without a fault", "", "systemd-analyze --man=no verify toolsrv.service toolsrv.socket 2>&1")
 	d.want("lets nobody in without a token", "401", status)
 
-	// What an operator does next: a tool, a token, and what the configuration has ready for it.
-	d.put("../../../examples/plain-c/plain-c.wasm", "/var/lib/toolsrv/tools/fuzzy.wasm", 0o644)
-	d.run("umask 077; echo " + token + " >/etc/toolsrv/tokens; sed -i 's/^# \\(tokens_file.*credentials\\)/\\1/' /etc/toolsrv/toolsrv.toml; systemctl restart toolsrv")
+	d.setUp("credentials")
+	d.run("systemctl restart toolsrv")
 	d.want("serves a tool", "200", status)
 	d.want("has its code compiled within the sandbox of the unit", "", "journalctl --unit toolsrv --output cat | grep -E '\"level\":\"ERROR\"|file refused|overloaded' || true")
 
@@ -62,7 +77,8 @@ func TestDebian(t *testing.T) {
 	d.run("cp /root/before /etc/toolsrv/toolsrv.toml; systemctl reload toolsrv")
 	d.eventually("has taken up the next one", "ready", "systemctl show --property StatusText --value toolsrv")
 
-	d.upgrade()
+	d.upgrade("dpkg --install /new.deb")
+	d.want("was not restarted", "0", "systemctl show --property NRestarts --value toolsrv")
 
 	// A server that hangs is ended by the watchdog, and started again.
 	d.run("mkdir /etc/systemd/system/toolsrv.service.d; printf '[Service]\\nWatchdogSec=3\\nTimeoutAbortSec=1\\n' >/etc/systemd/system/toolsrv.service.d/watchdog.conf; systemctl daemon-reload; systemctl restart toolsrv")
@@ -103,21 +119,27 @@ printf 'POST /fuzzy/distance HTTP/1.1\r\nHost: localhost\r\nAuthorization: Beare
 printf 'Content-Length: 17\r\nConnection: close\r\n\r\n{"a":"x","b":"y"}' >&3
 read -r _ code _ <&3; echo $code`
 
-// upgrade installs the second build while clients call the first one.
-func (d *debian) upgrade() {
+// setUp is what an operator does next: a tool, a token, and the line that the configuration has ready for it, which has this word.
+func (d *debian) setUp(line string) {
 	d.t.Helper()
-	main := d.run("systemctl show --property MainPID --value toolsrv")
+	d.put("../../../examples/plain-c/plain-c.wasm", "/var/lib/toolsrv/tools/fuzzy.wasm", 0o644)
+	d.run("umask 077; echo " + token + " >/etc/toolsrv/tokens; sed -i 's|^# \\(tokens_file.*" + line + "\\)|\\1|' /etc/toolsrv/toolsrv.toml")
+}
+
+// upgrade has a command install the second build while clients call the first one.
+func (d *debian) upgrade(install string) {
+	d.t.Helper()
+	main := d.run("pgrep --exact --oldest toolsrv")
 	before := d.run("sha256sum </proc/" + main + "/exe")
 	clients := d.call()
-	d.run("dpkg --install /new.deb")
+	d.run(install)
 	d.eventually("runs the new program in the same process", d.run("sha256sum </usr/bin/toolsrv"), "sha256sum </proc/"+main+"/exe")
-	d.eventually("is ready", "active", "systemctl is-active toolsrv")
+	d.eventually("answers", "200", status)
 	answered := clients()
 	d.t.Logf("%d calls while the package was upgraded", answered)
 	if answered < 100 {
 		d.t.Errorf("only %d calls were answered, want enough to lose one", answered)
 	}
-	d.want("was not restarted otherwise", "0", "systemctl show --property NRestarts --value toolsrv")
 	if after := d.run("sha256sum </proc/" + main + "/exe"); after == before {
 		d.t.Error("both builds are the same program")
 	}
@@ -151,7 +173,7 @@ func boot(t *testing.T) *debian {
 		}
 		output(t, "tar", "--extract", "--file", made, "--directory", root)
 	} else {
-		output(t, "mmdebstrap", "--variant=minbase", "--include=systemd,systemd-sysv,dbus", suite(t), root)
+		output(t, "mmdebstrap", "--variant=minbase", "--include=systemd,systemd-sysv,dbus,procps,rpm", suite(t), root)
 	}
 	d := &debian{t: t, root: root}
 	cmd := exec.Command("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--directory", root, "--private-network", "--boot")
@@ -205,7 +227,7 @@ func suite(t *testing.T) string {
 	return string(name[1])
 }
 
-// next makes the package of a second build, of a commit that changes nothing, and returns its path.
+// next makes the packages of a second build, of a commit that changes nothing, and returns their folder.
 func next(t *testing.T) string {
 	t.Helper()
 	root, out := filepath.Join(t.TempDir(), "checkout"), t.TempDir()
@@ -215,7 +237,7 @@ func next(t *testing.T) string {
 	if err := makeOf(t.Context(), root, out, release.System{OS: "linux", Arch: runtime.GOARCH}); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(out, "toolsrv_linux_"+runtime.GOARCH+".deb")
+	return out
 }
 
 // put copies a file into the Debian.

@@ -1,0 +1,31 @@
+package linuxpackage
+
+// tidy removes what the operator has made, and the user, before another package comes.
+const tidy = "rm -rf /etc/toolsrv /var/lib/toolsrv /var/cache/toolsrv; if getent passwd toolsrv >/dev/null; then userdel toolsrv; fi"
+
+// rpm installs, upgrades under load and erases Fedora's package. Its dependencies are Debian's here, which rpm does not know.
+func (d *debian) rpm() {
+	d.run(tidy)
+	// Fedora's policy: what no preset names is disabled.
+	d.run("mkdir -p /etc/systemd/system-preset; echo 'disable *' >/etc/systemd/system-preset/99-default-disable.preset")
+	d.run("rpm --force-debian --nodeps --install /old.rpm")
+	d.want("does not start by itself", "inactive inactive disabled disabled", "echo $(systemctl is-active toolsrv toolsrv.socket; systemctl is-enabled toolsrv toolsrv.socket)")
+	d.want("has a user", "toolsrv", "id --user --name toolsrv")
+	d.want("does not write where its tools are", "755 root", "stat --format '%a %U' /var/lib/toolsrv/tools")
+	d.run("rpm --verify --nodeps toolsrv")
+	d.setUp("credentials")
+	d.run("systemctl enable --quiet --now toolsrv")
+	d.eventually("serves a tool", "200", status)
+	d.want("nobody else reads what it keeps", "700 toolsrv", "stat --format '%a %U' /var/lib/toolsrv/state")
+
+	d.upgrade("rpm --force-debian --nodeps --upgrade /new.rpm")
+	d.want("was not restarted", "0", "systemctl show --property NRestarts --value toolsrv")
+	d.want("is enabled still", "enabled", "systemctl is-enabled toolsrv")
+	d.want("has its operator's configuration still", "1", "grep --count '^tokens_file' /etc/toolsrv/toolsrv.toml")
+
+	d.run("rpm --force-debian --nodeps --erase toolsrv")
+	d.want("has stopped", "inactive", "systemctl is-active toolsrv || true")
+	d.want("is not started with the machine", "", "find /etc/systemd/system -name '*toolsrv*'")
+	d.want("leaves the configuration aside", "tokens toolsrv.toml.rpmsave", "echo $(ls /etc/toolsrv)")
+	d.run("test -e /var/lib/toolsrv/state/state.db -a -e /var/lib/toolsrv/tools/fuzzy.wasm")
+}

@@ -170,7 +170,7 @@ func TestUpPlaces(t *testing.T) {
 		{"the current folder", nil, "/inside", []string{"Serving the folder tools, without tokens.", "Not served, because outside that folder: beside.py."}, ""},
 		{"a folder", []string{"tools"}, "/inside", []string{"Serving the folder tools, without tokens."}, "outside"},
 		{"files", []string{"beside.py", "tools/inside.py"}, "/beside /inside", []string{"Serving beside.py and tools/inside.py, without tokens."}, "outside"},
-		{"a configuration", []string{"set"}, "/kept", []string{"Serving set/mine, as set/toolsrv.toml says, to those who have a token.", `/kept -H "Authorization: Bearer $TOKEN"`}, "/mcp"},
+		{"a configuration", []string{"set"}, "/kept", []string{"Serving set/mine, as set/toolsrv.toml says, to those who show who they are.", `/kept -H "Authorization: Bearer $TOKEN"`}, "/mcp"},
 		{"an empty folder", []string{"empty"}, "", []string{"No tool is served yet. Put a script (.py, .js, .ts) or a .wasm file into empty: it is served within a second."}, "curl"},
 		{"a source", []string{"source"}, "", []string{"No tool is served yet.", "This is the source of a tool in go: toolsrv dev source builds and serves it."}, "curl"},
 	} {

@@ -39,7 +39,7 @@ func Policy(c *config.Config) wasmtools.Policy {
 	return wasmtools.Policy{Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons}
 }
 
-// Principals returns the callers that a configuration lets in, beside those of the state: everybody, those of declared tokens, and one named
+// Principals returns the callers that a configuration lets in, beside those of the state, of an issuer and of certificates, who are not known before: everybody, those of declared tokens, and one named
 // "token" who stands for all tokens without a name.
 func Principals(c *config.Config) (all []*wasmtools.Principal, err error) {
 	if len(c.Auth.Tokens) > 0 {
@@ -60,10 +60,16 @@ func Principals(c *config.Config) (all []*wasmtools.Principal, err error) {
 		}
 		all = append(all, p)
 	}
-	if len(all) == 0 && !c.Auth.Required {
+	if Open(c) {
 		all = append(all, wasmtools.Everybody())
 	}
 	return all, nil
+}
+
+// Open reports whether callers need not show who they are, as long as there are no tokens in the state either.
+func Open(c *config.Config) bool {
+	a := &c.Auth
+	return !a.Required && len(a.Tokens)+len(a.Declared)+len(a.Certificates) == 0 && a.OIDC.Issuer == ""
 }
 
 // NeedRestart returns the keys that differ in c from those a server was started with, and that take effect only at a start.

@@ -183,8 +183,8 @@ func (u *up) reload(ctx context.Context, file string, wanted []string, started *
 	}
 }
 
-// needsToken reports whether a call needs a token.
-func needsToken(c *config.Config) bool { return len(c.Auth.Tokens) > 0 || c.Auth.Required }
+// needsToken reports whether a call needs a token, or a certificate.
+func needsToken(c *config.Config) bool { return !configured.Open(c) }
 
 // tellPlace prints what is served, and what lies beside it and is not.
 func tellPlace(w io.Writer, p place, c *config.Config) {
@@ -201,7 +201,7 @@ func tellPlace(w io.Writer, p place, c *config.Config) {
 		fmt.Fprintf(w, "Serving the folder %s", few(directories))
 	}
 	if needsToken(c) {
-		fmt.Fprint(w, ", to those who have a token.\n")
+		fmt.Fprint(w, ", to those who show who they are.\n")
 	} else {
 		fmt.Fprint(w, ", without tokens.\n")
 	}

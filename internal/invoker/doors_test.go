@@ -12,6 +12,8 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/openapi"
+	"github.com/toolsrv/toolsrv/internal/state/memory"
+	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -53,6 +55,26 @@ func principal(t *testing.T, scopes ...string) *wasmtools.Principal {
 	return p
 }
 
+// issued returns the principal of a token of the state.
+func issued(t *testing.T, scopes ...string) *wasmtools.Principal {
+	t.Helper()
+	store := tokens.Open(memory.New(), tokens.Options{})
+	t.Cleanup(func() { _ = store.Close() })
+	secret, _, err := store.Add(t.Context(), tokens.Spec{Name: "test", Scopes: scopes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := tokens.NewVerifier(store, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := v.Verify(&http.Request{Header: http.Header{"Authorization": {"Bearer " + secret}}})
+	if err != nil || p == nil {
+		t.Fatal(p, err)
+	}
+	return p
+}
+
 func tableOf(t *testing.T, tools ...*wasmtools.Tool) *wasmtools.RouteTable {
 	t.Helper()
 	table, err := wasmtools.NewRouteTable(tools...)
@@ -89,6 +111,7 @@ func TestDoorsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	everybody, math, none := wasmtools.Everybody(), principal(t, "math/*"), principal(t)
+	scoped, admin, nothing := issued(t, "math/*"), issued(t, "admin"), issued(t)
 	for _, test := range []struct {
 		name       string
 		principal  *wasmtools.Principal
@@ -115,6 +138,12 @@ func TestDoorsAgree(t *testing.T) {
 		{"out of scope and disabled", math, "/off", `{}`, `{"detail":"Not Found","code":"not_found"}`},
 		{"out of scope and not valid", math, "/echo", `{"n":"x"}`, `{"detail":"Not Found","code":"not_found"}`},
 		{"no scope", none, "/math/add", `{}`, `{"detail":"Not Found","code":"not_found"}`},
+		{"a token within its scope", scoped, "/math/add", `{"n":2}`, `{"n":2}`},
+		{"a token out of its scope", scoped, "/echo", `{}`, `{"detail":"Not Found","code":"not_found"}`},
+		{"a token out of its scope, disabled", scoped, "/off", `{}`, `{"detail":"Not Found","code":"not_found"}`},
+		{"a token within its scope, disabled", scoped, "/math/off", `{}`, `{"detail":"Tool /math/off is disabled","code":"tool_disabled"}`},
+		{"a token with a role alone", admin, "/math/add", `{}`, `{"detail":"Not Found","code":"not_found"}`},
+		{"a token without scopes", nothing, "/math/add", `{}`, `{"detail":"Not Found","code":"not_found"}`},
 		{"the zero principal", &wasmtools.Principal{}, "/math/add", `{}`, `{"detail":"Not Found","code":"not_found"}`},
 		{"no principal", nil, "/echo", `{}`, `"code":"internal"`},
 		{"a plain error", everybody, "/fail/plain", `{}`, `{"detail":"2 are left","code":"tool_error"}`},

@@ -37,7 +37,7 @@ const (
 	maxViews = 64
 	// maxKept is how many bytes of pages all views of a generation keep, about; a list of 10,000 tools has some 10 MB. Other pages are made
 	// for each request.
-	maxKept = 64 << 20
+	maxKept = 32 << 20
 )
 
 // newDerived makes the derived of a generation. It keeps the entries of tools that were there before, which both have by path: where

@@ -69,6 +69,7 @@ func Operations() []Operation {
 		goroutines(),
 		auditOf(),
 		auditVerify(),
+		stateBackup(),
 		reaches(),
 		explain(),
 	}, tokenOperations()...)

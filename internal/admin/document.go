@@ -21,6 +21,9 @@ func Document(path string) []byte {
 				"default": response("Why it was refused: detail is a sentence, or a list of what does not fit", json.RawMessage(`{"$ref":"#/components/schemas/Error"}`), false),
 			},
 		}
+		if o.Copies() {
+			item["responses"].(map[string]any)["200"] = map[string]any{"description": "The bytes", "content": map[string]any{"application/octet-stream": map[string]any{}}}
+		}
 		if parameters := o.documented(); len(parameters) > 0 {
 			item["parameters"] = parameters
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -35,6 +36,7 @@ type Operation struct {
 	arguments, result *schemas.Schema
 	parameters        []parameter // of the query
 	run               func(ctx context.Context, r *Request, arguments []byte) ([]byte, error)
+	copy              func(ctx context.Context, r *Request, w io.Writer) error // in place of run
 }
 
 // A Request is one request for an operation.
@@ -78,6 +80,27 @@ func Changes[In, Out any](name, summary string, run func(ctx context.Context, r 
 	o := operation(name, summary, run)
 	o.Method, o.Role = http.MethodPost, wasmtools.RoleAdmin
 	return o
+}
+
+// Copies returns an operation whose result are bytes, which it writes. An error after the first of them means that they are not whole.
+func Copies(name, summary string, copy func(ctx context.Context, r *Request, w io.Writer) error) Operation {
+	o := Looks(name, summary, func(context.Context, *Request, struct{}) (struct{}, error) {
+		return struct{}{}, errors.New("admin: a copy has no result")
+	})
+	o.Role, o.copy = wasmtools.RoleAdmin, copy
+	return o
+}
+
+// Copies reports whether the result are bytes, for which Copy is called in place of Run.
+func (o *Operation) Copies() bool { return o.copy != nil }
+
+// Copy is Run for an operation whose result are bytes.
+func (o *Operation) Copy(ctx context.Context, r *Request, w io.Writer) error {
+	r.Operation = o.Name
+	if err := o.admits(r); err != nil {
+		return err
+	}
+	return o.copy(ctx, r, w)
 }
 
 func operation[In, Out any](name, summary string, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {

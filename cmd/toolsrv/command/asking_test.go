@@ -229,6 +229,9 @@ func TestThreeWays(t *testing.T) {
 		}
 	}
 	for _, o := range admin.Operations() {
+		if o.Copies() {
+			continue // its result is not JSON: TestStateCommands has it
+		}
 		if !tested[o.Name] && !strings.HasPrefix(o.Name, "tokens ") && o.Name != "self" { // TestTokens asks for these
 			t.Errorf("%s is not tested", o.Name)
 		}

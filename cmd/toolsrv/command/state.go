@@ -1,10 +1,21 @@
 package command
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -22,4 +33,187 @@ func implyState(c *config.Config, beside string) {
 		given = filepath.Join(beside, stateFolder)
 	}
 	c.State.Directory, c.State.Implied = given, true
+}
+
+func newState() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "state",
+		Short: "Back up, restore and check what a server keeps",
+		Long: `Back up, restore and check what a server keeps: keys and values of tools, tokens, switches
+and the audit, all in one file.`,
+	}
+	cmd.AddCommand(newStateBackup(), newStateRestore(), newStateCheck())
+	group(cmd)
+	return cmd
+}
+
+// stateFlags gives a command the flag that names the server.
+func stateFlags(cmd *cobra.Command, o *asking) *cobra.Command {
+	cmd.Flags().Var((*fileFlag)(&o.config), "config", "configuration `file` of the server (default toolsrv.toml, if there is one)")
+	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
+	return cmd
+}
+
+func newStateBackup() *cobra.Command {
+	var o asking
+	return stateFlags(&cobra.Command{
+		Use:   "backup FILE",
+		Short: "Copy the state of a server into a file, while it runs or not",
+		Long: `Copy the state of a server into FILE, as it is at one moment, and check the copy. A server that
+runs is asked over its socket, and goes on meanwhile. A FILE that exists is replaced once the
+copy is whole.`,
+		Example: `  toolsrv state backup /backup/toolsrv.db --config /etc/toolsrv/toolsrv.toml`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			size, err := backUp(ctx, &o, args[0])
+			if err == nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s has a copy of the state, %s.\n", oneLine(args[0]), text.RoundSize(size))
+			}
+			return failedAsking(err)
+		},
+	}, &o)
+}
+
+// backUp copies the state into a file, and returns the size of that.
+func backUp(ctx context.Context, o *asking, name string) (size int64, err error) {
+	temp, err := os.CreateTemp(filepath.Dir(name), ".toolsrv-backup-")
+	if err != nil {
+		return 0, fmt.Errorf("write a backup: %w", err)
+	}
+	defer os.Remove(temp.Name())
+	if err := errors.Join(copyState(ctx, o, temp), temp.Sync(), temp.Close()); err != nil {
+		return 0, err
+	}
+	f, err := core.OpenStateFile(temp.Name())
+	if err != nil {
+		return 0, fmt.Errorf("the copy is of no use: %w", err)
+	}
+	if err := errors.Join(f.Close(), os.Rename(temp.Name(), name)); err != nil {
+		return 0, err
+	}
+	return f.Size, nil
+}
+
+// copyState copies the state of the server that runs, or the file if none does.
+func copyState(ctx context.Context, o *asking, w io.Writer) error {
+	c, err := o.load()
+	if err != nil {
+		return err
+	}
+	path := core.StateFile(c.State.Directory)
+	f, err := core.OpenStateFile(path)
+	switch {
+	case err == nil:
+		_, err = f.WriteTo(w)
+		return errors.Join(err, f.Close())
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s: %w", path, core.ErrNoState)
+	case !errors.Is(err, core.ErrStateInUse):
+		return err
+	}
+	asked, err := o.client()
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	if err := asked.Copy(ctx, "state backup", w); errors.Is(err, client.ErrNoServer) {
+		return fmt.Errorf("%s is in use, but %w", path, err)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+func newStateRestore() *cobra.Command {
+	var o asking
+	return stateFlags(&cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup into the place of the state of a server that does not run",
+		Long: `Put a copy of FILE into the place of the state of a server that does not run. Nothing changes
+unless all of FILE is in order. The state that is there before is kept beside it. Run this as
+the user that the server runs as.`,
+		Example: `  toolsrv state restore /backup/toolsrv.db --config /etc/toolsrv/toolsrv.toml`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.load()
+			if err != nil {
+				return err
+			}
+			kept, err := core.RestoreState(args[0], c.State.Directory)
+			if errors.Is(err, core.ErrStateInUse) {
+				return fmt.Errorf("%w: stop that first", err)
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "The state is that of %s.\n", oneLine(args[0]))
+			if kept != "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "What was there before is %s.\n", oneLine(kept))
+			}
+			return nil
+		},
+	}, &o)
+}
+
+func newStateCheck() *cobra.Command {
+	var o asking
+	cmd := stateFlags(&cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Check all of a backup, or of the state of a server",
+		Long: `Read all of FILE, a backup, and tell what is in it. The exit code is 1 where it is damaged, of
+another program, or of a newer version. Without FILE that is the state of the server, which may
+run: then a copy is checked.`,
+		Example: `  toolsrv state check /backup/toolsrv.db
+  toolsrv state check --config /etc/toolsrv/toolsrv.toml`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			name := ""
+			if len(args) == 1 {
+				name = args[0]
+			} else {
+				dir, err := os.MkdirTemp("", "toolsrv-state-")
+				if err != nil {
+					return err
+				}
+				defer os.RemoveAll(dir)
+				name = filepath.Join(dir, "copy")
+				if _, err := backUp(ctx, &o, name); err != nil {
+					return failedAsking(err)
+				}
+			}
+			return checkState(cmd.OutOrStdout(), name, o.asJSON)
+		},
+	}, &o)
+	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print what is in it as JSON")
+	return cmd
+}
+
+// A stateContent is what a space of a state holds.
+type stateContent struct {
+	Space   string `json:"space"`
+	Entries int64  `json:"entries"`
+	Bytes   int64  `json:"bytes"`
+}
+
+// checkState reads all of a file, and prints what is in it.
+func checkState(w io.Writer, name string, asJSON bool) error {
+	f, err := core.OpenStateFile(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	all := []stateContent{}
+	rows := [][]string{{"SPACE", "ENTRIES", "SIZE"}}
+	for _, c := range f.Contents {
+		all = append(all, stateContent{c.Space, c.Entries, c.Bytes})
+		rows = append(rows, []string{c.Space, fmt.Sprint(c.Entries), text.RoundSize(c.Bytes)})
+	}
+	if asJSON {
+		return printJSON(w, map[string]any{"size": f.Size, "spaces": all})
+	}
+	return table(w, rows)
 }

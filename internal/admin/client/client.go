@@ -116,6 +116,30 @@ func (c *Client) Do(ctx context.Context, name string, arguments any, expected st
 	return &Answer{Result: body, Version: strings.Trim(response.Header.Get("ETag"), `"`)}, nil
 }
 
+// Copy asks for an operation whose result are bytes, and writes them.
+func (c *Client) Copy(ctx context.Context, name string, w io.Writer) error {
+	request, err := c.request(ctx, admin.Find(name), struct{}{})
+	if err != nil {
+		return err
+	}
+	response, err := c.asking.RoundTrip(request)
+	if err != nil {
+		return c.unreachable(ctx, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+		if err != nil {
+			return fmt.Errorf("read the server's answer: %w", err)
+		}
+		return c.refused(response, body)
+	}
+	if _, err := io.Copy(w, response.Body); err != nil {
+		return fmt.Errorf("read the server's answer, which is not whole: %w", err)
+	}
+	return nil
+}
+
 // request returns the request for an operation.
 func (c *Client) request(ctx context.Context, o *admin.Operation, arguments any) (*http.Request, error) {
 	encoded, err := json.Marshal(arguments)

@@ -97,6 +97,13 @@ func (d *Door) Serve(x *web.Exchange) {
 		return
 	}
 	r := &admin.Request{Target: d.target, Principal: x.Call().Principal, From: d.from(x), ID: x.Call().RequestID, Local: d.options.Local, Expected: expected}
+	if o.Copies() {
+		x.Header().Set("Content-Type", "application/octet-stream")
+		if err := o.Copy(x.Stream(), r, x); err != nil {
+			x.Fail(err)
+		}
+		return
+	}
 	result, err := o.Run(x.Context(), r, arguments)
 	if err != nil {
 		x.Fail(err)

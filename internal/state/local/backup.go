@@ -129,7 +129,7 @@ func Restore(backup, dir string, forms map[string]byte) (kept string, err error)
 	if err := MakeDirectory(dir); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, fileName)
+	path := filepath.Join(dir, FileName)
 	if os.SameFile(from.db.info, statOf(path)) {
 		return "", fmt.Errorf("%s is the state itself: name a backup", backup)
 	}

@@ -88,7 +88,7 @@ func (d *Deferred) open(keep bool) (*Store, error) {
 		return nil, d.failed
 	}
 	if !keep {
-		if _, err := os.Lstat(filepath.Join(d.directory, fileName)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(filepath.Join(d.directory, FileName)); errors.Is(err, fs.ErrNotExist) {
 			d.failed = nil // nothing has failed to be read
 			return nil, nil
 		}

@@ -16,8 +16,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
+// FileName is the name of the file in the directory of a state.
+const FileName = "state.db"
+
 const (
-	fileName   = "state.db"
 	tempPrefix = ".state-"
 	// format is the version of what is in the file.
 	format = "1"
@@ -64,7 +66,7 @@ func openFile(dir string, forms map[string]byte) (db *mapped, due map[string]int
 	if err := MakeDirectory(dir); err != nil {
 		return nil, nil, err
 	}
-	path := filepath.Join(dir, fileName)
+	path := filepath.Join(dir, FileName)
 	if err := makeFile(path); err != nil {
 		return nil, nil, explain(path, err)
 	}

@@ -27,7 +27,7 @@ func TestWarm(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := openBolt(filepath.Join(dir, fileName), false)
+	db, err := openBolt(filepath.Join(dir, FileName), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,62 @@
+package command_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+)
+
+// TestStateCommands backs a state up while its server runs, and while none does, restores the copy elsewhere, and checks all of it.
+func TestStateCommands(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "")
+	if code, _, stderr := run("disable", "shop/echo", "--reason", "it rains", "--config", m.config); code != 0 {
+		t.Fatal(stderr)
+	}
+	dir := t.TempDir()
+	backup, again := filepath.Join(dir, "backup.db"), filepath.Join(dir, "again.db")
+	other := testkit.Put(t, dir, "other.toml", "[state]\ndirectory = \"kept\"\n")
+	implied := testkit.Put(t, dir, "implied.toml", "")
+	damaged := testkit.Put(t, dir, "damaged.db", "not a state")
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says string // on standard error, or else on standard output
+	}{
+		{"backup below a server", []string{"backup", backup, "--config", m.config}, 0, "has a copy of the state"},
+		{"check it", []string{"check", backup}, 0, "audit"},
+		{"check it for programs", []string{"check", backup, "--json"}, 0, `"space": "switches"`},
+		{"check a server's", []string{"check", "--config", m.config}, 0, "switches"},
+		{"restore below a server", []string{"restore", backup, "--config", m.config}, 1, "in use by another process, such as a server: stop that first"},
+		{"nothing to back up", []string{"backup", again, "--config", other}, 1, "nothing was kept yet"},
+		{"restore a damaged one", []string{"restore", damaged, "--config", other}, 1, "damaged.db is not a state that this version can read"},
+		{"restore", []string{"restore", backup, "--config", other}, 0, "The state is that of " + backup},
+		{"backup without a server", []string{"backup", again, "--config", other}, 0, "has a copy of the state"},
+		{"backup over another one", []string{"backup", again, "--config", other}, 0, "has a copy of the state"},
+		{"restore over another one", []string{"restore", again, "--config", other}, 0, "What was there before is " + filepath.Join(dir, "kept", "state.db.")},
+		{"restore where nobody has said", []string{"restore", again, "--config", implied}, 0, "The state is that of"},
+		{"check a damaged one", []string{"check", damaged}, 1, "is not a state that this version can read"},
+		{"check a missing one", []string{"check", filepath.Join(dir, "missing")}, 1, "no such file"},
+		{"no file", []string{"backup"}, 2, "accepts 1 arg"},
+		{"no command", nil, 2, "the command is missing"},
+	} {
+		code, stdout, stderr := run(append([]string{"state"}, c.args...)...)
+		if code != c.code || !strings.Contains(stdout+stderr, c.says) {
+			t.Errorf("%s: got %d, %s%s; want %d, %q", c.name, code, stdout, stderr, c.code, c.says)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir, ".toolsrv", "state.db")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v", info, err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, ".toolsrv-backup-*"))
+	if err != nil || len(files) > 0 {
+		t.Errorf("there is %q, %v", files, err)
+	}
+	if code, stdout, _ := run("audit", "verify", "--config", m.config); code != 0 || !strings.Contains(stdout, "Entries 1 to 1 are as they were written") {
+		t.Errorf("got %d, %s", code, stdout)
+	}
+}

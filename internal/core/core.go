@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -206,7 +207,11 @@ func (s *Service) openTokens(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	s.Tokens = tokens.Open(store, tokens.Options{Logger: s.Logger})
+	o := tokens.Options{Logger: s.Logger}
+	if directory := s.State.Directory(); directory != "" {
+		o.Mark = filepath.Join(directory, "tokens.made")
+	}
+	s.Tokens = tokens.Open(store, o)
 	return nil
 }
 

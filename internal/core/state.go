@@ -68,6 +68,13 @@ func (s *State) Store() state.Store {
 	return s.store
 }
 
+// Directory returns the directory of the store, or nothing where it has none.
+func (s *State) Directory() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.directory
+}
+
 // Check returns an error where a process that follows this one could not open the state that a configuration names in place of this one's.
 func (s *State) Check(c *config.Config) error {
 	s.mu.Lock()

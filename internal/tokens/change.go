@@ -241,6 +241,9 @@ func (s *Store) noteIssued(ctx context.Context) error {
 	if _, err = s.space.Set(ctx, keyIssued, value, state.Any, state.SetOptions{}); err != nil {
 		return err
 	}
+	if err := s.putMark(); err != nil { // the directory is there now
+		return err
+	}
 	s.mu.Lock()
 	s.issued = true
 	s.mu.Unlock()

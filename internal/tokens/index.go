@@ -126,7 +126,7 @@ func (s *Store) settleAll(name string) {
 // publish makes the index of this moment. s.mu is held.
 func (s *Store) publish() {
 	now, before := time.Now(), s.index.Load()
-	next := &index{entries: make(map[digest]*entry, len(s.known)), open: s.lost == nil && !s.issued && len(s.known) == 0, lost: s.lost}
+	next := &index{entries: make(map[digest]*entry, len(s.known)), open: !s.issued && len(s.known) == 0 && (s.lost == nil || s.mark != ""), lost: s.lost}
 	if before != nil {
 		next.version = before.version + 1
 	}

@@ -9,12 +9,15 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/scope"
@@ -23,6 +26,9 @@ import (
 
 // Options are the settings of a Store. The zero value is usable.
 type Options struct {
+	// Mark is a file that is made with the first token. While it is there, nobody is let in without a token, also where the state is gone. Where the
+	// state can't be read, it tells whether there may be tokens in it. Empty: there may be.
+	Mark string
 	// Logger is told of records that can't be read. Nil discards.
 	Logger *slog.Logger
 }
@@ -31,6 +37,7 @@ type Options struct {
 type Store struct {
 	space   state.Space // nil: nothing can be kept
 	log     *slog.Logger
+	mark    string // or empty
 	key     [32]byte
 	index   atomic.Pointer[index]
 	wake    chan struct{} // has a value after a publication
@@ -49,10 +56,10 @@ type Store struct {
 	subscribers []*func()
 }
 
-// Open returns the tokens of a store, once they are read. Where they can't be, nobody is let in by one until they can, and Open does not fail:
-// whoever uses them is told. A nil store has none, and keeps none. The caller closes the Store, and then the state.
+// Open returns the tokens of a store, once they are read. Where they can't be, nobody is let in by one until they can, and without one only
+// where none was ever made. Open does not fail: whoever uses them is told. A nil store has none, and keeps none. The caller closes the Store, and then the state.
 func Open(store state.Store, o Options) *Store {
-	s := &Store{log: o.Logger, wake: make(chan struct{}, 1), known: map[string]*known{}, uses: map[string]*atomic.Int64{}}
+	s := &Store{log: o.Logger, mark: o.Mark, issued: marked(o.Mark), wake: make(chan struct{}, 1), known: map[string]*known{}, uses: map[string]*atomic.Int64{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -69,6 +76,24 @@ func Open(store state.Store, o Options) *Store {
 	<-read
 	s.running.Go(func() { s.tend(ctx) })
 	return s
+}
+
+// marked reports whether a mark is there, or may be.
+func marked(mark string) bool {
+	if mark == "" {
+		return false
+	}
+	_, err := os.Lstat(mark)
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
+}
+
+// putMark makes the mark, in a directory that is there.
+func (s *Store) putMark() error {
+	if s.mark == "" || marked(s.mark) {
+		return nil
+	}
+	const text = "Tokens were made here, so nobody is let in without one, also where state.db is lost. To let everybody in again, remove both.\n"
+	return os.WriteFile(s.mark, []byte(text), 0o600)
 }
 
 // Close ends what the Store does by itself, and notes when tokens were used last. It returns nil, and can be called twice.
@@ -163,6 +188,11 @@ func (s *Store) load(e state.Entry) {
 // sync publishes all that was read, without the tokens that are gone since an earlier time.
 func (s *Store) sync(ctx context.Context, there map[string]bool) error {
 	s.mu.Lock()
+	if s.issued {
+		if err := s.putMark(); err != nil {
+			s.log.Warn("the mark that tokens were made can't be made", "file", s.mark, "error", err)
+		}
+	}
 	gone := slices.DeleteFunc(slices.Collect(maps.Keys(s.known)), func(name string) bool { return there[name] })
 	s.synced, s.lost = true, nil
 	s.settleAll("")

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -16,6 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
@@ -257,6 +260,49 @@ func TestLost(t *testing.T) {
 	}
 	if _, _, err := d.Add(t.Context(), tokens.Spec{Name: "x"}); !errors.Is(err, state.ErrUnavailable) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestMark: once a token was made, nobody is let in without one, whatever becomes of the state; before, a state that can't be read shuts nobody out.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	mark := filepath.Join(t.TempDir(), "tokens.made")
+	opened := func(store state.Store, mark string) bool {
+		t.Helper()
+		s := tokens.Open(store, tokens.Options{Mark: mark})
+		defer s.Close()
+		v, err := tokens.NewVerifier(s, nil, peer, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Open()
+	}
+	lost := local.Lost(errors.New("the disk is on fire"), local.Options{})
+	defer lost.Close()
+	if !opened(memory.New(), mark) || !opened(lost, mark) || !opened(lost, filepath.Join(testkit.Put(t, t.TempDir(), "file", ""), "tokens.made")) {
+		t.Error("before a token was made, somebody is shut out")
+	}
+	store := memory.New()
+	s := tokens.Open(store, tokens.Options{Mark: mark})
+	if _, _, err := s.Add(t.Context(), tokens.Spec{Name: "ci"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, store := range map[string]state.Store{"the same": store, "another": memory.New(), "none that can be read": lost} {
+		if opened(store, mark) {
+			t.Errorf("everybody is let in with this state: %s", name)
+		}
+	}
+	if err := os.Remove(mark); err != nil {
+		t.Fatal(err)
+	}
+	if opened(store, mark) { // a copy of the state brings its mark along
+		t.Error("everybody is let in by a state with tokens and no mark")
+	}
+	if _, err := os.Stat(mark); err != nil {
+		t.Errorf("the mark is not made again: %v", err)
 	}
 }
 

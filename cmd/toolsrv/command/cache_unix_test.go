@@ -50,8 +50,8 @@ func TestCacheRefused(t *testing.T) {
 		"no folder":           {nil, 2, "accepts 1 arg"},
 		"an empty name":       {[]string{""}, 2, "DIR is empty"},
 		"others can write":    {[]string{open}, 1, "can be changed by every user"},
-		"a file":              {[]string{file}, 1, "there already"},
-		"a link":              {[]string{link}, 1, "there already"},
+		"a file":              {[]string{file}, 1, "is not a folder"},
+		"a link":              {[]string{link}, 1, "is not a folder"},
 		"a volume is missing": {[]string{filepath.Join(dir, "missing", "toolsrv")}, 1, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {

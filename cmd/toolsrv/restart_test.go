@@ -140,7 +140,7 @@ func TestRestartRefused(t *testing.T) {
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[tools]\ndirectory = \"elsewhere\"\n"))
 	refused("elsewhere")
 	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[secrets]\nfiles = {key = \"nowhere\"}\n")) // which only making the grants finds out
-	refused("key")
+	refused("secret")
 	put(t, filepath.Join(dir, "toolsrv.toml"), nil)
 	for wrong, reason := range map[string]string{
 		strings.Repeat("half a program ", 9): program + " version: fork/exec", // which the system can't run

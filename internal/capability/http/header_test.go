@@ -286,8 +286,8 @@ func TestNew(t *testing.T) {
 	}
 	for want, rule := range map[string]httpcap.Rule{
 		"http: \"ftp://a\" is not the address":            {Granted: []string{"ftp://a"}},
-		"redirects: 11 is out of range":                            {Redirects: 11},
-		"redirects: -1 is out of range":                            {Redirects: -1},
+		"redirects: 11 is out of range":                   {Redirects: 11},
+		"redirects: -1 is out of range":                   {Redirects: -1},
 		"http_timeout is below 0":                         {Timeout: -1},
 		"above 1GiB":                                      {ResponseBytes: 1<<30 + 1},
 		"private: ::/0":                                   {Private: []netip.Prefix{netip.MustParsePrefix("::/0")}},

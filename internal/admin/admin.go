@@ -8,6 +8,7 @@ package admin
 import (
 	"cmp"
 	"runtime/debug"
+	"sync"
 
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -56,8 +57,11 @@ type Server interface {
 	Principals() []*wasmtools.Principal
 }
 
-// Operations returns all operations, in the order in which people are shown them.
-func Operations() []Operation {
+// Operations returns all operations, in the order in which people are shown them. The slice is shared, and must not be changed.
+func Operations() []Operation { return operations() }
+
+// operations are made once: to compile their schemas takes some milliseconds.
+var operations = sync.OnceValue(func() []Operation {
 	return append([]Operation{
 		status(),
 		tools(),
@@ -73,7 +77,7 @@ func Operations() []Operation {
 		reaches(),
 		explain(),
 	}, tokenOperations()...)
-}
+})
 
 // Find returns the operation of a name. It panics where there is none: names are our own.
 func Find(name string) *Operation {

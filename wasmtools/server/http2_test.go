@@ -137,16 +137,16 @@ func (f *framed) status(id uint32) string {
 	return f.got[id]
 }
 
-// takesPlaces waits until clients take that many places, and returns what heads take then.
-func takesPlaces(r *running, places int64) (heads int64) {
+// takes waits until clients take that many places, and their heads that many bytes.
+func takes(r *running, places, heads int64) {
 	r.tb.Helper()
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
-		got, heads := r.Taken()
-		if got == places {
-			return heads
+		gotPlaces, gotHeads := r.Taken()
+		if gotPlaces == places && gotHeads == heads {
+			return
 		}
 		if time.Now().After(deadline) {
-			r.tb.Fatalf("clients take %d places, want %d", got, places)
+			r.tb.Fatalf("clients take %d places and %d bytes, want %d and %d", gotPlaces, gotHeads, places, heads)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestHTTP2(t *testing.T) {
 	if got := r.status("/shop/echo", "sesame"); got != 200 {
 		t.Errorf("HTTP/1.1 beside it: got %d", got)
 	}
-	takesPlaces(r, 1)
+	takes(r, 1, 0)
 	r.await(1, 0)
 }
 
@@ -254,9 +254,7 @@ func TestRapidReset(t *testing.T) {
 	for range 4 {
 		<-ends
 	}
-	if heads := takesPlaces(r, 0); heads != 0 {
-		t.Errorf("heads take %d bytes, and there are none", heads)
-	}
+	takes(r, 0, 0)
 }
 
 // TestStreamsTakePlaces has one connection ask for more at once than there are places for.
@@ -273,7 +271,7 @@ func TestStreamsTakePlaces(t *testing.T) {
 		f.ask(2*i+1, "/own/held", "{}")
 		<-h.begun
 	}
-	takesPlaces(r, 4)
+	takes(r, 4, 0)
 	for i := range uint32(8) {
 		id := 2*i + 101
 		f.ask(id, "/own/held", "{}")
@@ -287,7 +285,7 @@ func TestStreamsTakePlaces(t *testing.T) {
 			t.Errorf("request %d: got %s", i+1, got)
 		}
 	}
-	takesPlaces(r, 1)
+	takes(r, 1, 0)
 	f.ask(201, "/own/held", "{}")
 	if got := f.status(201); got != "200" {
 		t.Errorf("afterwards: got %s", got)
@@ -326,9 +324,7 @@ func TestHTTP2Heads(t *testing.T) {
 		t.Errorf("300 lines: got %s", got)
 	}
 	close(h.end)
-	if heads := takesPlaces(r, 1); heads != 0 {
-		t.Errorf("heads take %d bytes afterwards", heads)
-	}
+	takes(r, 1, 0)
 	f.ask(107, "/shop/echo", "{}", "large", strings.Repeat("x", 60<<10))
 	if got := f.status(107); !strings.HasPrefix(got, "go away") {
 		t.Errorf("a head of 60 KiB: got %s", got)
@@ -353,7 +349,7 @@ func TestHeadWithoutEnd(t *testing.T) {
 	if _, err := io.Copy(io.Discard, f.conn); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the server reads on and on")
 	}
-	takesPlaces(r, 0)
+	takes(r, 0, 0)
 }
 
 // TestPingFlood has a client ask for answers and not read them: it is not read from any further. Once it reads, it has all answers, or the server has
@@ -411,7 +407,7 @@ func TestUnreadStreams(t *testing.T) {
 			t.Errorf("beside answers that nobody reads: got %d", got)
 		}
 	}
-	takesPlaces(r, 0)
+	takes(r, 0, 0)
 }
 
 // TestHTTP2Hurry has a body come slowly while others need its memory: it alone ends.

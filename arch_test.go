@@ -46,6 +46,8 @@ var edges = map[string][]string{
 	"internal/pattern": {"internal/text"},
 	// What a token may do; knows no token.
 	"internal/scope": {"internal/pattern", "wasmtools"},
+	// What is one caller's own; knows nothing of what is kept.
+	"internal/personal": {"wasmtools"},
 	// Tokens with names and scopes, in the state and declared.
 	"internal/tokens": {"internal/credential", "internal/scope", "internal/state", "wasmtools", "wasmtools/auth", "wasmtools/config"},
 	// What messages do with foreign text: everybody's.

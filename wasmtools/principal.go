@@ -35,6 +35,7 @@ const (
 // A Principal never changes and is safe for concurrent use. The zero Principal, like nil, has no name and may call nothing.
 type Principal struct {
 	name, origin  string
+	realm         string
 	scopes, roles []string
 	all           bool // a scope is every tool
 }
@@ -81,12 +82,32 @@ func (p *Principal) WithRoles(roles ...string) (*Principal, error) {
 	return &next, nil
 }
 
-func checkWord(s string) error {
+// MaxRealm is the largest length of a principal's realm in bytes.
+const MaxRealm = 1024
+
+// WithRealm returns the principal with this realm in place of its own: the place in which its name is one caller's only, such as the address of
+// the issuer that has given it. Two principals of one origin are the same caller only if they have the same realm. It fails where the realm is
+// longer than MaxRealm or has characters that can't be printed.
+func (p *Principal) WithRealm(realm string) (*Principal, error) {
+	if err := check(realm, MaxRealm); realm != "" && err != nil {
+		return nil, fmt.Errorf("realm of principal %q: %w", text.Short(p.String()), err)
+	}
+	next := Principal{}
+	if p != nil {
+		next = *p
+	}
+	next.realm = realm
+	return &next, nil
+}
+
+func checkWord(s string) error { return check(s, MaxPrincipalName) }
+
+func check(s string, most int) error {
 	switch {
 	case s == "":
 		return errors.New("it is empty")
-	case len(s) > MaxPrincipalName:
-		return fmt.Errorf("it has %d bytes; at most %d are allowed", len(s), MaxPrincipalName)
+	case len(s) > most:
+		return fmt.Errorf("it has %d bytes; at most %d are allowed", len(s), most)
 	case !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return fmt.Errorf("%q has characters that can't be printed", text.Short(s))
 	}
@@ -122,6 +143,19 @@ func (p *Principal) Origin() string {
 		return ""
 	}
 	return p.origin
+}
+
+// Realm returns the place in which the name is one caller's only, or "" where the origin is that place.
+func (p *Principal) Realm() string {
+	if p == nil {
+		return ""
+	}
+	return p.realm
+}
+
+// Is reports whether two principals are the same caller, whose scopes and roles may differ.
+func (p *Principal) Is(other *Principal) bool {
+	return p == other || p.String() == other.String() && p.Origin() == other.Origin() && p.Realm() == other.Realm()
 }
 
 // Scopes returns the patterns of the tools that the principal may call.

@@ -37,7 +37,8 @@ func New(rules []claim.Rule, state func(*http.Request) *tls.ConnectionState) (*V
 	return &Verifier{all, state}, nil
 }
 
-// Verify returns the principal of the client's certificate, whose name is the first alternative name for which there is a rule. It returns nil for one
+// Verify returns the principal of the client's certificate, whose name is the first alternative name for which there is a rule, and its realm the kind
+// of that name. It returns nil for one
 // without a rule, and where there is none.
 func (v *Verifier) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	state := v.state(r)
@@ -49,11 +50,11 @@ func (v *Verifier) Verify(r *http.Request) (*wasmtools.Principal, error) {
 		return nil, nil
 	}
 	values := func(kind string) []string { return names(leaf, kind) }
-	name := v.rules.First(values)
+	name, kind := v.rules.First(values)
 	if name == "" {
 		return nil, nil
 	}
-	return v.rules.Principal(name, values)
+	return v.rules.Principal(name, kind, values) // a name of DNS can be written as somebody's address of e-mail is
 }
 
 // names returns the alternative names of a kind.

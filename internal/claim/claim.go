@@ -34,8 +34,11 @@ type Rules struct {
 	rules  []rule
 
 	mu    sync.Mutex
-	known map[string]*wasmtools.Principal // by name and the rules that match
+	known map[known]*wasmtools.Principal
 }
+
+// A known is what a principal is known by. A name may have any bytes before it is found to be valid, so nothing stands beside it in one text.
+type known struct{ name, realm, rules string }
 
 type rule struct {
 	Rule
@@ -44,7 +47,7 @@ type rule struct {
 
 // New returns rules, whose principals have this origin. It fails where a scope is not valid.
 func New(origin string, rules []Rule) (*Rules, error) {
-	all := &Rules{origin: origin, known: map[string]*wasmtools.Principal{}}
+	all := &Rules{origin: origin, known: map[known]*wasmtools.Principal{}}
 	for _, r := range rules {
 		scopes, err := scope.Parse(r.Scopes)
 		if err != nil {
@@ -55,49 +58,53 @@ func New(origin string, rules []Rule) (*Rules, error) {
 	return all, nil
 }
 
-// Principal returns the principal of this name with the scopes of all rules that match, or nil where none does. values returns what a claim says of
-// the caller.
-func (r *Rules) Principal(name string, values func(claim string) []string) (*wasmtools.Principal, error) {
+// Principal returns the principal of this name in a realm with the scopes of all rules that match, or nil where none does. values returns what a
+// claim says of the caller.
+func (r *Rules) Principal(name, realm string, values func(claim string) []string) (*wasmtools.Principal, error) {
 	var all scope.Set
-	key := []byte(name)
+	var matched []byte
 	for i := range r.rules {
 		one := &r.rules[i]
 		if slices.ContainsFunc(values(one.Claim), one.matches) {
 			all.Tools = append(all.Tools, one.scopes.Tools...)
 			all.Roles = append(all.Roles, one.scopes.Roles...)
-			key = append(key, 0, byte(i>>8), byte(i))
+			matched = append(matched, byte(i>>8), byte(i))
 		}
 	}
-	if len(key) == len(name) {
+	if matched == nil {
 		return nil, nil
 	}
+	key := known{name, realm, string(matched)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.known[string(key)]; p != nil {
+	if p := r.known[key]; p != nil {
 		return p, nil
 	}
 	p, err := all.Principal(name, r.origin)
+	if err == nil {
+		p, err = p.WithRealm(realm)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if len(r.known) >= maxKnown {
 		clear(r.known)
 	}
-	r.known[string(key)] = p
+	r.known[key] = p
 	return p, nil
 }
 
-// First returns the first value that a rule matches, or "".
-func (r *Rules) First(values func(claim string) []string) string {
+// First returns the first value that a rule matches, and the rule's claim, or nothing.
+func (r *Rules) First(values func(claim string) []string) (value, claim string) {
 	for i := range r.rules {
 		one := &r.rules[i]
 		for _, value := range values(one.Claim) {
 			if one.matches(value) {
-				return value
+				return value, one.Claim
 			}
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // Values returns the values of the rules for a claim, but patterns.

@@ -188,7 +188,7 @@ func (v *Verifier) verify(ctx context.Context, token string, now time.Time) (p *
 	if name == "" || !isBelieved(claims, v.o.Name) {
 		return refused(fmt.Errorf("its claim %s has no name for the caller", v.o.Name))
 	}
-	p, err = v.rules.Principal(name, func(claim string) []string { return valuesOf(claims, claim) })
+	p, err = v.rules.Principal(name, v.issuer.url, func(claim string) []string { return valuesOf(claims, claim) })
 	switch {
 	case err != nil:
 		return refused(err)

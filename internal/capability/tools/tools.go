@@ -242,7 +242,7 @@ func (g *permission) find(path string, call *wasmtools.Call) (route wasmtools.Ro
 			return route, &wasmtools.Error{Code: fault.Of(context.Background(), err).Code, Message: "The caller's credentials are no longer accepted.", Err: err}
 		}
 	}
-	if !sameCaller(principal, call.Principal) {
+	if !principal.Is(call.Principal) {
 		return route, errNoLonger
 	}
 	if route, err = invoke.Find(now, path, principal); err != nil {
@@ -259,11 +259,6 @@ func (g *permission) find(path string, call *wasmtools.Call) (route wasmtools.Ro
 
 // errNoLonger is why somebody else's call is not made.
 var errNoLonger = &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "The caller's identity has changed since the call began."}
-
-// sameCaller reports whether two principals are the same caller, whose scopes may have changed.
-func sameCaller(p, q *wasmtools.Principal) bool {
-	return p == q || p.String() == q.String() && p.Origin() == q.Origin()
-}
 
 // maxCause is how much of a cause is logged, in bytes.
 const maxCause = 4 << 10

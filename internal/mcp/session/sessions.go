@@ -50,9 +50,9 @@ type Sessions struct {
 }
 
 // An owner may use a session: the principal that began it. A token that is replaced by another of the same name does not end it.
-type owner struct{ name, origin string }
+type owner struct{ name, origin, realm string }
 
-func ownerOf(p *wasmtools.Principal) owner { return owner{p.String(), p.Origin()} }
+func ownerOf(p *wasmtools.Principal) owner { return owner{p.String(), p.Origin(), p.Realm()} }
 
 // A session is one client's, over HTTP.
 type session struct {

@@ -1,0 +1,139 @@
+// Package personal says what is one caller's own: under which name things are kept that no other caller may reach.
+package personal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// An ID stands for one caller, and for no other: by where it is known from, in which realm, and its name, such as "issued+ann" or
+// "oidc+https%3a%2f%2fid.example.com+ann%40example.com". It is the name of a file or folder on every system, also on those to which upper and
+// lower case are the same: of the characters a-z 0-9 - . _ ~ + and %, it has at most [Max].
+type ID string
+
+// Max is the largest length of an ID in bytes.
+const Max = 200
+
+// ErrNobody is returned for a caller who has nothing of its own.
+var ErrNobody = errors.New("the caller has no name that stays its own")
+
+// Of returns the ID of a caller. One who did not show who he is has none, nor has a token without a name, which is numbered anew at each start.
+func Of(p *wasmtools.Principal) (ID, error) { return of(p, p.String()) }
+
+// Root returns the ID of the caller that answers for what this one keeps: a token that another one has made, whose name has that one's before a
+// slash, keeps nothing beyond what that one may.
+func Root(p *wasmtools.Principal) (ID, error) {
+	name := p.String()
+	if p.Origin() == originIssued {
+		name, _, _ = strings.Cut(name, "/")
+	}
+	return of(p, name)
+}
+
+// originIssued is the origin of the tokens that can make others: those of package tokens.
+const originIssued = "issued"
+
+func of(p *wasmtools.Principal, name string) (ID, error) {
+	switch p.Origin() {
+	case "", wasmtools.OriginOpen, wasmtools.OriginToken:
+		return "", ErrNobody
+	}
+	origin := encode(p.Origin())
+	id := origin + "+" + encode(name)
+	if p.Realm() != "" {
+		id = origin + "+" + encode(p.Realm()) + "+" + encode(name)
+	}
+	if len(id) > Max { // no other ID has a ~
+		sum := sha256.Sum256([]byte(id))
+		if len(origin) > maxOrigin {
+			origin = "x"
+		}
+		id = origin + "+~" + hex.EncodeToString(sum[:])
+	}
+	return ID(id), nil
+}
+
+// maxOrigin is the longest origin that an ID has whose rest is a hash.
+const maxOrigin = 64
+
+// plain are the characters that stand for themselves. Upper case is not among them: "Ann" and "ann" are two callers.
+const plain = "abcdefghijklmnopqrstuvwxyz0123456789-._"
+
+// encode returns a text in which each character that is not plain is written as its bytes. Nothing is normalised: two texts that look alike
+// are two texts.
+func encode(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; strings.IndexByte(plain, c) >= 0 && (c != '.' || i > 0) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02x", c)
+		}
+	}
+	return b.String()
+}
+
+// decode returns the text that encode has written as s, and false where it writes none so.
+func decode(s string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i+2 >= len(s) {
+			return "", false
+		}
+		c, err := hex.DecodeString(s[i+1 : i+3])
+		if err != nil {
+			return "", false
+		}
+		b.Write(c)
+		i += 2
+	}
+	return b.String(), b.Len() > 0 && encode(b.String()) == s
+}
+
+// Parse reads an ID. It takes it in the one form that Of returns.
+func Parse(s string) (ID, error) {
+	if s == "" || len(s) > Max {
+		return "", fmt.Errorf("it has %d bytes; 1 to %d are allowed", len(s), Max)
+	}
+	parts := strings.Split(s, "+")
+	origin, ok := decode(parts[0])
+	if sum, hashed := strings.CutPrefix(parts[len(parts)-1], "~"); ok && hashed && len(parts) == 2 {
+		if raw, err := hex.DecodeString(sum); err == nil && len(raw) == sha256.Size && sum == hex.EncodeToString(raw) {
+			return ID(s), nil
+		}
+	}
+	if !ok || len(parts) < 2 || len(parts) > 3 {
+		return "", errMalformed
+	}
+	name, ok := decode(parts[len(parts)-1])
+	if !ok {
+		return "", errMalformed
+	}
+	p, err := wasmtools.NewPrincipal(name, origin)
+	if err == nil && len(parts) == 3 {
+		realm, written := decode(parts[1])
+		if !written {
+			return "", errMalformed
+		}
+		p, err = p.WithRealm(realm)
+	}
+	if err != nil {
+		return "", err
+	}
+	if id, err := Of(p); err != nil || string(id) != s {
+		return "", errMalformed
+	}
+	return ID(s), nil
+}
+
+// errMalformed shows nothing of what is not an ID: it may be a secret in the wrong place.
+var errMalformed = errors.New(`it is not written as a caller's is, such as issued+ann: use the characters a-z 0-9 - . _ as they are, and % and two hexadecimal digits such as %40 for the bytes of others, capital letters among them`)

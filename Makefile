@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses engines engines-check test-engines cross setup-wine test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-first soak attack attack-compile pace ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses engines engines-check test-engines cross setup-wine test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
 # printed once it answers.
@@ -353,11 +353,20 @@ PACE_SHAPES ?= 5000
 pace:
 	TOOLSRV_PACE_SHAPES=$(PACE_SHAPES) go test ./internal/runtime/instrument -count 1 -v -timeout 2h -run '^TestRandomPace$$'
 
+# proofs tries in the running server what the operation reach tells, under PROOFS random configurations, 10,000 of which take some minutes, and
+# kills a server KILLS times while operators change things.
+PROOFS ?= 10000
+KILLS  ?= 200
+
+proofs:
+	TOOLSRV_REACH=$(PROOFS) go test ./wasmtools/server -count 1 -v -timeout 2h -run '^TestReachIsWhatIsReached$$'
+	TOOLSRV_KILLS=$(KILLS) go test ./cmd/toolsrv -count 1 -v -timeout 2h -run '^TestKilledAdmin$$'
+
 # ci-long runs all of .ci/run, and one after the other what takes too long to be run for each change: some hours. It needs quiet, wine, and what
 # engines-check needs. At its end it remembers in .ci/passed.txt that it has passed with this tree, which release-check looks for.
 ci-long:
 	@set -e; tree=$$(go run ./test/steps digest); ALL=1 .ci/run; \
-		for t in fuzz pace attack attack-compile soak engines-check test-dist test-windows; do echo "make $$t"; $(MAKE) --no-print-directory $$t; done; \
+		for t in fuzz pace proofs attack attack-compile soak engines-check test-dist test-windows; do echo "make $$t"; $(MAKE) --no-print-directory $$t; done; \
 		go run ./test/steps long $$tree
 
 # release-check says all that is missing for a release: a tag, a section of CHANGELOG.md, versions of the SDKs, and that ci-long has passed with

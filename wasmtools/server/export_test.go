@@ -8,6 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/web"
+	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // SetDrain changes how long running calls may take to finish, before Run.
@@ -76,3 +77,6 @@ func (s *Server) Writing() int {
 	defer s.conns.mu.Unlock()
 	return s.conns.writing.n
 }
+
+// Principals returns the callers that are known by name.
+func (s *Server) Principals() []*wasmtools.Principal { return administered{s}.Principals() }

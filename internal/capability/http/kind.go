@@ -294,24 +294,29 @@ func nearRanges(urls []string) (ranges []string) {
 	return slices.Compact(ranges)
 }
 
-// reaches returns the URLs to which a request may go, and the secrets that are put into such requests.
+// reaches returns the URLs to which a request may go, and the secrets that are put into such requests. A request goes by the last rule that
+// grants its URL, and of two headers of one name the later one holds: what others cover whole is left out.
 func reaches(value any) (all []capability.Reached) {
 	g := value.(*Permission)
-	for _, r := range g.rules {
+	for i, r := range g.rules {
 		detail := ""
 		if len(r.Private) > 0 {
 			detail = "also at " + strings.Trim(fmt.Sprint(r.Private), "[]")
 		}
 		for _, needed := range g.needed {
 			for _, granted := range r.granted {
-				if both, ok := needed.Meet(granted); ok {
-					all = append(all, capability.Reached{Capability: "http", Entry: both.String(), Detail: detail})
+				both, ok := needed.Meet(granted)
+				if !ok || granting(g.rules[i+1:], both) {
+					continue
 				}
-			}
-			for _, h := range r.headers {
-				if both, ok := needed.Meet(h.on); ok {
+				all = append(all, capability.Reached{Capability: "http", Entry: both.String(), Detail: detail})
+				for k, h := range r.headers {
+					on, ok := both.Meet(h.on)
+					if !ok || granting(g.rules[i+1:], on) || slices.ContainsFunc(r.headers[k+1:], func(later header) bool { return fold(later.name) == fold(h.name) && on.Within(later.on) }) {
+						continue
+					}
 					for _, name := range secretNames([]header{h}) {
-						all = append(all, capability.Reached{Capability: "secrets", Entry: name, Detail: "put into requests to " + both.String()})
+						all = append(all, capability.Reached{Capability: "secrets", Entry: name, Detail: "put into requests to " + on.String()})
 					}
 				}
 			}
@@ -319,4 +324,9 @@ func reaches(value any) (all []capability.Reached) {
 	}
 	slices.SortFunc(all, capability.Reached.Compare)
 	return slices.Compact(all)
+}
+
+// granting reports whether one of the rules grants all that a pattern matches.
+func granting(rules []*rule, p reach.Pattern) bool {
+	return slices.ContainsFunc(rules, func(r *rule) bool { return slices.ContainsFunc(r.granted, p.Within) })
 }

@@ -1,0 +1,306 @@
+//go:build unix
+
+package main_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	asking "github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// TestKilledAdmin has operators change tokens and switches over the admin socket, and kills the server wherever it happens to be, with a
+// signal that nothing can catch. The next one has every change that was answered, and its entry in the audit, whose chain is whole.
+// TOOLSRV_KILLS is how often.
+// Proves: State is whole and apart
+func TestKilledAdmin(t *testing.T) {
+	t.Parallel()
+	kills := 10
+	if text := os.Getenv("TOOLSRV_KILLS"); text != "" {
+		var err error
+		if kills, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := os.MkdirTemp("", "tsv") // a short path, for the socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	put(t, filepath.Join(dir, "toolsrv.toml"), []byte("[state]\ndirectory = \"kept\"\n[audit]\nstrict = true\n"))
+	put(t, filepath.Join(dir, "tools", "shop.wasm"), guest(t, "shop", "1.0.0", "echo"))
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	var operators []*operator
+	for i := range 4 {
+		operators = append(operators, &operator{name: fmt.Sprint("of", i), random: rand.New(rand.NewPCG(seed, uint64(i))), tokens: map[string]string{}, secrets: map[string]string{}})
+	}
+	operators[0].switches = true // one of them: two would each find what the other has switched
+	random := rand.New(rand.NewPCG(seed, 99))
+	answered, lost := 0, 0
+	for kill := range kills {
+		s := start(t, dir)
+		over, err := asking.OverSocket(filepath.Join(dir, "kept", socket.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range operators {
+			if o.adopt(t, s, over) {
+				lost++
+			}
+		}
+		checkAudit(t, over, operators)
+		if t.Failed() {
+			t.Fatalf("after %d kills", kill)
+		}
+		answered += changeUntilKilled(t, s, over, operators, random)
+		over.Close()
+	}
+	t.Logf("%d kills among %d answered changes; %d changes without an answer had been made", kills, answered, lost)
+	if answered < kills {
+		t.Error("hardly anything was changed")
+	}
+}
+
+// changeUntilKilled has all operators change things, and kills the server after some of them. It returns how many changes were answered.
+func changeUntilKilled(t *testing.T, s *service, over *asking.Client, operators []*operator, random *rand.Rand) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var done atomic.Int64
+	last, later := int64(random.IntN(40)), time.Duration(random.IntN(2000))*time.Microsecond
+	var work sync.WaitGroup
+	kill := sync.OnceFunc(func() {
+		time.Sleep(later) // somewhere between two answers: nothing waits for it
+		_ = s.cmd.Process.Kill()
+	})
+	for _, o := range operators {
+		work.Go(func() {
+			for o.change(ctx, t, over) {
+				if done.Add(1) > last {
+					go kill()
+				}
+			}
+		})
+	}
+	work.Wait()
+	<-s.exited
+	return int(done.Load())
+}
+
+// An operator changes tokens and switches of his own, one after the other.
+type operator struct {
+	name     string
+	random   *rand.Rand
+	switches bool
+
+	made    int               // how many tokens were asked for
+	tokens  map[string]string // the scopes of those that there are, by their names
+	secrets map[string]string // of tokens that were answered with one
+	ended   string            // a secret that is not taken any more
+	off     bool              // whether the tool is off
+	done    []string          // what has to be in the audit: action and target
+	asked   *asked            // what was not answered
+}
+
+// asked is a change that may have been made.
+type asked struct {
+	token, scopes string // of a token; scopes are empty where it is revoked
+	off           bool   // or else of the switch
+	entry         string
+}
+
+// change makes a random change, and reports whether it was answered.
+func (o *operator) change(ctx context.Context, t *testing.T, over *asking.Client) bool {
+	scopes := fmt.Sprintf("shop/e%d", o.random.IntN(1_000_000))
+	names := make([]string, 0, len(o.tokens))
+	for name := range o.tokens {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var arguments any
+	what, a := "tokens add", &asked{scopes: scopes}
+	switch choice := o.random.IntN(6); {
+	case choice == 0 && o.switches:
+		what, a = "disable", &asked{off: !o.off, entry: "/shop/echo"}
+		if o.off {
+			what = "enable"
+		}
+		arguments = admin.Switched{Names: []string{"shop/echo"}}
+	case choice < 3 || len(names) == 0:
+		o.made++
+		a.token = fmt.Sprint(o.name, "-", o.made)
+		arguments = admin.NewToken{Name: a.token, Scopes: []string{scopes}}
+	case choice == 3:
+		what, a.token = "tokens scopes", names[o.random.IntN(len(names))]
+		arguments = admin.TokenScopes{Name: a.token, Scopes: []string{scopes}}
+	case choice == 4:
+		what, a.token = "tokens rotate", names[o.random.IntN(len(names))]
+		a.scopes = o.tokens[a.token]
+		arguments = admin.Rotation{Name: a.token}
+	default:
+		what, a.token, a.scopes = "tokens revoke", names[o.random.IntN(len(names))], ""
+		arguments = admin.TokenName{Name: a.token}
+	}
+	if a.token != "" {
+		a.entry = a.token
+	}
+	a.entry = strings.ReplaceAll(what, " ", ".") + " " + a.entry
+	o.asked = a
+	answer, err := over.Do(ctx, what, arguments, "")
+	if refused, ok := errors.AsType[*wasmtools.Error](err); ok {
+		t.Errorf("%s %+v: %v", what, arguments, refused)
+	}
+	if err != nil {
+		return false
+	}
+	o.note()
+	var made admin.TokenMade
+	if err := answer.Into(&made); err != nil {
+		t.Error(err)
+	}
+	if made.Secret != "" {
+		o.secrets[a.token] = made.Secret
+	}
+	return true
+}
+
+// note takes down that what was asked has been done.
+func (o *operator) note() {
+	switch a := o.asked; {
+	case a.token == "":
+		o.off = a.off
+	case a.scopes == "":
+		o.end(a.token)
+		delete(o.tokens, a.token)
+	default:
+		if strings.HasPrefix(a.entry, "tokens.rotate") {
+			o.end(a.token)
+		}
+		o.tokens[a.token] = a.scopes
+	}
+	o.done = append(o.done, o.asked.entry)
+	o.asked = nil
+}
+
+// end notes that a secret is not taken any more.
+func (o *operator) end(token string) {
+	if secret := o.secrets[token]; secret != "" {
+		o.ended = secret
+	}
+	delete(o.secrets, token)
+}
+
+// adopt compares what a server has with what it must have, and reports whether it has made the change that it had no time to answer.
+func (o *operator) adopt(t *testing.T, s *service, over *asking.Client) (unanswered bool) {
+	t.Helper()
+	now := &operator{tokens: map[string]string{}}
+	var all admin.Tokens
+	ask(t, over, "tokens list", struct{}{}, &all)
+	for _, one := range all.Tokens {
+		if strings.HasPrefix(one.Name, o.name+"-") {
+			now.tokens[one.Name] = strings.Join(one.Scopes, " ")
+		}
+	}
+	if o.switches {
+		var all admin.Switches
+		ask(t, over, "switches", struct{}{}, &all)
+		now.off = len(all.Switches) > 0 && !all.Switches[0].Enabled
+	}
+	if !o.is(now) && o.asked != nil {
+		o.note()
+		unanswered = true
+	} else if o.asked != nil && strings.HasPrefix(o.asked.entry, "tokens.rotate") { // whether it was made shows nowhere
+		delete(o.secrets, o.asked.token)
+	}
+	o.asked = nil
+	if !o.is(now) {
+		t.Errorf("%s: there is %v (off: %t), want %v (%t)", o.name, now.tokens, now.off, o.tokens, o.off)
+	}
+	o.show(t, s, o.ended, http.StatusUnauthorized)
+	for _, secret := range o.secrets {
+		o.show(t, s, secret, http.StatusOK)
+		break
+	}
+	return unanswered
+}
+
+// show shows a secret to the server.
+func (o *operator) show(t *testing.T, s *service, secret string, want int) {
+	t.Helper()
+	if secret == "" {
+		return
+	}
+	if got := s.do(request{method: http.MethodGet, path: "/tools", token: secret}).status; got != want {
+		t.Errorf("%s: a token is answered with %d, want %d", o.name, got, want)
+	}
+}
+
+// is reports whether both have the same.
+func (o *operator) is(other *operator) bool {
+	if len(o.tokens) != len(other.tokens) || o.off != other.off {
+		return false
+	}
+	for name, scopes := range o.tokens {
+		if other.tokens[name] != scopes {
+			return false
+		}
+	}
+	return true
+}
+
+// checkAudit walks the audit, which must have an entry for each change that was made.
+func checkAudit(t *testing.T, over *asking.Client, operators []*operator) {
+	t.Helper()
+	var verified admin.Verified
+	if ask(t, over, "audit verify", struct{}{}, &verified); !verified.OK {
+		t.Errorf("the audit is not whole: %s", verified.Problem)
+	}
+	entries := map[string]int{}
+	for after, more := 0, true; more; {
+		var part admin.Audit
+		ask(t, over, "audit", admin.AuditArguments{After: after}, &part)
+		for _, e := range part.Entries {
+			entries[e.Action+" "+e.Target]++
+			after = int(e.Number)
+		}
+		more = part.More
+	}
+	wanted := map[string]int{}
+	for _, o := range operators {
+		for _, entry := range o.done {
+			wanted[entry]++
+		}
+	}
+	for entry, n := range wanted {
+		if entries[entry] < n {
+			t.Errorf("the audit has %d entries %q, of %d", entries[entry], entry, n)
+		}
+	}
+}
+
+func ask(t *testing.T, over *asking.Client, what string, arguments, to any) {
+	t.Helper()
+	answer, err := over.Do(t.Context(), what, arguments, "")
+	if err == nil {
+		err = answer.Into(to)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}

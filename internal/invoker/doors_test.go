@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/invoker"
+	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/openapi"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/internal/tokens"
@@ -249,6 +253,7 @@ func TestHiddenOverREST(t *testing.T) {
 	t.Parallel()
 	p := principal(t, "math")
 	with, without := tableOf(t, tool("secret/plan", echo), tool("math/plan", echo)), tableOf(t, tool("math/plan", echo))
+	with.SetComing(func(path string) bool { return path == "/secret/plam" })
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
 		for _, path := range []string{"/secret/plan", "/secret/plam", "/secret/plan/", "/secret", "/secret/plan?x", "/math/plan", "/math/plam", "/tools", "/openapi.json"} {
 			answers := [2]string{}
@@ -265,6 +270,56 @@ func TestHiddenOverREST(t *testing.T) {
 			}
 			if answers[0] != answers[1] || strings.Contains(answers[0], "secret") {
 				t.Errorf("%s %s: got\n%s\nand without the tool\n%s", method, path, answers[0], answers[1])
+			}
+		}
+	}
+}
+
+// TestHiddenTakesAsLong has a principal look for tools that it may not call, and for one that does not exist, by turns: it can't tell them apart by
+// how long that takes.
+// Proves: A caller reaches its own tools only
+func TestHiddenTakesAsLong(t *testing.T) { // it measures times, so nothing runs beside it
+	all := []*wasmtools.Tool{tool("secret/plan", echo), tool("secret/off", echo)}
+	for i := range 200 {
+		all = append(all, tool(fmt.Sprintf("math/t%d", i), echo), tool(fmt.Sprintf("secret/t%d", i), echo))
+	}
+	table := tableOf(t, all...)
+	if err := table.Disable("/secret/off", ""); err != nil {
+		t.Fatal(err)
+	}
+	p := issued(t, "math")
+	rest := openapi.NewApp(table, openapi.Options{Dependencies: []openapi.Dependency{as{p}}})
+	defer rest.Close()
+	overREST := func(path string) {
+		r := httptest.NewRequest(http.MethodPost, path, nil)
+		answer := httptest.NewRecorder()
+		if rest.ServeHTTP(answer, r); answer.Code != http.StatusNotFound {
+			t.Fatalf("%s: got %d", path, answer.Code)
+		}
+	}
+	set := toolset.New(table, toolset.Options{})
+	defer set.Close()
+	overMCP := func(path string) {
+		if _, err := set.View("", p).Begin(strings.ReplaceAll(path[1:], "/", "-"), &wasmtools.Call{Principal: p}); err == nil {
+			t.Fatalf("%s is found", path)
+		}
+	}
+	for door, ask := range map[string]func(path string){"REST": overREST, "MCP": overMCP} {
+		paths := [...]string{"/secret/plum", "/secret/plan", "/secret/off"}
+		var took [len(paths)][]time.Duration
+		for range 2000 {
+			for i, path := range paths {
+				begun := time.Now()
+				ask(path)
+				took[i] = append(took[i], time.Since(begun))
+			}
+		}
+		for i := range paths {
+			slices.Sort(took[i])
+		}
+		for i, path := range paths {
+			if a, b := took[i][1000], took[0][1000]; a > b*5/4+time.Microsecond || b > a*5/4+time.Microsecond {
+				t.Errorf("%s: %s takes %v, and a tool that does not exist %v", door, path, a, b)
 			}
 		}
 	}

@@ -21,6 +21,7 @@ type derived struct {
 	entries    []*entry // one for each route of the generation, in its order
 	router     *httprouter.Router
 	near       *neighbourhood
+	sights     sights
 	library    atomic.Pointer[library] // replaced when the documents tell of another security
 }
 

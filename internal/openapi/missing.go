@@ -15,6 +15,7 @@ import (
 const (
 	maxGuessed = 72 // bytes of a path: a tool's path has 65 at most
 	guessedFor = 8  // tools that are looked at on each side of the path's place, in each of two orders
+	maxSights  = 64 // sets of scopes whose tools are kept, with 80 KB each where there are 10,000
 )
 
 // answerMissing answers for a path that has no tool, before the body has been read: a tool that came between the look-up and the
@@ -50,18 +51,16 @@ func (x *exchange) answerNotFound() {
 	x.Fail(e)
 }
 
-// guess returns the path of the tool that was probably meant, or "". It is enabled, and the principal may call it.
+// guess returns the path of the tool that was probably meant, or "". It is enabled, and the principal may call it. No other tool counts, so
+// that neither the guess nor its absence tells of any.
 func (s *derived) guess(path string, p *wasmtools.Principal) string {
 	if len(path) > maxGuessed {
 		return ""
 	}
 	var names, same []string
 	_, name := cutName(path)
-	for _, i := range s.near.around(path) {
+	for _, i := range s.near.around(path, s.sightOf(p)) {
 		near := s.entries[i].path
-		if !s.generation.Routes()[i].Enabled || !p.May(near) {
-			continue
-		}
 		names = append(names, near)
 		if _, n := cutName(near); n == name && name != "" {
 			same = append(same, near)
@@ -74,6 +73,48 @@ func (s *derived) guess(path string, p *wasmtools.Principal) string {
 		return slices.Min(same) // the tool of that name in another namespace
 	}
 	return ""
+}
+
+// A sight is the enabled tools that principals with the same scopes may call: their places in each order of a neighbourhood.
+type sight [2][]int32
+
+// sights are those of a generation, by scopes.
+type sights struct {
+	mu       sync.Mutex
+	byScopes map[string]*sight
+}
+
+// sightOf returns the sight of a principal.
+func (s *derived) sightOf(p *wasmtools.Principal) *sight {
+	if p.MayAll() {
+		p = wasmtools.Everybody()
+	}
+	scopes := strings.Join(p.Scopes(), "\n")
+	s.sights.mu.Lock()
+	found := s.sights.byScopes[scopes]
+	s.sights.mu.Unlock()
+	if found != nil {
+		return found
+	}
+	found = new(sight) // without the lock: it looks at every tool
+	routes := s.generation.Routes()
+	for o, places := range s.near.sorted() {
+		for at, place := range places {
+			if route := &routes[place.number]; route.Enabled && p.May(route.Path) {
+				found[o] = append(found[o], int32(at))
+			}
+		}
+	}
+	s.sights.mu.Lock()
+	defer s.sights.mu.Unlock()
+	if len(s.sights.byScopes) >= maxSights {
+		clear(s.sights.byScopes)
+	}
+	if s.sights.byScopes == nil {
+		s.sights.byScopes = map[string]*sight{}
+	}
+	s.sights.byScopes[scopes] = found
+	return found
 }
 
 // cutName cuts a path into its namespace and the tool's name.
@@ -97,8 +138,8 @@ type place struct {
 	number int // of the entry
 }
 
-// around returns the numbers of the entries whose paths are next to path, at most 4 × guessedFor.
-func (n *neighbourhood) around(path string) (numbers []int) {
+// sorted returns the places of all entries, in both orders.
+func (n *neighbourhood) sorted() [2][]place {
 	n.once.Do(func() {
 		for o := range n.orders {
 			n.orders[o] = make([]place, len(n.entries))
@@ -108,10 +149,15 @@ func (n *neighbourhood) around(path string) (numbers []int) {
 			slices.SortFunc(n.orders[o], func(a, b place) int { return strings.Compare(a.key, b.key) })
 		}
 	})
-	for o, places := range n.orders {
-		at, _ := slices.BinarySearchFunc(places, keyOf(path, o), func(p place, key string) int { return strings.Compare(p.key, key) })
-		for _, p := range places[max(0, at-guessedFor):min(len(places), at+guessedFor)] {
-			numbers = append(numbers, p.number)
+	return n.orders
+}
+
+// around returns the numbers of the entries of a sight whose paths are next to path, at most 4 × guessedFor.
+func (n *neighbourhood) around(path string, of *sight) (numbers []int) {
+	for o, places := range n.sorted() {
+		at, _ := slices.BinarySearchFunc(of[o], keyOf(path, o), func(at int32, key string) int { return strings.Compare(places[at].key, key) })
+		for _, i := range of[o][max(0, at-guessedFor):min(len(of[o]), at+guessedFor)] {
+			numbers = append(numbers, places[i].number)
 		}
 	}
 	slices.Sort(numbers) // so that the guess is always the same of two that are equally near

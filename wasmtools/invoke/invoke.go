@@ -19,13 +19,15 @@ type Invoker interface {
 }
 
 // Find returns the route of a path such as "/math/add". It fails with CodeNotReady if the path has no tool, but may have one in a moment, and
-// otherwise with CodeNotFound. A tool that the principal may not call is missing in the same way.
+// otherwise with CodeNotFound. A tool that the principal may not call is missing, also while it may still come.
 func Find(g *wasmtools.Generation, path string, p *wasmtools.Principal) (wasmtools.Route, error) {
-	if route, ok := g.Lookup(path); ok && p.May(path) {
-		return route, nil
-	}
-	if soon := NotYet(g, path); soon != nil {
-		return wasmtools.Route{}, soon
+	if p.May(path) {
+		if route, ok := g.Lookup(path); ok {
+			return route, nil
+		}
+		if soon := NotYet(g, path); soon != nil {
+			return wasmtools.Route{}, soon
+		}
 	}
 	return wasmtools.Route{}, &wasmtools.Error{Code: wasmtools.CodeNotFound}
 }

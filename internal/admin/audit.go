@@ -102,6 +102,9 @@ func auditVerify() Operation {
 			v.Problem = broken.Error()
 			return v, nil
 		}
+		if errors.Is(err, audit.ErrDropped) {
+			return v, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: strings.ToUpper(err.Error()[:1]) + err.Error()[1:]}
+		}
 		v.OK = err == nil
 		return v, unreadable(err)
 	})

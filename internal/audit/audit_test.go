@@ -180,8 +180,13 @@ func TestTampered(t *testing.T) {
 			set(t, s, "dropped", []byte("\x01"+`{"number":22,"hash":"`+strings.Repeat("0", 64)+`"}`))
 			remove(t, s, key(21))
 		}, "entry 23 does not follow entry 22"},
+		{"the beginning is cut off", func(t *testing.T, s state.Space) {
+			set(t, s, "dropped", fmt.Appendf([]byte{audit.Form}, `{"number":22,"hash":"%x"}`, sha256.Sum256(get(t, s, 22)[1:])))
+			remove(t, s, key(21))
+			remove(t, s, key(22))
+		}, "entries are missing at the beginning or at the end: there are 8 from 23 on, and none is dropped before there are 10"},
 		{"the hash of where it begins", func(t *testing.T, s state.Space) { set(t, s, "dropped", []byte("\x01"+`{"number":20,"hash":""}`)) }, "the hash of the entries that were dropped is gone"},
-		{"the last is removed", func(t *testing.T, s state.Space) { remove(t, s, key(30)) }, ""},
+		{"the last is removed", func(t *testing.T, s state.Space) { remove(t, s, key(30)) }, "entries are missing at the beginning or at the end: there are 9 from 21 on"},
 		{"the last is changed", func(t *testing.T, s state.Space) {
 			set(t, s, key(30), bytes.Replace(get(t, s, 30), []byte(`"target":"30"`), []byte(`"target":"03"`), 1))
 		}, ""},
@@ -218,6 +223,45 @@ func TestTampered(t *testing.T) {
 			}
 			if err == nil || !strings.Contains(err.Error(), "the audit was changed: ") || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestKnown compares the chain with what is known of it elsewhere, and says so where it can't: somebody who writes all of it anew, as here with
+// other numbers, must not be believed.
+func TestKnown(t *testing.T) {
+	t.Parallel()
+	o := in(memory.New())
+	o.Most = 10
+	l := audit.New(o)
+	hashes := map[uint64]string{}
+	for i := range 30 {
+		add(t, l, fmt.Sprint(i+1))
+		ends := verify(t, l)
+		hashes[ends.Last] = ends.Hash
+	}
+	wrong := strings.Repeat("0", 64)
+	for _, test := range []struct {
+		name  string
+		known map[uint64]string
+		want  string // of the error
+	}{
+		{"all that are kept, and the last that was dropped", map[uint64]string{20: hashes[20], 21: hashes[21], 25: hashes[25], 30: hashes[30]}, ""},
+		{"another hash", map[uint64]string{25: wrong}, "the audit was changed: entry 25 has the hash "},
+		{"another hash of the last that was dropped", map[uint64]string{20: wrong}, "the audit was changed: entry 20 has the hash "},
+		{"one that is not kept", map[uint64]string{19: hashes[19], 25: hashes[25]}, "entry 19 is not kept any more, so its hash can't be compared: the first one is 21: name a later one"},
+		{"one that is not kept, and one that is missing", map[uint64]string{19: hashes[19], 31: wrong}, "the audit was changed: entry 31 is missing: the last one is 30"},
+		{"none", map[uint64]string{0: wrong}, "entry 0 is not kept any more"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := l.Verify(t.Context(), test.known)
+			if got := fmt.Sprint(err); test.want == "" && err != nil || !strings.HasPrefix(got, test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if isKnown := strings.Contains(test.want, "is not kept any more"); errors.Is(err, audit.ErrDropped) != isKnown {
+				t.Errorf("%v is about an entry that was dropped: %t", err, !isKnown)
 			}
 		})
 	}

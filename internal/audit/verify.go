@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/state"
 )
@@ -13,8 +15,12 @@ type BrokenError struct{ Reason string }
 
 func (e *BrokenError) Error() string { return "the audit was changed: " + e.Reason }
 
+// ErrDropped is returned where the hash of an entry is known that is not kept any more, so nothing was compared with it.
+var ErrDropped = errors.New("is not kept any more, so its hash can't be compared")
+
 // Verify walks all entries. It is a *BrokenError where one was changed, removed or added afterwards. That the last ones are missing shows
-// only in what is known of them elsewhere: known are hashes of entries by their numbers, such as those of log lines.
+// only in what is known of them elsewhere: known are hashes of entries by their numbers, such as those of log lines. Where all else is as it was
+// written, one that was dropped in time is an error about ErrDropped: somebody who writes all entries anew can give them any numbers.
 func (l *Log) Verify(ctx context.Context, known map[uint64]string) (Ends, error) {
 	// Nothing is appended meanwhile, a second at most: a chain that grows and is cut off at its other end could not be judged.
 	if err := l.take(ctx); err != nil {
@@ -39,7 +45,7 @@ func (l *Log) Verify(ctx context.Context, known map[uint64]string) (Ends, error)
 		return Ends{}, &BrokenError{err.Error()}
 	}
 	found := l.chain
-	if err := l.walk(ctx, s, known); err != nil || !loaded || found == was {
+	if err := l.walk(ctx, s, known); err != nil && !errors.Is(err, ErrDropped) || !loaded || found == was {
 		return found.ends(), err
 	}
 	if found.last.Number != was.last.Number {
@@ -77,12 +83,24 @@ func (l *Log) walk(ctx context.Context, s state.Space, known map[uint64]string) 
 		}
 		before = end{number, hash.String()}
 	}
-	for number := range known {
-		if number > before.Number {
+	dropped := l.chain.dropped
+	// None is dropped while there is room. A version that keeps more has to know what earlier ones have kept.
+	if kept := before.Number - dropped.Number; dropped.Number > 0 && kept < l.options.Most {
+		return &BrokenError{fmt.Sprintf("entries are missing at the beginning or at the end: there are %d from %d on, and none is dropped before there are %d", kept, dropped.Number+1, l.options.Most)}
+	}
+	var old error
+	for _, number := range slices.Sorted(maps.Keys(known)) {
+		switch {
+		case number > before.Number:
 			return &BrokenError{fmt.Sprintf("entry %d %s: the last one is %d", number, errMissing, before.Number)}
+		case number > dropped.Number: // compared above
+		case number < dropped.Number || number == 0:
+			old = fmt.Errorf("entry %d %w: the first one is %d: name a later one", number, ErrDropped, dropped.Number+1)
+		case known[number] != dropped.Hash:
+			return &BrokenError{fmt.Sprintf("entry %d has the hash %s, but it had %s", number, dropped.Hash, known[number])}
 		}
 	}
-	return nil
+	return old
 }
 
 // strangers finds what no Log has put into the space: the entries have all numbers from the first to the last one.

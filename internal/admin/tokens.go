@@ -146,8 +146,9 @@ func tokenOperations() []Operation {
 
 var unknownToken = &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no such token: `toolsrv tokens list` has all"}
 
-// makeToken makes a token as produce does. by is the principal whose token makes it, or nil. What is wrong is found out before: the audit must
-// not have a secret in the wrong place, nor be filled by those who ask for too much.
+// makeToken makes a token as produce does. by is the principal whose token makes it, or nil. What is wrong is found out before, and nothing can
+// go wrong any more by others who ask at the same time: the audit must not have a secret in the wrong place, nor be filled by those who may do next
+// to nothing.
 func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Principal, produce func(context.Context, tokens.Spec) (string, tokens.Token, error)) (made TokenMade, err error) {
 	spec := tokens.Spec{Name: in.Name, Scopes: in.Scopes, By: r.Principal.String()}
 	if spec.Lifetime, err = duration(in.Expires, tokens.Forever); err != nil {
@@ -165,9 +166,11 @@ func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Prin
 			return made, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The configuration declares a token of this name"}
 		}
 	}
-	if err := r.Service.Tokens.Check(by, spec); err != nil {
+	release, err := r.Service.Tokens.Reserve(ctx, by, spec)
+	if err != nil {
 		return made, tokenError(err)
 	}
+	defer release()
 	target := in.Name
 	if by != nil {
 		target = by.String() + "/" + in.Name
@@ -222,7 +225,11 @@ func tokenError(err error) error {
 	if e, ok := errors.AsType[*wasmtools.Error](err); ok {
 		return e
 	}
-	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: strings.ToUpper(err.Error()[:1]) + err.Error()[1:]}
+	e := &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: strings.ToUpper(err.Error()[:1]) + err.Error()[1:]}
+	if errors.Is(err, tokens.ErrMore) { // an attempt to get further, which the audit notes
+		e.Code = wasmtools.CodeForbidden
+	}
+	return e
 }
 
 // tokens returns all tokens.

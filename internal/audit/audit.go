@@ -87,7 +87,8 @@ func New(o Options) *Log {
 }
 
 // Change makes a change whose entry is kept before. Where the change fails, a second entry says so. If the entry can't be kept, the change is
-// not made where the log is strict, which is an error about ErrNotKept, and is made otherwise.
+// not made where the log is strict, which is an error about ErrNotKept, and is made otherwise. A caller who leaves once the entry is kept ends nothing:
+// he could fill the log with changes that he doesn't make.
 func (l *Log) Change(ctx context.Context, e Entry, change func(ctx context.Context) error) error {
 	if err := l.Append(ctx, e); err != nil {
 		if ctx.Err() != nil {
@@ -97,10 +98,11 @@ func (l *Log) Change(ctx context.Context, e Entry, change func(ctx context.Conte
 			return fmt.Errorf("%w, and [audit] strict = true lets nothing be changed then: %w", ErrNotKept, err)
 		}
 	}
+	ctx = context.WithoutCancel(ctx)
 	err := change(ctx)
 	if err != nil {
 		e.Refused = err.Error()
-		_ = l.Append(context.WithoutCancel(ctx), e) // an error is logged
+		_ = l.Append(ctx, e) // an error is logged
 	}
 	return err
 }

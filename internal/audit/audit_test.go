@@ -408,9 +408,14 @@ func TestChange(t *testing.T) {
 			t.Errorf("%s: got %+v", test.name, all)
 		}
 	}
+	l := audit.New(in(good))
+	leaving, leave := context.WithCancel(t.Context())
+	before := len(list(t, l))
+	if err := l.Change(leaving, audit.Entry{Action: "leaves"}, func(ctx context.Context) error { leave(); return ctx.Err() }); err != nil || len(list(t, l)) != before+1 {
+		t.Errorf("who leaves once there is an entry ends the change: %v, %d entries", err, len(list(t, l))-before)
+	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	l := audit.New(in(good))
 	for i := range 100 { // who has left may or may not have had his turn: there is no change without an entry
 		made, before := false, len(list(t, l))
 		err := l.Change(cancelled, audit.Entry{Action: "left", Target: fmt.Sprint(i)}, func(context.Context) error { made = true; return nil })

@@ -43,9 +43,16 @@ var (
 	ErrUnknown = errors.New("there is no such token")
 	// ErrExists is returned where the name is taken.
 	ErrExists = errors.New("a token of this name exists already")
+	// ErrMore is what an error is about where a narrower token was to be no narrower than the one that makes it.
+	ErrMore = errors.New("more than the token has")
 	// ErrNowhere is returned where there is no state to keep a token in.
 	ErrNowhere = errors.New("tokens can't be kept: set state.directory in the configuration")
 )
+
+// A moreError says in its own words what was more.
+type moreError struct{ error }
+
+func (moreError) Is(target error) bool { return target == ErrMore }
 
 // A Spec says what a new token is.
 type Spec struct {
@@ -98,14 +105,42 @@ func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spe
 	return s.add(ctx, parent.name+"/"+spec.Name, spec, parent.record.ID)
 }
 
-// Check returns what is wrong with a new token. by is the principal whose token is to make it, or nil.
-func (s *Store) Check(by *wasmtools.Principal, spec Spec) error {
+// Reserve returns what is wrong with a new token, or waits for the turn to make one. by is the principal whose token is to make it, or nil. What was
+// right stays so until release is called: nobody else makes one meanwhile who has reserved it, too.
+func (s *Store) Reserve(ctx context.Context, by *wasmtools.Principal, spec Spec) (release func(), err error) {
+	select {
+	case s.turn <- struct{}{}:
+		release = func() { <-s.turn }
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := s.check(by, spec); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+func (s *Store) check(by *wasmtools.Principal, spec Spec) error {
+	name := spec.Name
 	if by != nil {
-		if _, err := s.narrower(by, &spec); err != nil {
+		parent, err := s.narrower(by, &spec)
+		if err != nil {
 			return err
 		}
+		name = parent.name + "/" + name
 	}
-	return spec.check()
+	if err := spec.check(); err != nil {
+		return err
+	}
+	return s.isFree(name)
+}
+
+func (s *Store) isFree(name string) error {
+	if _, err := s.Show(name); err == nil {
+		return fmt.Errorf("%w: %s", ErrExists, name)
+	}
+	return nil
 }
 
 // narrower returns the token that is to make a narrower one, if it may, and what spec leaves to it.
@@ -121,7 +156,7 @@ func (s *Store) narrower(by *wasmtools.Principal, spec *Spec) (parent known, err
 		return parent, fmt.Errorf("there are %d scopes; a narrower token has at most %d: use patterns such as \"math/*\"", len(spec.Scopes), maxNarrow)
 	}
 	if err := asked.Within(parent.scopes); err != nil {
-		return parent, err
+		return parent, moreError{err}
 	}
 	if !parent.expires.IsZero() {
 		left := time.Until(parent.expires)
@@ -129,12 +164,12 @@ func (s *Store) narrower(by *wasmtools.Principal, spec *Spec) (parent known, err
 		case spec.Lifetime == 0:
 			spec.Lifetime = min(left, DefaultLifetime)
 		case spec.Lifetime == Forever || spec.Lifetime > left:
-			return parent, fmt.Errorf("the token expires at %s: a narrower one can't last longer", parent.expires.UTC().Format(time.RFC3339))
+			return parent, moreError{fmt.Errorf("the token expires at %s: a narrower one can't last longer", parent.expires.UTC().Format(time.RFC3339))}
 		}
 	}
 	for _, network := range spec.Networks {
 		if len(parent.networks) > 0 && !slices.ContainsFunc(parent.networks, func(p netip.Prefix) bool { return p.Bits() <= network.Bits() && p.Contains(network.Addr()) }) {
-			return parent, fmt.Errorf("the network %s is not one of those of the token", network)
+			return parent, moreError{fmt.Errorf("the network %s is not one of those of the token", network)}
 		}
 	}
 	name := parent.name + "/" + spec.Name
@@ -155,8 +190,8 @@ func (s *Store) add(ctx context.Context, name string, spec Spec, parent string) 
 	if err := spec.check(); err != nil {
 		return "", made, err
 	}
-	if _, err := s.Show(name); err == nil {
-		return "", made, fmt.Errorf("%w: %s", ErrExists, name)
+	if err := s.isFree(name); err != nil {
+		return "", made, err
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	r := record{ID: newID(), Parent: parent, Scopes: spec.Scopes, Networks: spec.Networks, By: spec.By, Created: now, Lifetime: spec.Lifetime}

@@ -41,6 +41,7 @@ type Store struct {
 	key     [32]byte
 	index   atomic.Pointer[index]
 	wake    chan struct{} // has a value after a publication
+	turn    chan struct{} // holds a value while somebody makes a token: see Reserve
 	end     context.CancelFunc
 	running sync.WaitGroup
 
@@ -59,7 +60,7 @@ type Store struct {
 // Open returns the tokens of a store, once they are read. Where they can't be, nobody is let in by one until they can, and without one only
 // where none was ever made. Open does not fail: whoever uses them is told. A nil store has none, and keeps none. The caller closes the Store, and then the state.
 func Open(store state.Store, o Options) *Store {
-	s := &Store{log: o.Logger, mark: o.Mark, issued: marked(o.Mark), wake: make(chan struct{}, 1), known: map[string]*known{}, uses: map[string]*atomic.Int64{}}
+	s := &Store{log: o.Logger, mark: o.Mark, issued: marked(o.Mark), wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), known: map[string]*known{}, uses: map[string]*atomic.Int64{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

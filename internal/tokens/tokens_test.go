@@ -2,10 +2,13 @@ package tokens_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,6 +253,51 @@ func TestRaces(t *testing.T) {
 		if _, err := d.Show("ci"); err == nil {
 			t.Fatal("the token came back")
 		}
+	}
+}
+
+// TestReserve has many make a token of the same name at once: the others learn that it is there before they have begun, or leave.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	d := open(t, memory.New())
+	d.add("taken")
+	spec := tokens.Spec{Name: "ci"}
+	if _, err := d.Reserve(t.Context(), nil, tokens.Spec{Name: "taken"}); !errors.Is(err, tokens.ErrExists) {
+		t.Errorf("a name that is taken: got %v", err)
+	}
+	var made, exists atomic.Int64
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			release, err := d.Reserve(context.Background(), nil, spec)
+			switch {
+			case errors.Is(err, tokens.ErrExists):
+				exists.Add(1)
+				return
+			case err != nil:
+				t.Error(err)
+				return
+			}
+			defer release()
+			if _, _, err := d.Add(context.Background(), spec); err != nil {
+				t.Errorf("what was reserved can't be made: %v", err)
+			}
+			made.Add(1)
+		})
+	}
+	all.Wait()
+	if made.Load() != 1 || exists.Load() != 19 {
+		t.Errorf("%d made it, and %d were told that it is there", made.Load(), exists.Load())
+	}
+	release, err := d.Reserve(t.Context(), nil, tokens.Spec{Name: "next"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := d.Reserve(left, nil, spec); !errors.Is(err, context.Canceled) {
+		t.Errorf("who has left: got %v", err)
 	}
 }
 

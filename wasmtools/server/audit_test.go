@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/admin"
@@ -103,6 +105,63 @@ func TestAudit(t *testing.T) {
 	}
 	if v := audited[admin.Verified](t, r, "audit verify"); !v.OK || v.Last != uint64(len(all.Entries)) || v.First != 1 || v.Hash != all.Entries[len(all.Entries)-1].Hash {
 		t.Errorf("got %+v", v)
+	}
+}
+
+// TestAuditIsNotFilled has somebody with a token that may do next to nothing make narrower ones of it, as often as he likes: what fails must not
+// push out what was changed, and his attempts to get further are noted.
+func TestAuditIsNotFilled(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.State.Directory = filepath.Join(t.TempDir(), "state")
+	r := administered(t, c, staff{})
+	secret := issue(r, "ci", "shop/echo")
+	attenuate := func(arguments string) (status int) {
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+door.Path+admin.Find("tokens attenuate").Path(), strings.NewReader(arguments))
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		q.Header.Set("Authorization", "Bearer "+secret)
+		q.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode
+	}
+	const names, each = 20, 8
+	var made atomic.Int64
+	for i := range names {
+		var all sync.WaitGroup
+		for range each { // at once
+			all.Go(func() {
+				if attenuate(fmt.Sprintf(`{"name":"n%d","scopes":["shop/echo"]}`, i)) == http.StatusOK {
+					made.Add(1)
+				}
+			})
+		}
+		all.Wait()
+	}
+	if n := len(audited[admin.Audit](t, r, "audit").Entries); made.Load() != names || n != names {
+		t.Errorf("%d tokens were made, with %d entries; want %d of both", made.Load(), n, names)
+	}
+	more := []string{`{"name":"up","scopes":["admin"]}`, `{"name":"up","scopes":["shop/*"]}`, `{"name":"up","scopes":["shop/echo"],"expires":"never"}`}
+	for _, arguments := range more {
+		if status := attenuate(arguments); status != http.StatusForbidden {
+			t.Errorf("%s: got %d", arguments, status)
+		}
+	}
+	refused := audited[admin.Audit](t, r, "audit").Entries[names:]
+	if len(refused) != len(more) {
+		t.Fatalf("got %d entries, want %d", len(refused), len(more))
+	}
+	for i, e := range refused {
+		if e.Action != "tokens.attenuate" || e.Who != "ci" || !strings.HasPrefix(e.Refused, "forbidden: ") {
+			t.Errorf("%s: got %+v", more[i], e)
+		}
 	}
 }
 

@@ -55,6 +55,7 @@ type Options struct {
 type Log struct {
 	options Options
 	turn    chan struct{} // holds a value while nobody appends or verifies: an entry needs the hash of the one before
+	walking chan struct{} // holds a value while somebody verifies, or waits for the turn to
 
 	// Of who has the turn.
 	loaded bool  // what follows is as in the space
@@ -81,7 +82,7 @@ func New(o Options) *Log {
 	if o.Most == 0 {
 		o.Most = Most
 	}
-	l := &Log{options: o, turn: make(chan struct{}, 1), bucket: bucket{left: refusals}}
+	l := &Log{options: o, turn: make(chan struct{}, 1), walking: make(chan struct{}, 1), bucket: bucket{left: refusals}}
 	l.turn <- struct{}{}
 	return l
 }

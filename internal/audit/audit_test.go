@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/audit"
@@ -462,6 +463,58 @@ func TestHostile(t *testing.T) {
 		t.Errorf("got %s, %s, %s", all[4].Before, all[2].Before, all[2].After)
 	}
 	verify(t, l)
+}
+
+// A gated space counts as read once the gate lets somebody through, which a walk needs.
+type gated struct {
+	state.Space
+	gate chan struct{}
+}
+
+func (s gated) Usage(ctx context.Context) (state.Usage, error) {
+	<-s.gate
+	return s.Space.Usage(ctx)
+}
+
+// TestManyVerify has somebody who may only look verify without end: a change waits for the walk that is under way, and no other.
+func TestManyVerify(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := gated{memory.New().Space(audit.Space), make(chan struct{})}
+		l := audit.New(audit.Options{Space: func() state.Space { return s }})
+		add(t, l, "1")
+		const many = 50
+		for range many {
+			go func() {
+				if _, err := l.Verify(t.Context(), nil); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		synctest.Wait() // one walks
+		left, leave := context.WithCancel(t.Context())
+		leave()
+		if _, err := l.Verify(left, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("who has left waits: %v", err)
+		}
+		changed := make(chan struct{})
+		go func() {
+			add(t, l, "2")
+			close(changed)
+		}()
+		synctest.Wait()
+		s.gate <- struct{}{}
+		synctest.Wait()
+		select {
+		case <-changed:
+		default:
+			t.Error("a change waits for more than one walk")
+		}
+		for range many - 1 {
+			s.gate <- struct{}{}
+		}
+		synctest.Wait() // none begins or ends any more
+	})
 }
 
 // TestMany has many append at once, while others walk the chain.

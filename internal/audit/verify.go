@@ -22,6 +22,13 @@ var ErrDropped = errors.New("is not kept any more, so its hash can't be compared
 // only in what is known of them elsewhere: known are hashes of entries by their numbers, such as those of log lines. Where all else is as it was
 // written, one that was dropped in time is an error about ErrDropped: somebody who writes all entries anew can give them any numbers.
 func (l *Log) Verify(ctx context.Context, known map[uint64]string) (Ends, error) {
+	// One at a time asks for the turn, so that who changes something waits for one walk at most, however many verify.
+	select {
+	case l.walking <- struct{}{}:
+		defer func() { <-l.walking }()
+	case <-ctx.Done():
+		return Ends{}, context.Cause(ctx)
+	}
 	// Nothing is appended meanwhile, a second at most: a chain that grows and is cut off at its other end could not be judged.
 	if err := l.take(ctx); err != nil {
 		return Ends{}, err

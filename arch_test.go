@@ -48,6 +48,8 @@ var edges = map[string][]string{
 	"internal/scope": {"internal/pattern", "wasmtools"},
 	// What is one caller's own; knows nothing of what is kept.
 	"internal/personal": {"wasmtools"},
+	// The secrets that callers have set themselves, in the state.
+	"internal/brought": {"internal/personal", "internal/secret", "internal/state"},
 	// Tokens with names and scopes, in the state and declared.
 	"internal/tokens": {"internal/credential", "internal/scope", "internal/state", "wasmtools", "wasmtools/auth", "wasmtools/config"},
 	// What messages do with foreign text: everybody's.
@@ -169,7 +171,7 @@ var edges = map[string][]string{
 	// What operators switch, kept: knows nobody who switches.
 	"internal/switches": {"internal/pattern", "internal/state", "internal/text", "wasmtools"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"internal/core": {"internal/audit", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches"},
+	"internal/core": {"internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches"},
 	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
 	"internal/admin": {"internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability"},
 	// What callers reach in the end, by the tools and their grants; pure.
@@ -222,7 +224,7 @@ var edges = map[string][]string{
 	// How functions of all capabilities answer.
 	"wasmtools/capability/answer": {"runtime/hostabi", "internal/runtime/hostcall"},
 	// A capability each; they know no sandbox, and no file of a configuration.
-	"internal/capability/http":     {"internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys", "internal/runtime/limittable"},
+	"internal/capability/http":     {"internal/personal", "internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys", "internal/runtime/limittable"},
 	"internal/capability/kv":       {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/state", "internal/keys", "internal/runtime/limittable"},
 	"internal/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys"},
 	"internal/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema", "internal/runtime/hostcall", "internal/keys", "wasmtools/misfit"},
@@ -259,7 +261,7 @@ var edges = map[string][]string{
 	// What capabilities of other programs need of them.
 	"wasmtools/config/key": {"internal/keys", "internal/runtime/limittable"},
 	// Where secrets are, and what they were.
-	"internal/secret": {"internal/redact", "wasmtools", "internal/text"},
+	"internal/secret": {"internal/personal", "internal/redact", "wasmtools", "internal/text"},
 	// Orders jobs by what they take; knows not what they do.
 	"internal/runtime/schedule": {},
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/brought"
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/catalog"
@@ -55,6 +56,7 @@ type Service struct {
 	Tokens  *tokens.Store         // of callers, as the state has them
 	Broker  *broker.Broker        // what grants need
 	Audit   *audit.Log            // who changed what
+	Brought *brought.Store        // secrets that callers have set themselves
 	// Switches are what operators have switched on and off.
 	Switches *switches.Switches
 	// Connections counts the connections of tools. A server counts its clients there, too.
@@ -180,6 +182,7 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 	if err != nil {
 		return err
 	}
+	s.Brought = brought.Open(ctx, store, s.secrets, s.Logger)
 	if s.Switches, err = switches.Open(ctx, store, s.Table); err != nil {
 		s.Logger.Error("what operators have switched on and off before is not in force", "error", err)
 	}

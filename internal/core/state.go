@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/brought"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
@@ -26,7 +27,7 @@ type State struct {
 
 // forms are the newest forms of records that this program knows, by space.
 func forms() map[string]byte {
-	return map[string]byte{audit.Space: audit.Form, tokens.Space: tokens.Form, switches.Space: switches.Form}
+	return map[string]byte{audit.Space: audit.Form, tokens.Space: tokens.Form, switches.Space: switches.Form, brought.Space: brought.Form}
 }
 
 // For returns the store under a configuration, or nil. The first configuration that names a directory opens it; one that is implied is opened

@@ -29,9 +29,18 @@ type Redactor struct {
 // backslashes, which encodings add and leave out.
 func Findable(secret string) bool { return len(plainOf(secret)) >= shortest }
 
-// New returns a Redactor that finds the secrets that are Findable. It takes 15 to 25 KB for each secret of one line.
-func New(secrets ...string) *Redactor {
-	r := &Redactor{newIndex(), &Redactor{index: newIndex()}}
+// New returns a Redactor that finds the secrets that are Findable. It takes 3 to 25 KB for each secret of one line, and half a millisecond.
+func New(secrets ...string) *Redactor { return NewFamily().New(secrets...) }
+
+// A Family makes Redactors that can be joined, which takes a hundredth of the time of making one anew.
+type Family struct{ base uint64 }
+
+// NewFamily returns another Family than all others.
+func NewFamily() Family { return Family{newBase()} }
+
+// New is like the function New.
+func (f Family) New(secrets ...string) *Redactor {
+	r := &Redactor{newIndex(f.base), &Redactor{index: newIndex(f.base)}}
 	for _, s := range secrets {
 		if !Findable(s) {
 			continue
@@ -50,6 +59,21 @@ func New(secrets ...string) *Redactor {
 	r.fill()
 	r.folded.fill()
 	return r
+}
+
+// Join returns a Redactor that finds what all of them find, which this Family has made. A nil one finds nothing.
+func (f Family) Join(all ...*Redactor) *Redactor {
+	joined := &Redactor{newIndex(f.base), &Redactor{index: newIndex(f.base)}}
+	copied, folded := map[uint64]bool{}, map[uint64]bool{}
+	for _, r := range all {
+		if !r.Empty() {
+			joined.join(r.index, copied)
+			joined.folded.join(r.folded.index, folded)
+		}
+	}
+	joined.fill()
+	joined.folded.fill()
+	return joined
 }
 
 // Empty reports whether there is nothing to find.

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"maps"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -32,9 +33,9 @@ type length struct {
 	power uint64
 }
 
-func newIndex() index {
-	return index{base: rand.Uint64N(prime-1<<32) + 1<<32, groups: map[uint64]group{}}
-}
+func newBase() uint64 { return rand.Uint64N(prime-1<<32) + 1<<32 }
+
+func newIndex(base uint64) index { return index{base: base, groups: map[uint64]group{}} }
 
 // prime is the modulus of the hash. Two texts of n bytes have one hash for n of that many bases.
 const prime = 1<<61 - 1
@@ -76,6 +77,31 @@ func (x *index) add(pattern []byte) {
 		g.lengths = append(g.lengths, l)
 	}
 	x.groups[first] = g
+}
+
+// join adds the patterns of an index with the same base. What both have is copied once, which copied tells, and the rest shared: nobody adds to an
+// index that is in use.
+func (x *index) join(other index, copied map[uint64]bool) {
+	if x.base != other.base {
+		panic("redact: redactors of two families are joined")
+	}
+	for first, more := range other.groups {
+		g, ok := x.groups[first]
+		if !ok {
+			x.groups[first] = more
+			continue
+		}
+		if !copied[first] {
+			g.rests, g.lengths, copied[first] = maps.Clone(g.rests), slices.Clone(g.lengths), true
+		}
+		maps.Copy(g.rests, more.rests)
+		for _, l := range more.lengths {
+			if !slices.Contains(g.lengths, l) {
+				g.lengths = append(g.lengths, l)
+			}
+		}
+		x.groups[first] = g
+	}
 }
 
 // fill makes the filter.

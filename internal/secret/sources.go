@@ -13,8 +13,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/redact"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -32,8 +34,8 @@ const (
 
 // Sources are where secrets are read from. If several have one name, Files count before Environment, and Environment before Directory.
 type Sources struct {
-	// Directory has a file for each secret, which is named like it, as Kubernetes, Docker and systemd mount them. Folders in it, and
-	// files whose names begin with a dot, are left out. Empty: none.
+	// Directory has a file for each secret, which is named like it, as Kubernetes, Docker and systemd mount them. Folders in it are left out but
+	// [Principals], and files whose names begin with a dot. Empty: none.
 	Directory string
 	// Files are paths by the names of secrets.
 	Files map[string]string
@@ -44,10 +46,15 @@ type Sources struct {
 	Lines map[string]int
 }
 
-// Values are the secrets that sources had when they were read. They do not change.
+// Principals is the folder of a Sources.Directory with a folder for each caller who has secrets of its own, which is called as the caller's
+// [personal.ID] is, and has a file for each.
+const Principals = "principals"
+
+// Values are the secrets that sources had when they were read. They do not change, but for what callers bring.
 type Values struct {
-	named  map[string]string
-	number uint64 // of Store.Add: later ones are higher
+	named   map[string]string // also callers' own, by ownName
+	number  uint64            // of Store.Add: later ones are higher
+	brought atomic.Pointer[brought]
 }
 
 // Has reports whether there is a secret with that name.
@@ -66,7 +73,7 @@ func (v *Values) Names() []string { return slices.Sorted(maps.Keys(v.named)) }
 func Read(s Sources) (v *Values, warnings []string, err error) {
 	r := reader{values: map[string]string{}, lines: s.Lines}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
-		r.explicit(name, func() ([]byte, error) { return r.file(s.Files[name]) })
+		r.explicit(name, func() ([]byte, error) { return r.file(s.Files[name], os.OpenFile) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
 		if _, twice := s.Files[name]; twice {
@@ -78,7 +85,7 @@ func Read(s Sources) (v *Values, warnings []string, err error) {
 		r.directory(s.Directory)
 	}
 	if len(r.values) > maxSecrets {
-		r.fail("there are more than %d secrets", maxSecrets)
+		r.fail("there are more than %d secrets, with those of callers", maxSecrets)
 	}
 	total := 0
 	for _, value := range r.values {
@@ -150,22 +157,12 @@ func (r *reader) directory(path string) {
 	if data, err := filepath.EvalSymlinks(filepath.Join(path, "..data")); err == nil {
 		path = data
 	}
-	dir, err := os.Open(path)
+	entries, err := list(path)
 	if err != nil {
 		r.fail("read the directory of secrets: %w", pathless(err))
 		return
 	}
-	defer dir.Close()
-	entries, err := dir.ReadDir(maxSecrets + 1)
-	switch {
-	case err != nil && err != io.EOF:
-		r.fail("read the directory of secrets: %w", err)
-		return
-	case len(entries) > maxSecrets:
-		r.fail("%s has more than %d entries: give a directory that has only secrets", path, maxSecrets)
-		return
-	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	callers := false
 	for _, entry := range entries {
 		name := entry.Name()
 		if _, named := r.values[name]; named || strings.HasPrefix(name, ".") {
@@ -173,28 +170,106 @@ func (r *reader) directory(path string) {
 		}
 		file := filepath.Join(path, name)
 		if info, err := os.Stat(file); err == nil && info.IsDir() {
+			callers = callers || name == Principals
 			continue
 		}
-		err := CheckName(name)
-		var value string
-		if err == nil {
-			var content []byte
-			if content, err = r.file(file); err == nil {
-				value, err = valueOf(content)
-			}
-		}
-		if err != nil {
-			r.warn("%s is not used as a secret: %v", file, err)
-			continue
-		}
-		r.values[name] = value
+		r.implicit(file, name, name, func() ([]byte, error) { return r.file(file, os.OpenFile) })
+	}
+	if callers {
+		r.principals(filepath.Join(path, Principals))
 	}
 }
 
+// list returns what is in a directory, by name.
+func list(path string) ([]fs.DirEntry, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir(maxSecrets + 1)
+	switch {
+	case err != nil && err != io.EOF:
+		return nil, err
+	case len(entries) > maxSecrets:
+		return nil, fmt.Errorf("%s has more than %d entries: give a directory that has only secrets", path, maxSecrets)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+// implicit reads a secret from a directory, which may have other things, too.
+func (r *reader) implicit(file, name, as string, read func() ([]byte, error)) {
+	err := CheckName(name)
+	var value string
+	if err == nil {
+		var content []byte
+		if content, err = read(); err == nil {
+			value, err = valueOf(content)
+		}
+	}
+	if err != nil {
+		r.warn("%s is not used as a secret: %v", file, err)
+		return
+	}
+	r.values[as] = value
+}
+
+// principals reads callers' own secrets. A folder is taken by the name that it has in the list, so no caller's name is ever looked for on the disk,
+// where it could be found in other letters. Links are followed as long as they stay in the folder, as those of Kubernetes do: others lead to what is
+// shared, or another caller's.
+func (r *reader) principals(path string) {
+	folders, err := list(path)
+	if err != nil {
+		r.fail("read the secrets of callers: %w", pathless(err))
+		return
+	}
+	for _, folder := range folders {
+		if strings.HasPrefix(folder.Name(), ".") {
+			continue
+		}
+		inside := filepath.Join(path, folder.Name())
+		id, err := personal.Parse(folder.Name())
+		if err == nil && !folder.IsDir() {
+			err = errors.New("it is not a folder")
+		}
+		if err == nil {
+			err = r.principal(inside, id)
+		}
+		if err != nil {
+			r.warn("%s is not used for a caller's secrets: %v", inside, err)
+		}
+	}
+}
+
+// principal reads one caller's.
+func (r *reader) principal(path string, id personal.ID) error {
+	files, err := list(path)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, file := range files {
+		name := file.Name()
+		if strings.HasPrefix(name, ".") || file.IsDir() || len(r.values) > maxSecrets {
+			continue
+		}
+		whole := filepath.Join(path, name)
+		r.implicit(whole, name, ownName(name, id), func() ([]byte, error) {
+			return r.file(whole, func(_ string, flag int, mode fs.FileMode) (*os.File, error) { return root.OpenFile(name, flag, mode) })
+		})
+	}
+	return nil
+}
+
 // file reads a file, and notes whether every user can.
-func (r *reader) file(path string) ([]byte, error) {
+func (r *reader) file(path string, open func(string, int, fs.FileMode) (*os.File, error)) ([]byte, error) {
 	// Without O_NONBLOCK, opening a FIFO would wait until somebody writes to it.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := open(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

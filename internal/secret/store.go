@@ -30,10 +30,15 @@ const (
 type Store struct {
 	published func() *Values
 
-	mu      sync.Mutex // guards what follows, and changes of current
+	mu      sync.Mutex // guards what follows, and changes of current and index
 	number  uint64     // of the Values that were added last
 	last    *Values
 	current atomic.Pointer[generation]
+
+	family  redact.Family
+	brought []broughtValue // by callers
+	values  *brought       // those in force; nil: none yet
+	index   atomic.Pointer[broughtIndex]
 }
 
 // A generation is the secrets between two changes. It does not change, but for what it remembers.
@@ -53,7 +58,7 @@ type known struct {
 // NewStore returns a store without secrets. published returns the secrets of the configuration in force, which were added before, or nil
 // while there is none. It is called concurrently. A nil published stands for what was added last.
 func NewStore(published func() *Values) *Store {
-	s := &Store{published: published}
+	s := &Store{published: published, family: redact.NewFamily()}
 	if published == nil {
 		s.published = func() *Values {
 			s.mu.Lock()
@@ -98,6 +103,7 @@ func (s *Store) Add(v *Values) (warning string) {
 	}
 	s.number++
 	v.number, s.last = s.number, v
+	v.brought.Store(s.values)
 	s.current.Store(next)
 	if len(forgotten) == 0 {
 		return ""
@@ -156,6 +162,15 @@ func (g *generation) redactor(key string, names func() []string) *redact.Redacto
 		for _, name := range names() {
 			for _, k := range g.known[name] {
 				secrets = append(secrets, k.value)
+			}
+			if begin, of := strings.CutSuffix(name, OfPrincipal); of {
+				for own, all := range g.known {
+					if strings.HasPrefix(own, begin+"@") {
+						for _, k := range all {
+							secrets = append(secrets, k.value)
+						}
+					}
+				}
 			}
 		}
 		r = redact.New(secrets...)

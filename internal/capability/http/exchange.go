@@ -17,6 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/internal/redact"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 )
 
@@ -42,8 +43,9 @@ type exchange struct {
 	ctx     context.Context // of the whole request, within the call's; nil until the first wait
 	cancel  context.CancelFunc
 	timeout time.Duration
-	held    int64            // bytes that the account holds
-	redact  *redact.Redactor // nil where no secret is put into requests to the host
+	held    int64                // bytes that the account holds
+	redact  redact.Chain         // empty where no secret is put into requests to the host
+	who     *wasmtools.Principal // who calls; nil: nobody is known
 
 	r      *request
 	rule   *rule // by which the next request goes
@@ -63,8 +65,8 @@ type exchange struct {
 }
 
 // send sends a request, follows its redirects, and returns the answer as the guest reads it. Nothing of it is left when send returns, or panics because the call has to end.
-func (g *Permission) send(c caller, kept *lines, r *request) ([]byte, *answer.Failure) {
-	x := &exchange{g: g, c: c, lines: kept, r: r, target: r.target, method: r.method, body: r.body, header: r.headers}
+func (g *Permission) send(c caller, kept *lines, r *request, who *wasmtools.Principal) ([]byte, *answer.Failure) {
+	x := &exchange{g: g, c: c, lines: kept, r: r, who: who, target: r.target, method: r.method, body: r.body, header: r.headers}
 	if f := x.allowed(false); f != nil {
 		return nil, f
 	}
@@ -205,7 +207,7 @@ func (x *exchange) allowed(redirected bool) *answer.Failure {
 // prepare makes the request of net/http, from nothing but parts that were checked.
 func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	headers := maps.Clone(x.header) // no value is changed, but replaced
-	injected, f := x.rule.inject(x.target, headers, x.g.options.Secrets)
+	injected, f := x.rule.inject(x.target, headers, filling{x.g.options.Secrets, x.who, x.missing})
 	others := x.know() // after inject, so that what was put in is known
 	if f != nil {
 		return nil, f
@@ -250,9 +252,16 @@ func (x *exchange) know() (others bool) {
 	names := x.g.options.Injected.names(x.target.Host)
 	others = len(names) > 0
 	if names = append(names, x.g.secrets...); len(names) > 0 && x.g.options.Secrets != nil {
-		x.redact = x.g.options.Secrets.Redactor(names...)
+		x.redact = x.g.options.Secrets.Redactors(names...)
 	}
 	return others
+}
+
+// missing tells the operator who lacks a secret of its own. A client's call has a bounded number of requests, so it has one of such lines, too.
+func (x *exchange) missing(name string) {
+	if l := x.g.options.Logger; l != nil {
+		l.Info("a caller has no secret of its own", "principal", x.who.String(), "origin", x.who.Origin(), "secret", name, "for", x.target.Origin.String())
+	}
 }
 
 func partOf() *answer.Failure {

@@ -8,7 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/reach"
+	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 )
 
@@ -104,10 +107,16 @@ func checkHeader(name, value string) *answer.Failure {
 
 // A header is one that the host sets.
 type header struct {
-	on   reach.Pattern
-	name string // canonical
-	// value is literal text and, at odd places, names of secrets.
-	value []string
+	on    reach.Pattern
+	name  string // canonical
+	value []part
+}
+
+// A part of a value is a text, and then what is filled in, or nothing.
+type part struct {
+	text   string
+	secret string // the name of one; of each caller's own with [secret.OfPrincipal] behind it
+	caller bool   // who calls
 }
 
 // A headerKey is where a header stands in a configuration, as it is written there.
@@ -153,46 +162,66 @@ func parseHeaders(table map[string]map[string]string, granted []reach.Pattern) (
 	return headers, nil
 }
 
-// parseTemplate splits a value at its ${secret:name}.
-func parseTemplate(s string) (parts []string, err error) {
+// parseTemplate splits a value at its ${secret:name}, ${secret:name@principal} and ${principal}.
+func parseTemplate(s string) (parts []part, err error) {
 	for {
 		text, rest, found := strings.Cut(s, "${")
-		if parts = append(parts, text); !found {
-			return parts, nil
+		if !found {
+			return append(parts, part{text: text}), nil
 		}
 		inner, after, closed := strings.Cut(rest, "}")
-		name, ok := strings.CutPrefix(inner, "secret:")
-		if !closed || !ok || name == "" {
-			return nil, fmt.Errorf("${ must be followed by secret:, a name and }, as in ${secret:api_key}")
+		name, isSecret := strings.CutPrefix(inner, "secret:")
+		switch {
+		case closed && inner == "principal":
+			parts = append(parts, part{text: text, caller: true})
+		case !closed || !isSecret || name == "":
+			return nil, errors.New("${ must be followed by secret:, a name and }, as in ${secret:api_key}, or be ${principal}")
+		case strings.Contains(name, "@") && (strings.Count(name, "@") > 1 || !strings.HasSuffix(name, secret.OfPrincipal) || secret.CheckName(strings.TrimSuffix(name, secret.OfPrincipal)) != nil):
+			return nil, errors.New("the name of a secret can be followed by @principal only, as in ${secret:api_key@principal}, which is each caller's own")
+		default:
+			parts = append(parts, part{text: text, secret: name})
 		}
-		parts, s = append(parts, name), after
+		s = after
 	}
 }
 
+// secretNames returns the names of the secrets that headers have, sorted.
 func secretNames(headers []header) (names []string) {
 	for _, h := range headers {
-		for i := 1; i < len(h.value); i += 2 {
-			names = append(names, h.value[i])
+		for _, p := range h.value {
+			if p.secret != "" {
+				names = append(names, p.secret)
+			}
 		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
+// A filling is where headers are filled in from.
+type filling struct {
+	secrets Secrets
+	who     *wasmtools.Principal
+	missing func(name string) // is told that who has no secret of its own of that name
+}
+
 // inject sets the headers that the rule has for t, in place of the guest's of the same name. It reports whether a secret was put in.
 // What is wrong with a secret is not told: the message is for the guest.
-func (r *rule) inject(t reach.Target, headers http.Header, secrets Secrets) (secret bool, f *answer.Failure) {
+func (r *rule) inject(t reach.Target, headers http.Header, from filling) (secret bool, f *answer.Failure) {
 	for _, h := range r.headers {
 		if !h.on.Match(t) {
 			continue
 		}
-		value := h.value[0]
-		for i := 1; i < len(h.value); i += 2 {
-			s, err := secrets.Secret(h.value[i])
-			if err != nil || !isValue(s) || len(value)+len(s) > maxInjected {
-				return false, answer.Failf(answer.Unavailable, "The host can't fill in the header %s that the operator sets for %s: its secret is missing or not fit for a header.", h.name, t.Origin)
+		value := ""
+		for _, p := range h.value {
+			filled, f := from.fill(&h, p, t)
+			if f != nil {
+				return false, f
 			}
-			value, secret = value+s+h.value[i+1], true
+			if !isValue(filled) || len(value)+len(p.text)+len(filled) > maxInjected {
+				return false, unfillable(&h, t)
+			}
+			value, secret = value+p.text+filled, secret || p.secret != ""
 		}
 		for name := range headers {
 			if fold(name) == fold(h.name) {
@@ -202,6 +231,38 @@ func (r *rule) inject(t reach.Target, headers http.Header, secrets Secrets) (sec
 		headers[h.name] = []string{value}
 	}
 	return secret, nil
+}
+
+// fill returns what stands for a part of a header. A secret of the caller's own is never replaced by another one.
+func (from filling) fill(h *header, p part, t reach.Target) (string, *answer.Failure) {
+	own, isOwn := strings.CutSuffix(p.secret, secret.OfPrincipal)
+	switch {
+	case p.secret != "" && !isOwn:
+		s, err := from.secrets.Secret(p.secret)
+		if err != nil {
+			return "", unfillable(h, t)
+		}
+		return s, nil
+	case !isOwn && !p.caller:
+		return "", nil
+	}
+	id, err := personal.Of(from.who)
+	if err != nil {
+		return "", answer.Failf(codeNoSecret, "The header %s that the operator sets for %s is each caller's own, and this caller has none: it did not show who it is, or has a token without a name.", h.name, t.Origin)
+	}
+	if p.caller {
+		return string(id), nil
+	}
+	s, ok := from.secrets.Own(own, id)
+	if !ok {
+		from.missing(own)
+		return "", answer.Failf(codeNoSecret, "The caller has no secret %q of its own, which the operator's grant puts into requests to %s: set it with `toolsrv secrets set %[1]s`, or ask the operator for it.", own, t.Origin)
+	}
+	return s, nil
+}
+
+func unfillable(h *header, t reach.Target) *answer.Failure {
+	return answer.Failf(answer.Unavailable, "The host can't fill in the header %s that the operator sets for %s: its secret is missing or not fit for a header.", h.name, t.Origin)
 }
 
 // elsewhere keeps the headers of a guest that may follow a redirect to another origin: what says how to answer, and nothing

@@ -22,6 +22,7 @@ import (
 	"testing"
 
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/redact"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
@@ -41,14 +42,35 @@ func (v *vault) Secret(name string) (string, error) {
 	return "", errors.New("there is no such secret")
 }
 
-func (v *vault) Redactor(names ...string) *redact.Redactor {
+// Own has a caller's secret under its name, an @ and the caller.
+func (v *vault) Own(name string, of personal.ID) (string, bool) {
+	s, err := v.Secret(name + "@" + string(of))
+	return s, err == nil
+}
+
+func (v *vault) RedactorsOf(id personal.ID, names ...string) redact.Chain {
+	var own []string
+	for _, name := range names {
+		own = append(own, strings.Replace(name, "@principal", "@"+string(id), 1))
+	}
+	return v.Redactors(own...)
+}
+
+func (v *vault) Redactors(names ...string) redact.Chain {
 	var values []string
 	for _, name := range names {
 		if s, err := v.Secret(name); err == nil {
 			values = append(values, s)
 		}
 	}
-	return redact.New(values...)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for name, value := range v.values {
+		if base, _, own := strings.Cut(name, "@"); own && slices.Contains(names, base+"@principal") {
+			values = append(values, value)
+		}
+	}
+	return redact.Chain{redact.New(values...)}
 }
 
 const key = "sk_live_51H8mN2eZvKYlo2C0"

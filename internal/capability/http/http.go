@@ -8,6 +8,7 @@ package http
 
 import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
+	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 )
 
@@ -16,10 +17,11 @@ const Module = "toolsrv_http_v1"
 
 // The codes of failures that other capabilities don't have.
 const (
-	codeTLS      = "tls"      // the server's certificate is not one to be trusted, or the handshake failed
-	codeDNS      = "dns"      // the host's name has no address
-	codeConnect  = "connect"  // no address of the host takes connections
-	codeRedirect = "redirect" // the answer is a redirect that is not followed
+	codeTLS      = "tls"       // the server's certificate is not one to be trusted, or the handshake failed
+	codeDNS      = "dns"       // the host's name has no address
+	codeConnect  = "connect"   // no address of the host takes connections
+	codeRedirect = "redirect"  // the answer is a redirect that is not followed
+	codeNoSecret = "no_secret" // the caller has no secret of its own that the operator has put into such requests
 )
 
 // Set returns the functions of Module. What they need of a tool is its *[Permission].
@@ -65,7 +67,7 @@ func send(c *hostabi.Call, stack []uint64) {
 		c.Hold(int64(uint32(bodyLen)))
 		r.body = c.Read(bodyPtr, bodyLen)
 		var b []byte
-		b, f = g.send(c, linesOf(c, g), r)
+		b, f = g.send(c, linesOf(c, g), r, capability.Principal(c))
 		c.Hold(-int64(uint32(bodyLen)))
 		if f == nil {
 			answer.Give(c, stack, b)

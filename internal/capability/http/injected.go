@@ -44,8 +44,10 @@ func (i *Injected) Put(rules []Rule) {
 			}
 			for _, value := range headers {
 				parts, _ := parseTemplate(value)
-				for k := 1; k < len(parts); k += 2 {
-					next[injection{on.Host(), parts[k]}] = true
+				for _, p := range parts {
+					if p.secret != "" {
+						next[injection{on.Host(), p.secret}] = true
+					}
 				}
 			}
 		}

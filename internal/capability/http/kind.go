@@ -133,7 +133,7 @@ func headerValue(s string) (string, error) {
 
 // open keeps what outlives a configuration: connections, what is put into requests, and the grants that tools have.
 func open(h capability.Host) capability.Configure {
-	o := Options{Connections: NewConnections(h.Connections), Injected: &Injected{}}
+	o := Options{Connections: NewConnections(h.Connections), Injected: &Injected{}, Logger: h.Logger}
 	var standing secret.Register[Permission, *Permission]
 	return func(c capability.Configuration) capability.Decide {
 		var rules []Rule
@@ -160,7 +160,7 @@ func open(h capability.Host) capability.Configure {
 			}
 			granted = standing.Standing(path+" "+strings.Join(n.Words, " "), granted, view)
 			for _, name := range granted.Secrets() {
-				if !c.Secrets.Has(name) {
+				if !isOwn(name) && !c.Secrets.Has(name) { // whether a caller has one shows when it calls
 					missing = append(missing, wasmtools.Missing{Capability: "http", Cause: wasmtools.NoSecret, Line: lineOf(name, matching)})
 				}
 			}
@@ -316,7 +316,11 @@ func reaches(value any) (all []capability.Reached) {
 						continue
 					}
 					for _, name := range secretNames([]header{h}) {
-						all = append(all, capability.Reached{Capability: "secrets", Entry: name, Detail: "put into requests to " + on.String()})
+						detail := "put into requests to " + on.String()
+						if isOwn(name) {
+							detail = "the caller's own, " + detail
+						}
+						all = append(all, capability.Reached{Capability: "secrets", Entry: name, Detail: detail})
 					}
 				}
 			}

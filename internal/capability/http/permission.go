@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"reflect"
@@ -12,9 +13,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/internal/redact"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
+	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // The bounds of a grant that names none.
@@ -32,8 +36,12 @@ const MaxRedirects = 10
 type Secrets interface {
 	// Secret returns the value that the secret has now. The error may name the secret, and not tell its value.
 	Secret(name string) (string, error)
-	// Redactor finds the values of these secrets, those that they have now and had before.
-	Redactor(names ...string) *redact.Redactor
+	// Own returns the value that a caller's own secret has now, and false where it has none. There is no other one for it.
+	Own(name string, of personal.ID) (string, bool)
+	// Redactors find the values of these secrets, those that they have now and had before. With [secret.OfPrincipal] behind it, a name stands for
+	// those of all callers, and for RedactorsOf of that caller.
+	Redactors(names ...string) redact.Chain
+	RedactorsOf(id personal.ID, names ...string) redact.Chain
 }
 
 // A Rule is one grant of the configuration, as far as requests go.
@@ -64,6 +72,8 @@ type Options struct {
 	Network Network
 	// Connections counts the connections of all grants. Nil: they are not counted.
 	Connections *Connections
+	// Logger is told which caller has no secret of its own. Nil: nobody is told.
+	Logger *slog.Logger
 	// Injected knows what all grants put into requests. Nil: nobody else puts anything in.
 	Injected *Injected
 }
@@ -74,6 +84,7 @@ type Permission struct {
 	needed  []reach.Pattern
 	rules   []*rule
 	secrets []string // the names of all that headers have, sorted
+	own     bool     // some are each caller's own
 	options Options
 }
 
@@ -104,8 +115,12 @@ func New(needed []string, rules []Rule, o Options) (*Permission, error) {
 	}
 	slices.Sort(g.secrets)
 	g.secrets = slices.Compact(g.secrets)
+	g.own = slices.ContainsFunc(g.secrets, isOwn)
 	return g, nil
 }
+
+// isOwn reports whether a name is of a secret of which each caller has one of its own.
+func isOwn(name string) bool { return strings.HasSuffix(name, secret.OfPrincipal) }
 
 // Check returns what is wrong with a rule. The error names the key of the configuration, and is for the operator.
 func Check(r Rule) error {
@@ -116,8 +131,10 @@ func Check(r Rule) error {
 // anySecrets stands for secrets that nobody asks for.
 type anySecrets struct{}
 
-func (anySecrets) Secret(string) (string, error)       { return "", errors.New("there are no secrets") }
-func (anySecrets) Redactor(...string) *redact.Redactor { return nil }
+func (anySecrets) Secret(string) (string, error)                   { return "", errors.New("there are no secrets") }
+func (anySecrets) Own(string, personal.ID) (string, bool)          { return "", false }
+func (anySecrets) Redactors(...string) redact.Chain                { return nil }
+func (anySecrets) RedactorsOf(personal.ID, ...string) redact.Chain { return nil }
 
 func newRule(from Rule, o Options) (*rule, error) {
 	r := &rule{Rule: from}
@@ -243,14 +260,21 @@ var (
 )
 
 // Screen takes them out of what the tool is told by others, too: it uses them without seeing them.
-func (g *Permission) Screen(b []byte) []byte { return g.Filter(b) }
+func (g *Permission) Screen(b []byte, who fmt.Stringer) []byte { return g.Filter(b, who) }
 
-// Filter takes the secrets that headers are filled in from out of what the tool says.
-func (g *Permission) Filter(b []byte) []byte {
+// Filter takes the secrets that headers are filled in from out of what the tool says: of callers' own those of the one who calls.
+func (g *Permission) Filter(b []byte, who fmt.Stringer) []byte {
 	if len(g.secrets) == 0 {
 		return b
 	}
-	return g.options.Secrets.Redactor(g.secrets...).Bytes(b)
+	if g.own {
+		if of, ok := who.(interface{ Who() *wasmtools.Principal }); ok {
+			if id, err := personal.Of(of.Who()); err == nil {
+				return g.options.Secrets.RedactorsOf(id, g.secrets...).Bytes(b)
+			}
+		}
+	}
+	return g.options.Secrets.RedactorsOf("", g.secrets...).Bytes(b)
 }
 
 // Secrets returns the names of the secrets that the grant's headers are filled in from, sorted.

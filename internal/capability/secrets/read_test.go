@@ -85,7 +85,7 @@ func TestReadSecret(t *testing.T) {
 	if got, _, _ := ask(t, grant, "mine", true); got != "my next secret" {
 		t.Errorf("after it was replaced, the secret is %q", got)
 	}
-	if got := string(grant.Filter([]byte("my next secret, my own secret, another's secret"))); got != "[secret], [secret], another's secret" {
+	if got := string(grant.Filter([]byte("my next secret, my own secret, another's secret"), nil)); got != "[secret], [secret], another's secret" {
 		t.Errorf("said %q", got)
 	}
 	if !grant.Equal(secrets.NewPermission(view, "mine", "gone")) || grant.Equal(secrets.NewPermission(view, "mine")) || grant.Equal(secrets.NewPermission(secret.NewView(secret.NewStore(nil), v), "mine", "gone")) || grant.Equal(7) {

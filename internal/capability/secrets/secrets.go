@@ -5,6 +5,7 @@
 package secrets
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
@@ -44,7 +45,9 @@ func (g *Permission) Equal(other any) bool {
 }
 
 // Filter takes the secrets out of what the tool says.
-func (g *Permission) Filter(b []byte) []byte { return g.view.Redactor(g.names...).Bytes(b) }
+func (g *Permission) Filter(b []byte, _ fmt.Stringer) []byte {
+	return g.view.Redactor(g.names...).Bytes(b)
+}
 
 // read answers with the secret of a name.
 func read(c *hostabi.Call, stack []uint64) {

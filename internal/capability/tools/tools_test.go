@@ -205,7 +205,7 @@ func nil1(context.Context, *wasmtools.Call) (any, error) { return 1, nil }
 // what it was told.
 type screen struct{}
 
-func (screen) Screen(b []byte) []byte {
+func (screen) Screen(b []byte, _ fmt.Stringer) []byte {
 	return bytes.ReplaceAll(b, []byte("hunter2!"), []byte("[secret]"))
 }
 

@@ -52,7 +52,7 @@ func (c *Call) Screened(b []byte) []byte {
 	for _, value := range c.run.Grants {
 		if s, ok := value.(Screen); ok {
 			c.Charge(len(b) * SearchCost)
-			b = s.Screen(b)
+			b = s.Screen(b, c.run.Principal)
 		}
 	}
 	return b

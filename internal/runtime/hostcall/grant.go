@@ -1,5 +1,7 @@
 package hostcall
 
+import "fmt"
+
 // A Grant is what a tool is allowed of one set of functions.
 type Grant struct {
 	// Module is the set's import module.
@@ -12,15 +14,17 @@ type Grant struct {
 // A Filter is a grant's value that filters what a guest says: it takes out what must not leave the host, such as a secret that the tool
 // uses without seeing it. The sandbox has it look at results, failures, log lines and reports of progress before anybody hears of them.
 type Filter interface {
-	// Filter returns b without what must not leave: b itself, or another slice that is no longer than b. It must not change b.
-	Filter(b []byte) []byte
+	// Filter returns b without what must not leave: b itself, or another slice that is no longer than b. It must not change b. who is on whose
+	// behalf the guest runs, as [Call.Principal] has it.
+	Filter(b []byte, who fmt.Stringer) []byte
 }
 
 // A Screen is a grant's value that filters what other guests tell a guest: it takes out what must not reach it, such as a secret that
 // the tool uses without seeing it.
 type Screen interface {
-	// Screen returns b without what must not reach the guest: b itself, or another slice that is no longer than b. It must not change b.
-	Screen(b []byte) []byte
+	// Screen returns b without what must not reach the guest: b itself, or another slice that is no longer than b. It must not change b. who is as in
+	// [Filter].
+	Screen(b []byte, who fmt.Stringer) []byte
 }
 
 // Equal reports whether two grants allow the same.

@@ -27,26 +27,27 @@ type call struct {
 
 // A runState is what one run is given, and its results so far.
 type runState struct {
-	ctx      context.Context // the caller's
-	deadline time.Time
-	outer    hostcall.Outer // nil: none
-	limits   *limits.Limits
-	lines    lines
-	reports  *progress.Reports // of the call's progress; nil: none yet
-	meter    meter
-	waiting  context.Context // what waits are given; nil: the run has not waited yet
-	waited   func()          // ends it
-	first    bool            // no other call of the module ran when it began
-	granted  int64           // bytes of call stack that the guest has been given
-	beside   int64           // bytes that the account holds for more of it than the instance has, for output, and for the host
-	short    int64           // bytes that the account should hold but had no room for; 0: it had
-	starting bool            // the guest is being started, and serves nobody yet
-	inside   int             // functions of the guest that the host has called, one inside the other
-	counter  hostcall.Counter
-	tallies  map[any]int // of the call and those inside it, unless it is inside another; nil: nothing is counted yet
-	filter   filter      // of what the guest says
-	output   []byte      // nil: none yet
-	failure  []byte      // the JSON of fail; nil: none
+	ctx       context.Context // the caller's
+	deadline  time.Time
+	outer     hostcall.Outer // nil: none
+	limits    *limits.Limits
+	lines     lines
+	reports   *progress.Reports // of the call's progress; nil: none yet
+	meter     meter
+	waiting   context.Context // what waits are given; nil: the run has not waited yet
+	waited    func()          // ends it
+	first     bool            // no other call of the module ran when it began
+	granted   int64           // bytes of call stack that the guest has been given
+	beside    int64           // bytes that the account holds for more of it than the instance has, for output, and for the host
+	short     int64           // bytes that the account should hold but had no room for; 0: it had
+	starting  bool            // the guest is being started, and serves nobody yet
+	inside    int             // functions of the guest that the host has called, one inside the other
+	counter   hostcall.Counter
+	tallies   map[any]int  // of the call and those inside it, unless it is inside another; nil: nothing is counted yet
+	filter    filter       // of what the guest says
+	principal fmt.Stringer // on whose behalf; nil: it serves nobody
+	output    []byte       // nil: none yet
+	failure   []byte       // the JSON of fail; nil: none
 }
 
 var (
@@ -57,7 +58,7 @@ var (
 // begin makes c the state of a run.
 func (c *call) begin(r *run) {
 	c.ctx, c.deadline, c.outer, c.limits = r.ctx, r.deadline, r.Outer, r.limits
-	c.counter, c.filter = r.Counter, r.filter
+	c.counter, c.filter, c.principal = r.Counter, r.filter, r.Principal
 	c.lines = lines{tool: r.tool, left: r.limits.LogLines, listener: r.Listener}
 	c.first = r.first
 	c.meter = meter{most: r.fuel()}

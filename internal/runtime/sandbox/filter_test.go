@@ -20,7 +20,9 @@ import (
 // A censor is a grant that takes a word out.
 type censor string
 
-func (w censor) Filter(b []byte) []byte { return bytes.ReplaceAll(b, []byte(w), []byte("***")) }
+func (w censor) Filter(b []byte, _ fmt.Stringer) []byte {
+	return bytes.ReplaceAll(b, []byte(w), []byte("***"))
+}
 
 // speaker has a guest whose tools return what touch does: toolsrv_call is touch.
 var speaker = []byte("\x00asm\x01\x00\x00\x00" +

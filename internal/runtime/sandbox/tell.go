@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -121,7 +122,7 @@ func (c *call) Used(u hostcall.Use) {
 	if !log.Enabled(c.ctx, slog.LevelDebug) {
 		return
 	}
-	target := string(c.filter.bytes([]byte(u.Target))) // before it is cut, as a part of a secret is not found
+	target := string(c.filter.bytes([]byte(u.Target), c.principal)) // before it is cut, as a part of a secret is not found
 	attrs := make([]slog.Attr, 0, 7)
 	attrs = append(attrs, slog.String("tool", c.lines.tool), slog.String("capability", u.Capability),
 		slog.String("target", text.ClipEscaped(target, maxTarget)), slog.Int64("sent", u.Sent), slog.Int64("received", u.Received),
@@ -152,17 +153,17 @@ func filterOf(grants []any) (f filter) {
 	return f
 }
 
-// bytes returns what is left of b.
-func (f filter) bytes(b []byte) []byte {
+// bytes returns what is left of b, which a guest says on somebody's behalf.
+func (f filter) bytes(b []byte, who fmt.Stringer) []byte {
 	for _, one := range f {
-		b = one.Filter(b)
+		b = one.Filter(b, who)
 	}
 	return b
 }
 
 // filtered returns what is left of what the guest says there.
 func (c *call) filtered(where string, b []byte) []byte {
-	clean := c.filter.bytes(b)
+	clean := c.filter.bytes(b, c.principal)
 	if !bytes.Equal(clean, b) {
 		c.warnSecret(where)
 	}

@@ -42,7 +42,7 @@ func (i *instance) where() string {
 	if i.invoke(f, stack[:]) != nil {
 		return "" // whatever became of it, why it was ended is known
 	}
-	c.filter = before.filter
+	c.filter, c.principal = before.filter, before.principal
 	place := i.placeAt(uint32(stack[0]))
 	if place == "" {
 		return ""

@@ -1,0 +1,210 @@
+// Package brought keeps the secrets that callers have set themselves in the state.
+package brought
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/personal"
+	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// Space is the space of the state that they are in, and Form the newest form of its records.
+const (
+	Space = "secrets"
+	Form  = 1
+)
+
+// ErrNowhere is returned where the server keeps no state.
+var ErrNowhere = errors.New("the server keeps no state: set state.directory")
+
+// A record is a secret in the state. It is not encrypted: see RATIONALE.md.
+type record struct {
+	Value string      `json:"value"`
+	Root  personal.ID `json:"root"` // who answers for the caller
+	Set   time.Time   `json:"set"`
+	By    string      `json:"by"`
+}
+
+// A Secret is what is known of a caller's secret beside its value.
+type Secret struct {
+	Of   personal.ID
+	Name string
+	Set  time.Time
+	By   string // who has set it, by name
+	root personal.ID
+}
+
+// A Store has the secrets that callers have set. It is safe for concurrent use.
+type Store struct {
+	space   state.Space // nil: there is none
+	secrets *secret.Store
+
+	mu    sync.Mutex // is held while something is changed
+	known map[string]Secret
+	lost  error // why they are not known; nil: they are
+}
+
+// Open reads the secrets in st, which may be nil, and has secrets know them. One that can't be read is left out, and told to logger. Where none can,
+// all uses of the Store say why, and callers have none.
+func Open(ctx context.Context, st state.Store, secrets *secret.Store, logger *slog.Logger) *Store {
+	s := &Store{secrets: secrets, known: map[string]Secret{}}
+	if st == nil {
+		return s
+	}
+	s.space = st.Space(Space)
+	values := map[string]string{}
+	for after, more := "", true; more; {
+		var keys []string
+		if keys, more, s.lost = s.space.List(ctx, "", after, 0); s.lost != nil {
+			logger.Error("the secrets that callers have set are not known", "error", s.lost)
+			return s
+		}
+		for _, key := range keys {
+			after = key
+			one, value, err := s.read(ctx, key)
+			if err != nil {
+				logger.Error("a secret that a caller has set is left out", "key", key, "error", err)
+				continue
+			}
+			s.known[key], values[key] = one, value
+		}
+	}
+	secrets.BringAll(func(yield func(id, root personal.ID, name, value string)) {
+		for key, one := range s.known {
+			yield(one.Of, one.root, one.Name, values[key])
+		}
+	})
+	return s
+}
+
+func (s *Store) read(ctx context.Context, key string) (one Secret, value string, err error) {
+	entry, ok, err := s.space.Get(ctx, key, state.MaxValue)
+	if err != nil || !ok {
+		return one, "", errors.Join(err, errors.New("it can't be read"))
+	}
+	var r record
+	if err := state.Decode(entry.Value, Form, &r); err != nil {
+		return one, "", err
+	}
+	id, name, _ := strings.Cut(key, "/")
+	of, err := personal.Parse(id)
+	if err == nil {
+		err = secret.CheckName(name)
+	}
+	if err == nil && r.Value == "" {
+		err = errors.New("it is empty")
+	}
+	return Secret{Of: of, Name: name, Set: r.Set, By: r.By, root: r.Root}, r.Value, err
+}
+
+// keyOf returns the key of a secret. No ID has a slash.
+func keyOf(id personal.ID, name string) string { return string(id) + "/" + name }
+
+// usable returns why nothing can be kept. s.mu is held.
+func (s *Store) usable() error {
+	if s.space == nil {
+		return ErrNowhere
+	}
+	return s.lost
+}
+
+// Set gives a caller a secret of its own, in place of one of that name. root answers for the caller. It is durable and in force when Set has
+// returned. Errors about [secret.ErrUnfit] and [secret.ErrTooMany] are for the caller; none shows the value.
+func (s *Store) Set(ctx context.Context, id, root personal.ID, name, value, by string) error {
+	if err := secret.CheckName(name); err != nil {
+		return fmt.Errorf("it is %w: %w", secret.ErrUnfit, err)
+	}
+	if err := secret.CheckBrought(value); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if err := s.secrets.Admit(id, root); err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	written, err := state.Encode(Form, record{value, root, now, by})
+	if err != nil {
+		return err
+	}
+	if _, err := s.space.Set(ctx, keyOf(id, name), written, state.Any, state.SetOptions{}); err != nil {
+		return fmt.Errorf("keep the secret: %w", err)
+	}
+	s.known[keyOf(id, name)] = Secret{Of: id, Name: name, Set: now, By: by, root: root}
+	s.secrets.Bring(id, root, name, value)
+	return nil
+}
+
+// Remove takes a secret away, and reports whether there was one.
+func (s *Store) Remove(ctx context.Context, id personal.ID, name string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return false, err
+	}
+	one, ok := s.known[keyOf(id, name)]
+	if !ok {
+		return false, nil
+	}
+	return true, s.remove(ctx, one)
+}
+
+// remove takes one away. s.mu is held.
+func (s *Store) remove(ctx context.Context, one Secret) error {
+	if _, err := s.space.Delete(ctx, keyOf(one.Of, one.Name), state.Any); err != nil {
+		return fmt.Errorf("remove the secret: %w", err)
+	}
+	delete(s.known, keyOf(one.Of, one.Name))
+	s.secrets.Bring(one.Of, one.root, one.Name, "")
+	return nil
+}
+
+// Forget takes away all secrets of a caller, and of those for whom it answers.
+func (s *Store) Forget(ctx context.Context, id personal.ID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.space == nil {
+		return nil
+	}
+	if s.lost != nil {
+		return s.lost
+	}
+	for _, one := range s.sorted() {
+		if one.Of == id || one.root == id {
+			if err := s.remove(ctx, one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// List returns what is known of all of them, by caller and name.
+func (s *Store) List() ([]Secret, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != nil {
+		return nil, s.lost
+	}
+	return s.sorted(), nil
+}
+
+func (s *Store) sorted() (all []Secret) {
+	for _, one := range s.known {
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b Secret) int { return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Name, b.Name)) })
+	return all
+}

@@ -1,0 +1,237 @@
+package secret
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/personal"
+	"github.com/toolsrv/toolsrv/internal/redact"
+)
+
+// OfPrincipal stands behind the name of a secret of which each caller has one of its own, as in "github@principal". It is no caller's ID.
+const OfPrincipal = "@principal"
+
+// ownName returns the name of a caller's own secret among all others. No other secret has an @ in its name.
+func ownName(name string, of personal.ID) string { return name + "@" + string(of) }
+
+// What callers may bring.
+const (
+	maxBrought       = 4000 // values of all callers, with those that they had in the last two hours
+	maxBroughtCaller = 32   // of them of one caller, with the tokens that it has made
+	shortestBrought  = 16   // bytes
+	longestBrought   = 4 << 10
+)
+
+// Errors about what a caller brings. Nothing was changed.
+var (
+	// ErrTooMany is returned where there is no room for it.
+	ErrTooMany = errors.New("too many")
+	// ErrUnfit is returned where a value can't be a caller's secret. The error does not show it.
+	ErrUnfit = errors.New("not fit for a secret")
+)
+
+// A brought is the secrets that callers have set themselves, by caller and name. It does not change.
+type brought map[personal.ID]map[string]string
+
+// A broughtValue is one that a caller has or had.
+type broughtValue struct {
+	id, root personal.ID
+	name     string
+	value    string
+	found    *redact.Redactor
+	until    time.Time // when another took its place; zero: it is in force
+}
+
+// A broughtIndex is what finds those values. It does not change.
+type broughtIndex struct {
+	byCaller map[personal.ID]*redact.Redactor // former values too, and so below
+	byName   map[string]*redact.Redactor
+}
+
+// CheckBrought returns an error about ErrUnfit where a value can't be one that a caller sets, which may be anybody. What a caller sets is taken
+// out of what others are told by the same service. So it has to look like a credential, and not like a word that stands in answers.
+func CheckBrought(value string) error {
+	digit, letter, different := false, false, map[rune]bool{}
+	for _, c := range value {
+		digit, letter = digit || '0' <= c && c <= '9', letter || 'a' <= c|0x20 && c|0x20 <= 'z'
+		if different[c] = true; c <= ' ' || c > '~' {
+			return fmt.Errorf("it is %w: use printable ASCII without blanks, as headers have it", ErrUnfit)
+		}
+	}
+	switch {
+	case len(value) < shortestBrought || len(value) > longestBrought:
+		return fmt.Errorf("it is %w: it has %d bytes; %d to %d are allowed", ErrUnfit, len(value), shortestBrought, longestBrought)
+	case !digit || !letter || len(different) < shortestBrought/2 || !redact.Findable(value):
+		return fmt.Errorf("it is %w: a secret that callers set themselves has letters and digits, and %d different characters at least", ErrUnfit, shortestBrought/2)
+	}
+	return nil
+}
+
+// Admit returns an error about ErrTooMany where there is no room for one more value of a caller, for whom root answers.
+func (s *Store) Admit(id, root personal.ID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, all, own := time.Now(), 0, 0
+	for _, v := range s.brought {
+		if v.lives(now) {
+			if all++; v.root == root {
+				own++
+			}
+		}
+	}
+	switch {
+	case own >= maxBroughtCaller:
+		return fmt.Errorf("there are %w secrets of this caller: at most %d are kept, with those that it had in the last %v", ErrTooMany, maxBroughtCaller, keepFormer)
+	case all >= maxBrought:
+		return fmt.Errorf("there are %w secrets of callers: at most %d are kept, with those that they had in the last %v", ErrTooMany, maxBrought, keepFormer)
+	}
+	return nil
+}
+
+func (v *broughtValue) lives(now time.Time) bool {
+	return v.until.IsZero() || now.Sub(v.until) < keepFormer
+}
+
+// Bring gives a caller a secret of its own, or takes it away where value is empty. It is in force when Bring returns, for calls that run as well, unless
+// their grant is not in force any more. root is who answers for the caller. Before anybody can be told of the value, it is looked for.
+func (s *Store) Bring(id, root personal.ID, name, value string) {
+	s.bring(broughtValue{id: id, root: root, name: name, value: value})
+}
+
+// BringAll is Bring of several values at once, of which none was there before.
+func (s *Store) BringAll(each func(yield func(id, root personal.ID, name, value string))) {
+	var all []broughtValue
+	each(func(id, root personal.ID, name, value string) {
+		all = append(all, broughtValue{id: id, root: root, name: name, value: value})
+	})
+	s.bring(all...)
+}
+
+func (s *Store) bring(changes ...broughtValue) {
+	inForce := s.published()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.brought = slices.DeleteFunc(s.brought, func(v broughtValue) bool { return !v.lives(now) })
+	values, index := brought{}, broughtIndex{}
+	if before := s.values; before != nil {
+		values = maps.Clone(*before)
+	}
+	if before := s.index.Load(); before != nil {
+		index = broughtIndex{maps.Clone(before.byCaller), maps.Clone(before.byName)}
+	} else {
+		index = broughtIndex{map[personal.ID]*redact.Redactor{}, map[string]*redact.Redactor{}}
+	}
+	ids, names := map[personal.ID]bool{}, map[string]bool{}
+	for _, v := range changes {
+		for i := range s.brought {
+			if old := &s.brought[i]; old.id == v.id && old.name == v.name && old.until.IsZero() {
+				old.until = now
+			}
+		}
+		own := maps.Clone(values[v.id])
+		if own == nil {
+			own = map[string]string{}
+		}
+		if delete(own, v.name); v.value != "" {
+			own[v.name] = v.value
+			v.found = s.family.New(v.value)
+			s.brought = append(s.brought, v)
+		}
+		if values[v.id] = own; len(own) == 0 {
+			delete(values, v.id)
+		}
+		ids[v.id], names[v.name] = true, true
+	}
+	join(s, index.byCaller, ids, func(v *broughtValue) personal.ID { return v.id })
+	join(s, index.byName, names, func(v *broughtValue) string { return v.name })
+	s.index.Store(&index)
+	s.values = &values
+	for _, v := range []*Values{inForce, s.last} {
+		if v != nil {
+			v.brought.Store(&values)
+		}
+	}
+}
+
+// join makes the redactors of what has changed. s.mu is held.
+func join[K comparable](s *Store, to map[K]*redact.Redactor, changed map[K]bool, of func(*broughtValue) K) {
+	parts := map[K][]*redact.Redactor{}
+	for i := range s.brought {
+		if key := of(&s.brought[i]); changed[key] {
+			parts[key] = append(parts[key], s.brought[i].found)
+		}
+	}
+	for key := range changed {
+		if to[key] = s.family.Join(parts[key]...); parts[key] == nil {
+			delete(to, key)
+		}
+	}
+}
+
+// Redactors returns what finds the current and former values of the secrets with those names. With OfPrincipal behind it, a name stands for what each
+// caller has under it.
+func (s *Store) Redactors(names ...string) (all redact.Chain) {
+	if r := s.Redactor(names...); !r.Empty() {
+		all = append(all, r)
+	}
+	if index := s.index.Load(); index != nil {
+		for _, name := range names {
+			if own, of := strings.CutSuffix(name, OfPrincipal); of && index.byName[own] != nil {
+				all = append(all, index.byName[own])
+			}
+		}
+	}
+	return all
+}
+
+// RedactorsOf is Redactors for what one caller's tools say: with OfPrincipal behind it, a name stands for what this caller has under it.
+func (s *Store) RedactorsOf(id personal.ID, names ...string) (all redact.Chain) {
+	known, own := s.current.Load().known, false
+	var asked []string // those that there are: there may be any number of callers
+	for _, name := range names {
+		if base, of := strings.CutSuffix(name, OfPrincipal); of {
+			own = true
+			if name = ownName(base, id); known[name] == nil {
+				continue
+			}
+		}
+		asked = append(asked, name)
+	}
+	if r := s.Redactor(asked...); !r.Empty() {
+		all = append(all, r)
+	}
+	if index := s.index.Load(); own && index != nil && index.byCaller[id] != nil {
+		all = append(all, index.byCaller[id])
+	}
+	return all
+}
+
+// Own returns a caller's own secret, which it has from the operator or has brought, and false where there is none. It never is another one's.
+func (v *Values) Own(name string, of personal.ID) (value string, ok bool) {
+	if value, ok = v.named[ownName(name, of)]; ok {
+		return value, true
+	}
+	if b := v.brought.Load(); b != nil {
+		value, ok = (*b)[of][name]
+	}
+	return value, ok
+}
+
+// Given reports whether the operator has given a caller that secret.
+func (v *Values) Given(name string, of personal.ID) bool { return v.Has(ownName(name, of)) }
+
+// Callers returns who has been given secrets by the operator, and their names.
+func (v *Values) Callers() map[personal.ID][]string {
+	all := map[personal.ID][]string{}
+	for _, named := range v.Names() {
+		if name, id, own := strings.Cut(named, "@"); own {
+			all[personal.ID(id)] = append(all[personal.ID(id)], name)
+		}
+	}
+	return all
+}

@@ -1,0 +1,138 @@
+package secret_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/personal"
+	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+)
+
+// TestCheckBrought refuses what a caller could set to have it taken out of what others are told.
+// Proves: Callers keep apart
+func TestCheckBrought(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"ghp_16C7e42F292c6912E7710c838347Ae178B4a": "",
+		"sk-ant-api03-abcdefgh12345678":            "",
+		"YW5uOmh1bnRlcjJodW50ZXIy":                 "",
+		"":                                         "0 bytes",
+		"short-1":                                  "7 bytes",
+		"application/json":                         "letters and digits",
+		"1234567890123456":                         "letters and digits",
+		"aaaaaaaaaaaaaaa1":                         "different characters",
+		"a word 1 and another 2":                   "printable ASCII",
+		"a-line-1-and-more\n2":                     "printable ASCII",
+		"zero-\x00-and-more-12":                    "printable ASCII",
+		"ünïcödé-12345678":                         "printable ASCII",
+		strings.Repeat("abcdefg1", 513):            "4104 bytes",
+	} {
+		err := secret.CheckBrought(value)
+		if (want == "") != (err == nil) || want != "" && (!errors.Is(err, secret.ErrUnfit) || !strings.Contains(err.Error(), want) || len(value) > 3 && strings.Contains(err.Error(), value)) {
+			t.Errorf("%.40q: got %v, want %q", value, err, want)
+		}
+	}
+}
+
+// TestAdmit lets no caller take the room of others, with however many tokens of its own.
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	s := secret.NewStore(nil)
+	value := func(i int) string { return fmt.Sprintf("a-callers-secret-%05d", i) }
+	admitted := 0
+	for i := range 100 { // one caller, many names and tokens
+		id := personal.ID(fmt.Sprintf("issued+ann%%2f%d", i%7))
+		if err := s.Admit(id, "issued+ann"); err != nil {
+			if !errors.Is(err, secret.ErrTooMany) {
+				t.Fatal(err)
+			}
+			break
+		}
+		admitted++
+		s.Bring(id, "issued+ann", "x", value(i))
+		if i%3 == 0 {
+			s.Bring(id, "issued+ann", "x", "") // what it had still counts
+		}
+	}
+	if admitted != 32 {
+		t.Errorf("one caller has brought %d secrets; 32 are allowed", admitted)
+	}
+	if err := s.Admit("issued+bob", "issued+bob"); err != nil {
+		t.Errorf("another caller: %v", err)
+	}
+	s.BringAll(func(yield func(id, root personal.ID, name, value string)) {
+		for i := range 4000 {
+			id := personal.ID(fmt.Sprintf("oidc+%d", i))
+			yield(id, id, "y", "the-same-for-all-of-them-1")
+		}
+	})
+	if err := s.Admit("issued+bob", "issued+bob"); !errors.Is(err, secret.ErrTooMany) {
+		t.Errorf("with 4,000 others: got %v", err)
+	}
+}
+
+// TestOwnViews gives a grant that is not in force any more nothing that a caller has set later.
+// Proves: Callers keep apart
+func TestOwnViews(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	testkit.Put(t, dir, "shared", "a-shared-secret-1")
+	testkit.Put(t, dir, "principals/issued+ann/given", "a-given-secret-1")
+	read := func() *secret.Values {
+		v, _, err := secret.Read(secret.Sources{Directory: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	var published *secret.Values
+	s := secret.NewStore(func() *secret.Values { return published })
+	first := read()
+	s.Add(first)
+	published = first
+	stands, withdrawn := secret.NewView(s, first), secret.NewView(s, first)
+	s.Bring("issued+ann", "issued+ann", "own", "the-first-own-secret-1")
+	second := read()
+	s.Add(second)
+	stands.Extend(second)
+	s.Bring("issued+ann", "issued+ann", "own", "the-second-own-secret-2") // before the second configuration is published
+	published = second
+	s.Bring("issued+ann", "issued+ann", "own", "the-third-own-secret-3")
+	for name, c := range map[string]struct {
+		view       *secret.View
+		of, secret string
+		want       string
+	}{
+		"it stands":           {stands, "issued+ann", "own", "the-third-own-secret-3"},
+		"it was withdrawn":    {withdrawn, "issued+ann", "own", "the-second-own-secret-2"},
+		"given":               {stands, "issued+ann", "given", "a-given-secret-1"},
+		"another's":           {stands, "issued+bob", "own", ""},
+		"another's given one": {stands, "issued+bob", "given", ""},
+		"in capitals":         {stands, "issued+ANN", "own", ""},
+		"of nobody":           {stands, "", "own", ""},
+		"a shared one":        {stands, "issued+ann", "shared", ""},
+		"a name with an @":    {stands, "ann", "own@issued", ""},
+	} {
+		if got, ok := c.view.Own(c.secret, personal.ID(c.of)); got != c.want || ok != (c.want != "") {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	if got, err := stands.Secret("own"); err == nil {
+		t.Errorf("a caller's secret is everybody's: %q", got)
+	}
+	const all = "the-first-own-secret-1 the-second-own-secret-2 the-third-own-secret-3 a-given-secret-1 a-shared-secret-1"
+	for name, c := range map[string]struct{ got, want string }{
+		"of all callers": {s.Redactors("own@principal", "given@principal").String(all), "[secret] [secret] [secret] [secret] a-shared-secret-1"},
+		"of one name":    {s.Redactors("own@principal").String(all), "[secret] [secret] [secret] a-given-secret-1 a-shared-secret-1"},
+		"of one caller":  {s.RedactorsOf("issued+ann", "own@principal", "given@principal").String(all), "[secret] [secret] [secret] [secret] a-shared-secret-1"},
+		"of another":     {s.RedactorsOf("issued+bob", "own@principal", "given@principal", "shared").String(all), strings.Replace(all, "a-shared-secret-1", "[secret]", 1)},
+		"of the log":     {s.Everything().String(all), "the-first-own-secret-1 the-second-own-secret-2 the-third-own-secret-3 [secret] [secret]"},
+	} {
+		if c.got != c.want {
+			t.Errorf("what finds those %s leaves %q, want %q", name, c.got, c.want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -419,5 +420,49 @@ func TestAskNobody(t *testing.T) {
 		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
 			t.Errorf("%s: got %d, %q %q; want %d, %q", name, code, stdout, stderr, c.code, c.want)
 		}
+	}
+}
+
+// TestAskHostileServer asks a server that answers with what steers terminals, in every text of every answer.
+func TestAskHostileServer(t *testing.T) {
+	t.Parallel()
+	const steers = `\u001b]0;x\u0007\u001b[31m\r\u202e\u009b`
+	quoted := `"` + steers + `"`
+	token := `{"name":` + quoted + `,"id":` + quoted + `,"scopes":[` + quoted + `],"state":` + quoted + `,"by":` + quoted + `,"version":` + quoted + `}`
+	answers := map[string]string{
+		"tokens list":   `{"tokens":[` + token + `]}`,
+		"tokens show":   token,
+		"tokens add":    `{"secret":` + quoted + `,"token":` + token + `,"warnings":[` + quoted + `]}`,
+		"tokens revoke": `{"token":` + token + `}`,
+		"tokens scopes": `{"token":` + token + `,"warnings":[` + quoted + `]}`,
+		"self":          `{"name":` + quoted + `,"origin":` + quoted + `,"scopes":[` + quoted + `],"roles":[` + quoted + `]}`,
+		"audit":         `{"entries":[{"action":` + quoted + `,"who":` + quoted + `,"from":` + quoted + `,"target":` + quoted + `,"after":` + quoted + `,"refused":` + quoted + `}]}`,
+		"audit verify":  `{"ok":true,"first":1,"last":1,"hash":` + quoted + `}`,
+		"reload":        `{"dry_run":true,"version":` + quoted + `,"settings":[` + quoted + `]}`,
+		"goroutines":    `{"stacks":` + quoted + `}`,
+		"switches":      `{"switches":[{"scope":` + quoted + `,"reason":` + quoted + `,"by":` + quoted + `}]}`,
+		"status":        `{"server":{"version":` + quoted + `,"revision":` + quoted + `,"addresses":[` + quoted + `]},"files":[{"file":` + quoted + `,"reason":` + quoted + `}]}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.ReplaceAll(strings.TrimPrefix(r.URL.Path, door.Path+"/"), "/", " ")
+		if r.URL.Query().Get("all") == "true" {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"detail":`+quoted+`,"code":`+quoted+`,"request_id":`+quoted+`}`)
+			return
+		}
+		_, _ = io.WriteString(w, answers[name])
+	}))
+	defer server.Close()
+	more := map[string][]string{"tokens show": {"x"}, "tokens add": {"x"}, "tokens revoke": {"x"}, "tokens scopes": {"x"}, "reload": {"--dry-run"}}
+	for name := range answers {
+		code, stdout, stderr := run(slices.Concat(strings.Fields(name), more[name], []string{"--server", server.URL})...)
+		said := stdout + stderr
+		if code != 0 || !strings.Contains(said, `]0;x`) || strings.ContainsAny(said, "\x1b\a\r\u202e\u009b") {
+			t.Errorf("%s: got %d, %q", name, code, said)
+		}
+	}
+	code, stdout, stderr := run("tools", "--all", "--server", server.URL)
+	if code != 1 || strings.ContainsAny(stdout+stderr, "\x1b\a\r\u202e\u009b") {
+		t.Errorf("a refusal: got %d, %q %q", code, stdout, stderr)
 	}
 }

@@ -194,7 +194,7 @@ entry, as its line in the log has them.`,
 		case v.OK && v.Last == 0:
 			_, err = io.WriteString(out, nothingAudited)
 		case v.OK:
-			_, err = fmt.Fprintf(out, "Entries %d to %d are as they were written. The last one is %d:%s\n", v.First, v.Last, v.Last, v.Hash)
+			_, err = fmt.Fprintf(out, "Entries %d to %d are as they were written. The last one is %d:%s\n", v.First, v.Last, v.Last, oneLine(v.Hash))
 		}
 		if err == nil && !v.OK {
 			err = errors.New(v.Problem)

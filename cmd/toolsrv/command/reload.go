@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 func newReload() *cobra.Command {
@@ -50,7 +51,7 @@ func showReloading(w io.Writer, r *admin.Reloading) error {
 		rows = append(rows, []string{"Nothing changes."})
 	}
 	if r.DryRun {
-		fmt.Fprintf(w, "Would change (version %s):\n", r.Version)
+		fmt.Fprintf(w, "Would change (version %s):\n", oneLine(r.Version))
 	}
 	return table(w, rows)
 }
@@ -65,7 +66,7 @@ func newGoroutines() *cobra.Command {
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
 		return ask(ctx, &o, c, out, "goroutines", struct{}{}, func(w io.Writer, g *admin.Goroutines) error {
-			_, err := io.WriteString(w, g.Stacks)
+			_, err := io.WriteString(w, text.Escape(g.Stacks))
 			return err
 		})
 	})

@@ -148,7 +148,7 @@ func newTokensRevoke() *cobra.Command {
 		Args:    oneToken, ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
 		return ask(ctx, &o, c, out, "tokens revoke", admin.TokenName{Name: args[0]}, func(w io.Writer, t *admin.TokenChanged) error {
-			_, err := fmt.Fprintf(w, "The token %s is revoked.\n", t.Token.Name)
+			_, err := fmt.Fprintf(w, "The token %s is revoked.\n", oneLine(t.Token.Name))
 			return err
 		})
 	})
@@ -183,7 +183,7 @@ func oneToken(_ *cobra.Command, args []string) error {
 }
 
 func showMade(w io.Writer, made *admin.TokenMade) error {
-	fmt.Fprintf(w, "%s\n\nThis is the token of %s. Keep it now: nobody can be told it again.\n", made.Secret, made.Token.Name)
+	fmt.Fprintf(w, "%s\n\nThis is the token of %s. Keep it now: nobody can be told it again.\n", oneLine(made.Secret), oneLine(made.Token.Name))
 	return showWarnings(w, made.Warnings)
 }
 

@@ -34,7 +34,7 @@ func TestStateCommands(t *testing.T) {
 		{"restore below a server", []string{"restore", backup, "--config", m.config}, 1, "in use by another process, such as a server: stop that first"},
 		{"nothing to back up", []string{"backup", again, "--config", other}, 1, "nothing was kept yet"},
 		{"restore a damaged one", []string{"restore", damaged, "--config", other}, 1, "damaged.db is not a state that this version can read"},
-		{"restore", []string{"restore", backup, "--config", other}, 0, "The state is that of " + backup},
+		{"restore", []string{"restore", backup, "--config", other}, 0, "The state is that of " + backup + ".\nTokens that were revoked or rotated since it was made are taken again"},
 		{"backup without a server", []string{"backup", again, "--config", other}, 0, "has a copy of the state"},
 		{"backup over another one", []string{"backup", again, "--config", other}, 0, "has a copy of the state"},
 		{"restore over another one", []string{"restore", again, "--config", other}, 0, "What was there before is " + filepath.Join(dir, "kept", "state.db.")},

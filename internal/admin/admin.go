@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -22,6 +23,9 @@ type Target struct {
 	Server Server
 	// Build is the program that answers.
 	Build Build
+
+	changing sync.Mutex   // held by who changes a file, or which version of one is served
+	uploads  atomic.Int64 // files that are coming
 }
 
 // A Build is a program, as far as it is known.
@@ -71,6 +75,10 @@ var operations = sync.OnceValue(func() []Operation {
 		reset(),
 		reload(),
 		goroutines(),
+		put(),
+		remove(),
+		history(),
+		rollback(),
 		auditOf(),
 		auditVerify(),
 		stateBackup(),

@@ -27,7 +27,10 @@ func Document(path string) []byte {
 		if parameters := o.documented(); len(parameters) > 0 {
 			item["parameters"] = parameters
 		}
-		if o.Changes() {
+		switch {
+		case o.takes > 0:
+			item["requestBody"] = map[string]any{"required": true, "content": map[string]any{TakenType: map[string]any{}}}
+		case o.Changes():
 			arguments, definitions := o.arguments.Document(o.ID() + ".arguments")
 			maps.Copy(components, definitions)
 			item["requestBody"] = map[string]any{"required": true, "content": inJSON(arguments)}
@@ -53,6 +56,9 @@ func Document(path string) []byte {
 	}
 	return text
 }
+
+// TakenType is the media type of a body that is not JSON.
+const TakenType = "application/octet-stream"
 
 // ID returns the operation's name as an identifier, such as "tokens-add".
 func (o *Operation) ID() string { return strings.ReplaceAll(o.Name, " ", "-") }
@@ -82,7 +88,10 @@ func (o *Operation) resultSchema(components map[string]json.RawMessage) json.Raw
 // documented returns the parameters of the operation: its query, and the header that a change may have.
 func (o *Operation) documented() (all []any) {
 	if o.Changes() {
-		return []any{map[string]any{"name": "If-Match", "in": "header", "description": "The ETag that what is changed must have", "schema": map[string]any{"type": "string"}}}
+		all = append(all, map[string]any{"name": "If-Match", "in": "header", "description": "The ETag that what is changed must have", "schema": map[string]any{"type": "string"}})
+	}
+	if len(o.parameters) == 0 {
+		return all
 	}
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`

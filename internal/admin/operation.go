@@ -37,6 +37,7 @@ type Operation struct {
 	parameters        []parameter // of the query
 	run               func(ctx context.Context, r *Request, arguments []byte) ([]byte, error)
 	copy              func(ctx context.Context, r *Request, w io.Writer) error // in place of run
+	takes             int64                                                    // bytes of the body, which is not its arguments; 0: those are it
 }
 
 // A Request is one request for an operation.
@@ -51,6 +52,9 @@ type Request struct {
 	From, ID string
 	// Local is whether he asks over the socket.
 	Local bool
+	// Body writes the body of a request for an operation that takes bytes, once, and then looks again whether the caller may ask for it: that may
+	// have taken long. It is nil for others.
+	Body func(w io.Writer) error
 	// Expected is the version that what is changed must have, or empty for any.
 	Expected string
 	// Version is the version of what the answer tells, or empty. The operation sets it.
@@ -91,13 +95,24 @@ func Copies(name, summary string, copy func(ctx context.Context, r *Request, w i
 	return o
 }
 
+// Takes returns an operation that changes something by bytes, which run reads with Body: most of them at most. Its arguments are in the query,
+// as those of [Looks] are.
+func Takes[In, Out any](name, summary string, most int64, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {
+	o := Changes(name, summary, run)
+	o.parameters, o.takes = parametersOf(reflect.TypeFor[In]()), most
+	return o
+}
+
+// Takes returns how many bytes the body may have at most, if that is not the arguments, and otherwise 0.
+func (o *Operation) Takes() int64 { return o.takes }
+
 // Copies reports whether the result are bytes, for which Copy is called in place of Run.
 func (o *Operation) Copies() bool { return o.copy != nil }
 
 // Copy is Run for an operation whose result are bytes.
 func (o *Operation) Copy(ctx context.Context, r *Request, w io.Writer) error {
 	r.Operation = o.Name
-	if err := o.admits(r); err != nil {
+	if err := o.Admits(r); err != nil {
 		return err
 	}
 	return o.copy(ctx, r, w)
@@ -137,7 +152,7 @@ func compiled(name string, describe func(reflect.Type) (json.RawMessage, error),
 
 // Run checks who asks and what for, and does it. arguments is a JSON object, or empty. An *wasmtools.Error is for the one who asks.
 func (o *Operation) Run(ctx context.Context, r *Request, arguments []byte) (result []byte, err error) {
-	if err := o.admits(r); err != nil {
+	if err := o.Admits(r); err != nil {
 		return nil, err
 	}
 	valid, err := o.arguments.Validate(arguments)
@@ -151,8 +166,8 @@ func (o *Operation) Run(ctx context.Context, r *Request, arguments []byte) (resu
 	return o.run(ctx, r, valid)
 }
 
-// admits returns why somebody may not have the operation, or nil. Doors ask for a role before, so this is what holds where one forgets to.
-func (o *Operation) admits(r *Request) error {
+// Admits returns why somebody may not have the operation, or nil. Doors ask for a role before, so this is what holds where one forgets to.
+func (o *Operation) Admits(r *Request) error {
 	p := r.Principal
 	switch {
 	case p.Origin() == "" || p.Origin() == wasmtools.OriginOpen:

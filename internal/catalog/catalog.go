@@ -66,6 +66,8 @@ type Options struct {
 	Policy wasmtools.Policy
 	// Value is what else belongs to the configuration: see [wasmtools.Configuration].
 	Value any
+	// Rollbacks say which modules were rolled back. Nil: none.
+	Rollbacks Rollbacks
 	// Tools are tools of the program itself, such as [gotool.New] makes. They are in the table from the start
 	// and stay there. A file that wants the path or operation id of one is refused. Limits does not apply to them.
 	Tools []*wasmtools.Tool

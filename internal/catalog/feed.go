@@ -15,7 +15,8 @@ type feed struct {
 	id     string
 	prefix string // of the keys of its files
 
-	scripts scripts
+	scripts   scripts
+	rollbacks Rollbacks // nil: there are none
 
 	listing  bool          // a listing is under way
 	listed   bool          // one went well
@@ -30,10 +31,10 @@ type feed struct {
 }
 
 // newFeeds returns the sources, none of which is listed yet.
-func newFeeds(sources []Sourced) []*feed {
+func newFeeds(sources []Sourced, rollbacks Rollbacks) []*feed {
 	feeds := make([]*feed, len(sources))
 	for i, s := range sources {
-		feeds[i] = &feed{Sourced: s, id: s.Source.ID(), prefix: fmt.Sprintf("%06d/", i), listAt: time.Now(), scripts: scripts{source: s.Source, builder: s.Scripts}}
+		feeds[i] = &feed{Sourced: s, id: s.Source.ID(), prefix: fmt.Sprintf("%06d/", i), listAt: time.Now(), scripts: scripts{source: s.Source, builder: s.Scripts}, rollbacks: rollbacks}
 	}
 	return feeds
 }

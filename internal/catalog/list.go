@@ -28,7 +28,7 @@ func List(ctx context.Context, sources []Sourced) ([]File, error) {
 	if err := checkSources(sources); err != nil {
 		return nil, err
 	}
-	feeds := newFeeds(sources)
+	feeds := newFeeds(sources, nil)
 	noted, _ := readRecords(feeds) // a Catalog does without a record that it can't read, too
 	var files []File
 	var keys []string

@@ -63,7 +63,7 @@ type reconciler struct {
 // newReconciler returns a reconciler that loads files within a part of that many bytes of memory.
 func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, memory int64) *reconciler {
 	r := &reconciler{
-		feeds:     newFeeds(o.Sources),
+		feeds:     newFeeds(o.Sources, o.Rollbacks),
 		engine:    o.Engine,
 		table:     table,
 		logger:    o.Logger,

@@ -187,6 +187,9 @@ func (f *feed) load(ctx context.Context, e Entry, engine *sandbox.Engine, place 
 		return toolfile.LoadMade(engine, made, place)
 	}
 	content, err := read(ctx, f.Source, e)
+	if err == nil && f.rollbacks != nil {
+		content, err = f.rollbacks.Instead(ctx, f.id, e.ID, content)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,11 @@ type Refused struct {
 
 // A FileState is what is known of a file.
 type FileState struct {
-	// Source is where it lies.
+	FileID
+	// Script is whether it is a script, and Size the size of the newest version in bytes.
+	Script bool
+	Size   int64
+	// Source is where it lies, for people.
 	Source string
 	// Stage says how far its newest version has come, and Since is when it came there.
 	Stage Stage
@@ -78,6 +82,11 @@ type FileState struct {
 	Paths           []string
 	// Err is why the newest version is not served, or nil.
 	Err error
+
+	from    *feed
+	version string    // in the source
+	listed  time.Time // when the listing began that had it
+	loading bool
 }
 
 // Files tells of each file, by where it lies. It waits as State does.
@@ -92,7 +101,8 @@ func (c *Catalog) Files() []FileState {
 }
 
 func (f *file) state() FileState {
-	s := FileState{Source: f.place(), Stage: f.stage(), Since: f.since, Err: f.refused}
+	s := FileState{FileID: FileID{f.from.id, f.name}, Script: f.listed.Kind == Script, Size: f.listed.Size, Source: f.place(), Stage: f.stage(), Since: f.since, Err: f.refused,
+		from: f.from, version: f.listed.Version, listed: f.from.listedAt, loading: f.loading != nil}
 	switch s.Stage {
 	case StageServed:
 	case StageRefused:

@@ -120,6 +120,8 @@ func settingsDifference(before, now *config.Config) []string {
 	to.value("auth.required", fmt.Sprint(before.Auth.Required), fmt.Sprint(now.Auth.Required))
 	to.value("admin.enabled", fmt.Sprint(before.Admin.Enabled), fmt.Sprint(now.Admin.Enabled))
 	to = append(to, tokensDifference(before, now)...)
+	to.value("admin.upload", fmt.Sprint(before.Admin.Upload), fmt.Sprint(now.Admin.Upload))
+	to.value("state.versions", text.FormatSize(before.State.Versions), text.FormatSize(now.State.Versions))
 	to.value("audit.strict", fmt.Sprint(before.Audit.Strict), fmt.Sprint(now.Audit.Strict))
 	was, is := before.Auth.OIDC, now.Auth.OIDC
 	to.value("auth.oidc.issuer", was.Issuer, is.Issuer)

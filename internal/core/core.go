@@ -26,6 +26,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/switches"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
+	"github.com/toolsrv/toolsrv/internal/versions"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
@@ -59,6 +60,8 @@ type Service struct {
 	Brought *brought.Store        // secrets that callers have set themselves
 	// Switches are what operators have switched on and off.
 	Switches *switches.Switches
+	// Versions are those of files that are kept.
+	Versions *versions.Store
 	// Connections counts the connections of tools. A server counts its clients there, too.
 	Connections *Connections
 	// Logger keeps secrets out of the log that Options name.
@@ -70,6 +73,9 @@ type Service struct {
 	sources    *Sources
 	scripts    *script.Memory // nil: none
 	complaints []complaint    // what WarnUnmatched has logged last
+
+	keeping    sync.WaitGroup // what keeps versions of files
+	stopKeeper context.CancelFunc
 
 	once   sync.Once
 	closed error
@@ -186,6 +192,7 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 	if s.Switches, err = switches.Open(ctx, store, s.Table); err != nil {
 		s.Logger.Error("what operators have switched on and off before is not in force", "error", err)
 	}
+	s.Versions = openVersions(ctx, s, c, store)
 	in := forCatalog(first)
 	s.Catalog, err = catalog.Start(ctx, catalog.Options{
 		Sources: s.sources.All,
@@ -197,10 +204,15 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 		Value:   in.Value,
 		Tools:   own,
 		Logger:  s.Logger,
+
+		Rollbacks: s.Versions,
 	})
 	if err != nil {
 		return fmt.Errorf("start the catalog: %w", err)
 	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stopKeeper = stop
+	s.keeping.Go(func() { keeper{s}.run(background) })
 	return nil
 }
 
@@ -252,6 +264,14 @@ func (s *Service) LogReady(ctx context.Context) bool {
 	return true
 }
 
+// Directories returns those that are served.
+func (s *Service) Directories() (all []Directory) {
+	for _, d := range s.sources.directories {
+		all = append(all, Directory{d.ID(), d.Place(".")})
+	}
+	return all
+}
+
 // Close closes everything, and waits for calls that run. Call it when all that uses the Service is closed. A second Close returns the
 // result of the first.
 func (s *Service) Close() error {
@@ -261,6 +281,10 @@ func (s *Service) Close() error {
 
 func (s *Service) close() error {
 	var errs []error
+	if s.stopKeeper != nil {
+		s.stopKeeper()
+		s.keeping.Wait()
+	}
 	if s.Catalog != nil {
 		errs = append(errs, s.Catalog.Close())
 	}

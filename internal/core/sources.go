@@ -70,6 +70,15 @@ func openFiles(paths []string, logger *slog.Logger) (*Sources, error) {
 	return &Sources{All: []catalog.Sourced{{Source: files, Scripts: builder}}, closers: []io.Closer{files}}, nil
 }
 
+// A Directory is one that is served.
+type Directory struct {
+	// ID is its source's, an absolute path, and Path what the configuration calls it.
+	ID, Path string
+}
+
+// Place returns where a file of it lies, for people.
+func (d Directory) Place(name string) string { return filepath.Join(d.Path, filepath.FromSlash(name)) }
+
 // Unserved returns the paths of the scripts that were passed over when the sources were listed last. It must not be called meanwhile.
 func (s *Sources) Unserved() (paths []string) {
 	for _, d := range s.directories {

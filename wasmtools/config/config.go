@@ -194,6 +194,8 @@ type Admin struct {
 	// Socket is the path of the Unix socket over which the server is administered on its own machine. Empty: admin.sock in the directory of
 	// the state, if there is one. "none": there is no socket.
 	Socket string `restart:"admin.socket"`
+	// Upload is whether those who have the role for it may put files into the directories of tools, and remove them.
+	Upload bool
 }
 
 // Audit is the table [audit].
@@ -221,6 +223,7 @@ func Default() *Config {
 		Tools:   Tools{Directory: "tools", Modules: defaultModules},
 		Auth:    Auth{OIDC: OIDC{Name: "sub"}},
 		MCP:     MCP{Enabled: true, Search: searches[0]},
+		State:   State{Versions: 1 << 30},
 		Limits:  l,
 	}
 }

@@ -100,7 +100,8 @@ fuel = 0
 			Enabled: []string{"web", "math/div"}, Disabled: []string{"a/b/c"}, Lines: []int{15, 15}, CacheDir: "/var/cache/x",
 		},
 		Auth: config.Auth{Tokens: []string{"one", "two"}, TokensFile: filepath.Join("dir", "secret", "tokens"), Required: true, OIDC: config.OIDC{Name: "sub"}},
-		MCP:  config.MCP{Enabled: false, Search: "always"},
+		MCP:   config.MCP{Enabled: false, Search: "always"},
+		State: config.State{Versions: 1 << 30},
 		Limits: limits.Limits{
 			Timeout: 90 * time.Second, Fuel: 1_000_000, Memory: 1 << 30, Stack: 65536,
 			Input: 2_000_000, Output: 3_000, LogLines: 7, Concurrency: 3, Queue: 9,
@@ -306,7 +307,7 @@ func TestNeedRestart(t *testing.T) {
 	change(reflect.ValueOf(c).Elem())
 	got := configured.NeedRestart(started, c)
 	reloads := []string{"server.hosts", "server.cors_origins", "server.trusted_proxies", "server.proxy_header", "tools.mode", "tools.enabled", "tools.disabled", "auth.tokens", "auth.tokens_file", "auth.required", "auth.oidc.issuer", "auth.oidc.audience", "auth.oidc.name",
-		"secrets.directory", "secrets.files", "secrets.environment", "admin.enabled", "audit.strict"}
+		"secrets.directory", "secrets.files", "secrets.environment", "admin.enabled", "admin.upload", "state.versions", "audit.strict"}
 	for _, key := range knownKeys(t) {
 		if want := !slices.Contains(reloads, key) && !strings.HasPrefix(key, "limits."); slices.Contains(got, key) != want {
 			t.Errorf("%s: needs a restart: %v, want %v", key, !want, want)

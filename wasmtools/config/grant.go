@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/textfile"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
@@ -46,6 +47,8 @@ type State struct {
 	// Implied is whether the program has chosen Directory, because the file names none. Then it is made when something is first kept there, and
 	// where that fails, all else goes on. Only the program sets it; the file has no key for it.
 	Implied bool
+	// Versions is how much earlier versions of served files may take there together, in bytes; 0 keeps none.
+	Versions int64
 }
 
 // maxGrants is how many grants there may be. The table in docs/configuration.md repeats it.
@@ -80,10 +83,13 @@ func (d *document) noteLines(s *Secrets) {
 // stateTable returns the readers of the keys of [state].
 func stateTable(s *State, directory string) key.Table {
 	named := keys.Word(&s.Directory, "a path", keys.Path(directory, false))
-	return key.Table{"directory": func(value any) error {
-		s.Implied = false
-		return named(value)
-	}}
+	return key.Table{
+		"directory": func(value any) error {
+			s.Implied = false
+			return named(value)
+		},
+		"versions": keys.Quantity(limittable.Bytes, 0, 1<<50, func(n int64) { s.Versions = n }),
+	}
 }
 
 // grants reads the tables [[grant]]. Where match is missing, all is what it is; without all, that is an error.

@@ -93,6 +93,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 		"admin": {
 			"enabled": keys.Boolean(&c.Admin.Enabled),
 			"socket":  keys.Word(&c.Admin.Socket, `a path, or "none"`, socket(directory)),
+			"upload":  keys.Boolean(&c.Admin.Upload),
 		},
 		"audit":   {"strict": keys.Boolean(&c.Audit.Strict)},
 		"limits":  limitsTable(l),

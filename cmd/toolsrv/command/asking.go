@@ -113,6 +113,11 @@ func (o *asking) load() (*config.Config, error) {
 // ask asks for an operation, and prints the result as JSON or as show does.
 func ask[Out any](ctx context.Context, o *asking, c *client.Client, out io.Writer, name string, arguments any, show func(io.Writer, *Out) error) error {
 	answer, err := c.Do(ctx, name, arguments, o.expected)
+	return shown(o, out, answer, err, show)
+}
+
+// shown prints an answer, if there is one, as JSON or as show does.
+func shown[Out any](o *asking, out io.Writer, answer *client.Answer, err error, show func(io.Writer, *Out) error) error {
 	if err != nil {
 		return err
 	}

@@ -170,6 +170,11 @@ func TestThreeWays(t *testing.T) {
 		{"reach", `{"principal":"mallory"}`, []string{"--principal", "mallory"}, wasmtools.CodeNotFound},
 		{"explain", `{"principal":"team","tool":"shop/echo"}`, []string{"team", "shop/echo"}, ""},
 		{"explain", `{"principal":"mallory","tool":"shop/echo"}`, []string{"mallory", "shop/echo"}, wasmtools.CodeNotFound},
+		{"history", `{}`, nil, ""},
+		{"history", `{"path":"shop/nothing"}`, []string{"shop/nothing"}, wasmtools.CodeNotFound},
+		{"rollback", `{"path":"shop/nothing"}`, []string{"shop/nothing"}, wasmtools.CodeNotFound},
+		{"rollback", `{"path":"shop/echo","version":"xyz"}`, []string{"shop/echo", "xyz"}, wasmtools.CodeInvalidArguments},
+		{"remove", `{"name":"shop.wasm"}`, []string{"shop.wasm"}, wasmtools.CodeForbidden},
 		{"audit", `{}`, []string{"--all"}, ""},
 		{"audit", `{"last":1}`, []string{"--last", "1"}, ""},
 		{"audit verify", `{}`, nil, ""},
@@ -230,8 +235,8 @@ func TestThreeWays(t *testing.T) {
 		}
 	}
 	for _, o := range admin.Operations() {
-		if o.Copies() {
-			continue // its result is not JSON: TestStateCommands has it
+		if o.Copies() || o.Takes() > 0 {
+			continue // they don't speak JSON alone: TestStateCommands and TestPut have them
 		}
 		if !tested[o.Name] && !strings.HasPrefix(o.Name, "tokens ") && o.Name != "self" { // TestTokens asks for these
 			t.Errorf("%s is not tested", o.Name)
@@ -361,6 +366,7 @@ func TestReload(t *testing.T) {
 func TestAdministrationPage(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
+	m.keeps(t, "shop/echo", 1)
 	steps := 0
 	for _, block := range pagetest.Blocks(string(testkit.Read(t, "../../../docs/administration.md"))) {
 		if block.Language != "console" {

@@ -94,6 +94,21 @@ func (c *Client) Do(ctx context.Context, name string, arguments any, expected st
 	if err != nil {
 		return nil, err
 	}
+	return c.send(ctx, request, expected)
+}
+
+// Put is Do for an operation that takes a file, which has size bytes.
+func (c *Client) Put(ctx context.Context, name string, arguments any, expected string, file io.Reader, size int64) (*Answer, error) {
+	request, err := c.request(ctx, admin.Find(name), arguments)
+	if err != nil {
+		return nil, err
+	}
+	request.Body, request.ContentLength = io.NopCloser(file), size
+	return c.send(ctx, request, expected)
+}
+
+// send sends a request, and returns its answer.
+func (c *Client) send(ctx context.Context, request *http.Request, expected string) (*Answer, error) {
 	if expected != "" {
 		request.Header.Set("If-Match", `"`+expected+`"`)
 	}
@@ -147,7 +162,7 @@ func (c *Client) request(ctx context.Context, o *admin.Operation, arguments any)
 		return nil, fmt.Errorf("write the arguments of %q: %w", o.Name, err)
 	}
 	target, body := c.base+o.Path(), io.Reader(nil)
-	if o.Changes() {
+	if o.Changes() && o.Takes() == 0 {
 		body = bytes.NewReader(encoded)
 	} else {
 		query, err := o.Query(encoded)
@@ -162,7 +177,10 @@ func (c *Client) request(ctx context.Context, o *admin.Operation, arguments any)
 	if err != nil {
 		return nil, err
 	}
-	if o.Changes() {
+	switch {
+	case o.Takes() > 0:
+		request.Header.Set("Content-Type", admin.TakenType)
+	case o.Changes():
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if c.token != "" {

@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/web"
@@ -17,6 +19,9 @@ import (
 
 // Path is where a Door is mounted.
 const Path = "/admin/v1"
+
+// bodyTime is how long the body of an operation that takes a file may come.
+const bodyTime = 5 * time.Minute
 
 // Options are the settings of a Door. The zero value is usable.
 type Options struct {
@@ -87,7 +92,11 @@ func (d *Door) Serve(x *web.Exchange) {
 		x.Fail(err)
 		return
 	}
-	if _, err := x.Renew(); err != nil { // while the body came, the token may have been taken back
+	renew := func() error { // while the body came, the token may have been taken back
+		_, err := x.Renew()
+		return err
+	}
+	if err := renew(); err != nil {
 		x.Fail(err)
 		return
 	}
@@ -97,6 +106,22 @@ func (d *Door) Serve(x *web.Exchange) {
 		return
 	}
 	r := &admin.Request{Target: d.target, Principal: x.Call().Principal, From: d.from(x), ID: x.Call().RequestID, Local: d.options.Local, Expected: expected}
+	if most := o.Takes(); most > 0 {
+		r.Body = func(w io.Writer) error {
+			// Files come over slow lines, too. A connection that takes no deadline is gone, which reading from it tells.
+			control := http.NewResponseController(x)
+			_ = control.SetReadDeadline(time.Now().Add(bodyTime))
+			_ = control.SetWriteDeadline(time.Now().Add(2 * bodyTime))
+			if err := x.ReadBody(&taken{w, most}); err != nil {
+				return err
+			}
+			if err := renew(); err != nil {
+				return err
+			}
+			r.Principal = x.Call().Principal
+			return o.Admits(r)
+		}
+	}
 	if o.Copies() {
 		x.Header().Set("Content-Type", "application/octet-stream")
 		if err := o.Copy(x.Stream(), r, x); err != nil {
@@ -115,6 +140,40 @@ func (d *Door) Serve(x *web.Exchange) {
 	x.Send(http.StatusOK, result)
 }
 
+// A taken body is written as it comes.
+type taken struct {
+	w    io.Writer
+	most int64
+}
+
+// Limit returns how many bytes it may have.
+func (t *taken) Limit() int64 { return t.most }
+
+// TooLarge returns the error of a body with more.
+func (t *taken) TooLarge() error {
+	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: fmt.Sprintf("The file has more than %d bytes", t.most)}
+}
+
+// Read writes what r has.
+func (t *taken) Read(r io.Reader, _ int64) error {
+	n, err := io.Copy(told{t.w}, io.LimitReader(r, t.most+1))
+	if err == nil && n > t.most {
+		return t.TooLarge()
+	}
+	return err
+}
+
+// A told writer has those who ask know that it is not their fault where it fails.
+type told struct{ io.Writer }
+
+func (w told) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if err != nil {
+		err = &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The server can't write the file: " + err.Error(), Err: err}
+	}
+	return n, err
+}
+
 // from says where a request comes from.
 func (d *Door) from(x *web.Exchange) string {
 	if d.options.Local {
@@ -125,7 +184,15 @@ func (d *Door) from(x *web.Exchange) string {
 
 // argumentsOf returns the arguments of an operation as a JSON object.
 func argumentsOf(x *web.Exchange, o *admin.Operation) ([]byte, error) {
-	if !o.Changes() {
+	if o.Takes() > 0 {
+		if values := x.Request().Header["Content-Type"]; len(values) != 1 || values[0] != admin.TakenType {
+			return nil, &wasmtools.Error{Code: wasmtools.CodeUnsupportedMediaType, Message: "The body is a file: send Content-Type: " + admin.TakenType}
+		}
+		if err := web.CheckEncoding(x.Request().Header); err != nil {
+			return nil, err
+		}
+	}
+	if !o.Changes() || o.Takes() > 0 {
 		query, err := queryOf(x.Request())
 		if err != nil {
 			return nil, err

@@ -1,0 +1,461 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/admin/door"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// release returns a version of a module with one tool, /NAMESPACE/TOOL.
+func release(t *testing.T, namespace, tool, version string) []byte {
+	t.Helper()
+	return sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), strings.Replace(manifestOf(namespace, tool), `"1.2.3"`, `"`+version+`"`, 1))
+}
+
+// must runs a command, and returns what it prints.
+func (m managed) must(t *testing.T, args ...string) string {
+	t.Helper()
+	code, stdout, stderr := run(append(args, "--config", m.config)...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("%q: got %d, %s", args, code, stderr)
+	}
+	return stdout
+}
+
+// versionOf returns the version of a tool that the server has, or "".
+func (m managed) versionOf(t *testing.T, path string) string {
+	t.Helper()
+	var all admin.Tools
+	if err := json.Unmarshal([]byte(m.must(t, "tools", "--all", "--json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range all.Tools {
+		if tool.Path == path {
+			return tool.Version
+		}
+	}
+	return ""
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited in vain: " + what)
+		}
+	}
+}
+
+func (m managed) tools() string { return filepath.Join(filepath.Dir(m.config), "tools") }
+
+// keeps waits until the server keeps that many versions of a file.
+func (m managed) keeps(t *testing.T, path string, n int) (v admin.Versions) {
+	t.Helper()
+	eventually(t, "versions of "+path, func() bool {
+		var h admin.History
+		code, stdout, _ := run("history", path, "--json", "--config", m.config)
+		if code == 0 && json.Unmarshal([]byte(stdout), &h) == nil && len(h.Files) == 1 {
+			v = h.Files[0]
+		}
+		return len(v.Versions) >= n
+	})
+	return v
+}
+
+// TestPut puts a module, a new version of it, and the same again, in all ways, and removes it.
+func TestPut(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "upload = true\n")
+	dir := t.TempDir()
+	one, two := testkit.Put(t, dir, "add.wasm", release(t, "math", "add", "1")), testkit.Put(t, dir, "two.wasm", release(t, "math", "add", "2"))
+	ways := map[string][]string{"over the socket": {"--config", m.config}, "over HTTP": {"--server", m.url}}
+	var answers []string
+	for way, flags := range ways {
+		var placed admin.Placed
+		ask := func(args ...string) {
+			t.Helper()
+			code, stdout, stderr := run(append(append(args, "--json"), flags...)...)
+			if code != 0 || stderr != "" {
+				t.Fatalf("%s: %q: got %d, %s", way, args, code, stderr)
+			}
+			placed = admin.Placed{}
+			if err := json.Unmarshal([]byte(stdout), &placed); err != nil {
+				t.Fatal(err)
+			}
+			answers = append(answers, stdout)
+		}
+		for _, step := range []struct {
+			args    []string
+			changed bool
+			version string
+		}{
+			{[]string{"put", one, "sums/add.wasm", "--if-match", "none"}, true, "1"},
+			{[]string{"put", one, "sums/add.wasm"}, false, "1"},
+			{[]string{"put", two, "sums/add.wasm"}, true, "2"},
+			{[]string{"remove", "sums/add.wasm"}, true, ""},
+		} {
+			ask(step.args...)
+			if placed.Changed != step.changed || strings.Join(placed.Tools, " ") != "/math/add" {
+				t.Errorf("%s: %q: got %+v", way, step.args, placed)
+			}
+			if got := m.versionOf(t, "/math/add"); got != step.version { // with the answer
+				t.Errorf("%s: %q: the server has %q, want %q", way, step.args, got, step.version)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(m.tools(), "sums", "add.wasm")); err == nil {
+			t.Error("the file is still there")
+		}
+	}
+	if half := len(answers) / 2; strings.Join(answers[:half], "") != strings.Join(answers[half:], "") {
+		t.Errorf("the ways differ: %s", answers)
+	}
+	m.must(t, "put", one)
+	if got := string(testkit.Read(t, m.tools(), "add.wasm")); got != string(testkit.Read(t, one)) {
+		t.Error("another file was put")
+	}
+	audit := m.must(t, "audit", "--json")
+	for _, want := range []string{`"action": "put"`, `"action": "remove"`, `"digest"`} {
+		if !strings.Contains(audit, want) {
+			t.Errorf("the audit lacks %s:\n%s", want, audit)
+		}
+	}
+}
+
+// TestPutRefuses changes nothing where it refuses: no file comes, none goes, and every tool stays as it is.
+func TestPutRefuses(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "upload = true\n")
+	off := manage(t, "")
+	several := manage(t, "upload = true\n[[source]]\ndirectory = \"tools\"\n[[source]]\ndirectory = \"other\"\n")
+	dir := t.TempDir()
+	good := testkit.Put(t, dir, "good.wasm", release(t, "math", "add", "1"))
+	shop := testkit.Put(t, dir, "shop.wasm", release(t, "shop", "echo", "9"))
+	broken := testkit.Put(t, dir, "broken.wasm", "not a module")
+	large := testkit.Put(t, dir, "large.wasm", "")
+	if err := os.Truncate(large, 10<<30); err != nil {
+		t.Fatal(err)
+	}
+	served := string(testkit.Read(t, m.tools(), "shop.wasm"))
+	for name, c := range map[string]struct {
+		args []string
+		of   managed
+		code int
+		want string
+	}{
+		"not allowed":              {[]string{"put", good}, off, 21, "[admin] upload = true"},
+		"remove, not allowed":      {[]string{"remove", "shop.wasm"}, off, 21, "[admin] upload = true"},
+		"several directories":      {[]string{"put", good}, several, 3, "Several directories are served"},
+		"another directory":        {[]string{"put", good, "--directory", "/etc"}, several, 3, "/etc is not served"},
+		"not a module":             {[]string{"put", broken, "new.wasm"}, m, 3, "would be refused"},
+		"not a module, in place":   {[]string{"put", broken, "shop.wasm"}, m, 3, "would be refused"},
+		"another's tool":           {[]string{"put", shop, "math/add.wasm"}, m, 3, "/shop/echo is taken"},
+		"10 GB":                    {[]string{"put", large}, m, 1, "more than 67108864 bytes"},
+		"another version":          {[]string{"put", shop, "shop.wasm", "--if-match", strings.Repeat("0", 64)}, m, 23, "was expected"},
+		"it is there already":      {[]string{"put", shop, "shop.wasm", "--if-match", "none"}, m, 23, "was expected"},
+		"a script":                 {[]string{"put", good, "x.py"}, m, 3, "must end in .wasm"},
+		"outside":                  {[]string{"put", good, "../x.wasm"}, m, 3, "can't be the name"},
+		"absolute":                 {[]string{"put", good, filepath.Join(dir, "x.wasm")}, m, 3, "can't be the name"},
+		"hidden":                   {[]string{"put", good, ".x.wasm"}, m, 3, "can't be the name"},
+		"another case":             {[]string{"put", good, "SHOP.wasm"}, m, 3, "upper and lower case only"},
+		"below a file":             {[]string{"put", good, "shop.wasm/x.wasm"}, m, 3, "not a folder"},
+		"remove what is not there": {[]string{"remove", "nothing.wasm"}, m, 22, "There is no file"},
+		"remove outside":           {[]string{"remove", "../toolsrv.toml"}, m, 3, "can't be the name"},
+		"remove another version":   {[]string{"remove", "shop.wasm", "--if-match", "none"}, m, 23, "was expected"},
+		"no file":                  {[]string{"put", filepath.Join(dir, "no.wasm")}, m, 1, "no such file"},
+		"a folder":                 {[]string{"put", dir}, m, 1, "not a file"},
+		"roll back to nothing":     {[]string{"rollback", "shop.wasm", "abcd"}, m, 22, "No version abcd"},
+		"roll back what is not":    {[]string{"rollback", "shop/ecko"}, m, 22, "There is no file or tool"},
+		"not a digest":             {[]string{"rollback", "shop.wasm", "../x"}, m, 3, "version"},
+		"history of nothing":       {[]string{"history", "nothing"}, m, 22, "There is no file or tool"},
+	} {
+		code, stdout, stderr := run(append(c.args, "--config", c.of.config)...)
+		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
+			t.Errorf("%s: got %d, %q %q; want %d, %q", name, code, stdout, stderr, c.code, c.want)
+		}
+	}
+	entries, err := os.ReadDir(m.tools())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if got := strings.Join(names, " "); got != "broken.wasm shop.wasm weather.wasm" || string(testkit.Read(t, m.tools(), "shop.wasm")) != served {
+		t.Errorf("there is %s, or another shop.wasm", got)
+	}
+	if got := m.versionOf(t, "/shop/echo"); got != "1.2.3" {
+		t.Errorf("version %s is served", got)
+	}
+}
+
+// TestPutNeedsAdmin has somebody who may look change nothing.
+func TestPutNeedsAdmin(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "upload = true\n")
+	file := testkit.Put(t, t.TempDir(), "add.wasm", release(t, "math", "add", "1"))
+	var made admin.TokenMade
+	if err := json.Unmarshal([]byte(m.must(t, "tokens", "add", "reader", "--scope", "admin:read", "--scope", "*", "--json")), &made); err != nil {
+		t.Fatal(made, err)
+	}
+	c, err := client.OverHTTP(m.url, made.Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Do(t.Context(), "history", admin.HistoryArguments{}, ""); err != nil {
+		t.Error(err)
+	}
+	content := testkit.Read(t, file)
+	for name, do := range map[string]func() error{
+		"put": func() error {
+			_, err := c.Put(t.Context(), "put", admin.FileArguments{Name: "add.wasm"}, "", bytes.NewReader(content), int64(len(content)))
+			return err
+		},
+		"remove": func() error {
+			_, err := c.Do(t.Context(), "remove", admin.FileArguments{Name: "shop.wasm"}, "")
+			return err
+		},
+		"rollback": func() error {
+			_, err := c.Do(t.Context(), "rollback", admin.RollbackArguments{Path: "shop.wasm"}, "")
+			return err
+		},
+	} {
+		if failed, ok := errors.AsType[*wasmtools.Error](do()); !ok || failed.Code != wasmtools.CodeForbidden {
+			t.Errorf("%s: got %v", name, failed)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(m.tools(), "add.wasm")); err == nil {
+		t.Error("the file was put")
+	}
+}
+
+// TestPutHalf sends a part of a file and then nothing, and files in ways that are not taken: nothing is left of them, a reload and another put
+// go on meanwhile.
+func TestPutHalf(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "upload = true\n")
+	u, err := url.Parse(m.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	content := release(t, "math", "add", "1")
+	head := "POST " + door.Path + "/put?name=add.wasm HTTP/1.1\r\nHost: " + u.Host + "\r\nAuthorization: Bearer " + adminToken + "\r\nContent-Type: application/octet-stream\r\nContent-Length: 1000000\r\n\r\n"
+	if _, err := io.WriteString(conn, head+string(content)); err != nil {
+		t.Fatal(err)
+	}
+	coming := func() bool {
+		entries, err := os.ReadDir(m.tools())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), ".toolsrv-put-") {
+				return true
+			}
+		}
+		return false
+	}
+	eventually(t, "the file comes", coming)
+	m.must(t, "reload")
+	if m.versionOf(t, "/math/add") != "" {
+		t.Error("half a file is served")
+	}
+	m.must(t, "put", testkit.Put(t, t.TempDir(), "sub.wasm", release(t, "math", "sub", "1")))
+	conn.Close()
+	eventually(t, "what came is removed", func() bool { return !coming() })
+
+	for name, change := range map[string]func(q *http.Request){
+		"no type":      func(q *http.Request) { q.Header.Del("Content-Type") },
+		"a form":       func(q *http.Request) { q.Header.Set("Content-Type", "application/x-www-form-urlencoded") },
+		"compressed":   func(q *http.Request) { q.Header.Set("Content-Encoding", "gzip") },
+		"GET":          func(q *http.Request) { q.Method = http.MethodGet },
+		"no name":      func(q *http.Request) { q.URL.RawQuery = "" },
+		"two names":    func(q *http.Request) { q.URL.RawQuery = "name=a.wasm&name=b.wasm" },
+		"another page": func(q *http.Request) { q.Header.Set("Origin", "https://evil.example") },
+		"rebinding":    func(q *http.Request) { q.Host = "evil.example" },
+		"no token":     func(q *http.Request) { q.Header.Del("Authorization") },
+		"escaped":      func(q *http.Request) { q.URL.RawQuery = "name=..%2f..%2fx.wasm" },
+		"twice":        func(q *http.Request) { q.URL.RawQuery = "name=%252e%252e%252fx.wasm" },
+		"NUL":          func(q *http.Request) { q.URL.RawQuery = "name=a.wasm%00" },
+		"unending":     func(q *http.Request) { q.Body, q.ContentLength = io.NopCloser(zeros{}), -1 },
+	} {
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, m.url+door.Path+"/put?name=x.wasm", bytes.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("Content-Type", "application/octet-stream")
+		q.Header.Set("Authorization", "Bearer "+adminToken)
+		change(q)
+		answer, err := http.DefaultTransport.RoundTrip(q)
+		if err != nil {
+			if name != "unending" { // the server may end the connection while the client writes
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		answer.Body.Close()
+		if answer.StatusCode < 400 || answer.StatusCode >= 500 {
+			t.Errorf("%s: got %d", name, answer.StatusCode)
+		}
+	}
+	eventually(t, "nothing is left", func() bool { return !coming() })
+	for _, at := range []string{filepath.Join(m.tools(), "x.wasm"), filepath.Join(filepath.Dir(m.config), "x.wasm")} {
+		if _, err := os.Stat(at); err == nil {
+			t.Errorf("there is %s", at)
+		}
+	}
+}
+
+// zeros never end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestRollback rolls back by hand and by version, keeps it while the file is touched, and ends it when the file changes.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "")
+	path := filepath.Join(m.tools(), "shop.wasm")
+	if code, _, stderr := run("rollback", "shop/echo", "--config", m.config); code != 22 || !strings.Contains(stderr, "No earlier version") {
+		t.Errorf("nothing to roll back to: got %d, %s", code, stderr)
+	}
+	m.keeps(t, "shop/echo", 1)
+	replace := func(version string) {
+		t.Helper()
+		testkit.Put(t, m.tools(), "shop.wasm.tmp", release(t, "shop", "echo", version))
+		if err := os.Rename(path+".tmp", path); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "version "+version, func() bool { return m.versionOf(t, "/shop/echo") == version })
+	}
+	replace("2")
+	m.keeps(t, "shop.wasm", 2)
+	replace("3")
+	kept := m.keeps(t, "/shop/echo", 3)
+	one, two, three := kept.Versions[2].Digest, kept.Versions[1].Digest, kept.Versions[0].Digest
+
+	m.must(t, "rollback", "shop/echo", "--reason", "it is wrong")
+	if got := m.versionOf(t, "/shop/echo"); got != "2" {
+		t.Errorf("rolled back to %s", got)
+	}
+	if shown := m.must(t, "history", "shop/echo"); !strings.Contains(shown, "rolled back by uid") || !strings.Contains(shown, "it is wrong") || !strings.Contains(shown, "the file's own") {
+		t.Errorf("the history shows\n%s", shown)
+	}
+	if shown := m.must(t, "history"); strings.Count(shown, "shop.wasm") != 3 || strings.Contains(shown, "weather") {
+		t.Errorf("the history shows\n%s", shown)
+	}
+	if shown := m.must(t, "rollback", "shop/echo", two[:12]); !strings.Contains(shown, "so already") {
+		t.Errorf("again: got %s", shown)
+	}
+	if code, _, _ := run("rollback", "shop.wasm", one, "--if-match", three, "--config", m.config); code != 23 {
+		t.Errorf("another version is served: got %d", code)
+	}
+	m.must(t, "rollback", "shop.wasm", one, "--if-match", two)
+	now := time.Now()
+	if err := os.Chtimes(path, now, now); err != nil { // the same content
+		t.Fatal(err)
+	}
+	m.must(t, "reload")
+	if got := m.versionOf(t, "/shop/echo"); got != "1.2.3" {
+		t.Errorf("got %s", got)
+	}
+	m.must(t, "rollback", "shop.wasm", three) // to the file's own
+	if got := m.versionOf(t, "/shop/echo"); got != "3" {
+		t.Errorf("got %s", got)
+	}
+	m.must(t, "rollback", "shop.wasm", one)
+	replace("4")
+	if shown := m.must(t, "history", "shop.wasm"); strings.Contains(shown, "rolled back") {
+		t.Errorf("the history shows\n%s", shown)
+	}
+
+	// A version that can't be served is refused, and what is served stays, also when it is kept no more.
+	versions, err := filepath.Glob(filepath.Join(filepath.Dir(m.config), "kept", "versions", "*"+one+"*"))
+	if err != nil || len(versions) != 1 {
+		t.Fatal(versions, err)
+	}
+	if err := os.WriteFile(versions[0], []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := run("rollback", "shop.wasm", one, "--config", m.config); code != 22 || !strings.Contains(stderr, "is damaged") {
+		t.Errorf("a damaged version: got %d, %s", code, stderr)
+	}
+	if got := m.versionOf(t, "/shop/echo"); got != "4" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestRollbackBroken has a version kept served in place of a file that is broken, for good.
+func TestRollbackBroken(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "")
+	m.keeps(t, "shop.wasm", 1)
+	testkit.Put(t, m.tools(), "shop.wasm", "broken")
+	eventually(t, "the file is refused", func() bool { return strings.Contains(m.must(t, "status"), "shop.wasm") })
+	m.must(t, "rollback", "shop/echo")
+	if shown := m.must(t, "status"); strings.Contains(shown, "shop.wasm") || m.versionOf(t, "/shop/echo") != "1.2.3" {
+		t.Errorf("the file is still refused:\n%s", shown)
+	}
+}
+
+// TestRollbackRace changes a file while it is rolled back: in the end its newest content is served, or what it was rolled back to over just that.
+func TestRollbackRace(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "upload = true\n")
+	m.keeps(t, "shop.wasm", 1)
+	releases := [][]byte{release(t, "shop", "echo", "2"), release(t, "shop", "echo", "3")}
+	path := filepath.Join(m.tools(), "shop.wasm")
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+	defer stop()
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; ctx.Err() == nil && err == nil; i++ {
+			if err = os.WriteFile(path+".tmp", releases[i%2], 0o600); err == nil {
+				err = os.Rename(path+".tmp", path)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		done <- err
+	}()
+	for ctx.Err() == nil {
+		if code, _, stderr := run("rollback", "shop.wasm", "--config", m.config); code != 0 && code != 22 && code != 23 && !strings.Contains(stderr, "not_ready") {
+			t.Errorf("got %d, %s", code, stderr)
+		}
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	final := testkit.Put(t, t.TempDir(), "shop.wasm", release(t, "shop", "echo", "5"))
+	m.must(t, "put", final)
+	if got := m.versionOf(t, "/shop/echo"); got != "5" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,272 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/upload"
+	"github.com/toolsrv/toolsrv/internal/versions"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// FileArguments are the arguments of the operations put and remove.
+type FileArguments struct {
+	Name      string `json:"name" description:"The file's name in its directory, such as math/add.wasm." minLength:"1" maxLength:"512"`
+	Directory string `json:"directory,omitempty" description:"The directory, as the configuration calls it or as an absolute path; needed where there are several." maxLength:"4096"`
+}
+
+// A Placed is what has become of a file that was put or removed.
+type Placed struct {
+	Changed   bool     `json:"changed" description:"Whether it was not so already."`
+	File      string   `json:"file" description:"Where the file lies."`
+	Digest    string   `json:"digest,omitempty" description:"The SHA-256 of what is there now."`
+	Before    string   `json:"before,omitempty" description:"The SHA-256 of what was there before."`
+	Tools     []string `json:"tools" description:"The paths of its tools: those that are called now, or that are gone."`
+	Ungranted []string `json:"ungranted" description:"What its tools need and were not granted, by tool."`
+	Warnings  []string `json:"warnings" description:"What troubles clients, as toolsrv check says it."`
+}
+
+const (
+	// served is how long a change of a file is waited for.
+	served = 30 * time.Second
+	// mostUploads is how many files may come at a time. Each takes room on disk before it is checked.
+	mostUploads = 8
+	// noFile is the version of a file that is not there, for If-Match.
+	noFile = "none"
+)
+
+// files are those of the server that a request is about.
+type files struct{ *Request }
+
+func put() Operation {
+	return Takes("put", "Put a module into a directory of tools", sandbox.MaxModule, func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
+		r := files{asked}
+		directory, err := r.directory(in)
+		if err != nil {
+			return Placed{}, err
+		}
+		if r.uploads.Add(1) > mostUploads {
+			r.uploads.Add(-1)
+			return Placed{}, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many files are being put: try again later"}
+		}
+		defer r.uploads.Add(-1)
+		f, err := upload.Begin(directory.ID, in.Name)
+		if err != nil {
+			return Placed{}, badFile(err)
+		}
+		defer f.Close()
+		if err := r.Body(f); err != nil {
+			return Placed{}, err
+		}
+		r.changing.Lock()
+		defer r.changing.Unlock()
+		return r.place(ctx, catalog.FileID{SourceID: directory.ID, Name: in.Name}, f)
+	})
+}
+
+// place checks a file that was uploaded, puts it into its place, and waits until it is served. r.changing is held.
+func (r files) place(ctx context.Context, id catalog.FileID, f *upload.File) (Placed, error) {
+	before, old, err := r.lying(id)
+	if err != nil {
+		return Placed{}, err
+	}
+	content, err := f.Content()
+	if err != nil {
+		return Placed{}, err
+	}
+	checked, err := r.Service.Catalog.Check(ctx, id, content)
+	if err != nil {
+		return Placed{}, refusedFile(ctx, err)
+	}
+	done := Placed{Changed: f.Digest() != before, File: filepath.Join(id.SourceID, filepath.FromSlash(id.Name)), Digest: f.Digest(), Before: before,
+		Tools: checked.Paths, Ungranted: checked.Ungranted, Warnings: []string{}}
+	for _, w := range checked.Findings {
+		done.Warnings = append(done.Warnings, fmt.Sprintf("%s: %s: %s (%s)", w.Tool, w.Place, w.Message, w.Rule))
+	}
+	as := versions.File{Source: id.SourceID, Name: id.Name}
+	if _, rolled := r.Service.Versions.RolledBack(as); done.Changed || rolled {
+		r.keepOld(as, before, old)
+		done.Changed = true
+		err = r.change(ctx, done.File, digestOf(before), digestOf(done.Digest), func(ctx context.Context) error {
+			if err := f.Commit(); err != nil {
+				return badFile(err)
+			}
+			_, err := r.Service.Versions.Unroll(ctx, as)
+			return err
+		})
+		if err != nil {
+			return Placed{}, err
+		}
+	}
+	r.Version = done.Digest
+	return done, r.await(ctx, id, done.Digest, true)
+}
+
+func remove() Operation {
+	return Changes("remove", "Remove a module from a directory of tools", func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
+		r := files{asked}
+		directory, err := r.directory(in)
+		if err != nil {
+			return Placed{}, err
+		}
+		r.changing.Lock()
+		defer r.changing.Unlock()
+		id := catalog.FileID{SourceID: directory.ID, Name: in.Name}
+		before, old, err := r.lying(id)
+		if err != nil {
+			return Placed{}, err
+		}
+		if before == "" {
+			return Placed{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: fmt.Sprintf("There is no file %s in %s", text.Short(in.Name), directory.Path)}
+		}
+		done := Placed{Changed: true, File: filepath.Join(id.SourceID, filepath.FromSlash(in.Name)), Before: before, Tools: []string{}, Ungranted: []string{}, Warnings: []string{}}
+		if s, ok := r.file(id); ok {
+			done.Tools = append(done.Tools, s.Paths...)
+		}
+		as := versions.File{Source: id.SourceID, Name: id.Name}
+		r.keepOld(as, before, old)
+		err = r.change(ctx, done.File, digestOf(before), nil, func(ctx context.Context) error {
+			if err := upload.Remove(directory.ID, in.Name); err != nil {
+				return badFile(err)
+			}
+			_, err := r.Service.Versions.Unroll(ctx, as)
+			return err
+		})
+		if err != nil {
+			return Placed{}, err
+		}
+		return done, r.await(ctx, id, "", false)
+	})
+}
+
+// directory returns the directory that a file is put into or removed from, if that is allowed.
+func (r files) directory(in FileArguments) (core.Directory, error) {
+	if !r.Service.InForce().Admin.Upload {
+		return core.Directory{}, &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Files are neither put nor removed: the configuration has not set [admin] upload = true"}
+	}
+	if err := upload.CheckName(in.Name); err != nil {
+		return core.Directory{}, badFile(err)
+	}
+	all := r.Service.Directories()
+	var paths []string
+	for _, d := range all {
+		if in.Directory == d.Path || in.Directory == d.ID || in.Directory != "" && filepath.Clean(in.Directory) == filepath.Clean(d.Path) {
+			return d, nil
+		}
+		paths = append(paths, d.Path)
+	}
+	switch {
+	case len(all) == 0:
+		return core.Directory{}, invalid("The server serves no directory, but single files")
+	case in.Directory != "":
+		return core.Directory{}, invalid(fmt.Sprintf("%s is not served: name one of %s", text.Short(in.Directory), strings.Join(paths, ", ")))
+	case len(all) > 1:
+		return core.Directory{}, invalid("Several directories are served: name one of " + strings.Join(paths, ", "))
+	}
+	return all[0], nil
+}
+
+// lying returns the digest and the content of what lies in a file's place, or nothing, if it is what the caller expects.
+func (r files) lying(id catalog.FileID) (digest string, content []byte, err error) {
+	content, err = upload.Read(id.SourceID, id.Name, sandbox.MaxModule)
+	version := noFile
+	switch {
+	case err == nil:
+		sum := sha256.Sum256(content)
+		digest = hex.EncodeToString(sum[:])
+		version = digest
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", nil, badFile(err)
+	}
+	return digest, content, r.Expect(version)
+}
+
+// keepOld keeps the content of a file before it is replaced, if it is what is served.
+func (r files) keepOld(f versions.File, digest string, content []byte) {
+	s, ok := r.file(catalog.FileID{SourceID: f.Source, Name: f.Name})
+	if !ok || digest == "" || s.Digest != digest || !r.Service.Versions.IsOn() {
+		return
+	}
+	if err := r.Service.Versions.Keep(f, digest, int64(len(content)), bytes.NewReader(content)); err != nil {
+		r.Service.Logger.Warn("a version of a file is not kept", "file", f.Name, "error", err)
+	}
+}
+
+// file returns what is known of a file.
+func (r files) file(id catalog.FileID) (s catalog.FileState, ok bool) {
+	all := r.Service.Catalog.Files()
+	i := slices.IndexFunc(all, func(s catalog.FileState) bool { return s.FileID == id })
+	if i < 0 {
+		return s, false
+	}
+	return all[i], true
+}
+
+// await waits until a file is served with a digest, or is gone where that is empty, and returns why it is not.
+func (r files) await(ctx context.Context, id catalog.FileID, digest string, again bool) error {
+	ctx, cancel := context.WithTimeout(ctx, served)
+	defer cancel()
+	s, ok, err := r.Service.Catalog.Await(ctx, id, again)
+	var why string
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		why = fmt.Sprintf("it is not served after %v yet: look with toolsrv status", served)
+	case err != nil:
+		return err
+	case digest == "" && !ok, ok && s.Err == nil && s.Digest == digest:
+		return nil
+	case !ok:
+		why = "it is not looked at where it lies"
+	case s.Err != nil:
+		why = s.Err.Error()
+	default:
+		return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody else has changed the file at the same time: look, and try again"}
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The change is made, but " + text.Clip(why, 1000)}
+}
+
+func invalid(message string) error {
+	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: message}
+}
+
+// badFile returns why a file can't be put or removed, for who asks.
+func badFile(err error) error {
+	code := wasmtools.CodeInvalidArguments
+	if errors.Is(err, fs.ErrNotExist) {
+		code = wasmtools.CodeNotFound
+	}
+	return &wasmtools.Error{Code: code, Message: text.Clip(err.Error(), 1000), Err: err}
+}
+
+// refusedFile returns why a file would not be served.
+func refusedFile(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return invalid("The file would be refused: " + text.Clip(err.Error(), 1000))
+}
+
+// A fileDigest is what the audit has of a file.
+type fileDigest struct {
+	Digest string `json:"digest"`
+}
+
+func digestOf(digest string) any {
+	if digest == "" {
+		return nil
+	}
+	return fileDigest{digest}
+}

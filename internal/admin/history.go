@@ -1,0 +1,328 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/versions"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// HistoryArguments are the arguments of the operation history.
+type HistoryArguments struct {
+	Path string `json:"path,omitempty" description:"A file, or a tool of it; without, all files of which there are several versions." maxLength:"4096"`
+}
+
+// A History is which versions of files are kept.
+type History struct {
+	Files []Versions `json:"files" description:"The files, by where they lie."`
+}
+
+// Versions are those of a file.
+type Versions struct {
+	File       string      `json:"file" description:"Where it lies."`
+	Served     string      `json:"served,omitempty" description:"The SHA-256 of what is served of it, or empty."`
+	RolledBack *RolledBack `json:"rolled_back,omitempty" description:"Why another version is served than its source has."`
+	Versions   []Version   `json:"versions" description:"The versions that are kept, the newest first."`
+}
+
+// A RolledBack says how a file was rolled back.
+type RolledBack struct {
+	Over   string    `json:"over" description:"The SHA-256 of what its source has, which is served again once it changes."`
+	Who    string    `json:"who" description:"Who did it."`
+	Since  time.Time `json:"since" description:"When."`
+	Reason string    `json:"reason,omitempty" description:"Why."`
+}
+
+// A Version is one that is kept.
+type Version struct {
+	Digest string    `json:"digest" description:"The SHA-256 of its content."`
+	Size   int64     `json:"size" description:"How many bytes it has."`
+	Since  time.Time `json:"since" description:"When it was kept, some seconds after it was served first."`
+	Served bool      `json:"served" description:"Whether it is served."`
+}
+
+func history() Operation {
+	return Looks("history", "List which versions of files are kept", func(_ context.Context, asked *Request, in HistoryArguments) (History, error) {
+		r := files{asked}
+		if !r.Service.Versions.IsOn() {
+			return History{}, unkept(versions.ErrOff)
+		}
+		all := History{Files: []Versions{}}
+		if in.Path != "" {
+			s, err := r.named(in.Path)
+			if err != nil {
+				return all, err
+			}
+			one, err := r.versionsOf(&s)
+			if err != nil {
+				return all, unkept(err)
+			}
+			r.Version = s.Digest
+			all.Files = append(all.Files, one)
+			return all, nil
+		}
+		known, err := r.knownFiles()
+		if err != nil {
+			return all, unkept(err)
+		}
+		for i := range known {
+			one, err := r.versionsOf(&known[i])
+			if err != nil {
+				return all, unkept(err)
+			}
+			if len(one.Versions) > 1 || one.RolledBack != nil || one.Served == "" && len(one.Versions) > 0 {
+				all.Files = append(all.Files, one)
+			}
+		}
+		return all, nil
+	})
+}
+
+// knownFiles returns all files, also those of which there are only versions.
+func (r files) knownFiles() ([]catalog.FileState, error) {
+	all := r.Service.Catalog.Files()
+	there := make(map[catalog.FileID]bool, len(all))
+	for i := range all {
+		there[all[i].FileID] = true
+	}
+	for _, d := range r.Service.Directories() {
+		gone, err := r.Service.Versions.Files(d.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range gone {
+			if id := (catalog.FileID{SourceID: f.Source, Name: f.Name}); !there[id] {
+				all = append(all, catalog.FileState{FileID: id, Source: d.Place(f.Name)})
+			}
+		}
+	}
+	return all, nil
+}
+
+// named returns the file that somebody means: by its name, by where it lies, or by one of its tools.
+func (r files) named(path string) (catalog.FileState, error) {
+	all, err := r.knownFiles()
+	if err != nil {
+		return catalog.FileState{}, unkept(err)
+	}
+	var found []catalog.FileState
+	var names []string
+	for i := range all {
+		s := &all[i]
+		if s.Source == path || s.Name == path || slices.Contains(s.Paths, "/"+strings.TrimPrefix(path, "/")) {
+			found = append(found, *s)
+		}
+		names = append(names, s.Name)
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		var places []string
+		for _, s := range found {
+			places = append(places, s.Source)
+		}
+		return catalog.FileState{}, invalid("Several files are called so: name one of " + strings.Join(places, ", "))
+	}
+	message := fmt.Sprintf("There is no file or tool %s", text.Short(path))
+	if near := text.Nearest(path, names); near != "" {
+		message += ": did you mean " + near + "?"
+	}
+	return catalog.FileState{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: message}
+}
+
+// versionsOf tells of the versions of a file.
+func (r files) versionsOf(s *catalog.FileState) (Versions, error) {
+	f := versions.File{Source: s.SourceID, Name: s.Name}
+	kept, err := r.Service.Versions.Of(f)
+	told := Versions{File: s.Source, Served: s.Digest, Versions: []Version{}}
+	for _, v := range kept {
+		told.Versions = append(told.Versions, Version{v.Digest, v.Size, v.Since, v.Digest == s.Digest})
+	}
+	if back, ok := r.Service.Versions.RolledBack(f); ok {
+		told.RolledBack = &RolledBack{back.Over, back.By, back.Since, back.Reason}
+	}
+	return told, err
+}
+
+// RollbackArguments are the arguments of the operation rollback.
+type RollbackArguments struct {
+	Path    string `json:"path" description:"A file, or a tool of it." minLength:"1" maxLength:"4096"`
+	Version string `json:"version,omitempty" description:"The first digits of the version's SHA-256, four at least; without, the version before the one that is served." pattern:"^[0-9a-f]{4,64}$"`
+	Reason  string `json:"reason,omitempty" description:"Why." maxLength:"1000"`
+}
+
+// A RollingBack is what a rollback has come to.
+type RollingBack struct {
+	Changed bool     `json:"changed" description:"Whether another version was served before."`
+	File    string   `json:"file" description:"Where the file lies."`
+	Digest  string   `json:"digest" description:"The SHA-256 of what is served now."`
+	Before  string   `json:"before" description:"The SHA-256 of what was served before, or empty."`
+	Source  string   `json:"source" description:"The SHA-256 of what the file's source has. Once it has something else, that is served."`
+	Tools   []string `json:"tools" description:"The paths of the tools that are called now."`
+}
+
+func rollback() Operation {
+	return Changes("rollback", "Serve an earlier version of a file", func(ctx context.Context, asked *Request, in RollbackArguments) (RollingBack, error) {
+		r := files{asked}
+		r.changing.Lock()
+		defer r.changing.Unlock()
+		s, err := r.named(in.Path)
+		switch {
+		case err != nil:
+			return RollingBack{}, err
+		case s.Script:
+			return RollingBack{}, invalid("It is a script, and of scripts no versions are kept: put its files back")
+		case s.Stage == "":
+			return RollingBack{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: s.Source + " is no longer there: put it back first, such as with toolsrv put"}
+		}
+		// What its source has now, and not what was listed last, is what it is rolled back over.
+		looking, cancel := context.WithTimeout(ctx, served)
+		defer cancel()
+		s, there, err := r.Service.Catalog.Await(looking, s.FileID, false)
+		switch {
+		case err != nil && ctx.Err() == nil || !there:
+			return RollingBack{}, changing()
+		case err != nil:
+			return RollingBack{}, err
+		}
+		if err := r.Expect(s.Digest); err != nil {
+			return RollingBack{}, err
+		}
+		return r.rollBack(ctx, &s, in)
+	})
+}
+
+// rollBack has another version of a file served. r.changing is held.
+func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackArguments) (RollingBack, error) {
+	f := versions.File{Source: s.SourceID, Name: s.Name}
+	over, err := sourceOf(ctx, s)
+	if err != nil {
+		return RollingBack{}, err
+	}
+	kept, err := r.Service.Versions.Of(f)
+	if err != nil {
+		return RollingBack{}, unkept(err)
+	}
+	to, err := choose(kept, s, over, in.Version)
+	if err != nil {
+		return RollingBack{}, err
+	}
+	done := RollingBack{File: s.Source, Digest: to, Before: s.Digest, Source: over, Changed: to != s.Digest || s.Err != nil}
+	if done.Changed {
+		apply := func(ctx context.Context) error {
+			_, err := r.Service.Versions.Unroll(ctx, f)
+			return err
+		}
+		if to != over {
+			content, err := r.Service.Versions.Read(f, to)
+			if err != nil {
+				return RollingBack{}, unkept(err)
+			}
+			if _, err := r.Service.Catalog.Check(ctx, s.FileID, content); err != nil {
+				return RollingBack{}, refusedFile(ctx, err)
+			}
+			apply = func(ctx context.Context) error {
+				return r.Service.Versions.Roll(ctx, versions.Rollback{File: f, Over: over, Digest: to, By: r.Principal.String(), Since: time.Now().UTC().Truncate(time.Millisecond), Reason: in.Reason})
+			}
+		}
+		after := struct {
+			Digest string `json:"digest"`
+			Reason string `json:"reason,omitempty"`
+		}{to, in.Reason}
+		if err := r.change(ctx, s.Source, digestOf(s.Digest), after, func(ctx context.Context) error { return unkept(apply(ctx)) }); err != nil {
+			return RollingBack{}, err
+		}
+	}
+	if err := r.await(ctx, s.FileID, to, done.Changed); err != nil {
+		return RollingBack{}, err
+	}
+	if now, ok := r.file(s.FileID); ok {
+		done.Tools = append([]string{}, now.Paths...)
+	}
+	r.Version = to
+	return done, nil
+}
+
+// sourceOf returns the digest of what the source of a file has now.
+func sourceOf(ctx context.Context, s *catalog.FileState) (string, error) {
+	content, err := s.Open(ctx)
+	if err == nil {
+		defer content.Close()
+		h := sha256.New()
+		var n int64
+		if n, err = io.Copy(h, io.LimitReader(content, sandbox.MaxModule+1)); err == nil && n <= sandbox.MaxModule {
+			return hex.EncodeToString(h.Sum(nil)), nil
+		}
+	}
+	if errors.Is(err, catalog.ErrChanged) {
+		return "", changing()
+	}
+	if err == nil {
+		err = fmt.Errorf("it has more than %d bytes", sandbox.MaxModule)
+	}
+	return "", invalid(s.Source + " can't be read, so nobody would know when it changes: " + err.Error())
+}
+
+func changing() error {
+	return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody is changing the file: look, and try again"}
+}
+
+// choose returns the digest of the version that is meant.
+func choose(kept []versions.Version, s *catalog.FileState, over, version string) (string, error) {
+	if version == "" {
+		at := slices.IndexFunc(kept, func(v versions.Version) bool { return v.Digest == s.Digest })
+		if s.Err != nil && s.Digest != "" { // the newest is not served at all: what is served is the one before
+			return s.Digest, nil
+		}
+		if at+1 < len(kept) {
+			return kept[at+1].Digest, nil
+		}
+		return "", &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "No earlier version of " + s.Source + " is kept"}
+	}
+	found := map[string]bool{}
+	for _, v := range kept {
+		found[v.Digest] = strings.HasPrefix(v.Digest, version)
+	}
+	found[over] = strings.HasPrefix(over, version)
+	var one string
+	for digest, ok := range found {
+		if !ok {
+			continue
+		}
+		if one != "" {
+			return "", invalid("Several versions begin with " + version + ": give more of the digest")
+		}
+		one = digest
+	}
+	if one == "" {
+		return "", &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: fmt.Sprintf("No version %s of %s is kept: toolsrv history lists them", version, s.Source)}
+	}
+	return one, nil
+}
+
+// unkept returns why versions can't be read or kept, for who asks.
+func unkept(err error) error {
+	code := wasmtools.CodeNotReady
+	switch {
+	case err == nil || errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, versions.ErrUnknown), errors.Is(err, versions.ErrDamaged):
+		code = wasmtools.CodeNotFound
+	case errors.Is(err, state.ErrTooLarge):
+		code = wasmtools.CodeInvalidArguments
+	}
+	return &wasmtools.Error{Code: code, Message: text.Clip(err.Error(), 1000), Err: err}
+}

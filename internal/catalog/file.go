@@ -1,0 +1,213 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/lacking"
+	"github.com/toolsrv/toolsrv/internal/toolfile"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// Rollbacks know which modules were rolled back. They are asked from many goroutines.
+type Rollbacks interface {
+	// Instead returns what is loaded where a source has some content of a file: the content itself, unless the file was rolled back.
+	Instead(ctx context.Context, source, name string, content []byte) ([]byte, error)
+}
+
+// A FileID names a file: the ID of its source, and its own in that.
+type FileID struct{ SourceID, Name string }
+
+// errClosed is what a closed Catalog fails with.
+var errClosed = errors.New("the catalog is closed")
+
+// on has f called where all that changes is known. It reports false where the Catalog is closed.
+func (c *Catalog) on(f func(r *reconciler)) bool {
+	done := make(chan struct{})
+	select {
+	case c.do <- func() { defer close(done); f(c.reconciler) }:
+		<-done
+		return true
+	case <-c.done:
+		return false
+	}
+}
+
+// feedOf returns the source with an ID, or nil.
+func feedOf(r *reconciler, id string) *feed {
+	for _, f := range r.feeds {
+		if f.id == id {
+			return f
+		}
+	}
+	return nil
+}
+
+// fileOf returns a file, or nil.
+func fileOf(r *reconciler, id FileID) *file {
+	if from := feedOf(r, id.SourceID); from != nil {
+		return r.index.files[from.key(id.Name)]
+	}
+	return nil
+}
+
+// Open opens the version of a file in its source that State or Files told of, or fails with ErrChanged where the source has another one.
+func (s *FileState) Open(ctx context.Context) (io.ReadCloser, error) {
+	return s.from.Source.Open(ctx, s.Name, s.version)
+}
+
+// A Checked is what a Catalog would make of a file.
+type Checked struct {
+	Digest, Version string
+	// Paths are those of its tools, and Ungranted says what some of them need and were not granted.
+	Paths, Ungranted []string
+	// Findings are what troubles clients.
+	Findings []toolfile.Finding
+}
+
+// Check does with a module what a Catalog does before it serves a file: it loads and compiles it, runs it to be described if that is needed,
+// and looks whether its tools fit into their limits and have paths that no other file has. The error says why the file would be refused. Nothing
+// of the Catalog changes. It takes memory for a module as large as this one.
+func (c *Catalog) Check(ctx context.Context, id FileID, content []byte) (checked *Checked, err error) {
+	r := c.reconciler
+	from := feedOf(r, id.SourceID)
+	if from == nil {
+		return nil, fmt.Errorf("there is no source %q", id.SourceID)
+	}
+	defer r.engine.Claim(contentCopies * int64(len(content)))()
+	err = r.guard(&file{from: from, name: id.Name}, func() error {
+		checked, err = c.check(ctx, id, content)
+		return err
+	})
+	return checked, err
+}
+
+func (c *Catalog) check(ctx context.Context, id FileID, content []byte) (*Checked, error) {
+	m, err := toolfile.Load(c.reconciler.engine, content, toolfile.Place{Folder: folderOf(id.Name), Source: id.Name, Replaces: true})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if err := m.Compile(ctx); err != nil {
+		return nil, err
+	}
+	if err := m.Describe(ctx); err != nil {
+		return nil, err
+	}
+	var limitsFor func(path string) limits.Limits
+	var granter toolfile.Granter
+	if !c.on(func(r *reconciler) { limitsFor, granter = r.limits, r.grants }) {
+		return nil, errClosed
+	}
+	if err := m.Build(limitsFor, granter); err != nil {
+		return nil, err
+	}
+	if err := m.CheckMemory(); err != nil {
+		return nil, err
+	}
+	checked := &Checked{Digest: m.Digest(), Paths: m.Paths(), Findings: m.Lint()}
+	for _, t := range m.Tools() {
+		checked.Version = t.Version
+		if len(t.Missing) > 0 {
+			checked.Ungranted = append(checked.Ungranted, t.Path()+": "+lacking.Of(t))
+		}
+	}
+	if !c.on(func(r *reconciler) { err = taken(r, id, m.Tools()) }) {
+		return nil, errClosed
+	}
+	return checked, err
+}
+
+// taken returns which of some tools another file than this one has, or nil.
+func taken(r *reconciler, id FileID, tools []*wasmtools.Tool) error {
+	f := fileOf(r, id)
+	for _, t := range tools {
+		if has, ok := r.index.operations[t.OperationID()]; ok && (f == nil || has.file != f) {
+			return wasmtools.Conflict(has.tool, t)
+		}
+	}
+	return nil
+}
+
+func folderOf(name string) string {
+	if folder := path.Dir(name); folder != "." {
+		return folder
+	}
+	return ""
+}
+
+// Await has a source listed again, and waits until a file is served or refused as the source has it from now on, and the table shows that. Where
+// again is set, the file is read again even if it has not changed. ok is false where the source does not have the file.
+func (c *Catalog) Await(ctx context.Context, id FileID, again bool) (s FileState, ok bool, err error) {
+	news := make(chan struct{}, 1)
+	defer c.table.Subscribe(func(*wasmtools.Generation) {
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	})()
+	began := time.Now()
+	known := c.on(func(r *reconciler) {
+		from := feedOf(r, id.SourceID)
+		if from == nil {
+			err = fmt.Errorf("there is no source %q", id.SourceID)
+			return
+		}
+		if f := fileOf(r, id); f != nil && again {
+			f.read, f.retry = "", time.Time{}
+			if f.loading != nil {
+				f.loading.cancel()
+			}
+		}
+		r.listWithin(from, 0)
+	})
+	look := time.NewTicker(awaitEvery) // what changes nothing in the table is not told
+	defer look.Stop()
+	for known && err == nil {
+		settled := false
+		known = c.on(func(r *reconciler) {
+			f := fileOf(r, id)
+			settled = feedOf(r, id.SourceID).listedAt.After(began)
+			if ok = f != nil; !ok {
+				settled = settled && r.publishAt.IsZero()
+				return
+			}
+			s = f.state()
+			settled = settled && f.loading == nil && (f.read == f.listed.Version || f.listed.Err != nil) && shows(r, f)
+		})
+		if settled {
+			return s, ok, nil
+		}
+		select {
+		case <-news:
+		case <-look.C:
+		case <-ctx.Done():
+			return s, ok, context.Cause(ctx)
+		}
+	}
+	if err == nil {
+		err = errClosed
+	}
+	return s, ok, err
+}
+
+// shows reports whether the table has what is served of a file.
+func shows(r *reconciler, f *file) bool {
+	if f.serving == nil {
+		return r.publishAt.IsZero()
+	}
+	now := r.table.Current()
+	return !slices.ContainsFunc(f.serving.Tools(), func(t *wasmtools.Tool) bool {
+		route, ok := now.Lookup(t.Path())
+		return !ok || route.Tool != t
+	})
+}
+
+// awaitEvery is how often Await looks where the table does not change.
+const awaitEvery = 20 * time.Millisecond

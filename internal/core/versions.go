@@ -1,0 +1,134 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/local"
+	"github.com/toolsrv/toolsrv/internal/versions"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// openVersions opens what keeps versions of files. Where it is not known which were rolled back, all are served as they are.
+func openVersions(ctx context.Context, s *Service, c *config.Config, store state.Store) *versions.Store {
+	o := versions.Options{
+		Directory: s.State.Directory(), MakeDirectory: local.MakeDirectory, Logger: s.Logger,
+		Bytes: func() int64 {
+			if now := s.InForce(); now != nil {
+				return now.State.Versions
+			}
+			return c.State.Versions
+		},
+	}
+	if store != nil {
+		o.Space = store.Space(versions.Space)
+	}
+	v, err := versions.Open(ctx, o)
+	if err != nil {
+		s.Logger.Error("files that were rolled back are served as their sources have them", "error", err)
+	}
+	return v
+}
+
+// A keeper keeps each version of a module that a service serves, once all are compiled, so that a start does not wait for it.
+type keeper struct{ of *Service }
+
+// run keeps versions until ctx ends.
+func (k keeper) run(ctx context.Context) {
+	if k.of.State.Directory() == "" || k.of.Catalog.WaitCompiled(ctx) != nil {
+		return
+	}
+	news := make(chan struct{}, 1)
+	news <- struct{}{}
+	defer k.of.Table.Subscribe(func(*wasmtools.Generation) {
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	})()
+	failed := ""
+	for {
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return
+		}
+		err := k.all(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			failed = ""
+		} else if failed != err.Error() {
+			failed = err.Error()
+			k.of.Logger.Warn("not all versions of files are kept, so some can't be rolled back to", "error", err)
+		}
+		if !wait(ctx, keepEvery) {
+			return
+		}
+	}
+}
+
+// keepEvery is the time between two looks for versions that are to be kept.
+const keepEvery = time.Second
+
+// all keeps what is served and not kept yet. It takes half of the time at most, so that calls come first.
+func (k keeper) all(ctx context.Context) (failed error) {
+	s := k.of
+	if !s.Versions.IsOn() {
+		return nil
+	}
+	if err := s.Versions.Look(); err != nil {
+		return err
+	}
+	files := s.Catalog.Files()
+	live := make([]versions.File, 0, len(files))
+	for i := range files {
+		live = append(live, versions.File{Source: files[i].SourceID, Name: files[i].Name})
+	}
+	s.Versions.SetLive(live)
+	for i := range files {
+		f := &files[i]
+		if f.Digest == "" || f.Script || f.SourceID == "" || s.Versions.Has(live[i], f.Digest) {
+			continue
+		}
+		began := time.Now()
+		if err := k.one(ctx, f, live[i]); err != nil && failed == nil {
+			failed = err
+		}
+		if errors.Is(failed, versions.ErrFull) || !wait(ctx, time.Since(began)) {
+			return failed
+		}
+	}
+	return failed
+}
+
+// one keeps a version of a file. One that its source has no more is none.
+func (k keeper) one(ctx context.Context, f *catalog.FileState, as versions.File) error {
+	content, err := f.Open(ctx)
+	if err == nil {
+		defer content.Close()
+		err = k.of.Versions.Keep(as, f.Digest, f.Size, content)
+	}
+	if errors.Is(err, catalog.ErrChanged) || errors.Is(err, versions.ErrChanged) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// wait waits, and reports false where ctx ends before.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,355 @@
+// Package upload puts files into a directory of tools and takes them out of it: whole or not at all, and never outside the directory. Names come
+// from afar. They are those that every file system takes, no symbolic link is followed, and no file has a name that differs from another one's
+// in upper and lower case only.
+package upload
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+const (
+	maxDepth = 16  // folders in each other, as many as are looked at
+	maxName  = 512 // bytes
+	// maxEntries is how many entries of a folder are looked at for a name that differs in case only.
+	maxEntries = 100_000
+	// abandoned is after which time a file that was never finished is removed.
+	abandoned = time.Hour
+)
+
+// ErrLinked is returned where something on the way is a symbolic link.
+var ErrLinked = errors.New("is a symbolic link: change what it leads to")
+
+var part = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
+
+// reserved are names that Windows has for devices, whatever stands after a dot.
+var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+
+// libraries are folders that are not looked at for tools.
+var libraries = []string{"node_modules", "__pycache__"}
+
+// CheckName returns what is wrong with the name of a module in a directory of tools, such as "math/add.wasm", or nil.
+func CheckName(name string) error {
+	parts := strings.Split(name, "/")
+	bad := func(why string) error {
+		return fmt.Errorf("%q can't be the name of a file of tools: %s", text.Short(name), why)
+	}
+	switch {
+	case len(name) > maxName:
+		return bad(fmt.Sprintf("it has more than %d bytes", maxName))
+	case len(parts) > maxDepth+1:
+		return bad(fmt.Sprintf("it is more than %d folders deep", maxDepth))
+	case !strings.HasSuffix(name, ".wasm") || path.Base(name) == ".wasm":
+		return bad("it must end in .wasm")
+	}
+	for _, p := range parts {
+		stem, _, _ := strings.Cut(p, ".")
+		switch {
+		case !part.MatchString(p):
+			return bad("each part must begin with a letter, a digit or _, and have up to 100 of the characters A-Z a-z 0-9 . _ -, with / between two")
+		case strings.HasSuffix(p, ".") || strings.HasSuffix(p, ".tmp"):
+			return bad("a part may end neither in a dot nor in .tmp")
+		case reserved.MatchString(stem):
+			return bad(fmt.Sprintf("Windows has %q for a device", text.Short(p)))
+		case slices.Contains(libraries, strings.ToLower(p)):
+			return bad(fmt.Sprintf("folders called %s are not looked at", p))
+		}
+	}
+	return nil
+}
+
+// A File is one that is being put into its place. Its caller calls Commit, and then Close.
+type File struct {
+	folder *os.Root // in which it will lie
+	base   string
+	temp   string // its name until then, or empty: it is in its place
+	file   *os.File
+	sum    hash.Hash
+	size   int64
+	undo   func() // removes the folders that were made for it
+}
+
+// Begin makes a file beside the place that it will have in a directory, with the folders on the way. Nothing looks at it there.
+func Begin(directory, name string) (*File, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	folder, undo, err := open(directory, name, true)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{folder: folder, base: path.Base(name), sum: sha256.New(), undo: undo}
+	if err := f.begin(); err != nil {
+		folder.Close()
+		undo()
+		return nil, fmt.Errorf("put %s: %w", name, bare(err))
+	}
+	return f, nil
+}
+
+// temporary is what names of files begin with that are not finished.
+const temporary = ".toolsrv-put-"
+
+func (f *File) begin() error {
+	if _, err := f.there(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f.sweep()
+	temp := temporary + rand.Text()[:12] + ".tmp"
+	file, err := f.folder.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	f.temp, f.file = temp, file
+	return nil
+}
+
+// sweep removes what was left where a process was killed.
+func (f *File) sweep() {
+	names, err := entries(f.folder)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		if info, err := f.folder.Lstat(name); strings.HasPrefix(name, temporary) && err == nil && time.Since(info.ModTime()) > abandoned {
+			_ = f.folder.Remove(name) // it takes room at worst
+		}
+	}
+}
+
+// there returns what lies in the file's place.
+func (f *File) there() (fs.FileInfo, error) { return lookFile(f.folder, f.base) }
+
+// Write writes content.
+func (f *File) Write(p []byte) (int, error) {
+	n, err := f.file.Write(p)
+	f.sum.Write(p[:n])
+	f.size += int64(n)
+	return n, bare(err)
+}
+
+// Digest returns the SHA-256 of what was written, in lower-case hexadecimal, and Size how many bytes that are.
+func (f *File) Digest() string { return hex.EncodeToString(f.sum.Sum(nil)) }
+
+// Size returns how many bytes were written.
+func (f *File) Size() int64 { return f.size }
+
+// Content returns what was written.
+func (f *File) Content() ([]byte, error) {
+	content := make([]byte, f.size)
+	_, err := f.file.ReadAt(content, 0)
+	if errors.Is(err, io.EOF) && f.size == 0 {
+		err = nil
+	}
+	return content, bare(err)
+}
+
+// Commit puts the file into its place, in place of one that is there, whose mode it takes over. It is on disk when Commit returns.
+func (f *File) Commit() error {
+	info, err := f.there()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil {
+		if err := f.file.Chmod(info.Mode().Perm()); err != nil {
+			return bare(err)
+		}
+	}
+	if err := f.file.Sync(); err != nil {
+		return bare(err)
+	}
+	if err := f.file.Close(); err != nil { // Windows renames no open file
+		return bare(err)
+	}
+	if err := f.folder.Rename(f.temp, f.base); err != nil {
+		return bare(err)
+	}
+	f.temp, f.undo = "", func() {}
+	sync(f.folder)
+	return nil
+}
+
+// Close frees what the file has, and removes it if it is not in its place.
+func (f *File) Close() {
+	f.file.Close()
+	if f.temp != "" {
+		_ = f.folder.Remove(f.temp) // sweep removes it otherwise
+	}
+	f.undo()
+	f.folder.Close()
+}
+
+// Remove removes a file of a directory.
+func Remove(directory, name string) error {
+	folder, _, err := open(directory, name, false)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if _, err := lookFile(folder, path.Base(name)); err != nil {
+		return err
+	}
+	if err := folder.Remove(path.Base(name)); err != nil {
+		return bare(err)
+	}
+	sync(folder)
+	return nil
+}
+
+// Read returns the content of a file of a directory, which may have most bytes.
+func Read(directory, name string, most int64) ([]byte, error) {
+	folder, _, err := open(directory, name, false)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	seen, err := lookFile(folder, path.Base(name))
+	if err != nil {
+		return nil, err
+	}
+	// Without O_NONBLOCK, opening a FIFO that was put in the file's place just now would block until somebody writes to it.
+	file, err := folder.OpenFile(path.Base(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, bare(err)
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !os.SameFile(info, seen) {
+		return nil, errors.New("it has changed meanwhile: look, and try again")
+	}
+	content, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = fmt.Errorf("it has more than %d bytes", most)
+	}
+	return content, bare(err)
+}
+
+// open opens the folder of a file in a directory. Where missing folders are made, undo removes them again, if nothing is in them.
+func open(directory, name string, make bool) (folder *os.Root, undo func(), err error) {
+	if err := CheckName(name); err != nil {
+		return nil, nil, err
+	}
+	root, err := os.OpenRoot(directory + string(filepath.Separator))
+	if err != nil {
+		return nil, nil, bare(err)
+	}
+	var made []string
+	undo = func() {
+		again, err := os.OpenRoot(directory)
+		if err != nil {
+			return
+		}
+		defer again.Close()
+		for _, at := range slices.Backward(made) {
+			_ = again.Remove(at) // somebody may have put something there
+		}
+	}
+	parts := strings.Split(name, "/")
+	for i, p := range parts[:len(parts)-1] {
+		info, err := look(root, p)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && make:
+			if err = root.Mkdir(p, 0o755); err == nil {
+				made = append(made, strings.Join(parts[:i+1], "/"))
+				sync(root)
+			}
+		case err == nil && !info.IsDir():
+			err = fmt.Errorf("%s is not a folder", strings.Join(parts[:i+1], "/"))
+		}
+		var next *os.Root
+		if err == nil {
+			next, err = root.OpenRoot(p)
+		}
+		root.Close()
+		if err != nil {
+			undo()
+			return nil, nil, bare(err)
+		}
+		root = next
+	}
+	return root, undo, nil
+}
+
+// look returns what has just that name in a folder: a regular file or a folder. It is an error if something has a name that differs in case only.
+func look(folder *os.Root, name string) (fs.FileInfo, error) {
+	names, err := entries(folder)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(names, name) {
+		if i := slices.IndexFunc(names, func(other string) bool { return strings.EqualFold(other, name) }); i >= 0 {
+			return nil, fmt.Errorf("there is %s already, whose name differs from %s in upper and lower case only", names[i], name)
+		}
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	info, err := folder.Lstat(name)
+	switch {
+	case err != nil:
+		return nil, bare(err)
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, fmt.Errorf("%s %w", name, ErrLinked)
+	case !info.Mode().IsRegular() && !info.IsDir():
+		return nil, fmt.Errorf("%s is neither a file nor a folder", name)
+	}
+	return info, nil
+}
+
+// lookFile is look for a file.
+func lookFile(folder *os.Root, name string) (fs.FileInfo, error) {
+	info, err := look(folder, name)
+	if err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder", name)
+	}
+	return info, err
+}
+
+// entries returns the names in a folder.
+func entries(folder *os.Root) ([]string, error) {
+	opened, err := folder.Open(".")
+	if err != nil {
+		return nil, bare(err)
+	}
+	defer opened.Close()
+	names, err := opened.Readdirnames(maxEntries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, bare(err)
+	}
+	if len(names) > maxEntries {
+		return nil, fmt.Errorf("the folder has more than %d entries", maxEntries)
+	}
+	return names, nil
+}
+
+// sync writes the entries of a folder to disk, where the system can.
+func sync(folder *os.Root) {
+	if opened, err := folder.Open("."); err == nil {
+		_ = opened.Sync() // Windows can't
+		opened.Close()
+	}
+}
+
+// bare returns an error of the system without a path, which is a temporary one, or the machine's.
+func bare(err error) error {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return failed.Err
+	}
+	if failed, ok := errors.AsType[*os.LinkError](err); ok {
+		return failed.Err
+	}
+	return err
+}

@@ -1,0 +1,226 @@
+package upload_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/upload"
+)
+
+// put puts a file into a directory.
+func put(directory, name, content string) error {
+	f, err := upload.Begin(directory, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write([]byte(content)); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+// files returns all that is in a directory, with what is hidden.
+func files(t *testing.T, directory string) string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(directory, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && path != directory {
+			name, _ := filepath.Rel(directory, path)
+			if d.IsDir() {
+				name += "/"
+			}
+			all = append(all, filepath.ToSlash(name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(all, " ")
+}
+
+// TestNames has no name that leads out of the directory, or that some file system would take for another one.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"", ".wasm", "a", "a.wat", "a.wasm/", "/a.wasm", "//a.wasm", "../a.wasm", "a/../b.wasm", "a/../../b.wasm", "./a.wasm", "a/./b.wasm", "a//b.wasm",
+		"..", "../", "...wasm", ".a.wasm", "a/.b/c.wasm", `..\a.wasm`, `a\b.wasm`, `C:\a.wasm`, "C:a.wasm", "C:/a.wasm", "a.wasm:stream.wasm", "a\x00.wasm", "a.wasm\x00", "a\n.wasm",
+		"a .wasm", " a.wasm", "a.wasm ", "a./b.wasm", "con.wasm", "CON.wasm", "a/aux/b.wasm", "nul.x.wasm", "Com1.wasm", "lpt9.wasm", "a.tmp/b.wasm", "~/a.wasm", "a~.wasm",
+		"%2e%2e/a.wasm", "..%2fa.wasm", "\u2024\u2024/a.wasm", "a\u2215b.wasm", "é.wasm", "\u212A.wasm", "-a.wasm", "*.wasm", "a?.wasm", "node_modules/a.wasm", "a/__pycache__/b.wasm", "Node_Modules/a.wasm",
+		strings.Repeat("a", 101) + ".wasm", strings.Repeat("a/", 17) + "a.wasm", strings.Repeat("aaaaaaaaa/", 52) + "a.wasm", "a.WASM",
+	} {
+		outer := t.TempDir()
+		directory := filepath.Join(outer, "tools")
+		if err := os.Mkdir(directory, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := upload.CheckName(name); err == nil {
+			t.Errorf("%q is taken", name)
+		}
+		if err := put(directory, name, "x"); err == nil {
+			t.Errorf("%q was put", name)
+		}
+		if err := upload.Remove(directory, name); err == nil {
+			t.Errorf("%q was removed", name)
+		}
+		if _, err := upload.Read(directory, name, 10); err == nil {
+			t.Errorf("%q was read", name)
+		}
+		if got := files(t, outer); got != "tools/" {
+			t.Errorf("%q: there is %s", name, got)
+		}
+	}
+	for _, name := range []string{"a.wasm", "math/add.wasm", "A-1_b.c/d/e.wasm", "_x.wasm", "console.wasm", "common/nully.wasm"} {
+		if err := upload.CheckName(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPut makes and replaces files, and leaves nothing behind of those that are given up.
+func TestPut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, content := range []string{"first", "", "second"} {
+		if err := put(dir, "a/b/c.wasm", content); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(testkit.Read(t, dir, "a", "b", "c.wasm")); got != content {
+			t.Errorf("got %q, want %q", got, content)
+		}
+	}
+	f, err := upload.Begin(dir, "x/y/z.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	content, err := f.Content()
+	if err != nil || string(content) != "abc" || f.Size() != 3 || f.Digest() != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" {
+		t.Errorf("got %q, %d bytes, %s, %v", content, f.Size(), f.Digest(), err)
+	}
+	f.Close()
+	if got := files(t, dir); got != "a/ a/b/ a/b/c.wasm" {
+		t.Errorf("there is %s", got)
+	}
+	if err := upload.Remove(dir, "a/b/c.wasm"); err != nil {
+		t.Fatal(err)
+	}
+	if err := upload.Remove(dir, "a/b/c.wasm"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("removed twice: got %v", err)
+	}
+	if _, err := upload.Read(dir, "no/b/c.wasm", 10); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("read what is gone: got %v", err)
+	}
+	if got := files(t, dir); got != "a/ a/b/" {
+		t.Errorf("there is %s", got)
+	}
+	testkit.Put(t, dir, "large.wasm", "0123456789a")
+	if _, err := upload.Read(dir, "large.wasm", 10); err == nil {
+		t.Error("read more than was asked for")
+	}
+}
+
+// TestLinks follows no link, wherever it leads, and replaces none.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a right there")
+	}
+	outer := t.TempDir()
+	dir := filepath.Join(outer, "tools")
+	testkit.Put(t, outer, "outside/a.wasm", "outside")
+	testkit.Put(t, dir, "in/a.wasm", "inside")
+	for at, to := range map[string]string{"out": "../outside", "absolute": filepath.Join(outer, "outside"), "inner": "in", "file.wasm": "in/a.wasm", "outfile.wasm": "../outside/a.wasm", "broken.wasm": "nothing"} {
+		if err := os.Symlink(to, filepath.Join(dir, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := files(t, outer)
+	for _, name := range []string{"out/a.wasm", "absolute/a.wasm", "absolute/b.wasm", "inner/a.wasm", "file.wasm", "outfile.wasm", "broken.wasm", "in/a.wasm/b.wasm"} {
+		if err := put(dir, name, "x"); err == nil {
+			t.Errorf("%s was put", name)
+		}
+		if err := upload.Remove(dir, name); err == nil {
+			t.Errorf("%s was removed", name)
+		}
+		if content, err := upload.Read(dir, name, 100); err == nil {
+			t.Errorf("%s was read: %s", name, content)
+		}
+	}
+	if err := put(dir, "in/folder.wasm/x.wasm", "x"); err != nil {
+		t.Error(err)
+	}
+	if err := put(dir, "in/folder.wasm", "x"); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if err := upload.Remove(dir, "in/folder.wasm/x.wasm"); err != nil {
+		t.Error(err)
+	}
+	if err := upload.Remove(dir, "in/folder.wasm"); err == nil {
+		t.Error("a folder was removed")
+	}
+	if err := os.Remove(filepath.Join(dir, "in", "folder.wasm")); err != nil {
+		t.Error(err)
+	}
+	if after := files(t, outer); after != before {
+		t.Errorf("there is %s, want %s", after, before)
+	}
+	if got := string(testkit.Read(t, outer, "outside", "a.wasm")); got != "outside" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestCase refuses a name that differs from another one in case only, in a folder and in the file.
+func TestCase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	testkit.Put(t, dir, "math/add.wasm", "x")
+	for _, name := range []string{"math/Add.wasm", "MATH/add.wasm", "Math/sub.wasm"} {
+		if err := put(dir, name, "y"); err == nil || !strings.Contains(err.Error(), "upper and lower case only") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if err := upload.Remove(dir, name); err == nil {
+			t.Errorf("%s was removed", name)
+		}
+	}
+	f, err := upload.Begin(dir, "math/sub.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	testkit.Put(t, dir, "math/SUB.wasm", "x") // meanwhile
+	if err := f.Commit(); err == nil && runtime.GOOS == "linux" {
+		t.Error("a file came while another one had its name in other letters")
+	}
+	if got := files(t, dir); !strings.HasPrefix(got, "math/ math/.toolsrv-put-") && !strings.HasPrefix(got, "math/ math/SUB.wasm") {
+		t.Errorf("there is %s", got)
+	}
+}
+
+// TestSweep removes what was left of puts long ago, and nothing else.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, age := range map[string]time.Duration{".toolsrv-put-OLD.tmp": 2 * time.Hour, ".toolsrv-put-NEW.tmp": time.Minute, ".other.tmp": 2 * time.Hour} {
+		path := testkit.Put(t, dir, name, "x")
+		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := put(dir, "a.wasm", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, dir); got != ".other.tmp .toolsrv-put-NEW.tmp a.wasm" {
+		t.Errorf("there is %s", got)
+	}
+}

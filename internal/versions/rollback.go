@@ -1,0 +1,160 @@
+package versions
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+const (
+	// Space is the name of the space of the state that has the rollbacks.
+	Space = "rollbacks"
+	// Form is the form of its record.
+	Form byte = 1
+	// record is the key of the one record.
+	record = "all"
+)
+
+// A Rollback has an earlier version of a file served, for as long as the file's source has the same content as when it was made.
+type Rollback struct {
+	File
+	// Over is the digest of what the source had, and Digest that of what is served.
+	Over   string `json:"over"`
+	Digest string `json:"digest"`
+	// Kept is the name of the version in the folder. Roll sets it.
+	Kept string `json:"kept"`
+	// By is who did it, Since when, and Reason why, as far as that was said.
+	By     string    `json:"by"`
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// read reads the rollbacks.
+func (s *Store) read(ctx context.Context) error {
+	entry, ok, err := s.options.Space.Get(ctx, record, state.MaxValue)
+	if err != nil {
+		return err
+	}
+	var list []Rollback
+	if ok {
+		if err := state.Decode(entry.Value, Form, &list); err != nil {
+			return err
+		}
+	}
+	all := map[File]Rollback{}
+	for _, r := range list {
+		if _, v, ok := parse(r.Kept); !ok || v.Digest != r.Digest {
+			return fmt.Errorf("the rollback of %q names %q, which is not a version that is kept", r.Name, r.Kept)
+		}
+		all[r.File] = r
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rollbacks, s.version = all, entry.Version
+	return nil
+}
+
+// RolledBack returns the rollback of a file, if it was rolled back.
+func (s *Store) RolledBack(f File) (r Rollback, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok = s.rollbacks[f]
+	return r, ok
+}
+
+// Roll has an earlier version of a file served. It is durable when Roll returns; who serves the file has to read it again.
+func (s *Store) Roll(ctx context.Context, r Rollback) error {
+	s.change.Lock()
+	defer s.change.Unlock()
+	if err := s.look(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	v := s.find(r.File, r.Digest)
+	s.mu.Unlock()
+	if v == nil {
+		return fmt.Errorf("the version %.12s of %s %w", r.Digest, r.Name, ErrUnknown)
+	}
+	r.Kept = v.name
+	return s.set(ctx, func(all map[File]Rollback) { all[r.File] = r })
+}
+
+// Unroll has what its source has of a file served again. It reports whether that was not so.
+func (s *Store) Unroll(ctx context.Context, f File) (bool, error) {
+	s.change.Lock()
+	defer s.change.Unlock()
+	if _, ok := s.RolledBack(f); !ok {
+		return false, nil
+	}
+	return true, s.set(ctx, func(all map[File]Rollback) { delete(all, f) })
+}
+
+// set changes the rollbacks. s.change is held.
+func (s *Store) set(ctx context.Context, change func(map[File]Rollback)) error {
+	if s.options.Space == nil {
+		return ErrOff
+	}
+	s.mu.Lock()
+	next, version := maps.Clone(s.rollbacks), s.version
+	s.mu.Unlock()
+	change(next)
+	list := slices.SortedFunc(maps.Values(next), func(a, b Rollback) int {
+		return strings.Compare(a.Source+"\x00"+a.Name, b.Source+"\x00"+b.Name)
+	})
+	value, err := state.Encode(Form, list)
+	if err != nil {
+		return err
+	}
+	if len(value) > state.MaxValue {
+		return fmt.Errorf("too many files are rolled back: %w", state.ErrTooLarge)
+	}
+	version, err = s.options.Space.Set(ctx, record, value, int64(version), state.SetOptions{})
+	if errors.Is(err, state.ErrConflict) { // another process has the same state, or it could not be read at the start
+		if again := s.read(ctx); again != nil {
+			return again
+		}
+		return errors.New("somebody else has just rolled back a file: look, and try again")
+	}
+	if err != nil {
+		return fmt.Errorf("keep the rollback: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rollbacks, s.version = next, version
+	return nil
+}
+
+// Instead returns what is to be served where a source has some content of a file: an earlier version if the file was rolled back over just
+// that content, and otherwise the content itself. A rollback ends where the source has another one.
+func (s *Store) Instead(ctx context.Context, source, name string, content []byte) ([]byte, error) {
+	f := File{source, name}
+	r, ok := s.RolledBack(f)
+	if !ok {
+		return content, nil
+	}
+	sum := sha256.Sum256(content)
+	if hex.EncodeToString(sum[:]) == r.Over {
+		return s.content(f, r.Kept, r.Digest)
+	}
+	s.change.Lock()
+	defer s.change.Unlock()
+	if now, ok := s.RolledBack(f); !ok || now != r {
+		return content, nil // somebody has just changed it, and has the file read again
+	}
+	s.options.Logger.Info("a file that was rolled back has changed: the new version is served", "file", name)
+	if err := s.set(ctx, func(all map[File]Rollback) { delete(all, f) }); err != nil {
+		s.options.Logger.Error("a rollback is over, and that can't be kept", "file", name, "error", err)
+		s.mu.Lock()
+		delete(s.rollbacks, f)
+		s.mu.Unlock()
+	}
+	return content, nil
+}

@@ -1,0 +1,396 @@
+// Package versions keeps the last versions of files by their digests, in a folder, and which of them is served in place of what a file's
+// source has.
+//
+// The names in the folder say all: when a version was kept, its digest, and of which file it is. So there is no index that could be wrong, and
+// what is read is compared with its digest. Nothing is written with care for a loss of power: a version that is not whole is refused.
+package versions
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+const (
+	// PerFile is how many versions of a file are kept.
+	PerFile = 5
+	// MaxSize is the size of the largest file that is kept, in bytes: a module may have no more.
+	MaxSize = 64 << 20
+	// block is what a version counts at least, in bytes: what file systems take for a small file.
+	block = 4 << 10
+	// folder is the folder's name in the directory of the state.
+	folder = "versions"
+)
+
+// ErrFull is returned for a version for which there is no room.
+var ErrFull = errors.New("there is no room for more versions of files: raise state.versions")
+
+// ErrOff is returned where no versions are kept.
+var ErrOff = errors.New("no versions of files are kept: the configuration names no state.directory, or state.versions is 0")
+
+// ErrUnknown is returned for a version that is not kept.
+var ErrUnknown = errors.New("is not kept")
+
+// ErrDamaged is returned for a version whose content is no longer what was kept.
+var ErrDamaged = errors.New("is damaged, and can't be used")
+
+// ErrChanged is returned where a content is not what its digest says.
+var ErrChanged = errors.New("it has changed meanwhile")
+
+// A File is a file of a source, by the source's ID and its name there.
+type File struct {
+	Source string `json:"source"`
+	Name   string `json:"name"`
+}
+
+// A Version is one that is kept.
+type Version struct {
+	// Digest is the SHA-256 of the content in lower-case hexadecimal, and Size its bytes.
+	Digest string
+	Size   int64
+	// Since is when it was kept, which is some time after it was served first.
+	Since time.Time
+
+	name string // in the folder
+}
+
+// Options say where versions are kept, and how many.
+type Options struct {
+	// Directory is that of the state, and MakeDirectory makes it where it is missing. Empty: nothing is kept.
+	Directory     string
+	MakeDirectory func(dir string) error
+	// Space is where rollbacks are kept, or nil.
+	Space state.Space
+	// Bytes returns how much all versions may take together; 0 keeps none.
+	Bytes func() int64
+	// Logger is the log. Nil discards.
+	Logger *slog.Logger
+}
+
+// A Store keeps versions. It is safe for concurrent use.
+type Store struct {
+	options Options
+	path    string // of the folder
+
+	change sync.Mutex // held by who changes the folder, or the rollbacks in the state
+	mu     sync.Mutex // guards what follows
+	looked bool       // the folder has been read
+	kept   map[place][]Version
+	bytes  int64
+	live   map[place]bool // files that there are; nil: it is not known
+
+	rollbacks map[File]Rollback
+	version   uint64 // of their record
+}
+
+// Open returns the store, with its rollbacks. An error says why those are not known: the Store can be used then, but has none. The folder is
+// read when it is first needed.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{options: o, path: filepath.Join(o.Directory, folder), kept: map[place][]Version{}, rollbacks: map[File]Rollback{}}
+	if o.Space == nil {
+		return s, nil
+	}
+	if err := s.read(ctx); err != nil {
+		return s, fmt.Errorf("read which files were rolled back: %w", err)
+	}
+	return s, nil
+}
+
+// IsOn reports whether versions are kept.
+func (s *Store) IsOn() bool { return s.options.Directory != "" && s.options.Bytes() > 0 }
+
+// Look reads the folder, if that was not done yet.
+func (s *Store) Look() error {
+	s.change.Lock()
+	defer s.change.Unlock()
+	return s.look()
+}
+
+// look reads the folder, once. s.change is held.
+func (s *Store) look() error {
+	if s.options.Directory == "" {
+		return ErrOff
+	}
+	s.mu.Lock()
+	looked := s.looked
+	s.mu.Unlock()
+	if looked {
+		return nil
+	}
+	entries, err := os.ReadDir(s.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the versions of files: %w", err)
+	}
+	kept, total := map[place][]Version{}, int64(0)
+	for _, e := range entries {
+		at, v, ok := parse(e.Name())
+		info, err := e.Info()
+		switch {
+		case err != nil || !info.Mode().IsRegular():
+			continue
+		case !ok: // another program's, or a copy that was cut off
+			if isTemporary(e.Name()) {
+				_ = os.Remove(filepath.Join(s.path, e.Name()))
+			}
+			continue
+		}
+		v.Size = info.Size()
+		if slices.ContainsFunc(kept[at], func(other Version) bool { return other.Digest == v.Digest }) { // two processes have kept it
+			_ = os.Remove(filepath.Join(s.path, e.Name()))
+			continue
+		}
+		kept[at] = append(kept[at], v)
+		total += counted(v.Size)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looked, s.kept, s.bytes = true, kept, total
+	return nil
+}
+
+func counted(size int64) int64 { return max(size, block) }
+
+// Has reports whether a version of a file is kept, as far as that is known.
+func (s *Store) Has(f File, digest string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.find(f, digest) != nil
+}
+
+// find returns a version that is kept, or nil. s.mu is held.
+func (s *Store) find(f File, digest string) *Version {
+	all := s.kept[placeOf(f)]
+	if i := slices.IndexFunc(all, func(v Version) bool { return v.Digest == digest }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// Of returns the versions of a file, the one that was kept last first.
+func (s *Store) Of(f File) ([]Version, error) {
+	err := s.Look()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(s.kept[placeOf(f)])
+	slices.SortStableFunc(all, func(a, b Version) int { return cmp.Or(b.Since.Compare(a.Since), cmp.Compare(a.name, b.name)) })
+	return all, err
+}
+
+// Files returns the files of a source of which versions are kept, by name; but for those whose names are too long for the folder.
+func (s *Store) Files(source string) (all []File, err error) {
+	err = s.Look()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at := range s.kept {
+		if name, ok := at.fileIn(source); ok {
+			all = append(all, File{source, name})
+		}
+	}
+	slices.SortFunc(all, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+// Keep keeps a version of a file, unless it is kept already. content must be what the digest says: otherwise it is an error, and nothing is
+// kept.
+func (s *Store) Keep(f File, digest string, size int64, content io.Reader) error {
+	if !s.IsOn() {
+		return ErrOff
+	}
+	if size < 0 || size > MaxSize {
+		return fmt.Errorf("has %d bytes; of files with more than %d no versions are kept", size, MaxSize)
+	}
+	s.change.Lock()
+	defer s.change.Unlock()
+	if err := s.look(); err != nil {
+		return err
+	}
+	at := placeOf(f)
+	if s.Has(f, digest) {
+		return nil
+	}
+	if err := s.make(); err != nil {
+		return err
+	}
+	if err := s.makeRoom(at, counted(size)); err != nil {
+		return err
+	}
+	v := Version{Digest: digest, Size: size, Since: time.Now().UTC().Truncate(time.Millisecond)}
+	v.name = nameOf(at, v)
+	if err := s.write(v, content); err != nil {
+		return fmt.Errorf("keep a version of %s: %w", f.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept[at] = append(s.kept[at], v)
+	s.bytes += counted(size)
+	return nil
+}
+
+// make makes the folder where it is missing.
+func (s *Store) make() error {
+	if _, err := os.Lstat(s.path); err == nil {
+		return nil
+	}
+	if err := s.options.MakeDirectory(s.options.Directory); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// write writes a version. Nobody sees it before it is whole.
+func (s *Store) write(v Version, content io.Reader) error {
+	temp := filepath.Join(s.path, temporaryOf(v.name))
+	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	n, err := io.Copy(io.MultiWriter(file, h), io.LimitReader(content, v.Size+1))
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err == nil && (n != v.Size || hex.EncodeToString(h.Sum(nil)) != v.Digest) {
+		err = ErrChanged
+	}
+	if err == nil {
+		err = os.Rename(temp, filepath.Join(s.path, v.name))
+	}
+	if err != nil {
+		_ = os.Remove(temp) // it may not be there
+	}
+	return err
+}
+
+// makeRoom removes old versions until there is room for one more of a file. s.change is held.
+func (s *Store) makeRoom(at place, size int64) error {
+	for {
+		s.mu.Lock()
+		full := s.bytes+size > s.options.Bytes()
+		many := len(s.kept[at]) >= PerFile
+		old := s.oldest(at, many)
+		s.mu.Unlock()
+		switch {
+		case !full && !many:
+			return nil
+		case old == nil:
+			return ErrFull
+		}
+		if err := s.remove(*old); err != nil {
+			return err
+		}
+	}
+}
+
+// A spare version can be removed.
+type spare struct {
+	place
+	Version
+}
+
+// oldest returns the version that goes first, of a file alone or of all: neither one that was rolled back to, nor the newest of a file that
+// there is. s.mu is held.
+func (s *Store) oldest(of place, alone bool) (old *spare) {
+	used := map[string]bool{}
+	for _, r := range s.rollbacks {
+		used[r.Kept] = true
+	}
+	for at, all := range s.kept {
+		if alone && at != of {
+			continue
+		}
+		newest := slices.MaxFunc(all, func(a, b Version) int { return a.Since.Compare(b.Since) })
+		isLive := s.live == nil || s.live[at]
+		for _, v := range all {
+			if used[v.name] || isLive && v.name == newest.name || old != nil && !v.Since.Before(old.Since) {
+				continue
+			}
+			old = &spare{at, v}
+		}
+	}
+	return old
+}
+
+// remove removes a version. s.change is held.
+func (s *Store) remove(old spare) error {
+	if err := os.Remove(filepath.Join(s.path, old.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bytes -= counted(old.Size)
+	s.kept[old.place] = slices.DeleteFunc(s.kept[old.place], func(v Version) bool { return v.name == old.name })
+	if len(s.kept[old.place]) == 0 {
+		delete(s.kept, old.place)
+	}
+	return nil
+}
+
+// SetLive says which files there are: of others, even the last version goes where there is no room.
+func (s *Store) SetLive(files []File) {
+	live := make(map[place]bool, len(files))
+	for _, f := range files {
+		live[placeOf(f)] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live = live
+}
+
+// Read returns the content of a version of a file, compared with its digest.
+func (s *Store) Read(f File, digest string) ([]byte, error) {
+	err := s.Look()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	v := s.find(f, digest)
+	s.mu.Unlock()
+	if v == nil {
+		return nil, fmt.Errorf("the version %s of %s %w", text.ShortDigest(digest), f.Name, ErrUnknown)
+	}
+	return s.content(f, v.name, digest)
+}
+
+// content returns what is kept under a name.
+func (s *Store) content(f File, name, digest string) ([]byte, error) {
+	file, err := os.Open(filepath.Join(s.path, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the version %s of %s %w", text.ShortDigest(digest), f.Name, ErrUnknown)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var b bytes.Buffer
+	if info, err := file.Stat(); err == nil {
+		b.Grow(int(min(max(info.Size(), 0), MaxSize)) + bytes.MinRead)
+	}
+	if _, err := io.Copy(&b, io.LimitReader(file, MaxSize+1)); err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(b.Bytes()); hex.EncodeToString(sum[:]) != digest {
+		return nil, fmt.Errorf("the version %s of %s %w", text.ShortDigest(digest), f.Name, ErrDamaged)
+	}
+	return b.Bytes(), nil
+}

@@ -77,6 +77,10 @@ func try(t *testing.T, r *running, o *admin.Operation, a attempt) (status int, b
 	if o.Changes() {
 		q.Body = io.NopCloser(strings.NewReader(`{"no such argument": 1}`))
 		q.Header.Set("Content-Type", "application/json")
+		if o.Takes() > 0 {
+			q.Header.Set("Content-Type", admin.TakenType)
+			q.URL.RawQuery = "no_such_argument=1"
+		}
 		if a.typ != "" {
 			q.Header.Set("Content-Type", a.typ)
 		}

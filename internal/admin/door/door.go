@@ -79,6 +79,13 @@ func (d *Door) Serve(x *web.Exchange) {
 		}
 		return
 	}
+	if o != nil && o.Takes() > 0 {
+		role = o.Role // what comes is much, and is not looked at before
+	}
+	if err := web.Require(x.Call().Principal, role); err != nil {
+		x.Fail(err)
+		return
+	}
 	if o == nil {
 		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no such operation: " + Path + "/openapi.json has all"})
 		return

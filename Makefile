@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses engines engines-check test-engines cross setup-wine test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses engines engines-check test-engines cross setup-wine test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
 # printed once it answers.
@@ -327,6 +327,11 @@ bench-languages: build
 bench-capabilities: bench-guests
 	cd bench && go build -o ../$(BENCH)/capabilities ./cmd/capabilities
 	@$(BENCH)/capabilities -guests $(BENCH)
+
+# bench-operate measures what tokens, switches, lists and the admin interface cost and how soon they are in force. It needs quiet.
+bench-operate: build bench-guests
+	cd bench && go build -o ../$(BENCH)/operate ./cmd/operate
+	@$(BENCH)/operate -guests $(BENCH) -server bin/toolsrv
 
 # soak squeezes an hour's worth of calls into SOAK, and fails where memory, file descriptors or latency grow. The server has
 # SOAK_TOOLS further tools: make soak SOAK=10m SOAK_TOOLS=5000.

@@ -48,6 +48,8 @@ type known struct {
 	expires   time.Time // zero: never
 	principal *wasmtools.Principal
 	used      *atomic.Int64
+
+	key, former digest // what its secret and the one before are found by
 }
 
 // parentOf returns the name of the token that made a narrower one, or "".
@@ -130,7 +132,7 @@ func (s *Store) publish() {
 	if before != nil {
 		next.version = before.version + 1
 	}
-	add := func(t *known, d digest, ends time.Time) {
+	add := func(t *known, key digest, ends time.Time) {
 		e := &entry{principal: t.principal, networks: t.networks, used: t.used}
 		if !ends.IsZero() {
 			e.ends = ends.UnixNano()
@@ -138,15 +140,15 @@ func (s *Store) publish() {
 				next.next = ends
 			}
 		}
-		next.entries[s.keyed(d)] = e
+		next.entries[key] = e
 	}
 	for _, t := range s.known {
 		if t.record.ID == "" || t.wrong != nil {
 			continue
 		}
-		add(t, t.record.Digest, t.expires)
+		add(t, t.key, t.expires)
 		if f := t.record.Former; f != nil && f.Until.After(now) {
-			add(t, f.Digest, earlier(f.Until, t.expires))
+			add(t, t.former, earlier(f.Until, t.expires))
 		}
 	}
 	s.index.Store(next)

@@ -269,6 +269,10 @@ func (s *Store) put(name string, e state.Entry) {
 	if err == nil && len(t.record.ID) != idLen {
 		err = errors.New("it has no id")
 	}
+	t.key = s.keyed(t.record.Digest)
+	if f := t.record.Former; f != nil {
+		t.former = s.keyed(f.Digest)
+	}
 	if err != nil {
 		t.record, t.wrong = record{}, err
 		s.log.Error("a token of the state can't be read, and is refused", "token", name, "error", err)

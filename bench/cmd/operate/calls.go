@@ -1,0 +1,327 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/bench/internal/load"
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
+	"github.com/toolsrv/toolsrv/bench/internal/service"
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/local"
+	"github.com/toolsrv/toolsrv/internal/tokens"
+)
+
+// A served is the server as a process of its own, in a folder that is removed with it.
+type served struct {
+	*service.Service
+	folder string
+	over   *client.Client // its admin socket
+}
+
+// serve starts the server with the files that fill puts into its folder of tools.
+func (b *bench) serve(ctx context.Context, fill func(directory string) error) (s *served, err error) {
+	s = &served{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if s.folder, err = os.MkdirTemp("", "toolsrv-bench-"); err != nil {
+		return s, err
+	}
+	if err := errors.Join(os.MkdirAll(service.Tools(s.folder), 0o700)); err != nil {
+		return s, err
+	}
+	if err := fill(service.Tools(s.folder)); err != nil {
+		return s, err
+	}
+	if s.Service, err = service.Start(ctx, service.Options{Binary: b.server, Directory: s.folder, Rest: "[state]\ndirectory = \"state\""}); err != nil {
+		return s, err
+	}
+	if _, err := s.Quiet(ctx); err != nil {
+		return s, err
+	}
+	s.over, err = client.OverSocket(filepath.Join(s.folder, "state", socket.Name))
+	return s, err
+}
+
+func (s *served) close() (err error) {
+	if s.over != nil {
+		s.over.Close()
+	}
+	if s.Service != nil {
+		err = s.Stop(10 * time.Second)
+	}
+	return errors.Join(err, os.RemoveAll(s.folder))
+}
+
+// config is the file of its configuration.
+func (s *served) config() string { return filepath.Join(s.folder, "toolsrv.toml") }
+
+func (s *served) host() string { return strings.TrimPrefix(s.URL, "http://") }
+
+// token makes a token, and returns its secret.
+func (s *served) token(ctx context.Context, name string, scopes ...string) (string, error) {
+	answer, err := s.over.Do(ctx, "tokens add", admin.NewToken{Name: name, Scopes: scopes}, "")
+	if err != nil {
+		return "", err
+	}
+	var made admin.TokenMade
+	err = answer.Into(&made)
+	return made.Secret, err
+}
+
+// small puts the tool bench/add into a folder.
+func (b *bench) small(directory string) error {
+	module, err := b.guests.Read(guest.Small)
+	if err == nil {
+		module, err = guest.Describe(module, guest.Parameters, "add")
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(directory, "add.wasm"), module, 0o600)
+}
+
+const manyTokens = 10_000
+
+// fillTokens makes a state with many tokens, and returns the secret of one.
+func fillTokens(ctx context.Context, directory string) (secret string, err error) {
+	store, err := local.Open(directory, local.Options{})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	made := tokens.Open(store, tokens.Options{})
+	secret, _, err = made.Add(ctx, tokens.Spec{Name: "team", Scopes: []string{"bench/*", "of-0/*"}})
+	if err = errors.Join(err, made.Close()); err != nil {
+		return "", err
+	}
+	space := store.Space(tokens.Space)
+	e, _, err := space.Get(ctx, "name/team", state.MaxValue)
+	if err != nil {
+		return "", err
+	}
+	var record map[string]any
+	form := e.Value[0]
+	if err := json.Unmarshal(e.Value[1:], &record); err != nil {
+		return "", err
+	}
+	// The others are written as that one was, all at once: each made by an operator would take two writes to the disk one after the other.
+	errs := make([]error, 64)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() {
+			for n := 1 + i; n < manyTokens && errs[i] == nil; n += len(errs) {
+				other := maps.Clone(record)
+				other["id"], other["sha256"], other["scopes"] = fmt.Sprintf("%010d", n), fmt.Sprintf("%064x", n), []string{"bench/*", fmt.Sprintf("of-%d/*", n)}
+				value, err := state.Encode(form, other)
+				if err == nil {
+					_, err = space.Set(ctx, fmt.Sprintf("name/team-%d", n), value, state.Absent, state.SetOptions{})
+				}
+				errs[i] = err
+			}
+		})
+	}
+	all.Wait()
+	return secret, errors.Join(errs...)
+}
+
+// scoped compares a server whose callers show one of 10,000 tokens with one that asks for none. Both are called as fast as they answer.
+func (b *bench) scoped(ctx context.Context) (err error) {
+	open, err := b.serve(ctx, b.small)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, open.close()) }()
+	var secret string
+	scoped, err := b.serve(ctx, func(directory string) (err error) {
+		secret, err = fillTokens(ctx, filepath.Join(directory, "..", "state"))
+		return errors.Join(err, b.small(directory))
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, scoped.close()) }()
+	var listed admin.Tokens
+	answer, err := scoped.over.Do(ctx, "tokens list", struct{}{}, "")
+	if err == nil {
+		err = answer.Into(&listed)
+	}
+	if err != nil {
+		return err
+	}
+	for _, t := range listed.Tokens {
+		if t.State != "valid" {
+			return fmt.Errorf("a token is %+v", t)
+		}
+	}
+	if len(listed.Tokens) != manyTokens {
+		return fmt.Errorf("there are %d tokens, not %d", len(listed.Tokens), manyTokens)
+	}
+	const connections = 16
+	generate := func(s *served, headers ...string) (rate, each float64, err error) {
+		before, err := s.Processor()
+		if err != nil {
+			return 0, 0, err
+		}
+		seen, err := load.Generate(ctx, load.Load{
+			Host: s.host(), Text: load.Request(s.host(), "/bench/add", guest.Input, headers...), Answer: guest.Output, Connections: connections, Span: b.span,
+		}, b.report.Log)
+		if err != nil {
+			return 0, 0, err
+		}
+		after, err := s.Processor()
+		return seen.Rate, (after - before).Seconds() * 1e6 / (1.1 * float64(seen.Requests)), err // a tenth of the time comes before
+	}
+	ratios, rates, costs := make([]float64, b.rounds), make([]float64, b.rounds), make([]float64, b.rounds)
+	for i := range ratios {
+		ours, cost, err := generate(scoped, "Authorization: Bearer "+secret)
+		if err != nil {
+			return err
+		}
+		theirs, open, err := generate(open)
+		if err != nil {
+			return err
+		}
+		ratios[i], rates[i], costs[i] = ours/theirs, ours, open/cost
+	}
+	b.report.Explain("%.0f calls/s with a scoped token of %d, by %d connections; the processor's time for a call without a token is %.3f of that for one with it",
+		measure.Median(rates), manyTokens, connections, measure.Median(costs))
+	b.report.Figure("scoped_vs_open", measure.Median(ratios))
+	return nil
+}
+
+// A caller calls bench/add again and again, each time as soon as it was answered.
+type caller struct {
+	url, token string
+	client     http.Client
+}
+
+// call returns the status of a call.
+func (c *caller) call(ctx context.Context) (int, error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/bench/add", strings.NewReader(guest.Input))
+	if err != nil {
+		return 0, err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	if c.token != "" {
+		q.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	answer, err := c.client.Do(q)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, errors.Join(err, answer.Body.Close())
+}
+
+// switching measures from the start of `toolsrv disable` until a call is refused. A client calls all the time.
+func (b *bench) switching(ctx context.Context) (err error) {
+	s, err := b.serve(ctx, b.small)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	binary, err := filepath.Abs(b.server)
+	if err != nil {
+		return err
+	}
+	command := func(arguments ...string) error {
+		if out, err := exec.CommandContext(ctx, binary, append(arguments, "--config", s.config())...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %w: %s", arguments, err, out)
+		}
+		return nil
+	}
+	c := &caller{url: s.URL}
+	var took []float64
+	for range b.rounds {
+		if status, err := c.call(ctx); status != http.StatusOK {
+			return fmt.Errorf("before it is switched off: %d, %w", status, err)
+		}
+		begun, ended := time.Now(), make(chan error, 1)
+		go func() { ended <- command("disable", "bench/add", "--reason", "it is measured") }()
+		for status := http.StatusOK; status == http.StatusOK; {
+			if status, err = c.call(ctx); err != nil {
+				return errors.Join(err, <-ended)
+			}
+		}
+		took = append(took, time.Since(begun).Seconds()*1e3)
+		if err := errors.Join(<-ended, command("reset", "bench/add")); err != nil {
+			return err
+		}
+	}
+	b.report.Figure("switch_ms", measure.Median(took))
+	return nil
+}
+
+// revoking measures from the answer to the revocation of a token until the last request with it was made that was accepted. Eight clients call
+// all the time.
+func (b *bench) revoking(ctx context.Context) (err error) {
+	s, err := b.serve(ctx, b.small)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if _, err := s.token(ctx, "stays", "bench/*"); err != nil { // so that callers always have to show one
+		return err
+	}
+	var latest time.Duration
+	calls := 0
+	for range b.rounds {
+		token, err := s.token(ctx, "goes", "bench/*")
+		if err != nil {
+			return err
+		}
+		last, made, errs := make([]time.Time, 8), make([]int, 8), make([]error, 8)
+		busy := make(chan struct{}, len(last))
+		var all sync.WaitGroup
+		for i := range last {
+			all.Go(func() {
+				c := &caller{url: s.URL, token: token}
+				defer c.client.CloseIdleConnections()
+				for status := http.StatusOK; status == http.StatusOK; {
+					begun := time.Now()
+					if status, errs[i] = c.call(ctx); status == http.StatusOK {
+						last[i] = begun
+					}
+					if made[i]++; made[i] == 100 {
+						busy <- struct{}{}
+					}
+				}
+			})
+		}
+		for range last {
+			<-busy
+		}
+		_, err = s.over.Do(ctx, "tokens revoke", admin.TokenName{Name: "goes"}, "")
+		answered := time.Now()
+		all.Wait()
+		if err := errors.Join(append(errs, err)...); err != nil {
+			return err
+		}
+		for i := range last {
+			latest = max(latest, last[i].Sub(answered))
+			calls += made[i]
+		}
+	}
+	b.report.Explain("%d calls of 8 clients, and %d revocations", calls, b.rounds)
+	b.report.Figure("revoke_ms", latest.Seconds()*1e3)
+	return nil
+}

@@ -1,0 +1,86 @@
+// Command operate measures what operating a server costs those who call its tools, and how soon what an operator does is in force. It prints
+// one line "name value" for each figure and then one for each that falls short of its bar. Explanations go to stderr. It exits with 1 only
+// where something could not be measured.
+//
+//	operate [-guests DIRECTORY] [-server BINARY] [-only NAME,...]
+//
+// `make bench-operate` builds what is needed.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/bench/internal/load"
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if len(os.Args) > 1 && os.Args[1] == load.Command {
+		err = load.Child(os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "operate:", err)
+		os.Exit(1)
+	}
+}
+
+// A bench is one run.
+type bench struct {
+	guests guest.Shelf
+	server string // the binary
+	rounds int
+	span   time.Duration // of one side in one round
+	report *measure.Report
+}
+
+// groups are the figures that are measured together.
+func groups(b *bench) []measure.Group {
+	return []measure.Group{
+		{Names: []string{"scoped_vs_open"}, Measure: b.scoped},
+		{Names: []string{"oidc_us"}, Measure: b.oidc},
+		{Names: []string{"switch_ms"}, Measure: b.switching},
+		{Names: []string{"revoke_ms"}, Measure: b.revoking},
+		{Names: []string{"lists_scopes"}, Measure: b.lists},
+		{Names: []string{"admin_10k_ms"}, Measure: b.listing},
+	}
+}
+
+// bars are what the figures must reach.
+func bars() map[string]measure.Bar {
+	return map[string]measure.Bar{
+		"scoped_vs_open": {Limit: 0.95, Least: true},
+		"oidc_us":        {Limit: 5},
+		"switch_ms":      {Limit: 100},
+		"revoke_ms":      {Limit: 0},
+		"lists_scopes":   {Limit: 64},
+		"admin_10k_ms":   {Limit: 300},
+	}
+}
+
+func run(ctx context.Context, arguments []string, out, log io.Writer) error {
+	b := &bench{report: &measure.Report{Out: out, Log: log, Bars: bars()}}
+	flags := flag.NewFlagSet("operate", flag.ContinueOnError)
+	flags.SetOutput(log)
+	flags.StringVar((*string)(&b.guests), "guests", "build/bench", "the directory of the guests")
+	flags.StringVar(&b.server, "server", "bin/toolsrv", "the server's binary")
+	flags.IntVar(&b.rounds, "rounds", 15, "how often each side has its turn; medians count")
+	flags.DurationVar(&b.span, "span", time.Second, "how long a turn takes")
+	only := flags.String("only", "", "measure only the groups of these figures, separated by commas")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, groups(b))
+}

@@ -33,6 +33,9 @@ const (
 	// maxWithin is how many narrower ones a token, and they together, make at most, and maxDepth how many stand above the last one. maxNarrow is
 	// how many scopes such a one has, each of which has to be compared with those of the one that makes it.
 	maxWithin, maxDepth, maxNarrow = 1000, 4, 16
+	// maxPatterns is how many bytes the scopes with an asterisk of all those narrower ones have together. Each is compared anew at a start, and when
+	// the one changes that made it, while nobody can revoke any: hard ones take a millisecond.
+	maxPatterns = 64 << 10
 	// keepExpired is how long a token is still listed that has expired.
 	keepExpired = 30 * 24 * time.Hour
 )
@@ -177,8 +180,12 @@ func (s *Store) narrower(by *wasmtools.Principal, spec *Spec) (parent known, err
 		return parent, fmt.Errorf("the name is too long with that of the token, or has more than %d parts above it", maxDepth)
 	}
 	top, _, _ := strings.Cut(name, "/")
-	if s.countWithin(top) >= maxWithin {
+	made, patterns := s.within(top)
+	switch {
+	case made >= maxWithin:
 		return parent, fmt.Errorf("the token %s and those that it made have made %d already: revoke some", top, maxWithin)
+	case patterns+patternBytes(asked) > maxPatterns:
+		return parent, fmt.Errorf("the narrower tokens of %s have %d KiB of patterns already: revoke some, or name tools and namespaces without an asterisk", top, maxPatterns>>10)
 	}
 	return parent, nil
 }
@@ -411,13 +418,24 @@ func (s *Store) clear(ctx context.Context, name string) error {
 	return nil
 }
 
-// countWithin returns how many tokens one has made, and they.
-func (s *Store) countWithin(name string) (n int) {
+// within returns how many tokens one has made, and they, and the bytes of their patterns.
+func (s *Store) within(name string) (made, patterns int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for other := range s.known {
+	for other, t := range s.known {
 		if strings.HasPrefix(other, name+"/") {
-			n++
+			made++
+			patterns += patternBytes(t.asked)
+		}
+	}
+	return made, patterns
+}
+
+// patternBytes returns how long the scopes are together that are more than a name.
+func patternBytes(of scope.Set) (n int) {
+	for _, p := range of.Tools {
+		if strings.Contains(p, "*") {
+			n += len(p)
 		}
 	}
 	return n

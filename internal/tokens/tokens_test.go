@@ -3,6 +3,7 @@ package tokens_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -382,6 +383,38 @@ func TestManyNarrowOnes(t *testing.T) {
 		}
 	}
 	t.Error("there is no end")
+}
+
+// TestManyPatterns makes narrower tokens with patterns that take long to be compared. The one that makes them can be changed soon all the same, and
+// what takes no time to compare is made on.
+func TestManyPatterns(t *testing.T) {
+	t.Parallel()
+	d := open(t, memory.New())
+	by := d.principal(d.add("ci", "a/*", "b/*"))
+	hard := func(n int) (scopes []string) {
+		for i := range 16 {
+			scopes = append(scopes, fmt.Sprintf("a/x%d*%d%s/%s", n, i, strings.Repeat("*a", 8), strings.Repeat("*b", 30)))
+		}
+		return scopes
+	}
+	made := 0
+	for ; made < 1000; made++ {
+		if _, _, err := d.Attenuate(t.Context(), by, tokens.Spec{Name: fmt.Sprint("n", made), Scopes: hard(made)}); err != nil {
+			if !strings.Contains(err.Error(), "the narrower tokens of ci have 64 KiB of patterns already") {
+				t.Error(err)
+			}
+			break
+		}
+	}
+	if made < 20 || made > 64 {
+		t.Errorf("%d were made", made)
+	}
+	if _, _, err := d.Attenuate(t.Context(), by, tokens.Spec{Name: "simple", Scopes: []string{"a/x", "b/y"}}); err != nil {
+		t.Errorf("names alone: %v", err)
+	}
+	if _, err := d.SetScopes(t.Context(), "ci", []string{"a/x1*"}, state.Any); err != nil {
+		t.Error(err)
+	}
 }
 
 func by1(d *door, name string) tokens.Token {

@@ -84,7 +84,7 @@ var operations = sync.OnceValue(func() []Operation {
 		stateBackup(),
 		reaches(),
 		explain(),
-	}, tokenOperations()...)
+	}, append(tokenOperations(), secretOperations()...)...)
 })
 
 // Find returns the operation of a name. It panics where there is none: names are our own.

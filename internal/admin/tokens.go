@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/scope"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/tokens"
@@ -82,6 +83,8 @@ type Self struct {
 	Scopes []string `json:"scopes" description:"Which tools the caller may call."`
 	Roles  []string `json:"roles" description:"What the caller may do beside that."`
 	Token  *Token   `json:"token,omitempty" description:"The caller's token, where the state has it."`
+	// Principal is as [personal.ID] has it.
+	Principal string `json:"principal,omitempty" description:"As whom the caller keeps what is its own, such as issued+ann; nothing where it has no name that stays its own."`
 }
 
 // tokenOperations are those on tokens.
@@ -138,7 +141,11 @@ func tokenOperations() []Operation {
 		}),
 		Changes("tokens revoke", "End a token, and those that it made", func(ctx context.Context, r *Request, in TokenName) (TokenChanged, error) {
 			return r.changeToken(ctx, in.Name, in, func(ctx context.Context, expect int64) (tokens.Token, error) {
-				return r.Service.Tokens.Revoke(ctx, in.Name, expect)
+				was, err := r.Service.Tokens.Revoke(ctx, in.Name, expect)
+				if err == nil {
+					err = r.forget(ctx, was.Name)
+				}
+				return was, err
 			})
 		}),
 	}
@@ -177,11 +184,34 @@ func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Prin
 	}
 	err = r.change(ctx, target, nil, in, func(ctx context.Context) error {
 		secret, t, err := produce(ctx, spec)
+		if err == nil {
+			err = r.beginAnew(ctx, t)
+		}
 		made.Secret, made.Token = secret, tokenOf(t)
 		return err
 	})
 	made.Warnings, r.Version = r.unmatched(in.Scopes), made.Token.Version
 	return made, tokenError(err)
+}
+
+// beginAnew has a token that was just made, and whose secret nobody knows yet, find nothing that another one of its name has kept. If that can't be
+// done, there is no such token.
+func (r *Request) beginAnew(ctx context.Context, t tokens.Token) error {
+	err := r.forget(ctx, t.Name)
+	if err != nil {
+		_, undone := r.Service.Tokens.Revoke(ctx, t.Name, state.Any)
+		err = errors.Join(err, undone)
+	}
+	return err
+}
+
+// forget takes away what a token's principal has kept as its own: the next one of its name may be somebody else.
+func (r *Request) forget(ctx context.Context, name string) error {
+	id, err := personal.Issued(name)
+	if err != nil {
+		return err
+	}
+	return r.Service.Brought.Forget(ctx, id)
 }
 
 // changeToken changes a token as change does.
@@ -255,6 +285,9 @@ func (r *Request) tokens() (Tokens, error) {
 func (r *Request) self() Self {
 	p := r.Principal
 	s := Self{Name: p.String(), Origin: p.Origin(), Scopes: append([]string{}, p.Scopes()...), Roles: append([]string{}, p.Roles()...)}
+	if id, err := personal.Of(p); err == nil && !r.Local {
+		s.Principal = string(id)
+	}
 	if t, ok := r.Service.Tokens.Of(p); ok {
 		own := tokenOf(t)
 		s.Token = &own

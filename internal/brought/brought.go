@@ -4,6 +4,7 @@ package brought
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,7 +41,11 @@ type Secret struct {
 	Name string
 	Set  time.Time
 	By   string // who has set it, by name
+	// Version is of its entry in the state.
+	Version uint64
+
 	root personal.ID
+	sum  [sha256.Size]byte // of the value
 }
 
 // A Store has the secrets that callers have set. It is safe for concurrent use.
@@ -103,7 +108,7 @@ func (s *Store) read(ctx context.Context, key string) (one Secret, value string,
 	if err == nil && r.Value == "" {
 		err = errors.New("it is empty")
 	}
-	return Secret{Of: of, Name: name, Set: r.Set, By: r.By, root: r.Root}, r.Value, err
+	return Secret{Of: of, Name: name, Set: r.Set, By: r.By, Version: entry.Version, root: r.Root, sum: sha256.Sum256([]byte(r.Value))}, r.Value, err
 }
 
 // keyOf returns the key of a secret. No ID has a slash.
@@ -117,48 +122,63 @@ func (s *Store) usable() error {
 	return s.lost
 }
 
-// Set gives a caller a secret of its own, in place of one of that name. root answers for the caller. It is durable and in force when Set has
-// returned. Errors about [secret.ErrUnfit] and [secret.ErrTooMany] are for the caller; none shows the value.
-func (s *Store) Set(ctx context.Context, id, root personal.ID, name, value, by string) error {
-	if err := secret.CheckName(name); err != nil {
-		return fmt.Errorf("it is %w: %w", secret.ErrUnfit, err)
+// A Keeping makes a change, and keeps beside it what has to be kept of a change, such as its entry in an audit. Nil makes the change only.
+type Keeping func(ctx context.Context, change func(ctx context.Context) error) error
+
+func (k Keeping) do(ctx context.Context, change func(ctx context.Context) error) error {
+	if k == nil {
+		return change(ctx)
 	}
-	if err := secret.CheckBrought(value); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(); err != nil {
-		return err
-	}
-	if err := s.secrets.Admit(id, root); err != nil {
-		return err
-	}
-	now := time.Now().UTC()
-	written, err := state.Encode(Form, record{value, root, now, by})
-	if err != nil {
-		return err
-	}
-	if _, err := s.space.Set(ctx, keyOf(id, name), written, state.Any, state.SetOptions{}); err != nil {
-		return fmt.Errorf("keep the secret: %w", err)
-	}
-	s.known[keyOf(id, name)] = Secret{Of: id, Name: name, Set: now, By: by, root: root}
-	s.secrets.Bring(id, root, name, value)
-	return nil
+	return k(ctx, change)
 }
 
-// Remove takes a secret away, and reports whether there was one.
-func (s *Store) Remove(ctx context.Context, id personal.ID, name string) (bool, error) {
+// Set gives a caller a secret of its own, in place of one of that name, which has the version expect. root answers for the caller. It is durable and in
+// force when Set has returned. keeping is not asked where nothing can or has to be changed. Errors about [secret.ErrUnfit], [secret.ErrTooMany] and
+// [state.ErrConflict] are for the caller; none shows the value.
+func (s *Store) Set(ctx context.Context, id, root personal.ID, name, value, by string, expect int64, keeping Keeping) (now Secret, err error) {
+	if err := secret.CheckName(name); err != nil {
+		return now, fmt.Errorf("it is %w: %w", secret.ErrUnfit, err)
+	}
+	if err := secret.CheckBrought(value); err != nil {
+		return now, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(); err != nil {
-		return false, err
+	key := keyOf(id, name)
+	before := s.known[key]
+	if err := cmp.Or(s.usable(), state.Conflict(before.Version, expect)); err != nil {
+		return now, err
 	}
-	one, ok := s.known[keyOf(id, name)]
-	if !ok {
-		return false, nil
+	if before.sum == sha256.Sum256([]byte(value)) {
+		return before, nil
 	}
-	return true, s.remove(ctx, one)
+	if err := s.secrets.Admit(root); err != nil {
+		return now, err
+	}
+	now = Secret{Of: id, Name: name, Set: time.Now().UTC(), By: by, root: root, sum: sha256.Sum256([]byte(value))}
+	written, err := state.Encode(Form, record{value, root, now.Set, by})
+	if err != nil {
+		return now, err
+	}
+	return now, keeping.do(ctx, func(ctx context.Context) error {
+		if now.Version, err = s.space.Set(ctx, key, written, state.Any, state.SetOptions{}); err != nil {
+			return fmt.Errorf("keep the secret: %w", err)
+		}
+		s.known[key] = now
+		s.secrets.Bring(id, root, name, value)
+		return nil
+	})
+}
+
+// Remove takes a secret away that has the version expect, and reports whether there was one.
+func (s *Store) Remove(ctx context.Context, id personal.ID, name string, expect int64, keeping Keeping) (was Secret, ok bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, ok = s.known[keyOf(id, name)]
+	if err := cmp.Or(s.usable(), state.Conflict(was.Version, expect)); err != nil || !ok {
+		return was, false, err
+	}
+	return was, true, keeping.do(ctx, func(ctx context.Context) error { return s.remove(ctx, was) })
 }
 
 // remove takes one away. s.mu is held.

@@ -35,6 +35,15 @@ func Root(p *wasmtools.Principal) (ID, error) {
 	return of(p, name)
 }
 
+// Issued returns the ID of a caller that is known by a token of the state.
+func Issued(name string) (ID, error) {
+	p, err := wasmtools.NewPrincipal(name, originIssued)
+	if err != nil {
+		return "", err
+	}
+	return Of(p)
+}
+
 // originIssued is the origin of the tokens that can make others: those of package tokens.
 const originIssued = "issued"
 

@@ -71,8 +71,8 @@ func CheckBrought(value string) error {
 	return nil
 }
 
-// Admit returns an error about ErrTooMany where there is no room for one more value of a caller, for whom root answers.
-func (s *Store) Admit(id, root personal.ID) error {
+// Admit returns an error about ErrTooMany where there is no room for one more value of a caller for whom root answers.
+func (s *Store) Admit(root personal.ID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, all, own := time.Now(), 0, 0

@@ -21,6 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/personal"
+	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -174,6 +175,12 @@ func (o *owned) send(tool, path string, w who) (status int, body string) {
 	return o.ask(tool, fmt.Sprintf(`{"method":"GET","url":%q}`, o.service.URL+path), w)
 }
 
+// bring sets a caller's own secret.
+func (o *owned) bring(t *testing.T, w who, value string) error {
+	_, err := o.of.Brought.Set(t.Context(), w.id(t), w.id(t), "github", value, "test", state.Any, nil)
+	return err
+}
+
 // callers are some that are made to be taken for each other.
 func callers() []who {
 	return []who{
@@ -216,7 +223,7 @@ func TestOwnSecrets(t *testing.T) {
 	o.start(t)
 	for i, w := range all {
 		if i%2 == 1 {
-			if err := o.of.Brought.Set(t.Context(), w.id(t), w.id(t), "github", secretOf(i), "test"); err != nil {
+			if err := o.bring(t, w, secretOf(i)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -307,7 +314,7 @@ func TestOwnSecretsRace(t *testing.T) {
 				mine := secretOf(i)
 				if i >= given {
 					mine = secretOf(1000*i + n)
-					if err := o.of.Brought.Set(t.Context(), w.id(t), w.id(t), "github", mine, "test"); err != nil {
+					if err := o.bring(t, w, mine); err != nil {
 						if n > 16 && strings.Contains(err.Error(), "too many") {
 							return
 						}
@@ -342,11 +349,11 @@ func TestOwnSecretsWithdrawn(t *testing.T) {
 	o := own(t).start(t)
 	ann, bob := who{"issued", "", "ann"}, who{"issued", "", "bob"}
 	for i, w := range []who{ann, bob} {
-		if err := o.of.Brought.Set(t.Context(), w.id(t), w.id(t), "github", secretOf(i), "test"); err != nil {
+		if err := o.bring(t, w, secretOf(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if ok, err := o.of.Brought.Remove(t.Context(), ann.id(t), "github"); !ok || err != nil {
+	if _, ok, err := o.of.Brought.Remove(t.Context(), ann.id(t), "github", state.Any, nil); !ok || err != nil {
 		t.Fatalf("got %t, %v", ok, err)
 	}
 	if status, body := o.send("send", "/removed", ann); status == 200 || !strings.Contains(body, "no_secret") || strings.Contains(body, sharedSecret) {

@@ -166,6 +166,9 @@ func newSelf() *cobra.Command {
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
 		return ask(ctx, &o, c, out, "self", struct{}{}, func(w io.Writer, s *admin.Self) error {
 			rows := [][]string{{"name", s.Name}, {"known by", s.Origin}, {"tools", strings.Join(s.Scopes, " ")}, {"roles", strings.Join(s.Roles, " ")}}
+			if s.Principal != "" {
+				rows = append(rows, []string{"keeps as", s.Principal})
+			}
 			if s.Token != nil {
 				rows = append(rows, []string{"expires", at(s.Token.Expires, "never")})
 			}

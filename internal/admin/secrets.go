@@ -1,0 +1,229 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/brought"
+	"github.com/toolsrv/toolsrv/internal/personal"
+	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// CallersArguments are the arguments of the operation secrets list.
+type CallersArguments struct {
+	Principal string `json:"principal,omitempty" description:"Tell only of this caller, such as issued+ann." maxLength:"200"`
+}
+
+// NewSecret are the arguments of the operation secrets set.
+type NewSecret struct {
+	Name      string `json:"name" description:"Its name, as grants have it before @principal: at most 64 of the characters A-Z a-z 0-9 . _ -" maxLength:"64"`
+	Value     string `json:"value" description:"The secret: 16 bytes to 4 KiB, letters and digits among them, without blanks." maxLength:"4096"`
+	Principal string `json:"principal,omitempty" description:"Whose it is, such as issued+ann, where an operator sets it. Without it, the caller's own." maxLength:"200"`
+}
+
+// OwnSecretName are the arguments of the operation secrets remove.
+type OwnSecretName struct {
+	Name      string `json:"name" description:"Its name." maxLength:"64"`
+	Principal string `json:"principal,omitempty" description:"Whose it is, such as issued+ann, where an operator removes it. Without it, the caller's own." maxLength:"200"`
+}
+
+// An OwnSecret is what is known of a caller's own secret. Nobody can be told its value.
+type OwnSecret struct {
+	Principal string     `json:"principal" description:"Whose it is, such as issued+ann."`
+	Name      string     `json:"name" description:"Its name, as grants have it before @principal."`
+	Source    string     `json:"source" enum:"directory,state" description:"Where it is: in secrets.directory, where the operator has put it, or in the state."`
+	Set       *time.Time `json:"set,omitempty" description:"When it was set; unknown of one in the directory."`
+	By        string     `json:"by,omitempty" description:"Who has set it."`
+	Version   string     `json:"version,omitempty" description:"Its version, for If-Match."`
+}
+
+// OwnSecrets are callers' own secrets.
+type OwnSecrets struct {
+	Principal string      `json:"principal,omitempty" description:"As whom the one who asks keeps secrets; nothing where he can't."`
+	Secrets   []OwnSecret `json:"secrets" description:"The secrets: of all callers for an operator, and otherwise the caller's own."`
+}
+
+// An OwnSecretChanged is a secret after a change.
+type OwnSecretChanged struct {
+	Secret   OwnSecret `json:"secret" description:"What it is now; one that was removed, what it was."`
+	Warnings []string  `json:"warnings,omitempty" description:"What may not be meant so."`
+}
+
+// secretOperations are those on callers' own secrets. Each caller may set its own.
+func secretOperations() []Operation {
+	list := Looks("secrets list", "List callers' own secrets, without their values", func(_ context.Context, r *Request, in CallersArguments) (OwnSecrets, error) {
+		return ownSecretsOf(r, in)
+	})
+	set := Changes("secrets set", "Set a caller's own secret", func(ctx context.Context, r *Request, in NewSecret) (OwnSecretChanged, error) {
+		return setSecret(ctx, r, in)
+	})
+	remove := Changes("secrets remove", "Remove a caller's own secret", func(ctx context.Context, r *Request, in OwnSecretName) (OwnSecretChanged, error) {
+		return removeSecret(ctx, r, in)
+	})
+	list.Role, set.Role, remove.Role = "", "", ""
+	return []Operation{list, set, remove}
+}
+
+// ownerOf returns whose secrets are meant, and who answers for that caller. Without a principal it is who asks. Only an administrator can mean
+// somebody else.
+func ownerOf(r *Request, principal, role string) (id, root personal.ID, err error) {
+	if principal == "" && !r.Local {
+		id, err := personal.Of(r.Principal)
+		if err != nil {
+			return "", "", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "This token has no name, so nothing can be its own: ask for one that `toolsrv tokens add` makes, or that [[auth.token]] declares"}
+		}
+		root, err := personal.Root(r.Principal)
+		return id, root, err
+	}
+	if !r.Principal.Has(role) {
+		return "", "", &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Only an administrator can ask for somebody else's secrets"}
+	}
+	if principal == "" {
+		return "", "", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "Say whose secret it is with principal (--principal), such as issued+ann: " + principalHelp}
+	}
+	if id, err = personal.Parse(principal); err != nil {
+		return "", "", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The principal is not valid: " + err.Error() + "; " + principalHelp}
+	}
+	return id, id, nil
+}
+
+// principalHelp says how a caller learns its ID.
+const principalHelp = "`toolsrv self` tells each caller how it is written"
+
+func ownSecretsOf(r *Request, in CallersArguments) (all OwnSecrets, err error) {
+	var only personal.ID
+	if in.Principal != "" || !r.Principal.Has(wasmtools.RoleAdminRead) {
+		if only, _, err = ownerOf(r, in.Principal, wasmtools.RoleAdminRead); err != nil {
+			return all, err
+		}
+	}
+	all.Secrets = []OwnSecret{}
+	if !r.Local {
+		own, _ := personal.Of(r.Principal)
+		all.Principal = string(own)
+	}
+	for id, names := range r.Service.InForce().Granted.Secrets().Callers() {
+		for _, name := range names {
+			if only == "" || only == id {
+				all.Secrets = append(all.Secrets, OwnSecret{Principal: string(id), Name: name, Source: "directory"})
+			}
+		}
+	}
+	kept, err := r.Service.Brought.List()
+	if err != nil {
+		return all, secretError(err)
+	}
+	for _, one := range kept {
+		if only == "" || only == one.Of {
+			all.Secrets = append(all.Secrets, ownSecretOf(one))
+		}
+	}
+	slices.SortStableFunc(all.Secrets, func(a, b OwnSecret) int {
+		return cmp.Or(strings.Compare(a.Principal, b.Principal), strings.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+// expectedSecret returns the version that If-Match names.
+func expectedSecret(r *Request) (int64, error) {
+	if r.Expected == "" {
+		return state.Any, nil
+	}
+	expect, err := strconv.ParseInt(r.Expected, 10, 64)
+	if err != nil || expect < 1 {
+		return 0, &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "No secret has the version that was expected"}
+	}
+	return expect, nil
+}
+
+func setSecret(ctx context.Context, r *Request, in NewSecret) (changed OwnSecretChanged, err error) {
+	id, root, err := ownerOf(r, in.Principal, wasmtools.RoleAdmin)
+	if err != nil {
+		return changed, err
+	}
+	expect, err := expectedSecret(r)
+	if err != nil {
+		return changed, err
+	}
+	if r.Service.InForce().Granted.Secrets().Given(in.Name, id) {
+		return changed, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The operator has given this caller a secret of that name, in secrets.directory: it can be changed there only"}
+	}
+	now, err := r.Service.Brought.Set(ctx, id, root, in.Name, in.Value, r.Principal.String(), expect, keepingOf(r, id, in.Name))
+	if err != nil {
+		return changed, secretError(err)
+	}
+	changed.Secret = ownSecretOf(now)
+	r.Version = changed.Secret.Version
+	if !isUsed(r, in.Name, in.Principal == "") {
+		changed.Warnings = append(changed.Warnings, "no tool that the caller may call was granted ${secret:"+in.Name+"@principal}, so nothing uses it now")
+	}
+	return changed, nil
+}
+
+func removeSecret(ctx context.Context, r *Request, in OwnSecretName) (changed OwnSecretChanged, err error) {
+	id, _, err := ownerOf(r, in.Principal, wasmtools.RoleAdmin)
+	if err != nil {
+		return changed, err
+	}
+	expect, err := expectedSecret(r)
+	if err != nil {
+		return changed, err
+	}
+	was, ok, err := r.Service.Brought.Remove(ctx, id, in.Name, expect, keepingOf(r, id, in.Name))
+	switch {
+	case err != nil:
+		return changed, secretError(err)
+	case !ok:
+		return changed, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "The caller has set no secret of that name: `toolsrv secrets list` has all"}
+	}
+	changed.Secret = ownSecretOf(was)
+	return changed, nil
+}
+
+// keepingOf keeps the entry of a change of a secret in the audit, which has no value.
+func keepingOf(r *Request, id personal.ID, name string) brought.Keeping {
+	return func(ctx context.Context, change func(ctx context.Context) error) error {
+		return r.change(ctx, string(id)+" "+name, nil, nil, change)
+	}
+}
+
+// isUsed reports whether a tool puts each caller's own secret of that name into requests. own is whether only the tools count that the one
+// who asks may call: others don't exist for him.
+func isUsed(r *Request, name string, own bool) bool {
+	granted := r.Service.InForce().Granted
+	for _, route := range r.Service.Table.Current().Routes() {
+		if _, sends := route.Tool.Needs["http"]; !sends || own && !r.Principal.May(route.Path) {
+			continue
+		}
+		for _, reached := range granted.Reaches(route.Path, route.Tool.Needs) {
+			if reached.Capability == "secrets" && reached.Entry == name+secret.OfPrincipal {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func ownSecretOf(s brought.Secret) OwnSecret {
+	return OwnSecret{Principal: string(s.Of), Name: s.Name, Source: "state", Set: moment(s.Set), By: s.By, Version: strconv.FormatUint(s.Version, 10)}
+}
+
+// secretError returns an error as those who ask are told it.
+func secretError(err error) error {
+	switch {
+	case errors.Is(err, state.ErrConflict):
+		return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody else has changed the secret: " + err.Error()}
+	case errors.Is(err, secret.ErrUnfit), errors.Is(err, secret.ErrTooMany):
+		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "Nothing was changed: " + err.Error()}
+	case errors.Is(err, brought.ErrNowhere), errors.Is(err, state.ErrUnavailable), errors.Is(err, state.ErrQuota):
+		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was changed: " + err.Error(), Err: err}
+	}
+	return err
+}

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/ownership"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -99,6 +100,13 @@ func bind(path string) (*net.UnixListener, error) {
 	}
 	if err := CheckPath(path); err != nil {
 		return nil, err
+	}
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if err == nil {
+		err = ownership.Check(folder)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the admin socket: whoever can put another one in its place answers commands as if he were the server: %w; or set admin.socket to a path elsewhere", err)
 	}
 	if err := removeStale(path); err != nil {
 		return nil, err

@@ -65,6 +65,27 @@ func TestPeers(t *testing.T) {
 	}
 }
 
+// TestFolderOfOthers has a folder in which everybody could put a socket of his own into the place of the server's.
+func TestFolderOfOthers(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(shortDir(t), "f")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[os.FileMode]string{0o777: "whoever can put another one in its place", 0o777 | os.ModeSticky: "", 0o755: "", 0o700: ""} {
+		if err := os.Chmod(folder, mode); err != nil {
+			t.Fatal(err)
+		}
+		s, err := socket.Open(filepath.Join(folder, "s"), http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+		if err == nil {
+			_ = s.Close()
+		}
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v: got %v, want %q", mode, err, want)
+		}
+	}
+}
+
 // TestLive has a second server find that another one has the socket, and leave it alone.
 func TestLive(t *testing.T) {
 	t.Parallel()

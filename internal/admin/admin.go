@@ -8,6 +8,7 @@ package admin
 import (
 	"cmp"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -84,7 +85,7 @@ var operations = sync.OnceValue(func() []Operation {
 		stateBackup(),
 		reaches(),
 		explain(),
-	}, append(tokenOperations(), secretOperations()...)...)
+	}, slices.Concat(tokenOperations(), secretOperations(), kvOperations())...)
 })
 
 // Find returns the operation of a name. It panics where there is none: names are our own.

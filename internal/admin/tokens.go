@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/capability/kv"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/scope"
@@ -210,6 +211,11 @@ func (r *Request) forget(ctx context.Context, name string) error {
 	id, err := personal.Issued(name)
 	if err != nil {
 		return err
+	}
+	if store := r.Service.State.Store(); store != nil {
+		if _, err := kv.Erase(ctx, store, id); err != nil {
+			return err
+		}
 	}
 	return r.Service.Brought.Forget(ctx, id)
 }

@@ -129,7 +129,7 @@ func own(t *testing.T) *owned {
 		"http": &httpcap.Rule{Granted: []string{o.service.URL}, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 			Headers: map[string]map[string]string{o.service.URL: {"Authorization": "Bearer ${secret:github@principal}", "X-Caller": "<${principal}>"}}},
 		"tools": &tools.Rule{Tools: []string{"own/send"}},
-		"kv":    &kv.Rule{Bytes: 64 << 10},
+		"kv":    &kv.Rule{Bytes: 4 << 10, Own: true, Principals: 24},
 	}}}
 	return o
 }
@@ -385,5 +385,84 @@ func TestOwnSecretsWithdrawn(t *testing.T) {
 	}
 	if !bytes.Contains(testkit.Read(t, o.config.State.Directory, "state.db"), []byte(secretOf(1))) {
 		t.Error("the state does not have it: docs say that it does")
+	}
+}
+
+// TestOwnValues has callers whose names are made for it keep values with one tool: each finds its own, and no more callers can keep some than are
+// allowed. What an operator erases is gone for that caller only.
+// Proves: Callers keep apart
+func TestOwnValues(t *testing.T) {
+	t.Parallel()
+	o := own(t)
+	o.config.Auth.Tokens = []string{"numbered"}
+	o.start(t)
+	all := callers()
+	value := func(i int) string { return fmt.Sprintf(`{"of":%d}`, i) }
+	var working sync.WaitGroup
+	for i, w := range all {
+		working.Go(func() {
+			for range 10 {
+				if status, body := o.ask("keep", value(i), w); status != 200 {
+					t.Errorf("%q keeps: got %d %s", w, status, body)
+				}
+				if status, body := o.ask("kept", "{}", w); status != 200 || body != value(i) {
+					t.Errorf("%q, who keeps %s, finds %d %s", w, value(i), status, body)
+				}
+			}
+		})
+	}
+	working.Wait()
+	for _, w := range []who{{}, {"bearer", "", "numbered"}, {"open", "", "everybody"}, {"token", "", "token-1"}} {
+		for _, tool := range []string{"keep", "kept"} {
+			if status, body := o.ask(tool, `{"of":"nobody"}`, w); status == 200 || strings.Contains(body, `"of"`) {
+				t.Errorf("%s for %q: got %d %s", tool, w, status, body)
+			}
+		}
+	}
+	if status, body := o.ask("kept", "{}", who{"issued", "", "new"}); status != 200 || body != "null" {
+		t.Errorf("somebody new finds %d %s", status, body)
+	}
+	if status, body := o.ask("keep", `{"of":"`+strings.Repeat("x", 5000)+`"}`, all[0]); status == 200 || !strings.Contains(body, `"quota"`) {
+		t.Errorf("above the size: got %d %s", status, body)
+	}
+	for i := range 24 - len(all) {
+		if status, body := o.ask("keep", "{}", who{"oidc", "", fmt.Sprintf("more-%d", i)}); status != 200 {
+			t.Errorf("got %d %s", status, body)
+		}
+	}
+	if status, body := o.ask("keep", "{}", who{"oidc", "", "one-too-many"}); status == 200 || !strings.Contains(body, `"quota"`) {
+		t.Errorf("one caller more than allowed: got %d %s", status, body)
+	}
+	if status, body := o.ask("keep", value(0), all[0]); status != 200 {
+		t.Errorf("one who has values already: got %d %s", status, body)
+	}
+	store := o.of.State.Store()
+	kept, more, err := kv.List(t.Context(), store, "", 0)
+	if err != nil || len(kept) != 24 || more != "" {
+		t.Errorf("the list has %d callers, %q, %v", len(kept), more, err)
+	}
+	first, more, err := kv.List(t.Context(), store, "", 10)
+	rest, end, err2 := kv.List(t.Context(), store, more, 0)
+	if err != nil || err2 != nil || end != "" || !slices.Equal(append(first, rest...), kept) {
+		t.Errorf("in pages: got %d and %d, %v, %v", len(first), len(rest), err, err2)
+	}
+	erased, err := kv.Erase(t.Context(), store, all[0].id(t))
+	if err != nil || len(erased) != 1 || erased[0].Of != all[0].id(t) || erased[0].Namespace != "own" || erased[0].Usage.Entries != 1 {
+		t.Errorf("erased: got %v, %v", erased, err)
+	}
+	for i, w := range all {
+		want := value(i)
+		if i == 0 {
+			want = "null"
+		}
+		if status, body := o.ask("kept", "{}", w); status != 200 || body != want {
+			t.Errorf("after %q was erased, %q finds %d %s", all[0], w, status, body)
+		}
+	}
+	if status, body := o.ask("keep", "{}", who{"oidc", "", "one-too-many"}); status != 200 {
+		t.Errorf("in its place: got %d %s", status, body)
+	}
+	if usage, err := store.Space("kv/own").Usage(t.Context()); err != nil || usage.Entries != 0 {
+		t.Errorf("the place that all share has %v, %v", usage, err)
 	}
 }

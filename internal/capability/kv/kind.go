@@ -1,12 +1,18 @@
 package kv
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
@@ -27,11 +33,16 @@ func Kind() capability.Kind {
 // DefaultEntries is how many keys may be kept where a grant does not say.
 const DefaultEntries = 100_000
 
+// DefaultPrincipals is how many callers may keep something of their own where a grant does not say.
+const DefaultPrincipals = 1000
+
 // The ranges of what can be granted. The table in docs/configuration.md repeats them.
 const (
 	minBytes   = 4 << 10
 	maxBytes   = 1 << 40
 	maxEntries = 100_000_000
+
+	maxPrincipals = 100_000
 )
 
 // A Rule is one grant of the configuration, as far as keys and values go.
@@ -40,6 +51,10 @@ type Rule struct {
 	Bytes int64
 	// Entries is how many keys; 0: DefaultEntries.
 	Entries int
+	// Own is whether each caller has values of its own, with room for as many.
+	Own bool
+	// Principals is how many callers may keep something where Own is set; 0: DefaultPrincipals.
+	Principals int
 }
 
 var _ capability.Rule = (*Rule)(nil)
@@ -47,15 +62,58 @@ var _ capability.Rule = (*Rule)(nil)
 // Keys returns the readers of its keys.
 func (r *Rule) Keys(string) key.Table {
 	return key.Table{
-		"kv":         keys.ZeroOr(&r.Bytes, keys.Quantity(limittable.Bytes, minBytes, maxBytes, func(n int64) { r.Bytes = n })),
+		"kv":         r.read,
 		"kv_entries": keys.Quantity(limittable.Count, 1, maxEntries, func(n int64) { r.Entries = int(n) }),
 	}
 }
 
+// read reads how much may be kept, and by whom apart.
+func (r *Rule) read(value any) error {
+	size := keys.Quantity(limittable.Bytes, minBytes, maxBytes, func(n int64) { r.Bytes = n })
+	table, ok := value.(map[string]any)
+	if !ok {
+		return keys.ZeroOr(&r.Bytes, size)(value)
+	}
+	by := ""
+	known := key.Table{
+		"size": size,
+		"by": keys.Word(&by, `"principal"`, func(s string) (string, error) {
+			if s != "principal" {
+				return "", fmt.Errorf("%q is not known: use \"principal\", or leave by out for one place that all callers share", text.Short(s))
+			}
+			return s, nil
+		}),
+		"principals": keys.Quantity(limittable.Count, 1, maxPrincipals, func(n int64) { r.Principals = int(n) }),
+	}
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		read := known[name]
+		if read == nil {
+			return &keys.MemberError{Name: name, Err: errors.New("is not known: the keys are by, principals, size")}
+		}
+		if err := read(table[name]); err != nil {
+			return &keys.MemberError{Name: name, Err: err}
+		}
+	}
+	r.Own = by != ""
+	switch {
+	case r.Bytes == 0:
+		return &keys.MemberError{Name: "size", Err: errors.New("is missing: say how much may be kept, as in size = \"1MiB\"")}
+	case r.Principals > 0 && !r.Own:
+		return &keys.MemberError{Name: "principals", Err: errors.New("counts with by = \"principal\" only")}
+	}
+	return nil
+}
+
 // Shown returns what a log may tell of it.
 func (r *Rule) Shown() []key.Shown {
-	return []key.Shown{key.Counted("kv", r.Bytes, limittable.Bytes.Format), key.Counted("kv_entries", int64(r.Entries), limittable.Count.Format)}
+	var own []string
+	if r.Own {
+		own = []string{fmt.Sprintf("by principal, at most %d", r.principals())}
+	}
+	return []key.Shown{key.Listed("kv", own), key.Counted("kv", r.Bytes, limittable.Bytes.Format), key.Counted("kv_entries", int64(r.Entries), limittable.Count.Format)}
 }
+
+func (r *Rule) principals() int { return cmp.Or(r.Principals, DefaultPrincipals) }
 
 func review(v *capability.Review, from capability.Rule) {
 	if from.(*Rule).Bytes == 0 {
@@ -74,9 +132,13 @@ func open(capability.Host) capability.Configure {
 	return func(c capability.Configuration) capability.Decide {
 		return func(tool string, _ wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
 			var quota state.Usage
+			own := 0
 			for _, given := range matching {
 				if r := given.Rule.(*Rule); r.Bytes > 0 {
 					quota = state.Usage{Bytes: r.Bytes, Entries: DefaultEntries}
+					if own = 0; r.Own {
+						own = r.principals()
+					}
 					if r.Entries > 0 {
 						quota.Entries = int64(r.Entries)
 					}
@@ -88,12 +150,21 @@ func open(capability.Host) capability.Configure {
 			case c.State == nil:
 				return nil, []wasmtools.Missing{{Capability: "kv", Cause: wasmtools.NoState}}
 			}
-			return Open((*state.Keep)(c.State).Store(), strings.Trim(path.Dir(tool), "/."), quota), nil
+			store, namespace := (*state.Keep)(c.State).Store(), strings.Trim(path.Dir(tool), "/.")
+			if own > 0 {
+				return OpenOwn(store, namespace, quota, own), nil
+			}
+			return Open(store, namespace, quota), nil
 		}
 	}
 }
 
 // reaches returns the namespace whose keys are shared, which may be empty.
 func reaches(value any) []capability.Reached {
-	return []capability.Reached{{Capability: "kv", Entry: value.(*Space).namespace}}
+	s := value.(*Space)
+	reached := capability.Reached{Capability: "kv", Entry: s.namespace}
+	if s.own > 0 {
+		reached.Detail = "the caller's own"
+	}
+	return []capability.Reached{reached}
 }

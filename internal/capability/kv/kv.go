@@ -39,13 +39,14 @@ func Set() *hostabi.Set {
 	}}
 }
 
-// A Space is what tools are granted: the keys of a namespace, with a quota. It is safe for concurrent use.
+// A Space is what tools are granted: the keys of a namespace, with a quota, or those of each caller in it. It is safe for concurrent use.
 type Space struct {
 	store     state.Store
 	namespace string
 	quota     state.Usage
-	space     state.Space
-	immediate bool // reading does not wait
+	space     state.Space // nil: each caller has one of its own
+	immediate bool        // reading does not wait
+	own       int         // how many callers may have one; 0: they share space
 }
 
 // Open returns the space of a namespace in a store, with a quota for what tools write: 0 is no limit. Closing it is not needed.
@@ -58,16 +59,18 @@ func Open(store state.Store, namespace string, quota state.Usage) *Space {
 // Equal reports whether other is a space with the same keys and quota.
 func (s *Space) Equal(other any) bool {
 	o, ok := other.(*Space)
-	return ok && o.store == s.store && o.namespace == s.namespace && o.quota == s.quota
+	return ok && o.store == s.store && o.namespace == s.namespace && o.quota == s.quota && o.own == s.own
 }
 
 // A use is a call of one function.
 type use struct {
 	*hostabi.Call
-	space  *Space
-	key    string // or the prefix of keys
-	answer []byte
-	sent   int
+	granted *Space
+	space   state.Space // that the call is about
+	own     *owner      // whose it is; nil: everybody's
+	key     string      // or the prefix of keys
+	answer  []byte
+	sent    int
 }
 
 // function returns a function whose first two parameters are a key. do uses the space, and returns what went wrong.
@@ -79,8 +82,11 @@ func function(name, params string, cost int, do func(u *use, stack []uint64) err
 			return
 		}
 		began := time.Now()
-		u := &use{Call: c, space: s, sent: int(uint32(stack[1]))}
+		u := &use{Call: c, granted: s, space: s.space, sent: int(uint32(stack[1]))}
 		err := u.bound("key", stack[1])
+		if err == nil && s.own > 0 {
+			err = u.ofCaller()
+		}
 		if err == nil {
 			u.key = string(c.View(stack[0], stack[1]))
 			if err = do(u, stack); err == nil {
@@ -150,13 +156,13 @@ func get(u *use, _ []uint64) error {
 }
 
 func (u *use) read(most int) (e state.Entry, found bool, err error) {
-	u.toRead(func(ctx context.Context) { e, found, err = u.space.space.Get(ctx, u.key, most) })
+	u.toRead(func(ctx context.Context) { e, found, err = u.space.Get(ctx, u.key, most) })
 	return e, found, err
 }
 
 // toRead calls f, which reads. Preparing to wait takes longer than most reads.
 func (u *use) toRead(f func(ctx context.Context)) {
-	if ctx := u.Context(); u.space.immediate && ctx.Err() == nil {
+	if ctx := u.Context(); u.granted.immediate && ctx.Err() == nil {
 		f(ctx)
 	} else { // for a caller who has gone, this ends the call
 		u.Wait(f)
@@ -181,7 +187,12 @@ func set(u *use, stack []uint64) error {
 	var version uint64
 	var err error
 	u.Wait(func(ctx context.Context) {
-		version, err = u.space.space.Set(ctx, u.key, value, expect, state.SetOptions{TTL: time.Duration(ttl) * time.Millisecond, Quota: u.space.quota})
+		if u.own != nil {
+			if err = u.own.register(ctx); err != nil {
+				return
+			}
+		}
+		version, err = u.space.Set(ctx, u.key, value, expect, state.SetOptions{TTL: time.Duration(ttl) * time.Millisecond, Quota: u.granted.quota})
 	})
 	u.answer = binary.LittleEndian.AppendUint64(nil, version)
 	return err
@@ -194,7 +205,7 @@ func remove(u *use, stack []uint64) error {
 	expect := int64(stack[2])
 	var deleted bool
 	var err error
-	u.Wait(func(ctx context.Context) { deleted, err = u.space.space.Delete(ctx, u.key, expect) })
+	u.Wait(func(ctx context.Context) { deleted, err = u.space.Delete(ctx, u.key, expect) })
 	u.answer = []byte{0}
 	if deleted {
 		u.answer[0] = 1
@@ -221,7 +232,7 @@ func list(u *use, stack []uint64) error {
 	var keys []string
 	var more bool
 	var err error
-	u.toRead(func(ctx context.Context) { keys, more, err = u.space.space.List(ctx, u.key, after, limit) })
+	u.toRead(func(ctx context.Context) { keys, more, err = u.space.List(ctx, u.key, after, limit) })
 	size := 1
 	for _, key := range keys {
 		size += 4 + len(key)

@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/toolsrv/toolsrv/internal/capability/kv"
+	"github.com/toolsrv/toolsrv/internal/personal"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// KeptArguments are the arguments of the operation kv list.
+type KeptArguments struct {
+	After string `json:"after,omitempty" description:"List those only that come after this place, which the answer before has as more." maxLength:"1024"`
+}
+
+// ErasedArguments are the arguments of the operation kv erase.
+type ErasedArguments struct {
+	Principal string `json:"principal" description:"Whose values are erased, such as issued+ann." minLength:"1" maxLength:"200"`
+}
+
+// A Kept is what tools keep for one caller in one namespace.
+type Kept struct {
+	Principal string `json:"principal" description:"Whose values they are, such as issued+ann."`
+	Namespace string `json:"namespace" description:"The namespace of the tools that keep them."`
+	Entries   int64  `json:"entries" description:"How many they are."`
+	Bytes     int64  `json:"bytes" description:"How much they take of the grant's size."`
+}
+
+// AllKept is what tools keep for each caller apart.
+type AllKept struct {
+	Kept []Kept `json:"kept" description:"What is kept, at most 1,000 of it."`
+	More string `json:"more,omitempty" description:"The place after which others come."`
+}
+
+// kvOperations are those on the values that tools keep for each caller apart.
+func kvOperations() []Operation {
+	return []Operation{
+		Looks("kv list", "List what tools keep for each caller apart", func(ctx context.Context, r *Request, in KeptArguments) (AllKept, error) {
+			all := AllKept{Kept: []Kept{}}
+			store := r.Service.State.Store()
+			if store == nil {
+				return all, nil
+			}
+			kept, more, err := kv.List(ctx, store, in.After, 0)
+			if err != nil {
+				return all, keptError(err)
+			}
+			all.Kept, all.More = keptOf(kept), more
+			return all, nil
+		}),
+		Changes("kv erase", "Erase what tools keep for one caller", func(ctx context.Context, r *Request, in ErasedArguments) (all AllKept, err error) {
+			id, err := personal.Parse(in.Principal)
+			if err != nil {
+				return all, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The principal is not valid: " + err.Error() + "; `toolsrv kv list` has all"}
+			}
+			store := r.Service.State.Store()
+			if store == nil {
+				return AllKept{Kept: []Kept{}}, nil
+			}
+			var erased []kv.Kept
+			err = r.change(ctx, string(id), nil, in, func(ctx context.Context) (err error) {
+				erased, err = kv.Erase(ctx, store, id)
+				return err
+			})
+			all.Kept = keptOf(erased)
+			return all, keptError(err)
+		}),
+	}
+}
+
+func keptOf(kept []kv.Kept) []Kept {
+	all := []Kept{}
+	for _, k := range kept {
+		all = append(all, Kept{string(k.Of), k.Namespace, k.Usage.Entries, k.Usage.Bytes})
+	}
+	return all
+}
+
+func keptError(err error) error {
+	if errors.Is(err, state.ErrUnavailable) {
+		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Not all could be done: " + err.Error(), Err: err}
+	}
+	return err
+}

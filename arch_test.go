@@ -170,6 +170,8 @@ var edges = map[string][]string{
 	"wasmtools/service": {"internal/core", "wasmtools", "wasmtools/config", "wasmtools/invoke"},
 	// Bytes by their digests in a folder, and which of them are in force; knows no catalog.
 	"internal/versions": {"internal/state", "internal/text"},
+	// The slowest requests: hears of them as the log does.
+	"internal/slow": {"internal/text", "internal/web", "wasmtools"},
 	// Files in a directory that names from afar must not leave; knows no modules.
 	"internal/upload": {"internal/text"},
 	// What operators switch, kept: knows nobody who switches.
@@ -177,7 +179,7 @@ var edges = map[string][]string{
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
 	"internal/core": {"internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
 	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
-	"internal/admin": {"internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
+	"internal/admin": {"internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
 	// What callers reach in the end, by the tools and their grants; pure.
 	"internal/admin/reach": {"internal/capability/tools", "wasmtools", "wasmtools/capability"},
 	// Its operations over HTTP.
@@ -187,7 +189,7 @@ var edges = map[string][]string{
 	// Asks for them.
 	"internal/admin/client": {"internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "wasmtools", "wasmtools/misfit"},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
+	"wasmtools/server": {"internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
 	// Files for others to write; knows no project.
 	"internal/author/sdk": {},
 	// Runs compilers; never what they made.

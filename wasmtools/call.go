@@ -57,9 +57,11 @@ type Outer interface {
 type Times struct {
 	// Validate is checking the arguments and filling in the defaults.
 	Validate time.Duration
-	// Ready is the time until the tool begins: waiting for a turn and, if no instance is idle, making one. The first call of a
+	// Ready is the time until the tool begins, or the call ends because it can't: waiting for a turn and, if no instance is idle, making one. The first call of a
 	// program compiles and initialises it.
 	Ready time.Duration
+	// Turn is waiting for a turn, and Compile for code that is compiled or read from disk. They are parts of Ready.
+	Turn, Compile time.Duration
 	// Run is the tool's own time.
 	Run time.Duration
 	// Reset is the time that it takes to put the instance back into its first state. It is 0 if the instance was closed instead.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/slow"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -56,6 +57,8 @@ type Server interface {
 	Addresses() []string
 	// Connections returns how many clients are connected, and how many may be.
 	Connections() (open, most int64)
+	// Slow are the slowest calls of the last hour, the slowest first.
+	Slow() []slow.Call
 	// Prepare reads the configuration again, and makes what is to be in force. An *wasmtools.Error says what is wrong with it.
 	Prepare() (Prepared, error)
 	// Principals are the callers that are known by name, sorted by it.
@@ -80,6 +83,7 @@ var operations = sync.OnceValue(func() []Operation {
 		remove(),
 		history(),
 		rollback(),
+		slowest(),
 		auditOf(),
 		auditVerify(),
 		stateBackup(),

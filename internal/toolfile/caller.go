@@ -45,7 +45,10 @@ func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) 
 	if call.Times != nil {
 		var times sandbox.Times
 		spec.Times = &times
-		defer func() { call.Times.Ready, call.Times.Run, call.Times.Reset = times.Ready, times.Run, times.Reset }()
+		defer func() {
+			t := call.Times
+			t.Turn, t.Compile, t.Ready, t.Run, t.Reset = times.Turn, times.Compile, times.Ready, times.Run, times.Reset
+		}()
 	}
 	result, err := c.tool.Call(ctx, spec)
 	if err != nil {

@@ -38,6 +38,7 @@ type Exchange struct {
 
 	tool   string           // path of the called tool, or empty
 	call   wasmtools.Call   // of that tool
+	times  wasmtools.Times  // of that call
 	status int32            // 0 until the header is written
 	broken bool             // the response failed after its header was sent
 	failed *wasmtools.Error // why the request failed, or nil; its cause is for the log

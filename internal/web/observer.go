@@ -46,6 +46,12 @@ func (a *Answer) Generation() *wasmtools.Generation { return a.call.Generation }
 // Uses returns what the call of the request used of what its tool was granted.
 func (a *Answer) Uses() []wasmtools.Use { return a.call.Uses }
 
+// Times returns what the phases of that call took. They are not known of a call inside it, or without HTTP.
+func (a *Answer) Times() wasmtools.Times { return a.times }
+
+// Began returns when the request came.
+func (a *Answer) Began() time.Time { return a.mux.began.Add(a.start) }
+
 // Status returns the status of the response, or 0 without HTTP.
 func (a *Answer) Status() int { return int(a.status) }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -30,6 +31,27 @@ func levelOf(x *Exchange) slog.Level {
 		return slog.LevelDebug
 	}
 	return level
+}
+
+// slow is from when on the log tells where a call has spent its time.
+const slow = 500 * time.Millisecond
+
+// A Phase is a part of a call.
+type Phase struct {
+	Name string
+	Took time.Duration
+}
+
+// PhasesOf returns the parts of a call that took any time, in their order, as the log calls them.
+func PhasesOf(t *wasmtools.Times) (all []Phase) {
+	for _, p := range []Phase{
+		{"check", t.Validate}, {"wait", t.Turn}, {"compile", t.Compile}, {"start", max(0, t.Ready-t.Turn-t.Compile)}, {"run", t.Run}, {"reset", t.Reset},
+	} {
+		if p.Took > 0 {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // A requestLog is the observer that writes a line for each request.
@@ -59,15 +81,16 @@ func (l *requestLog) Answered(a *Answer) {
 	if !l.logger.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 12)
+	attrs := make([]slog.Attr, 0, 16)
 	if x.request != nil {
 		attrs = append(attrs,
 			slog.String("method", text.Clip(x.request.Method, maxRequestID)),
 			slog.String("path", text.Clip(x.path(), maxLoggedPath)),
 			slog.Int("status", int(x.status)))
 	}
+	took := a.Took()
 	attrs = append(attrs,
-		slog.Duration("duration", a.Took()),
+		slog.Duration("duration", took),
 		slog.String("request_id", x.id[0]))
 	if client := x.From(); client != "" {
 		attrs = append(attrs, slog.String("client", client))
@@ -83,6 +106,14 @@ func (l *requestLog) Answered(a *Answer) {
 	}
 	if route, ok := x.call.Generation.Lookup(x.tool); ok && route.Tool.Digest != "" {
 		attrs = append(attrs, slog.String("digest", text.ShortDigest(route.Tool.Digest)))
+		if route.Tool.Version != "" {
+			attrs = append(attrs, slog.String("version", text.Clip(route.Tool.Version, maxRequestID)))
+		}
+	}
+	if took >= slow && x.tool != "" {
+		for _, p := range PhasesOf(&x.times) {
+			attrs = append(attrs, slog.Duration(p.Name, p.Took))
+		}
 	}
 	if code != "" {
 		attrs = append(attrs, slog.String("code", string(code)))

@@ -197,7 +197,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !probe {
 		x.at = m.mountOf(r.URL.Path)
 		x.boundBody()
-		x.call.Door, x.call.RequestID = x.at.path, x.id[0]
+		x.call.Door, x.call.RequestID, x.call.Times = x.at.path, x.id[0], &x.times
 	}
 	if (probe || r.Method == http.MethodOptions) && x.admitAnybody(probe) {
 		return

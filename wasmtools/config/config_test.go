@@ -99,7 +99,7 @@ fuel = 0
 			Directory: filepath.Join("dir", "wasm"), Modules: 20_000, Allowlist: true,
 			Enabled: []string{"web", "math/div"}, Disabled: []string{"a/b/c"}, Lines: []int{15, 15}, CacheDir: "/var/cache/x",
 		},
-		Auth: config.Auth{Tokens: []string{"one", "two"}, TokensFile: filepath.Join("dir", "secret", "tokens"), Required: true, OIDC: config.OIDC{Name: "sub"}},
+		Auth:  config.Auth{Tokens: []string{"one", "two"}, TokensFile: filepath.Join("dir", "secret", "tokens"), Required: true, OIDC: config.OIDC{Name: "sub"}},
 		MCP:   config.MCP{Enabled: false, Search: "always"},
 		State: config.State{Versions: 1 << 30},
 		Limits: limits.Limits{

@@ -4,6 +4,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/door"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/slow"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -28,6 +29,9 @@ func (s administered) Addresses() (all []string) {
 
 // Connections returns how many clients are connected, and how many may be.
 func (s administered) Connections() (open, most int64) { return s.conns.clients(), s.conns.most }
+
+// Slow are the slowest calls of the last hour.
+func (s administered) Slow() []slow.Call { return s.slow.List() }
 
 // Principals are the callers that are known by name.
 func (s administered) Principals() []*wasmtools.Principal { return s.inForce().auth.Principals() }

@@ -26,6 +26,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/oidc"
 	"github.com/toolsrv/toolsrv/internal/openapi"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/slow"
 	"github.com/toolsrv/toolsrv/internal/tlsfiles"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -70,6 +71,7 @@ type Server struct {
 	files     *tlsfiles.Source               // nil: no TLS
 	cut       context.CancelCauseFunc        // ends the context of all requests
 	calls     inFlight
+	slow      *slow.Calls
 	conns     *connections
 	draining  atomic.Bool
 	awaited   bool          // clients may be waiting when Run begins
@@ -100,7 +102,7 @@ func New(ctx context.Context, handle *service.Service, o Options) (*Server, erro
 	of := (*core.Handle)(handle).Service()
 	s := &Server{
 		logger: of.Logger, service: of, listeners: o.Listeners, awaited: o.Awaited, verifiers: slices.Clone(o.Verifiers), load: o.Load, started: of.InForce().Config, drain: drainLimit, cut: func(error) {},
-		unmatched: make(chan struct{}, 1), conns: newConnections(of.Connections, account.MachineMemory(), of.Logger),
+		unmatched: make(chan struct{}, 1), slow: slow.New(), conns: newConnections(of.Connections, account.MachineMemory(), of.Logger),
 	}
 	if err := s.open(ctx, &o); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -136,7 +138,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		Dependencies: s.lasting(),
 		Closed:       s.refuseDraining,
 		Logger:       s.logger,
-		Observers:    append([]web.Observer{attempts{s.service.Audit}}, door.Observers(o.Observers)...),
+		Observers:    append([]web.Observer{attempts{s.service.Audit}, s.slow}, door.Observers(o.Observers)...),
 		Ready:        s.ready,
 		Condition:    s.condition,
 	})

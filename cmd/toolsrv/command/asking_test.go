@@ -170,6 +170,8 @@ func TestThreeWays(t *testing.T) {
 		{"reach", `{"principal":"mallory"}`, []string{"--principal", "mallory"}, wasmtools.CodeNotFound},
 		{"explain", `{"principal":"team","tool":"shop/echo"}`, []string{"team", "shop/echo"}, ""},
 		{"explain", `{"principal":"mallory","tool":"shop/echo"}`, []string{"mallory", "shop/echo"}, wasmtools.CodeNotFound},
+		{"slow", `{}`, nil, ""},
+		{"slow", `{"pattern":"a b"}`, []string{"a b"}, wasmtools.CodeInvalidArguments},
 		{"history", `{}`, nil, ""},
 		{"history", `{"path":"shop/nothing"}`, []string{"shop/nothing"}, wasmtools.CodeNotFound},
 		{"rollback", `{"path":"shop/nothing"}`, []string{"shop/nothing"}, wasmtools.CodeNotFound},

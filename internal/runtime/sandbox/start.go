@@ -19,7 +19,9 @@ func (m *module) make(r *run) (*instance, error) {
 	if m.shape.memory > r.limits.Memory {
 		return nil, tooLarge(m.shape.memory, r.limits.Memory)
 	}
+	since := r.clock.now()
 	code, err := m.code.Compile(ctx)
+	r.clock.compiled(since)
 	if err != nil && ctx.Err() != nil {
 		return nil, notBegun(ctx, "the tool to be compiled", r.limits.Timeout)
 	}

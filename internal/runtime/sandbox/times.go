@@ -6,7 +6,9 @@ import (
 
 // Times are what the phases of a call took. One that was not reached is 0.
 type Times struct {
-	// Ready ends when an instance is ready. It is waiting for a turn and, where no instance is idle, making one. The first call
+	// Turn is waiting for a place, and Compile for the module's code. They are parts of Ready.
+	Turn, Compile time.Duration
+	// Ready ends when an instance is ready, or the call because there is none. It is waiting for a turn and, where no instance is idle, making one. The first call
 	// of a program compiles and initialises it.
 	Ready time.Duration
 	// Run is the guest's own time.
@@ -18,8 +20,30 @@ type Times struct {
 
 // A clock notes when the phases of a call end. A nil clock notes nothing.
 type clock struct {
-	ends   [3]time.Time
-	phases int
+	ends          [3]time.Time
+	phases        int
+	turn, compile time.Duration
+}
+
+// now returns the time if anybody wants to know.
+func (c *clock) now() (t time.Time) {
+	if c != nil {
+		t = time.Now()
+	}
+	return t
+}
+
+// turned notes that the call has waited for a place since a time, and compiled that it has waited for code.
+func (c *clock) turned(since time.Time) {
+	if c != nil {
+		c.turn += time.Since(since)
+	}
+}
+
+func (c *clock) compiled(since time.Time) {
+	if c != nil {
+		c.compile += time.Since(since)
+	}
 }
 
 // tick notes the end of a phase.
@@ -31,7 +55,10 @@ func (c *clock) tick() {
 }
 
 func (c *clock) times(begun time.Time) Times {
-	var t Times
+	t := Times{Turn: c.turn, Compile: c.compile}
+	if c.phases == 0 { // it has ended before
+		t.Ready = time.Since(begun)
+	}
 	for i, phase := range []*time.Duration{&t.Ready, &t.Run, &t.Reset}[:c.phases] {
 		*phase = c.ends[i].Sub(begun)
 		begun = c.ends[i]

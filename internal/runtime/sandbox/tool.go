@@ -110,6 +110,7 @@ func (t *Tool) turn(r *run) error {
 	if r.Outer != nil && t.nests {
 		return &Error{Outcome: Overloaded, Message: "The tool is busy. It may call tools itself, so a call inside another one does not wait for it."}
 	}
+	defer r.clock.turned(r.clock.now())
 	ctx, done := t.module.engine.limit(r.ctx, r.patience())
 	defer done()
 	err := t.gate.enter(ctx)

@@ -1,0 +1,77 @@
+package admin
+
+import (
+	"context"
+	"time"
+)
+
+// SlowArguments are the arguments of the operation slow.
+type SlowArguments struct {
+	Pattern string `json:"pattern,omitempty" description:"Calls of those tools alone that match, such as math/add, math or math/*." maxLength:"1024"`
+	Limit   int    `json:"limit,omitempty" description:"How many at most; 0 is 20." minimum:"0" maximum:"200"`
+}
+
+// Slowest are the slowest calls of the last half hour to hour.
+type Slowest struct {
+	Calls []SlowCall `json:"calls" description:"The calls, the slowest first."`
+}
+
+// A SlowCall is a call, with where it has spent its time.
+type SlowCall struct {
+	Tool      string     `json:"tool" description:"The tool's path."`
+	Version   string     `json:"version,omitempty" description:"The version that answered, as its author wrote it."`
+	Digest    string     `json:"digest,omitempty" description:"The SHA-256 of the file that answered."`
+	Began     time.Time  `json:"began" description:"When the request came."`
+	Seconds   float64    `json:"seconds" description:"How long it took, with reading the request and sending the answer."`
+	Phases    []SlowPart `json:"phases" description:"Its parts: check of the arguments, wait for a place, compile, start of an instance with waiting for memory, run, reset. What is missing took no time."`
+	Uses      []SlowUse  `json:"uses" description:"What it used in its run of what its tool was granted."`
+	Code      string     `json:"code,omitempty" description:"Why it failed."`
+	Door      string     `json:"door" description:"Where it came in."`
+	Principal string     `json:"principal,omitempty" description:"Who called."`
+	Client    string     `json:"client,omitempty" description:"The client's address."`
+	RequestID string     `json:"request_id" description:"The request's id, as the log and its answer have it."`
+}
+
+// A SlowPart is a part of a call.
+type SlowPart struct {
+	Name    string  `json:"name" enum:"check,wait,compile,start,run,reset" description:"Which."`
+	Seconds float64 `json:"seconds" description:"How long it took."`
+}
+
+// A SlowUse is what a call used of a capability.
+type SlowUse struct {
+	Capability string  `json:"capability" description:"Which."`
+	Count      int     `json:"count" description:"How often."`
+	Seconds    float64 `json:"seconds" description:"How long that took."`
+}
+
+func slowest() Operation {
+	return Looks("slow", "List the slowest calls of the last hour, with where each has spent its time", func(_ context.Context, r *Request, in SlowArguments) (Slowest, error) {
+		match, err := matcher(in.Pattern)
+		if err != nil {
+			return Slowest{}, err
+		}
+		if in.Limit == 0 {
+			in.Limit = 20
+		}
+		all := Slowest{Calls: []SlowCall{}}
+		for _, c := range r.Server.Slow() {
+			if len(all.Calls) == in.Limit {
+				break
+			}
+			if !match(c.Tool) {
+				continue
+			}
+			one := SlowCall{Tool: c.Tool, Version: c.Version, Digest: c.Digest, Began: c.Began, Seconds: c.Took.Seconds(), Phases: []SlowPart{}, Uses: []SlowUse{},
+				Code: string(c.Code), Door: c.Door, Principal: c.Principal, Client: c.Client, RequestID: c.RequestID}
+			for _, p := range c.Phases {
+				one.Phases = append(one.Phases, SlowPart{p.Name, p.Took.Seconds()})
+			}
+			for _, u := range c.Uses {
+				one.Uses = append(one.Uses, SlowUse{u.Capability, u.Count, u.Took.Seconds()})
+			}
+			all.Calls = append(all.Calls, one)
+		}
+		return all, nil
+	})
+}

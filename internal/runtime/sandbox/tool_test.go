@@ -290,9 +290,9 @@ func TestTimes(t *testing.T) {
 		limits            limits.Limits
 	}{
 		{"good/small", true, true, true, limits.Limits{}},
-		{"good/echo", true, true, false, limits.Limits{}},                                          // sets a table
-		{"good/fresh", true, true, false, limits.Limits{}},                                         // is never reset in place
-		{"hostile/spin", true, true, false, limits.Limits{Timeout: 50 * time.Millisecond}},         // is closed
+		{"good/echo", true, true, false, limits.Limits{}},                                         // sets a table
+		{"good/fresh", true, true, false, limits.Limits{}},                                        // is never reset in place
+		{"hostile/spin", true, true, false, limits.Limits{Timeout: 50 * time.Millisecond}},        // is closed
 		{"hostile/start_spin", true, false, false, limits.Limits{Timeout: 50 * time.Millisecond}}, // its time ends before
 	} {
 		p := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/"+c.fixture))

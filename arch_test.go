@@ -51,11 +51,13 @@ var edges = map[string][]string{
 	// The secrets that callers have set themselves, in the state.
 	"internal/brought": {"internal/personal", "internal/secret", "internal/state"},
 	// Tokens with names and scopes, in the state and declared.
-	"internal/tokens": {"internal/credential", "internal/scope", "internal/state", "wasmtools", "wasmtools/auth", "wasmtools/config"},
+	"internal/tokens": {"internal/rates", "internal/credential", "internal/scope", "internal/state", "wasmtools", "wasmtools/auth", "wasmtools/config"},
 	// What messages do with foreign text: everybody's.
 	"internal/text": {},
 	// Bounds of processes; knows nothing of what they do.
 	"internal/apart": {},
+	// How many calls callers make: knows no door, and no tool.
+	"internal/rates": {"wasmtools"},
 	// Places for which keys take turns; knows nothing of what they are for.
 	"internal/turns": {},
 	// Thins what calls report; knows nobody who listens.
@@ -107,7 +109,7 @@ var edges = map[string][]string{
 	// Refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools", "internal/credential"},
 	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
-	"wasmtools/config": {"internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile"},
+	"wasmtools/config": {"wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile"},
 	// One file becomes tools, the same way for serving and for the author's commands.
 	"internal/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/lacking"},
 	// Keys with values: knows nobody who keeps them.
@@ -145,11 +147,11 @@ var edges = map[string][]string{
 	// Doors and observers of programs take the place of our own.
 	"internal/door": {"internal/web", "wasmtools/web"},
 	// What every HTTP door needs; knows none of them.
-	"internal/web": {"internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/misfit", "internal/naming", "internal/fault"},
+	"internal/web": {"internal/rates", "internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/misfit", "internal/naming", "internal/fault"},
 	// What programs call tools with, and hear of calls.
 	"wasmtools/invoke": {"wasmtools"},
 	// The one way to call a tool; knows no door.
-	"internal/invoker": {"internal/turns", "wasmtools", "wasmtools/invoke", "internal/schemas", "wasmtools/misfit", "internal/lacking", "internal/fault"},
+	"internal/invoker": {"internal/rates", "internal/turns", "wasmtools", "wasmtools/invoke", "internal/schemas", "wasmtools/misfit", "internal/lacking", "internal/fault"},
 	// REST as an http.Handler, for programs that embed us.
 	"wasmtools/openapi": {"internal/door", "internal/openapi", "internal/web", "wasmtools", "wasmtools/web"},
 	// REST: sees tools, never sandboxes, and of their schemas where a result is a file.
@@ -157,7 +159,7 @@ var edges = map[string][]string{
 	// MCP over HTTP: reads messages, and leaves to protocol what they are answered with.
 	"internal/mcp": {"internal/jsontree", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/session", "internal/mcp/toolset", "internal/web", "internal/naming"},
 	// What MCP shows of tools; knows no transport.
-	"internal/mcp/toolset": {"internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/invoker", "internal/follow", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/fault"},
+	"internal/mcp/toolset": {"internal/rates", "internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/invoker", "internal/follow", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/fault"},
 	// Messages, for every transport; knows no tools.
 	"internal/mcp/internal/rpc": {"internal/jsontree", "internal/text"},
 	// The methods of MCP; knows no transport.
@@ -177,9 +179,9 @@ var edges = map[string][]string{
 	// What operators switch, kept: knows nobody who switches.
 	"internal/switches": {"internal/pattern", "internal/state", "internal/text", "wasmtools"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"internal/core": {"internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
+	"internal/core": {"internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
 	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
-	"internal/admin": {"internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
+	"internal/admin": {"internal/rates", "internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
 	// What callers reach in the end, by the tools and their grants; pure.
 	"internal/admin/reach": {"internal/capability/tools", "wasmtools", "wasmtools/capability"},
 	// Its operations over HTTP.
@@ -197,7 +199,7 @@ var edges = map[string][]string{
 	// One file as a server would have it, without a server.
 	"internal/author/workbench": {"internal/author/project", "runtime/limits", "wasmtools", "internal/capability/broker", "wasmtools/config", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core", "internal/invoker"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/web", "wasmtools/misfit", "internal/lacking", "internal/audit", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/naming", "internal/admin/reach", "internal/invoker"},
+	"cmd/toolsrv/command": {"internal/rates", "internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/web", "wasmtools/misfit", "internal/lacking", "internal/audit", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/naming", "internal/admin/reach", "internal/invoker"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -234,14 +236,14 @@ var edges = map[string][]string{
 	"internal/capability/kv":       {"internal/personal", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/state", "internal/keys", "internal/runtime/limittable"},
 	"internal/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys"},
 	"internal/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema", "internal/runtime/hostcall", "internal/keys", "wasmtools/misfit"},
-	"internal/capability/tools":    {"internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/invoke", "internal/runtime/hostcall", "internal/keys", "internal/invoker", "internal/naming", "internal/fault"},
+	"internal/capability/tools":    {"internal/rates", "internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/invoke", "internal/runtime/hostcall", "internal/keys", "internal/invoker", "internal/naming", "internal/fault"},
 	"internal/capability/files":    {"internal/runtime/wasi", "wasmtools", "wasmtools/capability", "wasmtools/config/key", "internal/keys"},
 	// The one list of them.
 	"internal/capability/builtin": {"wasmtools", "wasmtools/capability", "internal/capability/files", "internal/capability/http", "internal/capability/kv", "internal/capability/secrets", "internal/capability/settings", "internal/capability/tools", "internal/manifest"},
 	// Grants become what the sets are given.
 	"internal/capability/broker": {"internal/pattern", "internal/text", "wasmtools", "wasmtools/capability", "wasmtools/config", "internal/secret", "internal/state", "internal/runtime/hostcall", "internal/capability/builtin", "internal/configured", "internal/keys", "internal/manifest", "internal/invoker", "internal/capability/granted"},
 	// What a configuration means for a tool, and how it differs from another one.
-	"internal/configured": {"internal/scope", "internal/capability/builtin", "internal/keys", "internal/pattern", "internal/runtime/limittable", "internal/text", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/config"},
+	"internal/configured": {"internal/rates", "internal/scope", "internal/capability/builtin", "internal/keys", "internal/pattern", "internal/runtime/limittable", "internal/text", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/config"},
 	// What can be a token; knows nobody who shows one.
 	"internal/credential": {"internal/textfile"},
 	// Binds addresses; knows nobody who accepts.
@@ -371,6 +373,7 @@ var testHomes = map[string][]string{
 	"github.com/pb33f/libopenapi":              {"test/clients"},
 	"golang.org/x/sys":                         {"internal/runtime/linmem"},
 	"golang.org/x/net/http2/hpack":             {"wasmtools/server"},
+	"golang.org/x/time":                        {"internal/rates"},
 	"go.etcd.io/bbolt":                         {"internal/state/local"},
 	"github.com/coreos/go-oidc/v3":             {"internal/oidc", "wasmtools/server"},
 	"github.com/miekg/dns":                     {"test/egress", "internal/capability/http"},

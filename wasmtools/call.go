@@ -3,6 +3,7 @@ package wasmtools
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -44,6 +45,8 @@ type Client interface {
 	Now() (*Generation, *Principal, error)
 	// Finally calls f when the client has been answered. It is for the goroutine of the request.
 	Finally(f func())
+	// Address returns the address for which the request was sent, or the zero Addr where it has none. It is called from any goroutine.
+	Address() netip.Addr
 }
 
 // An Outer is a call inside which another one is made. The sandbox makes it, and takes it again from the inner call. It is for one

@@ -31,6 +31,7 @@ const (
 	CodeToolTimeout          Code = "tool_timeout"
 	CodeToolDisabled         Code = "tool_disabled"
 	CodeToolNotGranted       Code = "tool_not_granted"
+	CodeRateLimited          Code = "rate_limited"
 	CodeOverloaded           Code = "overloaded"
 	CodeNotReady             Code = "not_ready"
 	CodeCancelled            Code = "cancelled"

@@ -38,6 +38,8 @@ type Principal struct {
 	realm         string
 	scopes, roles []string
 	all           bool // a scope is every tool
+	rate          Rate
+	within        *Principal // whom calls count for as well, or nil
 }
 
 // NewPrincipal returns a principal that may call the tools that match one of the scopes; without any, it may call nothing. A

@@ -9,6 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/reach"
 	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
@@ -95,7 +96,7 @@ type Explanation struct {
 
 // A Rule is one condition of a call.
 type Rule struct {
-	Rule    string `json:"rule" enum:"scope,tool,switch,grants" description:"What is asked: whether a scope of the caller matches, whether there is the tool, whether it is switched on, whether it was granted what it needs."`
+	Rule    string `json:"rule" enum:"scope,tool,switch,grants,rate" description:"What is asked: whether a scope of the caller matches, whether there is the tool, whether it is switched on, whether it was granted what it needs, whether the caller may make a call now."`
 	Holds   bool   `json:"holds" description:"Whether it holds."`
 	Because string `json:"because" description:"Why."`
 }
@@ -135,8 +136,32 @@ func explain() Operation {
 		} else {
 			say("grants", true, "it lacks nothing that it needs")
 		}
+		explainRates(r, p, say)
 		return e, nil
 	})
+}
+
+// explainRates says what bounds the calls of a caller.
+func explainRates(r *Request, p *wasmtools.Principal, say func(rule string, holds bool, because string)) {
+	inForce := r.Service.InForce().CallRates()
+	states := r.Service.Rates.States(p, inForce)
+	switch {
+	case p.Origin() == wasmtools.OriginOpen && !inForce.Anonymous.IsZero():
+		say("rate", true, "each address has "+rates.Describe(inForce.Anonymous))
+	case len(states) == 0:
+		say("rate", true, "nothing bounds how many calls the caller makes")
+	}
+	for _, s := range states {
+		holds := (s.Rate.Calls == 0 || s.Left > 0) && (s.Rate.Concurrent == 0 || s.Running < s.Rate.Concurrent)
+		because := s.Of.String() + " has " + rates.Describe(s.Rate)
+		if s.Rate.Calls > 0 {
+			because += fmt.Sprintf("; %d left now", s.Left)
+		}
+		if s.Rate.Concurrent > 0 {
+			because += fmt.Sprintf("; %d running", s.Running)
+		}
+		say("rate", holds, because)
+	}
 }
 
 // scopeOf says which scope of a caller matches a path.

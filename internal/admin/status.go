@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 )
 
@@ -25,6 +26,16 @@ type Status struct {
 	Calls   Calls     `json:"calls" description:"The calls of tools."`
 	Limits  Limits    `json:"limits" description:"What is taken of what is limited."`
 	Code    Compiling `json:"compiling" description:"What is compiled."`
+	Rates   Rates     `json:"rates" description:"How many calls callers make."`
+}
+
+// Rates are how many calls callers make.
+type Rates struct {
+	Default    string `json:"default,omitempty" description:"What each caller may make who has no rate of his own; any number where it is missing."`
+	Anonymous  string `json:"anonymous,omitempty" description:"What each address may make while nobody has to show who he is; any number where it is missing."`
+	Principals int    `json:"principals" description:"How many callers have used up a part of their calls, or have some that run and are bounded."`
+	Addresses  int    `json:"addresses" description:"How many addresses have."`
+	Refused    int64  `json:"refused" description:"How many calls were refused since the server began, because the caller made too many."`
 }
 
 // A Process is a running server.
@@ -115,6 +126,9 @@ func status() Operation {
 		if err := of.State.Broken(); err != nil {
 			s.State = err.Error()
 		}
+		inForce := of.InForce().CallRates()
+		s.Rates = Rates{Default: rates.Describe(inForce.Default), Anonymous: rates.Describe(inForce.Anonymous), Refused: of.Rates.Refused()}
+		s.Rates.Principals, s.Rates.Addresses = of.Rates.Known()
 		s.Calls.Busy = []Busy{}
 		for _, route := range of.Table.Tools() {
 			if b := busy(&route); b.Running > 0 || b.Waiting > 0 {

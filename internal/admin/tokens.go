@@ -12,6 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/kv"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/personal"
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/scope"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/tokens"
@@ -24,6 +25,29 @@ type NewToken struct {
 	Scopes   []string `json:"scopes,omitempty" description:"Patterns of tools such as math/*, and the roles admin, admin:read and metrics. Without any it may do nothing." maxItems:"64"`
 	Expires  string   `json:"expires,omitempty" description:"How long it lasts, such as 90d or 12h, or never. 90 days where it is missing." maxLength:"32"`
 	Networks []string `json:"networks,omitempty" description:"Ranges of addresses from which it is taken, such as 10.0.0.0/8. From everywhere where it is missing." maxItems:"64"`
+	TokenBounds
+}
+
+// TokenBounds are how many calls a token makes at most.
+type TokenBounds struct {
+	Rate       string `json:"rate,omitempty" description:"How many calls it makes on average at most, such as 10/s, 100/min or 1000/h. As rates.default of the configuration says where it is missing." maxLength:"32"`
+	Burst      int    `json:"burst,omitempty" description:"How many of them it may make at once after a pause; as many as rate has where it is missing." minimum:"0" maximum:"1000000"`
+	Concurrent int    `json:"concurrent,omitempty" description:"How many of its calls may run at the same time; any number where it is missing." minimum:"0" maximum:"1000000"`
+}
+
+// parse returns what the bounds say.
+func (b TokenBounds) parse() (wasmtools.Rate, error) {
+	r, err := rates.Text(b).Parse()
+	if err != nil {
+		return r, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: strings.ToUpper(err.Error()[:1]) + err.Error()[1:]}
+	}
+	return r, nil
+}
+
+// TokenRate are the arguments of the operation tokens rate.
+type TokenRate struct {
+	Name string `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
+	TokenBounds
 }
 
 // TokenName are the arguments of operations on one token.
@@ -45,10 +69,11 @@ type TokenScopes struct {
 
 // A Token is what is known of a token. Nobody can be told its secret.
 type Token struct {
-	Name     string     `json:"name" description:"Whose it is."`
-	ID       string     `json:"id,omitempty" description:"Its beginning, up to the secret."`
-	Scopes   []string   `json:"scopes" description:"What it may do."`
-	Networks []string   `json:"networks,omitempty" description:"From where it is taken; from everywhere where it is missing."`
+	Name     string   `json:"name" description:"Whose it is."`
+	ID       string   `json:"id,omitempty" description:"Its beginning, up to the secret."`
+	Scopes   []string `json:"scopes" description:"What it may do."`
+	Networks []string `json:"networks,omitempty" description:"From where it is taken; from everywhere where it is missing."`
+	TokenBounds
 	State    string     `json:"state" description:"valid, expired, or why it is refused."`
 	Expires  *time.Time `json:"expires,omitempty" description:"When it ends; never where it is missing."`
 	Used     *time.Time `json:"used,omitempty" description:"When it was used last, to the minute."`
@@ -83,9 +108,18 @@ type Self struct {
 	Origin string   `json:"origin" description:"How the caller is known, such as issued, for a token of the state."`
 	Scopes []string `json:"scopes" description:"Which tools the caller may call."`
 	Roles  []string `json:"roles" description:"What the caller may do beside that."`
+	Rates  []Rate   `json:"rates" description:"What bounds the caller's calls: each of these does."`
 	Token  *Token   `json:"token,omitempty" description:"The caller's token, where the state has it."`
 	// Principal is as [personal.ID] has it.
 	Principal string `json:"principal,omitempty" description:"As whom the caller keeps what is its own, such as issued+ann; nothing where it has no name that stays its own."`
+}
+
+// A Rate bounds calls.
+type Rate struct {
+	Of string `json:"of" description:"Whose calls count for it: the caller's own, or also those of a token that has made the caller's."`
+	TokenBounds
+	Left    int `json:"left" description:"How many calls there may be at once now, of those that rate allows."`
+	Running int `json:"running" description:"How many calls run, of those that concurrent allows."`
 }
 
 // tokenOperations are those on tokens.
@@ -140,6 +174,15 @@ func tokenOperations() []Operation {
 			changed.Warnings = r.unmatched(in.Scopes)
 			return changed, err
 		}),
+		Changes("tokens rate", "Give a token another rate", func(ctx context.Context, r *Request, in TokenRate) (TokenChanged, error) {
+			rate, err := in.parse()
+			if err != nil {
+				return TokenChanged{}, err
+			}
+			return r.changeToken(ctx, in.Name, in, func(ctx context.Context, expect int64) (tokens.Token, error) {
+				return r.Service.Tokens.SetRate(ctx, in.Name, rate, expect)
+			})
+		}),
 		Changes("tokens revoke", "End a token, and those that it made", func(ctx context.Context, r *Request, in TokenName) (TokenChanged, error) {
 			return r.changeToken(ctx, in.Name, in, func(ctx context.Context, expect int64) (tokens.Token, error) {
 				was, err := r.Service.Tokens.Revoke(ctx, in.Name, expect)
@@ -160,6 +203,9 @@ var unknownToken = &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "Ther
 func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Principal, produce func(context.Context, tokens.Spec) (string, tokens.Token, error)) (made TokenMade, err error) {
 	spec := tokens.Spec{Name: in.Name, Scopes: in.Scopes, By: r.Principal.String()}
 	if spec.Lifetime, err = duration(in.Expires, tokens.Forever); err != nil {
+		return made, err
+	}
+	if spec.Rate, err = in.parse(); err != nil {
 		return made, err
 	}
 	for _, text := range in.Networks {
@@ -279,7 +325,7 @@ func (r *Request) tokens() (Tokens, error) {
 		all.Tokens = append(all.Tokens, tokenOf(t))
 	}
 	for _, d := range r.Service.InForce().Auth.Declared {
-		t := Token{Name: d.Name, Scopes: append([]string{}, d.Scopes...), Networks: texts(d.Networks), State: "valid", Expires: moment(d.Expires), Declared: true}
+		t := Token{Name: d.Name, Scopes: append([]string{}, d.Scopes...), Networks: texts(d.Networks), State: "valid", Expires: moment(d.Expires), Declared: true, TokenBounds: TokenBounds(rates.TextOf(d.Rate))}
 		if !d.Expires.IsZero() && !d.Expires.After(time.Now()) {
 			t.State = "expired"
 		}
@@ -290,7 +336,7 @@ func (r *Request) tokens() (Tokens, error) {
 
 func (r *Request) self() Self {
 	p := r.Principal
-	s := Self{Name: p.String(), Origin: p.Origin(), Scopes: append([]string{}, p.Scopes()...), Roles: append([]string{}, p.Roles()...)}
+	s := Self{Name: p.String(), Origin: p.Origin(), Scopes: append([]string{}, p.Scopes()...), Roles: append([]string{}, p.Roles()...), Rates: r.ratesOf(p)}
 	if id, err := personal.Of(p); err == nil && !r.Local {
 		s.Principal = string(id)
 	}
@@ -299,6 +345,15 @@ func (r *Request) self() Self {
 		s.Token = &own
 	}
 	return s
+}
+
+// ratesOf returns what bounds the calls of a principal.
+func (r *Request) ratesOf(p *wasmtools.Principal) []Rate {
+	all := []Rate{}
+	for _, s := range r.Service.Rates.States(p, r.Service.InForce().CallRates()) {
+		all = append(all, Rate{Of: s.Of.String(), TokenBounds: TokenBounds(rates.TextOf(s.Rate)), Left: s.Left, Running: s.Running})
+	}
+	return all
 }
 
 // unmatched warns of scopes that match no tool that is served. A scope is not shown: it may be a secret in the wrong place.
@@ -345,7 +400,7 @@ func duration(text string, never time.Duration) (time.Duration, error) {
 
 func tokenOf(t tokens.Token) Token {
 	return Token{Name: t.Name, ID: t.ID, Scopes: append([]string{}, t.Scopes...), Networks: texts(t.Networks), State: t.State, Expires: moment(t.Expires), Used: moment(t.Used),
-		Former: moment(t.Former), Created: moment(t.Created), By: t.By, Version: strconv.FormatUint(t.Version, 10)}
+		Former: moment(t.Former), Created: moment(t.Created), By: t.By, Version: strconv.FormatUint(t.Version, 10), TokenBounds: TokenBounds(t.Rate)}
 }
 
 func moment(t time.Time) *time.Time {

@@ -15,6 +15,7 @@ type Rule struct {
 	Claim  string   // such as "groups"
 	Value  string   // one that the claim has; one that ends in * stands for all that begin so
 	Scopes []string // as package scope reads them
+	Rate   wasmtools.Rate
 }
 
 // matches reports whether a value is the rule's.
@@ -58,10 +59,11 @@ func New(origin string, rules []Rule) (*Rules, error) {
 	return all, nil
 }
 
-// Principal returns the principal of this name in a realm with the scopes of all rules that match, or nil where none does. values returns what a
-// claim says of the caller.
+// Principal returns the principal of this name in a realm with the scopes of all rules that match and the rate of the first of them that has one,
+// or nil where none matches. values returns what a claim says of the caller.
 func (r *Rules) Principal(name, realm string, values func(claim string) []string) (*wasmtools.Principal, error) {
 	var all scope.Set
+	var rate wasmtools.Rate
 	var matched []byte
 	for i := range r.rules {
 		one := &r.rules[i]
@@ -69,6 +71,9 @@ func (r *Rules) Principal(name, realm string, values func(claim string) []string
 			all.Tools = append(all.Tools, one.scopes.Tools...)
 			all.Roles = append(all.Roles, one.scopes.Roles...)
 			matched = append(matched, byte(i>>8), byte(i))
+			if rate.IsZero() {
+				rate = one.Rate
+			}
 		}
 	}
 	if matched == nil {
@@ -89,6 +94,9 @@ func (r *Rules) Principal(name, realm string, values func(claim string) []string
 	}
 	if len(r.known) >= maxKnown {
 		clear(r.known)
+	}
+	if !rate.IsZero() {
+		p = p.WithRate(rate, nil)
 	}
 	r.known[key] = p
 	return p, nil

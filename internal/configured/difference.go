@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -123,6 +124,8 @@ func settingsDifference(before, now *config.Config) []string {
 	to.value("admin.upload", fmt.Sprint(before.Admin.Upload), fmt.Sprint(now.Admin.Upload))
 	to.value("state.versions", text.FormatSize(before.State.Versions), text.FormatSize(now.State.Versions))
 	to.value("audit.strict", fmt.Sprint(before.Audit.Strict), fmt.Sprint(now.Audit.Strict))
+	to.value("rates.default", rates.Describe(before.Rates.Default), rates.Describe(now.Rates.Default))
+	to.value("rates.anonymous", rates.Describe(before.Rates.Anonymous), rates.Describe(now.Rates.Anonymous))
 	was, is := before.Auth.OIDC, now.Auth.OIDC
 	to.value("auth.oidc.issuer", was.Issuer, is.Issuer)
 	to.list("auth.oidc.audience", was.Audience, is.Audience)
@@ -151,6 +154,7 @@ func tokensDifference(before, now *config.Config) (all []string) {
 		to.list("scopes", a.Scopes, b.Scopes)
 		to.value("expires", moment(a.Expires), moment(b.Expires))
 		to.list("networks", prefixes(a.Networks), prefixes(b.Networks))
+		to.value("rate", rates.Describe(a.Rate), rates.Describe(b.Rate))
 		to.silent("secret", a.SHA256, b.SHA256)
 		return to
 	}) {
@@ -161,7 +165,11 @@ func tokensDifference(before, now *config.Config) (all []string) {
 
 func rules(list []config.ClaimRule) (all []string) {
 	for _, r := range list {
-		all = append(all, fmt.Sprintf("%s %s: %s", r.Claim, r.Value, strings.Join(r.Scopes, ", ")))
+		line := fmt.Sprintf("%s %s: %s", r.Claim, r.Value, strings.Join(r.Scopes, ", "))
+		if !r.Rate.IsZero() {
+			line += " (" + rates.Describe(r.Rate) + ")"
+		}
+		all = append(all, line)
 	}
 	return all
 }

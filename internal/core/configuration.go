@@ -7,6 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -27,6 +28,9 @@ type Value interface {
 
 // Base returns c.
 func (c *Configuration) Base() *Configuration { return c }
+
+// CallRates returns the rates of callers that have none of their own.
+func (c *Configuration) CallRates() *rates.Settings { return (*rates.Settings)(&c.Rates) }
 
 // Configure makes what c decides of calls, with the secrets as they are read now. An error is one that a reload must refuse: nothing has
 // changed then. Nothing changes otherwise, until Publish. c must not change any more.

@@ -19,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/invoker"
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
@@ -55,6 +56,7 @@ type Service struct {
 	Invoker *invoker.Invoker      // calls tools; of all doors, so that they share its memory
 	State   *State                // of all that keep something
 	Tokens  *tokens.Store         // of callers, as the state has them
+	Rates   *rates.Limiter        // of the calls of callers
 	Broker  *broker.Broker        // what grants need
 	Audit   *audit.Log            // who changed what
 	Brought *brought.Store        // secrets that callers have set themselves
@@ -137,10 +139,12 @@ func assemble(c *config.Config, o *Options) (*Service, error) {
 	s.Logger = slog.New(s.secrets.Handler(logger.Handler()))
 	s.State = &State{volatile: o.Volatile, logger: s.Logger}
 	s.Audit = newAudit(s)
+	s.Rates = rates.New()
 	s.Invoker = invoker.New(invoker.Options{
 		Memory: MemoryOf(c).Bodies,
 		Hurry:  s.hurry,
 		Room:   s.room,
+		Rates:  s.Rates,
 
 		Observers: o.Observers,
 	})

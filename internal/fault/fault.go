@@ -13,7 +13,7 @@ import (
 )
 
 // codes are all of the service.
-var codes = [...]wasmtools.Code{wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed, wasmtools.CodeNotFound, wasmtools.CodeMethodNotAllowed, wasmtools.CodeChanged, wasmtools.CodeRequestTimeout, wasmtools.CodeInputTooLarge, wasmtools.CodeUnsupportedMediaType,
+var codes = [...]wasmtools.Code{wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed, wasmtools.CodeNotFound, wasmtools.CodeMethodNotAllowed, wasmtools.CodeChanged, wasmtools.CodeRateLimited, wasmtools.CodeRequestTimeout, wasmtools.CodeInputTooLarge, wasmtools.CodeUnsupportedMediaType,
 	wasmtools.CodeInvalidArguments, wasmtools.CodeToolError, wasmtools.CodeToolTrapped, wasmtools.CodeToolBadOutput, wasmtools.CodeToolMemory, wasmtools.CodeToolStack, wasmtools.CodeToolFuel, wasmtools.CodeToolTimeout,
 	wasmtools.CodeToolDisabled, wasmtools.CodeToolNotGranted, wasmtools.CodeOverloaded, wasmtools.CodeNotReady, wasmtools.CodeCancelled, wasmtools.CodeInternal}
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/internal/lacking"
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
@@ -36,6 +37,8 @@ type Options struct {
 	// back. The error is ErrTooMuch where there never are as many, and otherwise the cause of ctx. It is called concurrently. Nil: there
 	// is always room.
 	Room func(ctx context.Context, bytes int64) (give func(), err error)
+	// Rates bounds how many calls each caller makes. Nil: nothing does.
+	Rates *rates.Limiter
 	// Observers are told of each call, in this order.
 	Observers []invoke.Observer
 }
@@ -48,6 +51,7 @@ var ErrTooMuch = errors.New("more memory than there is")
 type Invoker struct {
 	memory    *memory
 	validator *validator
+	rates     *rates.Limiter // or nil
 	observers []invoke.Observer
 	idle      sync.Pool // of *Invocation
 }
@@ -55,7 +59,7 @@ type Invoker struct {
 // New returns an Invoker.
 func New(o Options) *Invoker {
 	m := newMemory(o.Memory, o.Hurry)
-	v := &Invoker{memory: m, validator: newValidator(m.most, o.Room), observers: slices.Clone(o.Observers)}
+	v := &Invoker{memory: m, validator: newValidator(m.most, o.Room), rates: o.Rates, observers: slices.Clone(o.Observers)}
 	v.idle.New = func() any { return &Invocation{invoker: v} }
 	return v
 }
@@ -123,33 +127,43 @@ type Invocation struct {
 	buffer  buffer
 	read    bool // the arguments are in buffer
 	inside  bool // foreign code runs, which may keep the buffer if it panics
+	ticket  rates.Ticket
 	told    told // to observers
 }
 
 // Begin admits a call of the tool of a route. It fails with CodeNotFound if the principal may not call the tool, with
-// CodeToolDisabled if the tool is disabled, with CodeToolNotGranted if it lacks what it needs, and with CodeOverloaded while there is no
-// room for the large result that it will probably have. A tool that was removed or disabled after its route was found is still called.
+// CodeToolDisabled if the tool is disabled, with CodeToolNotGranted if it lacks what it needs, with CodeOverloaded while there is no
+// room for the large result that it will probably have, and with CodeRateLimited if the caller makes too many calls. A tool that was removed or disabled after its route was found is still called.
 //
 // If Begin succeeds, the door must call End when it needs neither the arguments nor the result any longer.
 func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
-	return v.begin(route, call, v.admit(&route, call.Principal))
+	return v.begin(route, call, v.admit(&route, call.Principal), true)
+}
+
+// BeginInside is Begin for a call of [Inside] that is made because of another one, with which it counts as one for the caller's rate.
+func (v *Invoker) BeginInside(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
+	return v.begin(route, call, v.admit(&route, call.Principal), false)
 }
 
 // BeginOwn is Begin for a tool of the service's own, which is in no table, such as one that searches among the others. Every
 // principal may call it.
 func (v *Invoker) BeginOwn(t *wasmtools.Tool, call *wasmtools.Call) (*Invocation, error) {
 	route := RouteTo(t)
-	return v.begin(route, call, v.admitOwn(route.Path, call.Principal))
+	return v.begin(route, call, v.admitOwn(route.Path, call.Principal), true)
 }
 
-// begin begins a call, unless it is refused.
-func (v *Invoker) begin(route wasmtools.Route, call *wasmtools.Call, refused error) (*Invocation, error) {
+// begin begins a call, unless it is refused. counts is whether it counts for the caller's rate, which a call of a tool never does.
+func (v *Invoker) begin(route wasmtools.Route, call *wasmtools.Call, refused error, counts bool) (*Invocation, error) {
+	var ticket rates.Ticket
+	if refused == nil && counts && v.rates != nil && call.Outer == nil {
+		ticket, refused = v.rates.Begin(call)
+	}
 	if refused != nil {
 		v.tellRefused(route.Path, route.Tool, call, refused)
 		return nil, refused
 	}
 	i := v.idle.Get().(*Invocation)
-	i.tool, i.path, i.call = route.Tool, route.Path, call
+	i.tool, i.path, i.call, i.ticket = route.Tool, route.Path, call, ticket
 	return i, nil
 }
 
@@ -323,6 +337,7 @@ func (i *Invocation) End(err error) {
 		i.tellEnd(err)
 		i.told = told{}
 	}
+	i.ticket.End()
 	large := i.buffer.held > 0
 	v.memory.give(&i.buffer)
 	// After a panic nobody knows who still holds the buffer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -148,7 +149,8 @@ type gone struct{}
 func (gone) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
 	return nil, nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized}
 }
-func (gone) Finally(func()) {}
+func (gone) Finally(func())      {}
+func (gone) Address() netip.Addr { return netip.Addr{} }
 
 // TestRefusedEarly expects observers to hear of calls that do not get as far as Begin.
 func TestRefusedEarly(t *testing.T) {

@@ -233,6 +233,7 @@ func (s security) failureResponses() []failureResponse {
 		// A tool may choose 422 for an error of its own, with a plain detail. No schema has the name of this response: client
 		// generators make one type of each component, whatever its kind.
 		{"422", "InvalidArguments", "The body is not valid JSON, or the arguments do not fit the schema", `{"anyOf":[{"$ref":"#/components/schemas/HTTPValidationError"},` + plain + `]}`, ""},
+		{"429", "RateLimited", "The caller makes too many calls", plain, "Retry-After"},
 		{"500", "ToolFailed", "The tool broke, or the service did", plain, ""},
 		{"503", "Unavailable", "The tool is disabled, or too many calls are running", plain, "Retry-After"},
 		{"504", "ToolTimeout", "The tool ran out of time", plain, ""},

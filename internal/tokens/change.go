@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/credential"
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/scope"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -67,6 +68,8 @@ type Spec struct {
 	Lifetime time.Duration
 	// Networks are the addresses from which it is taken. None: all; of a narrower one, those of the one that makes it.
 	Networks []netip.Prefix
+	// Rate bounds how many calls are made with it. The calls of a narrower one count for the one that makes it, too, whatever its own rate is.
+	Rate wasmtools.Rate
 	// By is who makes it, for those who list tokens.
 	By string
 }
@@ -78,9 +81,11 @@ type Token struct {
 	ID       string         `json:"id"`
 	Scopes   []string       `json:"scopes"`
 	Networks []netip.Prefix `json:"networks,omitempty"`
-	Created  time.Time      `json:"created,omitzero"`
-	By       string         `json:"by,omitempty"`
-	Expires  time.Time      `json:"expires,omitzero"` // zero: never
+	// Rate is the token's own.
+	Rate    rates.Text `json:"rate,omitzero"`
+	Created time.Time  `json:"created,omitzero"`
+	By      string     `json:"by,omitempty"`
+	Expires time.Time  `json:"expires,omitzero"` // zero: never
 	// Used is when it was used last, to the minute; zero: never.
 	Used time.Time `json:"used,omitzero"`
 	// Former is until when the secret is taken that the last rotation has replaced; zero: it is not.
@@ -201,7 +206,7 @@ func (s *Store) add(ctx context.Context, name string, spec Spec, parent string) 
 		return "", made, err
 	}
 	now := time.Now().UTC().Truncate(time.Second)
-	r := record{ID: newID(), Parent: parent, Scopes: spec.Scopes, Networks: spec.Networks, By: spec.By, Created: now, Lifetime: spec.Lifetime}
+	r := record{ID: newID(), Parent: parent, Scopes: spec.Scopes, Networks: spec.Networks, By: spec.By, Created: now, Lifetime: spec.Lifetime, Rate: rates.TextOf(spec.Rate)}
 	r.live(now)
 	secret = newToken(r.ID)
 	r.Digest = sha256.Sum256([]byte(secret))
@@ -238,6 +243,9 @@ func (spec *Spec) check() error {
 		return err
 	}
 	if _, err := scope.Parse(spec.Scopes); err != nil {
+		return err
+	}
+	if err := rates.Check(spec.Rate); err != nil {
 		return err
 	}
 	switch {
@@ -330,6 +338,17 @@ func (s *Store) SetScopes(ctx context.Context, name string, scopes []string, exp
 			}
 		}
 		r.Scopes = scopes
+		return nil
+	})
+}
+
+// SetRate gives a token another rate; what it has used up stays used up. expect is the token's version, or [state.Any].
+func (s *Store) SetRate(ctx context.Context, name string, rate wasmtools.Rate, expect int64) (Token, error) {
+	if err := rates.Check(rate); err != nil {
+		return Token{}, err
+	}
+	return s.change(ctx, name, expect, func(r *record) error {
+		r.Rate = rates.TextOf(rate)
 		return nil
 	})
 }
@@ -517,6 +536,7 @@ func (t *known) shown(now time.Time) Token {
 	if r.ID != "" {
 		shown.ID, shown.Created, shown.By = prefix+r.ID, r.Created, r.By
 		shown.Scopes, shown.Networks, shown.Expires = t.scopes.Scopes(), t.networks, t.expires
+		shown.Rate = r.Rate
 		if f := r.Former; f != nil && f.Until.After(now) {
 			shown.Former = f.Until
 		}

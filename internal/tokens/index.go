@@ -44,6 +44,7 @@ type known struct {
 
 	asked, of scope.Set // what it was given, and what the one had that made it when scopes was made of both
 	scopes    scope.Set
+	rate      wasmtools.Rate // its own, which is not all: its calls count for the one that made it, too
 	networks  []netip.Prefix
 	expires   time.Time // zero: never
 	principal *wasmtools.Principal
@@ -63,13 +64,19 @@ func (s *Store) settle(t *known) {
 	before := t.scopes
 	t.used = s.useOf(t.record.ID)
 	t.networks, t.expires, t.wrong = t.record.Networks, t.record.Expires, nil
+	var within *wasmtools.Principal
 	if parentOf(t.name) == "" {
 		t.scopes = t.asked
 	} else if t.wrong = s.narrow(t); t.wrong != nil {
 		return
+	} else {
+		within = s.known[parentOf(t.name)].principal
 	}
-	if t.principal == nil || !t.scopes.Equal(before) {
-		t.principal, t.wrong = t.scopes.Principal(t.name, originIssued)
+	if t.principal != nil && t.scopes.Equal(before) && t.principal.Rate() == t.rate && t.principal.Within() == within {
+		return
+	}
+	if t.principal, t.wrong = t.scopes.Principal(t.name, originIssued); t.wrong == nil {
+		t.principal = t.principal.WithRate(t.rate, within)
 	}
 }
 

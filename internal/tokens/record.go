@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/rates"
 )
 
 // Space is the space of a store that has the tokens, and Form the form of its records.
@@ -36,6 +38,7 @@ type record struct {
 	Created  time.Time      `json:"created"`
 	Expires  time.Time      `json:"expires,omitzero"` // zero: never
 	Lifetime time.Duration  `json:"lifetime"`         // which a rotation gives again; 0: for ever
+	Rate     rates.Text     `json:"rate,omitzero"`
 }
 
 // A former is the secret that a rotation has replaced, and until when it is taken.

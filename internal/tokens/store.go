@@ -266,6 +266,9 @@ func (s *Store) put(name string, e state.Entry) {
 	if err == nil {
 		t.asked, err = scope.Parse(t.record.Scopes)
 	}
+	if err == nil {
+		t.rate, err = t.record.Rate.Parse()
+	}
 	if err == nil && len(t.record.ID) != idLen {
 		err = errors.New("it has no id")
 	}

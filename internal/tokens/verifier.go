@@ -31,7 +31,7 @@ type Verifier struct {
 var _ auth.Verifier = (*Verifier)(nil)
 
 // NewVerifier returns the verifier of a configuration. client returns the address for which a request is made, or the zero Addr where it has none.
-// A declared token that before knows, too, which may be nil, has the same principal if its scopes are the same.
+// A declared token that before knows, too, which may be nil, has the same principal if its scopes and its rate are the same.
 func NewVerifier(store *Store, declared []config.Token, client func(r *http.Request) netip.Addr, before *Verifier) (*Verifier, error) {
 	v := &Verifier{store: store, client: client, declared: make(map[digest]*entry, len(declared)), names: make(map[string]*entry, len(declared))}
 	for _, d := range declared {
@@ -50,12 +50,15 @@ func NewVerifier(store *Store, declared []config.Token, client func(r *http.Requ
 		if err != nil {
 			return nil, err
 		}
+		if !d.Rate.IsZero() {
+			p = p.WithRate(d.Rate, nil)
+		}
 		e := &entry{principal: p, networks: d.Networks, used: new(atomic.Int64)}
 		if !d.Expires.IsZero() {
 			e.ends = d.Expires.UnixNano()
 		}
 		if before != nil {
-			if old := before.names[d.Name]; old != nil && slices.Equal(old.principal.Scopes(), p.Scopes()) && slices.Equal(old.principal.Roles(), p.Roles()) {
+			if old := before.names[d.Name]; old != nil && slices.Equal(old.principal.Scopes(), p.Scopes()) && slices.Equal(old.principal.Roles(), p.Roles()) && old.principal.Rate() == p.Rate() {
 				e.principal, e.used = old.principal, old.used
 			}
 		}

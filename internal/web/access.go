@@ -70,7 +70,7 @@ func NewAccess(o AccessOptions) (*Access, error) {
 			// The asterisk stands for every name but Authorization, and only without credentials such as cookies, which are
 			// never allowed here. So the answer does not depend on what a page asks for.
 			headers: []string{"*, Authorization"},
-			exposed: []string{"ETag, Mcp-Session-Id, Retry-After, WWW-Authenticate, X-Request-Id"},
+			exposed: []string{"ETag, Mcp-Session-Id, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id"},
 			maxAge:  []string{"7200"}, // seconds; Chrome keeps it no longer
 			yes:     []string{"true"},
 		},

@@ -207,8 +207,8 @@ func (x *Exchange) Recheck() <-chan struct{} {
 	return now
 }
 
-// client returns the address of the client, or the zero Addr where it has none.
-func (x *Exchange) client() netip.Addr {
+// Address returns the address for which the request was sent, or the zero Addr where it has none.
+func (x *Exchange) Address() netip.Addr {
 	if x.request == nil {
 		return netip.Addr{}
 	}
@@ -225,7 +225,7 @@ func (x *Exchange) From() string {
 			return host
 		}
 	}
-	if a := x.client(); a.IsValid() {
+	if a := x.Address(); a.IsValid() {
 		return a.String()
 	}
 	return ""

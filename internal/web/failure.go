@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/fault"
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -60,6 +61,8 @@ func answerTo(code wasmtools.Code) (status int, detail string) {
 		return http.StatusServiceUnavailable, "The tool is disabled"
 	case wasmtools.CodeToolNotGranted:
 		return http.StatusServiceUnavailable, "The tool was not granted what it needs"
+	case wasmtools.CodeRateLimited:
+		return http.StatusTooManyRequests, "The caller makes too many calls; try again later"
 	case wasmtools.CodeOverloaded:
 		return http.StatusServiceUnavailable, "Too many calls are running; try again later"
 	case wasmtools.CodeNotReady:
@@ -136,7 +139,21 @@ type Failer interface {
 }
 
 // SetFailure notes for the log why the request failed, where the door answers with a body of its own.
-func (x *Exchange) SetFailure(e *wasmtools.Error) { x.failed = e }
+func (x *Exchange) SetFailure(e *wasmtools.Error) {
+	x.failed = e
+	if e.Code == wasmtools.CodeRateLimited && x.status == 0 {
+		x.describeRate(e)
+	}
+}
+
+// describeRate tells the client in the header when to try again.
+func (x *Exchange) describeRate(e *wasmtools.Error) {
+	if refusal, ok := errors.AsType[*rates.Refusal](e.Err); ok {
+		refusal.Describe(x.Header())
+		return
+	}
+	x.Header().Set("Retry-After", "1")
+}
 
 // Fail answers with an error. Clients see an *wasmtools.Error as it is, and any other error as an internal one. Causes go
 // to the log only. If the header has been sent already, the connection is cut when Serve returns: nothing else tells
@@ -164,6 +181,8 @@ func (x *Exchange) Fail(err error) {
 				h["Www-Authenticate"] = all
 			}
 		}
+	case wasmtools.CodeRateLimited:
+		x.describeRate(e)
 	case wasmtools.CodeOverloaded, wasmtools.CodeNotReady:
 		h.Set("Retry-After", "1")
 	case wasmtools.CodeInternal:

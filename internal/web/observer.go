@@ -32,7 +32,7 @@ func (a *Answer) Door() string { return a.call.Door }
 func (a *Answer) Principal() *wasmtools.Principal { return a.call.Principal }
 
 // Client returns the address for which the request was sent, or the zero Addr where it has none.
-func (a *Answer) Client() netip.Addr { return (*Exchange)(a).client() }
+func (a *Answer) Client() netip.Addr { return (*Exchange)(a).Address() }
 
 // Operation returns what the door says that the request did, or "" where method and path tell.
 func (a *Answer) Operation() string { return a.operation }

@@ -57,7 +57,7 @@ type tally struct {
 // isRefusal reports whether a code says that a request was refused before a tool ran. Clients can have as many of these as they like.
 func isRefusal(code wasmtools.Code) bool {
 	switch code {
-	case wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed, wasmtools.CodeNotFound, wasmtools.CodeMethodNotAllowed,
+	case wasmtools.CodeRateLimited, wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed, wasmtools.CodeNotFound, wasmtools.CodeMethodNotAllowed,
 		wasmtools.CodeRequestTimeout, wasmtools.CodeInputTooLarge, wasmtools.CodeUnsupportedMediaType, wasmtools.CodeInvalidArguments,
 		wasmtools.CodeToolDisabled, wasmtools.CodeToolNotGranted, wasmtools.CodeOverloaded, wasmtools.CodeNotReady:
 		return true
@@ -96,7 +96,7 @@ func (r *refusals) isFirst(x *Exchange, code wasmtools.Code) bool {
 		t.tally.cause = x.failed.Err
 	}
 	if x.request != nil {
-		t.tally.sources.add(x.client())
+		t.tally.sources.add(x.Address())
 	}
 	return false
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/textfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
@@ -39,6 +40,7 @@ type Config struct {
 	State   State
 	Admin   Admin
 	Audit   Audit
+	Rates   Rates
 	// Grants say what tools may reach; those that match a tool add up.
 	Grants []Grant
 	// Capabilities are what the program brings along, besides package builtin. Only the program sets them; the file has no key for them,
@@ -160,6 +162,8 @@ type ClaimRule struct {
 	Claim, Value string
 	// Scopes are patterns of tools, and roles.
 	Scopes []string
+	// Rate bounds how many calls each of these callers makes. Of the rules that match, the first with a rate counts.
+	Rate wasmtools.Rate
 }
 
 // A Token is a table [[auth.token]].
@@ -176,6 +180,8 @@ type Token struct {
 	Expires time.Time
 	// Networks are the addresses from which it is taken; none: all.
 	Networks []netip.Prefix
+	// Rate bounds how many calls are made with it.
+	Rate wasmtools.Rate
 }
 
 // MCP is the table [mcp].
@@ -202,6 +208,13 @@ type Admin struct {
 type Audit struct {
 	// Strict is whether nothing that operators can change is changed unless its entry in the audit is on disk before.
 	Strict bool
+}
+
+// Rates is the table [rates]: how many calls callers may make that have no rate of their own.
+type Rates struct {
+	// Default is the rate of each principal, and Anonymous that of each address while nobody has to show who he is. An IPv6 address counts as its
+	// network of 64 bits.
+	Default, Anonymous wasmtools.Rate
 }
 
 // An Override changes the limits of the tools that Match matches.

@@ -307,7 +307,7 @@ func TestNeedRestart(t *testing.T) {
 	change(reflect.ValueOf(c).Elem())
 	got := configured.NeedRestart(started, c)
 	reloads := []string{"server.hosts", "server.cors_origins", "server.trusted_proxies", "server.proxy_header", "tools.mode", "tools.enabled", "tools.disabled", "auth.tokens", "auth.tokens_file", "auth.required", "auth.oidc.issuer", "auth.oidc.audience", "auth.oidc.name",
-		"secrets.directory", "secrets.files", "secrets.environment", "admin.enabled", "admin.upload", "state.versions", "audit.strict"}
+		"secrets.directory", "secrets.files", "secrets.environment", "admin.enabled", "admin.upload", "state.versions", "audit.strict", "rates.default", "rates.anonymous"}
 	for _, key := range knownKeys(t) {
 		if want := !slices.Contains(reloads, key) && !strings.HasPrefix(key, "limits."); slices.Contains(got, key) != want {
 			t.Errorf("%s: needs a restart: %v, want %v", key, !want, want)

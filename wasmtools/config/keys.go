@@ -96,6 +96,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"upload":  keys.Boolean(&c.Admin.Upload),
 		},
 		"audit":   {"strict": keys.Boolean(&c.Audit.Strict)},
+		"rates":   {},
 		"limits":  limitsTable(l),
 		"secrets": secretsTable(&c.Secrets, directory),
 		"state":   stateTable(&c.State, directory),
@@ -135,6 +136,8 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 			top[name] = d.table(name, t)
 		}
 	}
+	d.known["rates"]["default"] = d.table("rates.default", rateKeys(key.Table{}, &c.Rates.Default))
+	d.known["rates"]["anonymous"] = d.table("rates.anonymous", rateKeys(key.Table{}, &c.Rates.Anonymous))
 	d.known["auth"]["token"] = d.tokens(&c.Auth.Declared, directory)
 	d.known["auth"]["certificate"] = ruleTables(d, "auth.certificate", certificate.Claims(), &c.Auth.Certificates)
 	d.known["auth.oidc"]["rule"] = ruleTables(d, "auth.oidc.rule", nil, &c.Auth.OIDC.Rules)
@@ -160,6 +163,8 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 		d.fail("server.tls", errors.New("certificate and key belong together: name the files of both"))
 	}
 	checkOIDC(d, &c.Auth.OIDC)
+	checkRate(d, "rates.default", &c.Rates.Default)
+	checkRate(d, "rates.anonymous", &c.Rates.Anonymous)
 	if len(c.Auth.Certificates) > 0 && c.Server.TLS.ClientCA == "" {
 		d.fail("auth.certificate", errors.New("needs server.tls.client_ca: name the file with the certificates of those who issue clients' certificates"))
 	}

@@ -47,7 +47,7 @@ func checkOIDC(d *document, o *OIDC) {
 // ruleTables reads the tables of an array whose elements are rules. claims are those that there are; none: any.
 func ruleTables(d *document, name string, claims []string, to *[]ClaimRule) keys.Reader {
 	return tableList(d, name, maxRules, "use values such as \"team-*\"", to, func(place string, values map[string]any, r *ClaimRule) {
-		d.readTable(place, values, key.Table{
+		d.readTable(place, values, rateKeys(key.Table{
 			"claim": keys.Word(&r.Claim, "a string", func(s string) (string, error) {
 				if len(claims) > 0 && !slices.Contains(claims, s) {
 					return "", fmt.Errorf("%q is not a kind of names: use one of %s", text.Short(s), strings.Join(claims, ", "))
@@ -56,7 +56,8 @@ func ruleTables(d *document, name string, claims []string, to *[]ClaimRule) keys
 			}),
 			"value":  keys.Word(&r.Value, "a string", prose(1, maxClaim)),
 			"scopes": keys.Words(&r.Scopes, func(s string) (string, error) { return s, scope.Check(s) }),
-		})
+		}, &r.Rate))
+		checkRate(d, place, &r.Rate)
 		for _, needed := range []string{"claim", "value", "scopes"} {
 			if values[needed] == nil {
 				d.fail(place, fmt.Errorf("%s is missing: a rule has a claim, the value that it must have, and the scopes that it gives", needed))

@@ -22,14 +22,15 @@ const maxDeclared = 1000
 func (d *document) tokens(to *[]Token, directory string) keys.Reader {
 	names, digests := map[string]bool{}, map[[sha256.Size]byte]bool{}
 	return tableList(d, "auth.token", maxDeclared, "make them with `toolsrv tokens add`", to, func(place string, values map[string]any, t *Token) {
-		d.readTable(place, values, key.Table{
+		d.readTable(place, values, rateKeys(key.Table{
 			"name":     keys.Word(&t.Name, `a string such as "ci"`, func(s string) (string, error) { return s, credential.CheckName(s) }),
 			"sha256":   digestOf(&t.SHA256),
 			"file":     keys.Word(&t.File, "a path", keys.Path(directory, true)),
 			"scopes":   keys.Words(&t.Scopes, func(s string) (string, error) { return s, scope.Check(s) }),
 			"expires":  moment(&t.Expires),
 			"networks": keys.List(`a list such as ["10.0.0.0/8"]`, keys.Prefix(&t.Networks)),
-		})
+		}, &t.Rate))
+		checkRate(d, place, &t.Rate)
 		_, hashed := values["sha256"]
 		_, filed := values["file"]
 		switch {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -24,13 +25,17 @@ sha256 = "`+digest+`"
 scopes = ["math/*", "admin:read"]
 expires = 2027-01-31T18:00:00+02:00
 networks = ["10.0.0.0/8", "fd00::/8"]
+rate = "100/min"
+burst = 7
+concurrent = 3
 [[auth.token]]
 name = "grafana@example.com"
 file = "grafana.token"
 expires = 2027-01-31
 `)
 	want := []config.Token{
-		{Name: "ci", Scopes: []string{"math/*", "admin:read"}, Expires: c.Auth.Declared[0].Expires, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}},
+		{Name: "ci", Scopes: []string{"math/*", "admin:read"}, Expires: c.Auth.Declared[0].Expires, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
+			Rate: wasmtools.Rate{Calls: 100, Period: time.Minute, Burst: 7, Concurrent: 3}},
 		{Name: "grafana@example.com", File: "dir/grafana.token", Scopes: c.Auth.Declared[1].Scopes, Expires: time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC)},
 	}
 	raw, _ := hex.DecodeString(digest)
@@ -69,6 +74,21 @@ func TestBadDeclaredTokens(t *testing.T) {
 		"a list":                      {"[auth]\ntoken = ['zqzq']", "write [[auth.token]] above its keys"},
 		"a table":                     {"[auth.token]\nname = 'zqzq'", "write [[auth.token]] above its keys"},
 		"tokens in place of token":    {"[[auth.tokens]]\nname = 'ci'", "auth.tokens"},
+		"a rate that is a number":     {good + "rate = 10", "auth.token[0].rate: must be a rate in quotes such as"},
+		"a rate without a unit":       {good + "rate = '10'", "auth.token[0].rate: is not a rate: write a whole number from 1 to 1000000 and a unit, such as 10/s"},
+		"a rate of nothing":           {good + "rate = '0/s'", "auth.token[0].rate: is not a rate"},
+		"a negative rate":             {good + "rate = '-1/s'", "auth.token[0].rate: is not a rate"},
+		"a huge rate":                 {good + "rate = '1000001/s'", "auth.token[0].rate: is not a rate"},
+		"a rate that is no number":    {good + "rate = nan", "auth.token[0].rate: must be a rate"},
+		"a token for a rate":          {good + "rate = 'zqzq'", "auth.token[0].rate: is not a rate"},
+		"a burst without a rate":      {good + "burst = 5", "auth.token[0].burst: has no effect without rate"},
+		"a burst of nothing":          {good + "rate = '1/s'\nburst = 0", "auth.token[0].burst: is out of range: 1 to 1000000 is allowed"},
+		"a burst of a half":           {good + "rate = '1/s'\nburst = 0.5", "auth.token[0].burst: must be a whole number"},
+		"no call at a time":           {good + "concurrent = 0", "auth.token[0].concurrent: is out of range"},
+		"a rate in the wrong table":   {"rates.rate = '10/s'", "unknown key"},
+		"a rate for a default":        {"rates.default = '10/s'", "rates.default: must be a table"},
+		"a burst of addresses":        {"rates.anonymous = {burst = 5}", "rates.anonymous.burst: has no effect without rate"},
+		"a rate in a rule":            {"[[auth.certificate]]\nrate = '10/min/s'", "auth.certificate[0].rate: is not a rate"},
 		"an empty file name":          {head + "file = ''", "auth.token[0].file: "},
 		"more than there may be":      {strings.Repeat("[[auth.token]]\n", 1001), "there are 1001 auth.tokens; at most 1000 are allowed"},
 		"the digest of another table": {good + strings.Replace(good, "'ci'", "'ci2'", 1), "auth.token[1].sha256"},

@@ -34,6 +34,21 @@ connections.`,
 	return cmd
 }
 
+// ratesText tells how many calls callers make, or "" where nothing bounds them.
+func ratesText(r *admin.Rates) string {
+	var parts []string
+	if r.Default != "" {
+		parts = append(parts, "each caller "+r.Default)
+	}
+	if r.Anonymous != "" {
+		parts = append(parts, "each address "+r.Anonymous)
+	}
+	if n := r.Principals + r.Addresses; n > 0 || r.Refused > 0 || len(parts) > 0 {
+		parts = append(parts, fmt.Sprintf("%d callers known, %d calls refused", n, r.Refused))
+	}
+	return strings.Join(parts, "; ")
+}
+
 func showStatus(w io.Writer, s *admin.Status) error {
 	ready := "yes"
 	if !s.Ready {
@@ -67,6 +82,9 @@ func showStatus(w io.Writer, s *admin.Status) error {
 		{"code", use(s.Limits.Code, size)},
 		{"mappings", use(s.Limits.Mappings, number)},
 		{"connections", use(s.Limits.Connections, number)},
+	}
+	if text := ratesText(&s.Rates); text != "" {
+		rows = append(rows, []string{"rates", text})
 	}
 	if err := table(w, rows); err != nil {
 		return err

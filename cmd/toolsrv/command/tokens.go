@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/rates"
 )
 
 func newTokens() *cobra.Command {
@@ -24,7 +25,7 @@ scopes, which say what it may do, and an end. Each change is in force when the c
 With the first token, callers without one are refused from then on.`,
 		Args: noArguments,
 	}
-	cmd.AddCommand(newTokensAdd(), newTokensAttenuate(), newTokensList(), newTokensShow(), newTokensScopes(), newTokensRotate(), newTokensRevoke())
+	cmd.AddCommand(newTokensAdd(), newTokensAttenuate(), newTokensList(), newTokensShow(), newTokensScopes(), newTokensRate(), newTokensRotate(), newTokensRevoke())
 	return cmd
 }
 
@@ -58,9 +59,40 @@ func newTokenMaker(operation, use, short, long, example string) *cobra.Command {
 	flags.StringArrayVar(&in.Scopes, "scope", nil, "`pattern` of tools, or role; can be given several times")
 	flags.StringVar(&in.Expires, "expires", "", "how long it lasts: a `time` such as 90d or 12h, or never (default 90d)")
 	flags.StringArrayVar(&in.Networks, "cidr", nil, "`range` of addresses from which it is taken; can be given several times")
+	addBounds(cmd, &in.TokenBounds)
 	for _, name := range []string{"scope", "expires", "cidr"} {
 		completeFlag(cmd, name, cobra.NoFileCompletions)
 	}
+	return cmd
+}
+
+// addBounds adds the flags that say how many calls a token makes.
+func addBounds(cmd *cobra.Command, b *admin.TokenBounds) {
+	flags := cmd.Flags()
+	flags.StringVar(&b.Rate, "rate", "", "how many calls it makes on average at most: a `rate` such as 10/s, 100/min or 1000/h")
+	flags.IntVar(&b.Burst, "burst", 0, "how many of them it may make at once: a `number` (default as many as --rate has)")
+	flags.IntVar(&b.Concurrent, "concurrent", 0, "how many of its calls may run at the same time: a `number` (default any number)")
+	for _, name := range []string{"rate", "burst", "concurrent"} {
+		completeFlag(cmd, name, cobra.NoFileCompletions)
+	}
+}
+
+func newTokensRate() *cobra.Command {
+	var o asking
+	var in admin.TokenRate
+	cmd := newAsking(&o, &cobra.Command{
+		Use: "rate NAME", Short: "Give a token another rate",
+		Long: `Say how many calls a token makes at most, in place of what was said before. Calls beyond that are
+answered with 429. The calls of narrower tokens that it made count for it, too. Without flags only
+rates.default of the configuration bounds it. What the token has used up stays used up.`,
+		Example: "  toolsrv tokens rate ci --rate 100/min --burst 20 --concurrent 4",
+		Args:    oneToken, ValidArgsFunction: cobra.NoFileCompletions,
+	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
+		in.Name = args[0]
+		return ask(ctx, &o, c, out, "tokens rate", in, showChanged)
+	})
+	o.addExpected(cmd)
+	addBounds(cmd, &in.TokenBounds)
 	return cmd
 }
 
@@ -169,6 +201,13 @@ func newSelf() *cobra.Command {
 			if s.Principal != "" {
 				rows = append(rows, []string{"keeps as", s.Principal})
 			}
+			for _, r := range s.Rates {
+				text := r.Of + ": " + boundsText(r.TokenBounds)
+				if r.Rate != "" {
+					text += fmt.Sprintf("; %d left now", r.Left)
+				}
+				rows = append(rows, []string{"rate", text})
+			}
 			if s.Token != nil {
 				rows = append(rows, []string{"expires", at(s.Token.Expires, "never")})
 			}
@@ -209,6 +248,9 @@ func showWarnings(w io.Writer, warnings []string) error {
 func showToken(w io.Writer, t *admin.Token) error {
 	rows := [][]string{{"name", t.Name}, {"id", t.ID}, {"state", t.State}, {"scopes", strings.Join(t.Scopes, " ")}, {"networks", strings.Join(t.Networks, " ")},
 		{"expires", at(t.Expires, "never")}, {"used", at(t.Used, "never")}}
+	if bounds := boundsText(t.TokenBounds); bounds != "" {
+		rows = append(rows, []string{"rate", bounds})
+	}
 	if t.Former != nil {
 		rows = append(rows, []string{"old secret", "taken until " + at(t.Former, "")})
 	}
@@ -216,6 +258,15 @@ func showToken(w io.Writer, t *admin.Token) error {
 		rows = append(rows, []string{"declared", "in [[auth.token]]"})
 	}
 	return table(w, append(rows, []string{"made", at(t.Created, "")}, []string{"by", t.By}, []string{"version", t.Version}))
+}
+
+// boundsText returns the rate of a token in words, or "".
+func boundsText(b admin.TokenBounds) string {
+	r, err := rates.Text(b).Parse()
+	if err != nil { // of a newer server
+		return b.Rate
+	}
+	return rates.Describe(r)
 }
 
 // at returns a time as tables have it, or what stands for none.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,14 +80,14 @@ func TestTokens(t *testing.T) {
 		return made.Secret
 	}
 	var first []string
-	for _, w := range waysOf(t, m) {
+	for number, w := range waysOf(t, m) {
 		var said []string
 		step := func(operation, arguments string, command ...string) string {
 			answer := w.ask(operation, arguments, command...)
 			said = append(said, answer)
 			return answer
 		}
-		secret := secretIn(step("tokens add", `{"name":"ci","scopes":["shop/*","nothing/*"],"expires":"30d","networks":["127.0.0.0/8"]}`, "ci", "--scope", "shop/*", "--scope", "nothing/*", "--expires", "30d", "--cidr", "127.0.0.0/8"))
+		secret := secretIn(step("tokens add", `{"name":"ci","scopes":["shop/*","nothing/*"],"expires":"30d","networks":["127.0.0.0/8"],"rate":"1000/s","burst":500,"concurrent":9}`, "ci", "--rate", "1000/s", "--burst", "500", "--concurrent", "9", "--scope", "shop/*", "--scope", "nothing/*", "--expires", "30d", "--cidr", "127.0.0.0/8"))
 		if got := call(secret); got != letIn {
 			t.Errorf("%s: a new token: got %d", w.name, got)
 		}
@@ -98,6 +99,19 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: a token with other scopes: got %d", w.name, got)
 		}
 		step("tokens scopes", `{"name":"ci","scopes":["shop"]}`, "ci", "shop")
+		step("tokens rate", `{"name":"ci","rate":"1/h"}`, "ci", "--rate", "1/h")
+		if answer := w.ask("explain", `{"principal":"ci","tool":"shop/echo"}`, "ci", "shop/echo"); !strings.Contains(answer, "ci has 1/h, 1 at once; ") {
+			t.Errorf("%s: got %s", w.name, answer)
+		}
+		slow := "slow" + strconv.Itoa(number)
+		limited := secretIn(w.ask("tokens add", `{"name":"`+slow+`","scopes":["shop"],"rate":"1/h"}`, slow, "--scope", "shop", "--rate", "1/h"))
+		if first, second := call(limited), call(limited); first != letIn || second != http.StatusTooManyRequests {
+			t.Errorf("%s: a call an hour: got %d and %d", w.name, first, second)
+		}
+		w.ask("tokens revoke", `{"name":"`+slow+`"}`, slow)
+		if answer := step("tokens rate", `{"name":"ci"}`, "ci"); strings.Contains(answer, `"rate"`) {
+			t.Errorf("%s: a token without a rate: got %s", w.name, answer)
+		}
 		next := secretIn(step("tokens rotate", `{"name":"ci","grace":"1h"}`, "ci", "--grace", "1h"))
 		if call(secret) != letIn || call(next) != letIn {
 			t.Errorf("%s: one of two secrets is refused", w.name)
@@ -118,7 +132,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: nobody is told of a scope that matches nothing: %s", w.name, said[0])
 		}
 		for operation, arguments := range map[string]string{
-			"tokens revoke": `{"name":"nobody"}`, "tokens show": `{"name":"nobody"}`, "tokens rotate": `{"name":"nobody"}`, "tokens scopes": `{"name":"nobody","scopes":[]}`,
+			"tokens revoke": `{"name":"nobody"}`, "tokens show": `{"name":"nobody"}`, "tokens rotate": `{"name":"nobody"}`, "tokens scopes": `{"name":"nobody","scopes":[]}`, "tokens rate": `{"name":"nobody"}`,
 		} {
 			if answer := w.ask(operation, arguments, "nobody"); !strings.Contains(answer, "There is no such token") {
 				t.Errorf("%s: %s of nobody: got %s", w.name, operation, answer)
@@ -131,6 +145,9 @@ func TestTokens(t *testing.T) {
 			"an unknown role":       {`{"name":"x","scopes":["admin:write"]}`, "x --scope admin:write", "is not a role that there is"},
 			"a bad time":            {`{"name":"x","expires":"soon"}`, "x --expires soon", "The time is not valid"},
 			"a bad network":         {`{"name":"x","networks":["here"]}`, "x --cidr here", "is not a range of addresses"},
+			"no rate":               {`{"name":"x","rate":"0/s"}`, "x --rate 0/s", "Rate is not a rate: write a whole number"},
+			"a number for a rate":   {`{"name":"x","rate":"10"}`, "x --rate 10", "such as 10/s, 100/min or 1000/h"},
+			"a burst of nothing":    {`{"name":"x","burst":5}`, "x --burst 5", "Burst needs rate"},
 			"a time that overflows": {`{"name":"x","expires":"65000d"}`, "x --expires 65000d", "lasts for 1825 days at most"},
 		} {
 			if answer := w.ask("tokens add", test[0], strings.Fields(test[1])...); !strings.Contains(answer, test[2]) {

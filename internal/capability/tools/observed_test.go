@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -61,7 +62,8 @@ func (c *client) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
 	return c.w.table.Current(), c.then, nil
 }
 
-func (c *client) Finally(f func()) {}
+func (c *client) Finally(f func())    {}
+func (c *client) Address() netip.Addr { return netip.Addr{} }
 
 // TestObserved expects observers to hear once of each call that a tool makes, also of those that are refused before package invoker sees them.
 func TestObserved(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/internal/invoker"
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
@@ -84,6 +85,9 @@ type Origin wasmtools.Call
 
 // String returns the name of who calls.
 func (o *Origin) String() string { return o.Principal.String() }
+
+// Party returns with whom the call takes turns where it waits.
+func (o *Origin) Party() string { return rates.Party((*wasmtools.Call)(o)) }
 
 // Who returns who calls.
 func (o *Origin) Who() *wasmtools.Principal { return o.Principal }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/fault"
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
@@ -24,6 +26,8 @@ type errorDetail struct {
 	Code   wasmtools.Code `json:"code"`
 	Detail any            `json:"detail"` // a sentence, or a list of violations
 	Error  *toolError     `json:"error,omitempty"`
+	// RetryAfter is after how many seconds to try again; CodeRateLimited has it.
+	RetryAfter int64 `json:"retry_after,omitempty"`
 }
 
 // toolError is what a tool added to the message of its error.
@@ -46,6 +50,9 @@ func failure(ctx context.Context, err error) (Result, error) {
 		sentence = sentenceOf(e.Code)
 	}
 	detail := errorDetail{Code: e.Code, Detail: sentence}
+	if refusal, ok := errors.AsType[*rates.Refusal](e.Err); ok {
+		detail.RetryAfter = refusal.Seconds()
+	}
 	switch {
 	case e.Code == wasmtools.CodeInvalidArguments && len(e.Violations) > 0:
 		detail.Detail = e.Violations
@@ -112,6 +119,8 @@ func sentenceOf(code wasmtools.Code) string {
 		return "The tool is disabled"
 	case wasmtools.CodeToolNotGranted:
 		return "The tool was not granted what it needs"
+	case wasmtools.CodeRateLimited:
+		return "Too many calls were made; try again later"
 	case wasmtools.CodeOverloaded:
 		return "Too many calls are running; try again later"
 	case wasmtools.CodeNotFound:

@@ -224,7 +224,7 @@ func (r *relay) Call(ctx context.Context, call *wasmtools.Call) (result []byte, 
 	}
 	r.called = r.view.derived.entries[n]
 	defer func() { call.Uses = inner.Uses }()
-	i, err := r.view.derived.set.invoker.Begin(r.view.derived.generation.Routes()[n], inner)
+	i, err := r.view.derived.set.invoker.BeginInside(r.view.derived.generation.Routes()[n], inner)
 	if err != nil {
 		return nil, err
 	}

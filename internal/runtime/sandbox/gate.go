@@ -11,14 +11,34 @@ import (
 // errFull is the error where the queue is full.
 var errFull = errors.New("the queue is full")
 
-// A gate lets a bounded number of calls in at a time. A bounded number of others wait, in the order in which they came. A call that need
-// not wait takes no lock: every call of a tool comes through its gate, on all processors.
+// A gate lets a bounded number of calls in at a time. A bounded number of others wait, each in the line of its party, in the order in which they
+// came. The lines take turns: a party that makes many calls waits behind its own only. Where all places to wait are taken, a party that waits with
+// fewer calls takes the place of the last call in the longest line. A call that need not wait takes no lock: every call of a tool comes through its
+// gate, on all processors.
 type gate struct {
 	free    atomic.Int64 // places inside
 	waiters atomic.Int64 // calls in waiting; changed under mu
 	mu      sync.Mutex
-	queue   int // places to wait
-	waiting list.List
+	queue   int              // places to wait
+	lines   map[string]*line // those with a call, by their party
+	turns   list.List        // of the same, in the order of their turns
+	ranks   []*list.List     // of the same: those with that many calls
+}
+
+// A line is the calls of one party that wait.
+type line struct {
+	party      string
+	calls      list.List     // of *waiter
+	turn, rank *list.Element // of the line in the gate's turns and ranks
+	ranked     int           // in which of the ranks it is
+}
+
+// A waiter is a call that waits.
+type waiter struct {
+	line   *line
+	place  *list.Element // in the line
+	turn   chan struct{} // closed when the wait is over
+	pushed bool          // because another call has the place in the queue
 }
 
 // try takes a place inside if one is free.
@@ -34,39 +54,47 @@ func (g *gate) try() bool {
 	}
 }
 
-// enter takes a place inside, which leave gives back. It waits until ctx is done at most. Its error is errFull or the cause of ctx;
+// enter takes a place inside for a party, which leave gives back. It waits until ctx is done at most. Its error is errFull or the cause of ctx;
 // it has no place then.
-func (g *gate) enter(ctx context.Context) error {
+func (g *gate) enter(ctx context.Context, party string) error {
 	if g.try() {
 		return nil
 	}
 	g.mu.Lock()
-	if g.waiting.Len() >= g.queue {
+	if int(g.waiters.Load()) >= g.queue && !g.push(party) {
 		g.mu.Unlock()
 		return errFull
 	}
-	turn := make(chan struct{})
-	place := g.waiting.PushBack(turn)
-	g.waiters.Add(1)
+	w := g.add(party)
 	g.admit() // a call that left before this one was counted has made its place free
 	g.mu.Unlock()
 	select {
-	case <-turn:
-		return nil
+	case <-w.turn:
+		return w.outcome()
 	case <-ctx.Done():
 	}
 	g.mu.Lock()
 	select {
-	case <-turn: // the place came at the same moment, and is passed on
-		g.pass()
+	case <-w.turn:
+		if !w.pushed { // the place came at the same moment, and is passed on
+			g.pass()
+		}
 	default:
-		g.remove(place)
+		g.remove(w)
 	}
 	g.mu.Unlock()
 	return context.Cause(ctx)
 }
 
-// leave gives a place to the call that has waited longest, or makes it free.
+// outcome returns nil, or why the wait was in vain. The wait is over.
+func (w *waiter) outcome() error {
+	if w.pushed {
+		return errFull
+	}
+	return nil
+}
+
+// leave gives a place to the call whose turn it is, or makes it free.
 func (g *gate) leave() {
 	if g.waiters.Load() == 0 {
 		g.free.Add(1)
@@ -85,24 +113,92 @@ func (g *gate) leave() {
 
 // admit gives free places to those who wait. g.mu is held.
 func (g *gate) admit() {
-	for first := g.waiting.Front(); first != nil && g.try(); first = g.waiting.Front() {
-		close(g.remove(first))
+	for g.turns.Len() > 0 && g.try() {
+		g.next()
 	}
 }
 
 // pass hands a place on. g.mu is held.
 func (g *gate) pass() {
-	if first := g.waiting.Front(); first != nil {
-		close(g.remove(first))
+	if g.turns.Len() > 0 {
+		g.next()
 		return
 	}
 	g.free.Add(1)
 }
 
+// next ends the wait of the call whose turn it is. g.mu is held.
+func (g *gate) next() {
+	of := g.turns.Front().Value.(*line)
+	w := of.calls.Front().Value.(*waiter)
+	g.turns.MoveToBack(of.turn)
+	g.remove(w)
+	close(w.turn)
+}
+
+// push makes room in the queue for a call of a party, if another one has at least two calls more there. g.mu is held.
+func (g *gate) push(party string) bool {
+	most, own := len(g.ranks)-1, 0
+	if of := g.lines[party]; of != nil {
+		own = of.calls.Len()
+	}
+	if most < own+2 {
+		return false
+	}
+	longest := g.ranks[most].Front().Value.(*line)
+	w := longest.calls.Back().Value.(*waiter)
+	w.pushed = true
+	g.remove(w)
+	close(w.turn)
+	return true
+}
+
+// add has a call wait. g.mu is held.
+func (g *gate) add(party string) *waiter {
+	of := g.lines[party]
+	if of == nil {
+		if g.lines == nil {
+			g.lines = map[string]*line{}
+		}
+		of = &line{party: party}
+		of.turn = g.turns.PushBack(of)
+		g.lines[party] = of
+	}
+	w := &waiter{line: of, turn: make(chan struct{})}
+	w.place = of.calls.PushBack(w)
+	g.waiters.Add(1)
+	g.rank(of)
+	return w
+}
+
 // remove ends a wait. g.mu is held.
-func (g *gate) remove(place *list.Element) (turn chan struct{}) {
+func (g *gate) remove(w *waiter) {
+	of := w.line
+	of.calls.Remove(w.place)
 	g.waiters.Add(-1)
-	return g.waiting.Remove(place).(chan struct{})
+	g.rank(of)
+	if of.calls.Len() == 0 {
+		g.turns.Remove(of.turn)
+		delete(g.lines, of.party)
+	}
+}
+
+// rank notes that a line has more or fewer calls than before. The last of the ranks is never empty, so that the longest line is found at
+// once. g.mu is held.
+func (g *gate) rank(of *line) {
+	if of.ranked > 0 {
+		g.ranks[of.ranked].Remove(of.rank)
+	}
+	of.ranked = of.calls.Len()
+	for len(g.ranks) <= of.ranked {
+		g.ranks = append(g.ranks, list.New())
+	}
+	if of.ranked > 0 {
+		of.rank = g.ranks[of.ranked].PushBack(of)
+	}
+	for len(g.ranks) > 0 && g.ranks[len(g.ranks)-1].Len() == 0 {
+		g.ranks = g.ranks[:len(g.ranks)-1]
+	}
 }
 
 // newGate returns a gate with that many places inside and in the queue.
@@ -116,5 +212,5 @@ func newGate(free, queue int) *gate {
 func (g *gate) state() (free, waiting int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return int(g.free.Load()), g.waiting.Len()
+	return int(g.free.Load()), int(g.waiters.Load())
 }

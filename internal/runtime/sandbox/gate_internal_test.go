@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 )
 
 // inQueue returns how many calls wait.
@@ -13,11 +18,11 @@ func inQueue(g *gate) int {
 	return waiting
 }
 
-// enqueue makes a call wait, and returns when it has its place in the queue.
-func enqueue(ctx context.Context, g *gate, entered chan<- int, number int) {
+// enqueue makes a call of a party wait, and returns when it has its place in the queue.
+func enqueue(ctx context.Context, g *gate, party string, entered chan<- int, number int) {
 	before := inQueue(g)
 	go func() {
-		if g.enter(ctx) == nil {
+		if g.enter(ctx, party) == nil {
 			entered <- number
 		} else {
 			entered <- -number
@@ -33,7 +38,7 @@ func TestGateOrder(t *testing.T) {
 	t.Parallel()
 	const calls = 10
 	g := newGate(1, calls)
-	if err := g.enter(t.Context()); err != nil {
+	if err := g.enter(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	entered := make(chan int)
@@ -43,9 +48,9 @@ func TestGateOrder(t *testing.T) {
 		if number == 4 {
 			ctx = gaveUp
 		}
-		enqueue(ctx, g, entered, number)
+		enqueue(ctx, g, "", entered, number)
 	}
-	if err := g.enter(t.Context()); !errors.Is(err, errFull) {
+	if err := g.enter(t.Context(), ""); !errors.Is(err, errFull) {
 		t.Errorf("call %d: got %v, want errFull", calls+1, err)
 	}
 	giveUp()
@@ -72,12 +77,12 @@ func TestGateRace(t *testing.T) {
 	t.Parallel()
 	g := newGate(1, 1)
 	for range 1000 {
-		if err := g.enter(t.Context()); err != nil {
+		if err := g.enter(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		entered := make(chan int)
-		enqueue(ctx, g, entered, 1)
+		enqueue(ctx, g, "", entered, 1)
 		go cancel()
 		g.leave()
 		if <-entered == 1 {
@@ -86,5 +91,101 @@ func TestGateRace(t *testing.T) {
 	}
 	if free, waiting := g.state(); free != 1 || waiting != 0 {
 		t.Errorf("%d places are free and %d wait, want 1 and 0", free, waiting)
+	}
+}
+
+// TestGateTurns has parties wait with different numbers of calls: they take turns, and whose calls are most must give way where the queue is full.
+func TestGateTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(1, 6)
+		if err := g.enter(t.Context(), "flood"); err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var got []string
+		wait := func(ctx context.Context, party string, calls ...string) {
+			for _, call := range calls {
+				go func() {
+					err := g.enter(ctx, party)
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						call += ": " + err.Error()
+					}
+					got = append(got, call)
+				}()
+				synctest.Wait()
+			}
+		}
+		expect := func(want string, waiting int) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if now := strings.Join(got, ", "); now != want || inQueue(g) != waiting {
+				t.Errorf("got %q, and %d wait; want %q and %d", now, inQueue(g), want, waiting)
+			}
+			got = nil
+		}
+		wait(t.Context(), "flood", "f1", "f2", "f3", "f4", "f5", "f6")
+		expect("", 6)
+		wait(t.Context(), "flood", "f7")
+		expect("f7: the queue is full", 6)
+		wait(t.Context(), "a", "a1")
+		expect("f6: the queue is full", 6)
+		gone, cancel := context.WithCancelCause(t.Context())
+		wait(gone, "b", "b1")
+		expect("f5: the queue is full", 6)
+		wait(t.Context(), "a", "a2") // 4, 2 and 1 now
+		expect("f4: the queue is full", 6)
+		wait(t.Context(), "a", "a3") // with 3, 2 and 1 it would only change who has most
+		expect("a3: the queue is full", 6)
+		cancel(errors.New("gave up"))
+		expect("b1: gave up", 5)
+		wait(t.Context(), "c", "c1")
+		for n, want := range []string{"f1", "a1", "c1", "f2", "a2", "f3"} {
+			g.leave()
+			expect(want, 5-n)
+		}
+		g.leave()
+		if free, _ := g.state(); free != 1 || len(g.lines)+g.turns.Len()+len(g.ranks) != 0 {
+			t.Errorf("in the end %d places are free, and %d lines are left", free, len(g.lines))
+		}
+	})
+}
+
+// TestGateManyParties has more parties than there are places to wait: what the gate holds is bounded by these, and none is lost.
+func TestGateManyParties(t *testing.T) {
+	t.Parallel()
+	const places, queue = 3, 16
+	g := newGate(places, queue)
+	var all sync.WaitGroup
+	var inside, most, most2 atomic.Int64
+	for n := range 64 {
+		all.Go(func() {
+			for k := range 200 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if k%3 == 0 {
+					go cancel()
+				}
+				if g.enter(ctx, strconv.Itoa((n*k)%40)) == nil {
+					if now := inside.Add(1); now > places {
+						most.Store(now)
+					}
+					runtime.Gosched()
+					inside.Add(-1)
+					g.leave()
+				}
+				if waiting := int64(inQueue(g)); waiting > queue {
+					most2.Store(waiting)
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	if free, waiting := g.state(); free != places || waiting != 0 || len(g.lines)+g.turns.Len()+len(g.ranks) != 0 || most.Load() > 0 || most2.Load() > 0 {
+		t.Errorf("in the end %d places are free, %d wait, %d lines are left; %d were inside, and %d waited", free, waiting, len(g.lines), most.Load(), most2.Load())
 	}
 }

@@ -54,7 +54,7 @@ func (t *Tool) Limits() limits.Limits { return t.limits }
 type CallSpec struct {
 	// Input is the arguments, JSON. It is not kept.
 	Input []byte
-	// Principal is on whose behalf the tool runs, for the functions that it imports; it may be nil.
+	// Principal is on whose behalf the tool runs, for the functions that it imports; it may be nil. It may be a Party.
 	Principal fmt.Stringer
 	// Outer is the call inside which this one is made; nil: it is a client's. The call ends no later than that, uses no more fuel
 	// than it has left, and counts as a part of it. What the outer call holds, others may be waiting for. So a call inside another
@@ -113,7 +113,7 @@ func (t *Tool) turn(r *run) error {
 	defer r.clock.turned(r.clock.now())
 	ctx, done := t.module.engine.limit(r.ctx, r.patience())
 	defer done()
-	err := t.gate.enter(ctx)
+	err := t.gate.enter(ctx, partyOf(r.Principal))
 	if errors.Is(err, errFull) {
 		return &Error{Outcome: Overloaded, Message: "The tool is busy: too many calls are waiting already. Try again later."}
 	}
@@ -124,6 +124,16 @@ func (t *Tool) turn(r *run) error {
 		return notBegun(ctx, "its turn", t.limits.Timeout)
 	}
 	return nil
+}
+
+// A Party is a Principal that takes turns with others where calls wait for a place: those with the same Party wait behind each other.
+type Party interface{ Party() string }
+
+func partyOf(p fmt.Stringer) string {
+	if of, ok := p.(Party); ok {
+		return of.Party()
+	}
+	return ""
 }
 
 // A ToolState is how many calls of a tool hold one of its places (limits.Limits.Concurrency), and how many wait for one

@@ -1,0 +1,123 @@
+package rates
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// MaxCalls is the largest number of calls of a rate, of a burst, and of calls at the same time.
+const MaxCalls = 1_000_000
+
+// A Text is a rate as people write it, wherever they do. An empty Text bounds nothing.
+type Text struct {
+	Rate       string `json:"rate,omitempty" description:"How many calls there may be on average, such as 10/s, 100/min or 1000/h." maxLength:"32"`
+	Burst      int    `json:"burst,omitempty" description:"How many of them may be made at once after a pause; as many as rate has where it is missing." minimum:"0" maximum:"1000000"`
+	Concurrent int    `json:"concurrent,omitempty" description:"How many calls may run at the same time; any number where it is missing." minimum:"0" maximum:"1000000"`
+}
+
+var units = []struct {
+	name   string
+	period time.Duration
+}{{"s", time.Second}, {"min", time.Minute}, {"h", time.Hour}}
+
+// errForm says how a rate is written.
+var errForm = fmt.Errorf("is not a rate: write a whole number from 1 to %d and a unit, such as 10/s, 100/min or 1000/h", MaxCalls)
+
+// ParseCalls reads the calls of a rate, such as "10/s".
+func ParseCalls(text string) (calls int, period time.Duration, err error) {
+	number, unit, _ := strings.Cut(text, "/")
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || n < 1 || n > MaxCalls || number[0] == '0' {
+		return 0, 0, errForm
+	}
+	for _, u := range units {
+		if u.name == unit {
+			return int(n), u.period, nil
+		}
+	}
+	return 0, 0, errForm
+}
+
+// CheckCount returns what is wrong with a burst, or with a number of calls at the same time.
+func CheckCount(n int64) error {
+	if n < 1 || n > MaxCalls {
+		return fmt.Errorf("must be a whole number from 1 to %d", MaxCalls)
+	}
+	return nil
+}
+
+// errBurst says that a burst stands alone.
+var errBurst = errors.New("burst needs rate: it says how many calls of that may be made at once")
+
+// Parse returns what the text says. Zero and missing are the same in it.
+func (t Text) Parse() (r wasmtools.Rate, err error) {
+	if t.Rate != "" {
+		if r.Calls, r.Period, err = ParseCalls(t.Rate); err != nil {
+			return wasmtools.Rate{}, fmt.Errorf("rate %w", err)
+		}
+	}
+	for _, count := range []struct {
+		name string
+		n    int
+		to   *int
+	}{{"burst", t.Burst, &r.Burst}, {"concurrent", t.Concurrent, &r.Concurrent}} {
+		if count.n == 0 {
+			continue
+		}
+		if err := CheckCount(int64(count.n)); err != nil {
+			return wasmtools.Rate{}, fmt.Errorf("%s %w", count.name, err)
+		}
+		*count.to = count.n
+	}
+	return r, Check(r)
+}
+
+// Check returns what is wrong with a rate, or nil.
+func Check(r wasmtools.Rate) error {
+	switch {
+	case r.Calls == 0 && r.Burst > 0:
+		return errBurst
+	case r.Calls < 0, r.Calls > MaxCalls, r.Calls > 0 && (r.Period <= 0 || r.Period > time.Hour), r.Burst < 0, r.Burst > MaxCalls, r.Concurrent < 0, r.Concurrent > MaxCalls:
+		return errors.New("a rate is out of range")
+	}
+	return nil
+}
+
+// TextOf returns a rate as people write it.
+func TextOf(r wasmtools.Rate) Text {
+	t := Text{Burst: r.Burst, Concurrent: r.Concurrent}
+	if r.Calls > 0 {
+		t.Rate = fmt.Sprintf("%d/%s", r.Calls, r.Period)
+		for _, u := range units {
+			if u.period == r.Period {
+				t.Rate = fmt.Sprintf("%d/%s", r.Calls, u.name)
+			}
+		}
+	}
+	return t
+}
+
+// Describe returns a rate in words, such as "10/s, 20 at once, 4 at the same time", or "" where it bounds nothing.
+func Describe(r wasmtools.Rate) string {
+	var parts []string
+	if r.Calls > 0 {
+		parts = append(parts, TextOf(r).Rate, fmt.Sprintf("%d at once", burstOf(r)))
+	}
+	if r.Concurrent > 0 {
+		parts = append(parts, fmt.Sprintf("%d at the same time", r.Concurrent))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// burstOf returns how many calls of a rate may be made at once.
+func burstOf(r wasmtools.Rate) int {
+	if r.Burst > 0 {
+		return r.Burst
+	}
+	return r.Calls
+}

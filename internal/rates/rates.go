@@ -1,0 +1,283 @@
+// Package rates bounds how many calls each caller makes: how many in a time, at once, and at the same time. A caller is a principal, or an address
+// where nobody has to show who he is.
+//
+// Only calls of clients count, once each: the calls that tools make inside them are a part of them. A call counts before its arguments are
+// read, so that whoever sends them slowly pays for it.
+package rates
+
+import (
+	"fmt"
+	"hash/maphash"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// Settings are the rates of callers that have none of their own.
+type Settings struct {
+	// Default is the rate of each principal without one.
+	Default wasmtools.Rate
+	// Anonymous is the rate of each address while nobody has to show who he is. An IPv6 address counts as its network of 64 bits, which is what
+	// a client is given at least.
+	Anonymous wasmtools.Rate
+}
+
+// A Configured is what a generation has for the Value of its configuration if that has Settings.
+type Configured interface{ CallRates() *Settings }
+
+// A Limiter counts the calls of callers. It is safe for concurrent use. What it counts, a new configuration doesn't reset.
+type Limiter struct {
+	seed                  maphash.Seed
+	began                 time.Time
+	principals, addresses table
+	refused               atomic.Int64
+}
+
+// New returns a Limiter that has counted nothing. It takes memory as it counts, at most 10 MiB.
+func New() *Limiter { return &Limiter{seed: maphash.MakeSeed(), began: time.Now()} }
+
+// now returns the time since the Limiter was made. It never goes back, whatever clocks are set to.
+func (l *Limiter) now() time.Duration { return time.Since(l.began) }
+
+// none are the Settings without rates.
+var none = &Settings{}
+
+// settingsOf returns what is in force for a call.
+func settingsOf(call *wasmtools.Call) *Settings {
+	if c, ok := call.Generation.Configuration().(Configured); ok {
+		return c.CallRates()
+	}
+	return none
+}
+
+// A Ticket is a call that has begun. The zero Ticket is of one that nothing bounds.
+type Ticket struct {
+	limiter   *Limiter
+	principal *wasmtools.Principal
+	settings  *Settings
+	address   uint64
+	held      uint16 // those of the principal's and those within that count the call as running, by bits
+}
+
+// Begin counts a call that begins, until the End of its Ticket. The error is a *wasmtools.Error with CodeRateLimited, whose cause is a *Refusal:
+// the call may not be made now, and does not count. Begin allocates nothing otherwise.
+func (l *Limiter) Begin(call *wasmtools.Call) (t Ticket, err error) {
+	p, settings := call.Principal, settingsOf(call)
+	if p.Origin() == wasmtools.OriginOpen {
+		return l.beginAnonymous(call, settings)
+	}
+	t = Ticket{limiter: l, principal: p, settings: settings}
+	counts, n, now := false, 0, time.Duration(0)
+	for q := p; q != nil; q, n = q.Within(), n+1 { // the narrower first: what it asks for too much, others don't pay for
+		r := settings.of(q)
+		if r.IsZero() {
+			continue
+		}
+		if !counts {
+			counts, now = true, l.now()
+		}
+		held, ok, after := l.principals.take(l.number(q), measureOf(r), now)
+		if !ok {
+			t.end(q, true)
+			return Ticket{}, l.refuse(q.String(), r, after)
+		}
+		if held {
+			t.held |= 1 << n
+		}
+	}
+	if !counts {
+		return Ticket{}, nil
+	}
+	return t, nil
+}
+
+func (l *Limiter) beginAnonymous(call *wasmtools.Call, settings *Settings) (t Ticket, err error) {
+	if settings.Anonymous.IsZero() {
+		return t, nil
+	}
+	network := networkOf(call)
+	t = Ticket{limiter: l, settings: settings, address: maphash.Comparable(l.seed, network) | 1}
+	held, ok, after := l.addresses.take(t.address, measureOf(settings.Anonymous), l.now())
+	if !ok {
+		return Ticket{}, l.refuse(nameOf(network), settings.Anonymous, after)
+	}
+	if held {
+		t.held = 1
+	}
+	return t, nil
+}
+
+// End ends the call. It can be called twice.
+func (t *Ticket) End() {
+	if t.held == 0 {
+		return
+	}
+	if t.address != 0 {
+		t.limiter.addresses.give(t.address, measure{}, true, false)
+		t.held = 0
+		return
+	}
+	t.end(nil, false)
+	t.held = 0
+}
+
+// end ends what was counted for the principal, and those within, up to one of them. back takes the call back: it was not made.
+func (t *Ticket) end(upTo *wasmtools.Principal, back bool) {
+	n := 0
+	for q := t.principal; q != upTo; q, n = q.Within(), n+1 {
+		r := t.settings.of(q)
+		if held := t.held&(1<<n) != 0; !r.IsZero() && (held || back) {
+			t.limiter.principals.give(t.limiter.number(q), measureOf(r), held, back)
+		}
+	}
+}
+
+// of returns the rate of a principal by itself, or zero.
+func (s *Settings) of(p *wasmtools.Principal) wasmtools.Rate {
+	if r := p.Rate(); !r.IsZero() {
+		return r
+	}
+	if p.Within() == nil && p.Origin() != wasmtools.OriginProcess {
+		return s.Default
+	}
+	return wasmtools.Rate{}
+}
+
+// number returns the number of a principal in the table, which is not 0. A caller keeps it, whatever changes but its name, its origin and its realm.
+func (l *Limiter) number(p *wasmtools.Principal) uint64 {
+	n := maphash.String(l.seed, p.String()) + 31*maphash.String(l.seed, p.Origin())
+	if realm := p.Realm(); realm != "" {
+		n += 37 * maphash.String(l.seed, realm)
+	}
+	return n | 1
+}
+
+// A State is how much of a rate is left.
+type State struct {
+	Of      *wasmtools.Principal
+	Rate    wasmtools.Rate
+	Left    int // calls that may be made at once now
+	Running int // calls that run; they are counted only where they are bounded
+}
+
+// States returns what bounds the calls of a principal: its own rate, and those that it shares.
+func (l *Limiter) States(p *wasmtools.Principal, s *Settings) (all []State) {
+	for q := p; q != nil && q.Origin() != wasmtools.OriginOpen; q = q.Within() {
+		if r := s.of(q); !r.IsZero() {
+			left, running := l.principals.left(l.number(q), measureOf(r), l.now())
+			all = append(all, State{q, r, left, running})
+		}
+	}
+	return all
+}
+
+// Known returns how many principals and addresses have used up some of their calls.
+func (l *Limiter) Known() (principals, addresses int) {
+	return l.principals.known(l.now()), l.addresses.known(l.now())
+}
+
+// Party returns who makes a call, for those who take turns: the principal whose rate it counts for in the end, or the network of the client where
+// nobody has to show who he is.
+func Party(call *wasmtools.Call) string {
+	p := call.Principal
+	if p.Origin() == wasmtools.OriginOpen {
+		return networkOf(call).String()
+	}
+	for q := p.Within(); q != nil; q = q.Within() {
+		p = q
+	}
+	return p.Origin() + "\x00" + p.Realm() + "\x00" + p.String()
+}
+
+// networkOf returns the network of the client of a call, which is one address of IPv4, or 64 bits of IPv6.
+func networkOf(call *wasmtools.Call) netip.Prefix {
+	if call.Client == nil {
+		return netip.Prefix{}
+	}
+	a := call.Client.Address()
+	bits := 64
+	if a.Is4() {
+		bits = 32
+	}
+	network, _ := a.Prefix(bits) // the zero Addr has none
+	return network
+}
+
+// nameOf returns the name of a network for the log.
+func nameOf(network netip.Prefix) string {
+	switch {
+	case !network.IsValid():
+		return "clients without an address"
+	case network.IsSingleIP():
+		return network.Addr().String()
+	}
+	return network.String()
+}
+
+// A Refusal is why a call may not be made now.
+type Refusal struct {
+	// Of is whose rate it is: a name, or an address.
+	Of   string
+	Rate wasmtools.Rate
+	// After is when there may be a call. Zero: as soon as one of those that run ends.
+	After time.Duration
+}
+
+// Refused returns how many calls were refused.
+func (l *Limiter) Refused() int64 { return l.refused.Load() }
+
+func (l *Limiter) refuse(of string, r wasmtools.Rate, after time.Duration) error {
+	l.refused.Add(1)
+	refusal := &Refusal{of, r, after}
+	e := &wasmtools.Error{Code: wasmtools.CodeRateLimited, Err: refusal}
+	if after > 0 {
+		e.Message = fmt.Sprintf("The caller's rate of %s is used up; try again in %s", TextOf(r).Rate, inWords(refusal.Seconds()))
+	} else {
+		e.Message = fmt.Sprintf("As many calls of the caller run already as may at the same time: %d; try again when one has ended", r.Concurrent)
+	}
+	return e
+}
+
+// Error says whose rate it is, for the log.
+func (r *Refusal) Error() string {
+	if r.After > 0 {
+		return fmt.Sprintf("the rate of %s is used up: %s", r.Of, Describe(r.Rate))
+	}
+	return fmt.Sprintf("%s has as many calls running as it may: %s", r.Of, Describe(r.Rate))
+}
+
+// Seconds returns after how many seconds to try again: 1 at least.
+func (r *Refusal) Seconds() int64 { return max(1, int64((r.After+time.Second-1)/time.Second)) }
+
+func inWords(seconds int64) string {
+	if seconds == 1 {
+		return "1 second"
+	}
+	return strconv.FormatInt(seconds, 10) + " seconds"
+}
+
+// Describe sets the fields of a response that tell a client of the refusal: Retry-After, and RateLimit and RateLimit-Policy as in the IETF's draft
+// "RateLimit header fields for HTTP" (draft-ietf-httpapi-ratelimit-headers-10).
+func (r *Refusal) Describe(h http.Header) {
+	var policies []string
+	if r.Rate.Calls > 0 {
+		m := measureOf(r.Rate)
+		window := max(1, int64((m.window+time.Second-1)/time.Second))
+		policies = append(policies, fmt.Sprintf(`"rate";q=%d;w=%d`, burstOf(r.Rate), window))
+	}
+	if r.Rate.Concurrent > 0 {
+		policies = append(policies, fmt.Sprintf(`"concurrent";q=%d;qu="concurrent-requests"`, r.Rate.Concurrent))
+	}
+	limit := `"concurrent";r=0`
+	if r.After > 0 {
+		limit = fmt.Sprintf(`"rate";r=0;t=%d`, r.Seconds())
+	}
+	h.Set("Retry-After", strconv.FormatInt(r.Seconds(), 10))
+	h.Set("RateLimit-Policy", strings.Join(policies, ", "))
+	h.Set("RateLimit", limit)
+}

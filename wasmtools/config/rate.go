@@ -1,0 +1,34 @@
+package config
+
+import (
+	"errors"
+
+	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/rates"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
+)
+
+// rateKeys adds the readers of a rate to those of a table.
+func rateKeys(t key.Table, r *wasmtools.Rate) key.Table {
+	t["rate"] = func(value any) error {
+		text, ok := value.(string)
+		if !ok {
+			return keys.WrongType(value, `a rate in quotes such as "10/s", "100/min" or "1000/h"`)
+		}
+		calls, period, err := rates.ParseCalls(text)
+		r.Calls, r.Period = calls, period
+		return err
+	}
+	t["burst"] = keys.Quantity(limittable.Count, 1, rates.MaxCalls, func(n int64) { r.Burst = int(n) })
+	t["concurrent"] = keys.Quantity(limittable.Count, 1, rates.MaxCalls, func(n int64) { r.Concurrent = int(n) })
+	return t
+}
+
+// checkRate checks what belongs together in the keys of a rate.
+func checkRate(d *document, place string, r *wasmtools.Rate) {
+	if _, there := d.offsets[join(place, "rate")]; r.Burst > 0 && !there {
+		d.fail(join(place, "burst"), errors.New(`has no effect without rate, of which it says how many calls may be made at once: add one, as in rate = "10/s"`))
+	}
+}

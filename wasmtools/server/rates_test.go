@@ -1,0 +1,441 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/rates"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/internal/tokens"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
+)
+
+// rated makes a token with a rate, and returns its secret.
+func rated(r *running, name, rate string, burst, concurrent int) string {
+	r.tb.Helper()
+	secret, _, err := r.of.Tokens.Add(r.tb.Context(), tokens.Spec{Name: name, Scopes: []string{"*"}, Rate: rateOf(r.tb, rate, burst, concurrent)})
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	return secret
+}
+
+func rateOf(tb testing.TB, text string, burst, concurrent int) wasmtools.Rate {
+	tb.Helper()
+	r, err := rates.Text{Rate: text, Burst: burst, Concurrent: concurrent}.Parse()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// TestRateAtEachDoor calls a tool through each door until the rate is used up, which is one for all of them. What is refused says so in the form
+// that the door's clients understand.
+// Proves: Clients keep nobody out
+func TestRateAtEachDoor(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.State.Directory = t.TempDir()
+	c.MCP.Search = "always"
+	r := start(t, c)
+	secret, other := rated(r, "ci", "6/h", 0, 0), rated(r, "other", "1/h", 0, 0)
+	session, _ := beginSession(r, secret, "")
+	bearer := "Bearer " + secret
+	inSession := func() *http.Response {
+		q, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"shop-echo","arguments":{}}}`))
+		for key, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": bearer, "Mcp-Session-Id": session, "Mcp-Protocol-Version": "2025-11-25"} {
+			q.Header.Set(key, value)
+		}
+		answer, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { answer.Body.Close() })
+		return answer
+	}
+	modern := func(name, arguments string) *http.Response {
+		return r.ask("/mcp", "tools/call", name, `"name":"`+name+`","arguments":`+arguments, "Authorization", bearer)
+	}
+	text := func(a *http.Response) string {
+		all, _ := io.ReadAll(a.Body)
+		return string(all)
+	}
+	// What is not a call, or is one of what there is not, does not count.
+	for range 20 {
+		for _, path := range []string{"/shop/none", "/none", "/shop"} {
+			if got := r.status(path, secret); got != http.StatusNotFound {
+				t.Fatalf("%s: got %d", path, got)
+			}
+		}
+		document(r, secret)
+		r.ask("/mcp", "tools/list", "", "", "Authorization", bearer)
+	}
+	for n, a := range []func() string{
+		func() string { return text(inSession()) },
+		func() string { return text(modern("shop-echo", "{}")) },
+		func() string { return text(modern("call_tool", `{"name":"shop-echo","arguments":{}}`)) },
+		func() string { return text(modern("search_tools", `{"query":"echo"}`)) },
+		func() string { return text(modern("shop-echo", "{}")) },
+		func() string { _, body, _ := r.call("/shop/echo", secret); return body },
+	} {
+		if got := a(); strings.Contains(got, "rate_limited") || strings.Contains(got, `"error"`) || got == "" {
+			t.Fatalf("call %d of 6: got %s", n+1, got)
+		}
+	}
+	// One request of each door more.
+	q, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/shop/echo", strings.NewReader("{}"))
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Authorization", bearer)
+	rest, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rest.Body.Close() })
+	inMCP := []string{`"isError":true`, `"code":"rate_limited"`, `"retry_after":`, `The caller's rate of 6/h is used up; try again in `}
+	for name, test := range map[string]struct {
+		answer *http.Response
+		status int
+		want   []string
+	}{
+		"REST":                {rest, 429, []string{`"code":"rate_limited"`, `"detail":"The caller's rate of 6/h is used up; try again in `}},
+		"MCP":                 {modern("shop-echo", "{}"), 200, inMCP},
+		"MCP's call_tool":     {modern("call_tool", `{"name":"shop-echo","arguments":{}}`), 200, inMCP},
+		"MCP's search_tools":  {modern("search_tools", `{"query":"echo"}`), 200, inMCP},
+		"MCP with a session":  {inSession(), 200, inMCP},
+		"MCP with wrong args": {modern("shop-echo", "[]"), 400, nil},
+	} {
+		got := text(test.answer)
+		h := test.answer.Header
+		if test.answer.StatusCode != test.status {
+			t.Errorf("%s: got %d %s", name, test.answer.StatusCode, got)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: got %s, want %s", name, got, want)
+			}
+		}
+		if test.want != nil && (h.Get("Retry-After") == "" || !strings.HasPrefix(h.Get("RateLimit"), `"rate";r=0;t=`) || h.Get("RateLimit-Policy") != `"rate";q=6;w=3600`) {
+			t.Errorf("%s: got the headers %v", name, h)
+		}
+	}
+	if got := r.status("/shop/echo", other); got != http.StatusOK {
+		t.Errorf("another principal: got %d", got)
+	}
+	r.log.Wait(t, `"code":"rate_limited","error":"the rate of ci is used up: 6/h, 6 at once"`)
+}
+
+// TestRateStays changes all around a rate: tokens are rotated and attenuated, scopes and the configuration change. What is used up stays used up.
+// Proves: Clients keep nobody out
+func TestRateStays(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.State.Directory = t.TempDir()
+	c.Rates.Default = rateOf(t, "2/h", 0, 0)
+	c.Auth.Tokens = []string{"plain"}
+	r := start(t, c)
+	ctx := t.Context()
+	secret := rated(r, "ci", "3/h", 0, 0)
+	spend := func(token string, want int) {
+		t.Helper()
+		got := 0
+		for range want + 2 {
+			if status := r.status("/shop/echo", token); status == http.StatusOK {
+				got++
+			} else if status != http.StatusTooManyRequests {
+				t.Fatalf("got %d", status)
+			}
+		}
+		if got != want {
+			t.Errorf("got %d calls, want %d", got, want)
+		}
+	}
+	var narrow []string
+	parent := principalOf(r, "ci")
+	for n, rate := range []string{"", "", "1/h", "1000/s"} {
+		s, _, err := r.of.Tokens.Attenuate(ctx, parent, tokens.Spec{Name: fmt.Sprint("n", n), Scopes: []string{"shop/echo"}, Rate: rateOf(t, rate, 0, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		narrow = append(narrow, s)
+	}
+	spend(narrow[2], 1) // its own
+	spend(narrow[0], 2) // and what is left of all
+	for _, s := range append(narrow, secret) {
+		spend(s, 0)
+	}
+	rotated, _, err := r.of.Tokens.Rotate(ctx, "ci", time.Hour, state.Any)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spend(rotated, 0)
+	spend(secret, 0)
+	if _, err := r.of.Tokens.SetScopes(ctx, "ci", []string{"*", "shop/*"}, state.Any); err != nil {
+		t.Fatal(err)
+	}
+	spend(rotated, 0)
+	spend("plain", 2)
+	next := *c
+	next.Title = "Another"
+	next.Rates.Anonymous = rateOf(t, "1/h", 0, 0)
+	if err := r.Reload(&next); err != nil {
+		t.Fatal(err)
+	}
+	spend("plain", 0)
+	spend(rotated, 0)
+	if _, err := r.of.Tokens.SetRate(ctx, "ci", rateOf(t, "1000/s", 1000, 0), state.Any); err != nil {
+		t.Fatal(err)
+	}
+	// In a second all of it is there again, also for those that it has made.
+	deadline := time.Now().Add(patience)
+	for r.status("/shop/echo", narrow[1]) != http.StatusOK {
+		if time.Now().After(deadline) {
+			t.Fatal("a higher rate is not in force")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func principalOf(r *running, name string) *wasmtools.Principal {
+	r.tb.Helper()
+	v, err := tokens.NewVerifier(r.of.Tokens, nil, nil, nil)
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	for _, p := range v.Principals() {
+		if p.String() == name {
+			return p
+		}
+	}
+	r.tb.Fatalf("no principal is called %s", name)
+	return nil
+}
+
+// TestRateOfAddresses has clients name other addresses than theirs, and a proxy that may.
+// Proves: Clients keep nobody out
+func TestRateOfAddresses(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		trusted bool
+		names   []string // of clients, each of whom makes two calls
+		want    int      // calls that may be made
+	}{
+		{"whom nobody trusts", false, []string{"203.0.113.1", "203.0.113.2", "::1", ""}, 1},
+		{"a proxy's clients", true, []string{"203.0.113.1", "203.0.113.2"}, 2},
+		{"one client of a proxy", true, []string{"203.0.113.1", "198.51.100.9, 203.0.113.1"}, 1},
+		{"in one network", true, []string{"2001:db8::1", "2001:db8::2", "2001:db8::ffff:0:0:1"}, 1},
+		{"in several networks", true, []string{"2001:db8::1", "2001:db8:0:1::1"}, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := settings(t)
+			c.Rates.Anonymous = rateOf(t, "1/h", 0, 0)
+			if test.trusted {
+				c.Server.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+			}
+			r := start(t, c)
+			may := 0
+			for _, name := range append(test.names, test.names...) {
+				q, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/shop/echo", strings.NewReader("{}"))
+				q.Header.Set("Content-Type", "application/json")
+				if name != "" {
+					q.Header.Set("X-Forwarded-For", name)
+					q.Header.Set("Forwarded", "for="+name)
+					q.Header.Set("X-Real-Ip", name)
+				}
+				answer, err := http.DefaultClient.Do(q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer.Body.Close()
+				if answer.StatusCode == http.StatusOK {
+					may++
+				}
+			}
+			if may != test.want {
+				t.Errorf("%d calls were made, want %d", may, test.want)
+			}
+		})
+	}
+}
+
+// TestSlowBodiesCount sends heads of calls, and no bodies: each counts as a call that runs, from its head on, and until the client goes away. So does
+// a stream of HTTP/2.
+// Proves: Clients keep nobody out
+func TestSlowBodiesCount(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.State.Directory = t.TempDir()
+	r := start(t, c)
+	secret, other := rated(r, "ci", "", 0, 2), rated(r, "other", "", 0, 2)
+	head := "POST /shop/echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + secret + "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+	await := func(what string, want int) {
+		t.Helper()
+		deadline := time.Now().Add(patience)
+		for r.status("/shop/echo", secret) != want {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: no call gets %d", what, want)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	first, second := r.dial(), r.dial()
+	for _, conn := range []io.Writer{first, second} {
+		if _, err := io.WriteString(conn, head); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await("two bodies", http.StatusTooManyRequests)
+	if got := r.status("/shop/echo", other); got != http.StatusOK {
+		t.Errorf("another principal: got %d", got)
+	}
+	first.Close()
+	await("one body less", http.StatusOK)
+	second.Close()
+	f := frames(t, r)
+	var all []byte
+	for id := range uint32(2) {
+		all = append(all, f.request(2*id+1, "/shop/echo", false, "authorization", "Bearer "+secret, "content-type", "application/json")...)
+	}
+	f.send(all)
+	await("two streams", http.StatusTooManyRequests)
+}
+
+// A shop is a server with a tool whose calls take a fixed time and no processor: two of them run at the same time.
+func slowShop(t *testing.T, c *config.Config, takes time.Duration) *running {
+	t.Helper()
+	manifest := `{"abi":1,"namespace":"a","tools":[{"name":"once","description":"Calls.","parameters":{"type":"object"},"needs":{"tools":["units/convert"]}}]}`
+	testkit.Put(t, c.Tools.Directory, "a.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/caller"), manifest))
+	parsed, err := config.Parse([]byte("[limits]\nconcurrency = 2\ntimeout = '1m'\n[[grant]]\nmatch = 'a/once'\ntools = ['units/convert']\n"), c.Tools.Directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Limits, c.Grants = parsed.Limits, parsed.Grants
+	convert := gotool.New("units/convert", "Converts.", func(ctx context.Context, _ struct{}) (int, error) {
+		select {
+		case <-time.After(takes):
+			return 7, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	})
+	r := run(t, build(t, c, convert))
+	r.log.Wait(t, `"msg":"ready"`)
+	return r
+}
+
+// TestFairness has one caller flood a tool, and another call it now and then: the other's 99th percentile stays within two times of what it is without
+// the flood, and the time of one call. It is so with rates and without, for principals and for addresses.
+// Proves: Clients keep nobody out
+func TestFairness(t *testing.T) {
+	const takes = 20 * time.Millisecond
+	for _, test := range []struct {
+		name  string
+		known bool   // by tokens; otherwise by addresses
+		rate  string // of the caller that floods
+	}{
+		{"principals", true, ""},
+		{"a principal at 100 times its rate", true, "5/s"},
+		{"addresses", false, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := settings(t)
+			c.State.Directory = t.TempDir()
+			c.Server.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+			r := slowShop(t, c, takes)
+			flood, quiet := "203.0.113.1", "203.0.113.2"
+			if test.known {
+				flood, quiet = rated(r, "flood", test.rate, 0, 0), issue(r, "quiet", "*")
+			}
+			transport := &http.Transport{MaxIdleConnsPerHost: 256}
+			t.Cleanup(transport.CloseIdleConnections)
+			client := &http.Client{Transport: transport, Timeout: patience}
+			call := func(ctx context.Context, who string) (int, error) {
+				q, _ := http.NewRequestWithContext(ctx, http.MethodPost, r.url+"/a/once", strings.NewReader(`{"id":"units-convert","args":{}}`))
+				q.Header.Set("Content-Type", "application/json")
+				if test.known {
+					q.Header.Set("Authorization", "Bearer "+who)
+				} else {
+					q.Header.Set("X-Forwarded-For", who)
+				}
+				answer, err := client.Do(q)
+				if err != nil {
+					return 0, err
+				}
+				defer answer.Body.Close()
+				_, err = io.Copy(io.Discard, answer.Body)
+				return answer.StatusCode, err
+			}
+			p99 := func() time.Duration {
+				var took []time.Duration
+				for range 100 {
+					begun := time.Now()
+					if status, err := call(t.Context(), quiet); err != nil || status != http.StatusOK {
+						t.Fatal("the quiet caller got", status, err)
+					}
+					took = append(took, time.Since(begun))
+				}
+				slices.Sort(took)
+				return took[98]
+			}
+			if _, err := call(t.Context(), quiet); err != nil { // it compiles
+				t.Fatal(err)
+			}
+			idle := p99()
+			ctx, cancel := context.WithCancel(t.Context())
+			var flooding sync.WaitGroup
+			floods, refused := make(chan int, 100), 0
+			for range cap(floods) {
+				flooding.Go(func() {
+					n := 0
+					for ctx.Err() == nil {
+						if status, err := call(ctx, flood); err == nil && status != http.StatusOK {
+							n++
+							// Without a pause clients would use up this machine's processors. So it is 500 calls a second.
+							select {
+							case <-ctx.Done():
+							case <-time.After(200 * time.Millisecond):
+							}
+						} else if err != nil && !errors.Is(err, context.Canceled) {
+							t.Error(err)
+							return
+						}
+					}
+					floods <- n
+				})
+			}
+			var busy time.Duration
+			for range 5 { // this machine may do other things
+				if busy = p99(); busy <= 2*idle+takes {
+					break
+				}
+			}
+			cancel()
+			flooding.Wait()
+			close(floods)
+			for n := range floods {
+				refused += n
+			}
+			if busy > 2*idle+takes {
+				t.Errorf("beside a flood the 99th percentile is %v, and %v without", busy, idle)
+			}
+			if refused == 0 {
+				t.Error("the caller that floods was never refused: it is no flood")
+			}
+			t.Logf("99th percentile: %v without a flood, %v beside it; %d of its calls were refused", idle, busy, refused)
+		})
+	}
+}

@@ -154,7 +154,7 @@ func (c *Call) ran(begun time.Time) {
 	}
 }
 
-// A Caller runs a tool. Clients reach it through [Tool.Call].
+// A Caller runs a tool. Clients reach it through package invoke, which asks first whether they may.
 type Caller interface {
 	// Call runs the tool and returns its result, which is JSON. Anything else reaches no client and counts as
 	// CodeToolBadOutput. The result belongs to the maker of the call. Call is safe for concurrent use.

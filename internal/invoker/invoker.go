@@ -168,7 +168,7 @@ func (v *Invoker) begin(route wasmtools.Route, call *wasmtools.Call, refused err
 }
 
 func errNoPrincipal() error {
-	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the call has no principal: use wasmtools.Everybody() if callers need not be known")}
+	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the call has no principal: a door has it of Exchange.Call, and a program uses wasmtools.Everybody() only if callers need not be known")}
 }
 
 // admitOwn is admit for a tool of the service's own.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/toolsrv/toolsrv/internal/origin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -152,10 +153,29 @@ var _ wasmtools.Client = (*Exchange)(nil)
 func (x *Exchange) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
 	g, a := x.mux.now()
 	if x.in.isCurrent(g, a) {
-		return g, x.in.principal, nil
+		return g, x.in.principal, x.checkBlind(x.in.principal)
 	}
 	in, err := x.mux.admit(x.request, &x.at.policy, false)
+	if err == nil {
+		err = x.checkBlind(in.principal)
+	}
 	return in.generation, in.principal, err
+}
+
+// checkBlind returns an error where any page can have made a browser send the request, and nothing in it tells: a GET without a token over plain
+// HTTP to another machine, as for a picture. A door may answer it, but no tool is called for it.
+func (x *Exchange) checkBlind(p *wasmtools.Principal) error {
+	r := x.request
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || p.Origin() != wasmtools.OriginOpen || x.pages() == PagesAll {
+		return nil
+	}
+	if r.TLS != nil || len(r.Header["Sec-Fetch-Site"]) > 0 || len(r.Header["Origin"]) > 0 {
+		return nil // a page would show
+	}
+	if host, ok := origin.ParseHost(r.Host); isSocket(r) || ok && host.IsLoopback() {
+		return nil // browsers take it for secure
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeOriginNotAllowed, Message: "Any page can make a browser send a GET over plain HTTP without a token, so no tool is called for it: use POST, HTTPS or a token"}
 }
 
 // pages returns which pages may make the request. No page can use what a probe answers.

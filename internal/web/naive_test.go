@@ -181,6 +181,45 @@ func TestNaiveDoor(t *testing.T) {
 	}
 }
 
+// TestNaiveDoorByPicture has pages make browsers get pictures of a server without tokens. Over plain HTTP to another machine, a browser says nothing of
+// the page.
+//
+// Proves: Web pages are kept out
+func TestNaiveDoorByPicture(t *testing.T) {
+	t.Parallel()
+	var ran atomic.Int64
+	table, err := wasmtools.NewRouteTable(&wasmtools.Tool{Namespace: "math", Name: "who", Description: "A tool.", Parameters: schema.MustCompile(`{"type":"object"}`),
+		Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { ran.Add(1); return []byte("1"), nil })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := web.NewMux(web.Options{Table: table})
+	defer mux.Close()
+	mux.Mount("/hello.api", door.Of(naive{invoker.New(invoker.Options{})}))
+	for _, test := range []struct {
+		name, url string
+		header    [2]string
+		status    int
+	}{
+		{"from another machine", "http://10.1.2.3/hello.api/math/who", [2]string{"Accept", "image/*"}, 403},
+		{"by a name", "http://tools.example.com/hello.api/math/who", [2]string{"Referer", "http://evil.example/"}, 403},
+		{"by a name that looks local", "http://localhost.example.com/hello.api/math/who", [2]string{}, 403},
+		{"to its own machine", "http://localhost:8000/hello.api/math/who", [2]string{}, 200},
+		{"to its own machine by a page", "http://localhost:8000/hello.api/math/who", [2]string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"over TLS", "https://tools.example.com/hello.api/math/who", [2]string{}, 200},
+	} {
+		before := ran.Load()
+		r := httptest.NewRequest(http.MethodGet, test.url, http.NoBody)
+		if test.header[0] != "" {
+			r.Header.Set(test.header[0], test.header[1])
+		}
+		w := httptest.NewRecorder()
+		if mux.ServeHTTP(w, r); w.Code != test.status || (ran.Load() > before) != (test.status == 200) {
+			t.Errorf("%s: got %d %s; the tool ran: %t; want %d", test.name, w.Code, w.Body, ran.Load() > before, test.status)
+		}
+	}
+}
+
 // TestNaiveDoorBetween changes who may call what while a naive door reads the body of a request.
 //
 // Proves: A caller reaches its own tools only
@@ -258,7 +297,7 @@ func TestNaiveDoorHoldsResults(t *testing.T) {
 	defer mux.Close()
 	mux.Mount("/hello.api", door.Of(naive{invoker.New(invoker.Options{Memory: 4 << 20})}))
 	call := func(w http.ResponseWriter) {
-		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/hello.api/math/large", strings.NewReader("{}")))
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://example.com/hello.api/math/large", strings.NewReader("{}")))
 	}
 	read := make(chan struct{})
 	writing := make(chan struct{})

@@ -107,8 +107,8 @@ type Configuration struct {
 type Configure func(c Configuration) Decide
 
 // Decide says what the tool at a path such as "/weather/now" is granted of its need: a value for the functions, or nil, and what it lacks.
-// matching are the rules for the tool, in order. It is safe for concurrent use. A value is as [hostcall.Grant] has it, or [Settings]; one that
-// allows the same as another one is Equal to it.
+// matching are the rules for the tool, in order. It is safe for concurrent use. A value is of a type of the kind's own, or [Settings], and safe
+// for concurrent use. One that allows the same as another equals it: by a method Equal(any) bool, by ==, or deeply where that can't be.
 type Decide func(path string, n wasmtools.Need, matching []Given) (value any, missing []wasmtools.Missing)
 
 // Reached is something outside of its sandbox that a tool reaches.

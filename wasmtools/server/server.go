@@ -276,7 +276,8 @@ func (s *Server) Table() *wasmtools.RouteTable { return s.service.Table }
 
 // Run serves until ctx ends. From then on /readyz and new calls are answered with 503, and running calls have 30 seconds to
 // finish. Those that are left are cut off, the server is closed, and Run returns nil. It returns an error if the server can't
-// go on or can't be closed. It must be called only once. The service stays open.
+// go on or can't be closed. It must be called only once. The service stays open. Run waits for each Serve of a door, whose
+// context has ended by then.
 func (s *Server) Run(ctx context.Context) error {
 	logDecided(s.logger, s.started, s.conns.most)
 	s.logAuth(s.inForce())

@@ -1,13 +1,16 @@
 package hostcall
 
-import "fmt"
+import (
+	"fmt"
+	"reflect"
+)
 
 // A Grant is what a tool is allowed of one set of functions.
 type Grant struct {
 	// Module is the set's import module.
 	Module string
-	// Value is of a type that the set defines. Calls share it, so it must be safe for concurrent use. It must be comparable, or
-	// have the method Equal(any) bool.
+	// Value is of a type that the set defines. Calls share it, so it must be safe for concurrent use. Without a method
+	// Equal(any) bool, values are compared by ==, or deeply where that can't be.
 	Value any
 }
 
@@ -34,6 +37,9 @@ func (g Grant) Equal(other Grant) bool {
 	}
 	if v, ok := g.Value.(interface{ Equal(other any) bool }); ok {
 		return v.Equal(other.Value)
+	}
+	if !reflect.ValueOf(g.Value).Comparable() || !reflect.ValueOf(other.Value).Comparable() {
+		return reflect.DeepEqual(g.Value, other.Value)
 	}
 	return g.Value == other.Value
 }

@@ -31,6 +31,10 @@ func TestGrantEqual(t *testing.T) {
 		{"by their method", same, hostcall.Grant{Module: "a", Value: origins{"x", "y"}}, true},
 		{"unequal by their method", same, hostcall.Grant{Module: "a", Value: origins{"x"}}, false},
 		{"of two types", same, hostcall.Grant{Module: "a", Value: 7}, false},
+		{"that Go can't compare", hostcall.Grant{Module: "a", Value: map[string]int{"x": 1}}, hostcall.Grant{Module: "a", Value: map[string]int{"x": 1}}, true},
+		{"that Go can't compare, and differ", hostcall.Grant{Module: "a", Value: map[string]int{"x": 1}}, hostcall.Grant{Module: "a", Value: map[string]int{"x": 2}}, false},
+		{"one that Go can't compare", hostcall.Grant{Module: "a", Value: map[string]int{"x": 1}}, hostcall.Grant{Module: "a", Value: 7}, false},
+		{"none", hostcall.Grant{Module: "a"}, hostcall.Grant{Module: "a", Value: map[string]int{}}, false},
 		{"of two types, the other way", hostcall.Grant{Module: "a", Value: 7}, same, false},
 	} {
 		if got := test.a.Equal(test.b); got != test.want {

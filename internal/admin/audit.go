@@ -34,6 +34,16 @@ func (r *Request) change(ctx context.Context, target string, before, after any, 
 	return err
 }
 
+// by names who asks, for those who look later at what he has done. An issuer's names may look like the server's own, such as "uid 0 (root)", or be
+// the same as a token's: how he is known stands behind.
+func (r *Request) by() string {
+	p := r.Principal
+	if r.Local || p.Realm() == "" && !strings.Contains(p.String(), " ") {
+		return p.String()
+	}
+	return p.String() + " (" + p.Origin() + ")"
+}
+
 // AuditArguments are the arguments of the operation audit.
 type AuditArguments struct {
 	After int `json:"after,omitempty" description:"List entries with higher numbers only." minimum:"0"`

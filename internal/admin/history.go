@@ -207,6 +207,9 @@ func rollback() Operation {
 
 // rollBack has another version of a file served. r.changing is held.
 func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackArguments) (RollingBack, error) {
+	if err := checkReason(in.Reason); err != nil {
+		return RollingBack{}, err
+	}
 	f := versions.File{Source: s.SourceID, Name: s.Name}
 	over, err := sourceOf(ctx, s)
 	if err != nil {
@@ -235,7 +238,7 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 				return RollingBack{}, refusedFile(ctx, err)
 			}
 			apply = func(ctx context.Context) error {
-				return r.Service.Versions.Roll(ctx, versions.Rollback{File: f, Over: over, Digest: to, By: r.Principal.String(), Since: time.Now().UTC().Truncate(time.Millisecond), Reason: in.Reason})
+				return r.Service.Versions.Roll(ctx, versions.Rollback{File: f, Over: over, Digest: to, By: r.by(), Since: time.Now().UTC().Truncate(time.Millisecond), Reason: in.Reason})
 			}
 		}
 		after := struct {

@@ -155,7 +155,7 @@ func setSecret(ctx context.Context, r *Request, in NewSecret) (changed OwnSecret
 	if r.Service.InForce().Granted.Secrets().Given(in.Name, id) {
 		return changed, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The operator has given this caller a secret of that name, in secrets.directory: it can be changed there only"}
 	}
-	now, err := r.Service.Brought.Set(ctx, id, root, in.Name, in.Value, r.Principal.String(), expect, keepingOf(r, id, in.Name))
+	now, err := r.Service.Brought.Set(ctx, id, root, in.Name, in.Value, r.by(), expect, keepingOf(r, id, in.Name))
 	if err != nil {
 		return changed, secretError(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/switches"
+	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -93,8 +94,8 @@ func (r *Request) switchTo(ctx context.Context, on bool, in Switched) (Switching
 	if err != nil {
 		return Switching{}, err
 	}
-	if strings.ContainsFunc(in.Reason, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
-		return Switching{}, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The reason has a control character: leave it out"}
+	if err := checkReason(in.Reason); err != nil {
+		return Switching{}, err
 	}
 	c := switches.Change{Passing: in.Passing}
 	now := time.Now().UTC().Truncate(time.Millisecond)
@@ -102,9 +103,20 @@ func (r *Request) switchTo(ctx context.Context, on bool, in Switched) (Switching
 		if err := r.knows(scope); err != nil {
 			return Switching{}, err
 		}
-		c.Set = append(c.Set, wasmtools.Switch{Scope: scope, Enabled: on, Reason: in.Reason, Since: now, By: r.Principal.String()})
+		c.Set = append(c.Set, wasmtools.Switch{Scope: scope, Enabled: on, Reason: in.Reason, Since: now, By: r.by()})
 	}
 	return r.apply(ctx, scopes, in, c)
+}
+
+// checkReason returns what is wrong with a reason. Callers are told it, and the audit keeps it, where no token may be.
+func checkReason(reason string) error {
+	switch {
+	case strings.ContainsFunc(reason, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }):
+		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The reason has a control character: leave it out"}
+	case tokens.Within(reason):
+		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The reason has a token in it: leave it out, and revoke it if others have seen it"}
+	}
+	return nil
 }
 
 // apply makes a change of switches, and tells of the tools that were named.

@@ -201,7 +201,7 @@ var unknownToken = &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "Ther
 // go wrong any more by others who ask at the same time: the audit must not have a secret in the wrong place, nor be filled by those who may do next
 // to nothing.
 func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Principal, produce func(context.Context, tokens.Spec) (string, tokens.Token, error)) (made TokenMade, err error) {
-	spec := tokens.Spec{Name: in.Name, Scopes: in.Scopes, By: r.Principal.String()}
+	spec := tokens.Spec{Name: in.Name, Scopes: in.Scopes, By: r.by()}
 	if spec.Lifetime, err = duration(in.Expires, tokens.Forever); err != nil {
 		return made, err
 	}

@@ -81,8 +81,16 @@ func CheckName(name string) error {
 	switch {
 	case strings.HasPrefix(name, Prefix):
 		return errors.New("the name begins with " + Prefix + ", as tokens do: say whose token it is")
+	case isNumbered(name):
+		return errors.New("the name is token- and a number, as the log calls tokens that have none: say whose token it is")
 	case name == "" || len(name) > maxName || strings.Trim(name, allowed) != "":
 		return fmt.Errorf("the name is not valid: use 1 to %d of the characters A-Z a-z 0-9 . _ @ -", maxName)
 	}
 	return nil
+}
+
+// isNumbered reports whether a name is one of the log's for tokens without one.
+func isNumbered(name string) bool {
+	number, ok := strings.CutPrefix(name, "token-")
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }

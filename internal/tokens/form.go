@@ -22,6 +22,23 @@ const (
 // Expression is a regular expression for scanners that look for tokens in files and logs.
 const Expression = `\btsv_[a-z2-7]{10}_[a-z2-7]{59}\b`
 
+// Within reports whether a text has a token of ours in it.
+func Within(s string) bool {
+	for {
+		at := strings.Index(s, prefix)
+		if at < 0 {
+			return false
+		}
+		s = s[at:]
+		if len(s) >= tokenLen {
+			if _, _, intact := idOf(s[:tokenLen]); intact {
+				return true
+			}
+		}
+		s = s[len(prefix):]
+	}
+}
+
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
 func encode(b []byte) string {

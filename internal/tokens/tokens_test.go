@@ -509,17 +509,18 @@ func TestBadSpecs(t *testing.T) {
 		spec tokens.Spec
 		want string
 	}{
-		"no name":            {tokens.Spec{}, "the name is not valid"},
-		"a token for a name": {tokens.Spec{Name: "tsv_zqzqzq"}, "begins with tsv_"},
-		"a slash":            {tokens.Spec{Name: "ci/zqzq"}, "the name is not valid"},
-		"a long name":        {tokens.Spec{Name: strings.Repeat("zqzq", 17)}, "the name is not valid"},
-		"a control letter":   {tokens.Spec{Name: "zqzq\x1b[0m"}, "the name is not valid"},
-		"taken":              {tokens.Spec{Name: "ci"}, "exists already"},
-		"an unknown role":    {tokens.Spec{Name: "x", Scopes: []string{"zqzq:write"}}, "is not a role"},
-		"too long":           {tokens.Spec{Name: "x", Lifetime: tokens.MaxLifetime + 1}, "lasts for 1825 days at most"},
-		"a negative time":    {tokens.Spec{Name: "x", Lifetime: -2}, "lasts for"},
-		"no network":         {tokens.Spec{Name: "x", Networks: []netip.Prefix{{}}}, "network 1 of 1"},
-		"IPv4 in IPv6":       {tokens.Spec{Name: "x", Networks: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}}, "network 1 of 1"},
+		"no name":             {tokens.Spec{}, "the name is not valid"},
+		"a token for a name":  {tokens.Spec{Name: "tsv_zqzqzq"}, "begins with tsv_"},
+		"a name of the log's": {tokens.Spec{Name: "token-17"}, "as the log calls tokens that have none"},
+		"a slash":             {tokens.Spec{Name: "ci/zqzq"}, "the name is not valid"},
+		"a long name":         {tokens.Spec{Name: strings.Repeat("zqzq", 17)}, "the name is not valid"},
+		"a control letter":    {tokens.Spec{Name: "zqzq\x1b[0m"}, "the name is not valid"},
+		"taken":               {tokens.Spec{Name: "ci"}, "exists already"},
+		"an unknown role":     {tokens.Spec{Name: "x", Scopes: []string{"zqzq:write"}}, "is not a role"},
+		"too long":            {tokens.Spec{Name: "x", Lifetime: tokens.MaxLifetime + 1}, "lasts for 1825 days at most"},
+		"a negative time":     {tokens.Spec{Name: "x", Lifetime: -2}, "lasts for"},
+		"no network":          {tokens.Spec{Name: "x", Networks: []netip.Prefix{{}}}, "network 1 of 1"},
+		"IPv4 in IPv6":        {tokens.Spec{Name: "x", Networks: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}}, "network 1 of 1"},
 	} {
 		_, _, err := d.Add(t.Context(), test.spec)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "zqzq") {

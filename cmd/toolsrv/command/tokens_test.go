@@ -161,7 +161,7 @@ func TestTokens(t *testing.T) {
 // Proves: A caller reaches its own tools only
 func TestTokensAsk(t *testing.T) {
 	t.Parallel()
-	m := manage(t, "")
+	m := manage(t, "upload = true\n")
 	ways := waysOf(t, m)
 	made := map[string]string{}
 	for name, scopes := range map[string]string{"tools": `["*"]`, "reads": `["admin:read"]`, "admin": `["admin"]`, "metrics": `["metrics"]`, "none": `[]`} {

@@ -1,0 +1,63 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/state/memory"
+	"github.com/toolsrv/toolsrv/internal/tokens"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// TestBy has an issuer give a caller the name of somebody else: who looks later at what was done can tell them apart.
+func TestBy(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, origin, realm string
+		local               bool
+		want                string
+	}{
+		{"uid 0 (root)", "socket", "", true, "uid 0 (root)"},
+		{"uid 0 (root)", "oidc", "https://id.example.com", false, "uid 0 (root) (oidc)"},
+		{"uid 0 (root)", "certificate", "", false, "uid 0 (root) (certificate)"},
+		{"ci", "issued", "", false, "ci"},
+		{"ci", "oidc", "https://id.example.com", false, "ci (oidc)"},
+	} {
+		p, err := wasmtools.NewPrincipal(test.name, test.origin)
+		if err == nil {
+			p, err = p.WithRealm(test.realm)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (&Request{Principal: p, Local: test.local}).by(); got != test.want {
+			t.Errorf("%+v: got %q", test, got)
+		}
+	}
+}
+
+// TestReason refuses what callers and the audit must not have.
+func TestReason(t *testing.T) {
+	t.Parallel()
+	store := tokens.Open(memory.New(), tokens.Options{})
+	defer store.Close()
+	secret, _, err := store.Add(t.Context(), tokens.Spec{Name: "ci"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for reason, want := range map[string]string{
+		"":                             "",
+		"it rains\nand\tsnows":         "",
+		"tsv_ is how tokens begin":     "",
+		secret[:len(secret)-1]:         "",
+		"a\x1b[31m":                    "has a control character",
+		"use tsv_" + secret + " now":   "has a token in it",
+		"leaked: " + secret:            "has a token in it",
+		strings.Repeat("tsv_", 250):    "",
+		strings.ToUpper(secret) + "\r": "has a control character",
+	} {
+		if err := checkReason(reason); (want == "") != (err == nil) || want != "" && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret)) {
+			t.Errorf("%q: got %v, want %q", reason, err, want)
+		}
+	}
+}

@@ -64,6 +64,9 @@ type Ticket struct {
 	held      uint16 // those of the principal's and those within that count the call as running, by bits
 }
 
+// deepest is how many principals a call counts for at most, which are those that Ticket.held has a bit for. Tokens make others four deep.
+const deepest = 16
+
 // Begin counts a call that begins, until the End of its Ticket. The error is a *wasmtools.Error with CodeRateLimited, whose cause is a *Refusal:
 // the call may not be made now, and does not count. Begin allocates nothing otherwise.
 func (l *Limiter) Begin(call *wasmtools.Call) (t Ticket, err error) {
@@ -73,7 +76,7 @@ func (l *Limiter) Begin(call *wasmtools.Call) (t Ticket, err error) {
 	}
 	t = Ticket{limiter: l, principal: p, settings: settings}
 	counts, n, now := false, 0, time.Duration(0)
-	for q := p; q != nil; q, n = q.Within(), n+1 { // the narrower first: what it asks for too much, others don't pay for
+	for q := p; q != nil && n < deepest; q, n = q.Within(), n+1 { // the narrower first: what it asks for too much, others don't pay for
 		r := settings.of(q)
 		if r.IsZero() {
 			continue
@@ -129,7 +132,7 @@ func (t *Ticket) End() {
 // end ends what was counted for the principal, and those within, up to one of them. back takes the call back: it was not made.
 func (t *Ticket) end(upTo *wasmtools.Principal, back bool) {
 	n := 0
-	for q := t.principal; q != upTo; q, n = q.Within(), n+1 {
+	for q := t.principal; q != upTo && n < deepest; q, n = q.Within(), n+1 {
 		r := t.settings.of(q)
 		if held := t.held&(1<<n) != 0; !r.IsZero() && (held || back) {
 			t.limiter.principals.give(t.limiter.number(q), measureOf(r), held, back)

@@ -16,7 +16,7 @@ import (
 // change makes a change of a target, whose entry is in the audit before: every operation that changes something has to make it so. before and
 // after are what the target is and will be, small and without secrets, or nil.
 func (r *Request) change(ctx context.Context, target string, before, after any, do func(ctx context.Context) error) error {
-	e := audit.Entry{Action: strings.ReplaceAll(r.Operation, " ", "."), Who: r.Principal.String(), Origin: r.Principal.Origin(), From: r.From, Target: target, RequestID: r.ID}
+	e := r.entry(target)
 	for to, v := range map[*json.RawMessage]any{&e.Before: before, &e.After: after} {
 		if v == nil {
 			continue
@@ -42,6 +42,11 @@ func (r *Request) by() string {
 		return p.String()
 	}
 	return p.String() + " (" + p.Origin() + ")"
+}
+
+// entry returns the entry for what the request asks of a target.
+func (r *Request) entry(target string) audit.Entry {
+	return audit.Entry{Action: strings.ReplaceAll(r.Operation, " ", "."), Who: r.Principal.String(), Origin: r.Principal.Origin(), From: r.From, Target: target, RequestID: r.ID}
 }
 
 // AuditArguments are the arguments of the operation audit.

@@ -119,14 +119,19 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// apply makes a change of switches, and tells of the tools that were named.
+// apply makes a change of switches, and tells of the tools that were named. The audit has no entry where all is so already.
 func (r *Request) apply(ctx context.Context, scopes []string, asked any, c switches.Change) (Switching, error) {
 	c.Expect = r.Expect
 	var changed bool
-	err := r.change(ctx, strings.Join(scopes, " "), nil, asked, func(ctx context.Context) (err error) {
-		changed, err = r.Service.Switches.Apply(ctx, c)
-		return err
-	})
+	var err error
+	if r.Service.Switches.IsSo(&c) {
+		err = r.Expect(r.Service.Switches.Version())
+	} else {
+		err = r.change(ctx, strings.Join(scopes, " "), nil, asked, func(ctx context.Context) (err error) {
+			changed, err = r.Service.Switches.Apply(ctx, c)
+			return err
+		})
+	}
 	switch {
 	case errors.Is(err, switches.ErrChanged):
 		return Switching{}, &wasmtools.Error{Code: wasmtools.CodeChanged, Message: err.Error()}

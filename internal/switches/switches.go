@@ -186,7 +186,14 @@ func (s *Switches) write(ctx context.Context, next map[string]wasmtools.Switch) 
 	return nil
 }
 
-// isSo reports whether a change would change nothing. s.mu is held, so that the table has what is kept.
+// IsSo reports whether a change would change nothing.
+func (s *Switches) IsSo(c *Change) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isSo(c)
+}
+
+// isSo is IsSo. s.mu is held, so that the table has what is kept.
 func (s *Switches) isSo(c *Change) bool {
 	now := map[string]wasmtools.Switch{}
 	for _, one := range s.table.State().Switches {

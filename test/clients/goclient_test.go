@@ -45,9 +45,25 @@ func TestGoClient(t *testing.T) {
 		tool{Name: "refuse", Description: "Refuse with a status and data.", Parameters: json.RawMessage(`{"type":"object"}`)})
 	s := start(t, tools, "")
 
+	runGenerated(t, get(t, s.url+"/openapi.json"), "./testdata/call", token, s.url)
+}
+
+// TestAdminClient has a client that is generated from the document of the admin door administer a running service: testdata/administer/main.go says
+// what it expects.
+func TestAdminClient(t *testing.T) {
+	t.Parallel()
+	tools := t.TempDir()
+	write(t, tools, "shop", echo("order", orderSchema))
+	s := start(t, tools, administered(t))
+	runGenerated(t, getAs(t, adminToken, s.url+"/admin/v1/openapi.json"), "./testdata/administer", adminToken, s.url)
+}
+
+// runGenerated generates a client from a document, and runs the program in a folder with it.
+func runGenerated(t *testing.T, text []byte, program, token, url string) {
+	t.Helper()
 	dir := t.TempDir()
 	document := filepath.Join(dir, "openapi.json")
-	if err := os.WriteFile(document, get(t, s.url+"/openapi.json"), 0o600); err != nil {
+	if err := os.WriteFile(document, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code := filepath.Join(dir, "api.go")
@@ -67,7 +83,7 @@ func TestGoClient(t *testing.T) {
 	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := run(t, 2*time.Minute, ".", []string{"TOKEN=" + token}, "go", "run", "-overlay", overlayFile, "./testdata/call", s.url); err != nil {
-		t.Errorf("call tools: %v\n%s", err, out)
+	if out, err := run(t, 2*time.Minute, ".", []string{"TOKEN=" + token}, "go", "run", "-overlay", overlayFile, program, url); err != nil {
+		t.Errorf("%s: %v\n%s", program, err, out)
 	}
 }

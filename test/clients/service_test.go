@@ -5,6 +5,7 @@ package clients_test
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 
 const (
 	token      = "a-token-of-the-tests"
+	adminToken = "a-token-of-an-administrator"
 	startLimit = time.Minute // of a service, until it has all its tools
 )
 
@@ -167,8 +169,18 @@ func start(t *testing.T, directory, settings string) *service {
 	return s
 }
 
+// administered returns settings with which a service is administered over HTTP, by who has adminToken.
+func administered(t *testing.T) string {
+	return fmt.Sprintf("[admin]\nenabled = true\n[state]\ndirectory = '%s'\n[[auth.token]]\nname = 'ann'\nsha256 = '%x'\nscopes = ['admin']\n", t.TempDir(), sha256.Sum256([]byte(adminToken)))
+}
+
 // get returns what a URL holds.
 func get(t *testing.T, url string) []byte {
+	t.Helper()
+	return getAs(t, token, url)
+}
+
+func getAs(t *testing.T, token, url string) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {

@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
 	"github.com/toolsrv/toolsrv/internal/admin/door"
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
 	"github.com/toolsrv/toolsrv/internal/capability/kv"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -186,5 +188,65 @@ func TestAuditIsKept(t *testing.T) {
 			}
 			r.log.Wait(t, `"msg":"the entry of an audit is not kept","audit":true,"action":"reload"`)
 		})
+	}
+}
+
+// TestAuditOfWhatIsSoAlready asks twice for each change: the audit has it once. It also tells who has a copy of the state.
+func TestAuditOfWhatIsSoAlready(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.State.Directory = shortDir(t)
+	start(t, c)
+	over, err := client.OverSocket(socket.Of(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer over.Close()
+	do := func(name string, arguments any) string {
+		t.Helper()
+		answer, err := over.Do(t.Context(), name, arguments, "")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return answer.Version
+	}
+	do("tokens add", admin.NewToken{Name: "ci", Scopes: []string{"shop/*"}})
+	versions := map[string]string{}
+	for range 2 {
+		for _, change := range []struct {
+			name      string
+			arguments any
+		}{
+			{"tokens scopes", admin.TokenScopes{Name: "ci", Scopes: []string{"shop/echo"}}},
+			{"disable", admin.Switched{Names: []string{"shop/echo"}, Reason: "it echoes"}},
+			{"reset", admin.Reset{Names: []string{"shop/wait"}}}, // which nobody has switched
+		} {
+			version := do(change.name, change.arguments)
+			if before, again := versions[change.name]; again && (before != version || version == "") {
+				t.Errorf("%s has the version %q, and then %q", change.name, before, version)
+			}
+			versions[change.name] = version
+		}
+	}
+	if _, err := over.Do(t.Context(), "disable", admin.Switched{Names: []string{"shop/echo"}, Reason: "it echoes"}, "999"); err == nil || !strings.Contains(err.Error(), "expected") {
+		t.Errorf("what is so already, and was at another version: %v", err)
+	}
+	if err := over.Copy(t.Context(), "state backup", io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	var all admin.Audit
+	answer, err := over.Do(t.Context(), "audit", admin.AuditArguments{}, "")
+	if err == nil {
+		err = answer.Into(&all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range all.Entries {
+		got = append(got, e.Action+" "+e.Target)
+	}
+	if want := "tokens.add ci, tokens.scopes ci, disable /shop/echo, state.backup state"; strings.Join(got, ", ") != want {
+		t.Errorf("the audit has %s, want %s", strings.Join(got, ", "), want)
 	}
 }

@@ -183,7 +183,7 @@ var edges = map[string][]string{
 	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
 	"internal/admin": {"internal/rates", "internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
 	// What callers reach in the end, by the tools and their grants; pure.
-	"internal/admin/reach": {"internal/capability/tools", "wasmtools", "wasmtools/capability"},
+	"internal/admin/reach": {"internal/capability/tools", "internal/personal", "wasmtools", "wasmtools/capability"},
 	// Its operations over HTTP.
 	"internal/admin/door": {"internal/admin", "internal/web", "wasmtools"},
 	// The socket over which they are asked for; knows none of them.
@@ -236,7 +236,7 @@ var edges = map[string][]string{
 	"internal/capability/kv":       {"internal/personal", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/state", "internal/keys", "internal/runtime/limittable"},
 	"internal/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys"},
 	"internal/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema", "internal/runtime/hostcall", "internal/keys", "wasmtools/misfit"},
-	"internal/capability/tools":    {"internal/rates", "internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/invoke", "internal/runtime/hostcall", "internal/keys", "internal/invoker", "internal/naming", "internal/fault"},
+	"internal/capability/tools":    {"internal/rates", "internal/personal", "internal/pattern", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/invoke", "internal/runtime/hostcall", "internal/keys", "internal/invoker", "internal/naming", "internal/fault"},
 	"internal/capability/files":    {"internal/runtime/wasi", "wasmtools", "wasmtools/capability", "wasmtools/config/key", "internal/keys"},
 	// The one list of them.
 	"internal/capability/builtin": {"wasmtools", "wasmtools/capability", "internal/capability/files", "internal/capability/http", "internal/capability/kv", "internal/capability/secrets", "internal/capability/settings", "internal/capability/tools", "internal/manifest"},

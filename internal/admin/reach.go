@@ -9,7 +9,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/reach"
 	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/rates"
+	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
@@ -134,7 +136,7 @@ func explain() Operation {
 		if missing := lacking.Each(route.Tool.Missing); len(missing) > 0 {
 			say("grants", false, "not granted: "+strings.Join(missing, ", "))
 		} else {
-			say("grants", true, "it lacks nothing that it needs")
+			say("grants", true, "it lacks nothing that it needs"+ownNeeds(r, p, &route))
 		}
 		explainRates(r, p, say)
 		return e, nil
@@ -162,6 +164,34 @@ func explainRates(r *Request, p *wasmtools.Principal, say func(rule string, hold
 		}
 		say("rate", holds, because)
 	}
+}
+
+// ownNeeds says which secrets of the caller's own a tool puts into requests, and whether he has them.
+func ownNeeds(r *Request, p *wasmtools.Principal, route *wasmtools.Route) string {
+	granted := r.Service.InForce().Granted
+	id, nobody := personal.Of(p)
+	var has, lacks []string
+	for _, reached := range granted.Reaches(route.Path, route.Tool.Needs) {
+		name, own := strings.CutSuffix(reached.Entry, secret.OfPrincipal)
+		switch {
+		case !own || !reached.Own || slices.Contains(has, name) || slices.Contains(lacks, name):
+			continue
+		case nobody == nil:
+			if _, ok := granted.Secrets().Own(name, id); ok {
+				has = append(has, name)
+				continue
+			}
+		}
+		lacks = append(lacks, name)
+	}
+	said := ""
+	if len(has) > 0 {
+		said += "; it uses the caller's own secret " + strings.Join(has, ", ")
+	}
+	if len(lacks) > 0 {
+		said += fmt.Sprintf("; its requests need the caller's own secret %s, which %s has not", strings.Join(lacks, ", "), text.Short(p.String()))
+	}
+	return said
 }
 
 // scopeOf says which scope of a caller matches a path.

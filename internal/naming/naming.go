@@ -18,7 +18,7 @@ var name = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 // reserved paths are the service's own. Those of reservedTrees are so with all that is below them.
 var (
 	reserved      = []string{"/tools", "/openapi.json", "/docs", "/redoc", "/healthz", "/readyz", "/metrics", "/events"}
-	reservedTrees = []string{"/admin", "/console", "/mcp"}
+	reservedTrees = []string{"/admin", "/console", "/mcp", "/toolsrv"}
 )
 
 // CheckNamespace reports what is wrong with a namespace, or nil. The empty namespace is the top level.

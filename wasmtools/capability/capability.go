@@ -118,6 +118,8 @@ type Reached struct {
 	Entry      string `json:"entry" description:"What is reached of it, such as a URL or the name of a secret."`
 	// Detail says what else counts about it, such as the directory behind a name, or is empty.
 	Detail string `json:"detail,omitempty" description:"What else counts about it, such as the directory behind a name."`
+	// Own is whether each caller reaches its own, and one who has no name that stays its own nothing.
+	Own bool `json:"own,omitempty" description:"Whether it is the caller's own, which no other caller reaches."`
 }
 
 // Compare orders by all that is known, and returns 0 for what is the same.
@@ -146,6 +148,8 @@ type Review struct {
 	State bool
 	// Matches is whether the grant matches any tool.
 	Matches bool
+	// Nameless is whether there are callers without a name that stays their own, who can have nothing of their own: tokens of auth.tokens.
+	Nameless bool
 	// Report is called with what is odd. The reviewer fills in Line and Capability.
 	Report func(f Finding)
 
@@ -182,6 +186,13 @@ func (v *Review) Wrong(key, format string, args ...any) {
 // Warn reports what is dangerous about a key.
 func (v *Review) Warn(key, format string, args ...any) {
 	v.Report(Finding{Key: key, Entry: v.entry, Message: fmt.Sprintf(format, args...), Warning: true})
+}
+
+// OfNobody warns of a key by which each caller has something of its own, where there are callers who can have nothing.
+func (v *Review) OfNobody(key string) {
+	if v.Nameless {
+		v.Warn(key, "callers with a token of auth.tokens or its file can have nothing of their own, as these tokens have no names: declare them as [[auth.token]]")
+	}
 }
 
 // Unneeded reports an entry that no tool needs which the grant matches. It does not show the entry: its place tells it, and it may be a

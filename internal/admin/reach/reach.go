@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	inner "github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
@@ -77,6 +78,7 @@ type visit struct {
 
 // from adds the ways that begin with a tool. It looks at nearer tools first, and at each once.
 func (g graph) from(all []Way, p *wasmtools.Principal, first *Tool) []Way {
+	_, nobody := personal.Of(p)
 	seen := map[*Tool]bool{first: true}
 	told := map[capability.Reached]bool{}
 	level := []*visit{{tool: first}}
@@ -85,7 +87,7 @@ func (g graph) from(all []Way, p *wasmtools.Principal, first *Tool) []Way {
 		for _, v := range level {
 			for _, r := range v.tool.Reaches {
 				if r.Capability != "tools" {
-					if !told[r] {
+					if !told[r] && !(r.Own && nobody != nil) {
 						told[r] = true
 						all = append(all, Way{Principal: p.String(), Tool: strings.TrimPrefix(first.Path, "/"), Through: v.path(), Reached: r})
 					}

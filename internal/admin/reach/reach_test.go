@@ -109,3 +109,18 @@ func TestGained(t *testing.T) {
 		t.Errorf("lost %q", got)
 	}
 }
+
+// TestOwn tells of a caller's own things those only who can have some.
+func TestOwn(t *testing.T) {
+	t.Parallel()
+	tools := []reach.Tool{{Path: "/a/x", Reaches: []capability.Reached{{Capability: "secrets", Entry: "key@principal", Own: true}, {Capability: "kv", Entry: "a", Own: true}, {Capability: "http", Entry: "https://a.example"}}}}
+	numbered, err := wasmtools.NewPrincipal("token-1", wasmtools.OriginToken, "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways, _ := reach.Ways(tools, reach.Options{}, principal(t, "ann", "*"), numbered, wasmtools.Everybody())
+	want := []string{"ann a/x http https://a.example", "ann a/x kv a", "ann a/x secrets key@principal", "everybody a/x http https://a.example", "token-1 a/x http https://a.example"}
+	if got := lines(ways); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -250,9 +250,11 @@ func review(v *capability.Review, from capability.Rule) {
 
 // reviewHeaders finds headers that are keys by their names, and stand in the configuration as they are: nothing knows that they are secret.
 func reviewHeaders(v *capability.Review, r *Rule) {
+	own := false
 	for _, origin := range slices.Sorted(maps.Keys(r.Headers)) {
 		for _, name := range slices.Sorted(maps.Keys(r.Headers[origin])) {
 			folded := strings.ToLower(name)
+			own = own || strings.Contains(r.Headers[origin][name], secret.OfPrincipal+"}") || strings.Contains(r.Headers[origin][name], "${principal}")
 			isKey := slices.ContainsFunc([]string{"auth", "cookie", "key", "secret", "token"}, func(word string) bool { return strings.Contains(folded, word) })
 			if isKey && !strings.Contains(r.Headers[origin][name], "${secret:") {
 				if !slices.Contains(keyHeaders, folded) {
@@ -261,6 +263,9 @@ func reviewHeaders(v *capability.Review, r *Rule) {
 				v.Warn("headers", "%s has its value here, where nothing keeps it out of answers and log lines: put it into [secrets], and write ${secret:name}", name)
 			}
 		}
+	}
+	if own {
+		v.OfNobody("headers")
 	}
 }
 
@@ -316,11 +321,7 @@ func reaches(value any) (all []capability.Reached) {
 						continue
 					}
 					for _, name := range secretNames([]header{h}) {
-						detail := "put into requests to " + on.String()
-						if isOwn(name) {
-							detail = "the caller's own, " + detail
-						}
-						all = append(all, capability.Reached{Capability: "secrets", Entry: name, Detail: detail})
+						all = append(all, capability.Reached{Capability: "secrets", Entry: name, Detail: "put into requests to " + on.String(), Own: isOwn(name)})
 					}
 				}
 			}

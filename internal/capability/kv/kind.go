@@ -125,6 +125,9 @@ func review(v *capability.Review, from capability.Rule) {
 	if len(v.Needs) == 0 {
 		v.Unneeded("kv", "kv")
 	}
+	if from.(*Rule).Own {
+		v.OfNobody("kv")
+	}
 }
 
 // open grants the space of a tool's namespace. The last quota counts.
@@ -162,8 +165,8 @@ func open(capability.Host) capability.Configure {
 // reaches returns the namespace whose keys are shared, which may be empty.
 func reaches(value any) []capability.Reached {
 	s := value.(*Space)
-	reached := capability.Reached{Capability: "kv", Entry: s.namespace}
-	if s.own > 0 {
+	reached := capability.Reached{Capability: "kv", Entry: s.namespace, Own: s.own > 0}
+	if reached.Own {
 		reached.Detail = "the caller's own"
 	}
 	return []capability.Reached{reached}

@@ -89,6 +89,10 @@ func open(h capability.Host) capability.Configure {
 // reaches returns the paths of the tools that may be called.
 func reaches(value any) (all []capability.Reached) {
 	for _, path := range value.(*permission).paths {
+		if path == Caller {
+			all = append(all, capability.Reached{Capability: "caller", Entry: "name", Detail: "told to the tool"})
+			continue
+		}
 		all = append(all, capability.Reached{Capability: "tools", Entry: strings.TrimPrefix(path, "/")})
 	}
 	return all

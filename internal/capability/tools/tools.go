@@ -16,6 +16,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/internal/invoker"
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -149,6 +150,9 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 		return nil, answer.Failf(answer.NotGranted, "The tool may not call %q: declare it in \"tools\" of the needs, and have the operator add it to \"tools\" of the grant.", text.Short(name))
 	}
 	use.Target = path
+	if path == Caller {
+		return callerOf(origin.Principal)
+	}
 	if outer.Depth() >= MaxDepth {
 		g.refuse(path, origin, outer, errTooDeep)
 		return nil, answer.Failf(Depth, "Tools call each other %d deep already, which is the limit: %s is not called.", MaxDepth, path)
@@ -185,6 +189,25 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 		return nil, failure(path, err)
 	}
 	return result, nil
+}
+
+// Caller is the path under which a tool is told who calls it. It is not a tool, but declared, granted and called as one, so that tools in every
+// language can.
+const Caller = "/toolsrv/caller"
+
+// callerOf tells who calls.
+func callerOf(p *wasmtools.Principal) ([]byte, *answer.Failure) {
+	id, _ := personal.Of(p)
+	text, err := json.Marshal(struct {
+		ID     personal.ID `json:"id"`
+		Name   string      `json:"name"`
+		Origin string      `json:"origin"`
+		Realm  string      `json:"realm"`
+	}{id, p.String(), p.Origin(), p.Realm()})
+	if err != nil {
+		return nil, answer.Failf(answer.Unavailable, "The caller can't be told.")
+	}
+	return text, nil
 }
 
 // What observers are told of calls that the calling tool may not make.

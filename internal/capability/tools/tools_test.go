@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,44 @@ func TestRefusedArgumentsAreCharged(t *testing.T) {
 	}
 	_, _, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/sum", list(`""`)) // half as many bytes more
 	wantCode(t, err, wasmtools.CodeToolFuel)
+}
+
+// TestCaller tells a tool who calls it, also one that another tool calls, and whether that name stays the caller's own.
+// Proves: Callers keep apart
+func TestCaller(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, sandbox.Config{}, nil)
+	p, err := wasmtools.NewPrincipal("Ann \"\u00e9", "oidc", "*")
+	if err == nil {
+		p, err = p.WithRealm("https://id.example")
+	}
+	numbered, err2 := wasmtools.NewPrincipal("token-1", wasmtools.OriginToken, "*")
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	for want, who := range map[string]*wasmtools.Principal{
+		`{"id":"oidc+https%3a%2f%2fid.example+%41nn%20%22%c3%a9","name":"Ann \"\u00e9","origin":"oidc","realm":"https://id.example"}`: p,
+		`{"id":"","name":"token-1","origin":"token","realm":""}`:                                                                      numbered,
+		`{"id":"","name":"everybody","origin":"open","realm":""}`:                                                                     wasmtools.Everybody(),
+	} {
+		for _, arguments := range []string{`{}`, `{"id":"issued+bob"}`} {
+			if got, f, err := w.call(t, "/a/once", who, "toolsrv/caller", arguments); err != nil || f != nil || !sameJSON(t, got, want) {
+				t.Errorf("%s: got %s, %v, %v, want %s", who, got, f, err, want)
+			}
+		}
+		got, f, err := w.call(t, "/a/once", who, "b/once", `{"id":"toolsrv/caller","args":{}}`)
+		var inner struct{ Result json.RawMessage }
+		if err != nil || f != nil || json.Unmarshal([]byte(got), &inner) != nil || !sameJSON(t, string(inner.Result), want) {
+			t.Errorf("%s, through another: got %s, %v, %v, want %s", who, got, f, err, want)
+		}
+	}
+}
+
+// sameJSON reports whether two texts are the same value.
+func sameJSON(t *testing.T, a, b string) bool {
+	t.Helper()
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // greeting is what the Go function of most tests takes.

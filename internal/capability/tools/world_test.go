@@ -96,7 +96,7 @@ func (w *world) load(t *testing.T, namespace string) {
 
 // mayCall returns the tools that others may call: all that exist, and one that doesn't.
 func (w *world) mayCall() []string {
-	may := []string{"go/gone"}
+	may := []string{"go/gone", "toolsrv/caller"}
 	for _, t := range w.tools {
 		if t.Namespace == "go" && t.Name != "private" {
 			may = append(may, "go/"+t.Name)

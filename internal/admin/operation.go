@@ -196,6 +196,9 @@ type parameter struct {
 
 func parametersOf(t reflect.Type) (all []parameter) {
 	for _, f := range reflect.VisibleFields(t) {
+		if f.Anonymous {
+			continue // its fields come, too
+		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		kind := f.Type.Kind()
 		switch {

@@ -20,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/rates"
+	"github.com/toolsrv/toolsrv/internal/recent"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
@@ -66,6 +67,8 @@ type Service struct {
 	Versions *versions.Store
 	// Connections counts the connections of tools. A server counts its clients there, too.
 	Connections *Connections
+	// Recent has the last lines of the log.
+	Recent *recent.Log
 	// Logger keeps secrets out of the log that Options name.
 	Logger *slog.Logger
 	// Began is when Open was called.
@@ -136,7 +139,8 @@ func assemble(c *config.Config, o *Options) (*Service, error) {
 		}
 		return nil
 	})
-	s.Logger = slog.New(s.secrets.Handler(logger.Handler()))
+	s.Recent = recent.New()
+	s.Logger = slog.New(s.secrets.Handler(s.Recent.Handler(logger.Handler())))
 	s.State = &State{volatile: o.Volatile, logger: s.Logger}
 	s.Audit = newAudit(s)
 	s.Rates = rates.New()

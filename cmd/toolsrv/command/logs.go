@@ -1,0 +1,170 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+)
+
+// waitForLines is how many seconds a server waits for lines before it answers that there are none.
+const waitForLines = 10
+
+func newLogs() *cobra.Command {
+	var o asking
+	var in admin.LogsArguments
+	var follow bool
+	cmd := newAsking(&o, &cobra.Command{
+		Use:   "logs",
+		Short: "Show the last lines of the log of a running server",
+		Long: `Show the last lines of the log of a running server, which keeps some thousands of them in
+memory. With --follow it goes on as lines come, until Ctrl-C. Who can't keep up is told how
+many lines he has missed.`,
+		Example: "  toolsrv logs --level warn\n  toolsrv logs --follow --tool 'math/*' --json",
+		Args:    noArguments,
+	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
+		return readLines(ctx, c, "logs", &in.EventsArguments, func() any { return in }, follow, o.asJSON, out)
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&in.Level, "level", "", "show lines of this `level` or above: debug, info, warn or error")
+	flags.StringVar(&in.Tool, "tool", "", "show lines about tools alone that match this `pattern`")
+	flags.StringVar(&in.Principal, "principal", "", "show lines about the caller of this `name` only")
+	completeFlag(cmd, "level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "tool", cobra.NoFileCompletions)
+	completeFlag(cmd, "principal", cobra.NoFileCompletions)
+	addLines(cmd, &in.EventsArguments, &follow)
+	return cmd
+}
+
+func newEvents() *cobra.Command {
+	var o asking
+	var in admin.EventsArguments
+	var follow bool
+	cmd := newAsking(&o, &cobra.Command{
+		Use:   "events",
+		Short: "Show what has happened to a running server",
+		Long: `Show what has happened to a running server: files that came, changed or were refused, reloads
+of the configuration, switches, tokens, and all else that its log has but for requests and
+what tools say. With --follow it goes on as things happen, until Ctrl-C.`,
+		Example: "  toolsrv events\n  toolsrv events --follow --json",
+		Args:    noArguments,
+	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
+		return readLines(ctx, c, "events", &in, func() any { return in }, follow, o.asJSON, out)
+	})
+	addLines(cmd, &in, &follow)
+	return cmd
+}
+
+func addLines(cmd *cobra.Command, in *admin.EventsArguments, follow *bool) {
+	cmd.Flags().IntVar(&in.Limit, "last", 100, "how `many` of the last lines to show")
+	cmd.Flags().BoolVarP(follow, "follow", "f", false, "go on to show lines as they come, until Ctrl-C")
+}
+
+// readLines prints lines, and goes on to if it is to follow. arguments returns those of the operation, of which in is a part.
+func readLines(ctx context.Context, c *client.Client, operation string, in *admin.EventsArguments, arguments func() any, follow, asJSON bool, out io.Writer) error {
+	for {
+		answer, err := c.Do(ctx, operation, arguments(), "")
+		if err != nil {
+			if follow && ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		if asJSON && !follow {
+			return printJSON(out, answer.Result)
+		}
+		var page admin.Logs
+		if err := answer.Into(&page); err != nil {
+			return err
+		}
+		if err := showLines(out, &page, asJSON); err != nil || !follow {
+			return err
+		}
+		in.After, in.Limit, in.Wait = max(page.Last, 1), 1000, waitForLines
+	}
+}
+
+// showLines prints lines: for people, or each as a line of JSON.
+func showLines(out io.Writer, page *admin.Logs, asJSON bool) error {
+	var b strings.Builder
+	if page.Missed > 0 && asJSON {
+		fmt.Fprintf(&b, "{\"missed\":%d}\n", page.Missed)
+	} else if page.Missed > 0 {
+		fmt.Fprintf(&b, "(%d lines were missed)\n", page.Missed)
+	}
+	for _, line := range page.Lines {
+		if asJSON {
+			text, err := json.Marshal(line)
+			if err != nil {
+				return err
+			}
+			b.Write(append(escapeJSON(text), '\n'))
+			continue
+		}
+		var attributes map[string]any
+		if err := json.Unmarshal(line.Attributes, &attributes); err != nil {
+			return fmt.Errorf("read the server's answer, which may be of another version: %w", err)
+		}
+		fmt.Fprintf(&b, "%s %-5s %s", stamp(line.Time), line.Level, oneLine(line.Message))
+		for _, key := range slices.Sorted(maps.Keys(attributes)) {
+			fmt.Fprintf(&b, " %s=%s", oneLine(key), valueText(attributes[key]))
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// valueText writes the value of an attribute in a line.
+func valueText(value any) string {
+	if s, ok := value.(string); ok {
+		if s == "" || strings.ContainsAny(s, " =\"") {
+			return oneLine(strconv.Quote(s))
+		}
+		return oneLine(s)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "?"
+	}
+	return oneLine(string(text))
+}
+
+func newRefused() *cobra.Command {
+	var o asking
+	return newAsking(&o, &cobra.Command{
+		Use:     "refused",
+		Short:   "List the files and tools that a running server refuses, and why",
+		Long:    "List the files and folders that a running server can't serve as they are, and the tools that\nwere not granted what they need, each with the reason.",
+		Example: "  toolsrv refused\n  toolsrv refused --json",
+		Args:    noArguments,
+	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
+		return ask(ctx, &o, c, out, "refused", struct{}{}, func(w io.Writer, r *admin.Refusals) error {
+			if len(r.Refused) == 0 {
+				_, err := io.WriteString(w, "Nothing is refused.\n")
+				return err
+			}
+			rows := [][]string{{"WHAT", "SINCE", "SERVED", "REASON"}}
+			for _, one := range r.Refused {
+				what, since, served := one.What, "-", "-"
+				if one.Kind == "file" {
+					what, since = nearby(what), stamp(one.Since)
+				}
+				if one.Older {
+					served = "an older version"
+				}
+				rows = append(rows, []string{what, since, served, one.Reason})
+			}
+			return table(w, rows)
+		})
+	})
+}

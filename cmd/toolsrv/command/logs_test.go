@@ -1,0 +1,92 @@
+package command_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+)
+
+// TestLogs shows the log and the events of a server, filtered and followed, without a secret in it.
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "[secrets]\nfiles = {key = \"key\"}\n[[grant]]\nmatch = \"weather/*\"\nkv = \"1MiB\"\nsettings = {units = \"metric\"}\nhttp = [\"https://api.example.com\"]\nsecrets = [\"key\"]\n")
+	call := func(body string) {
+		t.Helper()
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, m.url+"/shop/echo?"+managedSecret, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("Content-Type", "application/json")
+		q.Header.Set("Authorization", "Bearer "+adminToken)
+		q.Header.Set("X-Request-Id", managedSecret)
+		answer, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	call(`{"item":"x"}`)
+	m.must(t, "disable", "shop/wait", "--reason", "it rains")
+	for _, c := range []struct {
+		args             string
+		has, lacks       string
+		noLines, aSingle bool
+	}{
+		{args: "logs --last 1000", has: "path=/shop/echo", lacks: managedSecret},
+		{args: "logs --tool shop/echo", has: "client=127.0.0.1", lacks: "broken.wasm"},
+		{args: "logs --tool shop/echo --principal ann", has: "principal=ann"},
+		{args: "logs --principal nobody", noLines: true},
+		{args: "logs --level warn", has: "file refused", lacks: "INFO"},
+		{args: "logs --level error --tool shop/*", noLines: true},
+		{args: "logs --tool shop/echo --last 1", aSingle: true, has: "request"},
+		{args: "events", has: "action=disable", lacks: "INFO  request"},
+		{args: "events --last 1", aSingle: true},
+		{args: "events", has: "tool added"},
+		{args: "refused", has: "broken.wasm", lacks: "shop.wasm"},
+	} {
+		shown := m.must(t, strings.Fields(c.args)...)
+		n := strings.Count(shown, "\n")
+		if !strings.Contains(shown, c.has) || c.lacks != "" && strings.Contains(shown, c.lacks) || c.noLines && n > 0 || c.aSingle && n != 1 {
+			t.Errorf("%s: got\n%s", c.args, shown)
+		}
+	}
+
+	// Who follows gets what comes, over both ways.
+	over, err := client.OverSocket(m.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer over.Close()
+	ask := func(in admin.EventsArguments) (l admin.Logs) {
+		t.Helper()
+		answer, err := over.Do(t.Context(), "events", in, "")
+		if err == nil {
+			err = answer.Into(&l)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	last := ask(admin.EventsArguments{Limit: 1}).Last
+	came := make(chan admin.Logs, 1)
+	go func() { came <- ask(admin.EventsArguments{After: last, Wait: 10}) }()
+	testkit.Put(t, m.tools(), "new.wasm", "not a module either")
+	next := <-came
+	if len(next.Lines) != 1 || next.Lines[0].Message != "file refused" || !strings.Contains(string(next.Lines[0].Attributes), "new.wasm") || next.Last <= last {
+		t.Errorf("got %+v", next)
+	}
+	if none := ask(admin.EventsArguments{After: next.Last, Wait: 1}); len(none.Lines) != 0 || none.Last != next.Last {
+		t.Errorf("got %+v", none)
+	}
+	var refusals admin.Refusals
+	if err := json.Unmarshal([]byte(m.must(t, "refused", "--json")), &refusals); err != nil || len(refusals.Refused) != 2 || refusals.Refused[1].What != filepath.Join(m.tools(), "new.wasm") {
+		t.Errorf("got %+v, %v", refusals, err)
+	}
+}

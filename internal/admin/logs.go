@@ -1,0 +1,109 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/recent"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// LogsArguments are the arguments of the operation logs.
+type LogsArguments struct {
+	Level     string `json:"level,omitempty" enum:"debug,info,warn,error" description:"List lines of this level or above only."`
+	Tool      string `json:"tool,omitempty" description:"List lines about tools alone that match, such as math/add, math or math/*." maxLength:"1024"`
+	Principal string `json:"principal,omitempty" description:"List lines about this caller only." maxLength:"256"`
+	EventsArguments
+}
+
+// EventsArguments are the arguments of the operation events.
+type EventsArguments struct {
+	After int `json:"after,omitempty" description:"List lines with higher numbers, the oldest first; without, the last ones." minimum:"0"`
+	Limit int `json:"limit,omitempty" description:"How many at most; 0 is 100." minimum:"0" maximum:"1000"`
+	Wait  int `json:"wait,omitempty" description:"How many seconds to wait for a line where there is none." minimum:"0" maximum:"10"`
+}
+
+// Logs are lines of the log.
+type Logs struct {
+	Lines  []LogLine `json:"lines" description:"The lines, the oldest first."`
+	Last   int       `json:"last" description:"The number of the last line that was looked at: what to list lines after."`
+	Missed int       `json:"missed" description:"How many lines after the number that was asked for are no longer kept."`
+}
+
+// A LogLine is a line of the log.
+type LogLine struct {
+	Number     int             `json:"number" description:"Its number since the server's start."`
+	Time       time.Time       `json:"time" description:"When it was written."`
+	Level      string          `json:"level" description:"DEBUG, INFO, WARN or ERROR."`
+	Message    string          `json:"message" description:"What it says."`
+	Attributes json.RawMessage `json:"attributes" description:"What it says it of, an object."`
+}
+
+const (
+	// defaultLines is how many lines are listed where nothing says otherwise.
+	defaultLines = 100
+	// mostWaiting is how many may wait for lines at a time.
+	mostWaiting = 64
+)
+
+func logs() Operation {
+	return Looks("logs", "List the last lines of the log, or those that come", func(ctx context.Context, r *Request, in LogsArguments) (Logs, error) {
+		matches, err := matcher(in.Tool)
+		if err != nil {
+			return Logs{}, err
+		}
+		least := slog.Level(-1 << 30)
+		if in.Level != "" {
+			_ = least.UnmarshalText([]byte(in.Level)) // the schema has looked at it
+		}
+		return linesOf(ctx, r, &r.Service.Recent.Lines, in.EventsArguments, func(line *recent.Line) bool {
+			path, _ := line.Attributes["tool"].(string)
+			if path == "" {
+				path, _ = line.Attributes["path"].(string)
+			}
+			principal, _ := line.Attributes["principal"].(string)
+			return line.Level >= least && (in.Tool == "" || path != "" && matches(path)) && (in.Principal == "" || principal == in.Principal)
+		})
+	})
+}
+
+func events() Operation {
+	return Looks("events", "List what has happened to the server, or what happens: changes of files, switches, tokens, the configuration", func(ctx context.Context, r *Request, in EventsArguments) (Logs, error) {
+		return linesOf(ctx, r, &r.Service.Recent.Events, in, func(*recent.Line) bool { return true })
+	})
+}
+
+// linesOf returns lines that match, and waits for them if it is asked to.
+func linesOf(ctx context.Context, r *Request, of *recent.Ring, in EventsArguments, match func(*recent.Line) bool) (Logs, error) {
+	if in.Limit == 0 {
+		in.Limit = defaultLines
+	}
+	if in.Wait > 0 {
+		if r.waiting.Add(1) > mostWaiting {
+			r.waiting.Add(-1)
+			return Logs{}, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many wait for lines of the log: try again later"}
+		}
+		defer r.waiting.Add(-1)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
+	defer cancel()
+	after, all := uint64(in.After), Logs{Lines: []LogLine{}}
+	for {
+		lines, last, missed := of.After(after, in.Limit, in.After > 0, match)
+		all.Last, all.Missed = int(last), all.Missed+int(missed)
+		for _, line := range lines {
+			attributes, err := json.Marshal(line.Attributes)
+			if err != nil {
+				return Logs{}, err
+			}
+			all.Lines = append(all.Lines, LogLine{int(line.Number), line.Time, line.Level.String(), line.Message, attributes})
+		}
+		if len(all.Lines) > 0 || all.Missed > 0 || ctx.Err() != nil {
+			return all, nil
+		}
+		after = last
+		of.Wait(ctx, last)
+	}
+}

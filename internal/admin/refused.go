@@ -1,0 +1,39 @@
+package admin
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// Refusals are what a server does not serve, and why.
+type Refusals struct {
+	Refused []Refusal `json:"refused" description:"Files and folders by where they lie, and then tools by path."`
+}
+
+// A Refusal is a file, a folder or a tool that is not served as it is.
+type Refusal struct {
+	What   string    `json:"what" description:"Where the file or folder lies, or the tool's path."`
+	Kind   string    `json:"kind" enum:"file,tool" description:"Which of them it is."`
+	Reason string    `json:"reason" description:"Why it is refused, or what the tool needs and was not granted."`
+	Since  time.Time `json:"since,omitzero" description:"Since when, of a file."`
+	Waits  bool      `json:"waits" description:"Whether the file is good, and waits for a path that another one has."`
+	Older  bool      `json:"older" description:"Whether an older version of the file is served."`
+}
+
+func refused() Operation {
+	return Looks("refused", "List the files and tools that are refused, and why", func(_ context.Context, r *Request, _ struct{}) (Refusals, error) {
+		all := Refusals{Refused: []Refusal{}}
+		for _, f := range r.Service.Catalog.State().Refused {
+			all.Refused = append(all.Refused, Refusal{What: f.Source, Kind: "file", Reason: f.Err.Error(), Since: f.Since, Waits: f.Waits, Older: f.Served})
+		}
+		g := r.Service.Table.Current()
+		decide := decider(g, r.Service.InForce().Config)
+		for _, route := range g.Routes() {
+			if route.Ungranted {
+				all.Refused = append(all.Refused, Refusal{What: route.Path, Kind: "tool", Reason: "not granted: " + strings.Join(decide(&route).Missing, ", ")})
+			}
+		}
+		return all, nil
+	})
+}

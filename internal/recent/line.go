@@ -1,0 +1,145 @@
+package recent
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+)
+
+// A line is kept as its time, level and message, and then its attributes, each a name, a kind and a value. That costs a fraction of what JSON does,
+// and few lines are ever read.
+
+// The kinds of values.
+const (
+	isText byte = iota
+	isInteger
+	isUnsigned
+	isFloat
+	isTrue
+	isFalse
+	isTime
+	isJSON
+)
+
+// appendLine appends a line.
+func appendLine(to []byte, h *handler, r *slog.Record) []byte {
+	to = binary.AppendVarint(to, r.Time.UnixNano())
+	to = binary.AppendVarint(to, int64(r.Level))
+	to = appendText(to, r.Message)
+	to = append(to, h.preset...)
+	r.Attrs(func(a slog.Attr) bool {
+		to = appendAttribute(to, h.group, a)
+		return true
+	})
+	return to
+}
+
+func appendText(to []byte, s string) []byte {
+	return append(binary.AppendUvarint(to, uint64(len(s))), s...)
+}
+
+// appendAttribute appends an attribute. Those of a group are its own.
+func appendAttribute(to []byte, group string, a slog.Attr) []byte {
+	v := a.Value.Resolve()
+	if v.Kind() == slog.KindGroup {
+		if a.Key != "" {
+			group += a.Key + "."
+		}
+		for _, inner := range v.Group() {
+			to = appendAttribute(to, group, inner)
+		}
+		return to
+	}
+	to = binary.AppendUvarint(to, uint64(len(group)+len(a.Key)))
+	to = append(append(to, group...), a.Key...)
+	switch v.Kind() {
+	case slog.KindString:
+		return appendText(append(to, isText), v.String())
+	case slog.KindInt64:
+		return binary.AppendVarint(append(to, isInteger), v.Int64())
+	case slog.KindDuration:
+		return binary.AppendVarint(append(to, isInteger), int64(v.Duration()))
+	case slog.KindUint64:
+		return binary.AppendUvarint(append(to, isUnsigned), v.Uint64())
+	case slog.KindFloat64:
+		return binary.LittleEndian.AppendUint64(append(to, isFloat), math.Float64bits(v.Float64()))
+	case slog.KindBool:
+		if v.Bool() {
+			return append(to, isTrue)
+		}
+		return append(to, isFalse)
+	case slog.KindTime:
+		return binary.AppendVarint(append(to, isTime), v.Time().UnixNano())
+	}
+	if _, isError := v.Any().(error); !isError {
+		if encoded, err := json.Marshal(v.Any()); err == nil {
+			return appendText(append(to, isJSON), string(encoded))
+		}
+	}
+	return appendText(append(to, isText), fmt.Sprint(v.Any())) // fmt survives an Error method that panics
+}
+
+// A reader reads what appendLine has written.
+type reader []byte
+
+func (r *reader) integer() int64 {
+	n, size := binary.Varint(*r)
+	*r = (*r)[size:]
+	return n
+}
+
+func (r *reader) unsigned() uint64 {
+	n, size := binary.Uvarint(*r)
+	*r = (*r)[size:]
+	return n
+}
+
+func (r *reader) bytes(n int) []byte {
+	b := (*r)[:n]
+	*r = (*r)[n:]
+	return b
+}
+
+func (r *reader) text() string { return string(r.bytes(int(r.unsigned()))) }
+
+// value reads a value, as JSON has it.
+func (r *reader) value() any {
+	switch r.bytes(1)[0] {
+	case isInteger:
+		return r.integer()
+	case isUnsigned:
+		return r.unsigned()
+	case isFloat:
+		f := math.Float64frombits(binary.LittleEndian.Uint64(r.bytes(8)))
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			return fmt.Sprint(f)
+		}
+		return f
+	case isTrue:
+		return true
+	case isFalse:
+		return false
+	case isTime:
+		return time.Unix(0, r.integer()).UTC().Format(time.RFC3339Nano)
+	case isJSON:
+		return json.RawMessage(r.text())
+	}
+	return r.text()
+}
+
+// parse reads a line that was kept. A gap is none.
+func parse(number uint64, kept []byte) (line Line, ok bool) {
+	if len(kept) == 0 {
+		return line, false
+	}
+	r := reader(kept)
+	line = Line{Number: number, Time: time.Unix(0, r.integer()).UTC(), Level: slog.Level(r.integer()), Message: r.text(), Attributes: map[string]any{}}
+	for len(r) > 0 {
+		key := r.text()
+		line.Attributes[key] = r.value()
+	}
+	return line, true
+}

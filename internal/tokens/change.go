@@ -116,6 +116,9 @@ func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spe
 // Reserve returns what is wrong with a new token, or waits for the turn to make one. by is the principal whose token is to make it, or nil. What was
 // right stays so until release is called: nobody else makes one meanwhile who has reserved it, too.
 func (s *Store) Reserve(ctx context.Context, by *wasmtools.Principal, spec Spec) (release func(), err error) {
+	if err := s.check(by, spec); err != nil { // which nobody has to wait for: scopes may take long to compare
+		return nil, err
+	}
 	select {
 	case s.turn <- struct{}{}:
 		release = func() { <-s.turn }

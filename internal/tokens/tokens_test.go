@@ -297,7 +297,7 @@ func TestReserve(t *testing.T) {
 	defer release()
 	left, leave := context.WithCancel(t.Context())
 	leave()
-	if _, err := d.Reserve(left, nil, spec); !errors.Is(err, context.Canceled) {
+	if _, err := d.Reserve(left, nil, tokens.Spec{Name: "left"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("who has left: got %v", err)
 	}
 }

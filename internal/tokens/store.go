@@ -40,10 +40,12 @@ type Store struct {
 	mark    string // or empty
 	key     [32]byte
 	index   atomic.Pointer[index]
-	wake    chan struct{} // has a value after a publication
+	wake    chan struct{} // has a value after a publication, and where other tokens are declared
 	turn    chan struct{} // holds a value while somebody makes a token: see Reserve
 	end     context.CancelFunc
 	running sync.WaitGroup
+
+	declaring atomic.Pointer[Verifier] // of the configuration in force; nil: none is known
 
 	mu     sync.Mutex // guards what follows, and publications
 	known  map[string]*known
@@ -68,14 +70,13 @@ func Open(store state.Store, o Options) *Store {
 	s.publish()
 	ctx, end := context.WithCancel(context.Background())
 	s.end = end
-	if store == nil {
-		return s
+	if store != nil {
+		s.space = store.Space(Space)
+		read := make(chan struct{})
+		s.running.Go(func() { s.watch(ctx, read) })
+		<-read
 	}
-	s.space = store.Space(Space)
-	read := make(chan struct{})
-	s.running.Go(func() { s.watch(ctx, read) })
-	<-read
-	s.running.Go(func() { s.tend(ctx) })
+	s.running.Go(func() { s.tend(ctx) }) // without a state, too: tokens that are declared expire
 	return s
 }
 

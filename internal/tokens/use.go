@@ -25,10 +25,11 @@ func (s *Store) tend(ctx context.Context) {
 	s.mu.Unlock()
 	flush := time.NewTicker(flushEvery)
 	defer flush.Stop()
+	told := time.Now() // who listens knows of all that had expired then
 	for {
 		// A clock that was set is looked at with every flush.
-		expiry := time.NewTimer(flushEvery)
-		if next := s.index.Load().next; !next.IsZero() {
+		expiry, next := time.NewTimer(flushEvery), s.nextEnd(told)
+		if !next.IsZero() {
 			expiry.Reset(min(flushEvery, max(time.Until(next), 0)))
 		}
 		select {
@@ -40,7 +41,13 @@ func (s *Store) tend(ctx context.Context) {
 			return
 		case <-s.wake:
 		case <-expiry.C:
-			s.expire()
+			if now := time.Now(); !next.IsZero() && !next.After(now) {
+				told = now
+				s.mu.Lock()
+				s.publish()
+				s.mu.Unlock()
+				s.tell()
+			}
 		case <-flush.C:
 			s.flush(ctx, written)
 		}
@@ -48,16 +55,18 @@ func (s *Store) tend(ctx context.Context) {
 	}
 }
 
-// expire publishes the tokens again if one has expired.
-func (s *Store) expire() {
+// nextEnd returns when the next token expires, of the state's and of those that are declared, or zero if none does. Of the declared ones those count
+// that expire after a time.
+func (s *Store) nextEnd(after time.Time) time.Time {
 	next := s.index.Load().next
-	if next.IsZero() || next.After(time.Now()) {
-		return
+	if v := s.declaring.Load(); v != nil {
+		for _, e := range v.declared {
+			if ends := time.Unix(0, e.ends); e.ends != 0 && ends.After(after) && (next.IsZero() || ends.Before(next)) {
+				next = ends
+			}
+		}
 	}
-	s.mu.Lock()
-	s.publish()
-	s.mu.Unlock()
-	s.tell()
+	return next
 }
 
 // flush writes the last uses that are not written yet: one entry for all tokens whose ids begin with the same letter, so that many uses are

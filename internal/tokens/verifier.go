@@ -148,11 +148,20 @@ func (v *Verifier) Scheme() auth.Scheme {
 // Open reports whether no token is declared, and none was ever made.
 func (v *Verifier) Open() bool { return len(v.declared) == 0 && v.store.index.Load().open }
 
-// Version returns a number that grows with each change, and each time that a token of the state expires.
+// Version returns a number that grows with each change, and each time that a token expires.
 func (v *Verifier) Version() uint64 { return v.store.index.Load().version }
 
 // Subscribe has changed called after each change of the tokens of the state, of which what Open returns may be one.
 func (v *Verifier) Subscribe(changed func()) (unsubscribe func()) { return v.store.Subscribe(changed) }
+
+// InForce notes that the configuration of the verifier is in force: whoever has subscribed is told when one of its tokens expires.
+func (v *Verifier) InForce() {
+	v.store.declaring.Store(v)
+	select {
+	case v.store.wake <- struct{}{}:
+	default:
+	}
+}
 
 // Ended reports whether a principal was one of a token that is not taken any more.
 func (v *Verifier) Ended(p *wasmtools.Principal) bool {

@@ -45,6 +45,7 @@ func (s *Server) apply(before, next *configuration) error {
 	}
 	follow(s, next)
 	s.writeTimeout.Store(int64(writeTimeout(next.Config)))
+	next.named.InForce()
 	s.recheck()
 	s.logReload(before, next, routes, differenceOf(before, next))
 	if s.listed { // otherwise logReady will warn

@@ -159,6 +159,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		s.mount(path, door.Of(o.Doors[path]))
 	}
 	s.forget = s.service.Tokens.Subscribe(s.recheck)
+	s.inForce().named.InForce()
 	s.serveWith(ctx, writeTimeout(c))
 	return administered{s}.open(c)
 }

@@ -151,6 +151,45 @@ func TestRevokedStreams(t *testing.T) {
 	})
 }
 
+// TestExpiredStreams has tokens that the configuration declares expire while their holders have streams and sessions: all end at once, also of one
+// that came with a reload, and where there is no state.
+// Proves: A caller reaches its own tools only
+func TestExpiredStreams(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.State.Directory = ""
+	declared := func(name string, left time.Duration) config.Token {
+		return config.Token{Name: name, SHA256: sha256.Sum256([]byte(name)), Scopes: []string{"*"}, Expires: time.Now().Add(left)}
+	}
+	c.Auth.Declared = []config.Token{declared("later", time.Hour), declared("soon", time.Second)}
+	r := start(t, c)
+	next := *c
+	for _, name := range []string{"soon", "sooner"} {
+		if name == "sooner" {
+			next.Auth.Declared = append(next.Auth.Declared[:1:1], declared("sooner", time.Second))
+			if err := r.Reload(&next); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stream := bufio.NewReader(r.ask("/mcp", "subscriptions/listen", "", `"notifications":{"toolsListChanged":true}`, "Authorization", "Bearer "+name).Body)
+		open, _ := beginSession(r, name, "")
+		_, events := beginSession(r, name, open)
+		within(t, 2*time.Second, "the end of the streams", func() {
+			for _, stream := range []io.Reader{stream, events} {
+				if _, err := io.ReadAll(stream); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if got := r.status("/shop/echo", name); got != http.StatusUnauthorized {
+			t.Errorf("%s: got %d", name, got)
+		}
+		if got := r.status("/shop/echo", "later"); got != http.StatusOK {
+			t.Errorf("later: got %d", got)
+		}
+	}
+}
+
 // beginSession begins a session; with the id of one, it opens the stream of that.
 func beginSession(r *running, token, id string) (begun string, body io.Reader) {
 	r.tb.Helper()

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -216,6 +217,11 @@ func TestUpConfiguration(t *testing.T) {
 	s := startUp(t, dir, "--address", "127.0.0.1:0")
 	s.waitText("curl -s localhost:" + s.port() + "/shop/echo ")
 	file := filepath.Join(dir, "toolsrv.toml")
+	if runtime.GOOS != "windows" { // which has no socket
+		if out, err := command("reload", "--config", file).CombinedOutput(); err != nil {
+			t.Errorf("an operator's reload: %v: %s", err, out)
+		}
+	}
 	put(t, file, []byte("[mcp]\nenabled = false\n[tools]\ndisabled = [\"shop\"]\n"))
 	s.waitText("toolsrv.toml was read again.")
 	s.waitText("Gone: /shop/echo")

@@ -116,7 +116,7 @@ func (d *dev) run(ctx context.Context, dir string, cmd *cobra.Command) error {
 	if more, err := b.next(ctx); !more {
 		return err
 	}
-	tools, s, err := listenNear(ctx, c, core.Options{Logger: logger}, d.anyPort)
+	tools, s, err := listenNear(ctx, c, server.Options{}, core.Options{Logger: logger}, d.anyPort)
 	if err != nil {
 		return err
 	}
@@ -156,14 +156,14 @@ func (d *dev) open(path string) (*project.Project, error) {
 
 // listenNear opens a server at the address of a configuration, or on one of the next ports where another program listens there and anyPort
 // says that nobody has asked for this one. The server knows its address.
-func listenNear(ctx context.Context, c *config.Config, o core.Options, anyPort bool) (*core.Service, *server.Server, error) {
-	tools, s, err := openServer(ctx, c, server.Options{}, o)
+func listenNear(ctx context.Context, c *config.Config, with server.Options, o core.Options, anyPort bool) (*core.Service, *server.Server, error) {
+	tools, s, err := openServer(ctx, c, with, o)
 	for _, port := range []int{devPort + 1, devPort + 2, devPort + 3, devPort + 4, 0} { // 0 is any that is free
 		if !anyPort || !errors.Is(err, syscall.EADDRINUSE) {
 			break
 		}
 		c.Server.Addresses = []string{devAddress(port)}
-		tools, s, err = openServer(ctx, c, server.Options{}, o)
+		tools, s, err = openServer(ctx, c, with, o)
 	}
 	return tools, s, err
 }

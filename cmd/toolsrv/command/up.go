@@ -88,8 +88,18 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	logger := slog.New(untold{newAuthorLogger(stderr, u.logLevel).Handler()})
 	go heap.Keep(ctx, core.MemoryOf(c).Heap) // it ends with the command
 	wanted := c.Server.Addresses
+	var with server.Options
+	if p.config != "" {
+		with.Load = func() (*config.Config, error) {
+			next, err := u.load(p)
+			if err == nil && slices.Equal(next.Server.Addresses, wanted) {
+				next.Server.Addresses = c.Server.Addresses // which may be others than were wanted
+			}
+			return next, err
+		}
+	}
 	o := core.Options{Files: p.files, Volatile: p.config == "", Logger: logger}
-	tools, s, err := listenNear(ctx, c, o, u.address == "" && slices.Equal(wanted, []string{devAddress(devPort)}))
+	tools, s, err := listenNear(ctx, c, with, o, u.address == "" && slices.Equal(wanted, []string{devAddress(devPort)}))
 	if ctx.Err() != nil && err != nil {
 		return nil // stopped before it had begun
 	}
@@ -109,7 +119,7 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	})
 	beside.Go(func() { tellCompiling(ctx, compiles(tools), stderr) })
 	if p.config != "" {
-		beside.Go(func() { u.reload(ctx, p.config, wanted, c, s, stderr) })
+		beside.Go(func() { u.reload(ctx, p.config, with.Load, s, stderr) })
 	}
 	err = errors.Join(s.Run(ctx), tools.Close())
 	cancel()
@@ -151,9 +161,8 @@ func (u *up) load(p place) (*config.Config, error) {
 	return c, u.grants.apply(c)
 }
 
-// reload reads a configuration again each time that its file has changed, until ctx ends. The server listens at the addresses of started, which
-// may be others than were wanted.
-func (u *up) reload(ctx context.Context, file string, wanted []string, started *config.Config, s *server.Server, stderr io.Writer) {
+// reload reads a configuration again each time that its file has changed, until ctx ends.
+func (u *up) reload(ctx context.Context, file string, load func() (*config.Config, error), s *server.Server, stderr io.Writer) {
 	ticker := time.NewTicker(readInterval)
 	defer ticker.Stop()
 	before, _ := os.Stat(file)
@@ -168,11 +177,8 @@ func (u *up) reload(ctx context.Context, file string, wanted []string, started *
 			continue // one that is away may be about to come back
 		}
 		before = now
-		c, err := u.load(place{config: file})
+		c, err := load()
 		if err == nil {
-			if slices.Equal(c.Server.Addresses, wanted) {
-				c.Server.Addresses = started.Server.Addresses
-			}
 			err = s.Reload(c)
 		}
 		if err != nil {

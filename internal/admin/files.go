@@ -83,6 +83,7 @@ func (r files) place(ctx context.Context, id catalog.FileID, f *upload.File) (Pl
 	if err != nil {
 		return Placed{}, err
 	}
+	defer r.Service.Engine.Claim(min(f.Size()+int64(len(old)), r.Service.Engine.Memory()/2))() // the check counts its own
 	content, err := f.Content()
 	if err != nil {
 		return Placed{}, err

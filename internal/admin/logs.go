@@ -49,7 +49,7 @@ const (
 )
 
 func logs() Operation {
-	return Looks("logs", "List the last lines of the log, or those that come", func(ctx context.Context, r *Request, in LogsArguments) (Logs, error) {
+	o := Looks("logs", "List the last lines of the log, or those that come", func(ctx context.Context, r *Request, in LogsArguments) (Logs, error) {
 		matches, err := matcher(in.Tool)
 		if err != nil {
 			return Logs{}, err
@@ -67,12 +67,16 @@ func logs() Operation {
 			return line.Level >= least && (in.Tool == "" || path != "" && matches(path)) && (in.Principal == "" || principal == in.Principal)
 		})
 	})
+	o.waits = true
+	return o
 }
 
 func events() Operation {
-	return Looks("events", "List what has happened to the server, or what happens: changes of files, switches, tokens, the configuration", func(ctx context.Context, r *Request, in EventsArguments) (Logs, error) {
+	o := Looks("events", "List what has happened to the server, or what happens: changes of files, switches, tokens, the configuration", func(ctx context.Context, r *Request, in EventsArguments) (Logs, error) {
 		return linesOf(ctx, r, &r.Service.Recent.Events, in, func(*recent.Line) bool { return true })
 	})
+	o.waits = true
+	return o
 }
 
 // linesOf returns lines that match, and waits for them if it is asked to.

@@ -37,6 +37,7 @@ type Operation struct {
 	parameters        []parameter // of the query
 	run               func(ctx context.Context, r *Request, arguments []byte) ([]byte, error)
 	copy              func(ctx context.Context, r *Request, w io.Writer) error // in place of run
+	waits             bool                                                     // it may wait for what happens, until the service ends its streams
 	takes             int64                                                    // bytes of the body, which is not its arguments; 0: those are it
 }
 
@@ -105,6 +106,9 @@ func Takes[In, Out any](name, summary string, most int64, run func(ctx context.C
 
 // Takes returns how many bytes the body may have at most, if that is not the arguments, and otherwise 0.
 func (o *Operation) Takes() int64 { return o.takes }
+
+// Waits reports whether the operation may wait for what happens: it ends with the service's streams, so that nobody waits for it.
+func (o *Operation) Waits() bool { return o.waits }
 
 // Copies reports whether the result are bytes, for which Copy is called in place of Run.
 func (o *Operation) Copies() bool { return o.copy != nil }

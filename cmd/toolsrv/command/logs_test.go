@@ -82,6 +82,34 @@ func TestLogs(t *testing.T) {
 	if len(next.Lines) != 1 || next.Lines[0].Message != "file refused" || !strings.Contains(string(next.Lines[0].Attributes), "new.wasm") || next.Last <= last {
 		t.Errorf("got %+v", next)
 	}
+	reader := m.must(t, "tokens", "add", "reader", "--scope", "admin:read", "--json")
+	var made admin.TokenMade
+	if err := json.Unmarshal([]byte(reader), &made); err != nil {
+		t.Fatal(err)
+	}
+	outside, err := client.OverHTTP(m.url, made.Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outside.Close()
+	revoked := make(chan error, 1)
+	go func() {
+		var err error
+		for after := last; err == nil; { // the entry of the audit comes before the change
+			var answer *client.Answer
+			if answer, err = outside.Do(t.Context(), "events", admin.EventsArguments{After: after, Wait: 10}, ""); err == nil {
+				var page admin.Logs
+				err = answer.Into(&page)
+				after = page.Last
+			}
+		}
+		revoked <- err
+	}()
+	m.must(t, "tokens", "revoke", "reader")
+	if err := <-revoked; err == nil || !strings.Contains(err.Error(), "unauthorized") {
+		t.Errorf("who waits with a token that is revoked: got %v", err)
+	}
+	next.Last = ask(admin.EventsArguments{Limit: 1}).Last
 	if none := ask(admin.EventsArguments{After: next.Last, Wait: 1}); len(none.Lines) != 0 || none.Last != next.Last {
 		t.Errorf("got %+v", none)
 	}

@@ -136,7 +136,17 @@ func (d *Door) Serve(x *web.Exchange) {
 		}
 		return
 	}
-	result, err := o.Run(x.Context(), r, arguments)
+	ctx := x.Context()
+	if o.Waits() {
+		ctx = x.Stream()
+	}
+	result, err := o.Run(ctx, r, arguments)
+	if err == nil && o.Waits() { // while it waited, the token may have been taken back
+		if err = renew(); err == nil {
+			r.Principal = x.Call().Principal
+			err = o.Admits(r)
+		}
+	}
 	if err != nil {
 		x.Fail(err)
 		return

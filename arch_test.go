@@ -187,7 +187,7 @@ var edges = map[string][]string{
 	// Its operations over HTTP.
 	"internal/admin/door": {"internal/admin", "internal/web", "wasmtools"},
 	// The socket over which they are asked for; knows none of them.
-	"internal/admin/socket": {"internal/ownership", "wasmtools", "wasmtools/config"},
+	"internal/admin/socket": {"internal/listen", "internal/ownership", "wasmtools", "wasmtools/config"},
 	// Asks for them.
 	"internal/admin/client": {"internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "wasmtools", "wasmtools/misfit"},
 	// Listeners and doors over a service; sees tools, never files.

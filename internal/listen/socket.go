@@ -20,8 +20,8 @@ const Unix = "unix:"
 const (
 	// socketMode is who may connect: the owner of the process, and its group, such as a proxy's.
 	socketMode = 0o660
-	// maxPath is how many bytes the path of a socket can have on this system.
-	maxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
+	// MaxPath is how many bytes the path of a socket can have on this system.
+	MaxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 	// answerTime is how long a program has to accept a connection that is there already.
 	answerTime = time.Second
 )
@@ -69,47 +69,60 @@ func (s *socket) isOurs() bool {
 	return err == nil && os.SameFile(now, s.made)
 }
 
+// setting is what says where a server listens.
+const setting = "server.address or --address"
+
 func onSocket(ctx context.Context, path string) (net.Listener, error) {
 	failed := func(err error, remedy string) error {
 		return fmt.Errorf("listen on %s%s: %w; %s", Unix, text.Short(path), cause(err), remedy)
 	}
-	if len(path) > maxPath {
-		return nil, failed(fmt.Errorf("the path has %d bytes, and that of a socket can have %d", len(path), maxPath), "set server.address to a shorter one, such as unix:/run/toolsrv/http.sock")
+	if len(path) > MaxPath {
+		return nil, failed(fmt.Errorf("the path has %d bytes, and that of a socket can have %d", len(path), MaxPath), "set server.address to a shorter one, such as unix:/run/toolsrv/http.sock")
 	}
-	if remedy, err := takeStale(ctx, path); err != nil {
+	l, remedy, err := Socket(ctx, path, socketMode, setting)
+	if err != nil {
 		return nil, failed(err, remedy)
+	}
+	return l, nil
+}
+
+// Socket returns a listener on the socket at path, whose file has a mode from the first moment. What a program that was killed has left there is
+// replaced. Where that fails, remedy says what to do: another path stands in what setting names.
+func Socket(ctx context.Context, path string, mode fs.FileMode, setting string) (l net.Listener, remedy string, err error) {
+	elsewhere := "set " + setting + " to a path where the server may make a socket"
+	if remedy, err := takeStale(ctx, path, setting); err != nil {
+		return nil, remedy, err
 	}
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return raw.Control(closeToOthers) }}
-	l, err := c.Listen(ctx, "unix", path)
+	made, err := c.Listen(ctx, "unix", path)
 	if err != nil {
-		remedy := "set server.address or --address to a path where the server may make a socket"
 		if errors.Is(err, fs.ErrNotExist) {
-			remedy = "make its folder, or have systemd make it with RuntimeDirectory="
+			elsewhere = "make its folder, or have systemd make it with RuntimeDirectory="
 		}
-		return nil, failed(err, remedy)
+		return nil, elsewhere, err
 	}
-	u, _ := l.(*net.UnixListener)
+	u, _ := made.(*net.UnixListener)
 	u.SetUnlinkOnClose(false)
 	s := &socket{UnixListener: u, path: path}
-	if err := os.Chmod(path, socketMode); err != nil {
-		return nil, errors.Join(failed(err, "set server.address or --address to a path where the server may make a socket"), s.UnixListener.Close())
+	if err := os.Chmod(path, mode); err != nil {
+		return nil, elsewhere, errors.Join(err, s.UnixListener.Close())
 	}
 	if s.made, err = os.Lstat(path); err != nil {
-		return nil, errors.Join(failed(err, "another program has removed it: start the server again"), s.UnixListener.Close())
+		return nil, "another program has removed it: start the server again", errors.Join(err, s.UnixListener.Close())
 	}
-	return s, nil
+	return s, "", nil
 }
 
 // takeStale removes a socket that nobody listens on any more, as after a crash. Any other file is an error.
-func takeStale(ctx context.Context, path string) (remedy string, err error) {
+func takeStale(ctx context.Context, path, setting string) (remedy string, err error) {
 	file, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
 	case err != nil:
-		return "set server.address or --address to a path that the server may look at", err
+		return "set " + setting + " to a path that the server may look at", err
 	case file.Mode().Type() != fs.ModeSocket:
-		return "remove it, or set server.address or --address to another path", errors.New("there is a file that is not a socket")
+		return "remove it, or set " + setting + " to another path", errors.New("there is a file that is not a socket")
 	}
 	d := net.Dialer{Timeout: answerTime}
 	conn, err := d.DialContext(ctx, "unix", path)
@@ -117,10 +130,10 @@ func takeStale(ctx context.Context, path string) (remedy string, err error) {
 	case err == nil:
 		_ = conn.Close()
 		fallthrough
-	case !errors.Is(err, syscall.ECONNREFUSED):
-		return "another program may be listening there: stop it, or set server.address or --address to another path", errors.Join(syscall.EADDRINUSE, err)
+	case !errors.Is(err, syscall.ECONNREFUSED): // such as a queue that is full, or a file of somebody else
+		return "another program may be listening there: stop it, or set " + setting + " to another path", errors.Join(syscall.EADDRINUSE, err)
 	}
-	if err := os.Remove(path); err != nil {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "remove this socket, on which nobody listens", err
 	}
 	return "", nil

@@ -1,7 +1,6 @@
 package socket
 
 import (
-	"errors"
 	"net"
 	"syscall"
 )
@@ -24,14 +23,3 @@ func peerOf(conn *net.UnixConn) (uid int, err error) {
 	}
 	return int(peer.Uid), nil
 }
-
-// closeToOthers makes the socket's file with its mode, so that others can't open it at any moment.
-func closeToOthers(_, _ string, conn syscall.RawConn) error {
-	var failed error
-	if err := conn.Control(func(fd uintptr) { failed = syscall.Fchmod(int(fd), 0o600) }); err != nil {
-		return err
-	}
-	return failed
-}
-
-func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -98,7 +99,7 @@ func TestLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := socket.Open(path, say("second"), log); err == nil || !strings.Contains(err.Error(), "another server has") {
+	if _, err := socket.Open(path, say("second"), log); err == nil || !strings.Contains(err.Error(), "another program may be listening there: stop it, or set state.directory or admin.socket") {
 		t.Errorf("the second: got %v", err)
 	}
 	answer, err := over(path).Get("http://socket/")
@@ -169,7 +170,7 @@ func TestOf(t *testing.T) {
 			t.Errorf("state %q, socket %q: got %q, want %q", c.state, c.named, got, c.want)
 		}
 	}
-	long := "/" + strings.Repeat("x", socket.MaxPath()-1)
+	long := "/" + strings.Repeat("x", listen.MaxPath-1)
 	if err := socket.CheckPath(long); err != nil {
 		t.Errorf("%d bytes: got %v", len(long), err)
 	}

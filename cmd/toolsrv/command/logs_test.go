@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // TestLogs shows the log and the events of a server, filtered and followed, without a secret in it.
@@ -106,8 +108,8 @@ func TestLogs(t *testing.T) {
 		revoked <- err
 	}()
 	m.must(t, "tokens", "revoke", "reader")
-	if err := <-revoked; err == nil || !strings.Contains(err.Error(), "unauthorized") {
-		t.Errorf("who waits with a token that is revoked: got %v", err)
+	if failed, ok := errors.AsType[*wasmtools.Error](<-revoked); !ok || failed.Code != wasmtools.CodeUnauthorized {
+		t.Errorf("who waits with a token that is revoked: got %v", failed)
 	}
 	next.Last = ask(admin.EventsArguments{Limit: 1}).Last
 	if none := ask(admin.EventsArguments{After: next.Last, Wait: 1}); len(none.Lines) != 0 || none.Last != next.Last {

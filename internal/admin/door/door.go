@@ -2,6 +2,7 @@
 package door
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -138,7 +139,17 @@ func (d *Door) Serve(x *web.Exchange) {
 	}
 	ctx := x.Context()
 	if o.Waits() {
-		ctx = x.Stream()
+		var end context.CancelFunc
+		ctx, end = context.WithCancel(x.Stream())
+		defer end()
+		recheck := x.Recheck()
+		go func() { // any change of who is let in ends the wait
+			select {
+			case <-recheck:
+				end()
+			case <-ctx.Done():
+			}
+		}()
 	}
 	result, err := o.Run(ctx, r, arguments)
 	if err == nil && o.Waits() { // while it waited, the token may have been taken back

@@ -243,7 +243,7 @@ var edges = map[string][]string{
 	// Grants become what the sets are given.
 	"internal/capability/broker": {"internal/pattern", "internal/text", "wasmtools", "wasmtools/capability", "wasmtools/config", "internal/secret", "internal/state", "internal/runtime/hostcall", "internal/capability/builtin", "internal/configured", "internal/keys", "internal/manifest", "internal/invoker", "internal/capability/granted"},
 	// What a configuration means for a tool, and how it differs from another one.
-	"internal/configured": {"internal/rates", "internal/scope", "internal/capability/builtin", "internal/keys", "internal/pattern", "internal/runtime/limittable", "internal/text", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/config"},
+	"internal/configured": {"internal/rates", "internal/scope", "internal/tokens", "internal/capability/builtin", "internal/keys", "internal/pattern", "internal/runtime/limittable", "internal/text", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/config"},
 	// What can be a token; knows nobody who shows one.
 	"internal/credential": {"internal/textfile"},
 	// Binds addresses; knows nobody who accepts.

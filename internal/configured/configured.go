@@ -2,13 +2,12 @@
 package configured
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
-	"github.com/toolsrv/toolsrv/internal/scope"
+	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -39,8 +38,8 @@ func Policy(c *config.Config) wasmtools.Policy {
 	return wasmtools.Policy{Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons}
 }
 
-// Principals returns the callers that a configuration lets in, beside those of the state, of an issuer and of certificates, who are not known before: everybody, those of declared tokens, and one named
-// "token" who stands for all tokens without a name.
+// Principals returns the callers that a configuration lets in, beside those of the state, of an issuer and of certificates, who are not known
+// before: everybody, those of declared tokens, and one named "token" who stands for all tokens without a name.
 func Principals(c *config.Config) (all []*wasmtools.Principal, err error) {
 	if len(c.Auth.Tokens) > 0 {
 		p, err := wasmtools.NewPrincipal("token", wasmtools.OriginToken, "*")
@@ -49,12 +48,8 @@ func Principals(c *config.Config) (all []*wasmtools.Principal, err error) {
 		}
 		all = append(all, p)
 	}
-	for _, d := range c.Auth.Declared {
-		scopes, err := scope.Parse(d.Scopes)
-		if err != nil {
-			return nil, fmt.Errorf("the token of %s: %w", d.Name, err)
-		}
-		p, err := scopes.Principal(d.Name, wasmtools.OriginToken)
+	for i := range c.Auth.Declared {
+		p, err := tokens.PrincipalOf(&c.Auth.Declared[i])
 		if err != nil {
 			return nil, err
 		}

@@ -88,10 +88,12 @@ func (to *changes) silent(key string, before, now any) {
 }
 
 // shown returns a value for a Difference. It leaves out words that look like tokens, since one may stand in the wrong place.
-func shown(s string) string { return text.Clip(tokens.ReplaceAllStringFunc(s, withoutToken), maxShown) }
+func shown(s string) string {
+	return text.Clip(likeTokens.ReplaceAllStringFunc(s, withoutToken), maxShown)
+}
 
-// tokens are words that are long enough for a token, which has a digit.
-var tokens = regexp.MustCompile(`[A-Za-z0-9_+=-]{16,}`)
+// likeTokens are words that are long enough for a token, which has a digit.
+var likeTokens = regexp.MustCompile(`[A-Za-z0-9_+=-]{16,}`)
 
 func withoutToken(word string) string {
 	if strings.ContainsAny(word, "0123456789") {

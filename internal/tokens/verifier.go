@@ -42,16 +42,9 @@ func NewVerifier(store *Store, declared []config.Token, client func(r *http.Requ
 		if v.declared[key] != nil {
 			return nil, fmt.Errorf("the token of %s is another one's, too", d.Name)
 		}
-		scopes, err := scope.Parse(d.Scopes)
-		if err != nil {
-			return nil, fmt.Errorf("the token of %s: %w", d.Name, err)
-		}
-		p, err := scopes.Principal(d.Name, originDeclared)
+		p, err := PrincipalOf(&d)
 		if err != nil {
 			return nil, err
-		}
-		if !d.Rate.IsZero() {
-			p = p.WithRate(d.Rate, nil)
 		}
 		e := &entry{principal: p, networks: d.Networks, used: new(atomic.Int64)}
 		if !d.Expires.IsZero() {
@@ -65,6 +58,19 @@ func NewVerifier(store *Store, declared []config.Token, client func(r *http.Requ
 		v.declared[key], v.names[d.Name] = e, e
 	}
 	return v, nil
+}
+
+// PrincipalOf returns whose a declared token is.
+func PrincipalOf(d *config.Token) (*wasmtools.Principal, error) {
+	scopes, err := scope.Parse(d.Scopes)
+	if err != nil {
+		return nil, fmt.Errorf("the token of %s: %w", d.Name, err)
+	}
+	p, err := scopes.Principal(d.Name, originDeclared)
+	if err == nil && !d.Rate.IsZero() {
+		p = p.WithRate(d.Rate, nil)
+	}
+	return p, err
 }
 
 // Verify returns the principal of the request's token, or nil: it has none, or one that is not known. It allocates nothing for a token that is

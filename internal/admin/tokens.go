@@ -191,11 +191,17 @@ func tokenOperations() []Operation {
 		}),
 		Changes("tokens revoke", "End a token, and those that it made", func(ctx context.Context, r *Request, in TokenName) (TokenChanged, error) {
 			return r.changeToken(ctx, in.Name, in, func(ctx context.Context, expect int64) (tokens.Token, error) {
+				all, _ := r.Service.Tokens.List() // where not all are known, a new one of its name begins anew
 				was, err := r.Service.Tokens.Revoke(ctx, in.Name, expect)
-				if err == nil {
-					err = r.forget(ctx, was.Name)
+				if err != nil {
+					return was, err
 				}
-				return was, err
+				for _, t := range all {
+					if strings.HasPrefix(t.Name, was.Name+"/") { // it ends with the one that was revoked
+						err = errors.Join(err, r.forget(ctx, t.Name))
+					}
+				}
+				return was, errors.Join(err, r.forget(ctx, was.Name))
 			})
 		}),
 	}

@@ -466,3 +466,32 @@ func TestOwnValues(t *testing.T) {
 		t.Errorf("the place that all share has %v, %v", usage, err)
 	}
 }
+
+// TestOwnValuesOfMade has a token make so many others that they could take all places to keep values. They take a quarter, and give back what is
+// erased.
+func TestOwnValuesOfMade(t *testing.T) {
+	t.Parallel()
+	o := own(t).start(t)
+	made := func(i int) who { return who{"issued", "", fmt.Sprintf("mal/%s%d", strings.Repeat("X", 60), i)} } // an ID with a hash
+	for i := range 30 {
+		status, body := o.ask("keep", "{}", made(i))
+		if may := i < 6; may != (status == 200) || !may && !strings.Contains(body, `"quota"`) {
+			t.Errorf("token %d: got %d %s", i, status, body)
+		}
+	}
+	for _, w := range []who{{"issued", "", "mal"}, {"issued", "", "ann"}, {"issued", "", "ann/agent"}, {"oidc", "", "mal/other"}, made(0)} {
+		if status, body := o.ask("keep", "{}", w); status != 200 {
+			t.Errorf("%q beside them: got %d %s", w, status, body)
+		}
+	}
+	for i := range 2 {
+		if erased, err := kv.Erase(t.Context(), o.of.State.Store(), made(i).id(t)); err != nil || len(erased) != 1 {
+			t.Errorf("erased: got %v, %v", erased, err)
+		}
+	}
+	for i := 20; i < 24; i++ {
+		if status, body := o.ask("keep", "{}", made(i)); (i < 22) != (status == 200) {
+			t.Errorf("token %d in their places: got %d %s", i, status, body)
+		}
+	}
+}

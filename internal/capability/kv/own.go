@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,15 @@ func callersSpace(store state.Store, namespace string) state.Space {
 	return store.Space("kv-callers/" + namespace)
 }
 
+// madeSpace has an entry for each of the tokens that one caller has made and that keep something in a namespace. No namespace has an @.
+func madeSpace(store state.Store, namespace string, root personal.ID) state.Space {
+	return store.Space("kv-callers/" + namespace + "@" + string(root))
+}
+
+// maxMade is how many of the tokens that one caller has made keep something in a namespace at most, where that is no more than a quarter of the
+// places. A caller can make as many as there are places for all, and more: they must not take those of others.
+const maxMade = 32
+
 // indexSpace has an entry for each caller in each namespace.
 func indexSpace(store state.Store) state.Space { return store.Space("kv-index") }
 
@@ -36,6 +46,7 @@ func indexSpace(store state.Store) state.Space { return store.Space("kv-index") 
 type owner struct {
 	granted *Space
 	id      personal.ID
+	root    personal.ID // who answers for the caller: the caller itself, or who has made its token
 }
 
 // key returns the owner's key in the index.
@@ -45,11 +56,13 @@ func indexPrefix(id personal.ID) string { return string(id) + "/" }
 
 // ofCaller makes the use one of the caller's own values.
 func (u *use) ofCaller() error {
-	id, err := personal.Of(capability.Principal(u.Call))
-	if err != nil {
+	p := capability.Principal(u.Call)
+	id, err := personal.Of(p)
+	root, ofRoot := personal.Root(p)
+	if err = cmp.Or(err, ofRoot); err != nil {
 		return answer.Failf(answer.NotGranted, "Values are kept for each caller apart, and this caller can have none: it did not show who it is, or has a token without a name.")
 	}
-	u.own, u.space = &owner{u.granted, id}, ownSpace(u.granted.store, u.granted.namespace, id)
+	u.own, u.space = &owner{u.granted, id, root}, ownSpace(u.granted.store, u.granted.namespace, id)
 	return nil
 }
 
@@ -64,13 +77,36 @@ func (o *owner) register(ctx context.Context) error {
 	if _, err := indexSpace(store).Set(ctx, o.key(), nil, state.Any, state.SetOptions{}); err != nil {
 		return err
 	}
-	_, err = callers.Set(ctx, string(o.id), nil, state.Absent, state.SetOptions{Quota: state.Usage{Entries: int64(o.granted.own)}})
-	switch {
-	case errors.Is(err, state.ErrQuota):
+	if err = o.take(ctx, callers); err != nil {
 		_, _ = indexSpace(store).Delete(ctx, o.key(), state.Any) // an entry without values does no harm
-		return answer.Failf("quota", "No further caller can keep values: %d do, as many as the operator allows (principals in the grant's kv).", o.granted.own)
-	case errors.Is(err, state.ErrConflict): // another call was faster
+	}
+	return err
+}
+
+// take takes one of the places for callers, and one of those for the tokens that the same caller has made.
+func (o *owner) take(ctx context.Context, callers state.Space) error {
+	var root []byte // of a token that another one has made; erase goes by it
+	made := madeSpace(o.granted.store, o.granted.namespace, o.root)
+	if o.root != o.id {
+		root = []byte(o.root)
+		most := max(1, min(maxMade, o.granted.own/4))
+		_, err := made.Set(ctx, string(o.id), nil, state.Absent, state.SetOptions{Quota: state.Usage{Entries: int64(most)}})
+		if errors.Is(err, state.ErrQuota) {
+			return answer.Failf("quota", "No further token that this token's maker has made can keep values: %d do. Have one of them revoked, or its values erased (toolsrv kv erase).", most)
+		}
+		if err != nil && !errors.Is(err, state.ErrConflict) {
+			return err
+		}
+	}
+	_, err := callers.Set(ctx, string(o.id), root, state.Absent, state.SetOptions{Quota: state.Usage{Entries: int64(o.granted.own)}})
+	if errors.Is(err, state.ErrConflict) { // another call was faster
 		return nil
+	}
+	if err != nil && root != nil {
+		_, _ = made.Delete(ctx, string(o.id), state.Any) // as above
+	}
+	if errors.Is(err, state.ErrQuota) {
+		return answer.Failf("quota", "No further caller can keep values: %d do, as many as the operator allows (principals in the grant's kv).", o.granted.own)
 	}
 	return err
 }
@@ -149,9 +185,19 @@ func erase(ctx context.Context, store state.Store, k Kept) error {
 			}
 		}
 	}
-	if _, err := callersSpace(store, k.Namespace).Delete(ctx, string(k.Of), state.Any); err != nil {
+	callers := callersSpace(store, k.Namespace)
+	entry, ok, err := callers.Get(ctx, string(k.Of), state.MaxValue)
+	if err != nil {
 		return err
 	}
-	_, err := indexSpace(store).Delete(ctx, indexPrefix(k.Of)+k.Namespace, state.Any)
+	if ok && len(entry.Value) > 0 {
+		if _, err := madeSpace(store, k.Namespace, personal.ID(entry.Value)).Delete(ctx, string(k.Of), state.Any); err != nil {
+			return err
+		}
+	}
+	if _, err := callers.Delete(ctx, string(k.Of), state.Any); err != nil {
+		return err
+	}
+	_, err = indexSpace(store).Delete(ctx, indexPrefix(k.Of)+k.Namespace, state.Any)
 	return err
 }

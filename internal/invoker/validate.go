@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/schemas"
 	"github.com/toolsrv/toolsrv/internal/turns"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -17,7 +18,7 @@ import (
 // Validation needs up to a hundred times the arguments' bytes if they are all small values, and half a second at worst, as the tool's author
 // and the client like, before any limit of the tool holds. It never waits: more at a time than there are processors would not be faster,
 // but need more memory, and keep others waiting. So what may be expensive has places, for which modules take turns. What needs more memory than its
-// place is counted with takes that from the room which tools have.
+// place is counted with takes that from the room which tools have. Those who call the same module take turns, too.
 const (
 	// free is the largest size in bytes of arguments that are checked without a place, as long as they are cheap to check.
 	free = 1 << 10
@@ -167,7 +168,7 @@ func enter(ctx context.Context, p *turns.Places[string], module string, call *wa
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errBusy)
 	defer cancel()
-	if err := p.Enter(ctx, module); err != nil {
+	if err := p.Enter(ctx, module, rates.Party(call)); err != nil {
 		return ended(err)
 	}
 	return nil

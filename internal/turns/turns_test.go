@@ -3,6 +3,7 @@ package turns_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,7 @@ func TestTurns(t *testing.T) {
 		var got []string
 		wait := func(ctx context.Context, key string) {
 			go func() {
-				err := p.Enter(ctx, key)
+				err := p.Enter(ctx, key, "")
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {
@@ -82,7 +83,7 @@ func TestAll(t *testing.T) {
 				if n%3 == 0 {
 					go cancel()
 				}
-				if p.Enter(ctx, key%5) == nil {
+				if p.Enter(ctx, key%5, strconv.Itoa(key%3)) == nil {
 					mu.Lock()
 					if inside++; inside > places {
 						t.Errorf("%d are inside", inside)
@@ -101,4 +102,40 @@ func TestAll(t *testing.T) {
 	if p.Free() != places || p.Waiting() != 0 {
 		t.Errorf("in the end %d places are free, and %d wait", p.Free(), p.Waiting())
 	}
+}
+
+// TestParties has a party wait with many requests for a key: others that wait for the same key, and other keys, have one turn each.
+// Proves: Clients keep nobody out
+func TestParties(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := turns.New[string](1)
+		p.Try()
+		var mu sync.Mutex
+		var got []string
+		wait := func(key, party string) {
+			go func() {
+				if p.Enter(t.Context(), key, party) == nil {
+					mu.Lock()
+					got = append(got, key+party)
+					mu.Unlock()
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 4 {
+			wait("a", "1")
+		}
+		wait("a", "2")
+		wait("b", "3")
+		wait("a", "2")
+		for range 7 {
+			p.Leave()
+			synctest.Wait()
+		}
+		p.Leave()
+		if now := strings.Join(got, " "); now != "a1 b3 a2 a1 a2 a1 a1" || p.Waiting() != 0 || p.Free() != 1 {
+			t.Errorf("got %s; %d wait, and %d places are free", now, p.Waiting(), p.Free())
+		}
+	})
 }

@@ -210,13 +210,13 @@ func (c *call) extend(bytes int64) {
 const seatsPerProcessor = 2
 
 // A guest has its first turn as soon as Go lets it run. For each further one it needs a seat. The engine has some of them, and modules
-// take turns, so a guest of another module waits for one turn, however many guests wait before it. Go would have thousands of
+// take turns, so a guest of another module waits for one turn, however many guests wait before it, and so do those who call the same module. Go would have thousands of
 // guests that compute run one after the other before it comes back to anybody else. Who waits for anything but a seat has none.
 
 // sit waits for a seat, at most until the end of the run. It reports false where it need not wait.
 func (c *call) sit() (waited bool) {
 	if !c.engine.seats.Try() {
-		if err := c.engine.seats.Enter(c.patience(), c.module); err != nil {
+		if err := c.engine.seats.Enter(c.patience(), c.module, partyOf(c.principal)); err != nil {
 			if over := c.over(time.Now()); over != nil {
 				err = over
 			}

@@ -33,6 +33,7 @@ type Operation struct {
 	// Local is whether it is for those only who come over the socket.
 	Local bool
 
+	secret            bool // its arguments may have a secret, in the wrong place, too: no answer shows one of them
 	arguments, result *schemas.Schema
 	parameters        []parameter // of the query
 	run               func(ctx context.Context, r *Request, arguments []byte) ([]byte, error)
@@ -161,6 +162,11 @@ func (o *Operation) Run(ctx context.Context, r *Request, arguments []byte) (resu
 	}
 	valid, err := o.arguments.Validate(arguments)
 	if misfit, ok := errors.AsType[*misfit.Error](err); ok {
+		if o.secret {
+			for i := range misfit.Violations {
+				misfit.Violations[i].Input = json.RawMessage(`"[secret]"`)
+			}
+		}
 		return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: misfit.Message, Violations: misfit.Violations}
 	}
 	if err != nil {

@@ -68,6 +68,7 @@ func secretOperations() []Operation {
 		return removeSecret(ctx, r, in)
 	})
 	list.Role, set.Role, remove.Role = "", "", ""
+	set.secret, remove.secret = true, true
 	return []Operation{list, set, remove}
 }
 

@@ -285,7 +285,7 @@ func TestOwnSecrets(t *testing.T) {
 func TestOwnSecretsRace(t *testing.T) {
 	t.Parallel()
 	o := own(t)
-	const given, changing, each = 4, 4, 60
+	const given, changing, each = 4, 4, 100
 	caller := func(i int) who { return who{"issued", "", fmt.Sprintf("caller-%d", i)} }
 	for i := range given {
 		testkit.Put(t, o.secrets, filepath.Join("principals", string(caller(i).id(t)), "github"), secretOf(i))
@@ -327,6 +327,9 @@ func TestOwnSecretsRace(t *testing.T) {
 				if got := o.service.got(path, "Authorization"); status != 200 || got != "Bearer "+mine || strings.Contains(body, "own-secret-") {
 					t.Errorf("caller %d, call %d: the service got %q, want %q; the caller got %d %s", i, n, got, mine, status, body)
 					return
+				}
+				if n%8 != 0 { // what the service tells grows
+					continue
 				}
 				if status, body := o.send(tool, "/all", w); status != 200 || strings.Contains(body, "own-secret-") {
 					t.Errorf("caller %d is told %d %s", i, status, body)

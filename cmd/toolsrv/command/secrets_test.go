@@ -52,6 +52,11 @@ func TestSecrets(t *testing.T) {
 			said += step.got
 		}
 	}
+	for _, wrong := range []string{`{"name":"github","value":"` + strings.Repeat(value, 300) + `"}`, `{"name":"github","value":["` + value + `"]}`, `{"name":"github","valeu":"` + value + `"}`, `{"name":"` + value + value + value + `","value":"x"}`, `{"name":"github","value":"` + value + `"`} {
+		if got := ask(t, m, admin.Find("secrets set"), wrong); !strings.Contains(got, "invalid_arguments") || strings.Contains(got, value) {
+			t.Errorf("%.60s: got %s", wrong, got)
+		}
+	}
 	_, audited, _ := run("audit", "--all", "--json", "--config", m.config)
 	if !strings.Contains(audited, `"secrets.set"`) || !strings.Contains(audited, "issued+ann github") {
 		t.Errorf("the audit has\n%s", audited)

@@ -1,9 +1,12 @@
 package claim_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/claim"
+	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // TestKnown asks for callers whose names are made to be taken for one that is known already with the rules that matched.
@@ -32,5 +35,23 @@ func TestKnown(t *testing.T) {
 	}
 	if again, err := rules.Principal("ann", "r", in("b", "a")); err != nil || again != ann {
 		t.Errorf("ann herself: got %v, %v", again, err)
+	}
+}
+
+// TestRate has rules with rates: of those that match, the first with one counts.
+func TestRate(t *testing.T) {
+	t.Parallel()
+	slow, fast := wasmtools.Rate{Calls: 1, Period: time.Second}, wasmtools.Rate{Concurrent: 9}
+	rules, err := claim.New("oidc", []claim.Rule{
+		{Claim: "groups", Value: "all", Scopes: []string{"a"}}, {Claim: "groups", Value: "slow", Scopes: []string{"b"}, Rate: slow}, {Claim: "groups", Value: "fast", Scopes: []string{"c"}, Rate: fast},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for groups, want := range map[string]wasmtools.Rate{"all": {}, "all slow": slow, "all fast": fast, "fast slow": slow} {
+		p, err := rules.Principal("ann", "", func(string) []string { return strings.Fields(groups) })
+		if err != nil || p == nil || p.Rate() != want {
+			t.Errorf("%s: got %+v, %v, want %+v", groups, p.Rate(), err, want)
+		}
 	}
 }

@@ -243,3 +243,22 @@ func TestNetworksBehindProxies(t *testing.T) {
 		}
 	}
 }
+
+// TestUselessDeclarations starts with declared tokens that nobody can use for anything, and says so: one has expired, and the scopes of another
+// match no tool.
+func TestUselessDeclarations(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	c.Auth.Declared = []config.Token{
+		{Name: "old", SHA256: sha256.Sum256([]byte("old")), Scopes: []string{"*"}, Expires: time.Now().Add(-time.Hour)},
+		{Name: "lost", SHA256: sha256.Sum256([]byte("lost")), Scopes: []string{"shpo/*"}},
+	}
+	r := start(t, c)
+	r.log.Wait(t, `"level":"WARN","msg":"a declared token has expired, and is refused: remove its table [[auth.token]], or give it a later date","token":"old"`)
+	r.log.Wait(t, `"level":"WARN","msg":"an entry of the configuration `+matchesNothing+`","key":"auth.token[1].scopes[0]"`)
+	for token, want := range map[string]int{"old": 401, "lost": 404} {
+		if got := r.status("/shop/echo", token); got != want {
+			t.Errorf("%s: got %d, want %d", token, got, want)
+		}
+	}
+}

@@ -21,11 +21,12 @@ import (
 
 // TestFullDisk fills the file system that the state is on, a small one of a process of its own, or the file to the largest size that
 // the process may have. Then writes fail and reads work; when there is room again, writes work, too. What deletes always works, and makes room.
+// A state on a file system that can only be read is refused with that reason, and stays as it is.
 // Proves: State is whole and apart
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it starts processes")
-	for _, role := range []string{"fill tmpfs", "fill file", "delete tmpfs", "delete file"} {
+	for _, role := range []string{"fill tmpfs", "fill file", "delete tmpfs", "delete file", "protect tmpfs"} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
 			c := child(t, role, t.TempDir())
@@ -86,14 +87,47 @@ func fillDisk(role, dir string) {
 		}
 	}
 	test := func() error { return fill(dir, more) }
-	if what == "delete" {
+	switch what {
+	case "delete":
 		test = func() error { return deleteAll(dir) }
+	case "protect":
+		test = func() error { return protect(dir) }
 	}
 	if err := test(); err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println("ok")
+}
+
+// protect lets nobody write to the file system at a directory.
+func protect(dir string) error {
+	store, err := local.Open(dir, local.Options{})
+	if err != nil {
+		return err
+	}
+	_, err = store.Space("a").Set(context.Background(), "key", []byte("value"), state.Any, state.SetOptions{})
+	if err := errors.Join(err, store.Close()); err != nil {
+		return err
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, "mode=0700"); err != nil {
+		return err
+	}
+	if _, err := local.Open(dir, local.Options{}); err == nil || !strings.Contains(err.Error(), "read-only file system") || !strings.Contains(err.Error(), dir) {
+		return fmt.Errorf("got %w, want that the file system is read-only", err)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "mode=0700"); err != nil {
+		return err
+	}
+	store, err = local.Open(dir, local.Options{})
+	if err != nil {
+		return err
+	}
+	e, _, err := store.Space("a").Get(context.Background(), "key", 100)
+	if string(e.Value) != "value" {
+		err = errors.Join(err, fmt.Errorf("got %q", e.Value))
+	}
+	return errors.Join(err, store.Close())
 }
 
 func fill(dir string, more func() error) error {

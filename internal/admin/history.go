@@ -49,7 +49,7 @@ type RolledBack struct {
 type Version struct {
 	Digest string    `json:"digest" description:"The SHA-256 of its content."`
 	Size   int64     `json:"size" description:"How many bytes it has."`
-	Since  time.Time `json:"since" description:"When it was kept, some seconds after it was served first."`
+	Since  time.Time `json:"since" description:"When it was kept, some seconds after it began to be served."`
 	Served bool      `json:"served" description:"Whether it is served."`
 }
 

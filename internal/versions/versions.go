@@ -63,7 +63,7 @@ type Version struct {
 	// Digest is the SHA-256 of the content in lower-case hexadecimal, and Size its bytes.
 	Digest string
 	Size   int64
-	// Since is when it was kept, which is some time after it was served first.
+	// Since is when it was kept, which is some time after it began to be served; of one that came again, after that.
 	Since time.Time
 
 	name string // in the folder
@@ -168,11 +168,23 @@ func (s *Store) look() error {
 
 func counted(size int64) int64 { return max(size, block) }
 
-// Has reports whether a version of a file is kept, as far as that is known.
+// Has reports whether a version of a file is kept as the newest one, as far as that is known. One that the file was rolled back to need not be the
+// newest: the file itself stays as it is.
 func (s *Store) Has(f File, digest string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.find(f, digest) != nil
+	v := s.find(f, digest)
+	if v == nil {
+		return false
+	}
+	if r, back := s.rollbacks[f]; back && r.Digest == digest {
+		return true
+	}
+	return v.name == newest(s.kept[placeOf(f)]).name
+}
+
+func newest(all []Version) Version {
+	return slices.MaxFunc(all, func(a, b Version) int { return a.Since.Compare(b.Since) })
 }
 
 // find returns a version that is kept, or nil. s.mu is held.
@@ -208,7 +220,7 @@ func (s *Store) Files(source string) (all []File, err error) {
 	return all, err
 }
 
-// Keep keeps a version of a file, unless it is kept already. content must be what the digest says: otherwise it is an error, and nothing is
+// Keep keeps a version of a file as the newest one. Of one that is kept already, it notes that it came again: then others stand before it. content must be what the digest says: otherwise it is an error, and nothing is
 // kept.
 func (s *Store) Keep(f File, digest string, size int64, content io.Reader) error {
 	if !s.IsOn() {
@@ -226,6 +238,9 @@ func (s *Store) Keep(f File, digest string, size int64, content io.Reader) error
 	if s.Has(f, digest) {
 		return nil
 	}
+	if again, err := s.renew(f, digest); again || err != nil {
+		return err
+	}
 	if err := s.make(); err != nil {
 		return err
 	}
@@ -242,6 +257,34 @@ func (s *Store) Keep(f File, digest string, size int64, content io.Reader) error
 	s.kept[at] = append(s.kept[at], v)
 	s.bytes += counted(size)
 	return nil
+}
+
+// renew has a version that is kept be the newest of its file, and reports false where none is that could be used. s.change is held.
+func (s *Store) renew(f File, digest string) (bool, error) {
+	at := placeOf(f)
+	s.mu.Lock()
+	found := s.find(f, digest)
+	if found == nil {
+		s.mu.Unlock()
+		return false, nil
+	}
+	old, last := *found, newest(s.kept[at]).Since
+	s.mu.Unlock()
+	if _, err := s.content(f, old.name, digest); errors.Is(err, ErrDamaged) || errors.Is(err, ErrUnknown) {
+		return false, s.remove(spare{at, old})
+	}
+	now := old
+	if now.Since = time.Now().UTC().Truncate(time.Millisecond); !now.Since.After(last) { // the clock was put back
+		now.Since = last.Add(time.Millisecond)
+	}
+	now.name = nameOf(at, now)
+	if err := os.Rename(filepath.Join(s.path, old.name), filepath.Join(s.path, now.name)); err != nil {
+		return false, fmt.Errorf("keep a version of %s: %w", f.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*s.find(f, digest) = now
+	return true, nil
 }
 
 // make makes the folder where it is missing.
@@ -319,10 +362,10 @@ func (s *Store) oldest(of place, alone bool) (old *spare) {
 		if alone && at != of {
 			continue
 		}
-		newest := slices.MaxFunc(all, func(a, b Version) int { return a.Since.Compare(b.Since) })
+		last := newest(all)
 		isLive := s.live == nil || s.live[at]
 		for _, v := range all {
-			if used[v.name] || isLive && v.name == newest.name || old != nil && !v.Since.Before(old.Since) {
+			if used[v.name] || isLive && v.name == last.name || old != nil && !v.Since.Before(old.Since) {
 				continue
 			}
 			old = &spare{at, v}

@@ -103,7 +103,7 @@ func TestKeep(t *testing.T) {
 	odd := versions.File{Source: "/srv/tools", Name: "ä b%/..\\x:\x00"}
 	keepAll(t, s, odd, "odd")
 	for range 2 {
-		if got := contents(t, s, file); got != "g f e d c" {
+		if got := contents(t, s, file); got != "g f e d b" {
 			t.Errorf("got %s", got)
 		}
 		if got := contents(t, s, other); got != " a" {
@@ -318,4 +318,39 @@ func TestTogether(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestAgain puts back a version that was served before: then that is the one before the next, and the last to go. What is damaged is kept anew.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, 100, memory.New().Space(versions.Space))
+	keepAll(t, s, file, "good", "bad", "good", "worse")
+	if got := contents(t, s, file); got != "worse good bad" {
+		t.Errorf("the one before is not the one that was served before: got %s", got)
+	}
+	keepAll(t, s, file, "c", "d", "good", "e")
+	if got := contents(t, s, file); got != "e good d c worse" {
+		t.Errorf("what was served last has gone: got %s", got)
+	}
+	if err := s.Roll(t.Context(), versions.Rollback{File: file, Over: digestOf("e"), Digest: digestOf("c")}); err != nil {
+		t.Fatal(err)
+	}
+	keepAll(t, s, file, "c") // as it is served
+	if got := contents(t, open(t, dir, 100, nil), file); got != "e good d c worse" {
+		t.Errorf("a rollback is taken for a new version: got %s", got)
+	}
+	for _, damage := range []func(path string) error{os.Remove, func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) }} {
+		found, err := filepath.Glob(filepath.Join(dir, "versions", "*"+digestOf("worse")+"*"))
+		if err != nil || len(found) != 1 {
+			t.Fatal(found, err)
+		}
+		if err := damage(found[0]); err != nil {
+			t.Fatal(err)
+		}
+		keepAll(t, s, file, "worse", "e")
+		if got := contents(t, s, file); got != "e worse good d c" {
+			t.Errorf("after damage: got %s", got)
+		}
+	}
 }

@@ -220,8 +220,8 @@ func (s *Store) Files(source string) (all []File, err error) {
 	return all, err
 }
 
-// Keep keeps a version of a file as the newest one. Of one that is kept already, it notes that it came again: then others stand before it. content must be what the digest says: otherwise it is an error, and nothing is
-// kept.
+// Keep keeps a version of a file as the newest one. Of one that is kept already, it notes that it came again. content must be what the digest says:
+// otherwise it is an error, and nothing is kept.
 func (s *Store) Keep(f File, digest string, size int64, content io.Reader) error {
 	if !s.IsOn() {
 		return ErrOff

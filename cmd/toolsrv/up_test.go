@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -217,10 +216,8 @@ func TestUpConfiguration(t *testing.T) {
 	s := startUp(t, dir, "--address", "127.0.0.1:0")
 	s.waitText("curl -s localhost:" + s.port() + "/shop/echo ")
 	file := filepath.Join(dir, "toolsrv.toml")
-	if runtime.GOOS != "windows" { // which has no socket
-		if out, err := command("reload", "--config", file).CombinedOutput(); err != nil {
-			t.Errorf("an operator's reload: %v: %s", err, out)
-		}
+	if out, err := command("reload", "--config", file).CombinedOutput(); err != nil {
+		t.Errorf("an operator's reload: %v: %s", err, out)
 	}
 	put(t, file, []byte("[mcp]\nenabled = false\n[tools]\ndisabled = [\"shop\"]\n"))
 	s.waitText("toolsrv.toml was read again.")

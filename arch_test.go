@@ -371,7 +371,7 @@ var testHomes = map[string][]string{
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},
 	"github.com/oapi-codegen/runtime":          {"test/clients"},
 	"github.com/pb33f/libopenapi":              {"test/clients"},
-	"github.com/oauth2-proxy/mockoidc":          {"test/clients"},
+	"github.com/oauth2-proxy/mockoidc":         {"test/clients"},
 	"golang.org/x/oauth2":                      {"test/clients"},
 	"golang.org/x/sys":                         {"internal/runtime/linmem"},
 	"golang.org/x/net/http2/hpack":             {"wasmtools/server"},

@@ -152,7 +152,7 @@ func (s *Store) Set(ctx context.Context, id, root personal.ID, name, value, by s
 	if before.sum == sha256.Sum256([]byte(value)) {
 		return before, nil
 	}
-	if err := s.secrets.Admit(root); err != nil {
+	if err := s.secrets.Admit(root, len(value)); err != nil {
 		return now, err
 	}
 	now = Secret{Of: id, Name: name, Set: time.Now().UTC(), By: by, root: root, sum: sha256.Sum256([]byte(value))}

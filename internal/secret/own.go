@@ -24,6 +24,9 @@ const (
 	maxBroughtCaller = 32   // of them of one caller, with the tokens that it has made
 	shortestBrought  = 16   // bytes
 	longestBrought   = 4 << 10
+	// The bytes of all, and of one caller: at a start, what finds a long value takes some 5 ms a KiB to make.
+	maxBroughtBytes       = 512 << 10
+	maxBroughtBytesCaller = 16 << 10
 )
 
 // Errors about what a caller brings. Nothing was changed.
@@ -53,13 +56,14 @@ type broughtIndex struct {
 }
 
 // CheckBrought returns an error about ErrUnfit where a value can't be one that a caller sets, which may be anybody. What a caller sets is taken
-// out of what others are told by the same service. So it has to look like a credential, and not like a word that stands in answers.
+// out of what others are told by the same service. So it has to look like a credential, and not like a word that stands in answers, and has no
+// character that JSON and HTML are made of.
 func CheckBrought(value string) error {
 	digit, letter, different := false, false, map[rune]bool{}
 	for _, c := range value {
 		digit, letter = digit || '0' <= c && c <= '9', letter || 'a' <= c|0x20 && c|0x20 <= 'z'
-		if different[c] = true; c <= ' ' || c > '~' {
-			return fmt.Errorf("it is %w: use printable ASCII without blanks, as headers have it", ErrUnfit)
+		if different[c] = true; c <= ' ' || c > '~' || strings.ContainsRune("\"'`\\{}[]()<>,;", c) {
+			return fmt.Errorf("it is %w: use letters, digits and signs without blanks, quotes, brackets, commas, semicolons and backslashes", ErrUnfit)
 		}
 	}
 	switch {
@@ -71,21 +75,27 @@ func CheckBrought(value string) error {
 	return nil
 }
 
-// Admit returns an error about ErrTooMany where there is no room for one more value of a caller for whom root answers.
-func (s *Store) Admit(root personal.ID) error {
+// Admit returns an error about ErrTooMany where there is no room for one more value, of that many bytes, of a caller for whom root answers.
+func (s *Store) Admit(root personal.ID, bytes int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, all, own := time.Now(), 0, 0
+	allBytes, ownBytes := bytes, bytes
 	for _, v := range s.brought {
 		if v.lives(now) {
-			if all++; v.root == root {
-				own++
+			all, allBytes = all+1, allBytes+len(v.value)
+			if v.root == root {
+				own, ownBytes = own+1, ownBytes+len(v.value)
 			}
 		}
 	}
 	switch {
 	case own >= maxBroughtCaller:
 		return fmt.Errorf("there are %w secrets of this caller: at most %d are kept, with those that it had in the last %v", ErrTooMany, maxBroughtCaller, keepFormer)
+	case ownBytes > maxBroughtBytesCaller:
+		return fmt.Errorf("there are %w bytes of secrets of this caller: at most %d KiB are kept, with those that it had in the last %v", ErrTooMany, maxBroughtBytesCaller>>10, keepFormer)
+	case allBytes > maxBroughtBytes:
+		return fmt.Errorf("there are %w bytes of secrets of callers: at most %d KiB are kept, with those that they had in the last %v", ErrTooMany, maxBroughtBytes>>10, keepFormer)
 	case all >= maxBrought:
 		return fmt.Errorf("there are %w secrets of callers: at most %d are kept, with those that they had in the last %v", ErrTooMany, maxBrought, keepFormer)
 	}

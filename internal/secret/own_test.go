@@ -24,10 +24,15 @@ func TestCheckBrought(t *testing.T) {
 		"application/json":                         "letters and digits",
 		"1234567890123456":                         "letters and digits",
 		"aaaaaaaaaaaaaaa1":                         "different characters",
-		"a word 1 and another 2":                   "printable ASCII",
-		"a-line-1-and-more\n2":                     "printable ASCII",
-		"zero-\x00-and-more-12":                    "printable ASCII",
-		"ünïcödé-12345678":                         "printable ASCII",
+		"a word 1 and another 2":                   "without blanks",
+		`"sha":"9f86d081884c7d65"`:                 "quotes",
+		`{x9f86d081884c7d659a}`:                    "brackets",
+		`9f86d081,884c7d659a2f`:                    "commas",
+		`\u0039f86d081884c7d65`:                    "backslashes",
+		"Basic:YW5uOmh1bnRlcjJodW50ZXIy/+==":       "",
+		"a-line-1-and-more\n2":                     "without blanks",
+		"zero-\x00-and-more-12":                    "without blanks",
+		"ünïcödé-12345678":                         "without blanks",
 		strings.Repeat("abcdefg1", 513):            "4104 bytes",
 	} {
 		err := secret.CheckBrought(value)
@@ -45,7 +50,7 @@ func TestAdmit(t *testing.T) {
 	admitted := 0
 	for i := range 100 { // one caller, many names and tokens
 		id := personal.ID(fmt.Sprintf("issued+ann%%2f%d", i%7))
-		if err := s.Admit("issued+ann"); err != nil {
+		if err := s.Admit("issued+ann", 32); err != nil {
 			if !errors.Is(err, secret.ErrTooMany) {
 				t.Fatal(err)
 			}
@@ -60,7 +65,7 @@ func TestAdmit(t *testing.T) {
 	if admitted != 32 {
 		t.Errorf("one caller has brought %d secrets; 32 are allowed", admitted)
 	}
-	if err := s.Admit("issued+bob"); err != nil {
+	if err := s.Admit("issued+bob", 32); err != nil {
 		t.Errorf("another caller: %v", err)
 	}
 	s.BringAll(func(yield func(id, root personal.ID, name, value string)) {
@@ -69,7 +74,7 @@ func TestAdmit(t *testing.T) {
 			yield(id, id, "y", "the-same-for-all-of-them-1")
 		}
 	})
-	if err := s.Admit("issued+bob"); !errors.Is(err, secret.ErrTooMany) {
+	if err := s.Admit("issued+bob", 32); !errors.Is(err, secret.ErrTooMany) {
 		t.Errorf("with 4,000 others: got %v", err)
 	}
 }

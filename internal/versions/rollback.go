@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -84,7 +86,26 @@ func (s *Store) Roll(ctx context.Context, r Rollback) error {
 		return fmt.Errorf("the version %.12s of %s %w", r.Digest, r.Name, ErrUnknown)
 	}
 	r.Kept = v.name
+	if err := s.sync(v.name); err != nil {
+		return fmt.Errorf("keep the version %.12s of %s: %w", r.Digest, r.Name, err)
+	}
 	return s.set(ctx, func(all map[File]Rollback) { all[r.File] = r })
+}
+
+// sync has a version outlive a loss of power.
+func (s *Store) sync(name string) error {
+	file, err := os.OpenFile(filepath.Join(s.path, name), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if folder, err := os.Open(s.path); err == nil {
+		_ = folder.Sync() // not every system can
+		_ = folder.Close()
+	}
+	return nil
 }
 
 // Unroll has what its source has of a file served again. It reports whether that was not so.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 const (
@@ -83,11 +84,11 @@ func (s *Store) Roll(ctx context.Context, r Rollback) error {
 	v := s.find(r.File, r.Digest)
 	s.mu.Unlock()
 	if v == nil {
-		return fmt.Errorf("the version %.12s of %s %w", r.Digest, r.Name, ErrUnknown)
+		return fmt.Errorf("the version %s of %s %w", text.ShortDigest(r.Digest), r.Name, ErrUnknown)
 	}
 	r.Kept = v.name
 	if err := s.sync(v.name); err != nil {
-		return fmt.Errorf("keep the version %.12s of %s: %w", r.Digest, r.Name, err)
+		return fmt.Errorf("keep the version %s of %s: %w", text.ShortDigest(r.Digest), r.Name, err)
 	}
 	return s.set(ctx, func(all map[File]Rollback) { all[r.File] = r })
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -102,7 +101,7 @@ func showStatus(w io.Writer, s *admin.Status) error {
 	if len(s.Files) > 0 {
 		rows = [][]string{{"FILE", "STATE", "SINCE", "SERVED", "REASON"}}
 		for _, f := range s.Files {
-			rows = append(rows, []string{nearby(f.File), f.State, stamp(f.Since), cmp.Or(f.Digest[:min(12, len(f.Digest))], "-"), f.Reason})
+			rows = append(rows, []string{nearby(f.File), f.State, stamp(f.Since), orDash(text.ShortDigest(f.Digest)), f.Reason})
 		}
 		fmt.Fprintln(w)
 		return table(w, rows)

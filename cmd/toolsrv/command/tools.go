@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 func newTools() *cobra.Command {
@@ -43,7 +44,7 @@ PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 				return err
 			}
 			for _, tool := range t.Tools {
-				rows = append(rows, []string{tool.Path, tool.State, tool.Version, tool.Digest[:min(12, len(tool.Digest))], nearby(tool.File), tool.Why.String()})
+				rows = append(rows, []string{tool.Path, tool.State, tool.Version, text.ShortDigest(tool.Digest), nearby(tool.File), tool.Why.String()})
 			}
 			return table(w, rows)
 		})

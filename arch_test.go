@@ -114,7 +114,7 @@ var edges = map[string][]string{
 	"internal/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/lacking"},
 	// Keys with values: knows nobody who keeps them.
 	"internal/state":                {},
-	"internal/state/local":          {"internal/ownership", "internal/state", "internal/state/internal/watch"},
+	"internal/state/local":          {"internal/ownership", "internal/state", "internal/state/internal/watch", "internal/wholefile"},
 	"internal/state/memory":         {"internal/state", "internal/state/internal/watch"},
 	"internal/state/internal/watch": {"internal/state"},
 	// Who changed what; knows nobody who changes anything.
@@ -171,7 +171,7 @@ var edges = map[string][]string{
 	// What of it programs need that embed the server.
 	"wasmtools/service": {"internal/core", "wasmtools", "wasmtools/config", "wasmtools/invoke"},
 	// Bytes by their digests in a folder, and which of them are in force; knows no catalog.
-	"internal/versions": {"internal/state", "internal/text"},
+	"internal/versions": {"internal/state", "internal/text", "internal/wholefile"},
 	// The slowest requests: hears of them as the log does.
 	"internal/slow": {"internal/text", "internal/web", "wasmtools"},
 	// Files in a directory that names from afar must not leave; knows no modules.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/wholefile"
 )
 
 const (
@@ -99,14 +100,7 @@ func (s *Store) sync(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	if folder, err := os.Open(s.path); err == nil {
-		_ = folder.Sync() // not every system can
-		_ = folder.Close()
-	}
-	return nil
+	return errors.Join(file.Sync(), file.Close(), wholefile.SyncFolder(s.path))
 }
 
 // Unroll has what its source has of a file served again. It reports whether that was not so.

@@ -2,7 +2,7 @@
 // source has.
 //
 // The names in the folder say all: when a version was kept, its digest, and of which file it is. So there is no index that could be wrong, and
-// what is read is compared with its digest. Nothing is written with care for a loss of power: a version that is not whole is refused.
+// what is read is compared with its digest. What a file is rolled back to outlives a loss of power; of the rest, a version that is not whole is refused.
 package versions
 
 import (

@@ -70,3 +70,16 @@ func writeNew(name string, content []byte, mode fs.FileMode) error {
 	}
 	return err
 }
+
+// SyncFolder makes the names in a folder durable, where the system can.
+func SyncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := folder.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
+}

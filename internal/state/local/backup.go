@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/wholefile"
 )
 
 // A Content is what a space holds.
@@ -142,7 +143,7 @@ func Restore(backup, dir string, forms map[string]byte) (kept string, err error)
 		return "", about(path, err)
 	}
 	// A server that starts in this moment has opened the other file, and finds that this one has its name.
-	if err := errors.Join(os.Rename(temp, path), syncDir(dir)); err != nil {
+	if err := errors.Join(os.Rename(temp, path), wholefile.SyncFolder(dir)); err != nil {
 		return "", about(path, err)
 	}
 	return kept, nil

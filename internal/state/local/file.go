@@ -14,6 +14,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/ownership"
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/wholefile"
 )
 
 // FileName is the name of the file in the directory of a state.
@@ -146,7 +147,7 @@ func makeFile(path string) error {
 			return err
 		}
 	}
-	return syncDir(filepath.Dir(path))
+	return wholefile.SyncFolder(filepath.Dir(path))
 }
 
 // checkKind returns an error where a file can't be one that this package has written.
@@ -156,19 +157,6 @@ func checkKind(info fs.FileInfo) error {
 		return fmt.Errorf("%w (it is not a regular file)", ErrForeign)
 	case info.Size() == 0: // bbolt would fill it, as if nothing had ever been kept
 		return fmt.Errorf("%w (it is empty)", ErrDamaged)
-	}
-	return nil
-}
-
-// syncDir makes a name in a directory durable, where the system can.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, fs.ErrPermission) {
-		return err
 	}
 	return nil
 }

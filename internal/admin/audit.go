@@ -108,7 +108,7 @@ func auditVerify() Operation {
 			number, hash, _ := strings.Cut(one, ":")
 			n, err := strconv.ParseUint(number, 10, 62)
 			if err != nil || len(hash) != 2*len(audit.Hash{}) {
-				return v, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: fmt.Sprintf("%q is not NUMBER:HASH, with a hash of %d hexadecimal digits", text.Short(one), 2*len(audit.Hash{}))}
+				return v, invalid(fmt.Sprintf("%q is not NUMBER:HASH, with a hash of %d hexadecimal digits", text.Short(one), 2*len(audit.Hash{})))
 			}
 			known[n] = strings.ToLower(hash)
 		}
@@ -118,7 +118,7 @@ func auditVerify() Operation {
 			return v, nil
 		}
 		if errors.Is(err, audit.ErrDropped) {
-			return v, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: strings.ToUpper(err.Error()[:1]) + err.Error()[1:]}
+			return v, invalid(sentence(err))
 		}
 		v.OK = err == nil
 		return v, unreadable(err)

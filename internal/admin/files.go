@@ -239,10 +239,6 @@ func (r files) await(ctx context.Context, id catalog.FileID, digest string, agai
 	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The change is made, but " + text.Clip(why, 1000)}
 }
 
-func invalid(message string) error {
-	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: message}
-}
-
 // badFile returns why a file can't be put or removed, for who asks.
 func badFile(err error) error {
 	code := wasmtools.CodeInvalidArguments

@@ -53,7 +53,7 @@ func kvOperations() []Operation {
 		Changes("kv erase", "Erase what tools keep for one caller", func(ctx context.Context, r *Request, in ErasedArguments) (all AllKept, err error) {
 			id, err := personal.Parse(in.Principal)
 			if err != nil {
-				return all, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The principal is not valid: " + err.Error() + "; `toolsrv kv list` has all"}
+				return all, invalid("The principal is not valid: " + err.Error() + "; `toolsrv kv list` has all")
 			}
 			store := r.Service.State.Store()
 			if store == nil {

@@ -132,7 +132,7 @@ func operation[In, Out any](name, summary string, run func(ctx context.Context, 
 		run: func(ctx context.Context, r *Request, arguments []byte) ([]byte, error) {
 			var in In
 			if err := typed.Decode(arguments, &in); err != nil {
-				return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: err.Error()}
+				return nil, invalid(err.Error())
 			}
 			out, err := run(ctx, r, in)
 			if err != nil {
@@ -234,7 +234,7 @@ func (o *Operation) Arguments(query url.Values) ([]byte, error) {
 		case o.parameters[at].kind == reflect.Slice:
 			object[name] = values
 		case len(values) > 1:
-			return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: fmt.Sprintf("The parameter %q may stand in the query once", text.Short(name))}
+			return nil, invalid(fmt.Sprintf("The parameter %q may stand in the query once", text.Short(name)))
 		default:
 			object[name] = valueOf(o.parameters[at].kind, values[0])
 		}
@@ -276,3 +276,11 @@ func (o *Operation) Query(arguments []byte) (url.Values, error) {
 	}
 	return query, nil
 }
+
+// invalid returns the error of arguments that are wrong.
+func invalid(message string) *wasmtools.Error {
+	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: message}
+}
+
+// sentence returns what an error says, with a capital letter.
+func sentence(err error) string { return strings.ToUpper(err.Error()[:1]) + err.Error()[1:] }

@@ -49,7 +49,7 @@ func reaches() Operation {
 		g, granted := r.Service.Table.Current(), r.Service.InForce().Granted
 		ways, complete := reach.Ways(Callable(g.Routes(), granted.Reaches), reach.Options{First: match, Most: maxWays}, principals...)
 		if !complete {
-			return Reach{}, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: fmt.Sprintf("There are more than %d ways: name a pattern of tools or a principal", maxWays)}
+			return Reach{}, invalid(fmt.Sprintf("There are more than %d ways: name a pattern of tools or a principal", maxWays))
 		}
 		return Reach{append([]reach.Way{}, ways...)}, nil
 	})

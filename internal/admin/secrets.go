@@ -78,7 +78,7 @@ func ownerOf(r *Request, principal, role string) (id, root personal.ID, err erro
 	if principal == "" && !r.Local {
 		id, err := personal.Of(r.Principal)
 		if err != nil {
-			return "", "", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "This token has no name, so nothing can be its own: ask for one that `toolsrv tokens add` makes, or that [[auth.token]] declares"}
+			return "", "", invalid("This token has no name, so nothing can be its own: ask for one that `toolsrv tokens add` makes, or that [[auth.token]] declares")
 		}
 		root, err := personal.Root(r.Principal)
 		return id, root, err
@@ -87,10 +87,10 @@ func ownerOf(r *Request, principal, role string) (id, root personal.ID, err erro
 		return "", "", &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Only an administrator can ask for somebody else's secrets"}
 	}
 	if principal == "" {
-		return "", "", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "Say whose secret it is with principal (--principal), such as issued+ann: " + principalHelp}
+		return "", "", invalid("Say whose secret it is with principal (--principal), such as issued+ann: " + principalHelp)
 	}
 	if id, err = personal.Parse(principal); err != nil {
-		return "", "", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The principal is not valid: " + err.Error() + "; " + principalHelp}
+		return "", "", invalid("The principal is not valid: " + err.Error() + "; " + principalHelp)
 	}
 	return id, id, nil
 }
@@ -154,7 +154,7 @@ func setSecret(ctx context.Context, r *Request, in NewSecret) (changed OwnSecret
 		return changed, err
 	}
 	if r.Service.InForce().Granted.Secrets().Given(in.Name, id) {
-		return changed, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The operator has given this caller a secret of that name, in secrets.directory: it can be changed there only"}
+		return changed, invalid("The operator has given this caller a secret of that name, in secrets.directory: it can be changed there only")
 	}
 	now, err := r.Service.Brought.Set(ctx, id, root, in.Name, in.Value, r.by(), expect, keepingOf(r, id, in.Name))
 	if err != nil {
@@ -222,7 +222,7 @@ func secretError(err error) error {
 	case errors.Is(err, state.ErrConflict):
 		return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody else has changed the secret: " + err.Error()}
 	case errors.Is(err, secret.ErrUnfit), errors.Is(err, secret.ErrTooMany):
-		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "Nothing was changed: " + err.Error()}
+		return invalid("Nothing was changed: " + err.Error())
 	case errors.Is(err, brought.ErrNowhere), errors.Is(err, state.ErrUnavailable), errors.Is(err, state.ErrQuota):
 		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was changed: " + err.Error(), Err: err}
 	}

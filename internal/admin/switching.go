@@ -112,9 +112,9 @@ func (r *Request) switchTo(ctx context.Context, on bool, in Switched) (Switching
 func checkReason(reason string) error {
 	switch {
 	case strings.ContainsFunc(reason, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }):
-		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The reason has a control character: leave it out"}
+		return invalid("The reason has a control character: leave it out")
 	case tokens.Within(reason):
-		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The reason has a token in it: leave it out, and revoke it if others have seen it"}
+		return invalid("The reason has a token in it: leave it out, and revoke it if others have seen it")
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func scopesOf(names []string) (scopes []string, err error) {
 	for _, name := range names {
 		scope, err := switches.Scope(name)
 		if err != nil {
-			return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: err.Error()}
+			return nil, invalid(err.Error())
 		}
 		scopes = append(scopes, scope)
 	}

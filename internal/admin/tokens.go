@@ -40,7 +40,7 @@ type TokenBounds struct {
 func (b TokenBounds) parse() (wasmtools.Rate, error) {
 	r, err := rates.Text(b).Parse()
 	if err != nil {
-		return r, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: strings.ToUpper(err.Error()[:1]) + err.Error()[1:]}
+		return r, invalid(sentence(err))
 	}
 	return r, nil
 }
@@ -223,13 +223,13 @@ func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Prin
 	for _, text := range in.Networks {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			return made, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "One of networks is not a range of addresses: use one such as 10.0.0.0/8"}
+			return made, invalid("One of networks is not a range of addresses: use one such as 10.0.0.0/8")
 		}
 		spec.Networks = append(spec.Networks, network)
 	}
 	for _, d := range r.Service.InForce().Auth.Declared {
 		if d.Name == in.Name {
-			return made, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The configuration declares a token of this name"}
+			return made, invalid("The configuration declares a token of this name")
 		}
 	}
 	release, err := r.Service.Tokens.Reserve(ctx, by, spec)
@@ -290,7 +290,7 @@ func (r *Request) changeToken(ctx context.Context, name string, asked any, chang
 	if err != nil {
 		for _, d := range r.Service.InForce().Auth.Declared {
 			if d.Name == name {
-				return changed, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The configuration declares this token: change its table [[auth.token]], and reload"}
+				return changed, invalid("The configuration declares this token: change its table [[auth.token]], and reload")
 			}
 		}
 		return changed, tokenError(err)
@@ -319,7 +319,7 @@ func tokenError(err error) error {
 	if e, ok := errors.AsType[*wasmtools.Error](err); ok {
 		return e
 	}
-	e := &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: strings.ToUpper(err.Error()[:1]) + err.Error()[1:]}
+	e := invalid(sentence(err))
 	if errors.Is(err, tokens.ErrMore) { // an attempt to get further, which the audit notes
 		e.Code = wasmtools.CodeForbidden
 	}
@@ -389,7 +389,7 @@ func (r *Request) unmatched(scopes []string) (warnings []string) {
 
 // duration reads a time such as 90d, 12h or 30m; empty is 0. never is what that word means; 0: nothing.
 func duration(text string, never time.Duration) (time.Duration, error) {
-	wrong := &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The time is not valid: use one such as 90d, 12h or 30m"}
+	wrong := invalid("The time is not valid: use one such as 90d, 12h or 30m")
 	if text == "" {
 		return 0, nil
 	}

@@ -119,7 +119,7 @@ func matcher(text string) (func(path string) bool, error) {
 		return func(string) bool { return true }, nil
 	}
 	if err := pattern.Check(text); err != nil {
-		return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: err.Error()}
+		return nil, invalid(err.Error())
 	}
 	return func(path string) bool { return pattern.Match(text, path) }, nil
 }

@@ -95,3 +95,11 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	}
 	return fmt.Errorf("unexpected argument %q: %s takes flags only", args[0], cmd.CommandPath())
 }
+
+// onePattern takes a pattern of tools, or none.
+func onePattern(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return errors.New("name one pattern, in quotes")
+	}
+	return nil
+}

@@ -44,14 +44,14 @@ more, so a review in CI can ask for it.
 `,
 		Example: `  toolsrv reach 'weather/*'
   toolsrv reach --diff live.toml proposed.toml`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case diff && len(args) != 2:
+			case !diff:
+				return onePattern(cmd, args)
+			case len(args) != 2:
 				return errors.New("--diff compares two configurations: name the old one and the new one")
-			case diff && (o.config != "" || o.server != ""):
+			case o.config != "" || o.server != "":
 				return errors.New("--diff asks no server: leave out --config and --server")
-			case !diff && len(args) > 1:
-				return errors.New("name one pattern, in quotes")
 			}
 			return nil
 		},

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -27,13 +26,8 @@ instance, with waiting for memory, run, with what it used of its grants, and res
 is reading the request and sending the answer.
 
 PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
-		Example: "  toolsrv slow\n  toolsrv slow math/add --limit 5 --json",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return errors.New("name one pattern, in quotes")
-			}
-			return nil
-		},
+		Example:           "  toolsrv slow\n  toolsrv slow math/add --limit 5 --json",
+		Args:              onePattern,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
 		if len(args) == 1 {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -26,12 +25,7 @@ PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 		Example: `  toolsrv tools --all
   toolsrv tools math --config /etc/toolsrv/toolsrv.toml
   TOOLSRV_TOKEN=... toolsrv tools --json --server https://tools.example.com`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return errors.New("name one pattern, in quotes")
-			}
-			return nil
-		},
+		Args:              onePattern,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
 		if len(args) == 1 {

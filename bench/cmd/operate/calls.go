@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,7 @@ import (
 // A served is the server as a process of its own, in a folder that is removed with it.
 type served struct {
 	*service.Service
+	binary string
 	folder string
 	over   *client.Client // its admin socket
 }
@@ -45,12 +47,13 @@ func (b *bench) serve(ctx context.Context, fill func(directory string) error) (s
 	if s.folder, err = os.MkdirTemp("", "toolsrv-bench-"); err != nil {
 		return s, err
 	}
-	if err := errors.Join(os.MkdirAll(service.Tools(s.folder), 0o700)); err != nil {
+	if err := os.MkdirAll(service.Tools(s.folder), 0o700); err != nil {
 		return s, err
 	}
 	if err := fill(service.Tools(s.folder)); err != nil {
 		return s, err
 	}
+	s.binary = b.server
 	if s.Service, err = service.Start(ctx, service.Options{Binary: b.server, Directory: s.folder, Rest: "[state]\ndirectory = \"state\""}); err != nil {
 		return s, err
 	}
@@ -71,8 +74,17 @@ func (s *served) close() (err error) {
 	return errors.Join(err, os.RemoveAll(s.folder))
 }
 
-// config is the file of its configuration.
-func (s *served) config() string { return filepath.Join(s.folder, "toolsrv.toml") }
+// command runs a command of toolsrv that asks the server, and returns what it prints.
+func (s *served) command(ctx context.Context, arguments ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, s.binary, append(arguments, "--config", filepath.Join(s.folder, "toolsrv.toml"))...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%v: %w: %s", arguments, err, said.Bytes())
+	}
+	return out, err
+}
 
 func (s *served) host() string { return strings.TrimPrefix(s.URL, "http://") }
 
@@ -239,15 +251,9 @@ func (b *bench) switching(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	binary, err := filepath.Abs(b.server)
-	if err != nil {
-		return err
-	}
 	command := func(arguments ...string) error {
-		if out, err := exec.CommandContext(ctx, binary, append(arguments, "--config", s.config())...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%v: %w: %s", arguments, err, out)
-		}
-		return nil
+		_, err := s.command(ctx, arguments...)
+		return err
 	}
 	c := &caller{url: s.URL}
 	var took []float64
@@ -260,6 +266,14 @@ func (b *bench) switching(ctx context.Context) (err error) {
 		for status := http.StatusOK; status == http.StatusOK; {
 			if status, err = c.call(ctx); err != nil {
 				return errors.Join(err, <-ended)
+			}
+			select {
+			case err := <-ended:
+				if err != nil {
+					return err // otherwise no call would ever be refused
+				}
+				ended <- nil
+			default:
 			}
 		}
 		took = append(took, time.Since(begun).Seconds()*1e3)

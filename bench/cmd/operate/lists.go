@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -63,16 +62,12 @@ func (b *bench) listing(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	binary, err := filepath.Abs(b.server)
-	if err != nil {
-		return err
-	}
 	var took []float64
 	for range b.rounds + 1 {
 		begun := time.Now()
-		out, err := exec.CommandContext(ctx, binary, "tools", "--json", "--config", s.config()).Output()
+		out, err := s.command(ctx, "tools", "--json")
 		if err != nil {
-			return fmt.Errorf("toolsrv tools: %w", err)
+			return err
 		}
 		took = append(took, time.Since(begun).Seconds()*1e3)
 		if n := bytes.Count(out, []byte(`"path"`)); n != manyFiles*toolsEach {

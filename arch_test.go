@@ -51,7 +51,7 @@ var edges = map[string][]string{
 	// The secrets that callers have set themselves, in the state.
 	"internal/brought": {"internal/personal", "internal/secret", "internal/state"},
 	// Tokens with names and scopes, in the state and declared.
-	"internal/tokens": {"internal/rates", "internal/credential", "internal/scope", "internal/state", "wasmtools", "wasmtools/auth", "wasmtools/config"},
+	"internal/tokens": {"internal/personal", "internal/rates", "internal/credential", "internal/scope", "internal/state", "wasmtools", "wasmtools/auth", "wasmtools/config"},
 	// What messages do with foreign text: everybody's.
 	"internal/text": {},
 	// Bounds of processes; knows nothing of what they do.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -29,7 +30,7 @@ func Of(p *wasmtools.Principal) (ID, error) { return of(p, p.String()) }
 // slash, keeps nothing beyond what that one may.
 func Root(p *wasmtools.Principal) (ID, error) {
 	name := p.String()
-	if p.Origin() == originIssued {
+	if p.Origin() == OriginIssued {
 		name, _, _ = strings.Cut(name, "/")
 	}
 	return of(p, name)
@@ -37,15 +38,15 @@ func Root(p *wasmtools.Principal) (ID, error) {
 
 // Issued returns the ID of a caller that is known by a token of the state.
 func Issued(name string) (ID, error) {
-	p, err := wasmtools.NewPrincipal(name, originIssued)
+	p, err := wasmtools.NewPrincipal(name, OriginIssued)
 	if err != nil {
 		return "", err
 	}
 	return Of(p)
 }
 
-// originIssued is the origin of the tokens that can make others: those of package tokens.
-const originIssued = "issued"
+// OriginIssued is the origin of the tokens of the state, which can make others.
+const OriginIssued = "issued"
 
 func of(p *wasmtools.Principal, name string) (ID, error) {
 	switch p.Origin() {
@@ -89,23 +90,8 @@ func encode(s string) string {
 
 // decode returns the text that encode has written as s, and false where it writes none so.
 func decode(s string) (string, bool) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '%' {
-			b.WriteByte(s[i])
-			continue
-		}
-		if i+2 >= len(s) {
-			return "", false
-		}
-		c, err := hex.DecodeString(s[i+1 : i+3])
-		if err != nil {
-			return "", false
-		}
-		b.Write(c)
-		i += 2
-	}
-	return b.String(), b.Len() > 0 && encode(b.String()) == s
+	text, err := url.PathUnescape(s)
+	return text, err == nil && text != "" && encode(text) == s
 }
 
 // Parse reads an ID. It takes it in the one form that Of returns.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/credential"
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/scope"
 	"github.com/toolsrv/toolsrv/internal/state"
@@ -485,7 +486,7 @@ func (s *Store) find(name string) (t known, err error) {
 
 // ofPrincipal returns the token of a principal.
 func (s *Store) ofPrincipal(p *wasmtools.Principal) (t known, err error) {
-	if p.Origin() == originIssued {
+	if p.Origin() == personal.OriginIssued {
 		if t, err = s.find(p.String()); err == nil && t.wrong == nil && !t.expired(time.Now()) {
 			return t, nil
 		}

@@ -11,12 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/scope"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
-
-// originIssued is the origin of principals whose tokens the state has.
-const originIssued = "issued"
 
 // An index is what requests need of all tokens. It never changes once it is published.
 type index struct {
@@ -75,7 +73,7 @@ func (s *Store) settle(t *known) {
 	if t.principal != nil && t.scopes.Equal(before) && t.principal.Rate() == t.rate && t.principal.Within() == within {
 		return
 	}
-	if t.principal, t.wrong = t.scopes.Principal(t.name, originIssued); t.wrong == nil {
+	if t.principal, t.wrong = t.scopes.Principal(t.name, personal.OriginIssued); t.wrong == nil {
 		t.principal = t.principal.WithRate(t.rate, within)
 	}
 }

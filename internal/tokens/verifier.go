@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/credential"
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/scope"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
@@ -175,7 +176,7 @@ func (v *Verifier) Ended(p *wasmtools.Principal) bool {
 	case originDeclared:
 		e := v.names[p.String()]
 		return e == nil || e.ends != 0 && time.Now().UnixNano() >= e.ends
-	case originIssued:
+	case personal.OriginIssued:
 		t, err := v.store.find(p.String())
 		return err != nil || t.wrong != nil || t.expired(time.Now())
 	}

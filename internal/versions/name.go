@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -34,7 +35,8 @@ func (p place) fileIn(source string) (name string, ok bool) {
 	if !ok || strings.HasPrefix(name, hashed) {
 		return "", false
 	}
-	return unescape(name)
+	name, err := url.PathUnescape(name)
+	return name, err == nil
 }
 
 func hash(s string, digits int) string {
@@ -78,25 +80,4 @@ func escape(name string) string {
 		fmt.Fprintf(&b, "%%%02x", c)
 	}
 	return b.String()
-}
-
-// unescape returns the name that escape was given.
-func unescape(s string) (string, bool) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '%' {
-			b.WriteByte(s[i])
-			continue
-		}
-		if i+2 >= len(s) {
-			return "", false
-		}
-		c, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
-		if err != nil {
-			return "", false
-		}
-		b.WriteByte(byte(c))
-		i += 2
-	}
-	return b.String(), true
 }

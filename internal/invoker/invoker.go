@@ -133,7 +133,8 @@ type Invocation struct {
 
 // Begin admits a call of the tool of a route. It fails with CodeNotFound if the principal may not call the tool, with
 // CodeToolDisabled if the tool is disabled, with CodeToolNotGranted if it lacks what it needs, with CodeOverloaded while there is no
-// room for the large result that it will probably have, and with CodeRateLimited if the caller makes too many calls. A tool that was removed or disabled after its route was found is still called.
+// room for the large result that it will probably have, and with CodeRateLimited if the caller makes too many calls. A tool that was
+// removed or disabled after its route was found is still called.
 //
 // If Begin succeeds, the door must call End when it needs neither the arguments nor the result any longer.
 func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {

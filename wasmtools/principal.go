@@ -76,12 +76,18 @@ func (p *Principal) WithRoles(roles ...string) (*Principal, error) {
 			return nil, fmt.Errorf("role of principal %q: %w", text.Short(p.String()), err)
 		}
 	}
-	next := Principal{}
-	if p != nil {
-		next = *p
-	}
+	next := p.clone()
 	next.roles = slices.Clone(roles)
-	return &next, nil
+	return next, nil
+}
+
+// clone returns a copy, to be changed before anybody else has it.
+func (p *Principal) clone() *Principal {
+	if p == nil {
+		return &Principal{}
+	}
+	next := *p
+	return &next
 }
 
 // MaxRealm is the largest length of a principal's realm in bytes.
@@ -94,12 +100,9 @@ func (p *Principal) WithRealm(realm string) (*Principal, error) {
 	if err := check(realm, MaxRealm); realm != "" && err != nil {
 		return nil, fmt.Errorf("realm of principal %q: %w", text.Short(p.String()), err)
 	}
-	next := Principal{}
-	if p != nil {
-		next = *p
-	}
+	next := p.clone()
 	next.realm = realm
-	return &next, nil
+	return next, nil
 }
 
 func checkWord(s string) error { return check(s, MaxPrincipalName) }

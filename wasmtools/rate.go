@@ -20,12 +20,9 @@ func (r Rate) IsZero() bool { return r.Calls <= 0 && r.Concurrent <= 0 }
 // one's; nil: there is none. So a principal can't have more than another by having several names. A verifier that gives rates returns principals
 // of the same name, origin and realm for the same caller: the rate is counted by these.
 func (p *Principal) WithRate(r Rate, within *Principal) *Principal {
-	next := Principal{}
-	if p != nil {
-		next = *p
-	}
+	next := p.clone()
 	next.rate, next.within = r, within
-	return &next
+	return next
 }
 
 // Rate returns what bounds the principal's calls. Where it is zero, the server's configuration may bound them.

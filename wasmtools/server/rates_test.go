@@ -273,45 +273,49 @@ func TestRateOfAddresses(t *testing.T) {
 }
 
 // TestSlowBodiesCount sends heads of calls, and no bodies: each counts as a call that runs, from its head on, and until the client goes away. So does
-// a stream of HTTP/2.
+// a stream of HTTP/2. "100 Continue" tells that a call counts and that its body is awaited.
 // Proves: Clients keep nobody out
 func TestSlowBodiesCount(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
 	c.State.Directory = t.TempDir()
 	r := start(t, c)
-	secret, other := rated(r, "ci", "", 0, 2), rated(r, "other", "", 0, 2)
-	head := "POST /shop/echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + secret + "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
-	await := func(what string, want int) {
-		t.Helper()
-		deadline := time.Now().Add(patience)
-		for r.status("/shop/echo", secret) != want {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: no call gets %d", what, want)
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
+	secret, streaming, other := rated(r, "ci", "", 0, 2), rated(r, "streaming", "", 0, 2), rated(r, "other", "", 0, 2)
+	head := "POST /shop/echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + secret + "\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"
+	const goOn = "HTTP/1.1 100 Continue"
 	first, second := r.dial(), r.dial()
-	for _, conn := range []io.Writer{first, second} {
+	for _, conn := range []io.ReadWriter{first, second} {
 		if _, err := io.WriteString(conn, head); err != nil {
 			t.Fatal(err)
 		}
+		got := make([]byte, len(goOn))
+		if _, err := io.ReadFull(conn, got); err != nil || string(got) != goOn {
+			t.Fatalf("got %q, %v", got, err)
+		}
 	}
-	await("two bodies", http.StatusTooManyRequests)
+	if got := r.status("/shop/echo", secret); got != http.StatusTooManyRequests {
+		t.Errorf("two bodies: got %d", got)
+	}
 	if got := r.status("/shop/echo", other); got != http.StatusOK {
 		t.Errorf("another principal: got %d", got)
 	}
 	first.Close()
-	await("one body less", http.StatusOK)
-	second.Close()
-	f := frames(t, r)
-	var all []byte
-	for id := range uint32(2) {
-		all = append(all, f.request(2*id+1, "/shop/echo", false, "authorization", "Bearer "+secret, "content-type", "application/json")...)
+	for deadline := time.Now().Add(patience); r.status("/shop/echo", secret) != http.StatusOK; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("one body less: no call gets through")
+		}
 	}
-	f.send(all)
-	await("two streams", http.StatusTooManyRequests)
+
+	f := frames(t, r)
+	for _, id := range []uint32{1, 3} {
+		f.send(f.request(id, "/shop/echo", false, "authorization", "Bearer "+streaming, "expect", "100-continue"))
+		if got := f.status(id); got != "100" {
+			t.Fatalf("stream %d: got %s", id, got)
+		}
+	}
+	if got := r.status("/shop/echo", streaming); got != http.StatusTooManyRequests {
+		t.Errorf("two streams: got %d", got)
+	}
 }
 
 // A shop is a server with a tool whose calls take a fixed time and no processor: two of them run at the same time.

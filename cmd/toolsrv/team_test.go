@@ -40,7 +40,7 @@ func TestTeam(t *testing.T) {
 	for _, b := range pagetest.Blocks(string(testkit.Read(t, "../../docs/team.md"))) {
 		blocks[b.Language] = append(blocks[b.Language], b.Text)
 	}
-	for language, n := range map[string]int{"toml": 3, "nginx": 2, "caddyfile": 1} {
+	for language, n := range map[string]int{"toml": 3, "nginx": 2, "caddyfile": 1, "yaml": 1} {
 		if len(blocks[language]) != n {
 			t.Fatalf("docs/team.md has %d blocks of %s, want %d", len(blocks[language]), language, n)
 		}
@@ -59,12 +59,15 @@ func TestTeam(t *testing.T) {
 		"caddy": func(t *testing.T, upstream string) string {
 			return startCaddy(t, strings.ReplaceAll(blocks["caddyfile"][0], "127.0.0.1:8000", upstream))
 		},
+		"traefik": func(t *testing.T, upstream string) string {
+			return startTraefik(t, strings.ReplaceAll(blocks["yaml"][0], "127.0.0.1:8000", upstream))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			program, _, _ := strings.Cut(name, " ")
 			if _, err := exec.LookPath(program); err != nil {
-				t.Skipf("there is no %s to be a proxy: %v", program, err)
+				t.Skipf("there is no %s to be a proxy: make setup-proxies installs it", program)
 			}
 			s := startTeam(t, blocks["toml"])
 			checkTeam(t, s, proxy(t, strings.TrimPrefix(s.url, "http://")))
@@ -95,7 +98,7 @@ func checkTeam(t *testing.T, s *service, address string) {
 	t.Cleanup(client.CloseIdleConnections)
 	call := func(path, body, bearer string) *http.Response {
 		t.Helper()
-		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // until the proxy listens
+		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // until the proxy listens, and knows the service
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+teamHost+path, strings.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
@@ -110,8 +113,12 @@ func checkTeam(t *testing.T, s *service, address string) {
 				r.Header.Set("Mcp-Method", "subscriptions/listen")
 			}
 			res, err := client.Do(r)
-			if err == nil {
+			if err == nil && res.Header.Get("X-Request-Id") != "" {
 				return res
+			}
+			if err == nil {
+				_ = res.Body.Close()
+				err = fmt.Errorf("the proxy itself answers %s", res.Status)
 			}
 			if time.Now().After(deadline) {
 				t.Fatal(err)
@@ -169,6 +176,19 @@ func startCaddy(t *testing.T, site string) string {
 	cmd := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", filepath.Join(dir, "Caddyfile"))
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	runProxy(t, cmd)
+	return address
+}
+
+// startTraefik runs Traefik with a file of its dynamic configuration, beside one with the certificate, and returns where it listens.
+func startTraefik(t *testing.T, routes string) string {
+	t.Helper()
+	dir, address := t.TempDir(), freeAddress(t)
+	certificate(t, filepath.Join(dir, "a.pem"), filepath.Join(dir, "a.key"))
+	put(t, filepath.Join(dir, "dynamic", "toolsrv.yaml"), []byte(routes))
+	put(t, filepath.Join(dir, "dynamic", "tls.yaml"), fmt.Appendf(nil, "tls:\n  certificates:\n    - certFile: %s\n      keyFile: %s\n",
+		filepath.Join(dir, "a.pem"), filepath.Join(dir, "a.key")))
+	runProxy(t, exec.Command("traefik", "--entryPoints.websecure.address="+address, "--providers.file.directory="+filepath.Join(dir, "dynamic"),
+		"--global.checkNewVersion=false", "--global.sendAnonymousUsage=false"))
 	return address
 }
 

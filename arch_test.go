@@ -380,7 +380,7 @@ var testHomes = map[string][]string{
 	"github.com/coreos/go-oidc/v3":             {"internal/oidc", "wasmtools/server"},
 	"github.com/miekg/dns":                     {"test/egress", "internal/capability/http"},
 	"github.com/google/go-containerregistry":   {"deploy/internal/image"},
-	"golang.org/x/mod":                         {"deploy/internal/release"},
+	"golang.org/x/mod":                         {"deploy/internal/release", "deploy/internal/sdks"},
 	"helm.sh/helm/v4":                          {"deploy/internal/chart"},
 	"k8s.io/api":                               {"deploy/internal/chart"},
 	"k8s.io/pod-security-admission":            {"deploy/internal/chart"},

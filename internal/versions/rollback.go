@@ -107,10 +107,27 @@ func (s *Store) sync(name string) error {
 func (s *Store) Unroll(ctx context.Context, f File) (bool, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
-	if _, ok := s.RolledBack(f); !ok {
+	r, ok := s.RolledBack(f)
+	if !ok {
 		return false, nil
 	}
-	return true, s.set(ctx, func(all map[File]Rollback) { delete(all, f) })
+	return true, s.end(ctx, r)
+}
+
+// end ends a rollback. What was served becomes the newest version of the file, so that the next rollback goes back to it and not to what
+// it was served in place of. s.change is held.
+func (s *Store) end(ctx context.Context, r Rollback) error {
+	if err := s.set(ctx, func(all map[File]Rollback) { delete(all, r.File) }); err != nil {
+		return err
+	}
+	err := s.look()
+	if err == nil && !s.Has(r.File, r.Digest) {
+		_, err = s.renew(r.File, r.Digest)
+	}
+	if err != nil { // it has its old place among the versions
+		s.options.Logger.Warn("the version that a file was rolled back to is not noted as the last one", "file", r.Name, "error", err)
+	}
+	return nil
 }
 
 // set changes the rollbacks. s.change is held.
@@ -166,7 +183,7 @@ func (s *Store) Instead(ctx context.Context, source, name string, content []byte
 		return content, nil // somebody has just changed it, and has the file read again
 	}
 	s.options.Logger.Info("a file that was rolled back has changed: the new version is served", "file", name)
-	if err := s.set(ctx, func(all map[File]Rollback) { delete(all, f) }); err != nil {
+	if err := s.end(ctx, r); err != nil {
 		s.options.Logger.Error("a rollback is over, and that can't be kept", "file", name, "error", err)
 		s.mu.Lock()
 		delete(s.rollbacks, f)

@@ -247,7 +247,7 @@ func (s *Store) Keep(f File, digest string, size int64, content io.Reader) error
 	if err := s.makeRoom(at, counted(size)); err != nil {
 		return err
 	}
-	v := Version{Digest: digest, Size: size, Since: time.Now().UTC().Truncate(time.Millisecond)}
+	v := Version{Digest: digest, Size: size, Since: s.next(at)}
 	v.name = nameOf(at, v)
 	if err := s.write(v, content); err != nil {
 		return fmt.Errorf("keep a version of %s: %w", f.Name, err)
@@ -268,15 +268,13 @@ func (s *Store) renew(f File, digest string) (bool, error) {
 		s.mu.Unlock()
 		return false, nil
 	}
-	old, last := *found, newest(s.kept[at]).Since
+	old := *found
 	s.mu.Unlock()
 	if _, err := s.content(f, old.name, digest); errors.Is(err, ErrDamaged) || errors.Is(err, ErrUnknown) {
 		return false, s.remove(spare{at, old})
 	}
 	now := old
-	if now.Since = time.Now().UTC().Truncate(time.Millisecond); !now.Since.After(last) { // the clock was put back
-		now.Since = last.Add(time.Millisecond)
-	}
+	now.Since = s.next(at)
 	now.name = nameOf(at, now)
 	if err := os.Rename(filepath.Join(s.path, old.name), filepath.Join(s.path, now.name)); err != nil {
 		return false, fmt.Errorf("keep a version of %s: %w", f.Name, err)
@@ -285,6 +283,19 @@ func (s *Store) renew(f File, digest string) (bool, error) {
 	defer s.mu.Unlock()
 	*s.find(f, digest) = now
 	return true, nil
+}
+
+// next returns the time of what becomes the newest version of a file: after all of its versions, even if the clock was put back.
+func (s *Store) next(at place) time.Time {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if all := s.kept[at]; len(all) > 0 {
+		if last := newest(all).Since; !now.After(last) {
+			now = last.Add(time.Millisecond)
+		}
+	}
+	return now
 }
 
 // make makes the folder where it is missing.

@@ -276,6 +276,44 @@ func TestRollback(t *testing.T) {
 	instead(file, "b", "b")
 }
 
+// TestAfterRollback has the next rollback go to the version that a file was rolled back to, once something else has come: what it was rolled
+// back over was bad.
+func TestAfterRollback(t *testing.T) {
+	t.Parallel()
+	for name, come := range map[string]func(s *versions.Store) error{
+		"the file changes": func(s *versions.Store) error {
+			_, err := s.Instead(t.Context(), file.Source, file.Name, []byte("next"))
+			return err
+		},
+		"a file is put": func(s *versions.Store) error {
+			_, err := s.Unroll(t.Context(), file)
+			return err
+		},
+	} {
+		for _, opened := range []string{"before", "anew"} {
+			dir, store := t.TempDir(), memory.New()
+			s := open(t, dir, 100, store.Space(versions.Space))
+			keepAll(t, s, file, "older", "good", "bad")
+			if err := s.Roll(t.Context(), versions.Rollback{File: file, Over: digestOf("bad"), Digest: digestOf("good")}); err != nil {
+				t.Fatal(err)
+			}
+			if opened == "anew" {
+				s = open(t, dir, 100, store.Space(versions.Space))
+			}
+			if err := come(s); err != nil {
+				t.Fatal(err)
+			}
+			keepAll(t, s, file, "next")
+			if got := contents(t, s, file); got != "next good bad older" {
+				t.Errorf("%s, opened %s: got %s", name, opened, got)
+			}
+			if got := contents(t, open(t, dir, 100, nil), file); got != "next good bad older" {
+				t.Errorf("%s, opened %s, read again: got %s", name, opened, got)
+			}
+		}
+	}
+}
+
 // TestForeignRecord refuses records that name what is not a version, such as a file elsewhere.
 func TestForeignRecord(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,7 +25,7 @@ import (
 
 // FileArguments are the arguments of the operations put and remove.
 type FileArguments struct {
-	Name      string `json:"name" description:"The file's name in its directory, such as math/add.wasm." minLength:"1" maxLength:"512"`
+	Name      string `json:"name" description:"The file's name in its directory, such as math/add.wasm or math/add.py." minLength:"1" maxLength:"512"`
 	Directory string `json:"directory,omitempty" description:"The directory, as the configuration calls it or as an absolute path; needed where there are several." maxLength:"4096"`
 }
 
@@ -51,10 +52,23 @@ const (
 // files are those of the server that a request is about.
 type files struct{ *Request }
 
+// A spot is where a file lies in a directory, or is to lie.
+type spot struct {
+	upload.Directory
+	catalog.FileID
+	place string // for people
+}
+
+// path returns where the file is.
+func (at *spot) path() string { return filepath.Join(at.Path, filepath.FromSlash(at.Name)) }
+
+// version returns what the file is to versions of files.
+func (at *spot) version() versions.File { return versions.File{Source: at.SourceID, Name: at.Name} }
+
 func put() Operation {
-	return Takes("put", "Put a module into a directory of tools", sandbox.MaxModule, func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
+	return Takes("put", "Put a module or a script into a directory of tools", sandbox.MaxModule, func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
 		r := files{asked}
-		directory, err := r.directory(in)
+		at, err := r.spot(in)
 		if err != nil {
 			return Placed{}, err
 		}
@@ -63,7 +77,7 @@ func put() Operation {
 			return Placed{}, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many files are being put: try again later"}
 		}
 		defer r.uploads.Add(-1)
-		f, err := upload.Begin(directory.ID, in.Name)
+		f, err := at.Begin(at.Name)
 		if err != nil {
 			return Placed{}, badFile(err)
 		}
@@ -73,13 +87,13 @@ func put() Operation {
 		}
 		r.changing.Lock()
 		defer r.changing.Unlock()
-		return r.place(ctx, catalog.FileID{SourceID: directory.ID, Name: in.Name}, f)
+		return r.place(ctx, at, f, "")
 	})
 }
 
-// place checks a file that was uploaded, puts it into its place, and waits until it is served. r.changing is held.
-func (r files) place(ctx context.Context, id catalog.FileID, f *upload.File) (Placed, error) {
-	before, old, err := r.lying(id)
+// place checks a file that has come, puts it into its place, and waits until it is served. r.changing is held.
+func (r files) place(ctx context.Context, at *spot, f *upload.File, reason string) (Placed, error) {
+	before, old, err := r.lying(at)
 	if err != nil {
 		return Placed{}, err
 	}
@@ -88,24 +102,26 @@ func (r files) place(ctx context.Context, id catalog.FileID, f *upload.File) (Pl
 	if err != nil {
 		return Placed{}, err
 	}
-	checked, err := r.Service.Catalog.Check(ctx, id, content)
+	checked, err := r.Service.Catalog.Check(ctx, at.FileID, content)
 	if err != nil {
 		return Placed{}, refusedFile(ctx, err)
 	}
-	done := Placed{Changed: f.Digest() != before, File: filepath.Join(id.SourceID, filepath.FromSlash(id.Name)), Digest: f.Digest(), Before: before,
+	done := Placed{Changed: f.Digest() != before, File: at.path(), Digest: f.Digest(), Before: before,
 		Tools: checked.Paths, Ungranted: checked.Ungranted, Warnings: []string{}}
 	for _, w := range checked.Findings {
 		done.Warnings = append(done.Warnings, fmt.Sprintf("%s: %s: %s (%s)", w.Tool, w.Place, w.Message, w.Rule))
 	}
-	as := versions.File{Source: id.SourceID, Name: id.Name}
-	if _, rolled := r.Service.Versions.RolledBack(as); done.Changed || rolled {
-		r.keepOld(as, before, old)
+	if _, rolled := r.Service.Versions.RolledBack(at.version()); done.Changed || rolled {
+		r.keepOld(at, before, old)
 		done.Changed = true
-		err = r.change(ctx, done.File, digestOf(before), digestOf(done.Digest), func(ctx context.Context) error {
+		err = r.change(ctx, done.File, digestOf(before), fileDigest{done.Digest, reason}, func(ctx context.Context) error {
+			if err := at.still(before); err != nil {
+				return err
+			}
 			if err := f.Commit(); err != nil {
 				return badFile(err)
 			}
-			_, err := r.Service.Versions.Unroll(ctx, as)
+			_, err := r.Service.Versions.Unroll(ctx, at.version())
 			return err
 		})
 		if err != nil {
@@ -113,54 +129,62 @@ func (r files) place(ctx context.Context, id catalog.FileID, f *upload.File) (Pl
 		}
 	}
 	r.Version = done.Digest
-	return done, r.await(ctx, id, done.Digest, true)
+	return done, r.await(ctx, at.FileID, done.Digest, true)
 }
 
 func remove() Operation {
-	return Changes("remove", "Remove a module from a directory of tools", func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
+	return Changes("remove", "Remove a module or a script from a directory of tools", func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
 		r := files{asked}
-		directory, err := r.directory(in)
+		at, err := r.spot(in)
 		if err != nil {
 			return Placed{}, err
 		}
 		r.changing.Lock()
 		defer r.changing.Unlock()
-		id := catalog.FileID{SourceID: directory.ID, Name: in.Name}
-		before, old, err := r.lying(id)
+		before, old, err := r.lying(at)
 		if err != nil {
 			return Placed{}, err
 		}
 		if before == "" {
-			return Placed{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: fmt.Sprintf("There is no file %s in %s", text.Short(in.Name), directory.Path)}
+			return Placed{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no file " + at.place}
 		}
-		done := Placed{Changed: true, File: filepath.Join(id.SourceID, filepath.FromSlash(in.Name)), Before: before, Tools: []string{}, Ungranted: []string{}, Warnings: []string{}}
-		if s, ok := r.file(id); ok {
+		done := Placed{Changed: true, File: at.path(), Before: before, Tools: []string{}, Ungranted: []string{}, Warnings: []string{}}
+		if s, ok := r.file(at.FileID); ok {
 			done.Tools = append(done.Tools, s.Paths...)
 		}
-		as := versions.File{Source: id.SourceID, Name: id.Name}
-		r.keepOld(as, before, old)
+		r.keepOld(at, before, old)
 		err = r.change(ctx, done.File, digestOf(before), nil, func(ctx context.Context) error {
-			if err := upload.Remove(directory.ID, in.Name); err != nil {
+			if err := at.Remove(at.Name); err != nil {
 				return badFile(err)
 			}
-			_, err := r.Service.Versions.Unroll(ctx, as)
+			_, err := r.Service.Versions.Unroll(ctx, at.version())
 			return err
 		})
 		if err != nil {
 			return Placed{}, err
 		}
-		return done, r.await(ctx, id, "", false)
+		return done, r.await(ctx, at.FileID, "", false)
 	})
 }
 
-// directory returns the directory that a file is put into or removed from, if that is allowed.
-func (r files) directory(in FileArguments) (core.Directory, error) {
+// spot returns where a file is put to or removed from, if that is allowed.
+func (r files) spot(in FileArguments) (*spot, error) {
 	if !r.Service.InForce().Admin.Upload {
-		return core.Directory{}, &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Files are neither put nor removed: the configuration has not set [admin] upload = true"}
+		return nil, &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Files are neither put nor removed: the configuration has not set [admin] upload = true"}
 	}
-	if err := upload.CheckName(in.Name); err != nil {
-		return core.Directory{}, badFile(err)
+	d, err := r.directory(in)
+	if err != nil {
+		return nil, err
 	}
+	at := &spot{upload.Directory{Path: d.ID, Scripts: d.Scripts}, catalog.FileID{SourceID: d.ID, Name: in.Name}, d.Place(in.Name)}
+	if err := at.CheckName(in.Name); err != nil {
+		return nil, badFile(err)
+	}
+	return at, nil
+}
+
+// directory returns the directory that is meant.
+func (r files) directory(in FileArguments) (core.Directory, error) {
 	all := r.Service.Directories()
 	var paths []string
 	for _, d := range all {
@@ -181,28 +205,43 @@ func (r files) directory(in FileArguments) (core.Directory, error) {
 }
 
 // lying returns the digest and the content of what lies in a file's place, or nothing, if it is what the caller expects.
-func (r files) lying(id catalog.FileID) (digest string, content []byte, err error) {
-	content, err = upload.Read(id.SourceID, id.Name, sandbox.MaxModule)
-	version := noFile
+func (r files) lying(at *spot) (digest string, content []byte, err error) {
+	if digest, content, err = at.lying(); err != nil {
+		return "", nil, err
+	}
+	return digest, content, r.Expect(cmp.Or(digest, noFile))
+}
+
+func (at *spot) lying() (digest string, content []byte, err error) {
+	content, err = at.Read(at.Name, sandbox.MaxModule)
 	switch {
-	case err == nil:
-		sum := sha256.Sum256(content)
-		digest = hex.EncodeToString(sum[:])
-		version = digest
-	case !errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil, nil
+	case err != nil:
 		return "", nil, badFile(err)
 	}
-	return digest, content, r.Expect(version)
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:]), content, nil
+}
+
+// still returns an error where something else lies in the file's place than what had the digest: somebody has written it while the new file was
+// checked, and would lose what he wrote.
+func (at *spot) still(digest string) error {
+	now, _, err := at.lying()
+	if err == nil && now != digest {
+		return changing()
+	}
+	return err
 }
 
 // keepOld keeps the content of a file before it is replaced, if it is what is served.
-func (r files) keepOld(f versions.File, digest string, content []byte) {
-	s, ok := r.file(catalog.FileID{SourceID: f.Source, Name: f.Name})
-	if !ok || digest == "" || s.Digest != digest || !r.Service.Versions.IsOn() {
+func (r files) keepOld(at *spot, digest string, content []byte) {
+	s, ok := r.file(at.FileID)
+	if !ok || digest == "" || s.Content != digest || !r.Service.Versions.IsOn() {
 		return
 	}
-	if err := r.Service.Versions.Keep(f, digest, int64(len(content)), bytes.NewReader(content)); err != nil {
-		r.Service.Logger.Warn("a version of a file is not kept", "file", f.Name, "error", err)
+	if err := r.Service.Versions.Keep(at.version(), digest, int64(len(content)), bytes.NewReader(content)); err != nil {
+		r.Service.Logger.Warn("a version of a file is not kept", "file", at.Name, "error", err)
 	}
 }
 
@@ -227,7 +266,7 @@ func (r files) await(ctx context.Context, id catalog.FileID, digest string, agai
 		why = fmt.Sprintf("it is not served after %v yet: look with toolsrv status", served)
 	case err != nil:
 		return err
-	case digest == "" && !ok, ok && s.Err == nil && s.Digest == digest:
+	case digest == "" && !ok, ok && s.Err == nil && s.Content == digest:
 		return nil
 	case !ok:
 		why = "it is not looked at where it lies"
@@ -256,14 +295,15 @@ func refusedFile(ctx context.Context, err error) error {
 	return invalid("The file would be refused: " + text.Clip(err.Error(), 1000))
 }
 
-// A fileDigest is what the audit has of a file.
+// A fileDigest is what the audit has of a file, with the reason of a change where one was given.
 type fileDigest struct {
 	Digest string `json:"digest"`
+	Reason string `json:"reason,omitempty"`
 }
 
 func digestOf(digest string) any {
 	if digest == "" {
 		return nil
 	}
-	return fileDigest{digest}
+	return fileDigest{Digest: digest}
 }

@@ -1,12 +1,14 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +36,7 @@ type Versions struct {
 	File       string      `json:"file" description:"Where it lies."`
 	Served     string      `json:"served,omitempty" description:"The SHA-256 of what is served of it, or empty."`
 	RolledBack *RolledBack `json:"rolled_back,omitempty" description:"Why another version is served than its source has."`
+	Removed    *Removed    `json:"removed,omitempty" description:"That there is no such file any more, and who removed it."`
 	Versions   []Version   `json:"versions" description:"The versions that are kept, the newest first."`
 }
 
@@ -45,31 +48,38 @@ type RolledBack struct {
 	Reason string    `json:"reason,omitempty" description:"Why."`
 }
 
+// Removed says how a file was removed.
+type Removed struct {
+	Who   string     `json:"who,omitempty" description:"Who removed it, if that was done with the operation remove and the last 1000 entries of the audit tell."`
+	Since *time.Time `json:"since,omitempty" description:"When he did."`
+}
+
 // A Version is one that is kept.
 type Version struct {
-	Digest string    `json:"digest" description:"The SHA-256 of its content."`
+	Digest string    `json:"digest" description:"The SHA-256 of its content; of a script, that of its own file."`
 	Size   int64     `json:"size" description:"How many bytes it has."`
 	Since  time.Time `json:"since" description:"When it was kept, some seconds after it began to be served."`
 	Served bool      `json:"served" description:"Whether it is served."`
 }
 
 func history() Operation {
-	return Looks("history", "List which versions of files are kept", func(_ context.Context, asked *Request, in HistoryArguments) (History, error) {
+	return Looks("history", "List which versions of files are kept", func(ctx context.Context, asked *Request, in HistoryArguments) (History, error) {
 		r := files{asked}
 		if !r.Service.Versions.IsOn() {
 			return History{}, unkept(versions.ErrOff)
 		}
+		removed := r.removals(ctx)
 		all := History{Files: []Versions{}}
 		if in.Path != "" {
 			s, err := r.named(in.Path)
 			if err != nil {
 				return all, err
 			}
-			one, err := r.versionsOf(&s)
+			one, err := r.versionsOf(&s, removed)
 			if err != nil {
 				return all, unkept(err)
 			}
-			r.Version = s.Digest
+			r.Version = s.Content
 			all.Files = append(all.Files, one)
 			return all, nil
 		}
@@ -78,7 +88,7 @@ func history() Operation {
 			return all, unkept(err)
 		}
 		for i := range known {
-			one, err := r.versionsOf(&known[i])
+			one, err := r.versionsOf(&known[i], removed)
 			if err != nil {
 				return all, unkept(err)
 			}
@@ -143,13 +153,50 @@ func (r files) named(path string) (catalog.FileState, error) {
 	return catalog.FileState{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: message}
 }
 
+// isGone reports whether there are only versions of a file.
+func isGone(s *catalog.FileState) bool { return s.Stage == "" }
+
+// removals returns who removed which files, by where they lay, as far as the last entries of the audit tell.
+func (r files) removals(ctx context.Context) map[string]Removed {
+	const last = 1000
+	all := map[string]Removed{}
+	ends, err := r.Service.Audit.Ends(ctx)
+	if err != nil {
+		return all // the versions are known without
+	}
+	records, _, err := r.Service.Audit.List(ctx, ends.Last-min(ends.Last, last), last)
+	if err != nil {
+		return all
+	}
+	for i := range records {
+		e := &records[i]
+		switch e.Action {
+		case "put", "rollback": // it has come back
+			delete(all, e.Target)
+		case "remove":
+			who := e.Who
+			if e.From != "socket" {
+				who += " (" + e.Origin + ")"
+			}
+			if all[e.Target] = (Removed{who, &e.Time}); e.Refused != "" { // it is still there
+				delete(all, e.Target)
+			}
+		}
+	}
+	return all
+}
+
 // versionsOf tells of the versions of a file.
-func (r files) versionsOf(s *catalog.FileState) (Versions, error) {
+func (r files) versionsOf(s *catalog.FileState, removed map[string]Removed) (Versions, error) {
 	f := versions.File{Source: s.SourceID, Name: s.Name}
 	kept, err := r.Service.Versions.Of(f)
-	told := Versions{File: s.Source, Served: s.Digest, Versions: []Version{}}
+	told := Versions{File: s.Source, Served: s.Content, Versions: []Version{}}
 	for _, v := range kept {
-		told.Versions = append(told.Versions, Version{v.Digest, v.Size, v.Since, v.Digest == s.Digest})
+		told.Versions = append(told.Versions, Version{v.Digest, v.Size, v.Since, v.Digest == s.Content})
+	}
+	if isGone(s) {
+		by := removed[filepath.Join(s.SourceID, filepath.FromSlash(s.Name))]
+		told.Removed = &by
 	}
 	if back, ok := r.Service.Versions.RolledBack(f); ok {
 		told.RolledBack = &RolledBack{back.Over, back.By, back.Since, back.Reason}
@@ -160,7 +207,7 @@ func (r files) versionsOf(s *catalog.FileState) (Versions, error) {
 // RollbackArguments are the arguments of the operation rollback.
 type RollbackArguments struct {
 	Path    string `json:"path" description:"A file, or a tool of it." minLength:"1" maxLength:"4096"`
-	Version string `json:"version,omitempty" description:"The first digits of the version's SHA-256, four at least; without, the version before the one that is served." pattern:"^[0-9a-f]{4,64}$"`
+	Version string `json:"version,omitempty" description:"The first digits of the version's SHA-256, four at least; without, the version before the one that is served, or the last one of a file that was removed." pattern:"^[0-9a-f]{4,64}$"`
 	Reason  string `json:"reason,omitempty" description:"Why." maxLength:"1000"`
 }
 
@@ -183,10 +230,8 @@ func rollback() Operation {
 		switch {
 		case err != nil:
 			return RollingBack{}, err
-		case s.Script:
-			return RollingBack{}, invalid("It is a script, and of scripts no versions are kept: put its files back")
-		case s.Stage == "":
-			return RollingBack{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: s.Source + " is no longer there: put it back first, such as with toolsrv put"}
+		case isGone(&s):
+			return r.restore(ctx, &s, in)
 		}
 		// What its source has now, and not what was listed last, is what it is rolled back over.
 		looking, cancel := context.WithTimeout(ctx, served)
@@ -198,11 +243,51 @@ func rollback() Operation {
 		case err != nil:
 			return RollingBack{}, err
 		}
-		if err := r.Expect(s.Digest); err != nil {
+		if err := r.Expect(s.Content); err != nil {
 			return RollingBack{}, err
 		}
 		return r.rollBack(ctx, &s, in)
 	})
+}
+
+// restore puts a version of a file that was removed back into its place. r.changing is held.
+func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArguments) (RollingBack, error) {
+	if err := checkReason(in.Reason); err != nil {
+		return RollingBack{}, err
+	}
+	if !r.Service.InForce().Admin.Upload {
+		return RollingBack{}, &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: s.Source + " was removed, and nothing is put back where the configuration has not set [admin] upload = true: set that, or put the file back by hand"}
+	}
+	at, err := r.spot(FileArguments{Name: s.Name, Directory: s.SourceID})
+	if err != nil {
+		return RollingBack{}, err
+	}
+	kept, err := r.Service.Versions.Of(at.version())
+	if err != nil {
+		return RollingBack{}, unkept(err)
+	}
+	to, err := choose(kept, s, "", in.Version, false)
+	if err != nil {
+		return RollingBack{}, err
+	}
+	if back, ok := r.Service.Versions.RolledBack(at.version()); ok && in.Version == "" { // it was not removed with the operation remove
+		to = back.Digest
+	}
+	content, err := r.Service.Versions.Read(at.version(), to)
+	if err != nil {
+		return RollingBack{}, unkept(err)
+	}
+	f, err := at.Begin(at.Name)
+	if err != nil {
+		return RollingBack{}, badFile(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(content); err != nil {
+		return RollingBack{}, err
+	}
+	r.Expected = cmp.Or(r.Expected, noFile) // where somebody has put it back meanwhile, nothing is to be replaced
+	placed, err := r.place(ctx, at, f, in.Reason)
+	return RollingBack{Changed: placed.Changed, File: s.Source, Digest: to, Source: to, Tools: placed.Tools}, err
 }
 
 // rollBack has another version of a file served. r.changing is held.
@@ -219,11 +304,12 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 	if err != nil {
 		return RollingBack{}, unkept(err)
 	}
-	to, err := choose(kept, s, over, in.Version)
+	_, rolled := r.Service.Versions.RolledBack(f)
+	to, err := choose(kept, s, over, in.Version, rolled)
 	if err != nil {
 		return RollingBack{}, err
 	}
-	done := RollingBack{File: s.Source, Digest: to, Before: s.Digest, Source: over, Changed: to != s.Digest || s.Err != nil}
+	done := RollingBack{File: s.Source, Digest: to, Before: s.Content, Source: over, Changed: to != s.Content || s.Err != nil}
 	if done.Changed {
 		apply := func(ctx context.Context) error {
 			_, err := r.Service.Versions.Unroll(ctx, f)
@@ -241,11 +327,7 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 				return r.Service.Versions.Roll(ctx, versions.Rollback{File: f, Over: over, Digest: to, By: r.by(), Since: time.Now().UTC().Truncate(time.Millisecond), Reason: in.Reason})
 			}
 		}
-		after := struct {
-			Digest string `json:"digest"`
-			Reason string `json:"reason,omitempty"`
-		}{to, in.Reason}
-		if err := r.change(ctx, s.Source, digestOf(s.Digest), after, func(ctx context.Context) error { return unkept(apply(ctx)) }); err != nil {
+		if err := r.change(ctx, s.Source, digestOf(s.Content), fileDigest{to, in.Reason}, func(ctx context.Context) error { return unkept(apply(ctx)) }); err != nil {
 			return RollingBack{}, err
 		}
 	}
@@ -283,12 +365,15 @@ func changing() error {
 	return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody is changing the file: look, and try again"}
 }
 
-// choose returns the digest of the version that is meant.
-func choose(kept []versions.Version, s *catalog.FileState, over, version string) (string, error) {
+// choose returns the digest of the version that is meant. rolled is whether the file was rolled back to what is served.
+func choose(kept []versions.Version, s *catalog.FileState, over, version string, rolled bool) (string, error) {
 	if version == "" {
-		at := slices.IndexFunc(kept, func(v versions.Version) bool { return v.Digest == s.Digest })
-		if s.Err != nil && s.Digest != "" { // the newest is not served at all: what is served is the one before
-			return s.Digest, nil
+		at := slices.IndexFunc(kept, func(v versions.Version) bool { return v.Digest == s.Content })
+		if s.Err != nil && s.Content != "" { // the newest is not served at all: what is served is the one before
+			return s.Content, nil
+		}
+		if at > 0 && !rolled { // it came again just now, which is not noted yet
+			at = -1
 		}
 		if at+1 < len(kept) {
 			return kept[at+1].Digest, nil

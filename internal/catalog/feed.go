@@ -34,7 +34,7 @@ type feed struct {
 func newFeeds(sources []Sourced, rollbacks Rollbacks) []*feed {
 	feeds := make([]*feed, len(sources))
 	for i, s := range sources {
-		feeds[i] = &feed{Sourced: s, id: s.Source.ID(), prefix: fmt.Sprintf("%06d/", i), listAt: time.Now(), scripts: scripts{source: s.Source, builder: s.Scripts}, rollbacks: rollbacks}
+		feeds[i] = &feed{Sourced: s, id: s.Source.ID(), prefix: fmt.Sprintf("%06d/", i), listAt: time.Now(), scripts: scripts{source: s.Source, builder: s.Scripts, rollbacks: rollbacks}, rollbacks: rollbacks}
 	}
 	return feeds
 }

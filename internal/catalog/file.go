@@ -7,6 +7,7 @@ import (
 	"io"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/lacking"
@@ -15,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Rollbacks know which modules were rolled back. They are asked from many goroutines.
+// Rollbacks know which files were rolled back. They are asked from many goroutines.
 type Rollbacks interface {
 	// Instead returns what is loaded where a source has some content of a file: the content itself, unless the file was rolled back.
 	Instead(ctx context.Context, source, name string, content []byte) ([]byte, error)
@@ -71,9 +72,9 @@ type Checked struct {
 	Findings []toolfile.Finding
 }
 
-// Check does with a module what a Catalog does before it serves a file: it loads and compiles it, runs it to be described if that is needed,
+// Check does with the content of a file what a Catalog does before it serves a file: it loads and compiles it, runs it to be described if that is needed,
 // and looks whether its tools fit into their limits and have paths that no other file has. The error says why the file would be refused. Nothing
-// of the Catalog changes. It takes memory for a module as large as this one.
+// of the Catalog changes. It takes memory for a module as large as this one. What does not end in .wasm is a script.
 func (c *Catalog) Check(ctx context.Context, id FileID, content []byte) (checked *Checked, err error) {
 	r := c.reconciler
 	from := feedOf(r, id.SourceID)
@@ -89,7 +90,7 @@ func (c *Catalog) Check(ctx context.Context, id FileID, content []byte) (checked
 }
 
 func (c *Catalog) check(ctx context.Context, id FileID, content []byte) (*Checked, error) {
-	m, err := toolfile.Load(c.reconciler.engine, content, toolfile.Place{Folder: folderOf(id.Name), Source: id.Name, Replaces: true})
+	m, err := loadToCheck(ctx, c.reconciler, id, content)
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +123,19 @@ func (c *Catalog) check(ctx context.Context, id FileID, content []byte) (*Checke
 		return nil, errClosed
 	}
 	return checked, err
+}
+
+// loadToCheck loads what may become a file of a source.
+func loadToCheck(ctx context.Context, r *reconciler, id FileID, content []byte) (*toolfile.Module, error) {
+	place := toolfile.Place{Folder: folderOf(id.Name), Source: id.Name, Replaces: true}
+	if strings.HasSuffix(id.Name, ".wasm") {
+		return toolfile.Load(r.engine, content, place)
+	}
+	made, err := feedOf(r, id.SourceID).scripts.check(ctx, id.Name, content)
+	if err != nil {
+		return nil, err
+	}
+	return toolfile.LoadMade(r.engine, made, place)
 }
 
 // taken returns which of some tools another file than this one has, or nil.

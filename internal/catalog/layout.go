@@ -17,7 +17,7 @@ const (
 )
 
 // buildElsewhere builds a script of a source whose files are not on disk: in a folder where it is laid out with the parts, by their IDs.
-func (s *scripts) buildElsewhere(ctx context.Context, e Entry, parts map[string]Entry) (module wasmbin.Made, changed func(map[string]Entry) bool, err error) {
+func (s *scripts) buildElsewhere(ctx context.Context, e Entry, instead []byte, parts map[string]Entry) (module wasmbin.Made, changed func(map[string]Entry) bool, err error) {
 	root, err := os.MkdirTemp("", "toolsrv-script-")
 	if err != nil {
 		return module, nil, &PassingError{Err: fmt.Errorf("make a folder for what a script needs: %w", err)}
@@ -45,7 +45,7 @@ func (s *scripts) buildElsewhere(ctx context.Context, e Entry, parts map[string]
 			return module, nil, err
 		}
 	}
-	module, inputs, err := s.builder.Build(ctx, root, filepath.Join(root, filepath.FromSlash(e.ID)))
+	module, inputs, err := s.builder.Build(ctx, root, filepath.Join(root, filepath.FromSlash(e.ID)), instead)
 	if passes(ctx, err) {
 		return module, nil, passing(ctx, err)
 	}

@@ -58,5 +58,6 @@ func List(ctx context.Context, sources []Sourced) ([]File, error) {
 
 // Load loads a file whose Err is nil, as a Catalog would. It fails if the file is no longer what List saw.
 func (f *File) Load(ctx context.Context, engine *sandbox.Engine) (*toolfile.Module, error) {
-	return f.feed.load(ctx, f.entry, engine, toolfile.Place{})
+	m, _, err := f.feed.load(ctx, f.entry, engine, toolfile.Place{})
+	return m, err
 }

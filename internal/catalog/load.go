@@ -15,6 +15,7 @@ import (
 // A module is one version of a file. The reconciler's goroutine owns it.
 type module struct {
 	*toolfile.Module
+	content   string // the digest of the file: of a script, that of its own
 	compiled  bool
 	first     bool // it came with the first listing
 	described bool // it has no manifest section, and says itself what it is
@@ -36,17 +37,18 @@ func (m *module) build(limitsFor func(path string) limits.Limits, granter toolfi
 // A load is the loading of one version of a file: it is read, and compiled and run where that is needed first. One goroutine
 // has it at a time.
 type load struct {
-	file   *file
-	entry  Entry
-	ctx    context.Context // ends with the catalog, and when a newer version has come
-	cancel context.CancelFunc
-	stage  Stage
-	since  time.Time // when it was queued
-	served string    // the digest of the version that was served when it began, or ""
-	module *module   // nil: not read yet, or err is set, or the content is what was served
-	err    error
-	wants  []string // namespaces that its tools may have
-	weight int64    // bytes of memory that it may take meanwhile
+	file    *file
+	entry   Entry
+	ctx     context.Context // ends with the catalog, and when a newer version has come
+	cancel  context.CancelFunc
+	stage   Stage
+	since   time.Time // when it was queued
+	served  string    // the digest of the version that was served when it began, or ""
+	module  *module   // nil: not read yet, or err is set, or it is what was served
+	content string    // the digest of the file that was read
+	err     error
+	wants   []string // namespaces that its tools may have
+	weight  int64    // bytes of memory that it may take meanwhile
 }
 
 // isLarge reports whether a load is one of the loads whose sum the queue bounds.
@@ -147,15 +149,16 @@ func (r *reconciler) read(l *load) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		m, err := l.file.from.load(ctx, l.entry, r.engine, toolfile.Place{Replaces: l.served != "", Most: l.weight})
+		m, content, err := l.file.from.load(ctx, l.entry, r.engine, toolfile.Place{Replaces: l.served != "", Most: l.weight})
 		if err != nil {
 			return err
 		}
+		l.content = content
 		if m.Digest() == l.served {
 			m.Close()
 			return nil
 		}
-		l.module = &module{Module: m, described: m.Describes()}
+		l.module = &module{Module: m, content: content, described: m.Describes()}
 		return nil
 	})
 }
@@ -312,6 +315,7 @@ func (r *reconciler) finish(l *load) {
 		r.index.stopWaiting(f)
 		r.refuse(f, l.err)
 	case m == nil:
+		f.serving.content = l.content // of a script, since other text may become the same module
 		r.index.stopWaiting(f)
 		r.refuse(f, nil)
 	default:

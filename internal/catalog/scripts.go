@@ -1,13 +1,17 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -20,9 +24,10 @@ import (
 // A Builder makes modules of scripts. It is called from many goroutines.
 type Builder interface {
 	// Build returns the module of the script at a path on disk, and the paths of the files that it depends on,
-	// including those that it looked for and did not find. It reads nothing that lies outside the folder root, unless that is empty. It must return when ctx
+	// including those that it looked for and did not find. It reads nothing that lies outside the folder root, unless that is empty. content is what
+	// the script's own file has, in place of what lies there, if anything does; nil: what lies there. It must return when ctx
 	// ends. An error with a method Temporary that returns true is not the script's fault: it is built again later.
-	Build(ctx context.Context, root, path string) (module wasmbin.Made, inputs []string, err error)
+	Build(ctx context.Context, root, path string, content []byte) (module wasmbin.Made, inputs []string, err error)
 }
 
 // temporary are the errors of a Builder that may pass, and those of the system.
@@ -33,8 +38,9 @@ type temporary interface {
 
 // scripts makes the modules of a source's scripts, and knows which of them have to be made again. It is safe for concurrent use.
 type scripts struct {
-	source  Source
-	builder Builder // nil: the source's scripts are refused
+	source    Source
+	builder   Builder   // nil: the source's scripts are refused
+	rollbacks Rollbacks // nil: there are none
 
 	mu      sync.Mutex
 	makings map[string]*making // by ID
@@ -56,7 +62,18 @@ type making struct {
 }
 
 // version returns the version that an entry has instead of its source's.
-func (m *making) version() string { return fmt.Sprintf("%s\x00%d", m.of, m.again) }
+func (m *making) version() string { return fmt.Sprintf("%s%s%d", m.of, remade, m.again) }
+
+// remade stands in the version of a script between its source's and how often it had to be made again.
+const remade = "\x00"
+
+// sourceVersion returns the version that a source has of an entry with a version.
+func (e *Entry) sourceVersion() string {
+	if e.Kind != Script {
+		return e.Version
+	}
+	return e.Version[:max(0, strings.LastIndex(e.Version, remade))]
+}
 
 // stale reports whether the same script would be made into something else now.
 func (m *making) stale(parts map[string]Entry, round int) bool {
@@ -128,24 +145,58 @@ func (s *scripts) take(l *Listing, settle time.Duration, now time.Time) {
 	s.makings = next
 }
 
-// make returns the module of a script. Its errors are those of read.
-func (s *scripts) make(ctx context.Context, e Entry) (none wasmbin.Made, err error) {
-	if s.builder == nil {
-		return none, &FileError{errors.New("is a script, and those of its source are not served")}
+// errNoScripts is why a script is refused where nobody can make a module of it.
+var errNoScripts = errors.New("is a script, and those of its source are not served")
+
+// check returns the module of a script with some content that its source does not have yet, or no longer.
+func (s *scripts) check(ctx context.Context, id string, content []byte) (module wasmbin.Made, err error) {
+	disk, ok := s.source.(Disk)
+	if !ok || s.builder == nil {
+		return module, errNoScripts
 	}
-	if err := e.checkSize(); err != nil {
-		return none, err
+	root, path := disk.Path(id)
+	module, _, err = s.builder.Build(ctx, root, path, content)
+	return module, err
+}
+
+// own returns the digest of what is taken as a script's own file, and its content where that is not what the source has.
+func (s *scripts) own(ctx context.Context, e Entry) (digest string, instead []byte, err error) {
+	content, err := read(ctx, s.source, e)
+	if err != nil {
+		return "", nil, err
+	}
+	if s.rollbacks != nil {
+		earlier, err := s.rollbacks.Instead(ctx, s.source.ID(), e.ID, content)
+		if err != nil {
+			return "", nil, err
+		}
+		if !bytes.Equal(earlier, content) {
+			content, instead = earlier, earlier
+		}
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:]), instead, nil
+}
+
+// make returns the module of a script, and the digest of the script's own file. Its errors are those of read.
+func (s *scripts) make(ctx context.Context, e Entry) (none wasmbin.Made, digest string, err error) {
+	if s.builder == nil {
+		return none, "", &FileError{errNoScripts}
 	}
 	s.mu.Lock()
 	m, parts, round := s.makings[e.ID], s.parts, s.round
 	s.mu.Unlock()
 	if m == nil || m.version() != e.Version {
-		return none, ErrChanged
+		return none, "", ErrChanged
 	}
 	e.Version = m.of
-	module, changed, err := s.build(ctx, e, parts)
+	digest, instead, err := s.own(ctx, e)
+	if err != nil {
+		return none, "", err
+	}
+	module, changed, err := s.build(ctx, e, instead, parts)
 	if changed == nil {
-		return none, err
+		return none, "", err
 	}
 	s.mu.Lock()
 	if s.makings[e.ID] == m {
@@ -154,22 +205,22 @@ func (s *scripts) make(ctx context.Context, e Entry) (none wasmbin.Made, err err
 	s.mu.Unlock()
 	switch {
 	case err != nil:
-		return none, &FileError{Err: err}
+		return none, "", &FileError{Err: err}
 	case module.Size() > sandbox.MaxModule:
-		return none, fmt.Errorf("becomes a module of more than %d bytes, which is the limit: leave out what it doesn't need", sandbox.MaxModule)
+		return none, "", fmt.Errorf("becomes a module of more than %d bytes, which is the limit: leave out what it doesn't need", sandbox.MaxModule)
 	}
-	return module, nil
+	return module, digest, nil
 }
 
-// build builds a script. changed is nil where it is to be tried again, and as making has it otherwise: then err is the script's fault.
-func (s *scripts) build(ctx context.Context, e Entry, parts map[string]Entry) (module wasmbin.Made, changed func(map[string]Entry) bool, err error) {
+// build builds a script, of instead where that is not nil. changed is nil where it is to be tried again, and as making has it otherwise: then err is the script's fault.
+func (s *scripts) build(ctx context.Context, e Entry, instead []byte, parts map[string]Entry) (module wasmbin.Made, changed func(map[string]Entry) bool, err error) {
 	disk, ok := s.source.(Disk)
 	if !ok {
-		return s.buildElsewhere(ctx, e, parts)
+		return s.buildElsewhere(ctx, e, instead, parts)
 	}
 	root, path := disk.Path(e.ID)
 	began := time.Now()
-	module, inputs, err := s.builder.Build(ctx, root, path)
+	module, inputs, err := s.builder.Build(ctx, root, path, instead)
 	if passes(ctx, err) {
 		return module, nil, passing(ctx, err)
 	}

@@ -41,7 +41,7 @@ var (
 func (*recipes) IsScript(name string) bool { return strings.HasSuffix(name, ".recipe") }
 func (*recipes) IsPart(name string) bool   { return strings.HasPrefix(name, "_") }
 
-func (r *recipes) Build(_ context.Context, root, path string) (module wasmbin.Made, inputs []string, err error) {
+func (r *recipes) Build(_ context.Context, root, path string, text []byte) (module wasmbin.Made, inputs []string, err error) {
 	r.mu.Lock()
 	r.built = append(r.built, filepath.Base(path))
 	if len(r.fails) > 0 {
@@ -51,9 +51,10 @@ func (r *recipes) Build(_ context.Context, root, path string) (module wasmbin.Ma
 	if err != nil {
 		return module, nil, err
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return module, nil, err
+	if text == nil {
+		if text, err = os.ReadFile(path); err != nil {
+			return module, nil, err
+		}
 	}
 	answer := "v0000"
 	for _, line := range strings.Fields(string(text)) {

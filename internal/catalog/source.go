@@ -176,16 +176,26 @@ func (e *Entry) cost() int64 {
 	return e.Size
 }
 
-// load loads a file of a source. place lacks where that is.
-func (f *feed) load(ctx context.Context, e Entry, engine *sandbox.Engine, place toolfile.Place) (*toolfile.Module, error) {
+// load loads a file of a source, and returns the digest of its content with it. place lacks where that is.
+func (f *feed) load(ctx context.Context, e Entry, engine *sandbox.Engine, place toolfile.Place) (m *toolfile.Module, content string, err error) {
 	place.Folder, place.Source = e.Folder, f.Source.Place(e.ID)
 	if e.Kind == Script {
-		made, err := f.scripts.make(ctx, e)
+		made, content, err := f.scripts.make(ctx, e)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		return toolfile.LoadMade(engine, made, place)
+		m, err := toolfile.LoadMade(engine, made, place)
+		return m, content, err
 	}
+	m, err = f.loadModule(ctx, e, engine, place)
+	if err != nil {
+		return nil, "", err
+	}
+	return m, m.Digest(), nil
+}
+
+// loadModule loads a file that is a module.
+func (f *feed) loadModule(ctx context.Context, e Entry, engine *sandbox.Engine, place toolfile.Place) (*toolfile.Module, error) {
 	content, err := read(ctx, f.Source, e)
 	if err == nil && f.rollbacks != nil {
 		content, err = f.rollbacks.Instead(ctx, f.id, e.ID, content)

@@ -443,7 +443,7 @@ type builder struct {
 	made  map[string]func() (wasmbin.Made, error)
 }
 
-func (b *builder) Build(_ context.Context, _, path string) (wasmbin.Made, []string, error) {
+func (b *builder) Build(_ context.Context, _, path string, _ []byte) (wasmbin.Made, []string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.built++

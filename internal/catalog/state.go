@@ -77,9 +77,10 @@ type FileState struct {
 	// Stage says how far its newest version has come, and Since is when it came there.
 	Stage Stage
 	Since time.Time
-	// Digest, Version and Paths are those of what is served of it, and empty where nothing is.
-	Digest, Version string
-	Paths           []string
+	// Digest, Version and Paths are those of what is served of it, and empty where nothing is. Content is the digest of the file that is served:
+	// of a script, that of its own file, where Digest is that of all that it was made into.
+	Digest, Version, Content string
+	Paths                    []string
 	// Err is why the newest version is not served, or nil.
 	Err error
 
@@ -102,7 +103,7 @@ func (c *Catalog) Files() []FileState {
 
 func (f *file) state() FileState {
 	s := FileState{FileID: FileID{f.from.id, f.name}, Script: f.listed.Kind == Script, Size: f.listed.Size, Source: f.place(), Stage: f.stage(), Since: f.since, Err: f.refused,
-		from: f.from, version: f.listed.Version, listed: f.from.listedAt, loading: f.loading != nil}
+		from: f.from, version: f.listed.sourceVersion(), listed: f.from.listedAt, loading: f.loading != nil}
 	switch s.Stage {
 	case StageServed:
 	case StageRefused:
@@ -113,7 +114,7 @@ func (f *file) state() FileState {
 		s.Since = f.loading.since
 	}
 	if f.serving != nil {
-		s.Digest, s.Paths = f.serving.Digest(), f.serving.Paths()
+		s.Digest, s.Content, s.Paths = f.serving.Digest(), f.serving.content, f.serving.Paths()
 		if tools := f.serving.Tools(); len(tools) > 0 {
 			s.Version = tools[0].Version
 		}

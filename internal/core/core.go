@@ -274,8 +274,8 @@ func (s *Service) LogReady(ctx context.Context) bool {
 
 // Directories returns those that are served.
 func (s *Service) Directories() (all []Directory) {
-	for _, d := range s.sources.directories {
-		all = append(all, Directory{d.ID(), d.Place(".")})
+	for i, d := range s.sources.directories {
+		all = append(all, Directory{d.ID(), d.Place("."), s.sources.names[i]})
 	}
 	return all
 }

@@ -24,6 +24,7 @@ type Sources struct {
 	All []catalog.Sourced
 
 	directories []*directory.Directory
+	names       []directory.Names // of the scripts of each directory, or nil
 	closers     []io.Closer
 }
 
@@ -53,7 +54,7 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open a directory of tools: %w", err), s.Close())
 		}
-		s.directories, s.closers = append(s.directories, d), append(s.closers, d)
+		s.directories, s.names, s.closers = append(s.directories, d), append(s.names, o.Scripts), append(s.closers, d)
 		from.Source = d
 		s.All = append(s.All, from)
 	}
@@ -74,6 +75,8 @@ func openFiles(paths []string, logger *slog.Logger) (*Sources, error) {
 type Directory struct {
 	// ID is its source's, an absolute path, and Path what the configuration calls it.
 	ID, Path string
+	// Scripts tells which files of it are scripts. Nil: none are served.
+	Scripts directory.Names
 }
 
 // Place returns where a file of it lies, for people.

@@ -35,7 +35,7 @@ func openVersions(ctx context.Context, s *Service, c *config.Config, store state
 	return v
 }
 
-// A keeper keeps each version of a module that a service serves, once all are compiled, so that a start does not wait for it.
+// A keeper keeps each version of a file that a service serves, once all are compiled, so that a start does not wait for it.
 type keeper struct{ of *Service }
 
 // run keeps versions until ctx ends.
@@ -94,7 +94,7 @@ func (k keeper) all(ctx context.Context) (failed error) {
 	s.Versions.SetLive(live)
 	for i := range files {
 		f := &files[i]
-		if f.Digest == "" || f.Script || f.SourceID == "" || s.Versions.Has(live[i], f.Digest) {
+		if f.Content == "" || f.SourceID == "" || s.Versions.Has(live[i], f.Content) {
 			continue
 		}
 		began := time.Now()
@@ -113,7 +113,7 @@ func (k keeper) one(ctx context.Context, f *catalog.FileState, as versions.File)
 	content, err := f.Open(ctx)
 	if err == nil {
 		defer content.Close()
-		err = k.of.Versions.Keep(as, f.Digest, f.Size, content)
+		err = k.of.Versions.Keep(as, f.Content, f.Size, content)
 	}
 	if errors.Is(err, catalog.ErrChanged) || errors.Is(err, versions.ErrChanged) || errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -3,6 +3,7 @@ package core_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,16 +11,38 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 	"github.com/toolsrv/toolsrv/internal/versions"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // TestRollbackStays has a rollback hold after a restart, and a file that is no longer what it was rolled back over served as it is.
 func TestRollbackStays(t *testing.T) {
 	t.Parallel()
-	c, at := sources(t, "tools")
-	c.State.Directory = filepath.Join(t.TempDir(), "state")
-	old, next, last := guest(t, "shop", "old"), guest(t, "shop", "next"), guest(t, "shop", "last")
-	path := testkit.Put(t, at[0], "a.wasm", old)
+	for name, tool := range map[string]func(name string) []byte{
+		"a.wasm": func(name string) []byte { return guest(t, "shop", name) },
+		"a.ts": func(name string) []byte {
+			return fmt.Appendf(nil, `import { module, tool } from "toolsrv"; import "./_part.ts"; module({ namespace: "shop" }); export const %s = tool({ description: "Is there.", parameters: { type: "object" }, run: () => 1 });`, name)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name == "a.ts" {
+				enginetest.Need(t, "javascript")
+			}
+			c, at := sources(t, "shop")
+			c.Sources[0].Scripts = true
+			c.State.Directory = filepath.Join(t.TempDir(), "state")
+			rollbackStays(t, c, at[0], name, tool)
+		})
+	}
+}
+
+// rollbackStays is TestRollbackStays for a file with some name, of which tool makes a version with another tool.
+func rollbackStays(t *testing.T, c *config.Config, dir, name string, tool func(name string) []byte) {
+	old, next, last := tool("old"), tool("next"), tool("last")
+	testkit.Put(t, dir, "_part.ts", "export const x = 1;")
+	path := testkit.Put(t, dir, name, old)
 	running := func(do func(s *core.Service)) {
 		t.Helper()
 		s, err := core.Open(t.Context(), c, core.Options{})
@@ -31,7 +54,7 @@ func TestRollbackStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := versions.File{Source: at[0], Name: "a.wasm"}
+	f := versions.File{Source: dir, Name: name}
 	running(func(s *core.Service) {
 		await(t, s, "/shop/old")
 		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -43,7 +66,7 @@ func TestRollbackStays(t *testing.T) {
 			}
 		}
 	})
-	testkit.Put(t, at[0], "a.wasm", next)
+	testkit.Put(t, dir, name, next)
 	running(func(s *core.Service) {
 		await(t, s, "/shop/next")
 		if err := s.Versions.Roll(t.Context(), versions.Rollback{File: f, Over: digestOf(next), Digest: digestOf(old)}); err != nil {
@@ -54,10 +77,11 @@ func TestRollbackStays(t *testing.T) {
 	if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
+	testkit.Put(t, dir, "_part.ts", "export const x = 2;") // what a script imports may change
 	running(func(s *core.Service) { await(t, s, "/shop/old") })
-	testkit.Put(t, at[0], "a.wasm", last)
+	testkit.Put(t, dir, name, last)
 	running(func(s *core.Service) { await(t, s, "/shop/last") })
-	testkit.Put(t, at[0], "a.wasm", next)
+	testkit.Put(t, dir, name, next)
 	running(func(s *core.Service) { await(t, s, "/shop/next") })
 }
 

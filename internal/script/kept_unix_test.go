@@ -82,7 +82,7 @@ func TestMemory(t *testing.T) {
 			for began, before := time.Now(), -1; helpers() != before; {
 				before = helpers()
 				var err error
-				if first, firstInputs, err = b.Build(t.Context(), dir, file); err != nil {
+				if first, firstInputs, err = b.Build(t.Context(), dir, file, nil); err != nil {
 					t.Fatal(err)
 				}
 				if time.Since(began) > time.Minute {
@@ -91,7 +91,7 @@ func TestMemory(t *testing.T) {
 			}
 			test.change(t, dir)
 			again, helpers := counted(t, test.engine, cache)
-			made, inputs, err := again.Build(t.Context(), dir, file)
+			made, inputs, err := again.Build(t.Context(), dir, file, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func TestMemoryOfAnotherProgram(t *testing.T) {
 		}
 		defer m.Close()
 		b.Memory = m
-		if _, _, err := b.Build(t.Context(), dir, file); err != nil {
+		if _, _, err := b.Build(t.Context(), dir, file, nil); err != nil {
 			t.Fatal(err)
 		}
 		return helpers()

@@ -36,10 +36,14 @@ type collected struct {
 	Wrong  string // what is wrong with the script, or ""
 }
 
+// given is the last argument of a helper whose standard input has the content of the script.
+const given = "-"
+
 // Help is all that a helper of a Builder does: it collects the files of a script, and writes them to stdout. args are the bytes of memory
-// that it may take, the root and the script. The process must do nothing else: it is bounded from then on, and ends where a script breaks a bound.
-func Help(ctx context.Context, args []string, stdout io.Writer) error {
-	if len(args) != 3 || args[1] == "" || LanguageOf(args[2]) == "" {
+// that it may take, the root and the script, and "-" where stdin has what the script's own file has. The process must do nothing else: it is
+// bounded from then on, and ends where a script breaks a bound.
+func Help(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
+	if len(args) < 3 || len(args) > 4 || args[1] == "" || LanguageOf(args[2]) == "" || len(args) == 4 && args[3] != given {
 		return errors.New("a helper needs its bytes of memory, a folder and a script")
 	}
 	memory, err := strconv.ParseInt(args[0], 10, 64)
@@ -49,8 +53,14 @@ func Help(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := bound(memory); err != nil {
 		return fmt.Errorf("bound what a script may take: %w", err)
 	}
+	o := Options{Root: args[1]}
+	if len(args) == 4 {
+		if o.Content, err = io.ReadAll(io.LimitReader(stdin, maxContent)); err != nil {
+			return fmt.Errorf("read the content of a script: %w", err)
+		}
+	}
 	var c collected
-	c.Files, c.Inputs, err = collect(ctx, args[2], Options{Root: args[1]})
+	c.Files, c.Inputs, err = collect(ctx, args[2], o)
 	if err != nil {
 		c.Wrong = text.Clip(err.Error(), helperWrong)
 	}
@@ -58,11 +68,17 @@ func Help(ctx context.Context, args []string, stdout io.Writer) error {
 }
 
 // help makes a helper collect the files of a script, with that many bytes of memory.
-func (b Builder) help(ctx context.Context, root, path string, memory int64) (files []engine.File, inputs []string, err error) {
+func (b Builder) help(ctx context.Context, root, path string, content []byte, memory int64) (files []engine.File, inputs []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, helperTime, fmt.Errorf("reading it takes longer than %v", helperTime))
 	defer cancel()
 	args := append(b.Helper[1:len(b.Helper):len(b.Helper)], strconv.FormatInt(memory, 10), root, path)
+	if content != nil {
+		args = append(args, given)
+	}
 	cmd := exec.CommandContext(ctx, b.Helper[0], args...)
+	if content != nil {
+		cmd.Stdin = bytes.NewReader(content)
+	}
 	cmd.SysProcAttr = apart.Attributes()
 	cmd.Env = []string{} // whatever a parser of scripts may be led to, it finds no secrets
 	var stderr bytes.Buffer

@@ -40,13 +40,58 @@ func TestHelper(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, inputs, err := b.Build(t.Context(), dir, file)
+		made, inputs, err := b.Build(t.Context(), dir, file, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := joined(t, made); !bytes.Equal(got, want) || !slices.Equal(inputs, wantInputs) {
 			t.Errorf("%s: got %d bytes of %q; want %d of %q", engine, len(got), inputs, len(want), wantInputs)
 		}
+	}
+}
+
+// TestGiven builds scripts whose content is given, where nothing lies, another content, or a link: the module is that of a file with the content.
+func TestGiven(t *testing.T) {
+	t.Parallel()
+	for language, c := range map[string]struct{ name, content, part, text string }{
+		"python":     {"hello.py", "import _part\n", "_part.py", "import hello\n"},
+		"javascript": {"hello.ts", `import { x } from "./_part.ts"; export const y: number = x;`, "_part.ts", `import { y } from "./hello.ts"; export const x = 1; export const z = () => y;`},
+	} {
+		b := helped(t, language)
+		there := t.TempDir()
+		testkit.Put(t, there, c.part, c.text)
+		want, _, err := b.Build(t.Context(), there, testkit.Put(t, there, c.name, c.content), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, lie := range map[string]func(path string) error{
+			"nothing":     func(string) error { return nil },
+			"another one": func(path string) error { return os.WriteFile(path, []byte("!"), 0o600) },
+			"a link":      func(path string) error { return os.Symlink("/etc/passwd", path) },
+		} {
+			dir := t.TempDir()
+			path := filepath.Join(dir, c.name)
+			testkit.Put(t, dir, c.part, c.text)
+			if err := lie(path); err != nil {
+				t.Fatal(err)
+			}
+			for how, b := range map[string]script.Builder{"helper": b, "in this process": {Engines: b.Engines}} {
+				made, inputs, err := b.Build(t.Context(), dir, path, []byte(c.content))
+				if err != nil {
+					t.Errorf("%s, %s, %s: %v", language, name, how, err)
+					continue
+				}
+				if !bytes.Equal(joined(t, made), joined(t, want)) || !slices.Contains(inputs, path) || !slices.Contains(inputs, filepath.Join(dir, c.part)) {
+					t.Errorf("%s, %s, %s: another module, of %q", language, name, how, inputs)
+				}
+			}
+			if _, _, err := b.Build(t.Context(), dir, path, make([]byte, 33<<20)); err == nil || !strings.Contains(err.Error(), "has 33 MiB; a script may have 16 MiB") {
+				t.Errorf("33 MiB: got %v", err)
+			}
+		}
+	}
+	if _, _, err := helped(t, "javascript").Build(t.Context(), "", "hello.js", []byte("x")); err == nil {
+		t.Error("a script whose content is given may read everything")
 	}
 }
 
@@ -57,7 +102,7 @@ func TestHelperTells(t *testing.T) {
 	file := testkit.Put(t, dir, "hello.js", `import "./missing.js";`)
 	b := helped(t, "javascript")
 	_, _, want := script.Build(t.Context(), file, script.Options{Engines: b.Engines, Root: dir})
-	_, inputs, err := b.Build(t.Context(), dir, file)
+	_, inputs, err := b.Build(t.Context(), dir, file, nil)
 	if wrong, ok := errors.AsType[*script.Error](err); !ok || wrong.Error() != want.Error() || !slices.Contains(inputs, file) {
 		t.Errorf("got %v with the inputs %q, want %v", err, inputs, want)
 	}
@@ -69,7 +114,7 @@ func TestHelperTellsBriefly(t *testing.T) {
 	dir := t.TempDir()
 	testkit.Put(t, dir, "fast.so", "")
 	file := testkit.Put(t, dir, "hello.py", "import fast;"+strings.Repeat("x", 1<<20))
-	_, _, err := helped(t, "python").Build(t.Context(), dir, file)
+	_, _, err := helped(t, "python").Build(t.Context(), dir, file, nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "hello.py:1:8: fast has compiled code") || len(err.Error()) > 10<<10 {
 		t.Errorf("got %.200v, want some kilobytes that name the place", err)
 	}
@@ -90,7 +135,7 @@ func TestHelperBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := testkit.Put(t, dir, name, text)
-			module, _, err := helped(t, "javascript").Build(t.Context(), dir, file)
+			module, _, err := helped(t, "javascript").Build(t.Context(), dir, file, nil)
 			if module.Module != nil || err == nil || !strings.HasPrefix(err.Error(), name) {
 				t.Errorf("got %d bytes, %v; want an error that names the script", len(module.Bundle), err)
 			}
@@ -125,7 +170,7 @@ func TestHelperFails(t *testing.T) {
 			t.Parallel()
 			b := b
 			b.Helper = c.helper
-			if module, _, err := b.Build(t.Context(), dir, file); module.Module != nil || err == nil || !strings.Contains(err.Error(), c.says) {
+			if module, _, err := b.Build(t.Context(), dir, file, nil); module.Module != nil || err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %d bytes, %v; want an error with %q", len(module.Bundle), err, c.says)
 			} else {
 				_, lost := errors.AsType[*script.LostError](err)
@@ -139,10 +184,10 @@ func TestHelperFails(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	b.Helper = []string{"sh", "-c", "exec sleep 60", "sh"}
-	if _, _, err := b.Build(ctx, dir, file); err == nil {
+	if _, _, err := b.Build(ctx, dir, file, nil); err == nil {
 		t.Error("a helper that hangs is waited for")
 	}
-	if err := script.Help(t.Context(), []string{dir}, &bytes.Buffer{}); err == nil {
+	if err := script.Help(t.Context(), []string{dir}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
 		t.Error("a helper takes wrong arguments")
 	}
 }
@@ -153,7 +198,7 @@ func TestHelperHasNothing(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")
 	dir := t.TempDir()
 	b := script.Builder{Engines: toys(t, "python"), Helper: []string{"/bin/sh", "-c", "env >" + filepath.Join(dir, "env"), "sh"}}
-	_, _, _ = b.Build(t.Context(), dir, testkit.Put(t, dir, "hello.py", ""))
+	_, _, _ = b.Build(t.Context(), dir, testkit.Put(t, dir, "hello.py", ""), nil)
 	text, err := os.ReadFile(filepath.Join(dir, "env"))
 	if err != nil {
 		t.Skip(err)

@@ -42,11 +42,11 @@ func NewReaders(machine int64, claim func(bytes int64) (give func())) *Readers {
 }
 
 // read makes a helper collect the files of a script once there is room for it: a small one, and if that is too little, one that may have all.
-func (r *Readers) read(ctx context.Context, b Builder, root, path string) (files []engine.File, inputs []string, err error) {
+func (r *Readers) read(ctx context.Context, b Builder, root, path string, content []byte) (files []engine.File, inputs []string, err error) {
 	if !r.small.Take(helperSmall, ctx.Done()) {
 		return nil, nil, context.Cause(ctx)
 	}
-	files, inputs, err = b.help(ctx, root, path, helperSmall)
+	files, inputs, err = b.help(ctx, root, path, content, helperSmall)
 	r.small.Give(helperSmall)
 	if _, ok := errors.AsType[*memoryError](err); !ok || r.each <= helperSmall {
 		return files, inputs, err
@@ -56,7 +56,7 @@ func (r *Readers) read(ctx context.Context, b Builder, root, path string) (files
 	}
 	defer r.large.Give(r.each)
 	defer r.claim(r.each)()
-	return b.help(ctx, root, path, r.each)
+	return b.help(ctx, root, path, content, r.each)
 }
 
 // watch calls end once a process takes more memory than that, until the returned function is called, which says whether it did. Where the

@@ -31,7 +31,7 @@ func TestHelperMemory(t *testing.T) {
 	claimed, given := int64(0), 0
 	readers := script.NewReaders(256<<20, func(bytes int64) func() { claimed += bytes; return func() { given++ } })
 	b := script.Builder{Engines: toys(t, "python"), Helper: []string{self, "hog", tries}, Readers: readers}
-	_, _, err = b.Build(t.Context(), dir, file)
+	_, _, err = b.Build(t.Context(), dir, file, nil)
 	const want = "hello.py: reading it takes more than 176 MiB of memory, which is all that this machine or its container has"
 	if _, blamed := errors.AsType[*script.Error](err); !blamed || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
@@ -55,7 +55,7 @@ func TestHelpersTakeTurns(t *testing.T) {
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
-			if _, _, err := b.Build(t.Context(), dir, file); err == nil || !strings.Contains(err.Error(), "read the answer of the process") {
+			if _, _, err := b.Build(t.Context(), dir, file, nil); err == nil || !strings.Contains(err.Error(), "read the answer of the process") {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -74,7 +74,7 @@ func TestHelperGoesFirst(t *testing.T) {
 	dir := t.TempDir()
 	file, said := testkit.Put(t, dir, "hello.py", ""), filepath.Join(t.TempDir(), "said")
 	b := script.Builder{Engines: toys(t, "python"), Helper: []string{self, "tell", said}}
-	if _, _, err := b.Build(t.Context(), dir, file); err != nil {
+	if _, _, err := b.Build(t.Context(), dir, file, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(said); err != nil || string(bytes.TrimSpace(got)) != "1000" {

@@ -14,6 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/engine"
 	"github.com/toolsrv/toolsrv/internal/script/javascript"
 	"github.com/toolsrv/toolsrv/internal/script/python"
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // A Language is what a script is written in.
@@ -69,7 +70,12 @@ type Options struct {
 	Root string
 	// With are folders with more packages for a script in Python.
 	With []string
+	// Content is what the script's own file has, in place of what lies there, if anything does; only with a Root. Nil: the file is read.
+	Content []byte
 }
+
+// maxContent is how much of a script may be given to a Builder, in bytes: no language takes more of one file.
+const maxContent = 16 << 20
 
 // Build returns the module of the script at path, which describes itself, and the paths of the files that it depends on: those that were
 // read and, as far as known, those that were missing. After an error there may be some, too. Where the script is
@@ -112,21 +118,21 @@ func open(engines *engine.Set, path string) (*engine.Engine, error) {
 // collect returns the files of a script, and the paths of those that it depends on.
 func collect(ctx context.Context, path string, o Options) (files []engine.File, inputs []string, err error) {
 	if LanguageOf(path) == Python {
-		return python.Collect(ctx, path, python.Options{Root: o.Root, With: o.With})
+		return python.Collect(ctx, path, python.Options{Root: o.Root, With: o.With, Content: o.Content})
 	}
-	return javascript.Collect(ctx, path, javascript.Options{Root: o.Root})
+	return javascript.Collect(ctx, path, javascript.Options{Root: o.Root, Content: o.Content})
 }
 
-// collect returns the files of a script as they were kept, or has a helper collect them.
-func (b Builder) collect(ctx context.Context, root, path string) (files []engine.File, inputs []string, err error) {
-	if b.Memory == nil {
-		return b.read(ctx, root, path)
+// collect returns the files of a script as they were kept, or has a helper collect them. Of a script whose content is given nothing is kept.
+func (b Builder) collect(ctx context.Context, root, path string, content []byte) (files []engine.File, inputs []string, err error) {
+	if b.Memory == nil || content != nil {
+		return b.read(ctx, root, path, content)
 	}
 	if files, inputs, ok := b.Memory.recall(root, path); ok {
 		return files, inputs, nil
 	}
 	began := time.Now()
-	files, inputs, err = b.read(ctx, root, path)
+	files, inputs, err = b.read(ctx, root, path, nil)
 	if err == nil {
 		b.Memory.keep(root, path, began, files, inputs)
 	}
@@ -134,11 +140,11 @@ func (b Builder) collect(ctx context.Context, root, path string) (files []engine
 }
 
 // read makes a helper collect the files of a script, as many of them beside each other as the Readers allow.
-func (b Builder) read(ctx context.Context, root, path string) (files []engine.File, inputs []string, err error) {
+func (b Builder) read(ctx context.Context, root, path string, content []byte) (files []engine.File, inputs []string, err error) {
 	if b.Readers == nil {
-		return b.help(ctx, root, path, apart.Ample)
+		return b.help(ctx, root, path, content, apart.Ample)
 	}
-	return b.Readers.read(ctx, b, root, path)
+	return b.Readers.read(ctx, b, root, path, content)
 }
 
 // blame returns the error of an engine that does not take the files of a script, as the script's.
@@ -180,14 +186,17 @@ func (Builder) IsScript(name string) bool { return LanguageOf(name) != "" }
 func (Builder) IsPart(name string) bool { return IsPart(name) }
 
 // Build returns the module of a script that reads nothing outside the folder root, unless that is empty, and the paths of the files
-// that it depends on. It fails as the function Build does.
-func (b Builder) Build(ctx context.Context, root, path string) (module wasmbin.Made, inputs []string, err error) {
+// that it depends on. content is [Options.Content]. It fails as the function Build does.
+func (b Builder) Build(ctx context.Context, root, path string, content []byte) (module wasmbin.Made, inputs []string, err error) {
+	if len(content) > maxContent {
+		return wasmbin.Made{}, nil, &Error{fmt.Errorf("%s has %s; a script may have %s", filepath.Base(path), text.Size(int64(len(content))), text.Size(maxContent))}
+	}
 	var e *engine.Engine
 	var files []engine.File
 	if len(b.Helper) == 0 || root == "" {
-		e, files, inputs, err = gather(ctx, path, Options{Engines: b.Engines, Root: root})
+		e, files, inputs, err = gather(ctx, path, Options{Engines: b.Engines, Root: root, Content: content})
 	} else if e, err = open(b.Engines, path); err == nil {
-		files, inputs, err = b.collect(ctx, root, path)
+		files, inputs, err = b.collect(ctx, root, path, content)
 	}
 	if err != nil {
 		return wasmbin.Made{}, inputs, err

@@ -29,8 +29,8 @@ var _ catalog.Builder = script.Builder{}
 
 // TestMain is a helper where a Builder of these tests starts one.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 5 && os.Args[1] == "help" {
-		if err := script.Help(context.Background(), os.Args[2:], os.Stdout); err != nil {
+	if len(os.Args) >= 5 && os.Args[1] == "help" {
+		if err := script.Help(context.Background(), os.Args[2:], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -38,12 +38,12 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) == 4 && os.Args[1] == "parent" { // of a helper that does not end
 		b := script.Builder{Helper: []string{"sh", "-c", "echo $$ >" + os.Args[2] + "; exec sleep 3600", "sh"}}
-		_, _, err := b.Build(context.Background(), filepath.Dir(os.Args[3]), os.Args[3])
+		_, _, err := b.Build(context.Background(), filepath.Dir(os.Args[3]), os.Args[3], nil)
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	if len(os.Args) == 6 && os.Args[1] == "tell" { // how willingly the system ends it
-		err := script.Help(context.Background(), os.Args[3:], os.Stdout)
+		err := script.Help(context.Background(), os.Args[3:], os.Stdin, os.Stdout)
 		if err == nil {
 			var text []byte
 			if text, err = os.ReadFile("/proc/self/oom_score_adj"); err == nil {
@@ -164,7 +164,7 @@ func TestBuild(t *testing.T) {
 	if bundle, ok := parsed.Bundle(engine.Region); !ok {
 		t.Errorf("the script is not the engine's bundle: %+v", bundle)
 	}
-	again, _, err := script.Builder{Engines: toys(t, "python")}.Build(t.Context(), filepath.Dir(file), file)
+	again, _, err := script.Builder{Engines: toys(t, "python")}.Build(t.Context(), filepath.Dir(file), file, nil)
 	if err != nil || !bytes.Equal(joined(t, again), module) {
 		t.Errorf("a Builder makes something else (%v)", err)
 	}

@@ -1,4 +1,4 @@
-// Package upload puts files into a directory of tools and takes them out of it: whole or not at all, and never outside the directory. Names come
+// Package upload puts modules and scripts into a directory of tools and takes them out of it: whole or not at all, and never outside the directory. Names come
 // from afar. They are those that every file system takes, no symbolic link is followed, and no file has a name that differs from another one's
 // in upper and lower case only.
 package upload
@@ -44,8 +44,24 @@ var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 // libraries are folders that are not looked at for tools.
 var libraries = []string{"node_modules", "__pycache__"}
 
-// CheckName returns what is wrong with the name of a module in a directory of tools, such as "math/add.wasm", or nil.
-func CheckName(name string) error {
+// A Directory is one of tools.
+type Directory struct {
+	// Path is where it is.
+	Path string
+	// Scripts tells which of its files are scripts. Nil: none are served.
+	Scripts Scripts
+}
+
+// Scripts tell which files are scripts, by the last element of their names.
+type Scripts interface {
+	// IsScript reports whether a file is a script.
+	IsScript(name string) bool
+	// IsPart reports whether a script is a part of others, or a test, and so not served by itself.
+	IsPart(name string) bool
+}
+
+// CheckName returns what is wrong with the name of a file of tools in the directory, such as "math/add.wasm", or nil.
+func (d Directory) CheckName(name string) error {
 	parts := strings.Split(name, "/")
 	bad := func(why string) error {
 		return fmt.Errorf("%q can't be the name of a file of tools: %s", text.Short(name), why)
@@ -55,8 +71,12 @@ func CheckName(name string) error {
 		return bad(fmt.Sprintf("it has more than %d bytes", maxName))
 	case len(parts) > maxDepth+1:
 		return bad(fmt.Sprintf("it is more than %d folders deep", maxDepth))
-	case !strings.HasSuffix(name, ".wasm") || path.Base(name) == ".wasm":
-		return bad("it must end in .wasm")
+	case path.Base(name) == ".wasm":
+		return bad("it must have a name before .wasm")
+	case !strings.HasSuffix(name, ".wasm"):
+		if why := d.notScript(parts); why != "" {
+			return bad(why)
+		}
 	}
 	for _, p := range parts {
 		stem, _, _ := strings.Cut(p, ".")
@@ -74,6 +94,34 @@ func CheckName(name string) error {
 	return nil
 }
 
+// notScript returns why a file is not a script that is served by itself, by the parts of its name, or "".
+func (d Directory) notScript(parts []string) string {
+	base := parts[len(parts)-1]
+	switch {
+	case d.Scripts == nil:
+		return "it must end in .wasm; scripts are served, and taken, where tools.scripts = true, or scripts in the directory's [[source]]"
+	case !d.Scripts.IsScript(base):
+		return "it must end in .wasm, or be a script by its ending"
+	case d.Scripts.IsPart(base) || slices.ContainsFunc(parts, func(p string) bool { return strings.HasPrefix(p, "_") }):
+		return "scripts of such names are parts of others, or tests, and are not served by themselves: copy them to the server"
+	}
+	return ""
+}
+
+// takesScripts returns why the scripts of a folder, and of those below it, are not served by themselves, or nil.
+func takesScripts(folder *os.Root) error {
+	names, err := entries(folder)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"__init__.py", "pyvenv.cfg"} {
+		if slices.Contains(names, name) {
+			return fmt.Errorf("it would lie below a folder with %s, whose scripts are parts of others and are not served by themselves", name)
+		}
+	}
+	return nil
+}
+
 // A File is one that is being put into its place. Its caller calls Commit, and then Close.
 type File struct {
 	folder *os.Root // in which it will lie
@@ -85,12 +133,9 @@ type File struct {
 	undo   func() // removes the folders that were made for it
 }
 
-// Begin makes a file beside the place that it will have in a directory, with the folders on the way. Nothing looks at it there.
-func Begin(directory, name string) (*File, error) {
-	if err := CheckName(name); err != nil {
-		return nil, err
-	}
-	folder, undo, err := open(directory, name, true)
+// Begin makes a file beside the place that it will have in the directory, with the folders on the way. Nothing looks at it there.
+func (d Directory) Begin(name string) (*File, error) {
+	folder, undo, err := d.open(name, true)
 	if err != nil {
 		return nil, err
 	}
@@ -195,9 +240,9 @@ func (f *File) Close() {
 	f.folder.Close()
 }
 
-// Remove removes a file of a directory.
-func Remove(directory, name string) error {
-	folder, _, err := open(directory, name, false)
+// Remove removes a file of the directory.
+func (d Directory) Remove(name string) error {
+	folder, _, err := d.open(name, false)
 	if err != nil {
 		return err
 	}
@@ -212,9 +257,9 @@ func Remove(directory, name string) error {
 	return nil
 }
 
-// Read returns the content of a file of a directory, which may have most bytes.
-func Read(directory, name string, most int64) ([]byte, error) {
-	folder, _, err := open(directory, name, false)
+// Read returns the content of a file of the directory, which may have most bytes.
+func (d Directory) Read(name string, most int64) ([]byte, error) {
+	folder, _, err := d.open(name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -239,18 +284,18 @@ func Read(directory, name string, most int64) ([]byte, error) {
 	return content, bare(err)
 }
 
-// open opens the folder of a file in a directory. Where missing folders are made, undo removes them again, if nothing is in them.
-func open(directory, name string, make bool) (folder *os.Root, undo func(), err error) {
-	if err := CheckName(name); err != nil {
+// open opens the folder of a file in the directory. Where missing folders are made, undo removes them again, if nothing is in them.
+func (d Directory) open(name string, make bool) (folder *os.Root, undo func(), err error) {
+	if err := d.CheckName(name); err != nil {
 		return nil, nil, err
 	}
-	root, err := os.OpenRoot(directory + string(filepath.Separator))
+	root, err := os.OpenRoot(d.Path + string(filepath.Separator))
 	if err != nil {
 		return nil, nil, bare(err)
 	}
 	var made []string
 	undo = func() {
-		again, err := os.OpenRoot(directory)
+		again, err := os.OpenRoot(d.Path)
 		if err != nil {
 			return
 		}
@@ -260,6 +305,13 @@ func open(directory, name string, make bool) (folder *os.Root, undo func(), err 
 		}
 	}
 	parts := strings.Split(name, "/")
+	isNewScript := make && !strings.HasSuffix(name, ".wasm")
+	if isNewScript {
+		if err := takesScripts(root); err != nil {
+			root.Close()
+			return nil, nil, err
+		}
+	}
 	for i, p := range parts[:len(parts)-1] {
 		info, err := look(root, p)
 		switch {
@@ -276,6 +328,11 @@ func open(directory, name string, make bool) (folder *os.Root, undo func(), err 
 			next, err = root.OpenRoot(p)
 		}
 		root.Close()
+		if err == nil && isNewScript {
+			if err = takesScripts(next); err != nil {
+				next.Close()
+			}
+		}
 		if err != nil {
 			undo()
 			return nil, nil, bare(err)

@@ -14,9 +14,20 @@ import (
 	"github.com/toolsrv/toolsrv/internal/upload"
 )
 
+// scripted returns a directory whose scripts are served.
+func scripted(path string) upload.Directory { return upload.Directory{Path: path, Scripts: pythons{}} }
+
+// pythons knows scripts in Python.
+type pythons struct{}
+
+func (pythons) IsScript(name string) bool { return strings.HasSuffix(name, ".py") }
+func (pythons) IsPart(name string) bool {
+	return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "test_")
+}
+
 // put puts a file into a directory.
 func put(directory, name, content string) error {
-	f, err := upload.Begin(directory, name)
+	f, err := scripted(directory).Begin(name)
 	if err != nil {
 		return err
 	}
@@ -55,6 +66,7 @@ func TestNames(t *testing.T) {
 		"..", "../", "...wasm", ".a.wasm", "a/.b/c.wasm", `..\a.wasm`, `a\b.wasm`, `C:\a.wasm`, "C:a.wasm", "C:/a.wasm", "a.wasm:stream.wasm", "a\x00.wasm", "a.wasm\x00", "a\n.wasm",
 		"a .wasm", " a.wasm", "a.wasm ", "a./b.wasm", "con.wasm", "CON.wasm", "a/aux/b.wasm", "nul.x.wasm", "Com1.wasm", "lpt9.wasm", "a.tmp/b.wasm", "~/a.wasm", "a~.wasm",
 		"%2e%2e/a.wasm", "..%2fa.wasm", "\u2024\u2024/a.wasm", "a\u2215b.wasm", "é.wasm", "\u212A.wasm", "-a.wasm", "*.wasm", "a?.wasm", "node_modules/a.wasm", "a/__pycache__/b.wasm", "Node_Modules/a.wasm",
+		"a.txt", "a.py/b", "../a.py", "a/../../b.py", "/a.py", `..\a.py`, ".a.py", "a.py\x00", "a.PY", "con.py", "_a.py", "test_a.py", "_b/a.py", "a/_b/c.py", "__init__.py", "a/__init__.py", "node_modules/a.py", "é.py", "-a.py",
 		strings.Repeat("a", 101) + ".wasm", strings.Repeat("a/", 17) + "a.wasm", strings.Repeat("aaaaaaaaa/", 52) + "a.wasm", "a.WASM",
 	} {
 		outer := t.TempDir()
@@ -62,26 +74,50 @@ func TestNames(t *testing.T) {
 		if err := os.Mkdir(directory, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := upload.CheckName(name); err == nil {
+		if err := scripted("").CheckName(name); err == nil {
 			t.Errorf("%q is taken", name)
 		}
 		if err := put(directory, name, "x"); err == nil {
 			t.Errorf("%q was put", name)
 		}
-		if err := upload.Remove(directory, name); err == nil {
+		if err := scripted(directory).Remove(name); err == nil {
 			t.Errorf("%q was removed", name)
 		}
-		if _, err := upload.Read(directory, name, 10); err == nil {
+		if _, err := scripted(directory).Read(name, 10); err == nil {
 			t.Errorf("%q was read", name)
 		}
 		if got := files(t, outer); got != "tools/" {
 			t.Errorf("%q: there is %s", name, got)
 		}
 	}
-	for _, name := range []string{"a.wasm", "math/add.wasm", "A-1_b.c/d/e.wasm", "_x.wasm", "console.wasm", "common/nully.wasm"} {
-		if err := upload.CheckName(name); err != nil {
+	for _, name := range []string{"a.wasm", "math/add.wasm", "A-1_b.c/d/e.wasm", "_x.wasm", "console.wasm", "common/nully.wasm", "a.py", "math/add_b.py", "a.wasm.py"} {
+		if err := scripted("").CheckName(name); err != nil {
 			t.Error(err)
 		}
+		if err := (upload.Directory{}).CheckName(name); (err == nil) != strings.HasSuffix(name, ".wasm") {
+			t.Errorf("%s where no scripts are served: got %v", name, err)
+		}
+	}
+}
+
+// TestPartsOfScripts puts no script where it would not be served, and makes no folder for it.
+func TestPartsOfScripts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	testkit.Put(t, dir, "package/__init__.py", "")
+	testkit.Put(t, dir, "package/inner/x.txt", "")
+	testkit.Put(t, dir, "venv/pyvenv.cfg", "")
+	before := files(t, dir)
+	for _, name := range []string{"package/a.py", "package/inner/a.py", "package/new/a.py", "venv/a.py", "venv/lib/a.py"} {
+		if err := put(dir, name, "x"); err == nil || !strings.Contains(err.Error(), "not served by themselves") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if after := files(t, dir); after != before {
+		t.Errorf("there is %s, want %s", after, before)
+	}
+	if err := put(dir, "package/a.wasm", "x"); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -97,7 +133,7 @@ func TestPut(t *testing.T) {
 			t.Errorf("got %q, want %q", got, content)
 		}
 	}
-	f, err := upload.Begin(dir, "x/y/z.wasm")
+	f, err := scripted(dir).Begin("x/y/z.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,20 +148,20 @@ func TestPut(t *testing.T) {
 	if got := files(t, dir); got != "a/ a/b/ a/b/c.wasm" {
 		t.Errorf("there is %s", got)
 	}
-	if err := upload.Remove(dir, "a/b/c.wasm"); err != nil {
+	if err := scripted(dir).Remove("a/b/c.wasm"); err != nil {
 		t.Fatal(err)
 	}
-	if err := upload.Remove(dir, "a/b/c.wasm"); !errors.Is(err, fs.ErrNotExist) {
+	if err := scripted(dir).Remove("a/b/c.wasm"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("removed twice: got %v", err)
 	}
-	if _, err := upload.Read(dir, "no/b/c.wasm", 10); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := scripted(dir).Read("no/b/c.wasm", 10); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("read what is gone: got %v", err)
 	}
 	if got := files(t, dir); got != "a/ a/b/" {
 		t.Errorf("there is %s", got)
 	}
 	testkit.Put(t, dir, "large.wasm", "0123456789a")
-	if _, err := upload.Read(dir, "large.wasm", 10); err == nil {
+	if _, err := scripted(dir).Read("large.wasm", 10); err == nil {
 		t.Error("read more than was asked for")
 	}
 }
@@ -150,10 +186,10 @@ func TestLinks(t *testing.T) {
 		if err := put(dir, name, "x"); err == nil {
 			t.Errorf("%s was put", name)
 		}
-		if err := upload.Remove(dir, name); err == nil {
+		if err := scripted(dir).Remove(name); err == nil {
 			t.Errorf("%s was removed", name)
 		}
-		if content, err := upload.Read(dir, name, 100); err == nil {
+		if content, err := scripted(dir).Read(name, 100); err == nil {
 			t.Errorf("%s was read: %s", name, content)
 		}
 	}
@@ -163,10 +199,10 @@ func TestLinks(t *testing.T) {
 	if err := put(dir, "in/folder.wasm", "x"); err == nil {
 		t.Error("a folder was replaced")
 	}
-	if err := upload.Remove(dir, "in/folder.wasm/x.wasm"); err != nil {
+	if err := scripted(dir).Remove("in/folder.wasm/x.wasm"); err != nil {
 		t.Error(err)
 	}
-	if err := upload.Remove(dir, "in/folder.wasm"); err == nil {
+	if err := scripted(dir).Remove("in/folder.wasm"); err == nil {
 		t.Error("a folder was removed")
 	}
 	if err := os.Remove(filepath.Join(dir, "in", "folder.wasm")); err != nil {
@@ -189,11 +225,11 @@ func TestCase(t *testing.T) {
 		if err := put(dir, name, "y"); err == nil || !strings.Contains(err.Error(), "upper and lower case only") {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if err := upload.Remove(dir, name); err == nil {
+		if err := scripted(dir).Remove(name); err == nil {
 			t.Errorf("%s was removed", name)
 		}
 	}
-	f, err := upload.Begin(dir, "math/sub.wasm")
+	f, err := scripted(dir).Begin("math/sub.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,12 +18,12 @@ const collectScript = "collect-script"
 // newCollectScript makes a command that nobody types.
 func newCollectScript() *cobra.Command {
 	return &cobra.Command{
-		Use:    collectScript + " BYTES FOLDER SCRIPT",
+		Use:    collectScript + " BYTES FOLDER SCRIPT [-]",
 		Short:  "Collect what a script needs, for a server that starts this",
 		Hidden: true,
-		Args:   cobra.ExactArgs(3),
+		Args:   cobra.RangeArgs(3, 4),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return script.Help(cmd.Context(), args, cmd.OutOrStdout())
+			return script.Help(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -20,17 +20,19 @@ func newPut() *cobra.Command {
 	var in admin.FileArguments
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "put FILE [NAME]",
-		Short: "Put a module into a directory of tools of a running server",
-		Long: `Put a module into a directory of tools of a running server, whose configuration has
-[admin] upload = true. The server checks it as toolsrv check does, and takes it whole or not
-at all. The command ends when the new version answers, or says why it does not.
+		Short: "Put a module or a script into a directory of tools of a running server",
+		Long: `Put a module or a script into a directory of tools of a running server, whose configuration
+has [admin] upload = true. The server checks it as toolsrv check does, and takes it whole or
+not at all. The command ends when the new version answers, or says why it does not.
 
-NAME is where it lies in the directory, such as math/add.wasm: without, FILE's own name.`,
+A script is one file: what it imports has to be on the server before. NAME is where the file
+lies in the directory, such as math/add.wasm or math/add.py: without, FILE's own name.`,
 		Example: `  toolsrv put add.wasm math/add.wasm
+  toolsrv put add.py math/add.py
   TOOLSRV_TOKEN=... toolsrv put add.wasm --server https://tools.example.com`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return errors.New("name a .wasm file, and perhaps where it is to lie")
+				return errors.New("name a .wasm file or a script, and perhaps where it is to lie")
 			}
 			return nil
 		},
@@ -43,7 +45,7 @@ NAME is where it lies in the directory, such as math/add.wasm: without, FILE's o
 		defer file.Close()
 		info, err := file.Stat()
 		if err == nil && !info.Mode().IsRegular() {
-			err = fmt.Errorf("%s is not a file: name a .wasm file", args[0])
+			err = fmt.Errorf("%s is not a file: name a .wasm file or a script, or make one file of a folder with toolsrv build", args[0])
 		}
 		if err != nil {
 			return err
@@ -65,9 +67,10 @@ func newRemove() *cobra.Command {
 	var in admin.FileArguments
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "remove NAME",
-		Short: "Remove a module from a directory of tools of a running server",
-		Long: `Remove a module from a directory of tools of a running server, whose configuration has
-[admin] upload = true. Calls that run finish. NAME is where it lies in the directory.`,
+		Short: "Remove a module or a script from a directory of tools of a running server",
+		Long: `Remove a module or a script from a directory of tools of a running server, whose
+configuration has [admin] upload = true. Calls that run finish. NAME is where it lies in the
+directory. toolsrv rollback NAME brings it back.`,
 		Example:           "  toolsrv remove math/add.wasm",
 		Args:              oneName,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -123,8 +126,9 @@ func newHistory() *cobra.Command {
 	return newAsking(&o, &cobra.Command{
 		Use:   "history [PATH]",
 		Short: "List the versions of files that a running server keeps",
-		Long: `List the versions of a module that a running server keeps, or of all modules of which it
-keeps several. The last five of each are kept, in the directory of the server's state.
+		Long: `List the versions of a file that a running server keeps, or of all files of which it keeps
+several, or that were removed. The last five of each are kept, in the directory of the
+server's state.
 
 PATH is a file, or a tool of it, such as math/add.wasm or math/add.`,
 		Example: "  toolsrv history math/add\n  toolsrv history --json",
@@ -147,9 +151,14 @@ PATH is a file, or a tool of it, such as math/add.wasm or math/add.`,
 func showHistory(w io.Writer, h *admin.History) error {
 	rows := [][]string{{"FILE", "VERSION", "SINCE", "SIZE", "STATE"}}
 	for _, f := range h.Files {
-		for _, v := range f.Versions {
+		for i, v := range f.Versions {
 			state := ""
 			switch {
+			case f.Removed != nil && i == 0:
+				state = "removed"
+				if f.Removed.Who != "" && f.Removed.Since != nil {
+					state += " by " + f.Removed.Who + ", " + stamp(*f.Removed.Since)
+				}
 			case v.Served && f.RolledBack != nil:
 				state = "served, rolled back by " + f.RolledBack.Who
 				if f.RolledBack.Reason != "" {
@@ -176,12 +185,14 @@ func newRollback() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "rollback PATH [VERSION]",
 		Short: "Have a running server serve an earlier version of a file",
-		Long: `Have a running server serve an earlier version of a module that it has kept. The file itself
-stays as it is: once it changes, that is served. Until then the rollback stays, also after
-a restart.
+		Long: `Have a running server serve an earlier version of a module or a script that it has kept. The
+file itself stays as it is: once it changes, that is served. Until then the rollback stays,
+also after a restart. A file that was removed is put back, where the server's configuration
+has [admin] upload = true.
 
 PATH is a file, or a tool of it. VERSION is the beginning of a digest that toolsrv history
-shows, or of the file's own: without, it is the version before the one that is served.`,
+shows, or of the file's own: without, it is the version before the one that is served, or the
+last one of a file that was removed.`,
 		Example: "  toolsrv rollback math/add\n  toolsrv rollback math/add 9f86d081 --reason 'wrong for negative numbers'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {

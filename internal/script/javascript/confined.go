@@ -110,20 +110,9 @@ func checkNesting(name, content string) error {
 // readConfined reads a file below the root: a regular one, whatever takes its place meanwhile.
 func (m *modules) readConfined(name string) ([]byte, error) {
 	m.read(filepath.Join(m.root.Name(), filepath.FromSlash(name)))
-	if !m.isFile(name) {
-		return nil, errors.New("it is not a file below the folder of the tools")
-	}
-	f, err := m.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	content, err := m.contentOf(name)
 	if err != nil {
-		return nil, cause(err)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a file")
-	}
-	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, cause(err)
+		return nil, err
 	}
 	if len(content) > maxFile {
 		return nil, fmt.Errorf("it has more than %s", text.Size(maxFile))
@@ -137,8 +126,34 @@ func (m *modules) readConfined(name string) ([]byte, error) {
 	return content, nil
 }
 
+// contentOf returns what is in a file below the root, or the beginning of it if that is too much.
+func (m *modules) contentOf(name string) ([]byte, error) {
+	if m.isGiven(name) {
+		return m.content, nil
+	}
+	if !m.isFile(name) {
+		return nil, errors.New("it is not a file below the folder of the tools")
+	}
+	f, err := m.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, cause(err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a file")
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	return content, cause(err)
+}
+
+// isGiven says whether a file is the script, whose content is given.
+func (m *modules) isGiven(name string) bool { return m.content != nil && name == m.inRoot }
+
 // isFile says whether there is a regular file. Links below the root are followed, others lead nowhere.
 func (m *modules) isFile(name string) bool {
+	if m.isGiven(name) {
+		return true
+	}
 	info, err := m.root.Stat(filepath.FromSlash(name))
 	return err == nil && info.Mode().IsRegular()
 }

@@ -26,6 +26,8 @@ type Options struct {
 	// Root confines what is read to this folder and what is below it: nothing else is looked at, and what leads out of it
 	// is an error. Empty, the script may import what its author can read, such as packages of a node_modules above it.
 	Root string
+	// Content is what the script's own file has, in place of what lies there, if anything does; only with a Root. Nil: the file is read.
+	Content []byte
 }
 
 // Collect bundles a script. It returns the files of its bundle, and the paths on disk of all that was read, which says when it has to be bundled
@@ -38,13 +40,16 @@ func Collect(ctx context.Context, script string, o Options) (files []engine.File
 	if err != nil {
 		return nil, nil, err
 	}
-	m := modules{entry: path, folder: filepath.Dir(path)}
+	m := modules{entry: path, folder: filepath.Dir(path), content: o.Content}
 	inputs = []string{path}
-	if o.Root != "" {
+	switch {
+	case o.Root != "":
 		if err := m.confine(o.Root); err != nil {
 			return nil, inputs, err
 		}
 		defer m.root.Close()
+	case o.Content != nil:
+		return nil, inputs, errors.New("the content of a script is given, but no folder to which reading is restricted")
 	}
 	result, err := build(ctx, m.options())
 	for input := range m.inputs {

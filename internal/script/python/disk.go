@@ -31,6 +31,9 @@ type disk struct {
 	at    string   // the root's path
 	seen  map[string]bool
 	total int64
+
+	script  string // the path of the script
+	content []byte // of the script, in place of what lies there; nil: what lies there
 }
 
 // openDisk returns the disk below a root, or the whole one if that is empty.
@@ -124,6 +127,24 @@ func (d *disk) open(path string) (*os.File, error) {
 
 // read returns what is in a regular file.
 func (d *disk) read(path string) ([]byte, error) {
+	data, err := d.contentOf(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("it has more than %s", text.Size(maxFile))
+	}
+	if d.total += int64(len(data)); d.total > maxTotal {
+		return nil, fmt.Errorf("the script, with all that it imports, needs more than %s", text.Size(maxTotal))
+	}
+	return data, nil
+}
+
+// contentOf returns what is in a regular file, or the beginning of it if that is too much.
+func (d *disk) contentOf(path string) ([]byte, error) {
+	if d.content != nil && path == d.script {
+		return d.content, d.look(path)
+	}
 	f, err := d.open(path)
 	if err != nil {
 		return nil, cause(err)
@@ -133,16 +154,7 @@ func (d *disk) read(path string) ([]byte, error) {
 		return nil, errors.New("it is not a file")
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, cause(err)
-	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("it has more than %s", text.Size(maxFile))
-	}
-	if d.total += int64(len(data)); d.total > maxTotal {
-		return nil, fmt.Errorf("the script, with all that it imports, needs more than %s", text.Size(maxTotal))
-	}
-	return data, nil
+	return data, cause(err)
 }
 
 // list returns the names of what is in a folder, sorted.

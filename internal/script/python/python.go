@@ -23,6 +23,8 @@ type Options struct {
 	Root string
 	// With are folders of more packages. One with an __init__.py is a package itself, any other holds modules and packages.
 	With []string
+	// Content is what the script's own file has, in place of what lies there, if anything does. Nil: the file is read.
+	Content []byte
 }
 
 // Collect returns the files of a script's bundle, and the paths on disk of all that was read or looked for, which say when it has to be
@@ -40,6 +42,7 @@ func Collect(ctx context.Context, script string, o Options) (files []engine.File
 		return nil, []string{path}, err
 	}
 	defer disk.close()
+	disk.script, disk.content = path, o.Content
 	c := collector{disk: disk, script: filepath.Base(path), taken: map[string]bool{}, known: map[string]bool{ourselves: true}, offered: map[string]func() error{}}
 	err = c.collect(path, o.With)
 	return c.files, disk.inputs(), err

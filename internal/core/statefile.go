@@ -1,11 +1,21 @@
 package core
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"time"
 
+	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
+	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // ErrStateInUse is returned for the file of a state that a server uses.
@@ -40,7 +50,40 @@ func StateFile(dir string) string { return filepath.Join(dir, local.FileName) }
 func OpenStateFile(path string) (*local.File, error) { return local.OpenFile(path, forms()) }
 
 // RestoreState puts a copy of a backup into the place of the state in a directory, and returns the name of the file that was there before, "" for
-// none. Nothing changes unless all of the backup is in order, and no server uses the state.
-func RestoreState(backup, dir string) (kept string, err error) {
-	return local.Restore(backup, dir, forms())
+// none. Nothing changes unless all of the backup is in order, and no server uses the state. The audit of the copy has an entry of who did it.
+func RestoreState(ctx context.Context, backup, dir, who string) (kept string, err error) {
+	e := audit.Entry{Action: "state.restore", Who: who, Origin: wasmtools.OriginProcess}
+	if e.Target, err = filepath.Abs(backup); err != nil {
+		return "", err
+	}
+	if e.After, err = describeFile(backup); err != nil {
+		return "", err
+	}
+	return local.Restore(backup, dir, local.Options{Forms: forms()}, func(s *local.Store) error {
+		return audit.New(audit.Options{Space: func() state.Space { return s.Space(audit.Space) }}).Append(ctx, e)
+	})
+}
+
+// describeFile returns the digest of a file and when it was written, as JSON.
+func describeFile(path string) (json.RawMessage, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file: name a backup", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return nil, err
+	}
+	return json.Marshal(struct {
+		Digest   string    `json:"digest"`
+		Modified time.Time `json:"modified"`
+	}{hex.EncodeToString(h.Sum(nil)), info.ModTime().UTC()})
 }

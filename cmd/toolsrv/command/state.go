@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -132,8 +133,8 @@ func newStateRestore() *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Put a backup into the place of the state of a server that does not run",
 		Long: `Put a copy of FILE into the place of the state of a server that does not run. Nothing changes
-unless all of FILE is in order. The state that is there before is kept beside it. Run this as
-the user that the server runs as.`,
+unless all of FILE is in order. The state that is there before is kept beside it. The audit of
+the restored state has an entry of this. Run it as the user that the server runs as.`,
 		Example: `  toolsrv state restore /backup/toolsrv.db --config /etc/toolsrv/toolsrv.toml`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -141,7 +142,11 @@ the user that the server runs as.`,
 			if err != nil {
 				return err
 			}
-			kept, err := core.RestoreState(args[0], c.State.Directory)
+			who, err := socket.User(os.Getuid())
+			if err != nil {
+				return err
+			}
+			kept, err := core.RestoreState(cmd.Context(), args[0], c.State.Directory, who.String())
 			if errors.Is(err, core.ErrStateInUse) {
 				return fmt.Errorf("%w: stop that first", err)
 			}

@@ -1,11 +1,16 @@
 package command_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
@@ -55,6 +60,31 @@ func TestStateCommands(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(dir, ".toolsrv-backup-*"))
 	if err != nil || len(files) > 0 {
 		t.Errorf("there is %q, %v", files, err)
+	}
+	// What was restored has an entry of that behind those of the backup, and its audit is whole. It is restored twice here, from a backup of itself.
+	store, err := local.Open(filepath.Join(dir, "kept"), local.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	log := audit.New(audit.Options{Space: func() state.Space { return store.Space(audit.Space) }})
+	records, _, err := log.List(t.Context(), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var actions []string
+	for _, r := range records {
+		actions = append(actions, r.Action)
+	}
+	if got := strings.Join(actions, " "); got != "disable state.backup state.restore state.restore" {
+		t.Errorf("the audit has %s", got)
+	}
+	last := records[len(records)-1]
+	if sum := sha256.Sum256(testkit.Read(t, again)); last.Target != again || !strings.HasPrefix(last.Who, "uid ") || !strings.Contains(string(last.After), fmt.Sprintf(`"digest":"%x"`, sum)) || !strings.Contains(string(last.After), `"modified":"2`) {
+		t.Errorf("the last entry is %+v", last)
+	}
+	if ends, err := log.Verify(t.Context(), nil); err != nil || ends.Last != 4 {
+		t.Errorf("got %+v, %v", ends, err)
 	}
 	if code, stdout, _ := run("audit", "verify", "--config", m.config); code != 0 || !strings.Contains(stdout, "Entries 1 to 3 are as they were written") { // a backup is one, too
 		t.Errorf("got %d, %s", code, stdout)

@@ -44,14 +44,15 @@ func withPeer(ctx context.Context, conn net.Conn) context.Context {
 	if err != nil {
 		return ctx
 	}
-	p, err := principalOf(uid)
+	p, err := User(uid)
 	if err != nil {
 		return ctx
 	}
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
-func principalOf(uid int) (*wasmtools.Principal, error) {
+// User returns the administrator who a user of the system is.
+func User(uid int) (*wasmtools.Principal, error) {
 	name := fmt.Sprintf("uid %d", uid)
 	p, err := wasmtools.NewPrincipal(name, Origin, "*")
 	if u, unknown := user.LookupId(strconv.Itoa(uid)); unknown == nil {

@@ -116,10 +116,10 @@ func (m *mapped) copyTo(w io.Writer) (n int64, err error) {
 }
 
 // Restore puts a copy of a backup into the place of the state in a directory, once all of it is checked. The file that is there before is kept
-// beside it, under the name that is returned; "" if there was none. It is an error about ErrLocked if a server uses one of the two. forms is
-// [Options.Forms].
-func Restore(backup, dir string, forms map[string]byte) (kept string, err error) {
-	from, err := OpenFile(backup, forms)
+// beside it, under the name that is returned; "" if there was none. It is an error about ErrLocked if a server uses one of the two. What note
+// writes into the copy is in it from the start, and nothing is restored where it fails; nil writes nothing.
+func Restore(backup, dir string, o Options, note func(*Store) error) (kept string, err error) {
+	from, err := OpenFile(backup, o.Forms)
 	if err != nil {
 		return "", err
 	}
@@ -138,12 +138,17 @@ func Restore(backup, dir string, forms map[string]byte) (kept string, err error)
 	if err != nil {
 		return "", about(path, err)
 	}
-	defer os.Remove(temp)
+	defer os.RemoveAll(temp)
+	if note != nil {
+		if err := noted(temp, o, note); err != nil {
+			return "", about(path, err)
+		}
+	}
 	if kept, err = setAside(path); err != nil {
 		return "", about(path, err)
 	}
 	// A server that starts in this moment has opened the other file, and finds that this one has its name.
-	if err := errors.Join(os.Rename(temp, path), wholefile.SyncFolder(dir)); err != nil {
+	if err := errors.Join(os.Rename(filepath.Join(temp, FileName), path), wholefile.SyncFolder(dir)); err != nil {
 		return "", about(path, err)
 	}
 	return kept, nil
@@ -158,21 +163,32 @@ func statOf(path string) fs.FileInfo {
 	return info
 }
 
-// copyInto copies the file into a directory, under a name that is removed if the process ends before.
-func (f *File) copyInto(dir string) (name string, err error) {
-	temp, err := os.CreateTemp(dir, tempPrefix)
-	if err != nil {
+// copyInto makes a folder in a directory with a copy of the file. Its name is one that is removed if the process ends before.
+func (f *File) copyInto(dir string) (folder string, err error) {
+	if folder, err = os.MkdirTemp(dir, tempPrefix); err != nil {
 		return "", err
 	}
-	_, err = f.WriteTo(temp)
+	copied, err := os.OpenFile(filepath.Join(folder, FileName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
-		err = temp.Sync()
+		if _, err = f.WriteTo(copied); err == nil {
+			err = copied.Sync()
+		}
+		err = errors.Join(err, copied.Close())
 	}
-	if err = errors.Join(err, temp.Close()); err != nil {
-		_ = os.Remove(temp.Name())
+	if err != nil {
+		_ = os.RemoveAll(folder)
 		return "", err
 	}
-	return temp.Name(), nil
+	return folder, nil
+}
+
+// noted has note write into the state in a folder.
+func noted(folder string, o Options, note func(*Store) error) error {
+	s, err := Open(folder, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(note(s), s.Close())
 }
 
 // setAside gives the file of a state that no process uses a second name, so that the first may go to another file.

@@ -67,7 +67,7 @@ func TestBackup(t *testing.T) {
 	for range 10 {
 		path := backup(t, store)
 		dir := t.TempDir()
-		if kept, err := local.Restore(path, dir, nil); err != nil || kept != "" {
+		if kept, err := local.Restore(path, dir, local.Options{}, nil); err != nil || kept != "" {
 			t.Fatalf("restore: %q, %v", kept, err)
 		}
 		copied := open(t, dir)
@@ -123,7 +123,7 @@ func TestRestore(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		link = path // where links are not for everybody
 	}
-	first, err := local.Restore(link, dir, nil)
+	first, err := local.Restore(link, dir, local.Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,28 +134,52 @@ func TestRestore(t *testing.T) {
 	if e, _, err := store.Space("a").Get(ctx, "k", 10); string(e.Value) != "kept" || err != nil {
 		t.Errorf("got %q, %v", e.Value, err)
 	}
-	if _, err := local.Restore(path, dir, nil); !errors.Is(err, local.ErrLocked) || !strings.Contains(err.Error(), "such as a server") {
+	if _, err := local.Restore(path, dir, local.Options{}, nil); !errors.Is(err, local.ErrLocked) || !strings.Contains(err.Error(), "such as a server") {
 		t.Errorf("restore below a server: %v", err)
 	}
 	if _, err := local.OpenFile(filepath.Join(dir, fileName), nil); !errors.Is(err, local.ErrLocked) {
 		t.Errorf("read below a server: %v", err)
 	}
-	if _, err := local.Restore(filepath.Join(dir, fileName), t.TempDir(), nil); !errors.Is(err, local.ErrLocked) {
+	if _, err := local.Restore(filepath.Join(dir, fileName), t.TempDir(), local.Options{}, nil); !errors.Is(err, local.ErrLocked) {
 		t.Errorf("restore from a server's: %v", err)
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := local.Restore(path, dir, nil)
+	second, err := local.Restore(path, dir, local.Options{}, nil)
 	if err != nil || second == first {
 		t.Errorf("the second time: %q, %v", second, err)
 	}
-	if _, err := local.Restore(filepath.Join(dir, fileName), dir, nil); err == nil || !strings.Contains(err.Error(), "is the state itself") {
+	if _, err := local.Restore(filepath.Join(dir, fileName), dir, local.Options{}, nil); err == nil || !strings.Contains(err.Error(), "is the state itself") {
 		t.Errorf("restore from itself: %v", err)
 	}
 	write(t, filepath.Join(dir, fileName), []byte("damaged")) // for which there are backups
-	if third, err := local.Restore(path, dir, nil); err != nil || third == "" {
+	if third, err := local.Restore(path, dir, local.Options{}, nil); err != nil || third == "" {
 		t.Errorf("in place of a damaged one: %q, %v", third, err)
+	}
+	// What is noted is in the state that is restored, and in no other; where that can't be, nothing is restored.
+	note := func(s *local.Store) error {
+		_, err := s.Space("notes").Set(ctx, "restored", nil, state.Any, state.SetOptions{})
+		return err
+	}
+	noted := t.TempDir()
+	if _, err := local.Restore(path, noted, local.Options{}, note); err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[string]bool{noted: true, dir: false} {
+		store := open(t, at)
+		if _, ok, err := store.Space("notes").Get(ctx, "restored", 10); ok != want || err != nil {
+			t.Errorf("noted: got %t, %v, want %t", ok, err, want)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := local.Restore(path, noted, local.Options{}, func(*local.Store) error { return errors.New("there is no room") }); err == nil || !strings.Contains(err.Error(), "no room") {
+		t.Errorf("a note that fails: %v", err)
+	}
+	if files, err := os.ReadDir(noted); err != nil || len(files) != 1 {
+		t.Errorf("got %v, %v, want the state alone", files, err)
 	}
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != 4 {
@@ -213,7 +237,7 @@ func TestRestoreRefused(t *testing.T) {
 			}
 			bad := filepath.Join(t.TempDir(), "bad.db")
 			write(t, bad, test.content)
-			if _, err := local.Restore(bad, dir, test.forms); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), bad) {
+			if _, err := local.Restore(bad, dir, local.Options{Forms: test.forms}, nil); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), bad) {
 				t.Errorf("restore: got %v, want %q", err, test.want)
 			}
 			if now, err := os.ReadFile(bad); err != nil || !bytes.Equal(now, test.content) {

@@ -87,7 +87,7 @@ func removeTemps(dir string) {
 	files, _ := os.ReadDir(dir) // they are only in the way of people
 	for _, f := range files {
 		if strings.HasPrefix(f.Name(), tempPrefix) {
-			_ = os.Remove(filepath.Join(dir, f.Name()))
+			_ = os.RemoveAll(filepath.Join(dir, f.Name()))
 		}
 	}
 }

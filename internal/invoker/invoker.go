@@ -27,8 +27,8 @@ import (
 // Options are the settings of an Invoker. The zero value is usable.
 type Options struct {
 	// Memory is how many bytes of arguments and results above 64 KiB all calls may hold at the same time; calls that need
-	// more are refused with CodeOverloaded. One call alone may hold as much as its tool allows. Arguments of up to 64 KiB may take
-	// a quarter as much besides. Zero: 256 MiB.
+	// more are refused with CodeOverloaded, and those of a caller whose others hold more than three times as much as is free.
+	// One call alone may hold as much as its tool allows. Arguments of up to 64 KiB may take a quarter as much besides. Zero: 256 MiB.
 	Memory int64
 	// Hurry is called where arguments find no room. It ends the reading of some that come slowly, whose Read fails soon, and reports
 	// whether there are any; then they are waited for. It is called concurrently. Nil: there are none.
@@ -93,7 +93,7 @@ func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtoo
 		return nil, err
 	}
 	if call.Client != nil && i.buffer.held > 0 {
-		kept := buffer{held: i.buffer.held}
+		kept := buffer{by: i.buffer.by, held: i.buffer.held}
 		i.buffer.held = 0
 		call.Client.Finally(func() { v.memory.give(&kept) })
 	}
@@ -138,19 +138,19 @@ type Invocation struct {
 //
 // If Begin succeeds, the door must call End when it needs neither the arguments nor the result any longer.
 func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
-	return v.begin(route, call, v.admit(&route, call.Principal), true)
+	return v.begin(route, call, v.admit(&route, call), true)
 }
 
 // BeginInside is Begin for a call of [Inside] that is made because of another one, with which it counts as one for the caller's rate.
 func (v *Invoker) BeginInside(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
-	return v.begin(route, call, v.admit(&route, call.Principal), false)
+	return v.begin(route, call, v.admit(&route, call), false)
 }
 
 // BeginOwn is Begin for a tool of the service's own, which is in no table, such as one that searches among the others. Every
 // principal may call it.
 func (v *Invoker) BeginOwn(t *wasmtools.Tool, call *wasmtools.Call) (*Invocation, error) {
 	route := RouteTo(t)
-	return v.begin(route, call, v.admitOwn(route.Path, call.Principal), true)
+	return v.begin(route, call, v.admitOwn(route.Path, call), true)
 }
 
 // begin begins a call, unless it is refused. counts is whether it counts for the caller's rate, which a call of a tool never does.
@@ -164,7 +164,7 @@ func (v *Invoker) begin(route wasmtools.Route, call *wasmtools.Call, refused err
 		return nil, refused
 	}
 	i := v.idle.Get().(*Invocation)
-	i.tool, i.path, i.call, i.ticket = route.Tool, route.Path, call, ticket
+	i.tool, i.path, i.call, i.buffer.call, i.ticket = route.Tool, route.Path, call, call, ticket
 	return i, nil
 }
 
@@ -173,19 +173,19 @@ func errNoPrincipal() error {
 }
 
 // admitOwn is admit for a tool of the service's own.
-func (v *Invoker) admitOwn(path string, p *wasmtools.Principal) error {
-	if p == nil {
+func (v *Invoker) admitOwn(path string, call *wasmtools.Call) error {
+	if call.Principal == nil {
 		return errNoPrincipal()
 	}
-	return v.memory.check(path)
+	return v.memory.check(path, call)
 }
 
 // admit reports why a call is refused whatever its arguments are, or nil.
-func (v *Invoker) admit(route *wasmtools.Route, p *wasmtools.Principal) error {
-	if err := Admits(*route, p); err != nil {
+func (v *Invoker) admit(route *wasmtools.Route, call *wasmtools.Call) error {
+	if err := Admits(*route, call.Principal); err != nil {
 		return err
 	}
-	return v.memory.check(route.Path)
+	return v.memory.check(route.Path, call)
 }
 
 // Admits returns why a principal can't call the tool of a route at all, or nil: [Invoker.Begin] lists the errors.
@@ -211,7 +211,7 @@ func Admits(route wasmtools.Route, p *wasmtools.Principal) error {
 // Resume makes the call go by another route, of a later generation, where there was a change while its arguments were read. It fails as
 // [Invoker.Begin] does. The door must call End in any case.
 func (i *Invocation) Resume(route wasmtools.Route) error {
-	if err := i.invoker.admit(&route, i.call.Principal); err != nil {
+	if err := i.invoker.admit(&route, i.call); err != nil {
 		return err
 	}
 	i.tool, i.path = route.Tool, route.Path
@@ -221,7 +221,7 @@ func (i *Invocation) Resume(route wasmtools.Route) error {
 // ResumeOwn is Resume for a tool of [Invoker.BeginOwn].
 func (i *Invocation) ResumeOwn(t *wasmtools.Tool) error {
 	i.tool, i.path = t, t.Path()
-	return i.invoker.admitOwn(i.path, i.call.Principal)
+	return i.invoker.admitOwn(i.path, i.call)
 }
 
 // Limit returns the largest size of the arguments in bytes.
@@ -257,17 +257,21 @@ func (i *Invocation) ReadFramed(r io.Reader, length, frame int64) error {
 	return err
 }
 
-// Hold counts n bytes more until End, if that is much: the answer that the door has made of the result.
-func (i *Invocation) Hold(n int64) {
+// Hold counts n bytes more until End, if that is much: a result, or the answer that the door has made of it, is held for as long as the client
+// takes to read it. If there is no room, the error says so, for the client.
+func (i *Invocation) Hold(n int64) error {
 	if n <= small {
-		return
+		return nil
 	}
-	i.invoker.memory.hold(n)
-	i.buffer.held += n
+	if err := i.grow(n); err != nil {
+		return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Err: err,
+			Message: fmt.Sprintf("The tool has run, but there is no room for its result of %d bytes, because other results have not been read yet", n)}
+	}
+	return nil
 }
 
 // grow counts n bytes more until End, if there is room for them.
-func (i *Invocation) grow(n int64) error { return i.buffer.grow(i.invoker.memory, n) }
+func (i *Invocation) grow(n int64) error { return i.invoker.memory.grow(&i.buffer, n) }
 
 // Run validates the arguments of the call, fills in their defaults and calls the tool. It is called once. The result may share
 // memory with the arguments. The error is a *wasmtools.Error.
@@ -292,9 +296,9 @@ func (i *Invocation) Run(ctx context.Context) ([]byte, error) {
 		i.told.record.Result = result
 	}
 	n := int64(len(result))
-	if i.invoker.memory.note(i.path, n); n > small && i.grow(n) != nil { // it is held for as long as the client takes to read it
-		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded,
-			Message: fmt.Sprintf("The tool has run, but there is no room for its result of %d bytes, because clients have not read other results yet", n)}
+	i.invoker.memory.note(i.path, n)
+	if err := i.Hold(n); err != nil {
+		return nil, err
 	}
 	return result, nil
 }
@@ -348,7 +352,7 @@ func (i *Invocation) End(err error) {
 	if i.read {
 		i.call.Arguments = nil // the next call's will be there
 	}
-	i.call, i.read, i.buffer.bytes = nil, false, i.buffer.bytes[:0]
+	i.call, i.read, i.buffer = nil, false, buffer{bytes: i.buffer.bytes[:0]}
 	v.idle.Put(i)
 }
 

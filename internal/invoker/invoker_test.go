@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -183,7 +184,9 @@ func TestMemory(t *testing.T) {
 	idle("after a body that could not be read")
 
 	i = begin(ends("1", nil), `{}`)
-	i.Hold(int64(len(large)))
+	if err := i.Hold(int64(len(large))); err != nil {
+		t.Error(err)
+	}
 	refused("beside a large answer")
 	i.End(nil)
 	idle("after a large answer")
@@ -214,11 +217,12 @@ func TestMemory(t *testing.T) {
 }
 
 // TestUnreadResults has clients not read the large results of a tool, at first all at once. Those can't take more than there is: what does
-// not fit is not kept, and further calls are refused before they run. Small calls go on.
+// not fit is not kept, and further calls are refused before they run. Small calls go on, and so do those of somebody else.
 // Proves: Limits hold, one by one and in sum
+// Proves: Clients keep nobody out
 func TestUnreadResults(t *testing.T) {
 	t.Parallel()
-	v := invoker.New(invoker.Options{Memory: 1 << 20})
+	v := invoker.New(invoker.Options{Memory: 4 << 20})
 	runs := 0
 	report := invoker.RouteTo(tool("report", func(context.Context, *wasmtools.Call) ([]byte, error) {
 		runs++
@@ -226,7 +230,7 @@ func TestUnreadResults(t *testing.T) {
 	}))
 	begin := func() (*invoker.Invocation, error) { return v.Begin(report, call(`{}`)) }
 	var begun, unread []*invoker.Invocation
-	for range 10 {
+	for range 20 {
 		i, err := begin()
 		if err != nil {
 			t.Fatal(err)
@@ -240,8 +244,8 @@ func TestUnreadResults(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(unread) != 3 {
-		t.Errorf("%d results are held, want 3", len(unread))
+	if len(unread) != 10 {
+		t.Errorf("%d results are held, want three quarters of what there is: 10", len(unread))
 	}
 	runs = 0
 	if _, err := begin(); codeOf(err) != wasmtools.CodeOverloaded || runs != 0 {
@@ -250,6 +254,9 @@ func TestUnreadResults(t *testing.T) {
 	if _, err := v.Call(t.Context(), invoker.RouteTo(tool("small", ends("1", nil))), call(`{}`)); err != nil {
 		t.Errorf("a small call beside them: got %v", err)
 	}
+	if _, err := v.Call(t.Context(), report, &wasmtools.Call{Arguments: []byte(`{}`), Principal: principal(t, "*")}); err != nil {
+		t.Errorf("somebody else's call beside them: got %v", err)
+	}
 	for _, i := range unread {
 		i.End(nil)
 	}
@@ -257,6 +264,89 @@ func TestUnreadResults(t *testing.T) {
 		t.Errorf("after they were read: got %v", err)
 	}
 }
+
+// TestShares has callers make large calls, one after the other, each as many as it can: each finds a part of what those before it have left free.
+// Whoever makes one call finds room for it where there is any, and nothing is lost or held twice.
+// Proves: Clients keep nobody out
+func TestShares(t *testing.T) {
+	t.Parallel()
+	const size = 100 << 10
+	v := invoker.New(invoker.Options{Memory: 64 * size})
+	report := invoker.RouteTo(tool("report", ends(`"`+strings.Repeat("x", size-2)+`"`, nil)))
+	named := func(name string) *wasmtools.Principal {
+		p, err := wasmtools.NewPrincipal(name, "test", "*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	by := func(p *wasmtools.Principal, address string) *wasmtools.Call {
+		c := &wasmtools.Call{Arguments: []byte(`{}`), Principal: p}
+		if address != "" {
+			c.Client = at{netip.MustParseAddr(address)}
+		}
+		return c
+	}
+	within := func(name string, of *wasmtools.Principal) *wasmtools.Principal {
+		return named(name).WithRate(wasmtools.Rate{}, of)
+	}
+	realm, err := named("ann").WithRealm("elsewhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // all of it was given back
+		var held []*invoker.Invocation
+		for _, test := range []struct {
+			name string
+			call *wasmtools.Call
+			want int // calls that it can make
+		}{
+			{"the first", by(named("ann"), ""), 48},
+			{"a narrower token of it", by(within("ann/a", named("ann")), ""), 0},
+			{"a narrower token of that", by(within("ann/a/b", within("ann/a", named("ann"))), "203.0.113.1"), 0},
+			{"a namesake", by(realm, ""), 12},
+			{"an address", by(wasmtools.Everybody(), "203.0.113.1"), 3},
+			{"an address of IPv6", by(wasmtools.Everybody(), "2001:db8::1"), 1},
+			{"the last one", by(wasmtools.Everybody(), "2001:db8:0:1::1"), 0},
+			{"the first again", by(named("ann"), ""), 0},
+		} {
+			n := 0
+			for ; n < 64; n++ {
+				i, err := v.Begin(report, test.call)
+				if err == nil {
+					_, err = i.Run(t.Context())
+				}
+				if codeOf(err) == wasmtools.CodeOverloaded {
+					if i != nil {
+						i.End(err)
+					}
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				held = append(held, i)
+			}
+			if n != test.want {
+				t.Errorf("%s holds %d results, want %d", test.name, n, test.want)
+			}
+		}
+		// Answers that doors make of results count, too.
+		if err := held[0].Hold(size); codeOf(err) != wasmtools.CodeOverloaded {
+			t.Errorf("an answer: got %v", err)
+		}
+		for _, i := range held {
+			i.End(nil)
+		}
+	}
+}
+
+// at is a client at an address.
+type at struct{ address netip.Addr }
+
+func (a at) Now() (*wasmtools.Generation, *wasmtools.Principal, error) { return nil, nil, nil }
+func (a at) Finally(func())                                            {}
+func (a at) Address() netip.Addr                                       { return a.address }
 
 // TestRead reads no more than one byte above the limit.
 func TestRead(t *testing.T) {

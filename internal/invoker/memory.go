@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -25,31 +26,36 @@ const (
 
 // A memory counts the bytes of arguments and large results that all calls hold at the same time. Without it, every client
 // that has a connection could hold the largest arguments by not sending their end, and the largest result by not reading it.
+//
+// One caller leaves room for others, however many calls it makes: see room.
 type memory struct {
 	most int64
-	used atomic.Int64
 	// small is for the buffers of small arguments.
 	mostSmall int64
 	usedSmall atomic.Int64
 	// large has the sizes of the last results that were large, by the paths of their tools.
 	large sync.Map // of string to int64
-	hurry func() bool
 
+	hurry   func() bool
 	waiting atomic.Int32
-	mu      sync.Mutex
-	freed   chan struct{} // closed, and made anew, when something is given back while anybody waits
+
+	mu    sync.Mutex
+	used  int64
+	held  map[rates.Caller]int64 // by whom; nobody holds 0
+	freed chan struct{}          // closed, and made anew, when something is given back while anybody waits
 }
 
 func newMemory(most int64, hurry func() bool) *memory {
 	if most <= 0 {
 		most = defaultMemory
 	}
-	return &memory{most: most, mostSmall: max(small+1, most/4), hurry: hurry, freed: make(chan struct{})}
+	return &memory{most: most, mostSmall: max(small+1, most/4), hurry: hurry, held: map[rates.Caller]int64{}, freed: make(chan struct{})}
 }
 
-// take takes memory with a function that reports whether there was room, if need be by dropping arguments that come slowly.
-func (m *memory) take(take func() bool) error {
-	if take() {
+// take takes memory with a function whose error says why there is no room, if need be by dropping arguments that come slowly.
+func (m *memory) take(take func() error) error {
+	err := take()
+	if err == nil {
 		return nil
 	}
 	m.waiting.Add(1)
@@ -60,27 +66,27 @@ func (m *memory) take(take func() bool) error {
 		m.mu.Lock()
 		freed := m.freed
 		m.mu.Unlock()
-		if take() {
+		if err = take(); err == nil {
 			return nil
 		}
 		if m.hurry == nil || !m.hurry() {
-			return errMemory()
+			return err
 		}
 		select {
 		case <-freed:
 		case <-limit.C:
-			return errMemory()
+			return err
 		}
 	}
 }
 
-// growSmall lets a buffer have n bytes more, or reports false.
-func (m *memory) growSmall(n int64) bool {
+// growSmall lets a buffer have n bytes more, or says that there is no room.
+func (m *memory) growSmall(n int64) error {
 	if m.usedSmall.Add(n) <= m.mostSmall {
-		return true
+		return nil
 	}
 	m.usedSmall.Add(-n)
-	return false
+	return errMemory()
 }
 
 // give gives back what a buffer holds.
@@ -88,42 +94,73 @@ func (m *memory) give(b *buffer) {
 	if b.held == 0 && b.small == 0 {
 		return
 	}
-	m.used.Add(-b.held)
 	m.usedSmall.Add(-b.small)
-	b.held, b.small = 0, 0
+	b.small = 0
+	if b.held == 0 && m.waiting.Load() == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.add(b, -b.held)
 	if m.waiting.Load() > 0 {
-		m.mu.Lock()
 		close(m.freed)
 		m.freed = make(chan struct{})
-		m.mu.Unlock()
 	}
 }
 
-// grow lets a call that holds held bytes have n more, or reports false. A call that is alone gets what it asks for: a tool
-// whose limit is above all the memory can be called, too.
-func (m *memory) grow(held, n int64) bool {
-	used := m.used.Add(n)
-	if used > m.most && used > held+n {
-		m.used.Add(-n)
-		return false
+// grow lets a buffer have n bytes more, or says why there is no room.
+func (m *memory) grow(b *buffer, n int64) error {
+	by := b.caller()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.room(by, b.held, n); err != nil {
+		return err
 	}
-	return true
+	m.add(b, n)
+	return nil
 }
 
-// hold counts bytes that exist already. They keep later large calls out.
-func (m *memory) hold(n int64) { m.used.Add(n) }
+// add counts n bytes more for a buffer, which may be less than 0. m.mu is held.
+func (m *memory) add(b *buffer, n int64) {
+	b.held += n
+	m.used += n
+	if m.held[b.by] += n; m.held[b.by] == 0 {
+		delete(m.held, b.by)
+	}
+}
+
+// leaves is how many times as much as stays free a caller may hold who makes several large calls at a time.
+const leaves = 3
+
+// room returns why a caller can't have n bytes more for a call that holds own bytes, or nil. m.mu is held.
+//
+// A caller may hold three times as much as stays free: three quarters of all while nobody else holds any, and whoever comes then three quarters
+// of the rest. So one that reads none of its results leaves a quarter to others, and several of them leave something, too. A caller's only call
+// just has to fit. And a call that is alone gets what it asks for: a tool whose limit is above all the memory can be called, too.
+func (m *memory) room(by rates.Caller, own, n int64) error {
+	free, held := m.most-m.used-n, m.held[by]
+	switch {
+	case m.used == own:
+		return nil
+	case free < 0:
+		return errMemory()
+	case held > own && held+n > leaves*free:
+		return errOwn(by, held, m.most-m.used)
+	}
+	return nil
+}
 
 // check refuses a call of a tool if another result like its last one would find no room: the tool would run for nothing, and have its
 // effect twice if the client tries again.
-func (m *memory) check(path string) error {
+func (m *memory) check(path string, call *wasmtools.Call) error {
 	last, ok := m.large.Load(path)
 	if !ok {
 		return nil
 	}
-	if used := m.used.Load(); used > 0 && used+last.(int64) > m.most {
-		return errMemory()
-	}
-	return nil
+	by := rates.CallerOf(call)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.room(by, 0, last.(int64))
 }
 
 // note notes the size of a result of the tool at a path.
@@ -141,21 +178,31 @@ func errMemory() error {
 	return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many large calls are running; try again later"}
 }
 
+// errOwn is the error where there is room, but not for this caller.
+func errOwn(by rates.Caller, held, free int64) error {
+	return &wasmtools.Error{
+		Code:    wasmtools.CodeOverloaded,
+		Message: "The caller's other large calls, and results that it has not read yet, take as much memory as one caller may have; read the results, or try again later",
+		Err:     fmt.Errorf("large calls of %s hold %d bytes, and %d are left for others", by, held, free),
+	}
+}
+
 // A buffer holds the arguments of a call from their first byte until the answer is written: arguments, violations and the
 // result may all share its memory.
 type buffer struct {
 	bytes []byte
-	held  int64 // bytes that memory counts for it
-	small int64 // bytes that it counts for it as small arguments
+	call  *wasmtools.Call
+	by    rates.Caller // who made the call when it began to hold memory
+	held  int64        // bytes that memory counts for it
+	small int64        // bytes that it counts for it as small arguments
 }
 
-// grow counts n bytes more, if m has room for them.
-func (b *buffer) grow(m *memory, n int64) error {
-	if !m.grow(b.held, n) {
-		return errMemory()
+// caller returns for whom the buffer counts. The principal of a call can change while its arguments come.
+func (b *buffer) caller() rates.Caller {
+	if b.held == 0 {
+		b.by = rates.CallerOf(b.call)
 	}
-	b.held += n
-	return nil
+	return b.by
 }
 
 // reserve counts a buffer of n bytes instead of the one that there is, as soon as m has room for it.
@@ -164,16 +211,15 @@ func (b *buffer) reserve(m *memory, n int64) error {
 	case n <= firstRead:
 		return nil
 	case n <= small+1:
-		if err := m.take(func() bool { return m.growSmall(n - b.small) }); err != nil {
+		if err := m.take(func() error { return m.growSmall(n - b.small) }); err != nil {
 			return err
 		}
 		b.small = n
 		return nil
 	}
-	if err := m.take(func() bool { return m.grow(b.held, n-b.held) }); err != nil {
+	if err := m.take(func() error { return m.grow(b, n-b.held) }); err != nil {
 		return err
 	}
-	b.held = n
 	m.usedSmall.Add(-b.small)
 	b.small = 0
 	return nil
@@ -195,7 +241,7 @@ func (b *buffer) next(length, most int64) int64 {
 // read fills b until the end of r, or until most bytes are there. m must grant everything beyond the first buffer.
 func (b *buffer) read(m *memory, r io.Reader, length, most int64) error {
 	if n := int64(cap(b.bytes)); n > firstRead {
-		if m.growSmall(n) { // it was used before
+		if m.growSmall(n) == nil { // it was used before
 			b.small = n
 		} else {
 			b.bytes = nil
@@ -231,9 +277,9 @@ type Body struct {
 	most   int64
 }
 
-// NewBody returns a body of most bytes at most.
-func (v *Invoker) NewBody(most int64) *Body {
-	return &Body{memory: v.memory, most: min(most, math.MaxInt64-1)}
+// NewBody returns a body of most bytes at most, which counts for the caller of a call.
+func (v *Invoker) NewBody(call *wasmtools.Call, most int64) *Body {
+	return &Body{memory: v.memory, buffer: buffer{call: call}, most: min(most, math.MaxInt64-1)}
 }
 
 // Limit returns the largest size in bytes.

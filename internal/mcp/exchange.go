@@ -164,7 +164,7 @@ func (x *exchange) beginsSession(declared string) bool {
 
 // serveSession answers a message of a session. What it calls is not known before it is read.
 func (x *exchange) serveSession() {
-	body := x.door.set.ViewOf(x.Generation(), x.request.Namespace, x.request.Call.Principal).NewBody(frame)
+	body := x.door.set.ViewOf(x.Generation(), x.request.Namespace, x.request.Call.Principal).NewBody(x.request.Call, frame)
 	defer body.Release()
 	x.door.sessions.Serve(x.Exchange, session.Request{
 		Namespace: x.request.Namespace,

@@ -184,17 +184,40 @@ func (l *Limiter) Known() (principals, addresses int) {
 	return l.principals.known(l.now()), l.addresses.known(l.now())
 }
 
-// Party returns who makes a call, for those who take turns: the principal whose rate it counts for in the end, or the network of the client where
-// nobody has to show who he is.
-func Party(call *wasmtools.Call) string {
+// A Caller is who makes calls, for those who share something out among callers: the principal whose rate they count for in the end, or the network
+// of the client where nobody has to show who he is. Callers can be compared.
+type Caller struct {
+	origin, realm, name string
+	network             netip.Prefix
+}
+
+// CallerOf returns who makes a call. It allocates nothing.
+func CallerOf(call *wasmtools.Call) Caller {
 	p := call.Principal
 	if p.Origin() == wasmtools.OriginOpen {
-		return networkOf(call).String()
+		return Caller{network: networkOf(call)}
 	}
 	for q := p.Within(); q != nil; q = q.Within() {
 		p = q
 	}
-	return p.Origin() + "\x00" + p.Realm() + "\x00" + p.String()
+	return Caller{origin: p.Origin(), realm: p.Realm(), name: p.String()}
+}
+
+// String returns the caller's name for the log.
+func (c Caller) String() string {
+	if c.origin == "" {
+		return nameOf(c.network)
+	}
+	return c.name
+}
+
+// Party returns the Caller who makes a call as a text, which no other one has.
+func Party(call *wasmtools.Call) string {
+	c := CallerOf(call)
+	if c.origin == "" {
+		return c.network.String()
+	}
+	return c.origin + "\x00" + c.realm + "\x00" + c.name
 }
 
 // networkOf returns the network of the client of a call, which is one address of IPv4, or 64 bits of IPv6.

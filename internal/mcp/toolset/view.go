@@ -75,9 +75,9 @@ func (st *derived) newView(namespace string, p *wasmtools.Principal) *View {
 func (v *View) Edition() uint64 { return v.edition }
 
 // NewBody returns what a message is read into that may call any tool of the view, and may have frame bytes more than the
-// arguments. Its memory counts as a call's.
-func (v *View) NewBody(frame int64) *invoker.Body {
-	return v.derived.set.invoker.NewBody(v.most + frame)
+// arguments. Its memory counts as this call's.
+func (v *View) NewBody(call *wasmtools.Call, frame int64) *invoker.Body {
+	return v.derived.set.invoker.NewBody(call, v.most+frame)
 }
 
 // List returns a page of the list of tools, which is sorted by name: the first one for an empty cursor, and for the cursor of

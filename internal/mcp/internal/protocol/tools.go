@@ -102,6 +102,21 @@ func (s *Server) call(ctx context.Context, r *Request) Answer {
 	case err != nil:
 		return r.fail(ctx, err)
 	}
+	s.write(r, result)
+	if !r.Invocation.Refused() { // the memory of both counts until the client has the answer
+		if err := r.Invocation.Hold(int64(len(r.Out))); err != nil {
+			if result, err = r.Invocation.Fail(ctx, err); err != nil {
+				return r.fail(ctx, err)
+			}
+			r.Out = nil
+			s.write(r, result)
+		}
+	}
+	return Answer{Text: r.Out, Failed: result.Failed()}
+}
+
+// write makes a result the answer.
+func (s *Server) write(r *Request, result toolset.Result) {
 	meta := ""
 	if r.open(); r.isModern() {
 		r.Out, meta = append(r.Out, `"result":{"resultType":"complete",`...), s.identity
@@ -109,10 +124,6 @@ func (s *Server) call(ctx context.Context, r *Request) Answer {
 		r.Out = append(r.Out, `"result":{`...)
 	}
 	r.Out = append(result.Append(r.Out, r.era(), meta), "}}"...)
-	if !r.Invocation.Refused() { // the memory of both counts until the client has the answer
-		r.Invocation.Hold(int64(len(r.Out)))
-	}
-	return Answer{Text: r.Out, Failed: result.Failed()}
 }
 
 // missing waits for a tool that is not known, as it may come in a moment. It returns why it has not come, or nil.

@@ -111,6 +111,9 @@ func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spe
 	if err != nil {
 		return "", made, err
 	}
+	if err := s.makeRoom(ctx, parent.name, spec.Scopes); err != nil {
+		return "", made, err
+	}
 	return s.add(ctx, parent.name+"/"+spec.Name, spec, parent.record.ID)
 }
 
@@ -189,11 +192,11 @@ func (s *Store) narrower(by *wasmtools.Principal, spec *Spec) (parent known, err
 		return parent, fmt.Errorf("the name is too long with that of the token, or has more than %d parts above it", maxDepth)
 	}
 	top, _, _ := strings.Cut(name, "/")
-	made, patterns := s.within(top)
+	live, _, _ := s.within(top)
 	switch {
-	case made >= maxWithin:
+	case live.tokens >= maxWithin:
 		return parent, fmt.Errorf("the token %s and those that it made have made %d already: revoke some", top, maxWithin)
-	case patterns+patternBytes(asked) > maxPatterns:
+	case live.patterns+patternBytes(asked) > maxPatterns:
 		return parent, fmt.Errorf("the narrower tokens of %s have %d KiB of patterns already: revoke some, or name tools and namespaces without an asterisk", top, maxPatterns>>10)
 	}
 	return parent, nil
@@ -441,17 +444,49 @@ func (s *Store) clear(ctx context.Context, name string) error {
 	return nil
 }
 
-// within returns how many tokens one has made, and they, and the bytes of their patterns.
-func (s *Store) within(name string) (made, patterns int) {
+// An amount is how many tokens there are, and the bytes of their patterns.
+type amount struct{ tokens, patterns int }
+
+// within returns how many tokens one has made, and they, which have not expired; how many with those that have; and of these the one that did
+// first, if there is any.
+func (s *Store) within(name string) (live, all amount, first known) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now()
 	for other, t := range s.known {
-		if strings.HasPrefix(other, name+"/") {
-			made++
-			patterns += patternBytes(t.asked)
+		if !strings.HasPrefix(other, name+"/") {
+			continue
+		}
+		patterns := patternBytes(t.asked)
+		all = amount{all.tokens + 1, all.patterns + patterns}
+		if !t.expired(now) {
+			live = amount{live.tokens + 1, live.patterns + patterns}
+		} else if first.name == "" || t.expires.Before(first.expires) {
+			first = *t
 		}
 	}
-	return made, patterns
+	return live, all, first
+}
+
+// makeRoom removes narrower tokens that have expired, where they would keep others of the same one from being made.
+func (s *Store) makeRoom(ctx context.Context, parent string, scopes []string) error {
+	asked, err := scope.Parse(scopes)
+	if err != nil {
+		return err
+	}
+	top, _, _ := strings.Cut(parent, "/")
+	for {
+		_, all, first := s.within(top)
+		if first.name == "" || all.tokens < maxWithin && all.patterns+patternBytes(asked) <= maxPatterns {
+			return nil
+		}
+		if _, err := s.space.Delete(ctx, keyName+first.name, int64(first.version)); err != nil && !errors.Is(err, state.ErrConflict) {
+			return fmt.Errorf("make room for the token: %w", err)
+		}
+		if err := s.refresh(ctx, first.name); err != nil {
+			return err
+		}
+	}
 }
 
 // patternBytes returns how long the scopes are together that are more than a name.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/state"
@@ -383,6 +384,46 @@ func TestManyNarrowOnes(t *testing.T) {
 		}
 	}
 	t.Error("there is no end")
+}
+
+// TestExpiredNarrowOnes makes narrower tokens that last a minute, for months: those that have expired keep no others from being made, and don't become
+// ever more.
+func TestExpiredNarrowOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, memory.New())
+		by := d.principal(d.add("ci", "a/*"))
+		var scopes []string
+		for i := range 16 {
+			scopes = append(scopes, fmt.Sprintf("a/%d%s*%s", i, strings.Repeat("x", 55), strings.Repeat("/y", 30)))
+		}
+		for i := range 1200 {
+			spec := tokens.Spec{Name: fmt.Sprint("n", i), Lifetime: time.Minute}
+			if i%20 == 0 {
+				spec.Scopes = scopes
+			}
+			if _, _, err := d.Attenuate(t.Context(), by, spec); err != nil {
+				t.Fatalf("after %d: %v", i, err)
+			}
+			time.Sleep(2 * time.Second) // so 30 of them are valid
+		}
+		valid, expired := 0, 0
+		all, err := d.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, made := range all {
+			switch made.State {
+			case "valid":
+				valid++
+			case "expired":
+				expired++
+			}
+		}
+		if valid != 30 || expired < 100 || valid+expired > 1001 {
+			t.Errorf("%d are valid, and %d have expired", valid, expired)
+		}
+	})
 }
 
 // TestManyPatterns makes narrower tokens with patterns that take long to be compared. The one that makes them can be changed soon all the same, and

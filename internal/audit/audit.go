@@ -23,7 +23,7 @@ const (
 const Most = 100_000
 
 // Attempts that are refused cost nothing to make, so they must not push out what was changed: after some in a row, one is kept every ten
-// minutes, and says how many there were since the last entry.
+// minutes, and says how many there were since the last entry. Callers who are known have as many apart, so that strangers don't hide what those try.
 const (
 	refusals     = 100
 	refusalEvery = 10 * time.Minute
@@ -61,8 +61,8 @@ type Log struct {
 	loaded bool  // what follows is as in the space
 	chain  chain // the ends of it
 
-	omitted atomic.Int64 // refused attempts that are in no entry
-	bucket  bucket
+	omitted        atomic.Int64 // refused attempts that are in no entry
+	known, unknown bucket
 }
 
 // New returns a Log. It reads nothing yet.
@@ -82,7 +82,7 @@ func New(o Options) *Log {
 	if o.Most == 0 {
 		o.Most = Most
 	}
-	l := &Log{options: o, turn: make(chan struct{}, 1), walking: make(chan struct{}, 1), bucket: bucket{left: refusals}}
+	l := &Log{options: o, turn: make(chan struct{}, 1), walking: make(chan struct{}, 1), known: bucket{left: refusals}, unknown: bucket{left: refusals}}
 	l.turn <- struct{}{}
 	return l
 }
@@ -108,9 +108,13 @@ func (l *Log) Change(ctx context.Context, e Entry, change func(ctx context.Conte
 	return err
 }
 
-// Refuse notes an attempt that was refused. Refused says why. Of many, most are only counted.
+// Refuse notes an attempt that was refused. Refused says why. Of many, most are only counted. Without an Origin, it is a stranger's.
 func (l *Log) Refuse(ctx context.Context, e Entry) {
-	if !l.bucket.take(l.options.Now()) {
+	bucket := &l.known
+	if e.Origin == "" {
+		bucket = &l.unknown
+	}
+	if !bucket.take(l.options.Now()) {
 		l.omitted.Add(1)
 		return
 	}

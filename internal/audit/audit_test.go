@@ -352,8 +352,13 @@ func TestRefusals(t *testing.T) {
 	if more := len(list(t, l)) - len(all); more != 100 {
 		t.Errorf("a burst has %d entries", more)
 	}
+	// It hides nothing of what known callers try.
+	burst.Refuse(t.Context(), audit.Entry{Action: "up", Who: "ci", Origin: "issued"})
+	if all := list(t, l); all[len(all)-1].Action != "up" || all[len(all)-1].Omitted != 100_000-100 {
+		t.Errorf("the last entry is %+v", all[len(all)-1])
+	}
 	add(t, burst, "after it")
-	if all := list(t, burst); all[len(all)-1].Omitted != 100_000-100 {
+	if all := list(t, burst); all[len(all)-1].Omitted != 0 {
 		t.Errorf("the entry after it is %+v", all[len(all)-1])
 	}
 }

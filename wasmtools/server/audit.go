@@ -38,7 +38,7 @@ func (a attempts) Answered(answer *web.Answer) {
 	if client := answer.Client(); client.IsValid() {
 		e.From = client.String()
 	}
-	if p := answer.Principal(); p != nil {
+	if p := answer.Principal(); p != nil && p.Origin() != wasmtools.OriginOpen {
 		e.Who, e.Origin = p.String(), p.Origin()
 	}
 	a.audit.Refuse(context.Background(), e)

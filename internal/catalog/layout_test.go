@@ -108,7 +108,7 @@ func TestScriptsElsewhereHostile(t *testing.T) {
 		}, "33554432 bytes are allowed"},
 		"a part that says less":       {func(m *memory) { m.set("_a", []byte("abc"), func(f *stored) { part(f); f.Size = 1 }) }, "has more than the 1 bytes"},
 		"a part of less than nothing": {func(m *memory) { m.set("_a", []byte("abc"), func(f *stored) { part(f); f.Size = -1 }) }, "has -1 bytes"},
-		"a script of endless size":    {func(m *memory) { m.set("b.recipe", nil, func(f *stored) { script(f); f.Size = 1 << 62 }) }, "a module may have"},
+		"a script of endless size":    {func(m *memory) { m.set("b.recipe", nil, func(f *stored) { script(f); f.Size = 1 << 62 }) }, "a script may have"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/touched"
 )
 
@@ -159,8 +160,14 @@ func (s *scripts) check(ctx context.Context, id string, content []byte) (module 
 	return module, err
 }
 
+// maxScript is how large a script's own file may be, in bytes: no language takes more, and it is read without being counted.
+const maxScript = 16 << 20
+
 // own returns the digest of what is taken as a script's own file, and its content where that is not what the source has.
 func (s *scripts) own(ctx context.Context, e Entry) (digest string, instead []byte, err error) {
+	if e.Size > maxScript {
+		return "", nil, fmt.Errorf("has %d bytes; a script may have %s", e.Size, text.Size(maxScript))
+	}
 	content, err := read(ctx, s.source, e)
 	if err != nil {
 		return "", nil, err

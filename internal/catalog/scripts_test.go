@@ -140,8 +140,15 @@ func TestScripts(t *testing.T) {
 	testkit.Put(t, dir, "_a", []byte("v0001"))
 	testkit.Put(t, dir, "b.recipe", []byte("_b?"))
 	testkit.Put(t, dir, "c.recipe", []byte("_c"))
+	if err := os.Truncate(testkit.Put(t, dir, "large.recipe", ""), 16<<20+1); err != nil {
+		t.Fatal(err)
+	}
 	c := openRecipes(t, dir, r)
-	awaitTable(t, c, []string{"/a", "/b"}, []string{"c.recipe"})
+	awaitTable(t, c, []string{"/a", "/b"}, []string{"c.recipe", "large.recipe"})
+	if got, want := reason(c.Table().Current(), filepath.Join(dir, "large.recipe")), "has 16777217 bytes; a script may have 16 MiB"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	remove(t, dir, "large.recipe")
 	awaitAnswer(t, c, "/a", "v0001")
 	if got, want := reason(c.Table().Current(), filepath.Join(dir, "c.recipe")), "c.recipe:1:1: there is no _c"; got != want {
 		t.Errorf("got %q, want %q", got, want)

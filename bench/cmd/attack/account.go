@@ -76,12 +76,12 @@ func maxMappings() (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// dear is what a call of the attacks on memory takes.
-const dear = 50 << 20
+// large is how much memory each call of these attacks takes.
+const large = 50 << 20
 
 func attackMemory(ctx context.Context, a *arena) error {
 	const most = 256 << 20
-	if err := a.fill(1, assemble.Tool{Grow: dear, Wait: 200}); err != nil {
+	if err := a.fill(1, assemble.Tool{Grow: large, Wait: 200}); err != nil {
 		return err
 	}
 	group, err := newCgroup(a.cgroup, most)
@@ -112,7 +112,7 @@ func attackMemory(ctx context.Context, a *arena) error {
 
 func attackResident(ctx context.Context, a *arena) error {
 	const tools, each = 40, 3
-	if err := a.fill(tools, assemble.Tool{Grow: dear, Wait: 100}); err != nil {
+	if err := a.fill(tools, assemble.Tool{Grow: large, Wait: 100}); err != nil {
 		return err
 	}
 	s, err := a.start(ctx, service.Options{Server: `memory = "1GiB"`, Rest: "[limits]\ntimeout = \"20s\"\n"})

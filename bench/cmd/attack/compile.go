@@ -109,7 +109,7 @@ func attackCompile(ctx context.Context, a *arena) error {
 	used, err2 := s.Processor()
 	a.tell("%v, in the end %d compiled and %d not, after %.1f s; a neighbour's p50 %.1f and p99 %.1f ms beside them, a new file called after %.1f s", &answers,
 		served, len(bombs)-served, took.Seconds(), neighbour.at(50).Seconds()*1e3, neighbour.at(99).Seconds()*1e3, arrived.Seconds())
-	a.tell("%.1f s of processor time with that of the neighbour", used.Seconds())
+	a.tell("%.1f s of processor time, the neighbour's included", used.Seconds())
 	err = errors.Join(err, err1, err2, answers.judge(s), neighbour.judge(s))
 	if group != nil {
 		err = errors.Join(err, tellGroup(a, group))

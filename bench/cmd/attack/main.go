@@ -15,28 +15,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if len(os.Args) > 1 && os.Args[1] == neighbourCommand {
-		exit(beNeighbour(os.Args[2:], os.Stdout))
-	}
-	exit(run(ctx, os.Args[1:], os.Stdout))
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "attack:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	os.Exit(measure.Main("attack", run, map[string]measure.Child{neighbourCommand: beNeighbour}))
 }
 
 // An attack is one way to harm a server.
@@ -87,7 +74,7 @@ func attacks() []attack {
 // errSkipped is the cause of an attack that could not be made as described.
 var errSkipped = errors.New("skipped")
 
-func run(ctx context.Context, arguments []string, out io.Writer) error {
+func run(ctx context.Context, arguments []string, out, _ io.Writer) error {
 	flags := flag.NewFlagSet("attack", flag.ContinueOnError)
 	server := flags.String("server", "bin/toolsrv", "the server's binary")
 	only := flags.String("only", "", "only these attacks, separated by commas")

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/manifest"
 )
 
-// The attack on what is kept of files that nobody calls: short texts from which a schema compiler makes a lot.
+// The attack on what is kept of files that nobody calls: short texts that become large schemas.
 
 // A shape returns the schema of a tool, an object, with about that many bytes.
 type shape struct {

@@ -68,12 +68,12 @@ func serveSmall(ctx context.Context, a *arena, most int64, l language) error {
 	return a.peak(s, most)
 }
 
-// attackValues has checks of arguments, each of which takes many times their bytes, beside tools that take all the memory that they get.
+// attackValues has checks of arguments that take many times their bytes, beside tools that take all memory that they get.
 func attackValues(ctx context.Context, a *arena) error {
 	const most, span = 160 << 20, 10 * time.Second
 	err := errors.Join(
 		a.put(assemble.Tool{Namespace: namespace, Name: "t0", Number: 1, Room: 1 << 20}),
-		a.put(assemble.Tool{Namespace: namespace, Name: "t1", Number: 2, Grow: dear, Wait: 100}))
+		a.put(assemble.Tool{Namespace: namespace, Name: "t1", Number: 2, Grow: large, Wait: 100}))
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func attackValues(ctx context.Context, a *arena) error {
 		return err
 	}
 	if values.served == 0 || hogs.served == 0 {
-		return errors.New("the ones kept the others from all memory")
+		return errors.New("one side kept all memory from the other")
 	}
 	return a.peak(s, most)
 }

@@ -46,7 +46,7 @@ func (b *bench) get(ctx context.Context) (err error) {
 	}
 	const want = "116" // version, expiry and 100 bytes
 	arguments := kvArguments(kvKeys / 2)
-	times, err := measure.Compare(b.rounds, b.span,
+	times, err := measure.Compare(b.Rounds, b.Span,
 		measure.Side{Name: "1001 gets", Do: func() error { return s.call(ctx, "/reach/gets", arguments, want) }},
 		measure.Side{Name: "one get", Do: func() error { return s.call(ctx, "/reach/get", arguments, want) }},
 		measure.Side{Name: "none", Do: func() error { return s.call(ctx, "/reach/nothing", arguments, "5") }})
@@ -101,12 +101,12 @@ func (b *bench) set(ctx context.Context) (err error) {
 		return db.Batch(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put(fmt.Append(nil, n%kvKeys), value) })
 	}
 	var tools, batches, ratios []float64
-	for round := range b.rounds + 1 {
-		ours, err := rate(b.span, tool)
+	for round := range b.Rounds + 1 {
+		ours, err := rate(b.Span, tool)
 		if err != nil {
 			return err
 		}
-		theirs, err := rate(b.span, batch)
+		theirs, err := rate(b.Span, batch)
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (b *bench) compose(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	times, err := measure.Compare(b.rounds, b.span,
+	times, err := measure.Compare(b.Rounds, b.Span,
 		measure.Side{Name: "calls", Do: func() error { return s.call(ctx, "/reach/call", guest.Input, guest.Output) }},
 		measure.Side{Name: "computes", Do: func() error { return s.call(ctx, "/reach/nothing", guest.Input, guest.Output) }},
 		measure.Side{Name: "called", Do: func() error { return s.call(ctx, "/bench/add", guest.Input, guest.Output) }})

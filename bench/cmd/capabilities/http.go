@@ -77,7 +77,7 @@ func (b *bench) http(ctx context.Context) (err error) {
 		figure  string
 		callers int
 	}{{"http_vs_nethttp", 8}, {"http_vs_nethttp_alone", 1}} {
-		times, err := measure.Compare(b.rounds, b.span,
+		times, err := measure.Compare(b.Rounds, b.Span,
 			measure.Side{Name: "tool", Do: sideBySide(m.callers, tool)},
 			measure.Side{Name: "client", Do: sideBySide(m.callers, own)})
 		if err != nil {

@@ -9,32 +9,20 @@ package main
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "capabilities:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Main("capabilities", run, nil)) }
 
 // A bench is one run.
 type bench struct {
+	measure.Plan
 	guests guest.Shelf
-	rounds int
-	span   time.Duration // of one side in one round
 	report *measure.Report
 }
 
@@ -63,15 +51,11 @@ func bars() map[string]measure.Bar {
 }
 
 func run(ctx context.Context, arguments []string, out, log io.Writer) error {
-	b := &bench{report: &measure.Report{Out: out, Log: log, Bars: bars()}}
-	flags := flag.NewFlagSet("capabilities", flag.ContinueOnError)
-	flags.SetOutput(log)
+	b := &bench{Plan: measure.Plan{Rounds: 15, Span: 200 * time.Millisecond}, report: &measure.Report{Out: out, Log: log, Bars: bars()}}
+	flags := b.Flags("capabilities", log)
 	flags.StringVar((*string)(&b.guests), "guests", "build/bench", "the directory of the guests")
-	flags.IntVar(&b.rounds, "rounds", 15, "how often each side has its turn; medians count")
-	flags.DurationVar(&b.span, "span", 200*time.Millisecond, "how long a turn takes")
-	only := flags.String("only", "", "measure only the groups of these figures, separated by commas")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, groups(b))
+	return b.report.Run(ctx, b.Plan, groups(b))
 }

@@ -83,8 +83,8 @@ func (b *bench) add(ctx context.Context, script string) (float64, error) {
 		return 0, err
 	}
 	var rounds []float64
-	for range b.rounds {
-		took, err := g.turn(ctx, b.span, input, output)
+	for range b.Rounds {
+		took, err := g.turn(ctx, b.Span, input, output)
 		if err != nil {
 			return 0, errors.Join(err, g.close(ctx))
 		}
@@ -110,7 +110,7 @@ func (b *bench) addPython(ctx context.Context) error {
 	b.report.Figure("py_add_us", took)
 	const code = "import json, sys; a = json.loads(sys.argv[1]); print(a['a'] + a['b'])"
 	var processes []float64
-	for range 10 * b.rounds {
+	for range 10 * b.Rounds {
 		begin := time.Now()
 		got, err := exec.CommandContext(ctx, b.python, "-c", code, input).Output()
 		processes = append(processes, time.Since(begin).Seconds()*1e6)
@@ -134,7 +134,7 @@ func (b *bench) native(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.close(ctx)) }()
-	child := exec.CommandContext(ctx, b.python, filepath.Join(b.scripts, "native.py"), filepath.Join(b.scripts, "logs.py"), "summarise", fmt.Sprint(b.span.Seconds()))
+	child := exec.CommandContext(ctx, b.python, filepath.Join(b.scripts, "native.py"), filepath.Join(b.scripts, "logs.py"), "summarise", fmt.Sprint(b.Span.Seconds()))
 	child.Env = append(child.Environ(), "PYTHONPATH="+filepath.Join(b.scripts, "../../sdk/python"))
 	child.Stderr = b.report.Log
 	in, err1 := child.StdinPipe()
@@ -153,8 +153,8 @@ func (b *bench) native(ctx context.Context) (err error) {
 	}
 	lines := bufio.NewScanner(out)
 	var ours, ratios []float64
-	for range b.rounds {
-		took, err := g.turn(ctx, b.span, arguments, "")
+	for range b.Rounds {
+		took, err := g.turn(ctx, b.Span, arguments, "")
 		if err != nil {
 			return err
 		}

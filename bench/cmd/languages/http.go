@@ -61,10 +61,10 @@ func (b *bench) http(ctx context.Context) error {
 		{strings.TrimPrefix(s.URL, "http://"), "/bench/add"}, {peer.Host, "/bench/add"}, {peer.Host, "/bench/add_async"},
 	}
 	var rates, ratios [len(sides)][]float64 // each side's, and ours to each side's
-	for range b.rounds {
+	for range b.Rounds {
 		for i, side := range sides {
 			seen, err := load.Generate(ctx, load.Load{
-				Host: side.host, Text: load.Request(side.host, side.path, input), Answer: output, Connections: connections, Span: 2 * b.span,
+				Host: side.host, Text: load.Request(side.host, side.path, input), Answer: output, Connections: connections, Span: 2 * b.Span,
 			}, b.report.Log)
 			if err != nil {
 				return err

@@ -9,15 +9,12 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/load"
@@ -25,31 +22,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == load.Command {
-		exit(load.Child(os.Stdin, os.Stdout))
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "languages:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	os.Exit(measure.Main("languages", run, map[string]measure.Child{load.Command: load.Child}))
 }
 
 // A bench is one run.
 type bench struct {
+	measure.Plan
 	server  string // the real binary, which builds the scripts, too
 	scripts string // the directory of add.py and the others
 	python  string // the interpreter that ours is compared with
 	fastapi string // the command that serves the addition with FastAPI; "": leave it out
-	rounds  int
-	span    time.Duration // of one side in one round
-	built   string        // the directory of the built scripts
+	built   string // the directory of the built scripts
 	report  *measure.Report
 }
 
@@ -83,16 +66,12 @@ func bars() map[string]measure.Bar {
 }
 
 func run(ctx context.Context, arguments []string, out, log io.Writer) (err error) {
-	b := &bench{report: &measure.Report{Out: out, Log: log, Bars: bars()}}
-	flags := flag.NewFlagSet("languages", flag.ContinueOnError)
-	flags.SetOutput(log)
+	b := &bench{Plan: measure.Plan{Rounds: 7, Span: 500 * time.Millisecond}, report: &measure.Report{Out: out, Log: log, Bars: bars()}}
+	flags := b.Flags("languages", log)
 	flags.StringVar(&b.server, "server", "bin/toolsrv", "the server's binary")
 	flags.StringVar(&b.scripts, "scripts", "bench/scripts", "the directory of the scripts")
 	flags.StringVar(&b.python, "python", "python3", "the interpreter to compare with")
 	flags.StringVar(&b.fastapi, "fastapi", "", "the command that serves the addition with FastAPI; it is given a port")
-	flags.IntVar(&b.rounds, "rounds", 7, "how often each side has its turn; medians count")
-	flags.DurationVar(&b.span, "span", 500*time.Millisecond, "how long a turn takes")
-	only := flags.String("only", "", "measure only the groups of these figures, separated by commas")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -106,7 +85,7 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) (err error
 	if err := b.findPython(ctx); err != nil {
 		return err
 	}
-	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, b.groups())
+	return b.report.Run(ctx, b.Plan, b.groups())
 }
 
 // findPython looks for the interpreter itself: what is in PATH may be a script that looks for it, which would make ours look better.
@@ -147,7 +126,7 @@ func (b *bench) build(ctx context.Context) error {
 			return err
 		}
 		var took []float64
-		for range b.rounds {
+		for range b.Rounds {
 			begin := time.Now()
 			if _, err := b.tool(ctx, script); err != nil {
 				return err

@@ -9,12 +9,8 @@ package main
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/gosdk"
@@ -27,37 +23,20 @@ import (
 const gosdkCommand = "gosdk"
 
 func main() {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case load.Command:
-			exit(load.Child(os.Stdin, os.Stdout))
-		case gosdkCommand:
-			exit(servePeer(gosdk.Serve))
-		case controlCommand:
-			exit(servePeer(control))
-		}
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "mcp:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	os.Exit(measure.Main("mcp", run, map[string]measure.Child{
+		load.Command:   load.Child,
+		gosdkCommand:   servePeer(gosdk.Serve),
+		controlCommand: servePeer(control),
+	}))
 }
 
 // A bench is one run.
 type bench struct {
+	measure.Plan
 	guests  guest.Shelf
 	tools   string // the directory of the built example tools
 	server  string // the real binary
 	fastmcp string // the command that serves the addition with FastMCP; "": leave it out
-	rounds  int
-	span    time.Duration // of one side in one round
 	report  *measure.Report
 }
 
@@ -84,18 +63,14 @@ func bars() map[string]measure.Bar {
 }
 
 func run(ctx context.Context, arguments []string, out, log io.Writer) error {
-	b := &bench{report: &measure.Report{Out: out, Log: log, Bars: bars()}}
-	flags := flag.NewFlagSet("mcp", flag.ContinueOnError)
-	flags.SetOutput(log)
+	b := &bench{Plan: measure.Plan{Rounds: 7, Span: time.Second}, report: &measure.Report{Out: out, Log: log, Bars: bars()}}
+	flags := b.Flags("mcp", log)
 	flags.StringVar((*string)(&b.guests), "guests", "build/bench", "the directory of the built guests")
 	flags.StringVar(&b.tools, "tools", "build/tools", "the directory of the built example tools")
 	flags.StringVar(&b.server, "server", "bin/toolsrv", "the server's binary")
 	flags.StringVar(&b.fastmcp, "fastmcp", "", "the command that serves the addition with FastMCP; it is given a port")
-	flags.IntVar(&b.rounds, "rounds", 7, "how often each side has its turn; medians count")
-	flags.DurationVar(&b.span, "span", time.Second, "how long a turn takes")
-	only := flags.String("only", "", "measure only the groups of these figures, separated by commas")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, groups(b))
+	return b.report.Run(ctx, b.Plan, groups(b))
 }

@@ -91,9 +91,9 @@ func (b *bench) calls(ctx context.Context) error {
 		b.report.Explain("mcp_vs_fastmcp is left out: there is no -fastmcp")
 	}
 	rates := make([][]float64, len(sides))
-	for range b.rounds {
+	for range b.Rounds {
 		for i, s := range sides {
-			s.load.Connections, s.load.Span = connections, b.span
+			s.load.Connections, s.load.Span = connections, b.Span
 			seen, err := load.Generate(ctx, s.load, b.report.Log)
 			if err != nil {
 				return err
@@ -104,7 +104,7 @@ func (b *bench) calls(ctx context.Context) error {
 	for i, s := range sides {
 		b.report.Explain("%s: %.0f calls/s", s.name, measure.Median(rates[i]))
 		if i > 0 {
-			ratios := make([]float64, b.rounds)
+			ratios := make([]float64, b.Rounds)
 			for r := range ratios {
 				ratios[r] = rates[0][r] / rates[i][r]
 			}
@@ -154,7 +154,7 @@ func (b *bench) list(ctx context.Context) error {
 	discard := func(request []byte) func() error {
 		return func() error { return copyAnswer(io.Discard, c, r, request) }
 	}
-	times, err := measure.Compare(b.rounds, b.span/2, measure.Side{Name: "tools/list", Do: discard(listed)}, measure.Side{Name: "/tools", Do: discard(rest)})
+	times, err := measure.Compare(b.Rounds, b.Span/2, measure.Side{Name: "tools/list", Do: discard(listed)}, measure.Side{Name: "/tools", Do: discard(rest)})
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
@@ -54,18 +56,20 @@ func (s *served) close() {
 	os.RemoveAll(s.directory)
 }
 
-// servePeer is what this program does as a peer.
-func servePeer(serve func(net.Listener) error) error {
-	if len(os.Args) != 3 {
-		return errors.New("the port is missing")
+// servePeer is what this program does as a peer: it serves at the port that it is given.
+func servePeer(serve func(net.Listener) error) measure.Child {
+	return func(arguments []string, _ io.Writer) error {
+		if len(arguments) != 1 {
+			return errors.New("the port is missing")
+		}
+		port, err := strconv.Atoi(arguments[0])
+		if err != nil {
+			return err
+		}
+		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+		if err != nil {
+			return err
+		}
+		return serve(l)
 	}
-	port, err := strconv.Atoi(os.Args[2])
-	if err != nil {
-		return err
-	}
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
-	if err != nil {
-		return err
-	}
-	return serve(l)
 }

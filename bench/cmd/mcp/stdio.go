@@ -30,7 +30,7 @@ func (b *bench) stdio(ctx context.Context) error {
 		return err
 	}
 	var times, busy []float64
-	for range 3 * b.rounds {
+	for range 3 * b.Rounds {
 		took, processor, tools, err := b.firstAnswer(ctx, directory)
 		if err != nil {
 			return err

@@ -194,7 +194,7 @@ func (b *bench) scoped(ctx context.Context) (err error) {
 			return 0, 0, err
 		}
 		seen, err := load.Generate(ctx, load.Load{
-			Host: s.host(), Text: load.Request(s.host(), "/bench/add", guest.Input, headers...), Answer: guest.Output, Connections: connections, Span: b.span,
+			Host: s.host(), Text: load.Request(s.host(), "/bench/add", guest.Input, headers...), Answer: guest.Output, Connections: connections, Span: b.Span,
 		}, b.report.Log)
 		if err != nil {
 			return 0, 0, err
@@ -202,7 +202,7 @@ func (b *bench) scoped(ctx context.Context) (err error) {
 		after, err := s.Processor()
 		return seen.Rate, (after - before).Seconds() * 1e6 / (1.1 * float64(seen.Requests)), err // a tenth of the time comes before
 	}
-	ratios, rates, costs := make([]float64, b.rounds), make([]float64, b.rounds), make([]float64, b.rounds)
+	ratios, rates, costs := make([]float64, b.Rounds), make([]float64, b.Rounds), make([]float64, b.Rounds)
 	for i := range ratios {
 		ours, cost, err := generate(scoped, "Authorization: Bearer "+secret)
 		if err != nil {
@@ -257,7 +257,7 @@ func (b *bench) switching(ctx context.Context) (err error) {
 	}
 	c := &caller{url: s.URL}
 	var took []float64
-	for range b.rounds {
+	for range b.Rounds {
 		if status, err := c.call(ctx); status != http.StatusOK {
 			return fmt.Errorf("before it is switched off: %d, %w", status, err)
 		}
@@ -298,7 +298,7 @@ func (b *bench) revoking(ctx context.Context) (err error) {
 	}
 	var latest time.Duration
 	calls := 0
-	for range b.rounds {
+	for range b.Rounds {
 		token, err := s.token(ctx, "goes", "bench/*")
 		if err != nil {
 			return err
@@ -335,7 +335,7 @@ func (b *bench) revoking(ctx context.Context) (err error) {
 			calls += made[i]
 		}
 	}
-	b.report.Explain("%d calls of 8 clients, and %d revocations", calls, b.rounds)
+	b.report.Explain("%d calls of 8 clients, and %d revocations", calls, b.Rounds)
 	b.report.Figure("revoke_ms", latest.Seconds()*1e3)
 	return nil
 }

@@ -63,7 +63,7 @@ func (b *bench) listing(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	var took []float64
-	for range b.rounds + 1 {
+	for range b.Rounds + 1 {
 		begun := time.Now()
 		out, err := s.command(ctx, "tools", "--json")
 		if err != nil {
@@ -147,7 +147,7 @@ func (b *bench) lists(ctx context.Context) (err error) {
 			most = max(most, heap()-before)
 		}
 	}
-	b.report.Explain("%d sets of scopes × %d tools: %d MiB of lists and documents in %v, of which up to %.1f MiB are kept", manyScopes, manyFiles*toolsEach, size>>20,
+	b.report.Explain("%d sets of scopes × %d tools: %d MiB of lists and documents in %v; up to %.1f MiB of them are kept", manyScopes, manyFiles*toolsEach, size>>20,
 		time.Since(begun).Round(time.Second), float64(most)/(1<<20))
 	b.report.Figure("lists_scopes", float64(most)/(1<<20))
 	return nil

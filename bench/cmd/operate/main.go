@@ -9,12 +9,8 @@ package main
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
@@ -23,26 +19,14 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
-	if len(os.Args) > 1 && os.Args[1] == load.Command {
-		err = load.Child(os.Stdin, os.Stdout)
-	} else {
-		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "operate:", err)
-		os.Exit(1)
-	}
+	os.Exit(measure.Main("operate", run, map[string]measure.Child{load.Command: load.Child}))
 }
 
 // A bench is one run.
 type bench struct {
+	measure.Plan
 	guests guest.Shelf
 	server string // the binary
-	rounds int
-	span   time.Duration // of one side in one round
 	report *measure.Report
 }
 
@@ -73,16 +57,12 @@ func bars() map[string]measure.Bar {
 }
 
 func run(ctx context.Context, arguments []string, out, log io.Writer) error {
-	b := &bench{report: &measure.Report{Out: out, Log: log, Bars: bars()}}
-	flags := flag.NewFlagSet("operate", flag.ContinueOnError)
-	flags.SetOutput(log)
+	b := &bench{Plan: measure.Plan{Rounds: 15, Span: time.Second}, report: &measure.Report{Out: out, Log: log, Bars: bars()}}
+	flags := b.Flags("operate", log)
 	flags.StringVar((*string)(&b.guests), "guests", "build/bench", "the directory of the guests")
 	flags.StringVar(&b.server, "server", "bin/toolsrv", "the server's binary")
-	flags.IntVar(&b.rounds, "rounds", 15, "how often each side has its turn; medians count")
-	flags.DurationVar(&b.span, "span", time.Second, "how long a turn takes")
-	only := flags.String("only", "", "measure only the groups of these figures, separated by commas")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, groups(b))
+	return b.report.Run(ctx, b.Plan, groups(b))
 }

@@ -45,7 +45,7 @@ func (b *bench) http(ctx context.Context) error {
 	}
 	defer native.close(ctx)
 	const connections = 16
-	ratios, rates := make([]float64, b.rounds), make([]float64, b.rounds)
+	ratios, rates := make([]float64, b.Rounds), make([]float64, b.Rounds)
 	for i := range ratios {
 		ours, err := b.generate(ctx, sandboxed, connections, time.Second)
 		if err != nil {

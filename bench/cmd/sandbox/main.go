@@ -10,11 +10,8 @@ package main
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
@@ -23,32 +20,15 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == load.Command {
-		exit(load.Child(os.Stdin, os.Stdout))
-	}
-	if len(os.Args) > 1 && os.Args[1] == idleCommand {
-		exit(idleChild(os.Args[2:], os.Stdout))
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "sandbox:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	os.Exit(measure.Main("sandbox", run, map[string]measure.Child{load.Command: load.Child, idleCommand: idleChild}))
 }
 
 // A bench is one run.
 type bench struct {
+	measure.Plan
 	guests   guest.Shelf
 	server   string // the real binary
 	wasmtime string
-	rounds   int
-	span     time.Duration // of one side in one round
 	report   *measure.Report
 }
 
@@ -87,15 +67,11 @@ func bars() map[string]measure.Bar {
 }
 
 func run(ctx context.Context, arguments []string, out, log io.Writer) error {
-	b := &bench{report: &measure.Report{Out: out, Log: log, Bars: bars()}}
-	flags := flag.NewFlagSet("sandbox", flag.ContinueOnError)
-	flags.SetOutput(log)
+	b := &bench{Plan: measure.Plan{Rounds: 7, Span: 300 * time.Millisecond}, report: &measure.Report{Out: out, Log: log, Bars: bars()}}
+	flags := b.Flags("sandbox", log)
 	flags.StringVar((*string)(&b.guests), "guests", "build/bench", "the directory of the built guests")
 	flags.StringVar(&b.server, "server", "bin/toolsrv", "the server's binary, for start_1000_ms")
 	flags.StringVar(&b.wasmtime, "wasmtime", "", "the binary of bench/wasmtime: measure against it, and nothing else")
-	flags.IntVar(&b.rounds, "rounds", 7, "how often each side has its turn; medians count")
-	flags.DurationVar(&b.span, "span", 300*time.Millisecond, "how long a turn takes")
-	only := flags.String("only", "", "measure only the groups of these figures, separated by commas")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -103,5 +79,5 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	if b.wasmtime != "" {
 		list = []measure.Group{{Names: []string{"pristine_vs_wasmtime_rust"}, Measure: b.pristineWasmtime}}
 	}
-	return b.report.Run(ctx, measure.Plan{Rounds: b.rounds, Span: b.span, Only: *only}, list)
+	return b.report.Run(ctx, b.Plan, list)
 }

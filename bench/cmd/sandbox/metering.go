@@ -53,7 +53,7 @@ func (b *bench) metering(ctx context.Context) error {
 			}
 			ours := o.side(ctx, int32(i), "{}", string(want))
 			var times [3][]float64
-			for range 2*b.rounds + 1 {
+			for range 2*b.Rounds + 1 {
 				runtime.GC()
 				begin := time.Now()
 				if err := ours.Do(); err != nil {

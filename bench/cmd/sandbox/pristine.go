@@ -33,7 +33,7 @@ func (b *bench) pristineRust(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	times, err := measure.Compare(b.rounds, b.span, o.side(ctx, 0, input, output), fresh(ctx, plain, 0, input, output), reusedSide(ctx, reused))
+	times, err := measure.Compare(b.Rounds, b.Span, o.side(ctx, 0, input, output), fresh(ctx, plain, 0, input, output), reusedSide(ctx, reused))
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (b *bench) pristineGo(ctx context.Context) error {
 	}
 	defer plugin.Close(ctx)
 	arguments := []byte(input)
-	times, err := measure.Compare(b.rounds, b.span, o.side(ctx, 0, input, output), fresh(ctx, plain, 0, input, output), reusedSide(ctx, reused),
+	times, err := measure.Compare(b.Rounds, b.Span, o.side(ctx, 0, input, output), fresh(ctx, plain, 0, input, output), reusedSide(ctx, reused),
 		measure.Side{Name: "Extism", Do: func() error { return same(output)(plugin.Call(ctx, "add", arguments)) }})
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (b *bench) grown(ctx context.Context) error {
 		name, by string
 		tool     int32
 	}{{"grown_vs_fresh_rust", "64 KiB", guest.Grow}, {"grown_mega_vs_fresh_rust", "1 MiB", guest.GrowMega}} {
-		times, err := measure.Compare(b.rounds, b.span, o.side(ctx, size.tool, "{}", "true"), fresh(ctx, plain, size.tool, "{}", "true"))
+		times, err := measure.Compare(b.Rounds, b.Span, o.side(ctx, size.tool, "{}", "true"), fresh(ctx, plain, size.tool, "{}", "true"))
 		if err != nil {
 			return err
 		}
@@ -126,13 +126,13 @@ func (b *bench) pristineWasmtime(ctx context.Context) error {
 		return err
 	}
 	defer o.close(ctx)
-	ratios, peers := make([]float64, b.rounds), make([]float64, b.rounds)
+	ratios, peers := make([]float64, b.Rounds), make([]float64, b.Rounds)
 	for i := range ratios {
-		times, err := measure.Compare(1, b.span, o.side(ctx, 0, input, output))
+		times, err := measure.Compare(1, b.Span, o.side(ctx, 0, input, output))
 		if err != nil {
 			return err
 		}
-		text, err := exec.CommandContext(ctx, b.wasmtime, b.guests.Path(guest.Small), fmt.Sprint(b.span.Milliseconds())).Output()
+		text, err := exec.CommandContext(ctx, b.wasmtime, b.guests.Path(guest.Small), fmt.Sprint(b.Span.Milliseconds())).Output()
 		if err != nil {
 			return fmt.Errorf("run %s: %w", b.wasmtime, err)
 		}

@@ -17,12 +17,10 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
@@ -30,16 +28,9 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "scale:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Main("scale", run, nil)) }
 
-func run(ctx context.Context, arguments []string, out io.Writer) error {
+func run(ctx context.Context, arguments []string, out, _ io.Writer) error {
 	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
 	guests := flags.String("guests", "build/bench", "the directory of the built guests")
 	server := flags.String("server", "bin/toolsrv", "the server's binary")

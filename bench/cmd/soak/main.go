@@ -14,22 +14,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Main("soak", run, nil)) }
 
-func run(ctx context.Context, arguments []string, out io.Writer) error {
+func run(ctx context.Context, arguments []string, out, _ io.Writer) error {
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	guests := flags.String("guests", "build/bench", "the directory of the built guests")
 	duration := flags.Duration("duration", 3*time.Minute, "how long")

@@ -97,8 +97,8 @@ func (w *watch) look(list []time.Duration) error {
 	return nil
 }
 
-// judge compares the last windows with the first settled ones. They may differ by what a machine with other work to do
-// differs by. Half of all calls lie between them: of a million calls, a page lost in every hundredth would be 20 MiB,
+// judge compares the last windows with the first settled ones. They may differ as much as they do on a machine with
+// other work. Half of all calls lie between them: of a million calls, a page lost in every hundredth would be 20 MiB,
 // and a file or a goroutine lost in every ten-thousandth would be 50 of them.
 func (w *watch) judge() error {
 	first, last := w.samples[settled:settled+settled], w.samples[len(w.samples)-settled:]

@@ -80,8 +80,8 @@ func Ordinary(number int) Body {
 	return Body{Params: 1, Results: 1, Locals: []Group{{3, i32}}, Code: code}
 }
 
-// Moved is a function that never ends if it is called with 0, and sets that many vectors in an if that it never enters: a compiler moves
-// all of them in each pass of its short loop.
+// Moved is a function that never ends if it is called with 0. It sets that many vectors in an if that it never enters, so compiled code
+// moves all of them in each pass of its short loop.
 func Moved(vectors int) Body {
 	var sets, gets []byte
 	for i := range vectors {

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// The modules, by the names that Read takes.
+// The names of the modules, for Read.
 const (
 	Small        = "small"         // Rust: tool 0 adds
 	Reach        = "reach"         // Rust: uses capabilities

@@ -66,10 +66,10 @@ func Generate(ctx context.Context, l Load, log io.Writer) (seen Seen, err error)
 	return seen, json.Unmarshal(text, &seen)
 }
 
-// Child reads a load, makes its requests, and writes what it has seen.
-func Child(in io.Reader, out io.Writer) error {
+// Child reads a load from standard input, makes its requests, and writes what it has seen.
+func Child(_ []string, out io.Writer) error {
 	var l Load
-	if err := json.NewDecoder(in).Decode(&l); err != nil {
+	if err := json.NewDecoder(os.Stdin).Decode(&l); err != nil {
 		return err
 	}
 	begin := time.Now().Add(l.Span / 10)

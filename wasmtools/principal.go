@@ -90,14 +90,14 @@ func (p *Principal) clone() *Principal {
 	return &next
 }
 
-// MaxRealm is the largest length of a principal's realm in bytes.
-const MaxRealm = 1024
+// maxRealm is the largest length of a principal's realm in bytes.
+const maxRealm = 1024
 
 // WithRealm returns the principal with this realm in place of its own: the place in which its name is one caller's only, such as the address of
 // the issuer that has given it. Two principals of one origin are the same caller only if they have the same realm. It fails where the realm is
-// longer than MaxRealm or has characters that can't be printed.
+// longer than 1,024 bytes or has characters that can't be printed.
 func (p *Principal) WithRealm(realm string) (*Principal, error) {
-	if err := check(realm, MaxRealm); realm != "" && err != nil {
+	if err := check(realm, maxRealm); realm != "" && err != nil {
 		return nil, fmt.Errorf("realm of principal %q: %w", text.Short(p.String()), err)
 	}
 	next := p.clone()

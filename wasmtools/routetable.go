@@ -61,8 +61,6 @@ type Generation struct {
 	published time.Time
 	routes    []Route // sorted by path
 	byPath    map[string]int
-	disabled  int // of routes
-	ungranted int
 	refused   []Refusal
 	switches  []Switch
 	value     any    // of the configuration
@@ -78,19 +76,6 @@ type Configuration struct {
 	// Value is what else belongs to it, such as who is let in: [Generation.Configuration] has it. The table doesn't look at it.
 	// It must not change any more.
 	Value any
-}
-
-// A TableState is what a RouteTable holds at one moment.
-type TableState struct {
-	// Generation is the number of the generation, and Published when it took the place of the one before it.
-	Generation uint64
-	Published  time.Time
-	// Tools is how many tools there are, Disabled how many of them are switched off, and Ungranted how many others were not granted
-	// what they need. Refused is how many files or folders could not be taken up.
-	Tools, Disabled, Ungranted, Refused int
-	// Switches are what Enable and Disable said, by scope: the nearest to a tool holds above the [Policy]. The slice is shared
-	// and must not be changed.
-	Switches []Switch
 }
 
 // A Switch is what [RouteTable.Enable] or [RouteTable.Disable] said of a tool, or of a namespace with those below it.
@@ -118,20 +103,6 @@ func NewRouteTable(tools ...*Tool) (*RouteTable, error) {
 
 // Current returns the generation of this moment.
 func (r *RouteTable) Current() *Generation { return r.current.Load() }
-
-// State tells what the table holds, in no time: it is made with the generation.
-func (r *RouteTable) State() TableState {
-	g := r.Current()
-	return TableState{
-		Generation: g.number,
-		Published:  g.published,
-		Tools:      len(g.routes),
-		Disabled:   g.disabled,
-		Ungranted:  g.ungranted,
-		Refused:    len(g.refused),
-		Switches:   g.switches,
-	}
-}
 
 // Tools returns all tools with their switches, sorted by path. The slice is shared and must not be changed.
 func (r *RouteTable) Tools() []Route { return r.Current().Routes() }
@@ -176,8 +147,8 @@ func (r *RouteTable) replace(tools []*Tool, refused []Refusal, c *Configuration)
 	return nil
 }
 
-// entriesOf returns the entries of tools, sorted by path. Tools that the table has already were checked, and in tools that are sorted by
-// path they are found by going through both lists. samePaths is whether the paths are those that the table has already. r.mu is held.
+// entriesOf returns the entries of tools, sorted by path. Tools of the table were checked before. Both lists are sorted by path, so one
+// walk finds those. samePaths is whether all paths are the same as before. r.mu is held.
 func (r *RouteTable) entriesOf(tools []*Tool) (entries []entry, samePaths bool, err error) {
 	entries = make([]entry, len(tools))
 	samePaths = len(tools) == len(r.entries) && r.byPath != nil
@@ -307,12 +278,8 @@ func (r *RouteTable) publish() {
 		route := &g.routes[i]
 		route.Tool, route.Path = e.tool, e.path
 		route.Enabled, route.Reason = r.switches.state(e.path)
-		switch {
-		case !route.Enabled:
-			g.disabled++
-		case len(e.tool.Missing) > 0:
+		if route.Enabled && len(e.tool.Missing) > 0 {
 			route.Enabled, route.Ungranted = false, true
-			g.ungranted++
 		}
 	}
 	g.made = r.makeAll(g, before.made)
@@ -324,6 +291,9 @@ func (r *RouteTable) publish() {
 
 // Number counts the generations of a table, from 1; a later one has a higher number.
 func (g *Generation) Number() uint64 { return g.number }
+
+// Published returns when the generation took the place of the one before it.
+func (g *Generation) Published() time.Time { return g.published }
 
 // Configuration returns the Value of the [Configuration] that the generation belongs to, or nil.
 func (g *Generation) Configuration() any {
@@ -358,8 +328,12 @@ func (g *Generation) Coming(path string) bool {
 	return coming != nil && (*coming)(path)
 }
 
-// Switch returns what Enable or Disable said of the tool at a path such as "/math/add", or of a namespace that it is in, if that is what decides
-// whether it is enabled.
+// Switches returns what Enable and Disable said, by scope: the nearest to a tool holds above the [Policy]. The slice is shared and must not be
+// changed.
+func (g *Generation) Switches() []Switch { return g.switches }
+
+// Switch returns the switch that decides whether the tool at a path such as "/math/add" is enabled: its own, or that of a namespace. It reports
+// false if the policy decides.
 func (g *Generation) Switch(path string) (Switch, bool) {
 	at := -1
 	for i := range g.switches {

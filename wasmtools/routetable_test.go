@@ -241,8 +241,8 @@ func TestSwitchesOfWhatComesLater(t *testing.T) {
 	}
 }
 
-// TestTableState tells how much there is, and which switches hold since when.
-func TestTableState(t *testing.T) {
+// TestSwitchTimes tells which switches hold since when.
+func TestSwitchTimes(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	table := newTable(t, tool("math", "add"), tool("math", "sub"), tool("web", "get"))
@@ -253,17 +253,22 @@ func TestTableState(t *testing.T) {
 	if err := table.Replace([]*wasmtools.Tool{tool("math", "add"), tool("math", "sub"), tool("web", "get")}, []wasmtools.Refusal{{Source: "x", Err: errors.New("bad")}}); err != nil {
 		t.Fatal(err)
 	}
-	s := table.State()
-	if s.Generation != table.Current().Number() || s.Tools != 3 || s.Disabled != 2 || s.Refused != 1 || s.Published.Before(began) {
-		t.Errorf("got %+v, want 3 tools, 2 disabled, 1 refused", s)
+	now := table.Current()
+	if len(now.Refused()) != 1 || now.Published().Before(began) {
+		t.Errorf("got %v refused at %v, want one file, after %v", now.Refused(), now.Published(), began)
 	}
-	if len(s.Switches) != 2 {
-		t.Fatalf("got the switches %+v, want those of /math and /math/add", s.Switches)
+	for _, route := range now.Routes() {
+		if want := route.Path == "/math/add"; route.Enabled != want {
+			t.Errorf("%s: enabled is %t, want %t", route.Path, route.Enabled, want)
+		}
+	}
+	if len(now.Switches()) != 2 {
+		t.Fatalf("got the switches %+v, want those of /math and /math/add", now.Switches())
 	}
 	for i, want := range []wasmtools.Switch{{Scope: "/math", Reason: "audit"}, {Scope: "/math/add", Enabled: true}} {
-		got := s.Switches[i]
-		if got.Since.Before(began) || got.Since.After(s.Published) {
-			t.Errorf("%s: since %v, want a time between %v and %v", got.Scope, got.Since, began, s.Published)
+		got := now.Switches()[i]
+		if got.Since.Before(began) || got.Since.After(now.Published()) {
+			t.Errorf("%s: since %v, want a time between %v and %v", got.Scope, got.Since, began, now.Published())
 		}
 		if got.Since = (time.Time{}); got != want {
 			t.Errorf("got the switch %+v, want %+v", got, want)
@@ -523,7 +528,8 @@ func TestUngranted(t *testing.T) {
 	t.Parallel()
 	lacks, off := tool("math", "add"), tool("math", "sub")
 	lacks.Missing, off.Missing = []wasmtools.Missing{{Capability: "kv"}}, []wasmtools.Missing{{Capability: "kv"}}
-	table := newTable(t, lacks, off, tool("web", "get"))
+	get := tool("web", "get")
+	table := newTable(t, lacks, off, get)
 	if err := table.Disable("math/sub", "wrong sums"); err != nil {
 		t.Fatal(err)
 	}
@@ -535,13 +541,12 @@ func TestUngranted(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", path, got, want)
 		}
 	}
-	if s := table.State(); s.Disabled != 1 || s.Ungranted != 1 {
-		t.Errorf("%d are disabled and %d not granted, want one each", s.Disabled, s.Ungranted)
-	}
 	if err := table.Enable("math"); err != nil {
 		t.Fatal(err)
 	}
-	if s := table.State(); s.Disabled != 0 || s.Ungranted != 2 {
-		t.Errorf("switched on, %d are disabled and %d not granted, want 0 and 2", s.Disabled, s.Ungranted)
+	for _, route := range table.Tools() {
+		if route.Ungranted != (route.Tool != get) || route.Enabled == route.Ungranted {
+			t.Errorf("switched on, %s: got %+v, want it enabled or not granted", route.Path, route)
+		}
 	}
 }

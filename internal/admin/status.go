@@ -108,14 +108,13 @@ type Compiling struct {
 func status() Operation {
 	return Looks("status", "Tell how the server is", func(_ context.Context, r *Request, in StatusArguments) (Status, error) {
 		of := r.Service
-		engine, table := of.Engine.State(), of.Table.State()
+		engine, table := of.Engine.State(), of.Table.Current()
 		open, most := r.Server.Connections()
 		s := Status{
 			Server: Process{Version: r.Build.Version, Revision: r.Build.Revision, PID: os.Getpid(), Since: of.Began, Addresses: r.Server.Addresses()},
 			Ready:  true,
 			State:  "ok",
-			Tools: Counts{Generation: table.Generation, Since: table.Published, All: table.Tools, Disabled: table.Disabled,
-				NotGranted: table.Ungranted, Refused: table.Refused},
+			Tools:  Counts{Generation: table.Number(), Since: table.Published(), All: len(table.Routes()), Refused: len(table.Refused())},
 			Files:  filesOf(of.Catalog, in.All),
 			Limits: Limits{Memory: useOf(engine.Memory), Code: useOf(engine.CodeMemory), Mappings: useOf(engine.Mappings), Connections: Use{Held: open, Limit: most}},
 			Code:   Compiling{Done: of.Catalog.Compiled(), Running: engine.Compiling.Running, Queued: engine.Compiling.Queued},
@@ -130,7 +129,13 @@ func status() Operation {
 		s.Rates = Rates{Default: rates.Describe(inForce.Default), Anonymous: rates.Describe(inForce.Anonymous), Refused: of.Rates.Refused()}
 		s.Rates.Principals, s.Rates.Addresses = of.Rates.Known()
 		s.Calls.Busy = []Busy{}
-		for _, route := range of.Table.Tools() {
+		for _, route := range table.Routes() {
+			switch {
+			case route.Ungranted:
+				s.Tools.NotGranted++
+			case !route.Enabled:
+				s.Tools.Disabled++
+			}
 			if b := busy(&route); b.Running > 0 || b.Waiting > 0 {
 				s.Calls.Running += b.Running
 				s.Calls.Waiting += b.Waiting

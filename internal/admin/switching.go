@@ -52,7 +52,7 @@ type Switching struct {
 func switchesNow() Operation {
 	return Looks("switches", "List what was switched on and off", func(_ context.Context, r *Request, _ struct{}) (Switches, error) {
 		all := Switches{Version: r.Service.Switches.Version(), Switches: []Switch{}}
-		for _, s := range r.Service.Table.State().Switches {
+		for _, s := range r.Service.Table.Current().Switches() {
 			all.Switches = append(all.Switches, Switch{s.Scope, s.Enabled, s.Reason, s.By, s.Since, r.Service.Switches.IsPassing(s.Scope)})
 		}
 		r.Version = all.Version

@@ -196,7 +196,7 @@ func (s *Switches) IsSo(c *Change) bool {
 // isSo is IsSo. s.mu is held, so that the table has what is kept.
 func (s *Switches) isSo(c *Change) bool {
 	now := map[string]wasmtools.Switch{}
-	for _, one := range s.table.State().Switches {
+	for _, one := range s.table.Current().Switches() {
 		now[one.Scope] = one
 	}
 	for _, one := range c.Set {

@@ -99,7 +99,7 @@ func TestApply(t *testing.T) {
 		if got := strings.Join(off(again), " "); got != step.kept {
 			t.Errorf("%s: after a restart %s are off, want %s", step.name, got, step.kept)
 		}
-		for _, one := range again.State().Switches {
+		for _, one := range again.Current().Switches() {
 			if one.By != "ann" || one.Reason != "because" || one.Since.IsZero() {
 				t.Errorf("%s: what is kept is %+v", step.name, one)
 			}
@@ -158,8 +158,8 @@ func TestRefused(t *testing.T) {
 	for i := range 1100 {
 		many.Set = append(many.Set, wasmtools.Switch{Scope: fmt.Sprintf("/a%d", i), Reason: strings.Repeat("x", 1000)})
 	}
-	if _, err := s.Apply(t.Context(), many); !errors.Is(err, state.ErrTooLarge) || len(table.State().Switches) > 0 {
-		t.Errorf("too many: got %v, and %d are switched", err, len(table.State().Switches))
+	if _, err := s.Apply(t.Context(), many); !errors.Is(err, state.ErrTooLarge) || len(table.Current().Switches()) > 0 {
+		t.Errorf("too many: got %v, and %d are switched", err, len(table.Current().Switches()))
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package toolsrv_test holds the rules of the house that no compiler checks: who may import whom, which library
-// has which home, how large files may grow, and which names are promises.
+// Package toolsrv_test checks the rules that no compiler checks: imports, homes of libraries, sizes of files, names
+// that are promises.
 package toolsrv_test
 
 import (

@@ -103,7 +103,7 @@ func TestLinks(t *testing.T) {
 				target = filepath.ToSlash(filepath.Join(filepath.Dir(page), file))
 			}
 			if _, err := os.Stat(target); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, link[2])
+				t.Errorf("%s links to %s, which does not exist", page, link[2])
 				continue
 			}
 			if hasFragment && strings.HasSuffix(target, ".md") && !hasAnchor(pages[target], fragment) {

@@ -15,7 +15,7 @@ func TestLicense(t *testing.T) {
 	t.Parallel()
 	license, err := os.ReadFile("LICENSE")
 	if err != nil || !bytes.Contains(license, []byte("Apache License\n                           Version 2.0, January 2004")) {
-		t.Fatalf("LICENSE is not that of Apache 2.0 (%v)", err)
+		t.Fatalf("LICENSE is not Apache 2.0 (%v)", err)
 	}
 	const name = `license = "Apache-2.0"`
 	crates := 0
@@ -89,8 +89,7 @@ func read(t *testing.T, file string) string {
 	return strings.ReplaceAll(string(text), "\r\n", "\n")
 }
 
-// TestRegistries makes sure that what is fetched comes by its name from the registry that a machine uses: no recipe and no lock file says at which
-// address.
+// TestRegistries makes sure that everything is fetched by name from the machine's registry: no recipe and no lock file has an address.
 func TestRegistries(t *testing.T) {
 	t.Parallel()
 	var files []string

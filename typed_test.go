@@ -34,7 +34,7 @@ func TestTypedIsTheSDKs(t *testing.T) {
 	const remedy = "change sdk/go/internal/typed, and run make typed"
 	for name, text := range original {
 		if !bytes.Equal(copied[name], text) {
-			t.Errorf("internal/typed/%s is not that of the SDK: %s", name, remedy)
+			t.Errorf("internal/typed/%s differs from the SDK's: %s", name, remedy)
 		}
 		delete(copied, name)
 	}

@@ -48,7 +48,7 @@ const (
 	NotGranted Cause = iota
 	// NoCapability is that the service doesn't have the capability.
 	NoCapability
-	// NoSecret means that no source has a secret: the one that Entry names, or without Entry one that the grant names, which is not shown.
+	// NoSecret means that no source has the secret that Entry names. Without Entry, it is one that the grant names, which is not shown.
 	NoSecret
 	// NoState means that there is no place to keep things.
 	NoState

@@ -9,9 +9,9 @@ import (
 
 // A Policy says which tools start enabled. The zero Policy enables all.
 type Policy struct {
-	// Allowlist, when true, lets only those start enabled that Enabled names; otherwise all start enabled
-	// but those that Disabled names. Entries are namespaces (with those below) or tools, such as "web" or "math/div";
-	// "/" is all there are, and an empty entry names nothing.
+	// With Allowlist, only tools that Enabled names start enabled. Otherwise all do, except those that Disabled names.
+	// Entries are namespaces (with those below) or tools, such as "web" or "math/div"; "/" is all there are, and an
+	// empty entry names nothing.
 	Allowlist bool
 	Enabled   []string
 	Disabled  []string

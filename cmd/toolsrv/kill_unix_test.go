@@ -206,7 +206,8 @@ func (o *operator) end(token string) {
 	delete(o.secrets, token)
 }
 
-// adopt compares what a server has with what it must have, and reports whether it has made the change that it had no time to answer.
+// adopt compares what a server has with what it must have. It reports whether the last change was made, which the server had no time
+// to answer.
 func (o *operator) adopt(t *testing.T, s *service, over *asking.Client) (unanswered bool) {
 	t.Helper()
 	now := &operator{tokens: map[string]string{}}

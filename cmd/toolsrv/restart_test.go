@@ -263,7 +263,8 @@ func keepingSite(t *testing.T) (dir string, s *service) {
 	return dir, s
 }
 
-// TestRestartFindsProgram has a service be followed by what is at the path by which it was started, in whatever way it got there.
+// TestRestartFindsProgram restarts a service with the program that is now at the path by which it was started, however it got
+// there.
 func TestRestartFindsProgram(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile(binary)

@@ -307,7 +307,7 @@ files = {signing = %[5]q}
 	})
 	for _, way := range ways {
 		a := call("measure", head{Method: "GET", URL: server.URL + "/" + url.PathEscape(way)}).body
-		// Base64 has some bits of the text beside it in its last digits, of which there are one or two or none.
+		// The last digits of base64, two at most, have some bits of the text beside it.
 		if !strings.Contains(way, "base64") && way != "lines" && a != sizes[way] {
 			t.Errorf("%s: the tool can measure the secret: %s, and %s with a longer one", way, sizes[way], a)
 		}

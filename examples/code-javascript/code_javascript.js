@@ -100,7 +100,7 @@ async function outcome(code, variables) {
   }
 }
 
-// execute runs code as a script, whose value is that of its last statement. What is no script, since it has await or return at
+// execute runs code as a script. Its value is the value of its last statement. What is no script, since it has await or return at
 // the top, runs as an async function.
 function execute(code) {
   globalThis.begun = false;
@@ -122,7 +122,7 @@ function execute(code) {
         throw new Late(error);
       });
     }
-    throw error; // that of the script has the right line
+    throw error; // the script's error has the right line
   }
 }
 

@@ -115,7 +115,7 @@ func extract(_ *toolsrv.Call, in extraction) (found, error) {
 	return out, nil
 }
 
-// A place finds characters and lines, of later and later bytes.
+// A place finds the character and the line of a byte. Each byte that it is asked for must come after the one before.
 type place struct {
 	text              string
 	byte, runes, line int

@@ -25,7 +25,7 @@ UNITS = {
     "imperial": ("°F", "mph", {"temperature_unit": "fahrenheit", "wind_speed_unit": "mph"}),
 }
 
-# What a code of the World Meteorological Organization means: that of the first line whose number is not less.
+# What a code of the World Meteorological Organization means: see the first line whose number is not less.
 SKY = [
     (0, "clear sky"),
     (2, "some clouds"),

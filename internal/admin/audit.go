@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// change makes a change of a target, whose entry is in the audit before: every operation that changes something has to make it so. before and
+// change changes a target after it has kept the entry in the audit. Every operation that changes something must do it in this way. before and
 // after are what the target is and will be, small and without secrets, or nil.
 func (r *Request) change(ctx context.Context, target string, before, after any, do func(ctx context.Context) error) error {
 	e := r.entry(target)

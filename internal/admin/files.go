@@ -33,7 +33,7 @@ type FileArguments struct {
 type Placed struct {
 	Changed   bool     `json:"changed" description:"Whether it was not so already."`
 	File      string   `json:"file" description:"Where the file lies."`
-	Digest    string   `json:"digest,omitempty" description:"The SHA-256 of what is there now."`
+	Digest    string   `json:"digest,omitempty" description:"The SHA-256 of the file as it is now."`
 	Before    string   `json:"before,omitempty" description:"The SHA-256 of what was there before."`
 	Tools     []string `json:"tools" description:"The paths of its tools: those that are called now, or that are gone."`
 	Ungranted []string `json:"ungranted" description:"What its tools need and were not granted, by tool."`
@@ -45,7 +45,7 @@ const (
 	served = 30 * time.Second
 	// mostUploads is how many files may come at a time. Each takes room on disk before it is checked.
 	mostUploads = 8
-	// noFile is the version of a file that is not there, for If-Match.
+	// noFile is the version of a file that does not exist, for If-Match.
 	noFile = "none"
 )
 

@@ -144,7 +144,7 @@ func (r files) named(path string) (catalog.FileState, error) {
 		for _, s := range found {
 			places = append(places, s.Source)
 		}
-		return catalog.FileState{}, invalid("Several files are called so: name one of " + strings.Join(places, ", "))
+		return catalog.FileState{}, invalid("Several files have this name: name one of " + strings.Join(places, ", "))
 	}
 	message := fmt.Sprintf("There is no file or tool %s", text.Short(path))
 	if near := text.Nearest(path, names); near != "" {

@@ -63,7 +63,7 @@ type Request struct {
 	Version string
 }
 
-// Path returns the operation's path below that of the door, such as "/tokens/add".
+// Path returns the operation's path below the door's, such as "/tokens/add".
 func (o *Operation) Path() string { return "/" + strings.ReplaceAll(o.Name, " ", "/") }
 
 // ActionOf returns what the audit calls the operation with a path, such as "tokens.add".
@@ -80,8 +80,8 @@ func Looks[In, Out any](name, summary string, run func(ctx context.Context, r *R
 	return o
 }
 
-// Changes returns an operation that changes something. In and Out are as in [Looks], where a field may be of any type. run must do nothing
-// where what is asked for is so already, and must look at Expected where what it changes has a version.
+// Changes returns an operation that changes something. In and Out are as in [Looks], where a field may be of any type. If nothing is to be
+// changed, run must do nothing. If what it changes has a version, it must look at Expected.
 func Changes[In, Out any](name, summary string, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {
 	o := operation(name, summary, run)
 	o.Method, o.Role = http.MethodPost, wasmtools.RoleAdmin

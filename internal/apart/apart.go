@@ -1,5 +1,5 @@
-// Package apart bounds the processes that a server starts for work on foreign bytes: what one may take, how many fit beside each other,
-// and that they end before the server where memory runs out.
+// Package apart bounds the processes that a server starts for work on foreign bytes: how much one may take, and how many may run at a
+// time. Where memory runs out, they end before the server does.
 package apart
 
 // What a process may have of the machine's memory, in bytes: mostMemory at most.

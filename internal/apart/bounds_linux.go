@@ -21,8 +21,8 @@ const (
 	maxBeside = 192 << 20
 )
 
-// Bound makes the system bound this process for good, to that many bytes of memory and what more says of other resources, and take it first
-// where memory runs out. It says whether the system may refuse memory before the bound is reached.
+// Bound has the system bound this process for good: to that many bytes of memory, and other resources as more says. Where memory runs out,
+// the system ends it first. It says whether the system may refuse memory before the bound is reached.
 func Bound(memory int64, more map[int]uint64) (scarce bool, err error) {
 	limits := map[int]uint64{syscall.RLIMIT_CORE: 0, syscall.RLIMIT_DATA: uint64(memory) + maxBeside}
 	maps.Copy(limits, more)

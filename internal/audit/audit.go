@@ -1,5 +1,5 @@
-// Package audit keeps who changed what, and who tried to: in entries that are only ever added, and each of which carries the hash of the one
-// before. So what is changed, left out or put between later shows when the chain is walked.
+// Package audit keeps who changed what, and who tried to. Entries are only ever added, and each carries the hash of the one before. So what
+// is changed, left out or put between later shows when the chain is walked.
 package audit
 
 import (
@@ -87,9 +87,9 @@ func New(o Options) *Log {
 	return l
 }
 
-// Change makes a change whose entry is kept before. Where the change fails, a second entry says so. If the entry can't be kept, the change is
-// not made where the log is strict, which is an error about ErrNotKept, and is made otherwise. A caller who leaves once the entry is kept ends nothing:
-// he could fill the log with changes that he doesn't make.
+// Change keeps the entry, and then makes the change. If the change fails, a second entry says so. If the entry can't be kept, a strict log fails with
+// ErrNotKept, and others make the change all the same. Once the entry is kept, the change is made even if the caller has left: otherwise callers could
+// fill the log with changes that they don't make.
 func (l *Log) Change(ctx context.Context, e Entry, change func(ctx context.Context) error) error {
 	if err := l.Append(ctx, e); err != nil {
 		if ctx.Err() != nil {

@@ -229,8 +229,8 @@ func TestTampered(t *testing.T) {
 	}
 }
 
-// TestKnown compares the chain with what is known of it elsewhere, and says so where it can't: somebody who writes all of it anew, as here with
-// other numbers, must not be believed.
+// TestKnown compares the chain with hashes that were kept elsewhere. If somebody has written all of it anew, as here with other numbers, it
+// must not pass.
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	o := in(memory.New())

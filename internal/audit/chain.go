@@ -44,10 +44,10 @@ func numberOf(key string) (uint64, error) {
 // recordBytes is the most that a record may have: an entry is well below.
 const recordBytes = 64 << 10
 
-// hashOf returns the hash of a record, of which the form is not a part.
+// hashOf returns the hash of a record. The form is no part of it.
 func hashOf(record []byte) Hash { return sha256.Sum256(record[1:]) }
 
-// errMissing is returned for an entry that is not there.
+// errMissing is returned for an entry that does not exist.
 var errMissing = errors.New("is missing")
 
 // read returns an entry and its hash.

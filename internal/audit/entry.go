@@ -96,7 +96,7 @@ func shortened(v any, most int) any {
 	return v
 }
 
-// shown returns a text without what does not show, and at most that long.
+// shown returns a text with invisible characters escaped, of at most that many bytes.
 func shown(s string, most int) string { return text.Clip(text.Escape(text.Prefix(s, most)), most) }
 
 func quoted(s string) json.RawMessage {

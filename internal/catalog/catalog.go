@@ -41,8 +41,8 @@ import (
 type Sourced struct {
 	// Source is where files come from. The caller closes it, after the Catalog.
 	Source Source
-	// Record names a file in an existing folder. The Catalog notes there which other files the source's files wait for, as these have a
-	// path that they want, so that the next Catalog decides the same. Empty means that after a restart the order decides.
+	// Record names a file in an existing folder. If a file of the source wants a path that another file has, the Catalog notes there
+	// which one it waits for. So the next Catalog decides the same. Empty means that after a restart the order decides.
 	Record string
 	// Scripts makes modules of the source's scripts. Nil: they are refused.
 	Scripts Builder

@@ -72,8 +72,8 @@ type Checked struct {
 	Findings []toolfile.Finding
 }
 
-// Check does with the content of a file what a Catalog does before it serves a file: it loads and compiles it, runs it to be described if that is needed,
-// and looks whether its tools fit into their limits and have paths that no other file has. The error says why the file would be refused. Nothing
+// Check does with the content of a file what a Catalog does before it serves a file. It loads and compiles it, runs it if only that tells its
+// tools, and checks that they fit into their limits and that no other file has their paths. The error says why the file would be refused. Nothing
 // of the Catalog changes. It takes memory for a module as large as this one. What does not end in .wasm is a script.
 func (c *Catalog) Check(ctx context.Context, id FileID, content []byte) (checked *Checked, err error) {
 	r := c.reconciler

@@ -196,7 +196,8 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// TestConflicts shows that the tool that is there keeps its path, and that who waits gets it when it is free.
+// TestConflicts shows that a served tool keeps its path, and that the file which waits for the path gets it when it is
+// free.
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

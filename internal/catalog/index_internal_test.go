@@ -16,8 +16,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// TestStartOrder makes the files of the first scan come in every order, with tools that others want, too: what is served in
-// the end is always what is served when they come in their own order.
+// TestStartOrder has the files of the first scan come in every order. Some want the same paths. In the end the same must be
+// served as when they come in their own order.
 func TestStartOrder(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{})

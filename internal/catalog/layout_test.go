@@ -140,7 +140,7 @@ func TestScriptsNotServed(t *testing.T) {
 	m.set("b.wasm", version(t, "v0001", "", "b"), nil)
 	c := openElsewhere(t, m, nil)
 	awaitTable(t, c, []string{"/b"}, []string{"memory:a.recipe"})
-	if got, want := reason(c.Table().Current(), "memory:a.recipe"), "is a script, and those of its source are not served"; got != want {
+	if got, want := reason(c.Table().Current(), "memory:a.recipe"), "is a script, and scripts of its source are not served"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

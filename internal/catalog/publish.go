@@ -24,8 +24,8 @@ func (r *reconciler) adviseRetry(now time.Time) bool {
 	return pending && now.Sub(r.calmSince) < r.intervals.wait
 }
 
-// publish puts what the index serves into the table, together with a configuration that is not in force yet, logs what has changed, and
-// closes what is no longer served.
+// publish puts the tools that the index serves into the table, together with a configuration that is not in force yet. It logs what has
+// changed, and closes what is no longer served.
 func (r *reconciler) publish() error {
 	began := time.Now()
 	r.publishAt = time.Time{}
@@ -124,7 +124,7 @@ func (r *reconciler) logRefused(before, after *wasmtools.Generation) {
 	}
 }
 
-// logMissing logs that a tool was not granted what it needs, or has it now, where that is news. old is its route before, if there was
+// logMissing logs that a tool was not granted what it needs, or has it now. It logs only news: old is the route before, if there was
 // one.
 func (r *reconciler) logMissing(old, route wasmtools.Route) {
 	lacked := old.Tool != nil && len(old.Tool.Missing) > 0
@@ -137,7 +137,8 @@ func (r *reconciler) logMissing(old, route wasmtools.Route) {
 	}
 }
 
-// writeRecords writes down which files wait for which, once the start is over, for each source for which that has changed.
+// writeRecords writes down which files wait for which, for each source where that has changed. It does nothing during the
+// start.
 func (r *reconciler) writeRecords() {
 	if !r.listed || r.awaited > 0 {
 		return

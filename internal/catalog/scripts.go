@@ -147,7 +147,7 @@ func (s *scripts) take(l *Listing, settle time.Duration, now time.Time) {
 }
 
 // errNoScripts is why a script is refused where nobody can make a module of it.
-var errNoScripts = errors.New("is a script, and those of its source are not served")
+var errNoScripts = errors.New("is a script, and scripts of its source are not served")
 
 // check returns the module of a script with some content that its source does not have yet, or no longer.
 func (s *scripts) check(ctx context.Context, id string, content []byte) (module wasmbin.Made, err error) {
@@ -219,7 +219,8 @@ func (s *scripts) make(ctx context.Context, e Entry) (none wasmbin.Made, digest 
 	return module, digest, nil
 }
 
-// build builds a script, of instead where that is not nil. changed is nil where it is to be tried again, and as making has it otherwise: then err is the script's fault.
+// build builds a script, from instead if that is not nil. If err is the script's fault, changed is what making.changed is; otherwise it is nil, and
+// the build is tried again.
 func (s *scripts) build(ctx context.Context, e Entry, instead []byte, parts map[string]Entry) (module wasmbin.Made, changed func(map[string]Entry) bool, err error) {
 	disk, ok := s.source.(Disk)
 	if !ok {

@@ -223,7 +223,7 @@ func TestScriptChangesWhileItIsBuilt(t *testing.T) {
 	awaitAnswer(t, c, "/a", "v0002")
 }
 
-// TestScriptFiles serves single files, of which scripts may be anywhere and have any name.
+// TestScriptFiles serves single files. Scripts among them may be anywhere and have any name.
 func TestScriptFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -37,13 +37,13 @@ type Source interface {
 // with those of its files that are a [Part].
 type Disk interface {
 	Source
-	// Path returns the path of a file that was listed, and the folder outside of which nothing that belongs to it may be read; empty: there
-	// is none.
+	// Path returns the path of a listed file, and the folder that must hold everything that belongs to it. Without such a folder it is
+	// empty.
 	Path(name string) (root, path string)
 }
 
-// ErrChanged is what [Source.Open], or a Read of what it returned, fails with where a file no longer has the version that was
-// listed. The Catalog lists again.
+// ErrChanged means that a file no longer has the version that was listed. [Source.Open] fails with it, or a Read of what it
+// returned. The Catalog lists again.
 var ErrChanged = errors.New("the file changes while it is read")
 
 // A FileError is what [Source.Open] fails with where the file is to blame: the same version would fail again. Its text is that
@@ -56,8 +56,8 @@ func (e *FileError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// A PassingError is what [Source.Open] fails with where neither the file nor the source is to blame, but what the system has for them at the
-// time, such as memory. The Catalog tries again at ever longer intervals. Its text is Err's.
+// A PassingError means that the system lacks something at the moment, such as memory. [Source.Open] fails with it where neither the file nor
+// the source is to blame. The Catalog tries again at ever longer intervals. Its text is Err's.
 type PassingError struct{ Err error }
 
 // Error returns the text of Err.
@@ -74,7 +74,7 @@ type Listing struct {
 	Problems []Problem
 	// Partial means that not all files are listed. What is served of the others stays.
 	Partial bool
-	// Around is another one after each change to files that are not listed, but that scripts may be made of: broken scripts are made again then.
+	// Around changes with each change to unlisted files that scripts may be made of. Broken scripts are made again then.
 	Around string
 	// Again is the time after which to list again even if no change is announced; 0 means that Changes announces all.
 	Again time.Duration
@@ -83,7 +83,7 @@ type Listing struct {
 // An Entry is one file of a Source.
 type Entry struct {
 	// ID names the file in the source. Of a Script or Part that is not on disk, it is the path by which they find each other, with slashes,
-	// and its ending is that of the script's language. It has no other meaning.
+	// and it has the ending of the script's language. It has no other meaning.
 	ID string
 	// Folder is the namespace of the file's tools unless its manifest has one, with slashes. Of a file on disk it is the folder in which it
 	// lies, and empty at the top.
@@ -231,13 +231,13 @@ func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 	n, err := io.ReadFull(f, content)
 	switch {
 	case errors.Is(err, io.EOF) && e.Size > 0, errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fmt.Errorf("has %d bytes, but its source listed it with %d: the source is at fault", n, e.Size)
+		return nil, fmt.Errorf("has %d bytes, but its source listed %d: the source is at fault", n, e.Size)
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, unreadable(ctx, err)
 	}
 	switch n, err := io.ReadFull(f, make([]byte, 1)); {
 	case n > 0:
-		return nil, fmt.Errorf("has more than the %d bytes that its source listed it with: the source is at fault", e.Size)
+		return nil, fmt.Errorf("has more than the %d bytes that its source listed: the source is at fault", e.Size)
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, unreadable(ctx, err)
 	}

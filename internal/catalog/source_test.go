@@ -174,7 +174,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestSourceUnknown keeps serving what a source can't tell of.
+// TestSourceUnknown keeps serving the files that a source temporarily can't list.
 func TestSourceUnknown(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -236,8 +236,8 @@ func TestSourceFile(t *testing.T) {
 				return io.NopCloser(io.MultiReader(bytes.NewReader(module[:10]), broken{})), nil
 			}
 		}, "can't be read: connection reset", true},
-		{"shorter than it says", func(f *stored) { f.Size++ }, "its source listed it with", false},
-		{"empty where it says more", func(f *stored) { f.content = nil }, "has 0 bytes, but its source listed it with", false},
+		{"shorter than it says", func(f *stored) { f.Size++ }, "but its source listed", false},
+		{"empty where it says more", func(f *stored) { f.content = nil }, "has 0 bytes, but its source listed", false},
 		{"longer than it says", func(f *stored) { f.Size-- }, "has more than the", false},
 		{"says that it is empty", func(f *stored) { f.Size = 0 }, "has more than the 0 bytes", false},
 		{"huge", func(f *stored) { f.Size = 1 << 40 }, "has 1099511627776 bytes; a module may have", false},

@@ -264,8 +264,8 @@ func TestNewerVersion(t *testing.T) {
 	awaitTable(t, c, []string{"/b"}, nil)
 }
 
-// TestDescribedComesLater makes a file that says itself what it is come after one with a manifest, also where an earlier start has kept what
-// it says.
+// TestDescribedComesLater has a file without a manifest come after one with a manifest, also if an earlier start has kept what it says of
+// itself.
 func TestDescribedComesLater(t *testing.T) {
 	t.Parallel()
 	directory, cache := t.TempDir(), t.TempDir()
@@ -274,7 +274,7 @@ func TestDescribedComesLater(t *testing.T) {
 	for n := range 2 {
 		c := open(t, options{Directory: directory, Engine: sandboxtest.Engine(t, sandbox.Config{CacheDir: cache})})
 		if r, ok := c.Table().Lookup("/told"); !ok || filepath.Base(r.Tool.Source) != "b.wasm" {
-			t.Errorf("start %d: /told is not that of b.wasm", n)
+			t.Errorf("start %d: /told is not of b.wasm", n)
 		}
 		if err := c.Close(); err != nil {
 			t.Error(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// Origin is that of principals who are known by a certificate.
+// Origin is the origin of principals who are known by a certificate.
 const Origin = "certificate"
 
 // Claims are the kinds of alternative names that a certificate has of its subject.
@@ -37,9 +37,8 @@ func New(rules []claim.Rule, state func(*http.Request) *tls.ConnectionState) (*V
 	return &Verifier{all, state}, nil
 }
 
-// Verify returns the principal of the client's certificate, whose name is the first alternative name for which there is a rule, and its realm the kind
-// of that name. It returns nil for one
-// without a rule, and where there is none.
+// Verify returns the principal of the client's certificate. Its name is the first alternative name that a rule matches, its realm the kind of that
+// name. It returns nil for one without a rule, and where there is none.
 func (v *Verifier) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	state := v.state(r)
 	if state == nil || len(state.VerifiedChains) == 0 || len(state.PeerCertificates) == 0 {

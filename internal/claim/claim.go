@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Rule gives scopes to callers of whom a claim says something.
+// A Rule gives scopes to callers who have a claim with a value.
 type Rule struct {
 	Claim  string   // such as "groups"
 	Value  string   // one that the claim has; one that ends in * stands for all that begin so
@@ -59,8 +59,8 @@ func New(origin string, rules []Rule) (*Rules, error) {
 	return all, nil
 }
 
-// Principal returns the principal of this name in a realm with the scopes of all rules that match and the rate of the first of them that has one,
-// or nil where none matches. values returns what a claim says of the caller.
+// Principal returns the principal of this name in a realm, or nil if no rule matches. It has the scopes of all rules that match, and the rate of
+// the first of these with a rate. values returns the values of a claim.
 func (r *Rules) Principal(name, realm string, values func(claim string) []string) (*wasmtools.Principal, error) {
 	var all scope.Set
 	var rate wasmtools.Rate

@@ -38,8 +38,8 @@ func Policy(c *config.Config) wasmtools.Policy {
 	return wasmtools.Policy{Allowlist: c.Tools.Allowlist, Enabled: c.Tools.Enabled, Disabled: c.Tools.Disabled, Reasons: c.Tools.Reasons}
 }
 
-// Principals returns the callers that a configuration lets in, beside those of the state, of an issuer and of certificates, who are not known
-// before: everybody, those of declared tokens, and one named "token" who stands for all tokens without a name.
+// Principals returns the callers that a configuration names: everybody, those of declared tokens, and one named "token" for all tokens
+// without a name. Callers of the state, an issuer or a certificate are not known before they call.
 func Principals(c *config.Config) (all []*wasmtools.Principal, err error) {
 	if len(c.Auth.Tokens) > 0 {
 		p, err := wasmtools.NewPrincipal("token", wasmtools.OriginToken, "*")

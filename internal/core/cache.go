@@ -21,7 +21,8 @@ func CacheDir(c *config.Config) (string, error) {
 	return filepath.Join(base, "toolsrv"), nil
 }
 
-// recordFile returns the file that notes which files of a directory wait for which others, or "" if there is no place for it.
+// recordFile returns the file with the record of which files of a directory wait for which others, or "" if there is no place
+// for it.
 func recordFile(c *config.Config, directory string) string {
 	cache, err := CacheDir(c)
 	if err != nil {

@@ -238,7 +238,7 @@ func (s *Service) openTokens(c *config.Config) error {
 	return nil
 }
 
-// openSources has these files served, or those of the configured directories.
+// openSources opens what is to be served: these files, or else the configured directories.
 func (s *Service) openSources(c *config.Config, files []string) (err error) {
 	if len(files) > 0 {
 		s.sources, err = openFiles(files, s.Logger)

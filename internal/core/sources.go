@@ -34,7 +34,7 @@ func OpenSources(c *config.Config, logger *slog.Logger) (*Sources, error) {
 	return openSources(c, logger, nil, nil)
 }
 
-// openSources is OpenSources with two more arguments, which may be nil: what was read of scripts before, and who counts the memory that
+// openSources is OpenSources with two more arguments, which may be nil: what was kept of scripts, and the account for the memory that
 // reading takes.
 func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, claim func(bytes int64) (give func())) (*Sources, error) {
 	if err := CheckSources(c); err != nil {

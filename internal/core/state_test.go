@@ -110,7 +110,7 @@ func TestStateLost(t *testing.T) {
 	}
 }
 
-// TestStateCheck tries the state of a process that is to follow, which must leave this one's alone.
+// TestStateCheck checks that the next process could open its state. This process's own must stay as it is.
 func TestStateCheck(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

@@ -1,4 +1,4 @@
-// Package follow has what a part of the program makes of each generation of a table, such as a router.
+// Package follow keeps something, such as a router, that is made from each generation of a table.
 package follow
 
 import (

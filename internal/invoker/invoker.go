@@ -141,7 +141,7 @@ func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocatio
 	return v.begin(route, call, v.admit(&route, call), true)
 }
 
-// BeginInside is Begin for a call of [Inside] that is made because of another one, with which it counts as one for the caller's rate.
+// BeginInside is Begin for a call of [Inside] that another call makes. Both count as one for the caller's rate.
 func (v *Invoker) BeginInside(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
 	return v.begin(route, call, v.admit(&route, call), false)
 }

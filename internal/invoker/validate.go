@@ -15,10 +15,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
-// Validation needs up to a hundred times the arguments' bytes if they are all small values, and half a second at worst, as the tool's author
-// and the client like, before any limit of the tool holds. It never waits: more at a time than there are processors would not be faster,
-// but need more memory, and keep others waiting. So what may be expensive has places, for which modules take turns. What needs more memory than its
-// place is counted with takes that from the room which tools have. Those who call the same module take turns, too.
+// Validation needs up to a hundred times the memory of the arguments if they are all small values, and up to half a second. A tool's author and a
+// client can choose that, and no limit of the tool holds yet. More checks at a time than there are processors would not be faster, but need more
+// memory and keep others waiting. So expensive ones need one of a few places, for which modules take turns, and callers of one module, too. What
+// needs more memory than its place includes takes that from the room of tools.
 const (
 	// free is the largest size in bytes of arguments that are checked without a place, as long as they are cheap to check.
 	free = 1 << 10
@@ -92,7 +92,7 @@ func (v *validator) check(ctx context.Context, s checker, module string, call *w
 	return s.Validate(call.Arguments)
 }
 
-// within is ValidateWithin in a expensive place. ok is false where the check needs more memory.
+// within is ValidateWithin in one of the places for expensive checks. ok is false if the check needs more memory.
 func (v *validator) within(ctx context.Context, s checker, module string, call *wasmtools.Call, need int64) (valid []byte, ok bool, err error) {
 	// Who waits for room keeps nobody from a expensive place, and those who have some are few.
 	if need > v.spared {

@@ -113,9 +113,9 @@ func TestDearValidations(t *testing.T) {
 	for i := range 2000 {
 		fmt.Fprintf(&alternatives, `,{"const":%d}`, i)
 	}
-	dear := &counting{Schema: schemas.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[` + alternatives.String()[1:] + `]}}}}`)}
+	costly := &counting{Schema: schemas.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[` + alternatives.String()[1:] + `]}}}}`)}
 	const callers = 16
-	dear.entered, dear.free = make(chan struct{}, callers), make(chan struct{})
+	costly.entered, costly.free = make(chan struct{}, callers), make(chan struct{})
 	body := []byte(`{"a":[` + strings.Repeat("1999,", 40) + `1]}`)
 	v := New(Options{})
 	call := func(name string, s checker, body []byte) error {
@@ -125,13 +125,13 @@ func TestDearValidations(t *testing.T) {
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
-			if err := call("dear", dear, body); err != nil {
+			if err := call("costly", costly, body); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	for range runtime.GOMAXPROCS(0) {
-		<-dear.entered
+		<-costly.entered
 	}
 	plain := schemas.MustCompile(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}`)
 	for _, n := range []int{1, 100, 10_000} { // no place, and one of the brief ones
@@ -139,10 +139,10 @@ func TestDearValidations(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	close(dear.free)
+	close(costly.free)
 	wg.Wait()
-	if dear.most > runtime.GOMAXPROCS(0) {
-		t.Errorf("%d dear checks at a time, want one for each processor at most", dear.most)
+	if costly.most > runtime.GOMAXPROCS(0) {
+		t.Errorf("%d costly checks at a time, want one for each processor at most", costly.most)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestSocketRefused(t *testing.T) {
 		"a file":       {in("file"), "there is a file that is not a socket"},
 		"a link":       {in("link"), "there is a file that is not a socket"},
 		"no folder":    {in("none/s"), "make its folder"},
-		"too long":     {in(strings.Repeat("x", 200)), "that of a socket can have"},
+		"too long":     {in(strings.Repeat("x", 200)), "a socket's can have"},
 		"below a file": {in("file/s"), "listen on unix:"},
 	} {
 		t.Run(name, func(t *testing.T) {

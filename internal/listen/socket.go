@@ -77,7 +77,7 @@ func onSocket(ctx context.Context, path string) (net.Listener, error) {
 		return fmt.Errorf("listen on %s%s: %w; %s", Unix, text.Short(path), cause(err), remedy)
 	}
 	if len(path) > MaxPath {
-		return nil, failed(fmt.Errorf("the path has %d bytes, and that of a socket can have %d", len(path), MaxPath), "set server.address to a shorter one, such as unix:/run/toolsrv/http.sock")
+		return nil, failed(fmt.Errorf("the path has %d bytes, and a socket's can have %d", len(path), MaxPath), "set server.address to a shorter one, such as unix:/run/toolsrv/http.sock")
 	}
 	l, remedy, err := Socket(ctx, path, socketMode, setting)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzRequest sends bodies with headers. Whatever they are, the answer is one message with the request's id; and what a client
-// is given a result for is what the headers say.
+// FuzzRequest sends bodies with headers. Whatever they are, the answer is one message with the request's id, and a result is
+// for the tool that the headers name.
 // Proves: A caller reaches its own tools only
 func FuzzRequest(f *testing.F) {
 	for _, body := range []string{message("tools/list", ""), message("tools/list", `"cursor":"made up"`), message("server/discover", ""), message("ping", ""),
@@ -78,7 +78,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzPath sends a request to a path. It is answered as one to a namespace, or not at all.
+// FuzzPath sends a request to a path. Either that is the path of a namespace, or the door does not answer.
 func FuzzPath(f *testing.F) {
 	for _, path := range []string{"/mcp", "/mcp/", "/mcp/math", "/mcp/a/b", "/mcp//", "/mcp/../tools", "/mcp/\x00", "/mcp/é"} {
 		f.Add(path)

@@ -2,9 +2,9 @@
 // the tools of a namespace and below it at /mcp/{namespace}.
 //
 // It speaks the stateless protocol, version 2026-07-28. Each request is complete, so the door keeps nothing between two of them. Requests
-// of older versions, which belong to a session, it hands to package session. This package reads messages and checks that their headers
-// agree with them; what they are answered with is the matter of package protocol, and what clients see of the tools comes from package
-// toolset. docs/mcp.md describes the whole interface.
+// of older versions belong to a session: package session answers them. This package reads messages and checks that their headers agree
+// with them. Package protocol answers them, and package toolset has what clients see of the tools. docs/mcp.md describes the whole
+// interface.
 package mcp
 
 import (

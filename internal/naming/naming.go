@@ -46,8 +46,8 @@ func badName(s string) error {
 	return fmt.Errorf("%q is not a valid name: use 1 to %d of the characters A-Z a-z 0-9 _ -", text.Short(s), Max)
 }
 
-// Reserved reports whether a path is one that no tool can have, because it is the service's own or a part of it is not a valid name.
-// below says that this holds for all paths below it, too. Doors are mounted at such paths, so that they hide no tool.
+// Reserved reports whether no tool can have a path, because it is the service's own or has a part that is not a valid name. below
+// reports whether that holds for all paths below it, too. Doors are mounted at such paths, so that they hide no tool.
 func Reserved(path string) (at, below bool) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		if !name.MatchString(part) {

@@ -273,7 +273,7 @@ func (i *Issuer) ask(ctx context.Context, address string, to any) error {
 		return fmt.Errorf("%s answers with more than %d bytes", text.Short(address), maxAnswer)
 	}
 	if err := json.Unmarshal(body, to); err != nil {
-		return fmt.Errorf("%s answers with what is not the JSON that it should be", text.Short(address))
+		return fmt.Errorf("%s does not answer with the expected JSON", text.Short(address))
 	}
 	return nil
 }

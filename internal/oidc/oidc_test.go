@@ -380,7 +380,7 @@ func TestHostileIssuers(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}, "deadline exceeded"},
-		"a page":         {"/keys", text("<html>"), "not the JSON that it should be"},
+		"a page":         {"/keys", text("<html>"), "does not answer with the expected JSON"},
 		"another issuer": {"/.well-known/openid-configuration", text(`{"issuer":"https://evil.example","jwks_uri":"https://evil.example/keys"}`), `it calls itself`},
 		"keys without TLS": {"/.well-known/openid-configuration", func(p *provider, w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":"http://192.0.2.1/keys"}`, p.URL)
@@ -396,8 +396,8 @@ func TestHostileIssuers(t *testing.T) {
 		"only a secret":            {"/keys", text(`{"keys":[{"kty":"oct","k":"AAAA","kid":"1","alg":"HS256"}]}`), "it has no key with which"},
 		"a short key":              {"/keys", text(`{"keys":[{"kty":"RSA","kid":"1","n":"AQAB","e":"AQAB"}]}`), "it has no key with which"},
 		"too many keys":            {"/keys", text(`{"keys":[` + strings.Repeat("{},", 200) + `{}]}`), "at most 100"},
-		"keys that are not a list": {"/keys", text(`{"keys":{"1":2}}`), "not the JSON that it should be"},
-		"deep keys":                {"/keys", text(strings.Repeat("[", 100_000)), "not the JSON that it should be"},
+		"keys that are not a list": {"/keys", text(`{"keys":{"1":2}}`), "does not answer with the expected JSON"},
+		"deep keys":                {"/keys", text(strings.Repeat("[", 100_000)), "does not answer with the expected JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// Origin is that of principals who are known by a token of an issuer.
+// Origin is the origin of principals who are known by a token of an issuer.
 const Origin = "oidc"
 
 const (

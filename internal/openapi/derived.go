@@ -99,8 +99,8 @@ func newRouter(entries []*entry) (r *httprouter.Router, err error) {
 	return r, nil
 }
 
-// ServeHTTP makes the handler answer an exchange. The assertion is the only one, and Door.Serve hands the router nothing else: the router passes a
-// ResponseWriter and a Request on, and a context of the Request for more would cost each request two allocations.
+// ServeHTTP makes the handler answer an exchange. This is the only assertion, and Door.Serve gives the router nothing but an Exchange. The router
+// passes on a ResponseWriter and a Request; a context of the Request would cost each request two allocations.
 func (h handler) ServeHTTP(w http.ResponseWriter, _ *http.Request) { h(w.(*exchange)) }
 
 // answerMethod answers another method than a path has.

@@ -12,9 +12,9 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An ID stands for one caller, and for no other: by where it is known from, in which realm, and its name, such as "issued+ann" or
-// "oidc+https%3a%2f%2fid.example.com+ann%40example.com". It is the name of a file or folder on every system, also on those to which upper and
-// lower case are the same: of the characters a-z 0-9 - . _ ~ + and %, it has at most [Max].
+// An ID stands for one caller and no other. It consists of the caller's origin, realm and name, such as "issued+ann" or
+// "oidc+https%3a%2f%2fid.example.com+ann%40example.com". It can be the name of a file or folder on every system, also where upper and lower case
+// are the same: it has at most [Max] of the characters a-z 0-9 - . _ ~ + and %.
 type ID string
 
 // Max is the largest length of an ID in bytes.
@@ -26,8 +26,8 @@ var ErrNobody = errors.New("the caller has no name that stays its own")
 // Of returns the ID of a caller. One who did not show who he is has none, nor has a token without a name, which is numbered anew at each start.
 func Of(p *wasmtools.Principal) (ID, error) { return of(p, p.String()) }
 
-// Root returns the ID of the caller that answers for what this one keeps: a token that another one has made, whose name has that one's before a
-// slash, keeps nothing beyond what that one may.
+// Root returns the ID of the caller whose room this one uses. A token uses the room of the token that made it: what stands before the
+// first slash of its name.
 func Root(p *wasmtools.Principal) (ID, error) {
 	name := p.String()
 	if p.Origin() == OriginIssued {
@@ -94,7 +94,7 @@ func decode(s string) (string, bool) {
 	return text, err == nil && text != "" && encode(text) == s
 }
 
-// Parse reads an ID. It takes it in the one form that Of returns.
+// Parse reads an ID. It accepts only the form that Of returns.
 func Parse(s string) (ID, error) {
 	if s == "" || len(s) > Max {
 		return "", fmt.Errorf("it has %d bytes; 1 to %d are allowed", len(s), Max)

@@ -1,5 +1,5 @@
-// Package progress thins what a call reports of its progress, so that everyone who hears it may rely on what MCP demands of it:
-// each report says more than the one before, and few come in a second.
+// Package progress thins a call's reports of progress to what MCP demands: each report is greater than the one before, and few
+// come in a second.
 package progress
 
 import (

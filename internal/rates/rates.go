@@ -184,8 +184,8 @@ func (l *Limiter) Known() (principals, addresses int) {
 	return l.principals.known(l.now()), l.addresses.known(l.now())
 }
 
-// A Caller is who makes calls, for those who share something out among callers: the principal whose rate they count for in the end, or the network
-// of the client where nobody has to show who he is. Callers can be compared.
+// A Caller is whose turn a call is in: the principal whose rate it counts for in the end, or the network of the client while nobody needs
+// credentials. Callers can be compared.
 type Caller struct {
 	origin, realm, name string
 	network             netip.Prefix

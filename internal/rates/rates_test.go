@@ -282,7 +282,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestRunningIsKept has a set of the table full of callers of whom a call runs: nobody is refused, none is forgotten, and what ends is not counted
+// TestRunningIsKept has a set of the table full of callers, each with a running call: nobody is refused, none is forgotten, and what ends is not counted
 // for others.
 func TestRunningIsKept(t *testing.T) {
 	t.Parallel()

@@ -70,8 +70,8 @@ func measureOf(r wasmtools.Rate) (m measure) {
 	return m
 }
 
-// take counts a call that begins, or returns after which time there may be one. held tells that the call counts as running, which give ends. A
-// call that may not be made because too many run may be made as soon as one ends: after is 0 then.
+// take counts a call that begins, or returns how long to wait for one. held says that the call counts as running, until give. A call that may
+// not be made because too many run may be made as soon as one ends: after is 0 then.
 func (t *table) take(caller uint64, m measure, now time.Duration) (held, ok bool, after time.Duration) {
 	s, set := t.lock(caller)
 	defer s.mu.Unlock()

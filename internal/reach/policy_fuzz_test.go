@@ -12,9 +12,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/reach/reachtest"
 )
 
-// FuzzPolicy compares the policy with an oracle that shares nothing with it: regular expressions for what a URL and a pattern may
-// look like, and for which URLs a pattern has. For what is allowed it asks other readers of URLs, too: they have to see the host
-// that was allowed.
+// FuzzPolicy compares the policy with an oracle that shares nothing with it: regular expressions for URLs, for patterns, and for
+// the URLs that a pattern matches. For what is allowed it asks other readers of URLs, too: they have to see the host that was
+// allowed.
 // Proves: Requests go only where they were granted
 func FuzzPolicy(f *testing.F) {
 	for _, c := range reachtest.URLs(f) {

@@ -153,9 +153,9 @@ func (r *Ring) add(line []byte) {
 // cost returns what a line counts, with what is kept beside its bytes.
 func cost(bytes int) int { return bytes + 32 }
 
-// After returns the lines with higher numbers than one that match, the oldest first: of more than most, the last ones, or the first ones if
-// forward is set, so that the next call can go on. last is the number of the last line that was looked at, and missed says how many are no longer
-// kept.
+// After returns the lines that match and have a higher number, the oldest first. If there are more than most, it returns the last ones, or with
+// forward the first ones, so that the next call can go on. last is the number of the last line that was looked at, and missed says how many are
+// no longer kept.
 func (r *Ring) After(number uint64, most int, forward bool, match func(*Line) bool) (lines []Line, last, missed uint64) {
 	r.mu.Lock()
 	kept, last := slices.Clone(r.lines), r.last

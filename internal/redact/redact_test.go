@@ -223,8 +223,8 @@ func dump(s, place, group string, size int, text bool) string {
 	return b.String()
 }
 
-// TestBase64 has each secret in the base64 of longer texts, at each place: all that is left are the characters at its ends that
-// depend on other bytes, too.
+// TestBase64 puts each secret into the base64 of longer texts, at each place. Only the characters at its ends may be left, since they depend on
+// other bytes, too.
 // Proves: Secrets stay secret
 func TestBase64(t *testing.T) {
 	t.Parallel()
@@ -296,8 +296,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestNoOracle makes somebody who knows all of a secret but its end or its begin guess what comes next, in each encoding: what becomes of
-// the text must not tell whether he is right before he has all of it.
+// TestNoOracle has somebody who knows most of a secret guess the next character, in each encoding. The redacted text must not tell
+// whether a guess is right until all of the secret is known.
 // Proves: Secrets stay secret
 func TestNoOracle(t *testing.T) {
 	t.Parallel()
@@ -448,7 +448,8 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// FuzzBytes holds that no form of a secret is left, that the text doesn't get longer, and that what is left is of the text.
+// FuzzBytes checks that no form of a secret is left, that the text doesn't get longer, and that nothing but "[secret]" was
+// added.
 // Proves: Secrets stay secret
 func FuzzBytes(f *testing.F) {
 	for _, s := range secrets {

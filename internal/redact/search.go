@@ -79,8 +79,8 @@ func (x *index) add(pattern []byte) {
 	x.groups[first] = g
 }
 
-// join adds the patterns of an index with the same base. What both have is copied once, which copied tells, and the rest shared: nobody adds to an
-// index that is in use.
+// join adds the patterns of an index with the same base. What both have is copied, once: copied has what was. The rest is shared, since nobody
+// changes an index that is in use.
 func (x *index) join(other index, copied map[uint64]bool) {
 	if x.base != other.base {
 		panic("redact: redactors of two families are joined")

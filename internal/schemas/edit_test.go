@@ -129,7 +129,7 @@ func FuzzIntegers(f *testing.F) {
 	})
 }
 
-// FuzzEdits has bodies whose defaults and integers are edited: what comes out needs no more of that, and holds what the body held.
+// FuzzEdits fills in defaults and integers of bodies. A second time nothing may change, and nothing of the body may be lost.
 // Proves: Checking arguments is bounded
 func FuzzEdits(f *testing.F) {
 	s := schemas.MustCompile(`{"type":"object","properties":{"n":{"type":"integer","default":3.0},"o":{"$ref":"#"},

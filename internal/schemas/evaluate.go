@@ -330,7 +330,7 @@ func (r *run) object(rules *objectRules, at int32, rep *report, seen *marks) boo
 	return ok
 }
 
-// otherMember checks the member at c against what is not in "properties", where known is.
+// otherMember checks the member at c against the keywords beside "properties". known is whether that names the member.
 func (r *run) otherMember(rules *objectRules, c int32, known bool, rep *report, seen *marks) bool {
 	key := r.tree.Values[c].Key
 	ok := true

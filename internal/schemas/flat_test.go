@@ -53,7 +53,7 @@ func TestFlat(t *testing.T) {
 		sameValues(t, s, objects())
 	}
 	if text, _ := resultOf(t, `{"type":"string"}`).Flat(); text != nil {
-		t.Errorf("the schema of a string is that of an object: %s", text)
+		t.Errorf("the schema of a string says object: %s", text)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestFlatOfMany(t *testing.T) {
 		}
 	}
 	if compiled < 200 || exact < compiled/2 {
-		t.Errorf("%d schemas, of which %d could be said flatly: the comparison means little", compiled, exact)
+		t.Errorf("only %[2]d of %[1]d schemas could be flattened: the comparison means little", compiled, exact)
 	}
 	t.Logf("%d schemas, %d of them flat", compiled, exact)
 }

@@ -1,4 +1,4 @@
-// Package scope reads what a token may do: which tools it may call, and which roles it has beside that.
+// Package scope reads the scopes of a token: patterns of tools, and roles.
 package scope
 
 import (

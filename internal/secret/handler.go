@@ -8,8 +8,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/redact"
 )
 
-// Handler returns a handler that takes all secrets of the store out of messages and attributes before h has them, so that no line
-// shows one, no matter who logs it. While the store has none, lines are passed on as they are.
+// Handler returns a handler that takes all secrets of the store out of messages and attributes, and gives the rest to h. So no
+// line shows one, whoever logs it. While the store has none, lines are passed on as they are.
 func (s *Store) Handler(h slog.Handler) slog.Handler { return handler{h, s} }
 
 type handler struct {

@@ -75,7 +75,7 @@ func CheckBrought(value string) error {
 	return nil
 }
 
-// Admit returns an error about ErrTooMany where there is no room for one more value, of that many bytes, of a caller for whom root answers.
+// Admit returns an error about ErrTooMany if there is no room for one more value of that many bytes. root is the caller whose room counts.
 func (s *Store) Admit(root personal.ID, bytes int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Store) Bring(id, root personal.ID, name, value string) {
 	s.bring(broughtValue{id: id, root: root, name: name, value: value})
 }
 
-// BringAll is Bring of several values at once, of which none was there before.
+// BringAll is Bring of several new values at once.
 func (s *Store) BringAll(each func(yield func(id, root personal.ID, name, value string))) {
 	var all []broughtValue
 	each(func(id, root personal.ID, name, value string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A service is a store, and a grant of it that stands in every configuration.
+// A service is a store with a grant that every configuration has.
 type service struct {
 	*secret.View
 	store  *secret.Store

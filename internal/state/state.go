@@ -77,8 +77,8 @@ type Space interface {
 	Set(ctx context.Context, key string, value []byte, expect int64, o SetOptions) (version uint64, err error)
 	// Delete deletes the entry of a key, and returns whether there was one, if the key is as expected.
 	Delete(ctx context.Context, key string, expect int64) (deleted bool, err error)
-	// List returns the keys that begin with prefix and come after a key, which need not exist: at most limit of them, or [MaxPage] if limit
-	// is not in 1 to MaxPage. more reports whether there are others, also where there are fewer keys than limit.
+	// List returns the keys that begin with prefix and come after a key, which need not exist. It returns at most limit of them, or
+	// [MaxPage] if limit is not in 1 to MaxPage, and sometimes fewer. more reports whether there are others.
 	List(ctx context.Context, prefix, after string, limit int) (keys []string, more bool, err error)
 	// Usage returns what the space holds, with expired entries that are still stored.
 	Usage(ctx context.Context) (Usage, error)

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// The variables by which a supervisor tells what it wants to hear, and which sockets it has opened for which process.
+// In these variables a supervisor says where to write messages, and which sockets it has opened for which process.
 const (
 	notifyVariable      = "NOTIFY_SOCKET"
 	watchdogVariable    = "WATCHDOG_USEC"
@@ -110,7 +110,8 @@ func (s *Supervisor) Ready() {
 	s.enter(serving, "READY=1", "STATUS=ready")
 }
 
-// Reload tells that the configuration is being read again, by do, and afterwards that this is over, and what do says of it.
+// Reload tells the supervisor that the configuration is being read again, runs do, which reads it, and then tells the
+// outcome that do returns.
 func (s *Supervisor) Reload(do func() error) error {
 	// Neither a process that is not ready yet nor one that ends becomes ready by a reload.
 	s.within(serving, append(reloading(), "STATUS=reading the configuration")...)

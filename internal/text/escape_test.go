@@ -66,8 +66,8 @@ func TestClipEscaped(t *testing.T) {
 	}
 }
 
-// FuzzEscape checks what Escape leaves, that JSON means the same, and that a clipped text is as short as it is said in
-// every form that a log has.
+// FuzzEscape checks that Escape leaves nothing to escape, that JSON keeps its meaning, and that a clipped text is short
+// enough in each form of the log.
 // Proves: Answers and logs show what is meant to be seen
 func FuzzEscape(f *testing.F) {
 	for _, seed := range []string{"", "abc", "\x00\x7f\"\\", "\u202e\u0085\U000e0041\ue000", "\xff\xc3", "😀\u2028"} {

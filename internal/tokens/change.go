@@ -32,8 +32,8 @@ const (
 	maxTokens = 100_000
 	// maxNetworks is how many networks a token has at most.
 	maxNetworks = 64
-	// maxWithin is how many narrower ones a token, and they together, make at most, and maxDepth how many stand above the last one. maxNarrow is
-	// how many scopes such a one has, each of which has to be compared with those of the one that makes it.
+	// maxWithin is how many narrower tokens there may be below one token, and maxDepth how deep. A narrower token has at most maxNarrow scopes,
+	// since each is compared with all scopes of its maker.
 	maxWithin, maxDepth, maxNarrow = 1000, 4, 16
 	// maxPatterns is how many bytes the scopes with an asterisk of all those narrower ones have together. Each is compared anew at a start, and when
 	// the one changes that made it, while nobody can revoke any: hard ones take a millisecond.
@@ -48,7 +48,7 @@ var (
 	ErrUnknown = errors.New("there is no such token")
 	// ErrExists is returned where the name is taken.
 	ErrExists = errors.New("a token of this name exists already")
-	// ErrMore is what an error is about where a narrower token was to be no narrower than the one that makes it.
+	// ErrMore means that a narrower token would have more rights than its maker.
 	ErrMore = errors.New("more than the token has")
 	// ErrNowhere is returned where there is no state to keep a token in.
 	ErrNowhere = errors.New("tokens can't be kept: set state.directory in the configuration")
@@ -103,9 +103,8 @@ func (s *Store) Add(ctx context.Context, spec Spec) (secret string, made Token, 
 	return s.add(ctx, spec.Name, spec, "")
 }
 
-// Attenuate has the token of a principal that [Verifier.Verify] has returned make a narrower one, called as it is with a slash and the name in spec. What
-// spec asks for must be no more than the one may do that makes it. It ends with that one, and never may more than it, also where that one's scopes
-// become fewer.
+// Attenuate has the token of a principal that [Verifier.Verify] has returned make a narrower one, called as it is with a slash and the name in spec.
+// spec must not ask for more than its maker may do. It ends with that one, and never may more than it, also where that one's scopes become fewer.
 func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spec) (secret string, made Token, err error) {
 	parent, err := s.narrower(by, &spec)
 	if err != nil {
@@ -184,12 +183,12 @@ func (s *Store) narrower(by *wasmtools.Principal, spec *Spec) (parent known, err
 	}
 	for _, network := range spec.Networks {
 		if len(parent.networks) > 0 && !slices.ContainsFunc(parent.networks, func(p netip.Prefix) bool { return p.Bits() <= network.Bits() && p.Contains(network.Addr()) }) {
-			return parent, moreError{fmt.Errorf("the network %s is not one of those of the token", network)}
+			return parent, moreError{fmt.Errorf("the network %s is not within the networks of the token", network)}
 		}
 	}
 	name := parent.name + "/" + spec.Name
 	if strings.Count(name, "/") > maxDepth || len(name) > wasmtools.MaxPrincipalName {
-		return parent, fmt.Errorf("the name is too long with that of the token, or has more than %d parts above it", maxDepth)
+		return parent, fmt.Errorf("the name is too long with the token's name in front, or the token has more than %d parts", maxDepth)
 	}
 	top, _, _ := strings.Cut(name, "/")
 	live, _, _ := s.within(top)
@@ -327,8 +326,8 @@ func (s *Store) Rotate(ctx context.Context, name string, grace time.Duration, ex
 	return secret, now, err
 }
 
-// SetScopes gives a token other scopes; its secret stays. A narrower one can't get more than the one has that made it, and those that the token has
-// made lose what it loses. expect is the token's version, or [state.Any].
+// SetScopes gives a token other scopes; its secret stays. A narrower token can't get more than its maker has. What a token loses, the tokens that
+// it has made lose, too. expect is the token's version, or [state.Any].
 func (s *Store) SetScopes(ctx context.Context, name string, scopes []string, expect int64) (Token, error) {
 	asked, err := scope.Parse(scopes)
 	if err != nil {

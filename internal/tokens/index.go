@@ -33,7 +33,7 @@ type entry struct {
 	used      *atomic.Int64 // the minute of the last use; shared with later indexes
 }
 
-// A known is a token of the state, with what is in effect of it: no more than what the one has that made it.
+// A known is a token of the state with the rights that are in effect: no more than those of the token that made it.
 type known struct {
 	name    string
 	version uint64 // of the entry in the state
@@ -163,7 +163,7 @@ func (s *Store) publish() {
 	}
 }
 
-// earlier returns the earlier of two times, of which the second may be never.
+// earlier returns the earlier of two times. The second may be never.
 func earlier(a, b time.Time) time.Time {
 	if !b.IsZero() && b.Before(a) {
 		return b

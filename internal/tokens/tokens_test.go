@@ -328,9 +328,9 @@ func TestAttenuateUpwards(t *testing.T) {
 		"a role that reads":     {tokens.Spec{Scopes: []string{"admin:read"}}, "is more than the token has"},
 		"for longer":            {tokens.Spec{Lifetime: 2 * time.Hour}, "can't last longer"},
 		"for ever":              {tokens.Spec{Lifetime: tokens.Forever}, "can't last longer"},
-		"from elsewhere":        {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}, "is not one of those of the token"},
-		"from a larger network": {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.0.0/16")}}, "is not one of those of the token"},
-		"from everywhere":       {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("::/0")}}, "is not one of those of the token"},
+		"from elsewhere":        {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}, "is not within the networks of the token"},
+		"from a larger network": {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.0.0/16")}}, "is not within the networks of the token"},
+		"from everywhere":       {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("::/0")}}, "is not within the networks of the token"},
 		"a name with a slash":   {tokens.Spec{Name: "a/b"}, "the name is not valid"},
 		"a name from elsewhere": {tokens.Spec{Name: "../admin"}, "the name is not valid"},
 		"too many scopes":       {tokens.Spec{Scopes: slices.Repeat([]string{"math/add"}, 17)}, "at most 16"},
@@ -467,7 +467,7 @@ func by1(d *door, name string) tokens.Token {
 	return all
 }
 
-// TestScopes changes what a token may do, with which those change that it made.
+// TestScopes changes what a token may do. The tokens that it made change with it.
 // Proves: A caller reaches its own tools only
 func TestScopes(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ func NewVerifier(store *Store, declared []config.Token, client func(r *http.Requ
 		}
 		key := store.keyed(d.SHA256)
 		if v.declared[key] != nil {
-			return nil, fmt.Errorf("the token of %s is another one's, too", d.Name)
+			return nil, fmt.Errorf("another token has the same secret as the token of %s", d.Name)
 		}
 		p, err := PrincipalOf(&d)
 		if err != nil {
@@ -158,7 +158,7 @@ func (v *Verifier) Open() bool { return len(v.declared) == 0 && v.store.index.Lo
 // Version returns a number that grows with each change, and each time that a token expires.
 func (v *Verifier) Version() uint64 { return v.store.index.Load().version }
 
-// Subscribe has changed called after each change of the tokens of the state, of which what Open returns may be one.
+// Subscribe has changed called after each change of the tokens of the state, and of what Open returns.
 func (v *Verifier) Subscribe(changed func()) (unsubscribe func()) { return v.store.Subscribe(changed) }
 
 // InForce notes that the configuration of the verifier is in force: whoever has subscribed is told when one of its tokens expires.

@@ -26,8 +26,7 @@ var advice = [...]struct{ mark, says string }{
 const goroutines = "TinyGo builds a tool without goroutines, timers and what needs them (go, time.After, context.WithTimeout, net/http): " +
 	"do without them, or have Go build the tool: leave out the line //toolsrv:tinygo"
 
-// Advice returns what to do about an error of a guest, by its text or by a line that the guest has printed, or "" where nothing is known
-// of it.
+// Advice returns what to do about an error of a guest, or "". It goes by the error's text, or by a line that the guest has printed.
 func Advice(text string) string {
 	for _, a := range advice {
 		if strings.Contains(text, a.mark) {

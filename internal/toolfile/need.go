@@ -13,8 +13,8 @@ const (
 	loadCopies = 3
 	// textCopies is how many copies of a manifest's text exist at a time, with the copies of its schemas.
 	textCopies = 6
-	// valueNeeds is what each value of a manifest takes in the trees that exist at a time: of schemas, and of what the metaschema
-	// is checked against; defaultNeeds is what it takes in the trees of defaults.
+	// valueNeeds is how many bytes each value of a manifest takes in the trees of schemas and of the metaschema's check, which
+	// exist at the same time. defaultNeeds is what it takes in the trees of defaults.
 	valueNeeds   = 240
 	defaultNeeds = 240
 )

@@ -278,7 +278,7 @@ func (m *Module) take(text []byte) error {
 	return m.setManifest(read, len(text))
 }
 
-// A MemoryError means that a tool's limit of memory is below what its module declares, so that no call of it could begin.
+// A MemoryError means that a tool's limit of memory is below what its module declares. No call could begin.
 type MemoryError struct {
 	Path         string
 	Needs, Limit int64 // in bytes

@@ -98,13 +98,13 @@ func TestSchemasAreBounded(t *testing.T) {
 	}
 	patterns := `{"type":"object","properties":{"p":{"allOf":[` + strings.Join(large, ",") + `]}}}`
 	doubling := `{"type":"object","properties":{"p":{"$ref":"#/$defs/a"}},"$defs":{` + refs(`"%c":{"default":{},"properties":{"x":{"$ref":"#/$defs/%[2]c"},"y":{"$ref":"#/$defs/%[2]c"}}}`, `{"default":"`+strings.Repeat("x", 50)+`"}`) + `}}`
-	dear := `{"type":"object","properties":{"p":{"default":[` + strings.Repeat("0,", 300) + `0],"items":{"$ref":"#/$defs/a"}}},"$defs":{` + refs(`"%c":{"allOf":[{"$ref":"#/$defs/%[2]c"},{"$ref":"#/$defs/%[2]c"}]}`, `{}`) + `}}`
+	costly := `{"type":"object","properties":{"p":{"default":[` + strings.Repeat("0,", 300) + `0],"items":{"$ref":"#/$defs/a"}}},"$defs":{` + refs(`"%c":{"allOf":[{"$ref":"#/$defs/%[2]c"},{"$ref":"#/$defs/%[2]c"}]}`, `{}`) + `}}`
 	for _, c := range []struct {
 		name, schema, says string
 	}{
 		{"patterns", patterns, "the patterns are too large together"},
 		{"defaults", doubling, "the defaults, filled in, are too long together"},
-		{"dear defaults", dear, "takes too much work"},
+		{"costly defaults", costly, "takes too much work"},
 	} {
 		for tools, says := range map[int]string{1: "", 100: c.says} {
 			var list []string

@@ -30,7 +30,7 @@ const (
 // A Rollback has an earlier version of a file served, for as long as the file's source has the same content as when it was made.
 type Rollback struct {
 	File
-	// Over is the digest of what the source had, and Digest that of what is served.
+	// Over is the digest of the source's file, and Digest of what is served.
 	Over   string `json:"over"`
 	Digest string `json:"digest"`
 	// Kept is the name of the version in the folder. Roll sets it.
@@ -165,8 +165,8 @@ func (s *Store) set(ctx context.Context, change func(map[File]Rollback)) error {
 	return nil
 }
 
-// Instead returns what is to be served where a source has some content of a file: an earlier version if the file was rolled back over just
-// that content, and otherwise the content itself. A rollback ends where the source has another one.
+// Instead returns what to serve for the content of a file: an earlier version if the file was rolled back over just that content, and
+// otherwise the content itself. A rollback ends where the source has another one.
 func (s *Store) Instead(ctx context.Context, source, name string, content []byte) ([]byte, error) {
 	f := File{source, name}
 	r, ok := s.RolledBack(f)
@@ -184,7 +184,7 @@ func (s *Store) Instead(ctx context.Context, source, name string, content []byte
 	}
 	s.options.Logger.Info("a file that was rolled back has changed: the new version is served", "file", name)
 	if err := s.end(ctx, r); err != nil {
-		s.options.Logger.Error("a rollback is over, and that can't be kept", "file", name, "error", err)
+		s.options.Logger.Error("a rollback is over, but the state can't be written", "file", name, "error", err)
 		s.mu.Lock()
 		delete(s.rollbacks, f)
 		s.mu.Unlock()

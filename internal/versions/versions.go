@@ -63,7 +63,7 @@ type Version struct {
 	// Digest is the SHA-256 of the content in lower-case hexadecimal, and Size its bytes.
 	Digest string
 	Size   int64
-	// Since is when it was kept, which is some time after it began to be served; of one that came again, after that.
+	// Since is when it was kept last: shortly after it began to be served, or began again.
 	Since time.Time
 
 	name string // in the folder
@@ -71,7 +71,7 @@ type Version struct {
 
 // Options say where versions are kept, and how many.
 type Options struct {
-	// Directory is that of the state, and MakeDirectory makes it where it is missing. Empty: nothing is kept.
+	// Directory is the state's directory. MakeDirectory makes it where it is missing. Empty: nothing is kept.
 	Directory     string
 	MakeDirectory func(dir string) error
 	// Space is where rollbacks are kept, or nil.
@@ -259,7 +259,7 @@ func (s *Store) Keep(f File, digest string, size int64, content io.Reader) error
 	return nil
 }
 
-// renew has a version that is kept be the newest of its file, and reports false where none is that could be used. s.change is held.
+// renew makes a kept version the newest of its file. It reports false if that is missing or damaged. s.change is held.
 func (s *Store) renew(f File, digest string) (bool, error) {
 	at := placeOf(f)
 	s.mu.Lock()

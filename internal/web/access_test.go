@@ -230,7 +230,7 @@ func TestPreflight(t *testing.T) {
 		"an odd method":    answer(o, "/toy.api", "https://app.example.com", "Access-Control-Request-Method", "EVIL\r\nX: y"),
 	} {
 		if w.Code != first.Code || w.Code != 204 || w.Body.Len() != 0 || fmt.Sprint(w.Header()) != fmt.Sprint(first.Header()) {
-			t.Errorf("%s: got %d %s with %v, want that of another path: %v", name, w.Code, w.Body, w.Header(), first.Header())
+			t.Errorf("%s: got %d %s with %v, want the same as for another path: %v", name, w.Code, w.Body, w.Header(), first.Header())
 		}
 	}
 	private := answer(o, "/toy.api", "https://app.example.com", "Access-Control-Request-Private-Network", "true")
@@ -319,7 +319,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestAccessTakesNoMemory holds the check of a request that no page makes to no allocation. Not parallel: AllocsPerRun counts
+// TestAccessTakesNoMemory checks a request that comes from no page: that must not allocate. Not parallel: AllocsPerRun counts
 // what the whole process allocates.
 func TestAccessTakesNoMemory(t *testing.T) {
 	count := func(a *web.Access, host string) float64 {

@@ -8,8 +8,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An Admission says who is let in: which hosts requests may name, which pages may make them, and who makes them. It never changes,
-// but its dependencies may.
+// An Admission says which requests are let in, by their host and their page, and finds out who makes them. It never changes, but
+// its dependencies may.
 type Admission struct {
 	access       *Access
 	dependencies []dependency

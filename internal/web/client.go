@@ -38,9 +38,9 @@ func newProxies(trusted []netip.Prefix, header string) (p proxies, known bool) {
 	return p, true
 }
 
-// client returns the address for which a request was sent. Each proxy adds the address of its own peer at the right, and what stands to
-// the left of it came with the request: so the header is read from the right, and only for as long as the address that has written
-// there is one of a trusted proxy. What is not an address ends that, too.
+// client returns the address for which a request was sent. Each proxy adds the address of its own peer at the right; what stands to the
+// left of it came with the request. So the header is read from the right, as long as each address was written by a trusted proxy. What
+// is not an address ends that, too.
 func (p *proxies) client(peer netip.Addr, lines []string) netip.Addr {
 	for _, line := range slices.Backward(lines) {
 		for line != "" {

@@ -149,7 +149,7 @@ func TestSecondDoor(t *testing.T) {
 	mux.ServeHTTP(document, r)
 	var d struct{ Paths map[string]any }
 	if err := json.Unmarshal(document.Body.Bytes(), &d); err != nil || len(d.Paths) != 1 {
-		t.Errorf("the document has the paths %v (%v), want that of the tool", d.Paths, err)
+		t.Errorf("the document has the paths %v (%v), want the tool's", d.Paths, err)
 	}
 	_ = mux.Close()
 	text := log.text.String()

@@ -308,7 +308,7 @@ func TestNaiveDoorHoldsResults(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	if call(w); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "overloaded") {
-		t.Errorf("beside three results that nobody reads, of which four have room: got %d and %d bytes", w.Code, w.Body.Len())
+		t.Errorf("with three unread results, where four have room: got %d and %d bytes", w.Code, w.Body.Len())
 	}
 	close(read)
 	answered.Wait()

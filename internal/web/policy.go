@@ -40,9 +40,9 @@ const (
 	// PagesRead are all, but with GET and HEAD only, and without seeing the answer: they may link to the door. It is for doors where
 	// these methods do nothing but read.
 	PagesRead
-	// PagesAll are all: any page that somebody visits may make any request, and see the answer.
+	// PagesAll are all pages: each may make any request, and see the answer.
 	PagesAll
-	// PagesOwn are those of the service's own origin alone, whatever the Access lists.
+	// PagesOwn are only pages of the service's own origin, whatever the Access lists.
 	PagesOwn
 )
 

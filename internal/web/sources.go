@@ -5,7 +5,7 @@ import "net/netip"
 // maxSources is how many addresses are counted at a time. A client that sends more than one in that many requests is kept.
 const maxSources = 32
 
-// sources counts requests by address, in little memory however many addresses there are: a new address without a place takes that of the
+// sources counts requests by address, in little memory however many addresses there are: a new address without a place takes the place of the
 // one with the fewest requests, and its count (the space-saving algorithm of Metwally, Agrawal and El Abbadi). The zero
 // value has none.
 type sources struct {

@@ -7,8 +7,9 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/internal/typed"
 )
 
-// An Error fails a call with more than a message. Any other error that a tool returns counts as one with that message
-// and nothing else; an Error that another error wraps gives its code, status and data to the whole message.
+// An Error fails a call with more than a message. Any other error that a tool returns counts as an Error with its text
+// as the message. If another error wraps an Error, the message is the whole text, with the code, status and data of the
+// Error.
 type Error struct {
 	// Code is a stable word of the tool's own for programs to act on, such as "division_by_zero", or empty. It has at
 	// most 128 bytes.

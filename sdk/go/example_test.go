@@ -2,7 +2,7 @@ package toolsrv_test
 
 import toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 
-// The schema of the arguments comes from the struct and its tags, that of the result from its type.
+// The schema of the arguments comes from the struct and its tags, the schema of the result from its type.
 func ExampleFunc() {
 	type terms struct {
 		A float64 `json:"a" description:"The dividend."`

@@ -47,7 +47,7 @@ type Members<P, S> = Flat<{ -readonly [K in Present<P, S>]: Described<P[K]> } & 
 type Flat<T> = { [K in keyof T]: T[K] };
 
 /**
- * What a tool needs of the world: an operator grants it, or the tool is not there. A script exports it for all of its tools:
+ * What a tool needs of the world: an operator grants it, or the tool is not served. A script exports it for all of its tools:
  *
  *     export const needs = { http: ["https://api.example.com"], kv: true };
  */

@@ -253,9 +253,9 @@ var states = []state{
 	{"granted, and all else declared and granted", others, always, "reach/*", refused},
 }
 
-// TestNothingWithoutBoth makes guests in each language call each function of each capability: it works where the tool declares that it needs it and
-// was granted it, and in no other case, whatever else it declares and was granted. The host decides that and knows no languages, so one
-// guest is tried in all states. The others are tried in two, which show that their SDK passes on what the host allows, and what it refuses.
+// TestNothingWithoutBoth makes guests in each language call each function of each capability. A function must work only if the tool declares the
+// need and was granted it, whatever else it declares and was granted. The host decides that and knows no languages, so one guest is tried in all
+// states. The others are tried in two, which show that their SDK passes on what the host allows, and what it refuses.
 func TestNothingWithoutBoth(t *testing.T) {
 	t.Parallel()
 	for _, language := range languages {

@@ -168,7 +168,7 @@ func (h *host) checkManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(text, want) {
-		t.Errorf("the manifest differs from testdata/abi/manifest.json (go test ./test/conformance -update writes that of Go):\n%s", difference(string(text), string(want)))
+		t.Errorf("the manifest differs from testdata/abi/manifest.json (go test ./test/conformance -update writes it from Go's):\n%s", difference(string(text), string(want)))
 	}
 }
 

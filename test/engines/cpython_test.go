@@ -195,5 +195,5 @@ func runCPython(t *testing.T, program *sandbox.Program, module string, skips []s
 	if result.Ran == 0 {
 		t.Errorf("%s: no test was run", module)
 	}
-	t.Logf("%s: %d tests, of which %d are not for this system", module, result.Ran, result.Skipped)
+	t.Logf("%s: %d tests, %d of them not for this system", module, result.Ran, result.Skipped)
 }

@@ -19,7 +19,7 @@ func needFetched(t *testing.T, folder string) string {
 	t.Helper()
 	dir := filepath.Join(fetched, folder)
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip("others' tests are not there: make test-engines fetches them")
+		t.Skip("others' tests are missing: make test-engines fetches them")
 	}
 	return dir
 }

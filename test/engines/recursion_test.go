@@ -38,8 +38,8 @@ var endless = map[string]struct {
 	"proxies of proxies":   {`let p = {}; for (n = 0; n < 100000; n++) p = new Proxy(p, {}); p.a;`, 0},
 }
 
-// TestEndlessRecursion makes sure that a script that calls itself for ever gets a RangeError, which it can catch, before the host ends the
-// call, and not before it is as deep as ordinary programs are.
+// TestEndlessRecursion makes sure that endless recursion ends in a RangeError, which the script can catch, before the host ends the call.
+// It must not come at a depth that ordinary programs reach.
 func TestEndlessRecursion(t *testing.T) {
 	t.Parallel()
 	source := "import { tool } from 'toolsrv';\nconst shapes = {\n"

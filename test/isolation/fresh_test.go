@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// fresh are scripts that return what must differ in each call, the clock in milliseconds, how long a sleep of 20 ms took, and the hash
-// of a text, which is always the same.
+// fresh are scripts that return values that must differ in each call, the clock in milliseconds, how long a sleep of 20 ms took, and
+// the hash of a text, which must always be the same.
 var fresh = map[language]string{
 	python: `
 import random, secrets, tempfile, time, uuid

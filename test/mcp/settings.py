@@ -22,7 +22,7 @@ def entry(text):
 
 
 def config(server, token):
-    """The entry as FastMCP has it, which is that of Claude Code."""
+    """The entry as FastMCP has it: the same as Claude Code's."""
     if "command" in server:
         return {"command": server["command"], "args": server["args"]}
     url = server.get("url") or server.get("httpUrl") or server.get("serverUrl")

@@ -1,6 +1,6 @@
 // Command steps runs the steps of .ci/run, except those whose files have not changed since they passed. .ci/steps.txt says what each
-// step reads, and .ci/passed.txt has the digest of that from the time when the step passed last. Both are in git, so that other
-// checkouts know. A digest has nothing from outside the tree, such as a compiler's version: make ci-long runs all steps.
+// step reads, and .ci/passed.txt has its digest from when the step passed last. Both are in git, so that other checkouts know. A
+// digest has nothing from outside the tree, such as a compiler's version: make ci-long runs all steps.
 //
 //	steps run            make the steps that are due, one after the other, until one fails
 //	steps run all        make all of them

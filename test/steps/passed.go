@@ -40,8 +40,8 @@ func since(passed []pass, name, digest string) string {
 	return ""
 }
 
-// remember notes that steps have passed, if what they read is as it was when they began. digests has what they read then, by their names. Lines of
-// steps that are not among all go.
+// remember notes that steps have passed, if their files have not changed since they began. digests are those from then, by the names of the steps.
+// Lines of steps that are not among all go.
 func (c *ci) remember(done, all []step, digests map[string]string) error {
 	clear(c.tree.sums)
 	var changed []string

@@ -94,7 +94,7 @@ func ask(root string, arguments ...string) (string, error) {
 	return string(out), nil
 }
 
-// committed makes sure that the tree is that of a commit: Go writes into a program if it is not.
+// committed makes sure that the tree has no uncommitted changes: Go would write that into a program.
 func committed(root string) error {
 	status, err := ask(root, "status", "--porcelain")
 	if err == nil && status != "" {

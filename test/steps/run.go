@@ -87,7 +87,7 @@ func groups(steps []step) [][]step {
 	return all
 }
 
-// due returns the steps of a group that must run, and notes which need not. since returns when a step passed with the files that it reads now, or "".
+// due returns the steps of a group that must run, and notes the others. since returns when a step passed with the same files, or "".
 func (c *ci) due(group []step, since func(step) string) []step {
 	var due []step
 	var dates []string

@@ -104,7 +104,7 @@ func (t *tree) add(h hash.Hash, file string) error {
 	return nil
 }
 
-// match returns the files that a pattern matches, of which there is at least one. A pattern is the path of a file or a folder, whose
+// match returns the files that a pattern matches, at least one. A pattern is the path of a file or a folder, whose
 // parts may be patterns of path.Match. A folder stands for all files in it but pages, which need a pattern of their own; a dot is all
 // files. Or it begins with go: or code: and has the folder of a package, or folder/... for all below it: see [tree.read].
 func (t *tree) match(pattern string) ([]string, error) {

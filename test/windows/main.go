@@ -30,7 +30,7 @@ const (
 	alignment = 0x200
 )
 
-// library returns a DLL for amd64 that exports one function, which is that of another DLL.
+// library returns a DLL for amd64 that exports one function of another DLL.
 func library(name, function, other string) []byte {
 	// https://learn.microsoft.com/windows/win32/debug/pe-format#the-edata-section-image-only
 	const directory = 40

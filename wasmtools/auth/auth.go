@@ -166,7 +166,7 @@ func (a *Authenticator) Schemes() (all []Scheme) {
 	return all
 }
 
-// Challenges returns what WWW-Authenticate says to a request that has to show who makes it: the challenges of Schemes or, where there are
+// Challenges returns the values of WWW-Authenticate for a request without credentials: the challenges of Schemes or, where there are
 // none, of all verifiers. So a door that asks for more than a principal has them also while nobody else has to show anything.
 func (a *Authenticator) Challenges() []string {
 	if all := challengesOf(a.Schemes()); len(all) > 0 {

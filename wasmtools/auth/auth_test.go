@@ -191,7 +191,7 @@ func TestHammer(t *testing.T) {
 				}
 				if j%2 == 0 {
 					if !a.RemoveToken(token) {
-						t.Errorf("%s was added and is not there", token)
+						t.Errorf("%s was added and is missing", token)
 					}
 					if check(a, "Bearer "+token) {
 						t.Errorf("%s was removed and is let in", token)

@@ -31,18 +31,18 @@ type Kind struct {
 	Waits bool
 	// Keeps is whether it keeps something in the state of the process.
 	Keeps bool
-	// Word checks an entry of what a manifest needs, where that is a list, and Object checks it where it is an object, which all tools of the
-	// module share. Where both are nil, the need is true.
+	// A need in a manifest is a list or an object. Word checks an entry of a list. Object checks an object, which all tools of the module
+	// share. Where both are nil, the need is true.
 	Word   func(string) error
 	Object func(json.RawMessage) error
 	// New returns the rule of a grant that says nothing yet.
 	New func() Rule
 	// Misfits reports what in a rule does not fit together, with the key that is to be changed. It may be nil.
 	Misfits func(r Rule, report func(key string, err error))
-	// Verify returns an error where a rule can't be applied, such as one that names a file that does not exist: a reload is then refused.
-	// It may be nil.
+	// Verify returns an error if a rule can't be applied, for example because it names a missing file. A reload is then refused. It may be
+	// nil.
 	Verify func(r Rule) error
-	// Review reports what is odd about a rule. Only that of a program of its own may be nil.
+	// Review reports what is odd about a rule. Only a capability of an embedding program may leave it nil.
 	Review func(v *Review, r Rule)
 	// Suggest returns the lines of TOML that grant a need, with values to be replaced where only an operator knows them. Only that of a
 	// program of its own may be nil.
@@ -108,7 +108,8 @@ type Configure func(c Configuration) Decide
 
 // Decide says what the tool at a path such as "/weather/now" is granted of its need: a value for the functions, or nil, and what it lacks.
 // matching are the rules for the tool, in order. It is safe for concurrent use. A value is of a type of the kind's own, or [Settings], and safe
-// for concurrent use. One that allows the same as another equals it: by a method Equal(any) bool, by ==, or deeply where that can't be.
+// for concurrent use. Values that allow the same must be equal: by a method Equal(any) bool, by ==, or by reflect.DeepEqual if they can't be
+// compared.
 type Decide func(path string, n wasmtools.Need, matching []Given) (value any, missing []wasmtools.Missing)
 
 // Reached is something outside of its sandbox that a tool reaches.
@@ -148,7 +149,7 @@ type Review struct {
 	State bool
 	// Matches is whether the grant matches any tool.
 	Matches bool
-	// Nameless is whether there are callers without a name that stays their own, who can have nothing of their own: tokens of auth.tokens.
+	// Nameless is whether there are tokens of auth.tokens. Their callers can have nothing of their own, since they have no lasting name.
 	Nameless bool
 	// Report is called with what is odd. The reviewer fills in Line and Capability.
 	Report func(f Finding)
@@ -158,7 +159,7 @@ type Review struct {
 
 // A Finding is what is wrong with the grants of a configuration, or dangerous.
 type Finding struct {
-	// Key is the place, such as "grant[0].http[1]", of which a Review gives only what follows the grant.
+	// Key is the place, such as "grant[0].http[1]". A Review gives only what follows the grant.
 	Key string `json:"key"`
 	// Line is the line of the configuration file where the grant begins, or 0.
 	Line int `json:"line,omitempty"`
@@ -166,7 +167,7 @@ type Finding struct {
 	Message string `json:"message"`
 	// Warning tells that nothing is wrong, but much is granted.
 	Warning bool `json:"warning"`
-	// Capability is the name of the capability that is granted there, or empty, and Entry is what a tool needs of it that is meant, or empty.
+	// Capability is the name of the capability that the finding is about, and Entry the entry of a need. Either may be empty.
 	Capability string `json:"-"`
 	Entry      string `json:"-"`
 }
@@ -188,7 +189,7 @@ func (v *Review) Warn(key, format string, args ...any) {
 	v.Report(Finding{Key: key, Entry: v.entry, Message: fmt.Sprintf(format, args...), Warning: true})
 }
 
-// OfNobody warns of a key by which each caller has something of its own, where there are callers who can have nothing.
+// OfNobody warns of a key that gives each caller something of its own, if some callers can have nothing of their own.
 func (v *Review) OfNobody(key string) {
 	if v.Nameless {
 		v.Warn(key, "callers with a token of auth.tokens or its file can have nothing of their own, as these tokens have no names: declare them as [[auth.token]]")

@@ -156,7 +156,7 @@ type OIDC struct {
 	Rules []ClaimRule
 }
 
-// A ClaimRule gives scopes to callers of whom a claim says something.
+// A ClaimRule gives scopes to callers who have a claim with a value.
 type ClaimRule struct {
 	// Claim is the claim's name, and Value what it says, or one of the values of a list. One that ends in * stands for all that begin so.
 	Claim, Value string
@@ -212,7 +212,7 @@ type Audit struct {
 
 // Rates is the table [rates]: how many calls callers may make that have no rate of their own.
 type Rates struct {
-	// Default is the rate of each principal, and Anonymous that of each address while nobody has to show who he is. An IPv6 address counts as its
+	// Default is the rate of each principal, and Anonymous of each address while nobody has to show who he is. An IPv6 address counts as its
 	// network of 64 bits.
 	Default, Anonymous wasmtools.Rate
 }

@@ -58,7 +58,7 @@ func (d *document) parse() (values map[string]any, err error) {
 	return values, nil
 }
 
-// tableList reads the tables of an array [[name]], at most that many, each into an element of to. fewer says how to do with fewer.
+// tableList reads the tables of an array [[name]], each into an element of to. There may be most of them; fewer says how to need fewer.
 func tableList[T any](d *document, name string, most int, fewer string, to *[]T, read func(place string, values map[string]any, to *T)) keys.Reader {
 	form := fmt.Errorf("each %s is a table of its own: write [[%s]] above its keys", name, name)
 	return func(value any) error {

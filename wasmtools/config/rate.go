@@ -29,6 +29,6 @@ func rateKeys(t key.Table, r *wasmtools.Rate) key.Table {
 // checkRate checks what belongs together in the keys of a rate.
 func checkRate(d *document, place string, r *wasmtools.Rate) {
 	if _, there := d.offsets[join(place, "rate")]; r.Burst > 0 && !there {
-		d.fail(join(place, "burst"), errors.New(`has no effect without rate, of which it says how many calls may be made at once: add one, as in rate = "10/s"`))
+		d.fail(join(place, "burst"), errors.New(`has no effect without rate: add one, as in rate = "10/s"`))
 	}
 }

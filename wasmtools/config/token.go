@@ -106,7 +106,7 @@ func (d *document) readTokens(a *Auth) error {
 		case tokens[t.SHA256]:
 			return fmt.Errorf("%s: %s: the token is one of auth.tokens or auth.tokens_file, too, which may call every tool: take it out there", d.place(d.offsets[place]), place)
 		case digests[t.SHA256]:
-			return fmt.Errorf("%s: %s: the token is that of another table, too: each principal needs a token of its own", d.place(d.offsets[place]), place)
+			return fmt.Errorf("%s: %s: another table has the same token: each principal needs a token of its own", d.place(d.offsets[place]), place)
 		}
 		digests[t.SHA256] = true
 	}

@@ -111,7 +111,7 @@ func TestTokenFiles(t *testing.T) {
 		"nonsense":             {"zq zq\n", "", "has a space"},
 		"missing":              {"", "", "auth.token[0].file: "},
 		"one of every tool":    {"secret\n", "[auth]\ntokens = ['secret']\n", "the token is one of auth.tokens or auth.tokens_file, too"},
-		"one of another table": {"secret\n", "[[auth.token]]\nname = 'web'\nsha256 = '" + digest + "'\n", "auth.token[1].file: the token is that of another table, too"},
+		"one of another table": {"secret\n", "[[auth.token]]\nname = 'web'\nsha256 = '" + digest + "'\n", "auth.token[1].file: another table has the same token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

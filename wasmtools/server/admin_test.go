@@ -112,8 +112,8 @@ func try(t *testing.T, r *running, o *admin.Operation, a attempt) (status int, b
 	return answer.StatusCode, string(text)
 }
 
-// TestAdminIsNeverOpen tries each operation as those do who may not: without a token, with one for tools, with one that may look only, from
-// pages of other origins, and by a host that the server does not have.
+// TestAdminIsNeverOpen tries each operation without the right to it: without a token, with one for tools, with one that may look only, from
+// pages of other origins, and with a wrong host.
 // Proves: A caller reaches its own tools only
 func TestAdminIsNeverOpen(t *testing.T) {
 	t.Parallel()

@@ -112,8 +112,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditIsNotFilled has somebody with a token that may do next to nothing make narrower ones of it, as often as he likes: what fails must not
-// push out what was changed, and his attempts to get further are noted.
+// TestAuditIsNotFilled has the holder of a token with hardly any rights make narrower tokens, again and again. Failures must not push out
+// entries of changes, and attempts to get more rights are noted.
 func TestAuditIsNotFilled(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

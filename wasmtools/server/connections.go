@@ -58,7 +58,7 @@ const (
 	// tardy and newcomer are as in connections. A client sends its request a moment after it has connected.
 	tardy    = time.Second
 	newcomer = 50 * time.Millisecond
-	// throttle is how long a connection waits at most for others, who have no more time than newcomers, to make room for it.
+	// throttle is how long a connection waits at most until another one makes room for it.
 	throttle = 250 * time.Millisecond
 	// unreadTime and knownTime are for endUnread.
 	unreadTime = time.Second
@@ -317,9 +317,8 @@ func (c *connections) closeUnasked(since time.Time) {
 	}
 }
 
-// endUnread ends requests that have been read in part only, once that has been so for unreadTime or, where the client is known,
-// for knownTime since the first call. Otherwise anybody could hold up the end of a server, with a body that is announced and never sent. It is
-// not prolonged by a part that comes.
+// endUnread ends requests that stay half read for unreadTime after its first call, or for knownTime if the client is known. Otherwise
+// anybody could hold up the end of a server, with a body that is announced and never sent. It is not prolonged by a part that comes.
 func (c *connections) endUnread(now time.Time) {
 	var out []*watchedConn
 	c.mu.Lock()

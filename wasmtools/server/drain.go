@@ -105,8 +105,8 @@ const leaveTime = time.Second
 // lookEvery is how often a server that ends looks for requests that it need not wait for.
 const lookEvery = leaveTime / 10
 
-// CheckRestart returns an error where c, the configuration of the process that takes this one's place, names another directory for what tools
-// keep, or files of TLS, and those can't be used.
+// CheckRestart returns an error if the next process, with the configuration c, could not use its directory of the state, where it has another
+// one, or its files of TLS.
 func (s *Server) CheckRestart(c *config.Config) error {
 	if _, err := openTLS(c, slog.New(slog.DiscardHandler)); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (s *Server) waitForTools(ctx context.Context) {
 func (s *Server) endHTTP2() { _ = s.http2.Shutdown(context.Background()) } // which waits for none of them
 
 // leave is the drain of a server that hands over. (Shutdown of net/http would drop requests that it has just read.)
-// Serving ends, which is told through served, before it waits for the connections: there is none to come then.
+// Before it waits for the connections, serving ends, as served tells. Then no connection can come any more.
 func (s *Server) leave(served <-chan error) {
 	s.logger.Info("handing over", "limit", s.drain.String())
 	limit := time.NewTimer(s.drain)

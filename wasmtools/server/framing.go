@@ -53,7 +53,7 @@ type duplex interface {
 }
 
 // A watchedConn remembers how its requests said where their bodies end. It may take lines of a body for a header; then a
-// connection is closed that could have been kept. Once it speaks HTTP/2, of which package http checks the framing, it is watched otherwise.
+// connection is closed that could have been kept. In HTTP/2, package http checks the framing, and the connection is watched otherwise.
 type watchedConn struct {
 	duplex          // what HTTP is spoken over
 	socket duplex   // below TLS

@@ -41,7 +41,7 @@ func http2Settings() *http.HTTP2Config {
 }
 
 // newHTTP2 returns a server that only has connections of HTTP/2, which of takes from it. Its Shutdown ends them as soon as their
-// requests are answered, while of goes on: clients learn which requests to send elsewhere.
+// requests are answered, while the other server goes on. Clients learn which requests to send elsewhere.
 func newHTTP2(of *http.Server) *http.Server {
 	s := &http.Server{IdleTimeout: of.IdleTimeout, HTTP2: of.HTTP2, ErrorLog: of.ErrorLog, Protocols: new(http.Protocols)}
 	s.Protocols.SetUnencryptedHTTP2(true)

@@ -73,7 +73,7 @@ func TestRateAtEachDoor(t *testing.T) {
 		all, _ := io.ReadAll(a.Body)
 		return string(all)
 	}
-	// What is not a call, or is one of what there is not, does not count.
+	// What is not a call, or calls a missing tool, does not count.
 	for range 20 {
 		for _, path := range []string{"/shop/none", "/none", "/shop"} {
 			if got := r.status(path, secret); got != http.StatusNotFound {
@@ -230,7 +230,7 @@ func TestRateOfAddresses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		trusted bool
-		names   []string // of clients, each of whom makes two calls
+		names   []string // of clients; each makes two calls
 		want    int      // calls that may be made
 	}{
 		{"whom nobody trusts", false, []string{"203.0.113.1", "203.0.113.2", "::1", ""}, 1},

@@ -39,9 +39,9 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// TestReachIsWhatIsReached has guests try all that there is, under random grants, scopes and switches: what the operation reach tells of a
-// caller and a tool is what they reach in the running server, no more and no less. TOOLSRV_REACH is how many configurations are tried, and
-// TOOLSRV_REACH_SEED repeats those of a run.
+// TestReachIsWhatIsReached has guests try everything under random grants, scopes and switches. The operation reach must say exactly what a
+// caller and a tool reach in the running server. TOOLSRV_REACH is how many configurations are tried, and TOOLSRV_REACH_SEED repeats those
+// of a run.
 // Proves: Nothing without a grant
 func TestReachIsWhatIsReached(t *testing.T) {
 	t.Parallel()

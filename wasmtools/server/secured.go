@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// TLS is below a watched connection, whose first reading is the handshake: a client that does not finish it keeps the server waiting as one does that
-// does not finish a head, and what it sends of it is counted like a large head.
+// TLS is below a watched connection, and the handshake is the first thing that this reads. So an unfinished handshake is treated like an unfinished
+// head: it keeps the server waiting, and its bytes are counted.
 
 // openTLS returns the files of a configuration's TLS, or nil where it has none.
 func openTLS(c *config.Config, logger *slog.Logger) (*tlsfiles.Source, error) {

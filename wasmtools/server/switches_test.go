@@ -12,8 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
 )
 
-// TestSwitchesStay switches a tool off: the answer is the last moment at which a call is let in, lists and documents lack it, and so it is after a
-// restart, in another process of the same state, and until it is reset.
+// TestSwitchesStay switches a tool off: after the answer no call is let in, and lists and documents lack the tool. It stays so after a restart, in
+// another process with the same state, until it is reset.
 func TestSwitchesStay(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

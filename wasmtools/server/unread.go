@@ -124,7 +124,7 @@ func (w *watchedConn) readBody(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes, for which a client that does not read may have it wait.
+// Write writes. It may wait for a client that does not read.
 func (w *watchedConn) Write(p []byte) (int, error) {
 	w.conns.write(&w.inWrite, true)
 	if w.isHTTP2 {

@@ -30,8 +30,8 @@ func lines(t *testing.T, r *running, tool string) (all []map[string]any) {
 	return all
 }
 
-// TestWhere has the log tell of each call, whatever door it comes through, who has made it, from where, and which version has answered; of slow
-// ones also where they have spent their time, which operators are told of all.
+// TestWhere looks for the caller, the address and the version that answered in the log lines of calls through all doors. Lines of slow calls
+// also say where the time went. Operators see that of all calls.
 func TestWhere(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

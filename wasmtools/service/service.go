@@ -52,7 +52,7 @@ func (s *Service) Invoker() invoke.Invoker { return s.core().Invoker }
 // Wait waits until all files have been read that there were at the start.
 func (s *Service) Wait(ctx context.Context) error { return s.core().Catalog.Wait(ctx) }
 
-// Reload puts a configuration in force, whole. After an error the old one stays. That of a service with a server is the Server's part:
+// Reload puts a configuration in force, whole. After an error the old one stays. Where there is a server, that is its part:
 // it is an error here. c must not change any more.
 func (s *Service) Reload(c *config.Config) error { return s.core().Reload(c) }
 

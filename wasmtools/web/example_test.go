@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// A program says by which name clients reach it, and pages of which origin may call its tools.
+// A program lists the names by which clients reach it, and the origins whose pages may call its tools.
 func ExampleNewAccess() {
 	table, err := wasmtools.NewRouteTable()
 	if err != nil {

@@ -25,7 +25,7 @@ func newTool(t *testing.T, name, digest, description string) *wasmtools.Tool {
 		Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return nil, nil })}
 }
 
-// An announced is a table with what an announcer has said of it.
+// An announced is a table with the text that an announcer has written about it.
 type announced struct {
 	t     *testing.T
 	table *wasmtools.RouteTable

@@ -25,7 +25,7 @@ func TestCache(t *testing.T) {
 	}
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode() != os.ModeDir|0o700 {
-		t.Errorf("got the mode %v (%v), want that of the owner alone", info.Mode(), err)
+		t.Errorf("got the mode %v (%v), want one for the owner alone", info.Mode(), err)
 	}
 	// The server sees it by itself, as the root of a mount: that only its owner can change.
 	if err := ownership.CheckFile(dir, info); err != nil {

@@ -372,8 +372,7 @@ func inTurn(files []*checkedFile) []*checkedFile {
 	})
 }
 
-// match finds what the configuration says about tools that do not exist, and what is wrong with its grants. odd is what was found
-// odd about its secrets.
+// match finds entries of the configuration for tools that do not exist, and wrong grants. odd has the findings about its secrets.
 func (c *checked) match(file string, odd []string) {
 	c.config = file
 	var paths []string

@@ -237,8 +237,8 @@ func (d *dev) newBuilder(dir, tools string, stderr io.Writer, logger *slog.Logge
 }
 
 // next builds the project, at its first call, or else once a source has changed. It reports false where ctx has ended or nothing more can
-// be built. A build that makes the same module as before says nothing: what has changed was not a source, and may well be a file to
-// which our own output goes.
+// be built. A build that makes the same module as before prints nothing: the changed file was not a source. It may be one that our output
+// goes to.
 func (b *builder) next(ctx context.Context) (more bool, err error) {
 	switch err := b.sources.Wait(ctx); {
 	case ctx.Err() != nil:

@@ -32,7 +32,7 @@ lies in the directory, such as math/add.wasm or math/add.py: without, FILE's own
   TOOLSRV_TOKEN=... toolsrv put add.wasm --server https://tools.example.com`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return errors.New("name a .wasm file or a script, and perhaps where it is to lie")
+				return errors.New("name a .wasm file or a script, and perhaps its path in the directory")
 			}
 			return nil
 		},

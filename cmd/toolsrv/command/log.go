@@ -14,8 +14,7 @@ func newLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(encoder(w, level)(escaped{w}))
 }
 
-// newAuthorLogger returns a logger as newLogger does, which says after a line that a guest has printed what to do about it, where that is
-// known.
+// newAuthorLogger is newLogger with advice: if a guest prints an error with a known remedy, the logger adds it in a line of its own.
 func newAuthorLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(advisor{newLogger(w, level).Handler()})
 }

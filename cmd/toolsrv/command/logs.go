@@ -69,7 +69,7 @@ func addLines(cmd *cobra.Command, in *admin.EventsArguments, follow *bool) {
 	cmd.Flags().BoolVarP(follow, "follow", "f", false, "go on to show lines as they come, until Ctrl-C")
 }
 
-// readLines prints lines, and goes on to if it is to follow. arguments returns those of the operation, of which in is a part.
+// readLines prints lines, and goes on if it is to follow. arguments returns the arguments of the operation; in is a part of them.
 func readLines(ctx context.Context, c *client.Client, operation string, in *admin.EventsArguments, arguments func() any, follow, asJSON bool, out io.Writer) error {
 	for {
 		answer, err := c.Do(ctx, operation, arguments(), "")

@@ -76,7 +76,7 @@ either case.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&language, "lang", "", "`language` of the tool, such as go or python")
-	flags.StringVar(&s.Namespace, "namespace", "", "the `path` before the tool's name, such as texts (default that of NAME)")
+	flags.StringVar(&s.Namespace, "namespace", "", "the `path` before the tool's name, such as texts (default the one in NAME)")
 	flags.StringVar(&s.SDK, "sdk", "", "`folder` with the SDKs to use in place of the one that toolsrv carries: sdk of toolsrv's source; --sdk= takes the published one")
 	completeFlag(cmd, "lang", cobra.FixedCompletions(languageNames(), cobra.ShellCompDirectiveNoFileComp))
 	completeFlag(cmd, "namespace", cobra.NoFileCompletions)

@@ -52,7 +52,7 @@ func findPlace(args []string) (place, error) {
 	case folders == 0:
 		return place{files: args}, nil
 	case len(args) > 1:
-		return place{}, &usageError{errors.New("name one folder, or files: for several folders, make them folders of one")}
+		return place{}, &usageError{errors.New("name one folder, or files: put several folders into one, and name that")}
 	}
 	return findFolder(args[0])
 }

@@ -144,8 +144,8 @@ func (b *beginning) Write(p []byte) (int, error) {
 // versionLine is how the output of `toolsrv version` begins, in each version.
 var versionLine = regexp.MustCompile(`^toolsrv \S+ \(revision `)
 
-// inherited returns the listeners that a process before this one has handed over, and the address that each was configured for; none if there
-// was no such process, and no addresses where the supervisor has opened them.
+// inherited returns the listeners that the process before this one has handed over, with their configured addresses. Without such a process
+// there are none. Listeners of the supervisor have no addresses.
 func inherited() (all []net.Listener, addresses []string, err error) {
 	value := os.Getenv(handoverVariable)
 	if value == "" {
@@ -178,7 +178,7 @@ func inherited() (all []net.Listener, addresses []string, err error) {
 	return all, addresses, nil
 }
 
-// listenAnew returns listeners at addresses, of which it takes those that are there already. It closes the others.
+// listenAnew returns listeners at addresses. It takes the listeners that there are already, and closes those that it doesn't need.
 func listenAnew(ctx context.Context, listeners []net.Listener, before, addresses []string) ([]net.Listener, error) {
 	all := make([]net.Listener, len(addresses))
 	for i, address := range addresses {

@@ -153,7 +153,7 @@ the restored state has an entry of this. Run it as the user that the server runs
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "The state is that of %s.\n", oneLine(args[0]))
+			fmt.Fprintf(cmd.ErrOrStderr(), "The state is restored from %s.\n", oneLine(args[0]))
 			fmt.Fprintln(cmd.ErrOrStderr(), "Tokens that were revoked or rotated since it was made are taken again: see toolsrv tokens list.")
 			if kept != "" {
 				fmt.Fprintf(cmd.ErrOrStderr(), "What was there before is %s.\n", oneLine(kept))

@@ -54,8 +54,7 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// readBuild reads what the Go tool wrote into the binary, where what it did not write is "unknown", and what the engines say of
-// themselves.
+// readBuild reads what the Go tool wrote into the binary ("unknown" where it wrote nothing), and the versions of the engines.
 func readBuild() (build, error) {
 	b := build{
 		Version:  "unknown",

@@ -211,7 +211,7 @@ func checkSPDX(t *testing.T, text []byte) {
 }
 
 func checkServer(t *testing.T, out string, sums map[string][sha256.Size]byte) {
-	// The schema comes with the registry's own module, of which nothing is imported.
+	// The schema comes with the registry's own module; nothing else of it is imported.
 	const version, sum = "github.com/modelcontextprotocol/registry@v1.8.9", "h1:2pYB31q/uSezVbXu+D+Hr3HMimGFspgS1RTMljm1bVI="
 	var module struct{ Dir, Sum string }
 	if err := json.Unmarshal([]byte(output(t, t.TempDir(), nil, "go", "mod", "download", "-json", version)), &module); err != nil || module.Sum != sum {
@@ -248,7 +248,7 @@ func checkServer(t *testing.T, out string, sums map[string][sha256.Size]byte) {
 	}
 }
 
-// checkBundles makes the tool of Claude's makers check each bundle, and starts that of this machine as Claude Desktop does.
+// checkBundles has the tool of Claude's makers check each bundle, and starts the bundle for this machine as Claude Desktop does.
 func checkBundles(t *testing.T, root, out string) {
 	_, err := exec.LookPath("npm")
 	npm := err == nil && !testing.Short()

@@ -459,7 +459,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestConfigurations has the server itself check the configuration of the chart and that of the compose file's image.
+// TestConfigurations has the server itself check the configurations of the chart and of the compose file's image.
 func TestConfigurations(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "toolsrv")

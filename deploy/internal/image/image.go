@@ -23,7 +23,7 @@ import (
 // Name is what the image is called in the registry that serves it.
 const Name = "ghcr.io/toolsrv/toolsrv"
 
-// User is the number of the user and of the group that the program runs as. That of other images without a shell is the same, so that a policy of a
+// User is the number of the user and of the group that the program runs as. Other images without a shell have the same, so that a policy of a
 // cluster fits all.
 const User = 65532
 

@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// given is an archive to test in place of one that is made of the checkout, such as that of a release.
+// given is an archive, such as a release's, to test in place of one that is made of the checkout.
 var given = flag.String("image", "", "test the image in this `archive`")
 
 // made returns the path of the archive to test.

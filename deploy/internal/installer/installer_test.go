@@ -46,7 +46,7 @@ func made(t *testing.T) string {
 	return r.Out
 }
 
-// sum is that of the archive of a system.
+// sum is the checksum of the archive for a system.
 func sum(system string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(system))) }
 
 func read(t *testing.T, out, name string) []byte {

@@ -176,7 +176,7 @@ func TestScriptPlaces(t *testing.T) {
 	}
 }
 
-// TestScriptRefuses makes the script install nothing, leave what is there as it is, and say why.
+// TestScriptRefuses makes the script install nothing, change nothing, and say why.
 func TestScriptRefuses(t *testing.T) {
 	t.Parallel()
 	right := good(t)

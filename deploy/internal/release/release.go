@@ -39,7 +39,7 @@ func (s System) Binary() string {
 type Release struct {
 	Root    string    // the checkout
 	Out     string    // the folder that everything is written to
-	Version string    // that of the tag without its v, such as 1.2.0; between tags what Go calls the commit, such as 0.0.0-20260102150405-abcdefabcdef
+	Version string    // the tag without its v, such as 1.2.0; between tags what Go calls the commit, such as 0.0.0-20260102150405-abcdefabcdef
 	Commit  string    // its full hash
 	Time    time.Time // of the commit, in UTC: the time of every file
 	Systems []System  // that it has programs for

@@ -98,7 +98,7 @@ func readNotice(text string) map[string][]Part {
 	return listed
 }
 
-// enginesOf returns the interpreters with what they were built from: what NOTICE lists, and of each part that a registry has, where and with which
+// enginesOf returns the interpreters with the parts that they were built from, as NOTICE lists them. Parts of a registry have their address and
 // digest.
 func enginesOf(r *release.Release, listed map[string][]Part) ([]Part, error) {
 	dist := filepath.Join(r.Root, "internal", "script", "engine", "dist")

@@ -97,7 +97,7 @@ func (m *maker) export(ctx context.Context) error {
 	}
 }
 
-// sdkVersion returns the version of the SDKs. That of a release with a tag must be the same.
+// sdkVersion returns the version of the SDKs. The tag of a release must have the same.
 func (m *maker) sdkVersion() (string, error) {
 	text, err := os.ReadFile(filepath.Join(m.source, "sdk", "js", "package.json"))
 	if err != nil {

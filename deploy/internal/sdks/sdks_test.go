@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/sdks"
 )
 
-// between is a version as a commit without a tag has it.
+// between is the version of a commit without a tag.
 const between = "0.0.0-20260102150405-abcdefabcdef"
 
 // commit returns a release of the checkout's commit, whose programs are not built.

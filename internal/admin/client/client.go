@@ -126,7 +126,7 @@ func (c *Client) send(ctx context.Context, request *http.Request, expected strin
 	case response.StatusCode != http.StatusOK:
 		return nil, c.refused(response, body)
 	case !json.Valid(body):
-		return nil, fmt.Errorf("%s is not an admin address of toolsrv: it answers with what is not JSON", c.place())
+		return nil, fmt.Errorf("%s is not an admin address of toolsrv: its answer is not JSON", c.place())
 	}
 	return &Answer{Result: body, Version: strings.Trim(response.Header.Get("ETag"), `"`)}, nil
 }

@@ -70,7 +70,7 @@ func (d *Door) Serve(x *web.Exchange) {
 	if o != nil && o.Role == "" {
 		role = ""
 	}
-	if err := web.Require(x.Call().Principal, role); err != nil { // before anything tells what there is
+	if err := web.Require(x.Call().Principal, role); err != nil { // before anything tells which operations exist
 		x.Fail(err)
 		return
 	}

@@ -1,8 +1,8 @@
-// Package reach says what callers reach in the end: what they can have which tool do outside of its sandbox, by itself and through the
+// Package reach says what callers reach in the end: what each tool does for them outside of its sandbox, by itself and through the
 // tools that it calls.
 //
 // It goes by what is enforced. What a tool reaches itself is told by the values that its calls are given. A tool calls others on behalf of
-// whoever called it, so what a caller may not call does not exist for the tools that he calls.
+// its caller. So its tools can't reach what the caller may not call.
 package reach
 
 import (

@@ -86,7 +86,7 @@ func (s *Server) Close() error {
 // bind listens at a path.
 func bind(path string) (net.Listener, error) {
 	if os.Getuid() < 0 {
-		return nil, errors.New("open the admin socket: this system doesn't say who opens one: administer the server over HTTP, with [admin] enabled = true")
+		return nil, errors.New("open the admin socket: this system doesn't tell who connects: administer the server over HTTP, with [admin] enabled = true")
 	}
 	if err := CheckPath(path); err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func New(dir string, s Scaffold) error {
 	}
 	if s.SDK != "" {
 		if s.Published {
-			return errors.New("a project requires either the published SDK or that of a folder: choose one")
+			return errors.New("a project requires either the published SDK or one in a folder: choose one")
 		}
 		var err error
 		if s.SDK, err = findSDK(s.SDK, s.Language); err != nil {

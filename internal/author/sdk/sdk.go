@@ -1,5 +1,4 @@
-// Package sdk carries the SDKs that are beside this source, so that a new project builds with the one that fits this toolsrv and no
-// registry has to have it yet.
+// Package sdk carries the SDKs, so that a new project builds with the one that fits this toolsrv, even before a registry has it.
 package sdk
 
 import (
@@ -16,7 +15,7 @@ import (
 //go:embed sdk.zip
 var archive string
 
-// Files returns the files of one SDK. Its name is that of its folder in the source: go, rust, python or js.
+// Files returns the files of one SDK. It is called as its folder in the source: go, rust, python or js.
 func Files(name string) (fs.FS, error) {
 	all, err := zip.NewReader(strings.NewReader(archive), int64(len(archive)))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// TestHTTPGrants holds that a need is met by a grant that has part of it, and what is said of others.
+// TestHTTPGrants checks which needs a grant meets, also in part, and what is reported of others.
 func TestHTTPGrants(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ need, grant, missing string }{

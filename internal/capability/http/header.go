@@ -22,8 +22,8 @@ const (
 	maxInjected    = 16 << 10 // bytes of a value that the host sets
 )
 
-// reserved are the headers that a guest must not set: those that say where a request goes, where it ends, how it is encoded, and
-// what concerns the connection. Package net/http would mind some of them, and send others. Proxy is HTTP_PROXY to CGI programs.
+// reserved are the headers that a guest must not set: they say where a request goes, where it ends and how it is encoded, or
+// concern the connection. Package net/http would mind some of them, and send others. Proxy is HTTP_PROXY to CGI programs.
 var reserved = []string{"accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy", "te", "trailer", "transfer-encoding", "upgrade"}
 
 // fold returns a name as the most careless of servers compares it: to those that speak CGI, all but letters and digits is a _.

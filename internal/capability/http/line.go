@@ -23,7 +23,7 @@ const (
 )
 
 // lines are the connections that one call keeps. No other call uses them, not even one of the same caller. So a service that is wrong
-// about where an answer ends, by mistake or by attack, can't answer one call with what was meant for another. The zero value has none.
+// about the end of an answer can't answer one call with what was meant for another. The zero value has none.
 type lines struct {
 	kept        []*line // the oldest first
 	connections *Connections

@@ -171,8 +171,8 @@ func (b *body) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// headers returns the headers of an answer that the guest is given, sorted by name. size is the size of the body that it is given, changed
-// whether that is another one than the server's.
+// headers returns the headers of an answer for the guest, sorted by name. size is the size of the guest's body, and changed says whether
+// that differs from the server's.
 func (x *exchange) headers(response *http.Response, size int, changed bool) [][2]string {
 	if hasBody(response) {
 		response.Header["Content-Length"] = []string{strconv.Itoa(size)}

@@ -99,7 +99,7 @@ func (r *Rule) read(value any) error {
 	case r.Bytes == 0:
 		return &keys.MemberError{Name: "size", Err: errors.New("is missing: say how much may be kept, as in size = \"1MiB\"")}
 	case r.Principals > 0 && !r.Own:
-		return &keys.MemberError{Name: "principals", Err: errors.New("counts with by = \"principal\" only")}
+		return &keys.MemberError{Name: "principals", Err: errors.New("has an effect only with by = \"principal\"")}
 	}
 	return nil
 }

@@ -35,8 +35,8 @@ func madeSpace(store state.Store, namespace string, root personal.ID) state.Spac
 	return store.Space("kv-callers/" + namespace + "@" + string(root))
 }
 
-// maxMade is how many of the tokens that one caller has made keep something in a namespace at most, where that is no more than a quarter of the
-// places. A caller can make as many as there are places for all, and more: they must not take those of others.
+// maxMade is the most places in a namespace for the tokens that one caller has made, who also have a quarter of all places at most. A caller
+// can make as many as there are places for all, and more: they must not take those of others.
 const maxMade = 32
 
 // indexSpace has an entry for each caller in each namespace.
@@ -118,8 +118,8 @@ type Kept struct {
 	Usage     state.Usage
 }
 
-// List returns what callers keep of their own, in a store: at most that many, which come after a place in the list. more is the place after which
-// others come, or empty.
+// List returns what callers keep of their own in a store, beginning after a place in the list, and at most that many. more is where to go on, or
+// empty.
 func List(ctx context.Context, store state.Store, after string, limit int) (all []Kept, more string, err error) {
 	entries, others, err := indexSpace(store).List(ctx, "", after, limit)
 	if err != nil {

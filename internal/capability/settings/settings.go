@@ -1,5 +1,5 @@
-// Package settings is the import module toolsrv_settings_v1, by which a tool reads its settings: JSON that its operator has written for
-// it, and that fits the schema which its module declares.
+// Package settings is the import module toolsrv_settings_v1. With it a tool reads its settings: JSON of its operator's that fits the
+// schema in its manifest.
 //
 // Settings belong to a program, which can read them in its start. So what it prepares of them is in the snapshot, and other settings are
 // another snapshot: see sandbox.Program.With.

@@ -240,7 +240,7 @@ func (g *permission) named(name string) (path string, ok bool) {
 	return "", false
 }
 
-// A Bounded is a Caller that ends with the outer call by itself, and needs no context that is done then: one of the sandbox.
+// A Bounded is a Caller that needs no context to end with the outer call, as those of the sandbox do by themselves.
 type Bounded interface {
 	wasmtools.Caller
 	// IsBounded does nothing.
@@ -284,7 +284,7 @@ func (g *permission) find(path string, call *wasmtools.Call) (route wasmtools.Ro
 	return invoke.Find(call.Generation, path, call.Principal)
 }
 
-// errNoLonger is why somebody else's call is not made.
+// errNoLonger refuses a call after its caller has become somebody else.
 var errNoLonger = &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "The caller's identity has changed since the call began."}
 
 // maxCause is how much of a cause is logged, in bytes.

@@ -163,7 +163,7 @@ func (d *Directory) Open(_ context.Context, name, version string) (io.ReadCloser
 	return open(d.path, name, info)
 }
 
-// Path returns the path of a file on disk, and that of the directory.
+// Path returns the paths of a file and of the directory on disk.
 func (d *Directory) Path(name string) (root, path string) { return d.path, d.Place(name) }
 
 // Close ends the watching. A second Close does nothing.

@@ -35,8 +35,8 @@ func newVersions(o Options) versions {
 	return versions{intervals: newIntervals(o.Poll), scripts: o.Scripts, files: map[string]*file{}}
 }
 
-// compare compares the files that a scan saw with what is known, and fills in the entries of the listing, which has its problems by
-// then. It returns the files that have settled since the last time.
+// compare compares the files that a scan saw with what is known, and fills in the entries of the listing. Its problems must be in it
+// already. It returns the files that have settled since the last time.
 func (v *versions) compare(seen []found, listing *catalog.Listing, first bool, now time.Time) (settled []found) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

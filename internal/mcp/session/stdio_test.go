@@ -216,7 +216,7 @@ func TestStdioEnd(t *testing.T) {
 	}
 	for _, want := range []string{`"id":0,"result"`, `"id":1,"result"`, `"id":2,"error":{"code":-32603,"message":"The request was cancelled"`, "acknowledged", `"id":3,"result":{"resultType":"complete"`, `"id":4,"result"`} {
 		if strings.Count(out.String(), want) != 1 {
-			t.Errorf("%s is not there once:\n%s", want, out.String())
+			t.Errorf("want %s once in:\n%s", want, out.String())
 		}
 	}
 
@@ -265,7 +265,7 @@ func TestStdioReady(t *testing.T) {
 	}
 	for _, want := range []string{`"id":1,"result"`, `"id":2,"error":{"code":-32602,"message":"Unknown tool`} {
 		if strings.Count(out.String(), want) != 1 {
-			t.Errorf("%s is not there once:\n%s", want, out.String())
+			t.Errorf("want %s once in:\n%s", want, out.String())
 		}
 	}
 }

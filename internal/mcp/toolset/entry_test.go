@@ -71,7 +71,7 @@ func notObject(t *testing.T, text string) *schema.Schema {
 	return s
 }
 
-// TestInputSchema has schemas in both forms. That they mean the same is package schema's to show.
+// TestInputSchema has schemas in both forms. Package schemas tests that they mean the same.
 func TestInputSchema(t *testing.T) {
 	t.Parallel()
 	const dialect = `"$schema":"https://json-schema.org/draft/2020-12/schema"`

@@ -16,7 +16,7 @@ var urls string
 type Case struct {
 	// Where is the line of the file.
 	Where string
-	// Grant is a pattern, which is what is needed as well.
+	// Grant is the pattern that is granted, and also the one that is needed.
 	Grant string
 	// Outcome is allowed, denied, special or invalid.
 	Outcome, URL string

@@ -1,5 +1,5 @@
-// Package abi1 is what tools of ABI 1 import, which docs/abi.md describes: the module toolsrv_v1, by which a tool reads its
-// arguments, and tells its result, its failure, what to log and how far it is; and WASI.
+// Package abi1 is what tools of ABI 1 import, as docs/abi.md describes it: WASI, and the module toolsrv_v1, with which a
+// tool reads its arguments and gives its result, its failure, log lines and progress.
 package abi1
 
 import (

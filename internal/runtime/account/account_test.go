@@ -151,7 +151,7 @@ func TestLook(t *testing.T) {
 			select {
 			case <-granted:
 				if looks < 2 {
-					t.Error("granted what is not there")
+					t.Error("granted more than there is")
 				}
 			default:
 				if looks == 2 {

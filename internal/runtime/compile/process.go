@@ -23,8 +23,8 @@ import (
 const (
 	// lookTime is how often a process is looked at while it compiles.
 	lookTime = 25 * time.Millisecond
-	// patience is how long a process may take for each second of processor time that it is allowed, and patienceBase is what it may take besides: a
-	// busy machine lets it wait, and one that hangs uses none.
+	// patience is how long a process may take for each second of its processor time, and patienceBase what it may take besides. On a busy machine it
+	// waits, and a process that hangs uses no processor time.
 	patience     = 30
 	patienceBase = time.Minute
 
@@ -61,7 +61,7 @@ type process struct {
 	waited error
 }
 
-// A lostError is that a process ended, or made no sense, before it was done.
+// A lostError means that a process ended, or answered nonsense, before it was done.
 type lostError struct {
 	why     error
 	tooMuch *TooMuch // if it broke a bound

@@ -68,8 +68,8 @@ const (
 	serveProcessors = 2
 )
 
-// Serve is all that a process of a [Pool] does: it reads on in which modules to compile, whose files are in its working directory, and
-// answers on out, until in ends. args has one number: the bytes of memory that a module may take. The process must do nothing
+// Serve is all that a process of a [Pool] does. Until in ends, it reads from it which modules to compile, and answers on out. The
+// files are in the working directory. args has one number: the bytes of memory that a module may take. The process must do nothing
 // else: it is bounded from then on, and ends where a module breaks a bound.
 func Serve(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 1 {

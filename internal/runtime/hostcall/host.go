@@ -40,8 +40,8 @@ type Host interface {
 }
 
 // An Outer is a call inside which another one runs, because its guest calls another tool. The inner call takes from it what it is
-// bounded by, and tells it what it has used. An Outer is used on the goroutine on which the function runs that makes the inner call,
-// and not after that has returned.
+// bounded by, and tells it what it has used. An Outer is used on the goroutine of the function that makes the inner call, and not
+// after that function has returned.
 type Outer interface {
 	// Depth returns how many calls the outer call itself runs inside: 0 for one that a client made.
 	Depth() int

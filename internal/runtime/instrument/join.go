@@ -6,9 +6,8 @@ import (
 )
 
 // Where ways join, at the end of a block or the beginning of a loop, the compiler moves a value on each way for each local that is needed there and was
-// set on one of them. A few find registers. Each of the others is a load and a store, which take about a nanosecond: 3,072 vectors that are set
-// where a function hardly ever comes made each pass by that place take 4 µs. So code that gets to a join pays for the locals beyond
-// freeMoves.
+// set on one of them. A few find registers. Each of the others is a load and a store, about a nanosecond. Where 3,072 vectors were set in a branch that
+// was hardly ever taken, each pass took 4 µs. So code that gets to a join pays for the locals beyond freeMoves.
 const (
 	freeMoves = 16
 	moves     = 4 // for a unit

@@ -173,10 +173,9 @@ func (m *meter) unrolledBody(branch int) {
 // Go's compiler turns a function into one loop that begins with a br_table on a local, and a jump into an assignment to that
 // local and a branch to the loop. So even a jump forwards passes the loop's head, and would be charged like an iteration.
 //
-// Where the assignment is right before the branch, the block that the jump leads to is known. If that block is still open,
-// its end lies ahead, and the branch needs no more credit than a branch to that block. (Writing a branch to that block instead
-// would save the jump through the table, but where much is kept in registers, the code that wazero makes of it takes twice
-// as long.)
+// Where the assignment is right before the branch, the block that the jump leads to is known. If that block is still open, its
+// end lies ahead, and the branch needs no more credit than a branch to that block. (A branch to that block instead would save
+// the jump through the table. But where many registers are in use, such code of wazero takes twice as long.)
 
 // A dispatch is a loop that begins with such a br_table.
 type dispatch struct {

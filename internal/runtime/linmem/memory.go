@@ -2,12 +2,12 @@
 // memory's content, and the reset to a snapshot after every call.
 //
 // A [Memory] of an [Image] shares the image's pages until it writes them. Reset finds the pages that were written and copies
-// them back, so that its cost depends on what a call wrote and not on how large the memory is. A page that can't be shown to be
-// clean counts as dirty. Nothing may use the memory during Reset.
+// them back. Its cost depends on what a call wrote, not on the size of the memory. A page that can't be shown to be clean
+// counts as dirty. Nothing may use the memory during Reset.
 //
-// A memory takes one or two of the mappings that a process may have on Linux (vm.max_map_count, by default 65,530), three where
-// the system counts memory that nobody has touched, and no file descriptor. All images of a [Store] lie in a few files, with one
-// mapping and one descriptor for each gibibyte. The process has two more descriptors, for /proc/self/pagemap and userfaultfd.
+// A memory takes no file descriptor, and one or two mappings, three where the system counts untouched memory. On Linux a process
+// may have 65,530 mappings by default (vm.max_map_count). All images of a [Store] lie in a few files, with one mapping and one
+// descriptor for each gibibyte. The process has two more descriptors, for /proc/self/pagemap and userfaultfd.
 //
 // A snapshot of a memory that was made from an image is a layer: it stores the pages that differ from the image's, and memories map
 // both, with up to 67 mappings.

@@ -9,9 +9,9 @@ import (
 
 const (
 	// keepResident is how many bytes of dirty pages a reset copies back. It drops the others, so that a call that wrote much
-	// does not cost memory for ever. It is not about time: to find and copy a page takes 0.1 µs, to drop it and have the
-	// next call fault takes 2 µs, for any number of pages. It is also how many bytes of pages may stay that were read and
-	// never written: each page takes 40 ns of every scan, which made 10 ms after a call that had read a gigabyte.
+	// does not cost memory for ever. It is not about time: to find and copy a page takes 0.1 µs, to drop it and have the next
+	// call fault takes 2 µs, for any number of pages. It is also how many bytes of pages may stay that were only read. Each
+	// page takes 40 ns of every scan: 10 ms after a call that had read a gigabyte.
 	keepResident = 4 << 20
 	// One reset in ageEvery compares each dirty page with the image, and drops those that the last call did not change.
 	// A rare call has dirtied them, and they would be copied back after every other call. For a page that every twentieth

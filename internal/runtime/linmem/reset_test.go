@@ -23,7 +23,7 @@ func TestReset(t *testing.T) {
 		{"read everything", func(b []byte) { read(b) }},
 		{"write the first byte", func(b []byte) { b[0]++ }},
 		{"write the last byte", func(b []byte) { b[len(b)-1]++ }},
-		{"write what is there", func(b []byte) {
+		{"write the same bytes", func(b []byte) {
 			for n := 0; n < len(b); n += 1000 {
 				b[n] = b[n] + 0
 			}

@@ -92,7 +92,7 @@ func TestCompileBombs(t *testing.T) {
 	})
 }
 
-// TestCostlyInstances has small modules each instance of which would take much memory that no limit counts.
+// TestCostlyInstances has small modules whose instances would take much memory that no limit counts.
 // Proves: Compiling is bounded
 func TestCostlyInstances(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,7 @@ func TestEngineIsShared(t *testing.T) {
 					t.Errorf("one engine and %d tools drew %d numbers", len(programs), len(draws))
 				}
 				if held := e.account.Held(account.Code); held != code || held == 0 {
-					t.Errorf("the code of one tool takes %d bytes, that of %d takes %d", code, len(programs), held)
+					t.Errorf("the code of one tool takes %d bytes, of %d tools %d", code, len(programs), held)
 				}
 				for _, p := range append(programs, bare) {
 					if p.module.code != bare.module.code {
@@ -314,7 +314,7 @@ func TestBundleOutside(t *testing.T) {
 	module := string(scripted(t, "engine", 'a', 0, 0, 0))
 	const at, far = "\x41\x80\x80\x04\x0b", "\x41\xff\xff\x7f\x0b" // -1
 	if strings.Count(module, at) != 2 {
-		t.Fatal("the address is not there twice")
+		t.Fatal("want the address twice")
 	}
 	p := loadInternal(t, e, []byte(strings.ReplaceAll(module, at, far)))
 	for range 2 {

@@ -258,13 +258,13 @@ func TestDearBesideCheap(t *testing.T) {
 	}()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	var dear []*Program
+	var costly []*Program
 	for n := range 5 {
 		module := slowModule(t)
 		module[len(module)-2] = byte(n) // what the last function returns
 		p := loadInternal(t, e, module)
-		dear = append(dear, p)
-		_, _ = p.Tool("dear", 0, limits.Limits{}).Call(gone, CallSpec{}) // which has it compiled
+		costly = append(costly, p)
+		_, _ = p.Tool("costly", 0, limits.Limits{}).Call(gone, CallSpec{}) // which has it compiled
 		queued(p)
 	}
 	tool := loadInternal(t, e, echoFixture(t)).Tool("echo", 0, limits.Limits{})
@@ -272,13 +272,13 @@ func TestDearBesideCheap(t *testing.T) {
 		t.Errorf("got %s, %v, want 1", out, err)
 	}
 	done := 0
-	for _, p := range dear {
+	for _, p := range costly {
 		if p.State().Code != CodePending {
 			done++
 		}
 	}
 	if done > 1 {
-		t.Errorf("%d dear ones were compiled before a cheap one", done)
+		t.Errorf("%d costly ones were compiled before a cheap one", done)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 
 // What modules say of themselves is kept with the cache, so that they need not run for it at each start of a server.
 
-// Described returns what Describe returned for an equal module, in this process or in an earlier one with the same Config.CacheDir, or nil
-// where that is not known.
+// Described returns what Describe returned for an equal module, in this process or an earlier one with the same Config.CacheDir. It
+// returns nil if that is not known.
 func (p *Program) Described() []byte {
 	m := p.module
 	if m.sum != m.plain || !m.shape.describe {

@@ -70,7 +70,7 @@ func TestEnter(t *testing.T) {
 		enters++
 		name := fmt.Sprintf("e%d", stack[0])
 		if c.Enter(name, "i", "", []uint64{0}) || c.Enter(name, "", "i", []uint64{0}) || c.Enter("nothing", "", "", nil) || c.Enter("memory", "", "", nil) {
-			t.Error("the host ran what is not there")
+			t.Error("the host ran a missing export")
 		}
 		if !c.Enter(name, "", "", nil) {
 			t.Errorf("there is no %s", name)

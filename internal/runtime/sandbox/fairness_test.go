@@ -68,8 +68,8 @@ func TestNeighbour(t *testing.T) {
 	}
 }
 
-// TestMovedValues has a tool whose loop moves thousands of values in each pass, for an if that it never enters: 37 KB of code, little of
-// which runs. The fastest of some calls counts: the machine does other things, too.
+// TestMovedValues has a loop that moves thousands of values in each pass, because of an if that is never entered. The fastest of some
+// calls counts: the machine does other things, too.
 // Proves: A tool stops
 func TestMovedValues(t *testing.T) {
 	const vectors = 3072

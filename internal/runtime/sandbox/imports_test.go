@@ -241,8 +241,8 @@ type word string
 
 func (w word) String() string { return string(w) }
 
-// TestStartHasNoGrant looks at what a start sees, on which the snapshot for all calls depends, and at what a module sees that
-// describes itself. Neither speaks to the listener of the call that caused it.
+// TestStartHasNoGrant looks at what a guest sees while it starts, since the snapshot for all calls depends on that, and while
+// it describes itself. Neither speaks to the listener of the call that caused it.
 // Proves: Nothing without a grant
 func TestStartHasNoGrant(t *testing.T) {
 	t.Parallel()

@@ -224,9 +224,9 @@ func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, er
 	return output, !i.memory.grown || i.shrink(), err
 }
 
-// shrink gives a memory that grew its old size for the guest, and reports whether it has that size; reset frees the rest. wazero
-// can only grow a memory, but takes whatever its allocator returns. It does not call the allocator for a memory that is as
-// large as it may be.
+// shrink gives a memory that grew its old size again, and reports whether the guest sees that size. reset frees the rest. wazero
+// can only grow a memory, but takes whatever its allocator returns. It does not call the allocator for a memory that is as large
+// as it may be.
 func (i *instance) shrink() bool {
 	if i.snapshot == nil {
 		return false

@@ -114,7 +114,7 @@ func TestModules(t *testing.T) {
 		t.Error("modules with other data share instances")
 	}
 	if files, err := filepath.Glob(filepath.Join(dir, strings.Repeat("[0-9a-f]", 64))); err != nil || len(files) != 2 {
-		t.Errorf("got compiled code %v, %v; want that of two modules", files, err)
+		t.Errorf("got compiled code %v, %v; want the code of two modules", files, err)
 	}
 	for _, p := range told {
 		if err := p.Close(); err != nil {

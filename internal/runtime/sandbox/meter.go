@@ -87,8 +87,8 @@ func (c *call) Fuel() int64 {
 func (c *call) Burn(fuel int64) { c.meter.used += fuel }
 
 // turn is how long a guest runs before other goroutines get their turn. The garbage collector does not wait that long: Go can stop
-// the goroutine at every look. Gosched wakes an idle thread even where nothing waits, which takes 6 µs; at every look, which is
-// every 25 µs in fast code, it made guests that compute a quarter slower.
+// the goroutine at every look. Gosched wakes an idle thread even where nothing waits, which takes 6 µs. At every look (each 25 µs
+// in fast code) it made computing guests a quarter slower.
 const turn = 200 * time.Microsecond
 
 // look ends the run where its time or its fuel is used up, or its caller gave up. It lets other goroutines run where the guest has had
@@ -260,8 +260,8 @@ func (c *call) share(now time.Time) time.Time {
 		c.stand()
 	}
 	if waited := !m.seated && c.sit(); waited || !back {
-		// After a wait for a seat, too: Go runs a goroutine that another one wakes before all others, so guests that hand
-		// seats to each other would keep requests that have just arrived waiting for tens of milliseconds.
+		// It yields after a wait for a seat, too. Go runs a goroutine that was just woken before all others, so guests that
+		// hand seats to each other would keep new requests waiting for tens of milliseconds.
 		runtime.Gosched()
 	}
 	m.long, m.ran, m.turn = true, 0, time.Now()

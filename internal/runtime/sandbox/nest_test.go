@@ -384,8 +384,8 @@ func TestNestedMemory(t *testing.T) {
 	}
 }
 
-// TestNestedStart makes a call inside another need a tool that is being started for somebody else, who may be waiting for what the outer call holds.
-// It does not wait for all of its time.
+// TestNestedStart makes an inner call need a tool that is being started for another call, which may wait for what the outer call holds. It does not
+// wait for all of its time.
 // Proves: A call inside a call gets no further
 func TestNestedStart(t *testing.T) {
 	t.Parallel()

@@ -26,8 +26,8 @@ func (e *Engine) tidy() {
 	}
 }
 
-// sweep closes the instances that were not used since idle, and drops the code that was not used since unused, with all that is
-// made of it. What a module of an engine has besides the code is dropped if only other modules of the engine are used.
+// sweep closes the instances that were last used before idle. It drops the code that was last used before unused, with all that
+// is made of it. What a module of an engine has besides the code is dropped if only other modules of the engine are used.
 func (e *Engine) sweep(idle, unused time.Time) {
 	disused := func(m *module) bool { return m.called.Before(unused) }
 	all := map[*code]struct{}{}

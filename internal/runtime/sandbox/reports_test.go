@@ -163,8 +163,8 @@ func TestProgressIsBounded(t *testing.T) {
 	}
 }
 
-// TestListenerPanics makes a listener panic where the guest reports, where the host looks at it, and where it ends: that is a
-// failure of the call, and of nothing else.
+// TestListenerPanics makes a listener panic while the guest reports, while the host looks at the guest, and while the guest
+// ends. Only the call may fail.
 func TestListenerPanics(t *testing.T) {
 	t.Parallel()
 	p := sandboxtest.Load(t, sandboxtest.Engine(t, sandbox.Config{}), testkit.Fixture(t, "wat/hostile/progress"))

@@ -45,14 +45,14 @@ type Config struct {
 	CacheSize int64
 	// Logger takes the log lines of guests and of the engine; nil discards them.
 	Logger *slog.Logger
-	// Memory bounds what all programs take together, in bytes: what running calls may touch, what idle instances and snapshots
-	// keep, and what compiling takes; half of what the process has where 0 or less.
+	// Memory bounds what all programs take together, in bytes: running calls, idle instances, snapshots and compiling. If it is
+	// 0 or less, it is half of what the process has.
 	Memory int64
 	// Mappings bounds the mappings of the process's address space that instances and compiled code take; three quarters of
 	// what the system allows where 0 or less.
 	Mappings int64
-	// Addresses bounds the address space that the memories of instances reserve, in bytes, each as much as it may grow to; what the
-	// process may have (ulimit -v) less 3 GiB where 0 or less.
+	// Addresses bounds the address space that the memories of instances reserve, in bytes; each reserves as much as it may grow to.
+	// If it is 0 or less, it is the limit of the process (ulimit -v) less 3 GiB.
 	Addresses int64
 	// Descriptors bounds the files that guests have open; an eighth of what the process may open, 16,384 at most, where 0 or less.
 	Descriptors int64
@@ -69,8 +69,8 @@ type Config struct {
 	// process instead of being an error, so more are for modules that the user of the process has made.
 	CompileWorkers int
 	// CompileHelper is a command that calls compile.Serve with its last argument and its standard input and output. Where it is set,
-	// processes that it starts compile, within limits of memory and processor time that the system holds. Otherwise, and where there
-	// can be none, this process compiles what is predicted to take no more than it may.
+	// processes that it starts compile, within limits of memory and processor time that the system holds. Without it, or where there
+	// can be no such process, this process compiles the modules that are predicted to stay within the bounds.
 	CompileHelper []string
 	// UnusedTime is how long unused code is kept in memory, where it can be loaded again from CacheDir; 15 minutes where 0 or
 	// less.

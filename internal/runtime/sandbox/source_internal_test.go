@@ -42,7 +42,7 @@ func TestSourcesAreCounted(t *testing.T) {
 	first := load(withNoise(t, 2, 1<<20, false))
 	again := load(withNoise(t, 2, 1<<20, false))
 	if held := e.SourceUse().Held; held < 2<<20 || held > 2<<20+4096 {
-		t.Errorf("%d bytes are counted of two modules of a mebibyte, of which one is loaded twice", held)
+		t.Errorf("%d bytes are counted of two modules of a mebibyte, one of them loaded twice", held)
 	}
 	second := load(withNoise(t, 3, 1<<20, false))
 	if held := e.SourceUse().Held; held < 3<<20 {

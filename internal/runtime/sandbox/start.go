@@ -141,8 +141,8 @@ func (m *module) started(ctx context.Context, code *foundry.Native, r *run) (*in
 	return m.attempt(ctx, r, code, base, m.start)
 }
 
-// attempt makes an instance and runs a part of its start in it, with base, on which it takes over a hold, or with an empty memory where
-// that is nil. Where there is less room than the start needs, it begins again with more.
+// attempt makes an instance, from base or with an empty memory if that is nil, and runs a part of its start in it. It takes over the
+// hold on base. Where there is less room than the start needs, it begins again with more.
 func (m *module) attempt(ctx context.Context, r *run, code *foundry.Native, base *snapshot, part func(i *instance) error) (*instance, error) {
 	defer m.engine.drop(base)
 	size := m.shape.memory
@@ -341,9 +341,9 @@ func (m *module) overhead() int64 {
 	return instanceSize + element*int64(r.Elements) + reference*int64(r.TableMost) + global*int64(r.AllGlobals) + segment*int64(r.DataSegments)
 }
 
-// instantiate makes an instance of code for a run, which takes that many bytes of the run's room: from a snapshot, whose hold it takes
-// over, or with an empty memory if snapshot is nil. It waits for room until ctx is done. No guest code has run in the instance then. The
-// error is an *Error.
+// instantiate makes an instance of code for a run, from a snapshot or with an empty memory if that is nil. It takes over the hold on the
+// snapshot, and takes that many bytes of the run's room. It waits for room until ctx is done. No guest code has run in the instance
+// then. The error is an *Error.
 func (m *module) instantiate(ctx context.Context, r *run, code *foundry.Native, s *snapshot, bytes int64) (*instance, error) {
 	defer m.engine.drop(s) // the instance has one of its own
 	i, err := m.allot(ctx, r, code, s, bytes)

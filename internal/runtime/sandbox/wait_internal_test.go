@@ -39,7 +39,7 @@ func awaitWait(t *testing.T, e *Engine) {
 	}
 }
 
-// TestIdleWhileOneWaits makes a call wait for room that what is in use has, which then becomes idle: it gets that room.
+// TestIdleWhileOneWaits makes a call wait for the room of instances in use. Once these are idle, it gets their room.
 // Proves: Limits hold, one by one and in sum
 func TestIdleWhileOneWaits(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func (i *instance) where() string {
 	return "; it was at " + string(c.filtered("place", []byte(place)))
 }
 
-// placeAt returns the text that ends with a zero at an address of the guest, or nothing where that is not a line that can be shown.
+// placeAt returns the text at an address of the guest, up to a zero, or "" if it can't be shown as a line.
 func (i *instance) placeAt(address uint32) string {
 	memory := i.memory.linear.Bytes()
 	if address == 0 || uint64(address) >= uint64(len(memory)) {

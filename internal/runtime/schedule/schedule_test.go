@@ -71,7 +71,7 @@ func TestCheapPassesCostly(t *testing.T) {
 			s.Add(load)
 			synctest.Wait()
 			if state := s.State(); state.Queued+state.Running != 52 || state.Running < 3 || state.Late > 0 {
-				t.Errorf("got %+v, want 52 jobs, of which 3 run at least", state)
+				t.Errorf("got %+v, want 52 jobs, at least 3 of them running", state)
 			}
 			s.Close()
 			<-s.Idle()

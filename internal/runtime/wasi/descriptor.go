@@ -115,8 +115,8 @@ func readInput(c *hostcall.Call, stack []uint64) (errno uint64) {
 	return errnoSuccess
 }
 
-// fdWrite takes a plain WASI program's output from descriptor 1, and log lines otherwise. Of log lines it takes
-// maxChunk bytes at a time; the guest comes back with the rest.
+// fdWrite takes a plain WASI program's output from descriptor 1, and log lines otherwise. It takes at most
+// maxChunk bytes of a log line at a time; the guest then writes the rest.
 func fdWrite(c *hostcall.Call, stack []uint64) {
 	fd := uint32(stack[0])
 	if fd != 1 && fd != 2 {

@@ -101,7 +101,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s: the call goes on", name)
 		}
 	}
-	// The second buffer is where the list is: what was read of the list counts, and not what is there by then.
+	// The second buffer is where the list is: what was read of the list counts, and not what has overwritten it.
 	g.Call("fd_seek", fd, 0, 0, wasitest.Result)
 	g.Vectors(8, 1<<20-wasitest.Buffer-8)
 	copy(g.Memory[wasitest.List:], []byte{wasitest.List, 0, 0, 0, 16, 0, 0, 0})
@@ -272,7 +272,7 @@ func TestDescriptorsAreBounded(t *testing.T) {
 		t.Errorf("without a descriptor for the file: got %d, want %d", errno, nFile)
 	}
 	if _, errno := g.Open("geo/none"); errno != noEnt || g.Descriptors != 0 {
-		t.Errorf("what is not there: got %d, and %d descriptors are left", errno, g.Descriptors)
+		t.Errorf("a missing file: got %d, and %d descriptors are left", errno, g.Descriptors)
 	}
 
 	// A descriptor of one call is nothing to another.

@@ -106,7 +106,7 @@ func TestYield(t *testing.T) {
 	}
 }
 
-// TestPoll has descriptors be ready that are open, in the direction that they have.
+// TestPoll checks that open descriptors are ready, to be read or to be written.
 func TestPoll(t *testing.T) {
 	t.Parallel()
 	g := wasitest.Serve(t, grant())

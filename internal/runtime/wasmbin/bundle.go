@@ -30,7 +30,7 @@ type Bundle struct {
 }
 
 // Bundle returns the module's bundle: its last data segment, if it is at the address that the module exports by that name. ok is
-// false where the module is not of an engine, or is the engine itself.
+// false if the module has no engine, or is the engine itself.
 func (m *Module) Bundle(export string) (b Bundle, ok bool) {
 	address, ok := m.Constant(export)
 	if !ok {
@@ -107,8 +107,8 @@ func (b Bundle) Engine() []byte {
 	return out
 }
 
-// Constant returns the value of the immutable i32 global that the module exports by that name. ok is false where there is no such
-// export, and where the global begins as anything but a plain constant.
+// Constant returns the value of the immutable i32 global that the module exports by that name. ok is false if there is no such
+// export, or if the global does not begin as a plain constant.
 func (m *Module) Constant(name string) (value uint32, ok bool) {
 	e, ok := m.Export(name)
 	if !ok || e.Kind != KindGlobal || e.Global != (GlobalType{Type: I32}) {

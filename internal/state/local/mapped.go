@@ -195,7 +195,7 @@ func (m *mapped) close() error {
 	return m.apart(m.bolt.Close)
 }
 
-// large is the size in bytes from which a record is read ahead, and readAhead in what parts that is done.
+// Records of large bytes or more are read ahead, readAhead bytes at a time.
 const (
 	large     = 16 << 10
 	readAhead = 64 << 10

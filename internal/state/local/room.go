@@ -30,7 +30,8 @@ func (m *mapped) makeRoom(tx *bbolt.Tx, b *batch) {
 	}
 }
 
-// keepRoom makes the disk keep room for what was needed last, and for what deletes. size is up to where the file is in use.
+// keepRoom reserves room on the disk: as much as the last batch needed, and some for deleting. size is how much of the file
+// is in use.
 func (m *mapped) keepRoom(size int64) error {
 	need := size + m.lacks + min(size, maxSpare)
 	if m.reserved >= need {

@@ -109,8 +109,7 @@ func (s *Shell) Run(command string) string {
 	return string(out)
 }
 
-// Follow runs a page. What comes out of replace takes the place of the page's text, so that a test can have it use what is beside
-// it and not what was released.
+// Follow runs a page. The page runs as replace returns it, so that a test can have it use this checkout in place of a release.
 func (s *Shell) Follow(page string, replace *strings.Replacer) {
 	s.t.Helper()
 	text := string(testkit.Read(s.t, filepath.Join("../../docs", page)))

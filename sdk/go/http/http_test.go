@@ -99,7 +99,7 @@ func TestHeader(t *testing.T) {
 			t.Errorf("got %q, want the fields that were sent", got)
 		}
 		if got := answer.Header.Get("nothing"); got != "" {
-			t.Errorf("got %q for a field that is not there", got)
+			t.Errorf("got %q for a missing field", got)
 		}
 		if status, ok := toolsrv.AsType[*http.StatusError](answer.Err()); !ok || status.Status != 410 || status.Error() != "https://api.example.com has answered with status 410" {
 			t.Errorf("got %v, want an error with status 410 that names the server", answer.Err())

@@ -36,7 +36,7 @@ func TestVersions(t *testing.T) {
 	world := &toolsrvtest.World{KV: map[string][]byte{"there": []byte("1")}}
 	err := within(t, world, func(c *toolsrv.Call) error {
 		if _, found, err := kv.Get(c, "none"); found || err != nil {
-			t.Errorf("got %t, %v for a key that is not there", found, err)
+			t.Errorf("got %t, %v for a missing key", found, err)
 		}
 		old, found, err := kv.Get(c, "there")
 		if string(old.Value) != "1" || !found || old.Version == 0 || !old.Expires.IsZero() || err != nil {

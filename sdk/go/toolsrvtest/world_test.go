@@ -106,7 +106,7 @@ func TestWorld(t *testing.T) {
 		}
 	}
 	if _, err := world.Call(t, reaching, "file", `{"name": "none.csv"}`); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a file that is not there: got %v", err)
+		t.Errorf("a missing file: got %v", err)
 	}
 	if _, err := world.Call(t, reaching, "other_file", `{"name": "a.csv"}`); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("a folder that is not declared: got %v", err)

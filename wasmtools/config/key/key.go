@@ -1,4 +1,4 @@
-// Package key has what a capability says of the keys by which it is granted: how their values are read, and what a log may tell of them.
+// Package key is for the keys of a grant: it reads their values, and says what the log may show of them.
 package key
 
 import (

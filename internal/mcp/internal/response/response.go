@@ -1,5 +1,5 @@
-// Package response brings a client over HTTP what the server says to one request of the Model Context Protocol: the answer as JSON,
-// or, where something is said before it, a stream of events that ends with it.
+// Package response sends the answer to one request of the Model Context Protocol over HTTP: as JSON, or, if there are messages
+// before it, as a stream of events that ends with it.
 package response
 
 import (

@@ -15,9 +15,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
 )
 
-// What compiling a module in a process of its own may take: apart.Memory at most, and helperTimes
-// what was predicted, with helperBase for a slow processor. It first gets helperGuess times the predicted memory, with helperOwn for the
-// process itself, and all memory only if that is too little: what a process may take is kept from calls where the machine has no more.
+// What compiling a module in a process of its own may take: apart.Memory at most, and helperTimes what was predicted, with helperBase
+// for a slow processor. It first gets helperGuess times the predicted memory, and helperOwn for the process itself. It gets all memory
+// only if that is too little, since on a small machine calls lack what a process may take.
 const (
 	helperTimes = 4
 	helperBase  = 5 * time.Second
@@ -27,8 +27,8 @@ const (
 	roomTime = 5 * time.Second
 )
 
-// newPool returns the processes that compile for an engine, by the machine's memory. tight says that the account of all programs must
-// hold what large modules take there.
+// newPool returns the processes that compile for an engine, bounded by the machine's memory. tight reports whether their memory for
+// large modules must be held by the account of all programs.
 func newPool(c Config) (p *compile.Pool, tight bool, err error) {
 	a := c.Account
 	machine := account.MachineMemory()

@@ -238,8 +238,8 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestSameCode loads code twice at a time again and again, as for a module that is loaded anew while its code is still being loaded.
-// Anybody who has it can call it.
+// TestSameCode loads the same code twice at a time, many times, as when a module is loaded again while its code is still being loaded.
+// Both can be called.
 func TestSameCode(t *testing.T) {
 	t.Parallel()
 	f := open(t)

@@ -11,7 +11,7 @@ export function randomInt(low, high) {
   }
   const range = high - low;
   if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || range <= 0 || range > 2 ** 48 - 1) {
-    throw new RangeError("randomInt takes whole numbers, of which the second is greater by less than 2 ** 48");
+    throw new RangeError("randomInt takes two whole numbers; the second must be greater, by less than 2 ** 48");
   }
   const limit = 2 ** 48 - (2 ** 48 % range);
   for (;;) {

@@ -37,7 +37,7 @@ func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if r.Host != "" && r.Host != r.URL.Host {
-		return nil, &toolsrv.Failure{Code: "invalid", Message: "the request's Host is " + r.Host + ": the host sends that of the URL; leave it out"}
+		return nil, &toolsrv.Failure{Code: "invalid", Message: "the request's Host is " + r.Host + ": the host sends the URL's; leave it out"}
 	}
 	target := *r.URL
 	if target.Path == "" {

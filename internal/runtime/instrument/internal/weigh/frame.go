@@ -9,8 +9,8 @@ import (
 // join. What it allocates for one function it uses for the next.
 //
 // The compiler keeps a slot for each value that outlives a call or finds no register, and uses no slot twice. Which values
-// these are is known only when it is done. A Ruler reads a body once to learn where each local is set and read, and then goes
-// backwards over what it noted, from each call to the values that are still needed there.
+// these are is known only when it is done. A Ruler reads a body once and notes where each local is set and read. Then it goes
+// backwards over its notes and finds the values that are needed after each call.
 type Ruler struct {
 	m       *Module
 	steps   []step

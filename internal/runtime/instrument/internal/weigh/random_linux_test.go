@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A palette is what a random shape is made of: some sources whose values live throughout, and some pieces of code, a few of which
+// A palette has the parts of a random shape: some sources whose values live throughout, and some pieces of code. A few pieces
 // occur again and again.
 type palette struct {
 	seed   uint64

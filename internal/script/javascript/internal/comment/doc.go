@@ -26,7 +26,7 @@ var (
 	tag = regexp.MustCompile(`^@([A-Za-z]+)[ \t]*`)
 	// typedef is the tag of a comment that belongs to no function.
 	typedef = regexp.MustCompile(`(?m)^[\s*/]*@(typedef|callback|import)\b`)
-	// link is {@link target text} and its relatives, of which the text stays, or else the target.
+	// link is {@link target text} and its like. The text stays, or else the target.
 	link = regexp.MustCompile(`\{@link(?:code|plain)?\s+(?:[^}\s|]+[\s|]+)?([^}\s][^}]*)\}`)
 )
 

@@ -1,7 +1,7 @@
 package token
 
-// Nesting returns how deep a parser has to recurse for a source: how deep brackets are nested, and the largest number of tokens on the
-// way to a place inside, without those in closed brackets and in finished statements and list elements. A file of any size that people or
+// Nesting returns how deep a parser has to recurse for a source: how deep brackets are nested, and the largest number of open tokens at
+// any place. Tokens in closed brackets, finished statements and finished list elements are not open. A file of any size that people or
 // their tools write has a small chain; "!!!!…" and "if (a) if (b) …" have a long one.
 func Nesting(source string) (brackets, chain int) {
 	l := newLexer(source)

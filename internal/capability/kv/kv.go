@@ -188,12 +188,18 @@ func set(u *use, stack []uint64) error {
 	var err error
 	u.Wait(func(ctx context.Context) {
 		if u.own != nil {
-			if err = u.own.register(ctx); err != nil {
+			if err = u.own.hold(ctx); err != nil {
 				return
 			}
 		}
 		version, err = u.space.Set(ctx, u.key, value, expect, state.SetOptions{TTL: time.Duration(ttl) * time.Millisecond, Quota: u.granted.quota})
+		if u.own != nil && err == nil {
+			err = u.own.keep(ctx, u.key, version)
+		}
 	})
+	if u.own != nil {
+		u.Charge(u.own.looked * placeCost)
+	}
 	u.answer = binary.LittleEndian.AppendUint64(nil, version)
 	return err
 }

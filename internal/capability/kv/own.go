@@ -3,7 +3,6 @@ package kv
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -25,20 +24,6 @@ func ownSpace(store state.Store, namespace string, id personal.ID) state.Space {
 	return store.Space("kv/" + namespace + "@" + string(id))
 }
 
-// callersSpace has an entry for each caller who keeps something in a namespace: its quota bounds how many they are.
-func callersSpace(store state.Store, namespace string) state.Space {
-	return store.Space("kv-callers/" + namespace)
-}
-
-// madeSpace has an entry for each of the tokens that one caller has made and that keep something in a namespace. No namespace has an @.
-func madeSpace(store state.Store, namespace string, root personal.ID) state.Space {
-	return store.Space("kv-callers/" + namespace + "@" + string(root))
-}
-
-// maxMade is the most places in a namespace for the tokens that one caller has made, who also have a quarter of all places at most. A caller
-// can make as many as there are places for all, and more: they must not take those of others.
-const maxMade = 32
-
 // indexSpace has an entry for each caller in each namespace.
 func indexSpace(store state.Store) state.Space { return store.Space("kv-index") }
 
@@ -47,10 +32,10 @@ type owner struct {
 	granted *Space
 	id      personal.ID
 	root    personal.ID // who answers for the caller: the caller itself, or who has made its token
+	looked  int         // at how many places, to find one for this owner
 }
 
-// key returns the owner's key in the index.
-func (o *owner) key() string { return indexPrefix(o.id) + o.granted.namespace }
+func (o *owner) places() places { return places{o.granted.store, o.granted.namespace} }
 
 func indexPrefix(id personal.ID) string { return string(id) + "/" }
 
@@ -62,53 +47,8 @@ func (u *use) ofCaller() error {
 	if err = cmp.Or(err, ofRoot); err != nil {
 		return answer.Failf(answer.NotGranted, "Values are kept for each caller apart, and this caller can have none: it did not show who it is, or has a token without a name.")
 	}
-	u.own, u.space = &owner{u.granted, id, root}, ownSpace(u.granted.store, u.granted.namespace, id)
+	u.own, u.space = &owner{granted: u.granted, id: id, root: root}, ownSpace(u.granted.store, u.granted.namespace, id)
 	return nil
-}
-
-// register makes room for the values of a caller who has none yet. Nobody's values make room for another's.
-func (o *owner) register(ctx context.Context) error {
-	store := o.granted.store
-	callers := callersSpace(store, o.granted.namespace)
-	_, known, err := callers.Get(ctx, string(o.id), state.MaxValue)
-	if err != nil || known {
-		return err
-	}
-	if _, err := indexSpace(store).Set(ctx, o.key(), nil, state.Any, state.SetOptions{}); err != nil {
-		return err
-	}
-	if err = o.take(ctx, callers); err != nil {
-		_, _ = indexSpace(store).Delete(ctx, o.key(), state.Any) // an entry without values does no harm
-	}
-	return err
-}
-
-// take takes one of the places for callers, and one of those for the tokens that the same caller has made.
-func (o *owner) take(ctx context.Context, callers state.Space) error {
-	var root []byte // of a token that another one has made; erase goes by it
-	made := madeSpace(o.granted.store, o.granted.namespace, o.root)
-	if o.root != o.id {
-		root = []byte(o.root)
-		most := max(1, min(maxMade, o.granted.own/4))
-		_, err := made.Set(ctx, string(o.id), nil, state.Absent, state.SetOptions{Quota: state.Usage{Entries: int64(most)}})
-		if errors.Is(err, state.ErrQuota) {
-			return answer.Failf("quota", "No further token that this token's maker has made can keep values: %d do. Have one of them revoked, or its values erased (toolsrv kv erase).", most)
-		}
-		if err != nil && !errors.Is(err, state.ErrConflict) {
-			return err
-		}
-	}
-	_, err := callers.Set(ctx, string(o.id), root, state.Absent, state.SetOptions{Quota: state.Usage{Entries: int64(o.granted.own)}})
-	if errors.Is(err, state.ErrConflict) { // another call was faster
-		return nil
-	}
-	if err != nil && root != nil {
-		_, _ = made.Delete(ctx, string(o.id), state.Any) // as above
-	}
-	if errors.Is(err, state.ErrQuota) {
-		return answer.Failf("quota", "No further caller can keep values: %d do, as many as the operator allows (principals in the grant's kv).", o.granted.own)
-	}
-	return err
 }
 
 // A Kept is what one caller keeps in one namespace.
@@ -119,7 +59,7 @@ type Kept struct {
 }
 
 // List returns what callers keep of their own in a store, beginning after a place in the list, and at most that many. more is where to go on, or
-// empty.
+// empty. Callers who keep nothing any more are left out.
 func List(ctx context.Context, store state.Store, after string, limit int) (all []Kept, more string, err error) {
 	entries, others, err := indexSpace(store).List(ctx, "", after, limit)
 	if err != nil {
@@ -130,7 +70,9 @@ func List(ctx context.Context, store state.Store, after string, limit int) (all 
 		if err != nil {
 			return nil, "", err
 		}
-		all = append(all, k)
+		if k.Usage.Entries > 0 {
+			all = append(all, k)
+		}
 		if others {
 			more = key
 		}
@@ -164,7 +106,9 @@ func Erase(ctx context.Context, store state.Store, id personal.ID) (all []Kept, 
 			if err != nil {
 				return all, err
 			}
-			all = append(all, k)
+			if k.Usage.Entries > 0 {
+				all = append(all, k)
+			}
 		}
 	}
 	return all, nil
@@ -172,7 +116,8 @@ func Erase(ctx context.Context, store state.Store, id personal.ID) (all []Kept, 
 
 // erase deletes the values first, so that what is left after a failure is still found.
 func erase(ctx context.Context, store state.Store, k Kept) error {
-	values := ownSpace(store, k.Namespace, k.Of)
+	p := places{store, k.Namespace}
+	values := p.values(k.Of)
 	for more := true; more; {
 		var keys []string
 		var err error
@@ -185,19 +130,6 @@ func erase(ctx context.Context, store state.Store, k Kept) error {
 			}
 		}
 	}
-	callers := callersSpace(store, k.Namespace)
-	entry, ok, err := callers.Get(ctx, string(k.Of), state.MaxValue)
-	if err != nil {
-		return err
-	}
-	if ok && len(entry.Value) > 0 {
-		if _, err := madeSpace(store, k.Namespace, personal.ID(entry.Value)).Delete(ctx, string(k.Of), state.Any); err != nil {
-			return err
-		}
-	}
-	if _, err := callers.Delete(ctx, string(k.Of), state.Any); err != nil {
-		return err
-	}
-	_, err = indexSpace(store).Delete(ctx, indexPrefix(k.Of)+k.Namespace, state.Any)
+	_, err := p.release(ctx, k.Of, "")
 	return err
 }

@@ -49,15 +49,11 @@ type broughtValue struct {
 	until    time.Time // when another took its place; zero: it is in force
 }
 
-// A broughtIndex is what finds those values. It does not change.
-type broughtIndex struct {
-	byCaller map[personal.ID]*redact.Redactor // former values too, and so below
-	byName   map[string]*redact.Redactor
-}
+// A broughtIndex is what finds those values, and former ones, by caller. It does not change.
+type broughtIndex map[personal.ID]*redact.Redactor
 
-// CheckBrought returns an error about ErrUnfit where a value can't be one that a caller sets, which may be anybody. What a caller sets is taken
-// out of what others are told by the same service. So it has to look like a credential, and not like a word that stands in answers, and has no
-// character that JSON and HTML are made of.
+// CheckBrought returns an error about ErrUnfit where a value can't be one that a caller sets. It is taken out of what the caller's calls say and are
+// told. So it has to look like a credential, and not like a word that stands in answers, and has no character that JSON and HTML are made of.
 func CheckBrought(value string) error {
 	digit, letter, different := false, false, map[rune]bool{}
 	for _, c := range value {
@@ -132,11 +128,9 @@ func (s *Store) bring(changes ...broughtValue) {
 		values = maps.Clone(*before)
 	}
 	if before := s.index.Load(); before != nil {
-		index = broughtIndex{maps.Clone(before.byCaller), maps.Clone(before.byName)}
-	} else {
-		index = broughtIndex{map[personal.ID]*redact.Redactor{}, map[string]*redact.Redactor{}}
+		index = maps.Clone(*before)
 	}
-	ids, names := map[personal.ID]bool{}, map[string]bool{}
+	changed := map[personal.ID][]*redact.Redactor{}
 	for _, v := range changes {
 		for i := range s.brought {
 			if old := &s.brought[i]; old.id == v.id && old.name == v.name && old.until.IsZero() {
@@ -155,10 +149,19 @@ func (s *Store) bring(changes ...broughtValue) {
 		if values[v.id] = own; len(own) == 0 {
 			delete(values, v.id)
 		}
-		ids[v.id], names[v.name] = true, true
+		changed[v.id] = nil
 	}
-	join(s, index.byCaller, ids, func(v *broughtValue) personal.ID { return v.id })
-	join(s, index.byName, names, func(v *broughtValue) string { return v.name })
+	for i := range s.brought {
+		v := &s.brought[i]
+		if parts, ok := changed[v.id]; ok {
+			changed[v.id] = append(parts, v.found)
+		}
+	}
+	for id, parts := range changed {
+		if index[id] = s.family.Join(parts...); parts == nil {
+			delete(index, id)
+		}
+	}
 	s.index.Store(&index)
 	s.values = &values
 	for _, v := range []*Values{inForce, s.last} {
@@ -168,55 +171,16 @@ func (s *Store) bring(changes ...broughtValue) {
 	}
 }
 
-// join makes the redactors of what has changed. s.mu is held.
-func join[K comparable](s *Store, to map[K]*redact.Redactor, changed map[K]bool, of func(*broughtValue) K) {
-	parts := map[K][]*redact.Redactor{}
-	for i := range s.brought {
-		if key := of(&s.brought[i]); changed[key] {
-			parts[key] = append(parts[key], s.brought[i].found)
+// RedactorsOf returns what finds the current and former values of the secrets with those names in a call of one caller. Where names of callers' own are
+// among them, it finds all of this caller's, and nobody else's: what others choose must not be taken out of what this one is told. It allocates
+// nothing once it was asked for the same before.
+func (s *Store) RedactorsOf(id personal.ID, n Names) (all redact.Chain) {
+	all[0] = s.Redactor(n)
+	if n.own {
+		all[1] = s.current.Load().ownRedactor(id)
+		if index := s.index.Load(); index != nil {
+			all[2] = (*index)[id]
 		}
-	}
-	for key := range changed {
-		if to[key] = s.family.Join(parts[key]...); parts[key] == nil {
-			delete(to, key)
-		}
-	}
-}
-
-// Redactors returns what finds the current and former values of the secrets with those names. With OfPrincipal behind it, a name stands for what each
-// caller has under it.
-func (s *Store) Redactors(names ...string) (all redact.Chain) {
-	if r := s.Redactor(names...); !r.Empty() {
-		all = append(all, r)
-	}
-	if index := s.index.Load(); index != nil {
-		for _, name := range names {
-			if own, of := strings.CutSuffix(name, OfPrincipal); of && index.byName[own] != nil {
-				all = append(all, index.byName[own])
-			}
-		}
-	}
-	return all
-}
-
-// RedactorsOf is Redactors for what one caller's tools say: with OfPrincipal behind it, a name stands for what this caller has under it.
-func (s *Store) RedactorsOf(id personal.ID, names ...string) (all redact.Chain) {
-	known, own := s.current.Load().known, false
-	var asked []string // those that there are: there may be any number of callers
-	for _, name := range names {
-		if base, of := strings.CutSuffix(name, OfPrincipal); of {
-			own = true
-			if name = ownName(base, id); known[name] == nil {
-				continue
-			}
-		}
-		asked = append(asked, name)
-	}
-	if r := s.Redactor(asked...); !r.Empty() {
-		all = append(all, r)
-	}
-	if index := s.index.Load(); own && index != nil && index.byCaller[id] != nil {
-		all = append(all, index.byCaller[id])
 	}
 	return all
 }

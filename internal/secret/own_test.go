@@ -130,14 +130,37 @@ func TestOwnViews(t *testing.T) {
 	}
 	const all = "the-first-own-secret-1 the-second-own-secret-2 the-third-own-secret-3 a-given-secret-1 a-shared-secret-1"
 	for name, c := range map[string]struct{ got, want string }{
-		"of all callers": {s.Redactors("own@principal", "given@principal").String(all), "[secret] [secret] [secret] [secret] a-shared-secret-1"},
-		"of one name":    {s.Redactors("own@principal").String(all), "[secret] [secret] [secret] a-given-secret-1 a-shared-secret-1"},
-		"of one caller":  {s.RedactorsOf("issued+ann", "own@principal", "given@principal").String(all), "[secret] [secret] [secret] [secret] a-shared-secret-1"},
-		"of another":     {s.RedactorsOf("issued+bob", "own@principal", "given@principal", "shared").String(all), strings.Replace(all, "a-shared-secret-1", "[secret]", 1)},
-		"of the log":     {s.Everything().String(all), "the-first-own-secret-1 the-second-own-secret-2 the-third-own-secret-3 [secret] [secret]"},
+		"of one caller":          {s.RedactorsOf("issued+ann", secret.NamesOf("own@principal", "given@principal")).String(all), "[secret] [secret] [secret] [secret] a-shared-secret-1"},
+		"of shared ones":         {s.RedactorsOf("issued+ann", secret.NamesOf("shared")).String(all), strings.Replace(all, "a-shared-secret-1", "[secret]", 1)},
+		"of another":             {s.RedactorsOf("issued+bob", secret.NamesOf("own@principal", "given@principal", "shared")).String(all), strings.Replace(all, "a-shared-secret-1", "[secret]", 1)},
+		"of nobody":              {s.RedactorsOf("", secret.NamesOf("own@principal", "given@principal")).String(all), all},
+		"by the name of another": {s.Redactor(secret.NamesOf("given@issued+bob", "own@principal")).String(all), all},
+		"of the log":             {s.Everything().String(all), strings.Replace(all, "a-shared-secret-1", "[secret]", 1)},
 	} {
 		if c.got != c.want {
 			t.Errorf("what finds those %s leaves %q, want %q", name, c.got, c.want)
 		}
+	}
+}
+
+// TestRedactorsOfAllocates nothing: they are asked for in every call of a tool that has a secret.
+func TestRedactorsOfAllocates(t *testing.T) { // AllocsPerRun counts what other tests allocate, too
+	dir := private(t)
+	testkit.Put(t, dir, "shared", "a-shared-secret-1")
+	testkit.Put(t, dir, "principals/issued+ann/given", "a-given-secret-1")
+	v, _, err := secret.Read(secret.Sources{Directory: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := secret.NewStore(nil)
+	s.Add(v)
+	s.Bring("issued+ann", "issued+ann", "own", "the-first-own-secret-1")
+	names := secret.NamesOf("own@principal", "given@principal", "shared")
+	if n := testing.AllocsPerRun(100, func() {
+		if s.RedactorsOf("issued+ann", names).Empty() {
+			t.Error("nothing is found")
+		}
+	}); n != 0 {
+		t.Errorf("it allocates %v times", n)
 	}
 }

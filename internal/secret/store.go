@@ -5,13 +5,13 @@ package secret
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/redact"
 )
 
@@ -43,10 +43,12 @@ type Store struct {
 
 // A generation is the secrets between two changes. It does not change, but for what it remembers.
 type generation struct {
-	known map[string][]known // by names
+	known map[string][]known       // by names, with callers' own
+	own   map[personal.ID][]string // what callers have been given
 
 	mu        sync.Mutex
 	redactors map[string]*redact.Redactor // by names
+	ownFound  map[personal.ID]*redact.Redactor
 }
 
 // A known is a value that a secret has or had.
@@ -101,6 +103,14 @@ func (s *Store) Add(v *Values) (warning string) {
 	for name, value := range v.named {
 		next.known[name] = append(next.known[name], known{value, now})
 	}
+	next.own = map[personal.ID][]string{}
+	for name, all := range next.known {
+		if _, id, own := strings.Cut(name, "@"); own {
+			for _, k := range all {
+				next.own[personal.ID(id)] = append(next.own[personal.ID(id)], k.value)
+			}
+		}
+	}
 	s.number++
 	v.number, s.last = s.number, v
 	v.brought.Store(s.values)
@@ -132,52 +142,94 @@ func latest(all []formerValue) (kept, others []formerValue) {
 	return all, nil
 }
 
-// Redactor returns a redactor that finds the current and former values of the secrets with those names.
-func (s *Store) Redactor(names ...string) *redact.Redactor {
-	if len(names) == 0 {
-		return nil
-	}
-	names = slices.Clone(names)
-	slices.Sort(names)
-	names = slices.Compact(names)
-	return s.current.Load().redactor(strings.Join(names, " "), func() []string { return names })
+// Names are names of secrets, by which a redactor is asked for. The zero Names has none.
+type Names struct {
+	shared []string // sorted
+	key    string   // made of them
+	own    bool     // callers' own are among them
 }
 
-// Everything returns what finds all secrets, and what they were before.
+// NamesOf returns Names with these. With OfPrincipal behind it, one stands for what a caller has of its own.
+func NamesOf(names ...string) (n Names) {
+	for _, name := range names {
+		switch {
+		case strings.HasSuffix(name, OfPrincipal):
+			n.own = true
+		case !strings.Contains(name, "@"): // that would be one caller's
+			n.shared = append(n.shared, name)
+		}
+	}
+	slices.Sort(n.shared)
+	n.shared = slices.Compact(n.shared)
+	n.key = strings.Join(n.shared, " ")
+	return n
+}
+
+// Redactor returns a redactor that finds the current and former values of the secrets with those names that are nobody's own.
+func (s *Store) Redactor(n Names) *redact.Redactor {
+	if len(n.shared) == 0 {
+		return nil
+	}
+	return s.current.Load().redactor(n.key, n.shared)
+}
+
+// Everything returns what finds all secrets that are nobody's own, and what they were before. Callers choose their own, and could have anything
+// taken out of what is told of others: those are looked for in what their own calls say and are told, and nowhere else.
 func (s *Store) Everything() *redact.Redactor {
 	g := s.current.Load()
 	if len(g.known) == 0 {
 		return nil
 	}
-	return g.redactor("*", func() []string { return slices.Collect(maps.Keys(g.known)) })
+	return g.redactor("*", nil)
 }
 
-// redactor returns the redactor that is known by key. There are few keys: those of the grants.
-func (g *generation) redactor(key string, names func() []string) *redact.Redactor {
+// redactor returns the redactor of some names, or of all for nil. It is known by key, of which there are few: those of the grants.
+func (g *generation) redactor(key string, names []string) *redact.Redactor {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r, ok := g.redactors[key]
+	if ok {
+		return r
+	}
+	var secrets []string
+	add := func(all []known) {
+		for _, k := range all {
+			secrets = append(secrets, k.value)
+		}
+	}
+	for _, name := range names {
+		add(g.known[name])
+	}
+	if names == nil {
+		for name, all := range g.known {
+			if !strings.Contains(name, "@") {
+				add(all)
+			}
+		}
+	}
+	r = redact.New(secrets...)
+	if g.redactors == nil {
+		g.redactors = map[string]*redact.Redactor{}
+	}
+	g.redactors[key] = r
+	return r
+}
+
+// ownRedactor returns what finds all that one caller has been given, or nil.
+func (g *generation) ownRedactor(of personal.ID) *redact.Redactor {
+	secrets := g.own[of]
+	if secrets == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r, ok := g.ownFound[of]
 	if !ok {
-		var secrets []string
-		for _, name := range names() {
-			for _, k := range g.known[name] {
-				secrets = append(secrets, k.value)
-			}
-			if begin, of := strings.CutSuffix(name, OfPrincipal); of {
-				for own, all := range g.known {
-					if strings.HasPrefix(own, begin+"@") {
-						for _, k := range all {
-							secrets = append(secrets, k.value)
-						}
-					}
-				}
-			}
-		}
 		r = redact.New(secrets...)
-		if g.redactors == nil {
-			g.redactors = map[string]*redact.Redactor{}
+		if g.ownFound == nil {
+			g.ownFound = map[personal.ID]*redact.Redactor{}
 		}
-		g.redactors[key] = r
+		g.ownFound[of] = r
 	}
 	return r
 }

@@ -287,16 +287,16 @@ func TestRotation(t *testing.T) {
 		return v
 	}
 	s := serve(t, values("alpha-1111-first", "the-value-of-b"))
-	if got, want := s.Redactor("a").String("alpha-1111-first, the-value-of-b"), "[secret], the-value-of-b"; got != want {
+	if got, want := s.Redactor(secret.NamesOf("a")).String("alpha-1111-first, the-value-of-b"), "[secret], the-value-of-b"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if s.Redactor("a", "b") != s.Redactor("b", "a", "a") {
+	if s.Redactor(secret.NamesOf("a", "b")) != s.Redactor(secret.NamesOf("b", "a", "a")) {
 		t.Error("the same names have two redactors")
 	}
 	s.replace(t, values("omega-2222-later", "the-value-of-b"))
 	wantSecret(t, s, "a", "omega-2222-later")
 	const all = "alpha-1111-first, omega-2222-later, the-value-of-b"
-	if got, want := s.Redactor("a").String(all), "[secret], [secret], the-value-of-b"; got != want {
+	if got, want := s.Redactor(secret.NamesOf("a")).String(all), "[secret], [secret], the-value-of-b"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	s.replace(t, values("", "the-value-of-b"))
@@ -306,7 +306,7 @@ func TestRotation(t *testing.T) {
 	if got, want := s.store.Everything().String(all), "[secret], [secret], [secret]"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	for _, text := range []string{s.Redactor().String(all), s.Redactor("none").String(all), secret.NewStore(nil).Everything().String(all)} {
+	for _, text := range []string{s.Redactor(secret.NamesOf()).String(all), s.Redactor(secret.NamesOf("none")).String(all), secret.NewStore(nil).Everything().String(all)} {
 		if text != all {
 			t.Errorf("redacted without a secret: %q", text)
 		}
@@ -341,7 +341,7 @@ func TestReplaceWhileUsed(t *testing.T) {
 				if got, err := s.Secret("a"); err != nil || got != "1-------" && got != "2-------" {
 					t.Errorf("got %q, %v", got, err)
 				}
-				if got, err := s.Secret("a"); err != nil || s.Redactor("a").String(got) == got {
+				if got, err := s.Secret("a"); err != nil || s.Redactor(secret.NamesOf("a")).String(got) == got {
 					t.Errorf("%q is not found", got)
 				}
 			}
@@ -385,7 +385,7 @@ func TestRotationForgets(t *testing.T) {
 					t.Errorf("round %d: got the warning %q, want one: %v", round, warning, forgets)
 				}
 			}
-			found := s.Redactor("name3")
+			found := s.Redactor(secret.NamesOf("name3"))
 			for round := range rounds {
 				if got, want := found.String(value(round)) == "[secret]", round >= rounds-1-c.finds; got != want {
 					t.Errorf("the value of round %d is found: %v, want %v", round, got, want)

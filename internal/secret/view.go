@@ -58,16 +58,11 @@ func (w *View) Secret(name string) (string, error) {
 // Own returns a caller's own secret with that name, and false where it has none.
 func (w *View) Own(name string, of personal.ID) (string, bool) { return w.values().Own(name, of) }
 
-// Redactor returns a redactor that finds the current and former values of the secrets with those names.
-func (w *View) Redactor(names ...string) *redact.Redactor { return w.store.Redactor(names...) }
-
-// Redactors is [Store.Redactors].
-func (w *View) Redactors(names ...string) redact.Chain { return w.store.Redactors(names...) }
+// Redactor is [Store.Redactor].
+func (w *View) Redactor(n Names) *redact.Redactor { return w.store.Redactor(n) }
 
 // RedactorsOf is [Store.RedactorsOf].
-func (w *View) RedactorsOf(id personal.ID, names ...string) redact.Chain {
-	return w.store.RedactorsOf(id, names...)
-}
+func (w *View) RedactorsOf(id personal.ID, n Names) redact.Chain { return w.store.RedactorsOf(id, n) }
 
 // Equal reports whether the other one is a View of the same store, so that one grant can go on in the place of another.
 func (w *View) Equal(other any) bool {

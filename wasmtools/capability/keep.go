@@ -20,7 +20,7 @@ func (s *Secrets) Value(name string) (string, error) { return (*secret.View)(s).
 
 // Without returns b without the secrets with those names: b itself where it has none. It finds their former values, too.
 func (s *Secrets) Without(b []byte, names ...string) []byte {
-	return (*secret.View)(s).Redactor(names...).Bytes(b)
+	return (*secret.View)(s).Redactor(secret.NamesOf(names...)).Bytes(b)
 }
 
 // A Store is where a capability keeps values that outlive a call and the process, apart from those of all others. How much it keeps, and for

@@ -243,9 +243,9 @@ func TestOwnSecrets(t *testing.T) {
 			}
 		}
 	}
-	for i, w := range all { // the service tells each what all others have sent
+	for i, w := range all { // the service tells each what all have sent
 		for _, tool := range []string{"send", "through"} {
-			if status, body := o.send(tool, "/all", w); status != 200 || strings.Contains(body, "own-secret-") {
+			if status, body := o.send(tool, "/all", w); status != 200 || strings.Contains(body, secretOf(i)) {
 				t.Errorf("%d: %q is told %d %s", i, w, status, body)
 			}
 		}
@@ -276,6 +276,36 @@ func TestOwnSecrets(t *testing.T) {
 	}
 	if n := o.log.Count(`is not used for a caller's secrets`); n < 6 {
 		t.Errorf("%d warnings of folders that are no caller's:\n%s", n, o.log.String())
+	}
+}
+
+// TestOwnSecretsOfWords has a caller set what others are told as its own secrets, and an operator put such a one into a caller's folder. It changes
+// what that caller's calls say, and neither what others are told nor what the log has.
+// Proves: Callers keep apart
+func TestOwnSecretsOfWords(t *testing.T) {
+	t.Parallel()
+	o := own(t)
+	const commit = "da39a3ee5e6b4b0d3255bfef95601890afd80709"
+	ann, mallory, given := who{"issued", "", "ann"}, who{"issued", "", "mallory"}, who{"issued", "", "given"}
+	testkit.Put(t, o.secrets, filepath.Join("principals", string(given.id(t)), "github"), "/own/send")
+	o.start(t)
+	for w, value := range map[who]string{mallory: commit, ann: secretOf(1)} {
+		if err := o.bring(t, w, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, body := o.send("send", "/"+commit, mallory); status != 200 { // where the service has it from
+		t.Fatalf("got %d %s", status, body)
+	}
+	for w, want := range map[who]bool{ann: true, given: true, mallory: false} {
+		for _, tool := range []string{"send", "through"} {
+			if status, body := o.send(tool, "/all", w); status != 200 || strings.Contains(body, "/"+commit) != want {
+				t.Errorf("%q, %s: got %d %s, want one with the commit: %t", w, tool, status, body, want)
+			}
+		}
+	}
+	if o.log.Count(`"msg":"request"`, `"path":"/own/send"`) == 0 {
+		t.Errorf("the log lacks the path of a tool:\n%s", o.log.String())
 	}
 }
 
@@ -331,7 +361,7 @@ func TestOwnSecretsRace(t *testing.T) {
 				if n%8 != 0 { // what the service tells grows
 					continue
 				}
-				if status, body := o.send(tool, "/all", w); status != 200 || strings.Contains(body, "own-secret-") {
+				if status, body := o.send(tool, "/all", w); status != 200 || strings.Contains(body, mine) {
 					t.Errorf("caller %d is told %d %s", i, status, body)
 					return
 				}

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/jsontree"
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/internal/redact"
+	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
@@ -246,13 +248,14 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	return request, nil
 }
 
-// know makes answers of a host be searched for everything that is put into requests to it, by this grant or another, as far as is known now. It
-// reports whether others put anything in.
+// know makes answers of a host be searched for everything that is put into requests to it, by this grant or another, as far as is known now. Of callers'
+// own secrets, these are the ones of who calls: what others have chosen is not taken out. It reports whether other grants put anything in.
 func (x *exchange) know() (others bool) {
 	names := x.g.options.Injected.names(x.target.Host)
 	others = len(names) > 0
 	if names = append(names, x.g.secrets...); len(names) > 0 && x.g.options.Secrets != nil {
-		x.redact = x.g.options.Secrets.Redactors(names...)
+		id, _ := personal.Of(x.who) // nobody has none of his own
+		x.redact = x.g.options.Secrets.RedactorsOf(id, secret.NamesOf(names...))
 	}
 	return others
 }
@@ -260,7 +263,8 @@ func (x *exchange) know() (others bool) {
 // missing tells the operator who lacks a secret of its own. A client's call has a bounded number of requests, so it has one of such lines, too.
 func (x *exchange) missing(name string) {
 	if l := x.g.options.Logger; l != nil {
-		l.Info("a caller has no secret of its own", "principal", x.who.String(), "origin", x.who.Origin(), "secret", name, "for", x.target.Origin.String())
+		id, _ := personal.Of(x.who) // who has none is refused before
+		l.Info("a caller has no secret of its own", "principal", x.who.String(), "origin", x.who.Origin(), "caller", string(id), "secret", name, "for", x.target.Origin.String())
 	}
 }
 

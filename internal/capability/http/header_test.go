@@ -24,6 +24,7 @@ import (
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/redact"
+	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
@@ -48,25 +49,13 @@ func (v *vault) Own(name string, of personal.ID) (string, bool) {
 	return s, err == nil
 }
 
-func (v *vault) RedactorsOf(id personal.ID, names ...string) redact.Chain {
-	var own []string
-	for _, name := range names {
-		own = append(own, strings.Replace(name, "@principal", "@"+string(id), 1))
-	}
-	return v.Redactors(own...)
-}
-
-func (v *vault) Redactors(names ...string) redact.Chain {
-	var values []string
-	for _, name := range names {
-		if s, err := v.Secret(name); err == nil {
-			values = append(values, s)
-		}
-	}
+// RedactorsOf find all that a call of the caller may have put in.
+func (v *vault) RedactorsOf(id personal.ID, _ secret.Names) redact.Chain {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	var values []string
 	for name, value := range v.values {
-		if base, _, own := strings.Cut(name, "@"); own && slices.Contains(names, base+"@principal") {
+		if _, of, own := strings.Cut(name, "@"); !own || of == string(id) {
 			values = append(values, value)
 		}
 	}

@@ -38,10 +38,9 @@ type Secrets interface {
 	Secret(name string) (string, error)
 	// Own returns the value that a caller's own secret has now, and false where it has none. There is no other one for it.
 	Own(name string, of personal.ID) (string, bool)
-	// Redactors find the values of these secrets, those that they have now and had before. With [secret.OfPrincipal] behind it, a name stands for
-	// those of all callers, and for RedactorsOf of that caller.
-	Redactors(names ...string) redact.Chain
-	RedactorsOf(id personal.ID, names ...string) redact.Chain
+	// RedactorsOf find the values of these secrets in a call of that caller, those that they have now and had before. With [secret.OfPrincipal] behind
+	// it, a name stands for what the caller has of its own.
+	RedactorsOf(id personal.ID, names secret.Names) redact.Chain
 }
 
 // A Rule is one grant of the configuration, as far as requests go.
@@ -83,8 +82,9 @@ type Options struct {
 type Permission struct {
 	needed  []reach.Pattern
 	rules   []*rule
-	secrets []string // the names of all that headers have, sorted
-	own     bool     // some are each caller's own
+	secrets []string     // the names of all that headers have, sorted
+	found   secret.Names // those, for what finds them
+	own     bool         // some are each caller's own
 	options Options
 }
 
@@ -116,6 +116,7 @@ func New(needed []string, rules []Rule, o Options) (*Permission, error) {
 	slices.Sort(g.secrets)
 	g.secrets = slices.Compact(g.secrets)
 	g.own = slices.ContainsFunc(g.secrets, isOwn)
+	g.found = secret.NamesOf(g.secrets...)
 	return g, nil
 }
 
@@ -131,10 +132,9 @@ func Check(r Rule) error {
 // anySecrets stands for secrets that nobody asks for.
 type anySecrets struct{}
 
-func (anySecrets) Secret(string) (string, error)                   { return "", errors.New("there are no secrets") }
-func (anySecrets) Own(string, personal.ID) (string, bool)          { return "", false }
-func (anySecrets) Redactors(...string) redact.Chain                { return nil }
-func (anySecrets) RedactorsOf(personal.ID, ...string) redact.Chain { return nil }
+func (anySecrets) Secret(string) (string, error)                      { return "", errors.New("there are no secrets") }
+func (anySecrets) Own(string, personal.ID) (string, bool)             { return "", false }
+func (anySecrets) RedactorsOf(personal.ID, secret.Names) redact.Chain { return redact.Chain{} }
 
 func newRule(from Rule, o Options) (*rule, error) {
 	r := &rule{Rule: from}
@@ -267,14 +267,11 @@ func (g *Permission) Filter(b []byte, who fmt.Stringer) []byte {
 	if len(g.secrets) == 0 {
 		return b
 	}
-	if g.own {
-		if of, ok := who.(interface{ Who() *wasmtools.Principal }); ok {
-			if id, err := personal.Of(of.Who()); err == nil {
-				return g.options.Secrets.RedactorsOf(id, g.secrets...).Bytes(b)
-			}
-		}
+	var id personal.ID
+	if of, ok := who.(interface{ Who() *wasmtools.Principal }); ok && g.own {
+		id, _ = personal.Of(of.Who()) // nobody has none of his own
 	}
-	return g.options.Secrets.RedactorsOf("", g.secrets...).Bytes(b)
+	return g.options.Secrets.RedactorsOf(id, g.found).Bytes(b)
 }
 
 // Secrets returns the names of the secrets that the grant's headers are filled in from, sorted.

@@ -29,13 +29,14 @@ func Set() *hostabi.Set {
 type Permission struct {
 	view  *secret.View
 	names []string
+	found secret.Names // those, for what finds them
 }
 
 var _ hostcall.Filter = (*Permission)(nil)
 
 // NewPermission returns a permission to see the secrets with those names.
 func NewPermission(v *secret.View, names ...string) *Permission {
-	return &Permission{v, slices.Clone(names)}
+	return &Permission{v, slices.Clone(names), secret.NamesOf(names...)}
 }
 
 // Equal reports whether the other grant is one to see the same secrets.
@@ -46,7 +47,7 @@ func (g *Permission) Equal(other any) bool {
 
 // Filter takes the secrets out of what the tool says.
 func (g *Permission) Filter(b []byte, _ fmt.Stringer) []byte {
-	return g.view.Redactor(g.names...).Bytes(b)
+	return g.view.Redactor(g.found).Bytes(b)
 }
 
 // read answers with the secret of a name.

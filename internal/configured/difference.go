@@ -121,7 +121,13 @@ func settingsDifference(before, now *config.Config) []string {
 		to = append(to, "tools.disabled: other reasons")
 	}
 	to.value("auth.required", fmt.Sprint(before.Auth.Required), fmt.Sprint(now.Auth.Required))
-	to.value("admin.enabled", fmt.Sprint(before.Admin.Enabled), fmt.Sprint(now.Admin.Enabled))
+	enabled := func(a *config.Admin) string {
+		if a.Disabled || a.Enabled {
+			return fmt.Sprint(a.Enabled && !a.Disabled)
+		}
+		return "auto"
+	}
+	to.value("admin.enabled", enabled(&before.Admin), enabled(&now.Admin))
 	to = append(to, tokensDifference(before, now)...)
 	to.value("admin.upload", fmt.Sprint(before.Admin.Upload), fmt.Sprint(now.Admin.Upload))
 	to.value("state.versions", text.FormatSize(before.State.Versions), text.FormatSize(now.State.Versions))

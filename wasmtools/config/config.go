@@ -195,8 +195,9 @@ type MCP struct {
 
 // Admin is the table [admin].
 type Admin struct {
-	// Enabled is whether the server can be administered over HTTP, at /admin/v1, by those who have the role for it.
-	Enabled bool
+	// Enabled is whether the server can be administered over HTTP, at /admin/v1, by those who have the role for it, and Disabled whether it can't be,
+	// whoever has a token. A file has them as enabled = true and false. With neither, it can be while there are tokens with names: "auto".
+	Enabled, Disabled bool
 	// Socket is the path of the Unix socket over which the server is administered on its own machine. Empty: admin.sock in the directory of
 	// the state, if there is one. "none": there is no socket.
 	Socket string `restart:"admin.socket"`

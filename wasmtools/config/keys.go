@@ -91,9 +91,19 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"search":  keys.Word(&c.MCP.Search, "a string", search),
 		},
 		"admin": {
-			"enabled": keys.Boolean(&c.Admin.Enabled),
-			"socket":  keys.Word(&c.Admin.Socket, `a path, or "none"`, socket(directory)),
-			"upload":  keys.Boolean(&c.Admin.Upload),
+			"enabled": func(value any) error {
+				if value == "auto" {
+					return nil
+				}
+				on, ok := value.(bool)
+				if !ok {
+					return keys.WrongType(value, `true, false or "auto"`)
+				}
+				c.Admin.Enabled, c.Admin.Disabled = on, !on
+				return nil
+			},
+			"socket": keys.Word(&c.Admin.Socket, `a path, or "none"`, socket(directory)),
+			"upload": keys.Boolean(&c.Admin.Upload),
 		},
 		"audit":   {"strict": keys.Boolean(&c.Audit.Strict)},
 		"rates":   {},

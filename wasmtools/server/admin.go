@@ -36,11 +36,16 @@ func (s administered) Slow() []slow.Call { return s.slow.List() }
 // Principals are the callers that are known by name.
 func (s administered) Principals() []*wasmtools.Principal { return s.inForce().auth.Principals() }
 
-// open opens the ways in for operators: the door, which is off unless the configuration has it on or there are tokens with names, which
-// may ask for themselves, and the socket.
+// isOff returns whether the door is off: the configuration says so, or says nothing, and there are no tokens with names, which may ask for themselves.
+func (s administered) isOff() bool {
+	now := s.inForce()
+	return now.Admin.Disabled || !now.Admin.Enabled && now.named.Open()
+}
+
+// open opens the ways in for operators: the door, and the socket.
 func (s administered) open(c *config.Config) error {
 	target := &admin.Target{Service: s.service, Server: s, Build: admin.ThisBuild()}
-	s.mount(door.Path, door.New(target, door.Options{Off: func() bool { return !s.inForce().Admin.Enabled && s.inForce().named.Open() }}))
+	s.mount(door.Path, door.New(target, door.Options{Off: s.isOff}))
 	path := socket.Of(c)
 	if path == "" {
 		return nil

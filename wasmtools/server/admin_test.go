@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -12,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
 	"github.com/toolsrv/toolsrv/internal/admin/door"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
 	"github.com/toolsrv/toolsrv/internal/core"
@@ -223,6 +226,67 @@ func TestAdminReload(t *testing.T) {
 		if status, body := try(t, r, o, attempt{token: "ann"}); status != want {
 			t.Errorf("enabled is %v: got %d %s, want %d", enabled, status, body, want)
 		}
+	}
+}
+
+// TestAdminDisabled has the configuration close the door over HTTP, whoever has a token for it. The socket has a key of its own.
+// Proves: A caller reaches its own tools only
+func TestAdminDisabled(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() < 0 {
+		t.Skip("this system doesn't say who opens a socket")
+	}
+	const token = "declared-by-the-operator"
+	declared := fmt.Sprintf("[[auth.token]]\nname = \"declared\"\nsha256 = \"%x\"\nscopes = [\"admin\"]\n", sha256.Sum256([]byte(token)))
+	for _, test := range []struct {
+		name, keys     string
+		open, byTokens bool // the door, without and with tokens that have a name
+		socket         bool
+	}{
+		{"nothing is said", "", false, true, true},
+		{"off", "enabled = false\n", false, false, true},
+		{"on", "enabled = true\n", true, true, true},
+		{"no way in", "enabled = false\nsocket = \"none\"\n", false, false, false},
+		{"over HTTP only", "socket = \"none\"\n", false, true, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := settings(t)
+			with := func(tokens string) *config.Config {
+				parsed, err := config.Parse([]byte("[admin]\n"+test.keys+tokens), "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return changed(c, func(c *config.Config) { c.Admin, c.Auth = parsed.Admin, parsed.Auth })
+			}
+			c.State.Directory = filepath.Join(shortDir(t), "kept")
+			r := administered(t, with(""), staff{})
+			door := func(when, token string, open bool) {
+				t.Helper()
+				all := admin.Operations()
+				for i := range all {
+					status, body := try(t, r, &all[i], attempt{token: token})
+					if isOpen := status != 404; isOpen != open {
+						t.Errorf("%s, %s: got %d %s, want open: %t", when, all[i].Name, status, body, open)
+					}
+				}
+			}
+			door("without tokens that have names", "ann", test.open)
+			issued := issue(r, "issued", "admin")
+			door("with a token of the state", issued, test.byTokens)
+			if err := r.Reload(with(declared)); err != nil {
+				t.Fatal(err)
+			}
+			door("with a declared token", token, test.byTokens)
+			over, err := client.OverSocket(filepath.Join(c.State.Directory, socket.Name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer over.Close()
+			if _, err := over.Do(t.Context(), "status", struct{}{}, ""); (err == nil) != test.socket {
+				t.Errorf("over the socket: got %v, want open: %t", err, test.socket)
+			}
+		})
 	}
 }
 

@@ -57,7 +57,7 @@ var edges = map[string][]string{
 	// Bounds of processes; knows nothing of what they do.
 	"internal/apart": {},
 	// How many calls callers make: knows no door, and no tool.
-	"internal/rates": {"wasmtools"},
+	"internal/rates": {"internal/text", "wasmtools"},
 	// Places for which keys take turns; knows nothing of what they are for.
 	"internal/turns": {},
 	// Thins what calls report; knows nobody who listens.
@@ -147,7 +147,7 @@ var edges = map[string][]string{
 	// Doors and observers of programs take the place of our own.
 	"internal/door": {"internal/web", "wasmtools/web"},
 	// What every HTTP door needs; knows none of them.
-	"internal/web": {"internal/rates", "internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/misfit", "internal/naming", "internal/fault"},
+	"internal/web": {"internal/personal", "internal/rates", "internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/misfit", "internal/naming", "internal/fault"},
 	// What programs call tools with, and hear of calls.
 	"wasmtools/invoke": {"wasmtools"},
 	// The one way to call a tool; knows no door.
@@ -173,7 +173,7 @@ var edges = map[string][]string{
 	// Bytes by their digests in a folder, and which of them are in force; knows no catalog.
 	"internal/versions": {"internal/state", "internal/text", "internal/wholefile"},
 	// The slowest requests: hears of them as the log does.
-	"internal/slow": {"internal/text", "internal/web", "wasmtools"},
+	"internal/slow": {"internal/personal", "internal/text", "internal/web", "wasmtools"},
 	// Files in a directory that names from afar must not leave; knows no modules.
 	"internal/upload": {"internal/text"},
 	// What operators switch, kept: knows nobody who switches.
@@ -191,7 +191,7 @@ var edges = map[string][]string{
 	// Asks for them.
 	"internal/admin/client": {"internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "wasmtools", "wasmtools/misfit"},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
+	"wasmtools/server": {"internal/personal", "internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
 	// Files for others to write; knows no project.
 	"internal/author/sdk": {},
 	// Runs compilers; never what they made.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -46,7 +47,7 @@ func (r *Request) by() string {
 
 // entry returns the entry for what the request asks of a target.
 func (r *Request) entry(target string) audit.Entry {
-	return audit.Entry{Action: strings.ReplaceAll(r.Operation, " ", "."), Who: r.Principal.String(), Origin: r.Principal.Origin(), From: r.From, Target: target, RequestID: r.ID}
+	return audit.Entry{Action: strings.ReplaceAll(r.Operation, " ", "."), Who: r.Principal.String(), Origin: r.Principal.Origin(), Caller: string(personal.Apart(r.Principal)), From: r.From, Target: target, RequestID: r.ID}
 }
 
 // AuditArguments are the arguments of the operation audit.

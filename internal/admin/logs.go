@@ -14,7 +14,7 @@ import (
 type LogsArguments struct {
 	Level     string `json:"level,omitempty" enum:"debug,info,warn,error" description:"List lines of this level or above only."`
 	Tool      string `json:"tool,omitempty" description:"List lines about tools alone that match, such as math/add, math or math/*." maxLength:"1024"`
-	Principal string `json:"principal,omitempty" description:"List lines about this caller only." maxLength:"256"`
+	Principal string `json:"principal,omitempty" description:"List lines about this caller only: by name, or as oidc+https%3a%2f%2fid.example.com+ann, which tells callers of one name apart." maxLength:"256"`
 	EventsArguments
 }
 
@@ -63,8 +63,8 @@ func logs() Operation {
 			if path == "" {
 				path, _ = line.Attributes["path"].(string)
 			}
-			principal, _ := line.Attributes["principal"].(string)
-			return line.Level >= least && (in.Tool == "" || path != "" && matches(path)) && (in.Principal == "" || principal == in.Principal)
+			about := in.Principal == "" || line.Attributes["principal"] == in.Principal || line.Attributes["caller"] == in.Principal
+			return line.Level >= least && (in.Tool == "" || path != "" && matches(path)) && about
 		})
 	})
 	o.waits = true

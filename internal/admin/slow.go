@@ -28,6 +28,7 @@ type SlowCall struct {
 	Code      string     `json:"code,omitempty" description:"Why it failed."`
 	Door      string     `json:"door" description:"Where it came in."`
 	Principal string     `json:"principal,omitempty" description:"Who called."`
+	Caller    string     `json:"caller,omitempty" description:"What tells him from others of that name, such as oidc+https%3a%2f%2fid.example.com+ann."`
 	Client    string     `json:"client,omitempty" description:"The client's address."`
 	RequestID string     `json:"request_id" description:"The request's id, as the log and its answer have it."`
 }
@@ -63,7 +64,7 @@ func slowest() Operation {
 				continue
 			}
 			one := SlowCall{Tool: c.Tool, Version: c.Version, Digest: c.Digest, Began: c.Began, Seconds: c.Took.Seconds(), Phases: []SlowPart{}, Uses: []SlowUse{},
-				Code: string(c.Code), Door: c.Door, Principal: c.Principal, Client: c.Client, RequestID: c.RequestID}
+				Code: string(c.Code), Door: c.Door, Principal: c.Principal, Caller: c.Caller, Client: c.Client, RequestID: c.RequestID}
 			for _, p := range c.Phases {
 				one.Phases = append(one.Phases, SlowPart{p.Name, p.Took.Seconds()})
 			}

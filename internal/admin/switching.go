@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/switches"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -141,7 +142,11 @@ func (r *Request) apply(ctx context.Context, scopes []string, asked any, c switc
 		return Switching{}, err
 	}
 	if changed {
-		r.Service.Logger.Info("tools switched", "switched", scopes, "to", r.Operation, "principal", r.Principal.String(), "request_id", r.ID)
+		said := []any{"switched", scopes, "to", r.Operation, "principal", r.Principal.String(), "request_id", r.ID}
+		if id := personal.Apart(r.Principal); id != "" {
+			said = append(said, "caller", string(id))
+		}
+		r.Service.Logger.Info("tools switched", said...)
 	}
 	s := Switching{Changed: changed, Version: r.Service.Switches.Version(), Tools: []Tool{}}
 	g := r.Service.Table.Current()

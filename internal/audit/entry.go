@@ -19,6 +19,7 @@ type Entry struct {
 	Action    string          `json:"action" description:"What was done or tried, such as tokens.add."`
 	Who       string          `json:"who,omitempty" description:"The name of who did it."`
 	Origin    string          `json:"origin,omitempty" description:"How he is known, such as token or socket; process is the server itself."`
+	Caller    string          `json:"caller,omitempty" description:"What tells him from others of that name, such as oidc+https%3a%2f%2fid.example.com+ann; missing where there can be none."`
 	From      string          `json:"from,omitempty" description:"The address of the client, or socket."`
 	Target    string          `json:"target,omitempty" description:"What it was done to."`
 	Before    json.RawMessage `json:"before,omitempty" description:"What that was before."`
@@ -40,7 +41,7 @@ const (
 
 // bound shortens what is too long, and takes out what clean finds.
 func (e *Entry) bound(clean func(string) string) {
-	for s, most := range map[*string]int{&e.Action: maxWord, &e.Who: maxWord, &e.Origin: maxWord, &e.From: maxWord, &e.RequestID: maxWord, &e.Target: maxText, &e.Refused: maxText} {
+	for s, most := range map[*string]int{&e.Action: maxWord, &e.Who: maxWord, &e.Origin: maxWord, &e.Caller: maxWord, &e.From: maxWord, &e.RequestID: maxWord, &e.Target: maxText, &e.Refused: maxText} {
 		*s = shown(clean(*s), most)
 	}
 	for _, v := range []*json.RawMessage{&e.Before, &e.After} {
@@ -108,7 +109,7 @@ func quoted(s string) json.RawMessage {
 func (e *Entry) attrs() []any {
 	attrs := []any{slog.Bool("audit", true)}
 	for _, a := range []struct{ key, value string }{
-		{"action", e.Action}, {"who", e.Who}, {"origin", e.Origin}, {"from", e.From}, {"target", e.Target}, {"before", string(e.Before)}, {"after", string(e.After)},
+		{"action", e.Action}, {"who", e.Who}, {"origin", e.Origin}, {"caller", e.Caller}, {"from", e.From}, {"target", e.Target}, {"before", string(e.Before)}, {"after", string(e.After)},
 		{"request_id", e.RequestID}, {"refused", e.Refused},
 	} {
 		if a.value != "" {

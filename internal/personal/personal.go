@@ -36,6 +36,15 @@ func Root(p *wasmtools.Principal) (ID, error) {
 	return of(p, name)
 }
 
+// Apart returns the ID of a caller whose name another one may have as well, since each comes from a realm of its own, or "".
+func Apart(p *wasmtools.Principal) ID {
+	if p.Realm() == "" {
+		return ""
+	}
+	id, _ := Of(p) // of nobody: ""
+	return id
+}
+
 // Issued returns the ID of a caller that is known by a token of the state.
 func Issued(name string) (ID, error) {
 	p, err := wasmtools.NewPrincipal(name, OriginIssued)
@@ -82,7 +91,8 @@ func encode(s string) string {
 		if c := s[i]; strings.IndexByte(plain, c) >= 0 && (c != '.' || i > 0) {
 			b.WriteByte(c)
 		} else {
-			fmt.Fprintf(&b, "%%%02x", c)
+			const digits = "0123456789abcdef"
+			b.WriteString(string([]byte{'%', digits[c>>4], digits[c&15]}))
 		}
 	}
 	return b.String()
@@ -131,4 +141,4 @@ func Parse(s string) (ID, error) {
 }
 
 // errMalformed shows nothing of what is not an ID: it may be a secret in the wrong place.
-var errMalformed = errors.New(`it is not written as a caller's is, such as issued+ann: use the characters a-z 0-9 - . _ as they are, and % and two hexadecimal digits such as %40 for the bytes of others, capital letters among them`)
+var errMalformed = errors.New("write how the caller is known, a plus and the name, such as issued+ann for a token that `toolsrv tokens add` has made; capital letters and signs other than - . _ are % and two digits there, such as %40 for @")

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -29,8 +30,9 @@ type Call struct {
 	Took  time.Duration
 	// Tool is its path. Digest and Version are those that answered.
 	Tool, Digest, Version string
-	// Door is where it came in, Principal who called, Client from where, and RequestID its request's.
-	Door, Principal, Client, RequestID string
+	// Door is where it came in, Principal who called, Caller what tells that one from others of the name, if there can be any, Client from where, and
+	// RequestID its request's.
+	Door, Principal, Caller, Client, RequestID string
 	// Code is why it failed, or empty.
 	Code wasmtools.Code
 	// Phases are its parts, and Uses what it used in its run of what it was granted.
@@ -119,7 +121,7 @@ func callOf(a *web.Answer, took time.Duration) Call {
 		Phases: web.PhasesOf(&t), Uses: slices.Clone(a.Uses()),
 	}
 	if p := a.Principal(); p != nil {
-		call.Principal = p.String()
+		call.Principal, call.Caller = p.String(), string(personal.Apart(p))
 	}
 	if client := a.Client(); client.IsValid() {
 		call.Client = client.String()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/fault"
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -36,6 +37,8 @@ type refused struct {
 	code wasmtools.Code
 	tool string // the path of a tool that has no room; empty for other codes, or where no tool was found before
 	by   string // the principal; empty for a client that has shown no token
+
+	caller personal.ID // tells it from others of that name; empty where there can be none
 }
 
 // A refusal counts the requests that were refused for one reason.
@@ -73,7 +76,7 @@ func (r *refusals) isFirst(x *Exchange, code wasmtools.Code) bool {
 		what.tool = x.tool // how many there are, the operator decides, not the client
 	}
 	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() && p != wasmtools.Self() {
-		what.by = p.String()
+		what.by, what.caller = p.String(), personal.Apart(p)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,6 +176,9 @@ func (what refused) attrs() []slog.Attr {
 	}
 	if what.by != "" {
 		attrs = append(attrs, slog.String("principal", what.by))
+		if what.caller != "" {
+			attrs = append(attrs, slog.String("caller", string(what.caller)))
+		}
 	}
 	return attrs
 }

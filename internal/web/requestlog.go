@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/fault"
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -97,6 +98,9 @@ func (l *requestLog) Answered(a *Answer) {
 	}
 	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() && p != wasmtools.Self() {
 		attrs = append(attrs, slog.String("principal", p.String()))
+		if id := personal.Apart(p); id != "" {
+			attrs = append(attrs, slog.String("caller", string(id)))
+		}
 	}
 	if x.operation != "" {
 		attrs = append(attrs, slog.String("operation", x.operation))

@@ -9,6 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/door"
 	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -39,7 +40,7 @@ func (a attempts) Answered(answer *web.Answer) {
 		e.From = client.String()
 	}
 	if p := answer.Principal(); p != nil && p.Origin() != wasmtools.OriginOpen {
-		e.Who, e.Origin = p.String(), p.Origin()
+		e.Who, e.Origin, e.Caller = p.String(), p.Origin(), string(personal.Apart(p))
 	}
 	a.audit.Refuse(context.Background(), e)
 }

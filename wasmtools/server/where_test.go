@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -9,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -105,6 +109,101 @@ func TestWhere(t *testing.T) {
 	for name, took := range phases {
 		if d := time.Duration(took); d < timeout/2 {
 			t.Errorf("%s took %v:\n%s", name, d, r.log)
+		}
+	}
+}
+
+// TestNamesakes has two issuers, and a token of this server, call somebody ann. The log tells them apart, also where they are refused, and so do the list
+// of slow calls and the audit.
+// Proves: Callers keep apart
+func TestNamesakes(t *testing.T) {
+	t.Parallel()
+	o := own(t)
+	o.config.Admin.Enabled = true
+	o.start(t)
+	ids := map[string]who{}
+	for _, w := range []who{{"oidc", "https://a.example", "ann"}, {"oidc", "https://b.example", "ann"}, {"issued", "", "ann"}} {
+		if err := o.bring(t, w, secretOf(len(ids))); err != nil {
+			t.Fatal(err)
+		}
+		id := string(w.id(t))
+		if w[0] == "issued" {
+			id = "" // the name says enough
+		}
+		ids[id] = w
+		for range 2 {
+			if status, body := o.send("send", "/", w); status != 200 {
+				t.Errorf("%q: got %d %s", w, status, body)
+			}
+			if status, body := o.ask("missing", "{}", w); status != 404 {
+				t.Errorf("%q: got %d %s", w, status, body)
+			}
+		}
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.url+"/admin/v1/reload", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("Content-Type", "application/json")
+		q.Header.Set("X-Who", w.header())
+		answer, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	over, err := client.OverSocket(socket.Of(o.config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer over.Close()
+	list := func(operation string, arguments, to any) {
+		t.Helper()
+		answer, err := over.Do(t.Context(), operation, arguments, "")
+		if err == nil {
+			err = answer.Into(to)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, w := range ids {
+		var lines admin.Logs
+		list("logs", admin.LogsArguments{Principal: cmp.Or(id, "ann"), EventsArguments: admin.EventsArguments{Limit: 1000}}, &lines)
+		codes := map[any]int{}
+		for _, line := range lines.Lines {
+			var attributes map[string]any
+			if err := json.Unmarshal(line.Attributes, &attributes); err != nil {
+				t.Fatal(err)
+			}
+			if line.Message != "request" || line.Level != "INFO" {
+				continue
+			}
+			if caller, _ := attributes["caller"].(string); caller == id {
+				codes[attributes["code"]]++
+			} else if id != "" {
+				t.Errorf("asked for %s, got a line of %q", id, caller)
+			}
+		}
+		if codes[nil] != 2 || codes["not_found"] != 1 { // the line of the second one is for debugging
+			t.Errorf("%q has lines with the codes %v, want two without and a not_found", w, codes)
+		}
+	}
+	var calls admin.Slowest
+	list("slow", admin.SlowArguments{Limit: 100}, &calls)
+	var audit admin.Audit
+	list("audit", admin.AuditArguments{}, &audit)
+	slow, tried := map[string]int{}, map[string]int{}
+	for _, c := range calls.Calls {
+		slow[c.Caller]++
+	}
+	for _, e := range audit.Entries {
+		if e.Who == "ann" && e.Refused != "" {
+			tried[e.Caller]++
+		}
+	}
+	for id, w := range ids {
+		if slow[id] == 0 || tried[id] != 1 {
+			t.Errorf("%q: %d calls are listed, and %d attempts", w, slow[id], tried[id])
 		}
 	}
 }

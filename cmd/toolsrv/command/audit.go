@@ -131,6 +131,8 @@ func showAudit(out io.Writer, entries []audit.Record, first bool) error {
 // actorOf names who is behind an entry.
 func actorOf(e *audit.Entry) string {
 	switch {
+	case e.Caller != "":
+		return e.Caller
 	case e.Who == "":
 		return orDash(e.Origin)
 	case e.Origin == "":

@@ -37,7 +37,7 @@ many lines he has missed.`,
 	flags := cmd.Flags()
 	flags.StringVar(&in.Level, "level", "", "show lines of this `level` or above: debug, info, warn or error")
 	flags.StringVar(&in.Tool, "tool", "", "show lines about tools alone that match this `pattern`")
-	flags.StringVar(&in.Principal, "principal", "", "show lines about the caller of this `name` only")
+	flags.StringVar(&in.Principal, "principal", "", "show lines about this `caller` only: a name, or what tells it from others, such as oidc+https%3a%2f%2fid.example.com+ann")
 	completeFlag(cmd, "level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 	completeFlag(cmd, "tool", cobra.NoFileCompletions)
 	completeFlag(cmd, "principal", cobra.NoFileCompletions)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 			rows := [][]string{{"TOOK", "TOOL", "DIGEST", "WHERE", "CODE", "BEGAN", "PRINCIPAL", "CLIENT", "REQUEST"}}
 			for _, call := range s.Calls {
 				rows = append(rows, []string{briefly(call.Seconds), call.Tool, orDash(text.ShortDigest(call.Digest)), orDash(whereOf(&call)), orDash(call.Code),
-					stamp(call.Began), orDash(call.Principal), orDash(call.Client), call.RequestID})
+					stamp(call.Began), orDash(cmp.Or(call.Caller, call.Principal)), orDash(call.Client), call.RequestID})
 			}
 			return table(w, rows)
 		})

@@ -207,7 +207,7 @@ func (r files) versionsOf(s *catalog.FileState, removed map[string]Removed) (Ver
 // RollbackArguments are the arguments of the operation rollback.
 type RollbackArguments struct {
 	Path    string `json:"path" description:"A file, or a tool of it." minLength:"1" maxLength:"4096"`
-	Version string `json:"version,omitempty" description:"The first digits of the version's SHA-256, four at least; without, the version before the one that is served, or the last one of a file that was removed." pattern:"^[0-9a-f]{4,64}$"`
+	Version string `json:"version,omitempty" description:"The first digits of the version's SHA-256, four at least; without, the version before the one that is served, or the last one of a file that was removed." maxLength:"64"`
 	Reason  string `json:"reason,omitempty" description:"Why." maxLength:"1000"`
 }
 
@@ -294,6 +294,9 @@ func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArg
 func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackArguments) (RollingBack, error) {
 	if err := checkReason(in.Reason); err != nil {
 		return RollingBack{}, err
+	}
+	if v := in.Version; v != "" && (len(v) < 4 || strings.Trim(v, "0123456789abcdef") != "") {
+		return RollingBack{}, invalid(fmt.Sprintf("%q is not a version: write the first digits of its SHA-256, four at least, as toolsrv history lists them", text.Short(v)))
 	}
 	f := versions.File{Source: s.SourceID, Name: s.Name}
 	over, err := sourceOf(ctx, s)

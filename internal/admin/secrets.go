@@ -149,6 +149,9 @@ func setSecret(ctx context.Context, r *Request, in NewSecret) (changed OwnSecret
 	if err != nil {
 		return changed, err
 	}
+	if err := secret.CheckName(in.Name); err != nil {
+		return changed, invalid(err.Error())
+	}
 	expect, err := expectedSecret(r)
 	if err != nil {
 		return changed, err

@@ -16,6 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/scope"
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -32,8 +33,8 @@ type NewToken struct {
 // TokenBounds are how many calls a token makes at most.
 type TokenBounds struct {
 	Rate       string `json:"rate,omitempty" description:"How many calls it makes on average at most, such as 10/s, 100/min or 1000/h. As rates.default of the configuration says where it is missing." maxLength:"32"`
-	Burst      int    `json:"burst,omitempty" description:"How many of them it may make at once after a pause; as many as rate has where it is missing." minimum:"0" maximum:"1000000"`
-	Concurrent int    `json:"concurrent,omitempty" description:"How many of its calls may run at the same time; any number where it is missing." minimum:"0" maximum:"1000000"`
+	Burst      int    `json:"burst,omitempty" description:"How many of them it may make at once after a pause; where it is missing, as rates.default of the configuration says, or as many as rate has." minimum:"0" maximum:"1000000"`
+	Concurrent int    `json:"concurrent,omitempty" description:"How many of its calls may run at the same time. As rates.default of the configuration says where it is missing." minimum:"0" maximum:"1000000"`
 }
 
 // parse returns what the bounds say.
@@ -220,10 +221,13 @@ func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Prin
 	if spec.Rate, err = in.parse(); err != nil {
 		return made, err
 	}
-	for _, text := range in.Networks {
-		network, err := netip.ParsePrefix(text)
+	for _, one := range in.Networks {
+		network, err := netip.ParsePrefix(one)
 		if err != nil {
-			return made, invalid("One of networks is not a range of addresses: use one such as 10.0.0.0/8")
+			return made, invalid(rangeHelp(one))
+		}
+		if network.Addr().Is4In6() {
+			return made, invalid(strconv.Quote(one) + " is a range of IPv4 in the form of IPv6: write it as IPv4, such as 10.0.0.0/8")
 		}
 		spec.Networks = append(spec.Networks, network)
 	}
@@ -387,24 +391,37 @@ func (r *Request) unmatched(scopes []string) (warnings []string) {
 	return warnings
 }
 
+// rangeHelp says what is wrong with a range of addresses.
+func rangeHelp(s string) string {
+	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
+		return fmt.Sprintf("%q is one address: write %s/%d for this one alone", s, a, a.BitLen())
+	}
+	return fmt.Sprintf("%q is not a range of addresses: write one such as 10.0.0.0/8 or fd00::/8", text.Short(s))
+}
+
 // duration reads a time such as 90d, 12h or 30m; empty is 0. never is what that word means; 0: nothing.
-func duration(text string, never time.Duration) (time.Duration, error) {
-	wrong := invalid("The time is not valid: use one such as 90d, 12h or 30m")
-	if text == "" {
+func duration(s string, never time.Duration) (time.Duration, error) {
+	how := "write a whole number and a unit, such as 90d, 12h or 30m"
+	if never != 0 {
+		how += ", or never"
+	}
+	wrong := invalid(fmt.Sprintf("%q is not a time from now on: %s", text.Short(s), how))
+	if s == "" {
 		return 0, nil
 	}
-	if text == "never" && never != 0 {
+	if s == "never" && never != 0 {
 		return never, nil
 	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		const most = 100_000 // more is too long for everything, and does not fit
+		n, err := strconv.ParseUint(days, 10, 64)
 		if err != nil || n == 0 {
 			return 0, wrong
 		}
-		return time.Duration(n) * 24 * time.Hour, nil
+		return time.Duration(min(n, most)) * 24 * time.Hour, nil
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < time.Second {
 		return 0, wrong
 	}
 	return d, nil

@@ -181,7 +181,7 @@ func Entries[T any](to *map[string]T, want string, check func(string) (string, e
 				err = read(&entry)(values[name])
 			}
 			if err != nil {
-				return &MemberError{name, err}
+				return &MemberError{Name: name, Err: err}
 			}
 			(*to)[checked] = entry
 		}
@@ -196,6 +196,9 @@ func Prefix(to *[]netip.Prefix) Reader {
 		return Word(&s, `a range of addresses such as "10.0.0.0/8"`, func(s string) (string, error) {
 			p, err := netip.ParsePrefix(s)
 			if err != nil {
+				if a, one := netip.ParseAddr(s); one == nil && a.Zone() == "" {
+					return "", fmt.Errorf("%q is one address: write \"%s/%d\" for this one alone", s, a, a.BitLen())
+				}
 				return "", fmt.Errorf("%q is not a range of addresses: use one such as \"10.0.0.0/8\" or \"fd00::/8\"", text.Short(s))
 			}
 			if p != p.Masked() {
@@ -245,7 +248,7 @@ func isJSON(value any) error {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if err := isJSON(v[name]); err != nil {
-				return &MemberError{name, err}
+				return &MemberError{Name: name, Err: err}
 			}
 		}
 	case []any:
@@ -291,6 +294,8 @@ func SecretName(s string) (string, error) {
 type MemberError struct {
 	Name string
 	Err  error
+	// Known is whether the name is one of ours, so that messages may have it.
+	Known bool
 }
 
 // Error says what is wrong.

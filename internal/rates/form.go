@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -25,40 +26,32 @@ var units = []struct {
 	period time.Duration
 }{{"s", time.Second}, {"min", time.Minute}, {"h", time.Hour}}
 
-// errForm says how a rate is written.
-var errForm = fmt.Errorf("is not a rate: write a whole number from 1 to %d and a unit, such as 10/s, 100/min or 1000/h", MaxCalls)
-
-// ParseCalls reads the calls of a rate, such as "10/s".
-func ParseCalls(text string) (calls int, period time.Duration, err error) {
-	number, unit, _ := strings.Cut(text, "/")
+// ParseCalls reads the calls of a rate, such as "10/s". An error begins with the text in quotes.
+func ParseCalls(s string) (calls int, period time.Duration, err error) {
+	number, unit, _ := strings.Cut(s, "/")
 	n, err := strconv.ParseUint(number, 10, 32)
-	if err != nil || n < 1 || n > MaxCalls || number[0] == '0' {
-		return 0, 0, errForm
-	}
-	for _, u := range units {
-		if u.name == unit {
-			return int(n), u.period, nil
+	if err == nil && number[0] != '0' {
+		for _, u := range units {
+			switch {
+			case u.name != unit:
+			case n > MaxCalls:
+				return 0, 0, fmt.Errorf("%q is more than a rate can be: write %d/%s at most", text.Short(s), MaxCalls, unit)
+			default:
+				return int(n), u.period, nil
+			}
 		}
 	}
-	return 0, 0, errForm
-}
-
-// CheckCount returns what is wrong with a burst, or with a number of calls at the same time.
-func CheckCount(n int64) error {
-	if n < 1 || n > MaxCalls {
-		return fmt.Errorf("must be a whole number from 1 to %d", MaxCalls)
-	}
-	return nil
+	return 0, 0, fmt.Errorf("%q is not a rate: write a whole number, a slash and a unit, such as 10/s, 100/min or 1000/h", text.Short(s))
 }
 
 // errBurst says that a burst stands alone.
-var errBurst = errors.New("burst needs rate: it says how many calls of that may be made at once")
+var errBurst = errors.New("burst needs a rate, of which it says how many calls may be made at once: give both, such as 10/s and 20")
 
 // Parse returns what the text says. Zero and missing are the same in it.
 func (t Text) Parse() (r wasmtools.Rate, err error) {
 	if t.Rate != "" {
 		if r.Calls, r.Period, err = ParseCalls(t.Rate); err != nil {
-			return wasmtools.Rate{}, fmt.Errorf("rate %w", err)
+			return wasmtools.Rate{}, err
 		}
 	}
 	for _, count := range []struct {
@@ -69,8 +62,8 @@ func (t Text) Parse() (r wasmtools.Rate, err error) {
 		if count.n == 0 {
 			continue
 		}
-		if err := CheckCount(int64(count.n)); err != nil {
-			return wasmtools.Rate{}, fmt.Errorf("%s %w", count.name, err)
+		if count.n < 1 || count.n > MaxCalls {
+			return wasmtools.Rate{}, fmt.Errorf("%s is %d: write a whole number from 1 to %d", count.name, count.n, MaxCalls)
 		}
 		*count.to = count.n
 	}

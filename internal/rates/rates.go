@@ -18,9 +18,9 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Settings are the rates of callers that have none of their own.
+// Settings are the rates of callers, as far as they have none of their own.
 type Settings struct {
-	// Default is the rate of each principal without one.
+	// Default is the rate of each principal. What one's own rate says takes the place of the same here.
 	Default wasmtools.Rate
 	// Anonymous is the rate of each address while nobody has to show who he is. An IPv6 address counts as its network of 64 bits, which is what
 	// a client is given at least.
@@ -142,13 +142,24 @@ func (t *Ticket) end(upTo *wasmtools.Principal, back bool) {
 
 // of returns the rate of a principal by itself, or zero.
 func (s *Settings) of(p *wasmtools.Principal) wasmtools.Rate {
-	if r := p.Rate(); !r.IsZero() {
-		return r
+	if p.Within() != nil || p.Origin() == wasmtools.OriginProcess {
+		return p.Rate()
 	}
-	if p.Within() == nil && p.Origin() != wasmtools.OriginProcess {
-		return s.Default
+	return over(p.Rate(), s.Default)
+}
+
+// over returns a rate with what it leaves out as otherwise has it: one that bounds one thing must not free its caller of all else.
+func over(r, otherwise wasmtools.Rate) wasmtools.Rate {
+	switch {
+	case r.Calls <= 0:
+		r.Calls, r.Period, r.Burst = otherwise.Calls, otherwise.Period, otherwise.Burst
+	case r.Burst <= 0:
+		r.Burst = min(otherwise.Burst, r.Calls) // a rate of 1/h is not meant to have a burst of 1000
 	}
-	return wasmtools.Rate{}
+	if r.Concurrent <= 0 {
+		r.Concurrent = otherwise.Concurrent
+	}
+	return r
 }
 
 // number returns the number of a principal in the table, which is not 0. A caller keeps it, whatever changes but its name, its origin and its realm.

@@ -1,6 +1,7 @@
 package rates_test
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -196,6 +197,67 @@ func TestShared(t *testing.T) {
 			t.Errorf("without rates of their own they made %d calls, want 5", total)
 		}
 	})
+}
+
+// TestOwnRates has rates of callers' own take the place of what they say of the default, and of nothing else: who is bounded in one thing is not
+// freed of another.
+func TestOwnRates(t *testing.T) {
+	t.Parallel()
+	of := func(calls, burst, concurrent int) wasmtools.Rate {
+		r := wasmtools.Rate{Calls: calls, Burst: burst, Concurrent: concurrent}
+		if calls > 0 {
+			r.Period = time.Minute
+		}
+		return r
+	}
+	hour := of(1, 0, 0)
+	hour.Period = time.Hour
+	hourOnce := hour
+	hourOnce.Burst, hourOnce.Concurrent = 1, 4
+	for _, test := range []struct {
+		name               string
+		own, default_, all wasmtools.Rate
+	}{
+		{"none", of(0, 0, 0), of(100, 20, 4), of(100, 20, 4)},
+		{"a rate", of(1000, 0, 0), of(100, 20, 4), of(1000, 20, 4)},
+		{"a slow one", hour, of(100, 20, 4), hourOnce},
+		{"a rate and its burst", of(1000, 50, 0), of(100, 20, 4), of(1000, 50, 4)},
+		{"calls at the same time", of(0, 0, 9), of(100, 20, 4), of(100, 20, 9)},
+		{"all of it", of(1, 2, 3), of(100, 20, 4), of(1, 2, 3)},
+		{"beside calls at the same time", of(100, 0, 0), of(0, 0, 4), of(100, 0, 4)},
+		{"beside nothing", of(0, 0, 2), of(0, 0, 0), of(0, 0, 2)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			l, s := rates.New(), &rates.Settings{Default: test.default_}
+			p := principal(t, "ci", test.own, nil)
+			all := l.States(p, s)
+			if len(all) != 1 || all[0].Rate != test.all {
+				t.Fatalf("got %+v, want %+v", all, test.all)
+			}
+			call := &wasmtools.Call{Principal: p, Generation: generation(t, s)}
+			var tickets []rates.Ticket
+			for range 200 {
+				if ticket, err := l.Begin(call); err == nil {
+					tickets = append(tickets, ticket)
+				}
+			}
+			most := test.all.Concurrent
+			if atOnce := cmp.Or(test.all.Burst, test.all.Calls); atOnce > 0 {
+				most = min(most, atOnce)
+			}
+			if len(tickets) != most {
+				t.Errorf("%d calls run, want %d", len(tickets), most)
+			}
+			for i := range tickets {
+				tickets[i].End()
+			}
+			narrower := principal(t, "ci/x", of(0, 0, 2), p)
+			if all := l.States(narrower, s); len(all) != 2 || all[0].Rate != of(0, 0, 2) {
+				t.Errorf("a narrower token has %+v, want its own and its maker's", all)
+			}
+		})
+	}
 }
 
 // TestChanges gives a principal other scopes and another rate: what it has used up stays used up.
@@ -424,8 +486,8 @@ func TestBadRates(t *testing.T) {
 		{"0/s", 0, 0, "is not a rate"}, {"-1/s", 0, 0, "is not a rate"}, {"NaN/s", 0, 0, "is not a rate"}, {"inf/s", 0, 0, "is not a rate"}, {"1e3/s", 0, 0, "is not a rate"},
 		{"1.5/s", 0, 0, "is not a rate"}, {"10", 0, 0, "is not a rate"}, {"10/", 0, 0, "is not a rate"}, {"/s", 0, 0, "is not a rate"}, {"10/day", 0, 0, "is not a rate"},
 		{"10/S", 0, 0, "is not a rate"}, {"10 / s", 0, 0, "is not a rate"}, {"010/s", 0, 0, "is not a rate"}, {"+1/s", 0, 0, "is not a rate"}, {"10/s/s", 0, 0, "is not a rate"},
-		{"1000001/s", 0, 0, "from 1 to 1000000"}, {"99999999999999999999/s", 0, 0, "from 1 to 1000000"}, {"10/s", -1, 0, "burst must be"}, {"10/s", 1_000_001, 0, "burst must be"},
-		{"10/s", 0, -1, "concurrent must be"}, {"10/s", 0, 1_000_001, "concurrent must be"}, {"", 5, 0, "burst needs rate"}, {"", 5, 5, "burst needs rate"}, {" ", 0, 0, "is not a rate"},
+		{"1000001/s", 0, 0, "write 1000000/s at most"}, {"99999999999999999999/s", 0, 0, "is not a rate"}, {"10/s", -1, 0, "burst is -1: write"}, {"10/s", 1_000_001, 0, "burst is 1000001: write"},
+		{"10/s", 0, -1, "concurrent is -1: write"}, {"10/s", 0, 1_000_001, "concurrent is 1000001: write"}, {"", 5, 0, "burst needs a rate"}, {"", 5, 5, "burst needs a rate"}, {" ", 0, 0, "is not a rate"},
 	} {
 		r, err := rates.Text{Rate: test.text, Burst: test.burst, Concurrent: test.concurrent}.Parse()
 		if err == nil || !strings.Contains(err.Error(), test.want) {

@@ -525,7 +525,7 @@ func (s *Store) ofPrincipal(p *wasmtools.Principal) (t known, err error) {
 			return t, nil
 		}
 	}
-	return t, fmt.Errorf("%w: only a token that was made with `toolsrv tokens add` can make narrower ones", ErrUnknown)
+	return t, errors.New("only a token that was made with `toolsrv tokens add` can make narrower ones: ask with it, in TOOLSRV_TOKEN and with --server")
 }
 
 // Of returns the token of a principal that [Verifier.Verify] has returned, if the state has it.

@@ -107,6 +107,9 @@ func (d *document) fail(place string, err error) {
 			}
 			place, err = index(place, e.Index), e.Err
 		case *keys.MemberError:
+			if shown == place && e.Known {
+				shown = join(place, e.Name)
+			}
 			place, err = join(place, e.Name), e.Err
 		default:
 			nested = false

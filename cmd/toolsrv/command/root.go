@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,6 +113,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetErr(stderr)
 	root.AddCommand(newOpenAPI(), newMCP(), newVersion(), newLicenses(), newInit(), newUp(), newNew(), newBuild(), newDev(),
 		newPack(), newInspect(), newCall(), newTest(), newBench(), newCheck(), newStatus(), newTools(), newTokens(), newSecrets(), newKV(), newSelf(), newReach(), newExplain(), newAudit(), newState(), newSwitches(), newEnable(), newDisable(), newReset(), newReload(), newGoroutines(), newPut(), newRemove(), newHistory(), newRollback(), newSlow(), newRefused(), newLogs(), newEvents(), newReady(), newCache(), newManPages(), newCollectScript(), newCompileModule())
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badFlag(err) })
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd()
 	group(root)
@@ -122,6 +124,30 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		}
 	}
 	return root
+}
+
+// badFlag says in words what to write in place of the value of a flag that Go's parsers don't take.
+func badFlag(err error) error {
+	cause := errors.Unwrap(err)
+	if cause == nil {
+		return err
+	}
+	want := ""
+	switch wrong, isNumber := errors.AsType[*strconv.NumError](cause); {
+	case isNumber && wrong.Func == "ParseBool":
+		want = "write true or false"
+	case isNumber && errors.Is(cause, strconv.ErrRange):
+		want = "the number is too large"
+	case isNumber && wrong.Func == "ParseFloat":
+		want = "write a number"
+	case isNumber:
+		want = "write a whole number"
+	case strings.HasPrefix(cause.Error(), "time: "):
+		want = "write a time such as 200ms, 5s or 1m30s"
+	default:
+		return err
+	}
+	return errors.New(strings.TrimSuffix(err.Error(), cause.Error()) + want)
 }
 
 // group makes a command that only holds others refuse to be called by itself.

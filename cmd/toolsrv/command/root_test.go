@@ -59,6 +59,12 @@ func TestMainUsage(t *testing.T) {
 		{"completion of no shell", []string{"completion", "dos"}, 2, "", `unknown command "dos" for toolsrv completion: it has bash, fish, `},
 		{"completion of none", []string{"completion"}, 2, "", "the command is missing: toolsrv completion has bash, "},
 		{"level of no name", []string{"openapi", "--log-level", "loud"}, 2, "", `invalid argument "loud" for "--log-level" flag: choose debug, info, warn or error`},
+		{"a word for a number", []string{"tokens", "add", "x", "--burst", "many"}, 2, "", `invalid argument "many" for "--burst" flag: write a whole number` + "\n"},
+		{"a number that is too large", []string{"logs", "--last", "99999999999999999999"}, 2, "", `for "--last" flag: the number is too large`},
+		{"a word for yes or no", []string{"tools", "--all=maybe"}, 2, "", `for "--all" flag: write true or false`},
+		{"a rate that is empty", []string{"tokens", "rate", "x", "--rate", ""}, 2, "", `for "--rate" flag: it is empty: give a value, or leave the flag out`},
+		{"a secret without a name", []string{"secrets", "remove"}, 2, "", "name one secret, as in toolsrv secrets remove github"},
+		{"a token without a name", []string{"tokens", "add"}, 2, "", "name one token, as in toolsrv tokens add ci"},
 		{"level that is empty", []string{"call", "x.wasm", "--log-level", ""}, 2, "", `"--log-level" flag: choose debug`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -131,9 +131,9 @@ func addPrincipal(cmd *cobra.Command, to *string) {
 }
 
 // oneSecret takes the name of a secret.
-func oneSecret(_ *cobra.Command, args []string) error {
+func oneSecret(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return errors.New("name one secret: its value is read from standard input")
+		return fmt.Errorf("name one secret, as in %s github", cmd.CommandPath())
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func newTokenMaker(operation, use, short, long, example string) *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.StringArrayVar(&in.Scopes, "scope", nil, "`pattern` of tools, or role; can be given several times")
-	flags.StringVar(&in.Expires, "expires", "", "how long it lasts: a `time` such as 90d or 12h, or never (default 90d)")
+	flags.Var(filled{&in.Expires}, "expires", "how long it lasts: a `time` such as 90d or 12h, or never (default 90d)")
 	flags.StringArrayVar(&in.Networks, "cidr", nil, "`range` of addresses from which it is taken; can be given several times")
 	addBounds(cmd, &in.TokenBounds)
 	for _, name := range []string{"scope", "expires", "cidr"} {
@@ -66,12 +66,32 @@ func newTokenMaker(operation, use, short, long, example string) *cobra.Command {
 	return cmd
 }
 
+// A filled flag refuses an empty value: where a script's variable is not set, a token must not be made without the rate or the end that was meant.
+type filled struct{ to *string }
+
+func (f filled) String() string {
+	if f.to == nil {
+		return ""
+	}
+	return *f.to
+}
+
+func (filled) Type() string { return "string" }
+
+func (f filled) Set(s string) error {
+	if s == "" {
+		return errors.New("it is empty: give a value, or leave the flag out")
+	}
+	*f.to = s
+	return nil
+}
+
 // addBounds adds the flags that say how many calls a token makes.
 func addBounds(cmd *cobra.Command, b *admin.TokenBounds) {
 	flags := cmd.Flags()
-	flags.StringVar(&b.Rate, "rate", "", "how many calls it makes on average at most: a `rate` such as 10/s, 100/min or 1000/h")
-	flags.IntVar(&b.Burst, "burst", 0, "how many of them it may make at once: a `number` (default as many as --rate has)")
-	flags.IntVar(&b.Concurrent, "concurrent", 0, "how many of its calls may run at the same time: a `number` (default any number)")
+	flags.Var(filled{&b.Rate}, "rate", "how many calls it makes on average at most: a `rate` such as 10/s, 100/min or 1000/h")
+	flags.IntVar(&b.Burst, "burst", 0, "how many of them it may make at once: a `number` (default as rates.default says, or as many as --rate has)")
+	flags.IntVar(&b.Concurrent, "concurrent", 0, "how many of its calls may run at the same time: a `number` (default as rates.default says)")
 	for _, name := range []string{"rate", "burst", "concurrent"} {
 		completeFlag(cmd, name, cobra.NoFileCompletions)
 	}
@@ -83,8 +103,8 @@ func newTokensRate() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use: "rate NAME", Short: "Give a token another rate",
 		Long: `Say how many calls a token makes at most, in place of what was said before. Calls beyond that are
-answered with 429. The calls of narrower tokens that it made count for it, too. Without flags only
-rates.default of the configuration bounds it. What the token has used up stays used up.`,
+answered with 429. The calls of narrower tokens that it made count for it, too. What no flag says is
+as in rates.default of the configuration. What the token has used up stays used up.`,
 		Example: "  toolsrv tokens rate ci --rate 100/min --burst 20 --concurrent 4",
 		Args:    oneToken, ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
@@ -143,7 +163,7 @@ func newTokensRotate() *cobra.Command {
 		return ask(ctx, &o, c, out, "tokens rotate", in, showMade)
 	})
 	o.addExpected(cmd)
-	cmd.Flags().StringVar(&in.Grace, "grace", "", "how long the old secret is taken, too: a `time` such as 1h (default: no longer)")
+	cmd.Flags().Var(filled{&in.Grace}, "grace", "how long the old secret is taken, too: a `time` such as 1h (default: no longer)")
 	completeFlag(cmd, "grace", cobra.NoFileCompletions)
 	return cmd
 }
@@ -217,9 +237,9 @@ func newSelf() *cobra.Command {
 }
 
 // oneToken takes the name of a token.
-func oneToken(_ *cobra.Command, args []string) error {
+func oneToken(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return errors.New("name one token")
+		return fmt.Errorf("name one token, as in %s ci", cmd.CommandPath())
 	}
 	return nil
 }

@@ -88,18 +88,18 @@ func (r *Rule) read(value any) error {
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		read := known[name]
 		if read == nil {
-			return &keys.MemberError{Name: name, Err: errors.New("is not known: the keys are by, principals, size")}
+			return &keys.MemberError{Name: name, Err: errors.New("has a key that is not known: the keys are by, principals, size")}
 		}
 		if err := read(table[name]); err != nil {
-			return &keys.MemberError{Name: name, Err: err}
+			return &keys.MemberError{Name: name, Err: err, Known: true}
 		}
 	}
 	r.Own = by != ""
 	switch {
 	case r.Bytes == 0:
-		return &keys.MemberError{Name: "size", Err: errors.New("is missing: say how much may be kept, as in size = \"1MiB\"")}
+		return &keys.MemberError{Name: "size", Err: errors.New("is missing: say how much may be kept, as in size = \"1MiB\""), Known: true}
 	case r.Principals > 0 && !r.Own:
-		return &keys.MemberError{Name: "principals", Err: errors.New("has an effect only with by = \"principal\"")}
+		return &keys.MemberError{Name: "principals", Err: errors.New("has an effect only with by = \"principal\""), Known: true}
 	}
 	return nil
 }

@@ -172,6 +172,10 @@ var edges = map[string][]string{
 	"wasmtools/service": {"internal/core", "wasmtools", "wasmtools/config", "wasmtools/invoke"},
 	// Bytes by their digests in a folder, and which of them are in force; knows no catalog.
 	"internal/versions": {"internal/state", "internal/text", "internal/wholefile"},
+	// Counts calls by tool; hears of them as any observer does.
+	"internal/metrics": {"internal/fault", "internal/metrics/counters", "wasmtools", "wasmtools/invoke"},
+	// Counters with a bounded number of keys; pure.
+	"internal/metrics/counters": {},
 	// The slowest requests: hears of them as the log does.
 	"internal/slow": {"internal/personal", "internal/text", "internal/web", "wasmtools"},
 	// Files in a directory that names from afar must not leave; knows no modules.
@@ -179,7 +183,7 @@ var edges = map[string][]string{
 	// What operators switch, kept: knows nobody who switches.
 	"internal/switches": {"internal/pattern", "internal/state", "internal/text", "wasmtools"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"internal/core": {"internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
+	"internal/core": {"internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
 	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
 	"internal/admin": {"internal/recent", "internal/rates", "internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
 	// What callers reach in the end, by the tools and their grants; pure.
@@ -191,7 +195,7 @@ var edges = map[string][]string{
 	// Asks for them.
 	"internal/admin/client": {"internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "wasmtools", "wasmtools/misfit"},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/personal", "internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
+	"wasmtools/server": {"internal/metrics", "internal/metrics/counters", "internal/personal", "internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
 	// Files for others to write; knows no project.
 	"internal/author/sdk": {},
 	// Runs compilers; never what they made.
@@ -351,6 +355,10 @@ var homes = map[string][]string{
 	"github.com/go-jose/go-jose/v4":            {"internal/oidc"},
 	"github.com/coreos/go-oidc/v3":             {"bench/cmd/operate"},
 	"golang.org/x/sys":                         {"internal/runtime/linmem", "internal/supervisor"},
+	"github.com/prometheus/client_golang":      {"internal/metrics", "internal/core", "wasmtools/server"},
+	"github.com/prometheus/client_model":       {"internal/metrics"},
+	"google.golang.org/protobuf":               {"internal/metrics"},
+	"golang.org/x/net/netutil":                 {"wasmtools/server"},
 	"github.com/KimMachineGun/automemlimit":    {"internal/runtime/account"},
 	"go.etcd.io/bbolt":                         {"internal/state/local", "bench/cmd/capabilities"},
 	"github.com/google/go-containerregistry":   {"deploy/internal/image"},
@@ -375,6 +383,9 @@ var testHomes = map[string][]string{
 	"golang.org/x/oauth2":                      {"test/clients"},
 	"golang.org/x/sys":                         {"internal/runtime/linmem"},
 	"golang.org/x/net/http2/hpack":             {"wasmtools/server"},
+	"github.com/prometheus/client_golang":      {"internal/metrics"},
+	"github.com/prometheus/client_model":       {"wasmtools/server"},
+	"github.com/prometheus/common":             {"wasmtools/server"},
 	"golang.org/x/time":                        {"internal/rates"},
 	"go.etcd.io/bbolt":                         {"internal/state/local"},
 	"github.com/coreos/go-oidc/v3":             {"internal/oidc", "wasmtools/server"},

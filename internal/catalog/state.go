@@ -44,6 +44,11 @@ const (
 	StageRefused    Stage = "refused"
 )
 
+// Stages returns all stages.
+func Stages() []Stage {
+	return []Stage{StageSettling, StageReading, StageCompiling, StageDescribing, StageServed, StageRefused}
+}
+
 // A Loading file is one on its way.
 type Loading struct {
 	// Source is where it lies.

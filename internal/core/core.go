@@ -19,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/invoker"
+	"github.com/toolsrv/toolsrv/internal/metrics"
 	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/recent"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
@@ -71,6 +72,8 @@ type Service struct {
 	Recent *recent.Log
 	// Logger keeps secrets out of the log that Options name.
 	Logger *slog.Logger
+	// Metrics count calls.
+	Metrics *metrics.Metrics
 	// Began is when Open was called.
 	Began time.Time
 
@@ -144,13 +147,14 @@ func assemble(c *config.Config, o *Options) (*Service, error) {
 	s.State = &State{volatile: o.Volatile, logger: s.Logger}
 	s.Audit = newAudit(s)
 	s.Rates = rates.New()
+	s.Metrics = metrics.New(metrics.Options{Table: table, Tools: c.Metrics.Tools, Prometheus: c.Metrics.Enabled, Principals: c.Metrics.Principals})
 	s.Invoker = invoker.New(invoker.Options{
 		Memory: MemoryOf(c).Bodies,
 		Hurry:  s.hurry,
 		Room:   s.room,
 		Rates:  s.Rates,
 
-		Observers: o.Observers,
+		Observers: append([]invoke.Observer{s.Metrics}, o.Observers...),
 	})
 	s.Broker = broker.New(c, broker.Options{
 		Table:       func() *wasmtools.RouteTable { return s.Table },
@@ -308,6 +312,7 @@ func (s *Service) close() error {
 	if s.Tokens != nil {
 		errs = append(errs, s.Tokens.Close())
 	}
+	s.Metrics.Close()
 	s.Audit.Close()
 	errs = append(errs, s.State.Close())
 	if err := errors.Join(errs...); err != nil {

@@ -73,6 +73,9 @@ func (d *Door) Close() error {
 	return d.sessions.Close()
 }
 
+// State returns how many sessions and streams there are.
+func (d *Door) State() (sessions int, streams int64) { return d.sessions.Number(), d.streams.Load() }
+
 // EndSessions ends the sessions of principals that are no longer let in.
 func (d *Door) EndSessions(ended func(*wasmtools.Principal) bool) { d.sessions.End(ended) }
 

@@ -41,6 +41,7 @@ type Config struct {
 	Admin   Admin
 	Audit   Audit
 	Rates   Rates
+	Metrics Metrics
 	// Grants say what tools may reach; those that match a tool add up.
 	Grants []Grant
 	// Capabilities are what the program brings along, besides package builtin. Only the program sets them; the file has no key for them,
@@ -218,6 +219,19 @@ type Rates struct {
 	Default, Anonymous wasmtools.Rate
 }
 
+// Metrics is the table [metrics]: what the server tells Prometheus.
+type Metrics struct {
+	// Enabled is whether it tells anything, at /metrics.
+	Enabled bool `restart:"metrics.enabled"`
+	// Address is a host:port at which /metrics is answered to anybody, in place of the server's own addresses. Empty: there, to those who have the
+	// role "metrics", or to anybody where nobody has to show who he is.
+	Address string `restart:"metrics.address"`
+	// Tools is how many tools have figures of their own: those that are called most. Calls of the rest count together.
+	Tools int `restart:"metrics.tools"`
+	// Principals is whether calls are counted by caller, too.
+	Principals bool `restart:"metrics.principals"`
+}
+
 // An Override changes the limits of the tools that Match matches.
 type Override struct {
 	// Match is a path such as "math/add" or a pattern such as "math/*"; see docs/configuration.md.
@@ -238,6 +252,7 @@ func Default() *Config {
 		Auth:    Auth{OIDC: OIDC{Name: "sub"}},
 		MCP:     MCP{Enabled: true, Search: searches[0]},
 		State:   State{Versions: 1 << 30},
+		Metrics: Metrics{Tools: defaultCounted},
 		Limits:  l,
 	}
 }

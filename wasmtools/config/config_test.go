@@ -73,6 +73,11 @@ required = true
 [mcp]
 enabled = false
 search = "always"
+[metrics]
+enabled = true
+address = "127.0.0.1:9090"
+tools = 7
+principals = true
 [limits]
 timeout = "1m30s"
 fuel = 1_000_000
@@ -99,9 +104,10 @@ fuel = 0
 			Directory: filepath.Join("dir", "wasm"), Modules: 20_000, Allowlist: true,
 			Enabled: []string{"web", "math/div"}, Disabled: []string{"a/b/c"}, Lines: []int{15, 15}, CacheDir: "/var/cache/x",
 		},
-		Auth:  config.Auth{Tokens: []string{"one", "two"}, TokensFile: filepath.Join("dir", "secret", "tokens"), Required: true, OIDC: config.OIDC{Name: "sub"}},
-		MCP:   config.MCP{Enabled: false, Search: "always"},
-		State: config.State{Versions: 1 << 30},
+		Auth:    config.Auth{Tokens: []string{"one", "two"}, TokensFile: filepath.Join("dir", "secret", "tokens"), Required: true, OIDC: config.OIDC{Name: "sub"}},
+		MCP:     config.MCP{Enabled: false, Search: "always"},
+		Metrics: config.Metrics{Enabled: true, Address: "127.0.0.1:9090", Tools: 7, Principals: true},
+		State:   config.State{Versions: 1 << 30},
 		Limits: limits.Limits{
 			Timeout: 90 * time.Second, Fuel: 1_000_000, Memory: 1 << 30, Stack: 65536,
 			Input: 2_000_000, Output: 3_000, LogLines: 7, Concurrency: 3, Queue: 9,

@@ -28,6 +28,8 @@ const (
 	maxAddresses   = 16
 	defaultModules = 10_000
 	maxModules     = 100_000
+	defaultCounted = 1000 // tools with figures of their own
+	maxCounted     = 10_000
 	minMemory      = 16 << 20 // bytes for all tools
 	maxMemory      = 1 << 40
 )
@@ -104,6 +106,12 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			},
 			"socket": keys.Word(&c.Admin.Socket, `a path, or "none"`, socket(directory)),
 			"upload": keys.Boolean(&c.Admin.Upload),
+		},
+		"metrics": {
+			"enabled":    keys.Boolean(&c.Metrics.Enabled),
+			"address":    keys.Word(&c.Metrics.Address, `an address such as "127.0.0.1:9090"`, addressOrNone),
+			"tools":      keys.Quantity(limittable.Count, 1, maxCounted, func(n int64) { c.Metrics.Tools = int(n) }),
+			"principals": keys.Boolean(&c.Metrics.Principals),
 		},
 		"audit":   {"strict": keys.Boolean(&c.Audit.Strict)},
 		"rates":   {},

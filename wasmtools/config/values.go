@@ -89,6 +89,14 @@ func proxyHeader(s string) (string, error) {
 	return proxyHeaders[i], nil
 }
 
+// addressOrNone checks an address, of which "" is none.
+func addressOrNone(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	return address(s)
+}
+
 // addresses reads where to listen: one address, or a list of them.
 func addresses(to *[]string, directory string) keys.Reader {
 	check := func(s string) (string, error) {

@@ -67,6 +67,8 @@ type Server struct {
 	http      *http.Server
 	load      func() (*config.Config, error) // nil: operators can't reload
 	admin     *socket.Server                 // nil: it has none
+	requests  *requests                      // nil: they are not counted
+	metrics   *metricsServer                 // nil: they have no address of their own
 	http2     *http.Server                   // the connections of http that speak HTTP/2
 	files     *tlsfiles.Source               // nil: no TLS
 	cut       context.CancelCauseFunc        // ends the context of all requests
@@ -138,7 +140,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		Dependencies: s.lasting(),
 		Closed:       s.refuseDraining,
 		Logger:       s.logger,
-		Observers:    append([]web.Observer{attempts{s.service.Audit}, s.slow}, door.Observers(o.Observers)...),
+		Observers:    append(s.observers(c), door.Observers(o.Observers)...),
 		Ready:        s.ready,
 		Condition:    s.condition,
 	})
@@ -155,6 +157,9 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		tools := newToolset(s.service)
 		s.mount(mcp.Path, mcpDoor{mcp.NewDoor(tools, mcp.Options{Streams: mostStreams(s.conns.most), Sessions: mostSessions(s.conns.most)}), tools})
 	}
+	if err := openMetrics(ctx, s, c); err != nil {
+		return err
+	}
 	for _, path := range slices.Sorted(maps.Keys(o.Doors)) {
 		s.mount(path, door.Of(o.Doors[path]))
 	}
@@ -162,6 +167,16 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 	s.inForce().named.InForce()
 	s.serveWith(ctx, writeTimeout(c))
 	return administered{s}.open(c)
+}
+
+// observers returns what is told of requests, beside the log.
+func (s *Server) observers(c *config.Config) []web.Observer {
+	all := []web.Observer{attempts{s.service.Audit}, s.slow}
+	if c.Metrics.Enabled {
+		s.requests = newRequests()
+		all = append(all, s.requests)
+	}
+	return all
 }
 
 // recheck ends streams and sessions of those who are not let in any more, once tokens have changed.
@@ -381,6 +396,9 @@ func (s *Server) close() error {
 	}
 	if s.admin != nil {
 		errs = append(errs, s.admin.Close())
+	}
+	if s.metrics != nil {
+		errs = append(errs, s.metrics.close())
 	}
 	for _, l := range s.listeners {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) {

@@ -91,6 +91,13 @@ func New(set *toolset.Set, o Options) *Sessions {
 	return s
 }
 
+// Number returns how many sessions there are.
+func (s *Sessions) Number() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byID)
+}
+
 // Close ends all sessions, with their streams and calls, and waits for those. It returns nil and can be called twice.
 func (s *Sessions) Close() error {
 	s.unsubscribe()

@@ -1,0 +1,175 @@
+package metrics
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// Step is how long calls count together, and Steps how many of these are kept: the last hour.
+	Step  = 10 * time.Second
+	Steps = 360
+	// inMinute is how many steps are a minute.
+	inMinute = 6
+
+	// Durations are counted in buckets, four to each doubling, from 1 µs to some minutes.
+	buckets = 112
+	first   = 11 // bits of the shortest duration in nanoseconds that is told apart from shorter ones
+)
+
+// An hour is the last hour of a tool's calls. Calls are added concurrently; the rest is for one goroutine at a time.
+type hour struct {
+	// These are of the step that is not over yet.
+	durations       [buckets]atomic.Uint32
+	failed, refused atomic.Uint32
+
+	// These are rings, by the number of the step. Medians and slowest hundredths are buckets.
+	calls, failures [Steps]uint32
+	median, slow    [Steps]uint8
+	minute          [inMinute][buckets]uint32
+}
+
+// add counts a call that began, and failed or not.
+func (h *hour) add(took time.Duration, failed bool) {
+	h.durations[bucketOf(took)].Add(1)
+	if failed {
+		h.failed.Add(1)
+	}
+}
+
+// refuse counts a call that did not begin.
+func (h *hour) refuse() { h.refused.Add(1) }
+
+// turn ends a step, which has this number.
+func (h *hour) turn(number int) {
+	at, durations := number%Steps, &h.minute[number%inMinute]
+	var all uint32
+	for i := range h.durations {
+		durations[i] = h.durations[i].Swap(0)
+		all += durations[i]
+	}
+	refused := h.refused.Swap(0)
+	h.calls[at], h.failures[at] = all+refused, h.failed.Swap(0)+refused
+	h.median[at], h.slow[at] = uint8(percentile(durations, 50)), uint8(percentile(durations, 99))
+}
+
+// empty reports whether there was no call in the last hour.
+func (h *hour) empty() bool { return h.calls == [Steps]uint32{} }
+
+// bucketOf returns the bucket of a duration.
+func bucketOf(d time.Duration) int {
+	ns := uint64(max(d, 0))
+	doubling := bits.Len64(ns) - first
+	if doubling < 0 {
+		return 0
+	}
+	return min(4*doubling+int(ns>>(doubling+first-3)&3), buckets-1)
+}
+
+// middle returns the middle of a bucket.
+func middle(bucket int) time.Duration {
+	return time.Duration(2*(4+bucket%4)+1) << (bucket/4 + first - 4)
+}
+
+// percentile returns the bucket below or in which that many hundredths of durations are, or 0 where there are none.
+func percentile(durations *[buckets]uint32, hundredths uint64) int {
+	var all, below uint64
+	for _, n := range durations {
+		all += uint64(n)
+	}
+	for i, n := range durations {
+		if below += uint64(n); below*100 >= all*hundredths && below > 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// A Point is what calls there were in a step.
+type Point struct {
+	// Calls is how many ended, and Failed how many of these failed or were refused.
+	Calls, Failed uint32
+	// Median is what half of those took that were not refused, and Slow what all but a hundredth took at most. Both are right to an eighth.
+	Median, Slow time.Duration
+}
+
+// points returns the steps, the oldest first, of which the last one has this number.
+func (h *hour) points(number, most int) []Point {
+	all := make([]Point, min(most, Steps))
+	for i := range all {
+		at := (number - len(all) + 1 + i + Steps) % Steps
+		all[i] = Point{Calls: h.calls[at], Failed: h.failures[at]}
+		if h.calls[at] > 0 {
+			all[i].Median, all[i].Slow = middle(int(h.median[at])), middle(int(h.slow[at]))
+		}
+	}
+	return all
+}
+
+// lastMinute returns the calls of the last six steps as one.
+func (h *hour) lastMinute(number int) Point {
+	var p Point
+	for _, step := range h.points(number, inMinute) {
+		p.Calls += step.Calls
+		p.Failed += step.Failed
+	}
+	if p.Calls > 0 {
+		var durations [buckets]uint32
+		for i := range h.minute {
+			for at, n := range h.minute[i] {
+				durations[at] += n
+			}
+		}
+		p.Median, p.Slow = middle(percentile(&durations, 50)), middle(percentile(&durations, 99))
+	}
+	return p
+}
+
+// A Tool is what calls of a tool there were.
+type Tool struct {
+	// Path is the tool's, or Others.
+	Path string
+	// Minute is the last minute, and Hour all steps of the last hour, the oldest first.
+	Minute Point
+	Hour   []Point
+}
+
+// Tools returns the tools that have figures of their own, and the others together where they had calls. They are in no order. steps is how many
+// steps of the last hour are wanted, at most Steps.
+func (m *Metrics) Tools(steps int) []Tool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []Tool
+	for _, f := range m.all() {
+		if f.hour.empty() {
+			continue
+		}
+		all = append(all, Tool{Path: f.path, Minute: f.hour.lastMinute(m.turns), Hour: f.hour.points(m.turns, steps)})
+	}
+	return all
+}
+
+// all returns all figures. m.mu is held.
+func (m *Metrics) all() []*figures {
+	all := []*figures{m.others}
+	for _, c := range m.byPath {
+		if f := c.own.Load(); f != nil {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// Counted returns the paths of the tools that have figures of their own.
+func (m *Metrics) Counted() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var paths []string
+	for path, c := range m.byPath {
+		if c.own.Load() != nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,235 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/listen"
+	"github.com/toolsrv/toolsrv/internal/mcp"
+	"github.com/toolsrv/toolsrv/internal/metrics"
+	"github.com/toolsrv/toolsrv/internal/metrics/counters"
+	"github.com/toolsrv/toolsrv/internal/web"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// metricsPath is where Prometheus asks.
+const metricsPath = "/metrics"
+
+// scrapes is how many answers are made at the same time: each takes some megabytes.
+const scrapes = 2
+
+// A metricsDoor answers Prometheus.
+type metricsDoor struct {
+	handler http.Handler
+	server  *Server // nil: anybody may ask
+}
+
+// Serve answers those who have the role, and anybody where nobody has to show who he is.
+func (d metricsDoor) Serve(x *web.Exchange) {
+	if d.server != nil && !d.server.inForce().auth.Open() {
+		if err := web.Require(x.Call().Principal, wasmtools.RoleMetrics); err != nil {
+			x.Fail(err)
+			return
+		}
+	}
+	if x.Allow(http.MethodGet, http.MethodHead) {
+		x.SetOperation("metrics")
+		d.handler.ServeHTTP(x, x.Request())
+	}
+}
+
+// openMetrics opens what Prometheus asks, if it is on.
+func openMetrics(ctx context.Context, s *Server, c *config.Config) error {
+	if !c.Metrics.Enabled {
+		return nil
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		s.service.Metrics.Collector(),
+		core.Figures{Of: s.service},
+		figures{s},
+		s.requests,
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: scrapes})
+	if c.Metrics.Address == "" {
+		s.mount(metricsPath, metricsDoor{handler, s})
+		return nil
+	}
+	var err error
+	s.metrics, err = openMetricsServer(ctx, s, handler, c.Metrics.Address)
+	return err
+}
+
+// A metricsServer answers Prometheus at an address of its own.
+type metricsServer struct {
+	http    *http.Server
+	web     *web.Mux
+	stop    context.CancelFunc
+	serving sync.WaitGroup
+}
+
+// mostScrapers is how many may be connected at an address of the metrics' own.
+const mostScrapers = 64
+
+// openMetricsServer listens. Where the server takes the place of another one, which listens there, it waits for that to end.
+func openMetricsServer(ctx context.Context, s *Server, handler http.Handler, address string) (*metricsServer, error) {
+	listeners, err := listen.All(ctx, []string{address})
+	if err != nil && !s.awaited {
+		return nil, fmt.Errorf("metrics.address: %w", err)
+	}
+	access, invalid := web.NewAccess(web.AccessOptions{Loopback: isLoopback(address)})
+	if invalid != nil {
+		return nil, errors.Join(invalid, listen.Close(listeners))
+	}
+	m := &metricsServer{web: web.NewMux(web.Options{Access: access, Logger: s.logger})}
+	m.web.Mount(metricsPath, metricsDoor{handler: handler})
+	m.http = &http.Server{Handler: m.web, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout(s.started), IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn)}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	m.stop = stop
+	m.serving.Go(func() {
+		for err != nil {
+			select {
+			case <-background.Done():
+				return
+			case <-time.After(time.Second):
+				listeners, err = listen.All(background, []string{address})
+			}
+		}
+		s.logger.Info("metrics", "address", listeners[0].Addr().String())
+		if err := m.http.Serve(netutil.LimitListener(listeners[0], mostScrapers)); !errors.Is(err, http.ErrServerClosed) {
+			s.logger.Error("the metrics are not told any more", "error", err)
+		}
+	})
+	return m, nil
+}
+
+// isLoopback reports whether an address is one of this machine alone.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+func (m *metricsServer) close() error {
+	m.stop()
+	err := m.http.Close()
+	m.serving.Wait()
+	return cmp.Or(err, m.web.Close())
+}
+
+// A requests observer counts requests for Prometheus.
+type requests struct {
+	by       *counters.Map[requestKind, atomic.Uint64]
+	versions []string // of MCP
+}
+
+// A requestKind is the door of a request, what it did and in which version of MCP, as far as that is known, and its status: 0 without HTTP.
+type requestKind struct {
+	door, operation, version string
+	status                   int
+}
+
+// kindsOfRequests is how many are told apart: a client on standard input says what it likes.
+const kindsOfRequests = 1000
+
+var (
+	_ web.Observer         = (*requests)(nil)
+	_ prometheus.Collector = (*requests)(nil)
+)
+
+func newRequests() *requests {
+	return &requests{counters.New[requestKind, atomic.Uint64](kindsOfRequests, requestKind{door: metrics.Others}), mcp.Versions()}
+}
+
+// Answered counts a request.
+func (r *requests) Answered(a *web.Answer) {
+	kind := requestKind{door: a.Door(), operation: a.Operation(), status: a.Status()}
+	if q := a.Request(); q != nil && kind.door == mcp.Path {
+		if v := q.Header.Get("Mcp-Protocol-Version"); slices.Contains(r.versions, v) {
+			kind.version = v
+		}
+	}
+	r.by.Of(kind).Add(1)
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("toolsrv_"+name, help, labels, nil)
+}
+
+var (
+	allRequests = describe("requests_total", "Requests that were answered, by the path of their door, what they did, the version of MCP, and the status.", "door", "operation", "version", "status")
+	isReady     = describe("ready", "Whether the server takes calls: 1 or 0.")
+	clients     = describe("connections", "Connections of clients.")
+	mostClients = describe("connections_limit", "How many clients may be connected.")
+	began       = describe("start_timestamp_seconds", "When the server began.")
+	sessions    = describe("mcp_sessions", "Sessions of MCP.")
+	streams     = describe("mcp_streams", "Streams of changes that MCP clients have open.")
+	build       = describe("build_info", "The program: always 1.", "version", "revision", "go")
+)
+
+// Describe sends no descriptions, as a collector does whose metrics come and go.
+func (r *requests) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends how many requests there were of each kind.
+func (r *requests) Collect(to chan<- prometheus.Metric) {
+	for kind, n := range r.by.All() {
+		to <- prometheus.MustNewConstMetric(allRequests, prometheus.CounterValue, float64(n.Load()), kind.door, kind.operation, kind.version, strconv.Itoa(kind.status))
+	}
+}
+
+// figures are what a server tells of itself.
+type figures struct{ of *Server }
+
+// Describe sends no descriptions.
+func (f figures) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends them.
+func (f figures) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	s := f.of
+	var takesCalls float64
+	if s.ready() == nil {
+		takesCalls = 1
+	}
+	gauge(isReady, takesCalls)
+	gauge(clients, float64(s.conns.clients()))
+	gauge(mostClients, float64(s.conns.most))
+	gauge(began, float64(s.service.Began.UnixMilli())/1000)
+	b := admin.ThisBuild()
+	gauge(build, 1, b.Version, b.Revision, runtime.Version())
+	for _, d := range s.doors {
+		if d, ok := d.(mcpDoor); ok {
+			open, inUse := d.State()
+			gauge(sessions, float64(open))
+			gauge(streams, float64(inUse))
+		}
+	}
+}

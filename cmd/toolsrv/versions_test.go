@@ -4,12 +4,19 @@ package main_test
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/local"
+	"github.com/toolsrv/toolsrv/internal/switches"
+	"github.com/toolsrv/toolsrv/internal/tokens"
 )
 
 // TestOtherVersions has what other versions of toolsrv have left: each is refused with a sentence that says what to do, or not looked at. Nothing of
@@ -44,20 +51,42 @@ func TestOtherVersions(t *testing.T) {
 		if code := s.exitCode(); code != 0 {
 			t.Fatalf("exit code %d", code)
 		}
-		state := filepath.Join(dir, "state", "state.db")
-		text, err := os.ReadFile(state)
+		kept := filepath.Join(dir, "state", "state.db")
+		text, err := os.ReadFile(kept)
 		if err != nil || !bytes.Contains(text, []byte("format1")) {
 			t.Fatalf("the state does not name its format as it did (%v)", err)
 		}
-		put(t, state, bytes.ReplaceAll(text, []byte("format1"), []byte("format2")))
+		put(t, kept, bytes.ReplaceAll(text, []byte("format1"), []byte("format2")))
 		for _, name := range []string{"openapi", "mcp"} {
-			refused(t, state, `its format is "2", but this version reads 1: name another directory under [state], or run the version that wrote it`,
+			refused(t, kept, `its format is "2", but this version reads 1: name another directory under [state], or run the version that wrote it`,
 				name, "--config", filepath.Join(dir, "toolsrv.toml"))
 		}
-		put(t, state, text) // as the version that wrote it finds it
+		put(t, kept, text) // as the version that wrote it finds it
 		s = run(t, command("openapi", "--config", filepath.Join(dir, "toolsrv.toml")), false)
 		if a := s.post("/a/get", "{}"); a.status != http.StatusOK || a.body != "116" {
 			t.Errorf("what was kept is %d %s, want 200 116", a.status, a.body)
+		}
+	})
+	t.Run("records of a newer one", func(t *testing.T) {
+		t.Parallel()
+		for _, space := range []string{audit.Space, switches.Space, tokens.Space} {
+			dir, s := keepingSite(t)
+			s.signal(syscall.SIGTERM)
+			if code := s.exitCode(); code != 0 {
+				t.Fatalf("exit code %d", code)
+			}
+			store, err := local.Open(filepath.Join(dir, "state"), local.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = store.Space(space).Set(t.Context(), "future", []byte("\x63{}"), state.Any, state.SetOptions{})
+			if err := errors.Join(err, store.Close()); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"openapi"}, {"mcp"}, {"state", "check"}} {
+				refused(t, filepath.Join(dir, "state", "state.db"), "written by a newer version of toolsrv: its form is 99",
+					append(args, "--config", filepath.Join(dir, "toolsrv.toml"))...)
+			}
 		}
 	})
 	t.Run("a cache of an older one", func(t *testing.T) {

@@ -32,19 +32,20 @@ const (
 	patience = 2 * time.Minute
 )
 
-// TestDebian installs Debian's package in a Debian that boots, and then Fedora's by rpm, and does with each what an operator does.
+// TestDebian installs each package in a Debian that boots, and does with it what an operator does. Fedora's is installed by rpm, and Alpine's service
+// runs under OpenRC.
 func TestDebian(t *testing.T) {
 	t.Parallel()
 	d := boot(t)
 	for from, to := range map[string]string{packages(t): "/old", next(t): "/new"} {
-		for _, kind := range []string{".deb", ".rpm"} {
+		for _, kind := range []string{".deb", ".rpm", ".apk"} {
 			d.put(filepath.Join(from, "toolsrv_linux_"+runtime.GOARCH+kind), to+kind, 0o644)
 		}
 	}
 	for _, c := range []struct {
 		name string
 		test func(*debian)
-	}{{"deb", (*debian).deb}, {"rpm", (*debian).rpm}} {
+	}{{"deb", (*debian).deb}, {"rpm", (*debian).rpm}, {"apk", (*debian).apk}} {
 		if !t.Run(c.name, func(t *testing.T) {
 			part := *d
 			part.t = t
@@ -173,7 +174,7 @@ func boot(t *testing.T) *debian {
 		}
 		output(t, "tar", "--extract", "--file", made, "--directory", root)
 	} else {
-		output(t, "mmdebstrap", "--variant=minbase", "--include=systemd,systemd-sysv,dbus,procps,rpm", suite(t), root)
+		output(t, "mmdebstrap", "--variant=minbase", "--include=systemd,systemd-sysv,dbus,procps,rpm,openrc,busybox,adduser", suite(t), root)
 	}
 	d := &debian{t: t, root: root}
 	cmd := exec.Command("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--directory", root, "--private-network", "--boot")

@@ -1,7 +1,7 @@
 package linuxpackage
 
 // tidy removes what the operator has made, and the user, before another package comes.
-const tidy = "rm -rf /etc/toolsrv /var/lib/toolsrv /var/cache/toolsrv; if getent passwd toolsrv >/dev/null; then userdel toolsrv; fi"
+const tidy = "rm -rf /etc/toolsrv /var/lib/toolsrv /var/cache/toolsrv /var/log/toolsrv.log; if getent passwd toolsrv >/dev/null; then userdel toolsrv; fi"
 
 // rpm installs, upgrades under load and erases Fedora's package. Its dependencies are Debian's here, which rpm does not know.
 func (d *debian) rpm() {

@@ -1,0 +1,34 @@
+package linuxpackage
+
+// apk does what Alpine's apk does with its package: it runs the scripts with the shell of busybox, and puts the files in their places, but for a
+// configuration that the operator has changed. The service runs under OpenRC, with systemd beside it.
+func (d *debian) apk() {
+	d.run(tidy)
+	d.run("for build in old new; do mkdir /apk.$build; tar --extract --gzip --warning=no-unknown-keyword --file /$build.apk --directory /apk.$build; done")
+	const before = "busybox sh /apk.old/.pre-install 1 >/dev/null"
+	d.run(before + "; cp -a /apk.old/etc /apk.old/usr /")
+	d.want("has a user", "toolsrv:/var/lib/toolsrv:/sbin/nologin", "getent passwd toolsrv | cut -d: -f1,6,7")
+	d.want("has a group", "toolsrv", "id --group --name toolsrv")
+	d.want("has no password", "toolsrv L", "passwd --status toolsrv | cut -d' ' -f1,2")
+	d.run(before)
+	d.want("has its user still, once more", "toolsrv", "id --user --name toolsrv")
+
+	// OpenRC has not booted this machine, whose file systems systemd has mounted.
+	d.run("mkdir -p /run/openrc /var/lib/toolsrv/tools; touch /run/openrc/softlevel")
+	d.run("printf '#!/sbin/openrc-run\\nstart() { :; }\\n' >/etc/init.d/localmount; chmod +x /etc/init.d/localmount; /lib/rc/bin/rc-depend -u >/dev/null")
+	d.setUp("etc/toolsrv/tokens")
+	d.run("chgrp toolsrv /etc/toolsrv/tokens; chmod 640 /etc/toolsrv/tokens; rc-service toolsrv start >/dev/null")
+	d.eventually("serves a tool", "200", status)
+	d.want("runs as a user of its own", "toolsrv", "stat --format %U /proc/$(pgrep --exact --oldest toolsrv)")
+	d.want("nobody else reads what it keeps", "700 toolsrv", "stat --format '%a %U' /var/lib/toolsrv/state")
+	d.want("does not write where its tools are", "755 root", "stat --format '%a %U' /var/lib/toolsrv/tools")
+	d.run("cp /etc/toolsrv/toolsrv.toml /root/before; echo nonsense >>/etc/toolsrv/toolsrv.toml; rc-service toolsrv reload >/dev/null")
+	d.eventually("says why a configuration was not taken up", "1", "grep --count 'the configuration stays as it was' /var/log/toolsrv.log")
+	d.run("cp /root/before /etc/toolsrv/toolsrv.toml; rc-service toolsrv reload >/dev/null")
+
+	d.upgrade("cp -a --remove-destination /apk.new/usr /; cp -a /apk.new/etc/init.d /etc; busybox sh /apk.new/.post-upgrade 2 1 >/dev/null")
+	d.run("busybox sh /apk.new/.pre-deinstall 2 >/dev/null")
+	d.want("has stopped", "", "pgrep --exact toolsrv || true")
+	d.run("busybox sh /apk.new/.post-upgrade 2 1 >/dev/null; test -e /var/lib/toolsrv/state/state.db")
+	d.want("is not started by an upgrade, stopped as it was", "", "pgrep --exact toolsrv || true")
+}

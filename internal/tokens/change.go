@@ -194,7 +194,7 @@ func (s *Store) narrower(by *wasmtools.Principal, spec *Spec) (parent known, err
 	live, _, _ := s.within(top)
 	switch {
 	case live.tokens >= maxWithin:
-		return parent, fmt.Errorf("the token %s and those that it made have made %d already: revoke some", top, maxWithin)
+		return parent, fmt.Errorf("the token %s and those that it made have made %d already, with those of the last day: revoke some", top, maxWithin)
 	case live.patterns+patternBytes(asked) > maxPatterns:
 		return parent, fmt.Errorf("the narrower tokens of %s have %d KiB of patterns already: revoke some, or name tools and namespaces without an asterisk", top, maxPatterns>>10)
 	}
@@ -446,7 +446,11 @@ func (s *Store) clear(ctx context.Context, name string) error {
 // An amount is how many tokens there are, and the bytes of their patterns.
 type amount struct{ tokens, patterns int }
 
-// within returns how many tokens one has made, and they, which have not expired; how many with those that have; and of these the one that did
+// madeCounts is how long a narrower token counts for the one that made it, even if it has expired: each has its entry in the audit, where whoever can make
+// them without end pushes out all others.
+const madeCounts = 24 * time.Hour
+
+// within returns how many tokens one has made, and they, which count; how many with those that don't any more; and of these the one that expired
 // first, if there is any.
 func (s *Store) within(name string) (live, all amount, first known) {
 	s.mu.Lock()
@@ -458,7 +462,7 @@ func (s *Store) within(name string) (live, all amount, first known) {
 		}
 		patterns := patternBytes(t.asked)
 		all = amount{all.tokens + 1, all.patterns + patterns}
-		if !t.expired(now) {
+		if !t.expired(now) || now.Sub(t.record.Created) < madeCounts {
 			live = amount{live.tokens + 1, live.patterns + patterns}
 		} else if first.name == "" || t.expires.Before(first.expires) {
 			first = *t

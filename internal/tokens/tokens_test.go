@@ -386,7 +386,7 @@ func TestManyNarrowOnes(t *testing.T) {
 	t.Error("there is no end")
 }
 
-// TestExpiredNarrowOnes makes narrower tokens that last a minute, for months: those that have expired keep no others from being made, and don't become
+// TestExpiredNarrowOnes makes narrower tokens that last an hour, for days: those that have expired keep no others from being made, and don't become
 // ever more.
 func TestExpiredNarrowOnes(t *testing.T) {
 	t.Parallel()
@@ -398,14 +398,14 @@ func TestExpiredNarrowOnes(t *testing.T) {
 			scopes = append(scopes, fmt.Sprintf("a/%d%s*%s", i, strings.Repeat("x", 55), strings.Repeat("/y", 30)))
 		}
 		for i := range 1200 {
-			spec := tokens.Spec{Name: fmt.Sprint("n", i), Lifetime: time.Minute}
-			if i%20 == 0 {
+			spec := tokens.Spec{Name: fmt.Sprint("n", i), Lifetime: time.Hour}
+			if i%40 == 0 {
 				spec.Scopes = scopes
 			}
 			if _, _, err := d.Attenuate(t.Context(), by, spec); err != nil {
 				t.Fatalf("after %d: %v", i, err)
 			}
-			time.Sleep(2 * time.Second) // so 30 of them are valid
+			time.Sleep(2 * time.Minute) // so 30 of them are valid
 		}
 		valid, expired := 0, 0
 		all, err := d.List()
@@ -422,6 +422,32 @@ func TestExpiredNarrowOnes(t *testing.T) {
 		}
 		if valid != 30 || expired < 100 || valid+expired > 1001 {
 			t.Errorf("%d are valid, and %d have expired", valid, expired)
+		}
+	})
+}
+
+// TestNarrowOnesInADay makes narrower tokens that end at once, one after the other: there is an end to it, so that they can't fill the audit.
+func TestNarrowOnesInADay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, memory.New())
+		by := d.principal(d.add("ci", "a/*"))
+		attenuate := func(i int) error {
+			_, _, err := d.Attenuate(t.Context(), by, tokens.Spec{Name: fmt.Sprint("n", i), Lifetime: time.Second})
+			time.Sleep(2 * time.Second)
+			return err
+		}
+		for i := range 1000 {
+			if err := attenuate(i); err != nil {
+				t.Fatalf("after %d: %v", i, err)
+			}
+		}
+		if err := attenuate(1000); err == nil {
+			t.Error("more than a thousand are made in an hour")
+		}
+		time.Sleep(24 * time.Hour)
+		if err := attenuate(1001); err != nil {
+			t.Errorf("a day later: %v", err)
 		}
 	})
 }

@@ -85,6 +85,7 @@ var operations = sync.OnceValue(func() []Operation {
 		history(),
 		rollback(),
 		slowest(),
+		top(),
 		refused(),
 		logs(),
 		events(),

@@ -136,18 +136,17 @@ type Tool struct {
 }
 
 // Tools returns the tools that have figures of their own, and the others together where they had calls. They are in no order. steps is how many
-// steps of the last hour are wanted, at most Steps.
-func (m *Metrics) Tools(steps int) []Tool {
+// steps of the last hour are wanted, at most Steps. until is when the last one ended.
+func (m *Metrics) Tools(steps int) (all []Tool, until time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []Tool
 	for _, f := range m.all() {
 		if f.hour.empty() {
 			continue
 		}
 		all = append(all, Tool{Path: f.path, Minute: f.hour.lastMinute(m.turns), Hour: f.hour.points(m.turns, steps)})
 	}
-	return all
+	return all, m.turned
 }
 
 // all returns all figures. m.mu is held.

@@ -47,7 +47,8 @@ func record(t *wasmtools.Tool, took time.Duration, code wasmtools.Code) *invoke.
 // byPath returns what Tools tells.
 func byPath(m *metrics.Metrics) map[string]metrics.Tool {
 	all := map[string]metrics.Tool{}
-	for _, t := range m.Tools(metrics.Steps) {
+	tools, _ := m.Tools(metrics.Steps)
+	for _, t := range tools {
 		all[t.Path] = t
 	}
 	return all

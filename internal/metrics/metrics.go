@@ -46,9 +46,10 @@ type Metrics struct {
 
 	mu     sync.Mutex // guards what follows
 	byPath map[string]*counted
-	free   int    // how many tools may have figures, beside those that do
-	turns  int    // how many steps there were
-	seen   uint64 // the generation that forget knows
+	free   int       // how many tools may have figures, beside those that do
+	turns  int       // how many steps there were
+	turned time.Time // when the last one ended
+	seen   uint64    // the generation that forget knows
 }
 
 // counted is a tool whose calls are counted. Its versions count together.
@@ -71,7 +72,7 @@ var _ invoke.Observer = (*Metrics)(nil)
 // New begins to count. The caller closes the Metrics.
 func New(o Options) *Metrics {
 	ctx, stop := context.WithCancel(context.Background())
-	m := &Metrics{table: o.Table, detailed: o.Prometheus, outcomes: map[wasmtools.Code]int{}, stop: stop, byPath: map[string]*counted{}, free: cmp.Or(o.Tools, DefaultTools)}
+	m := &Metrics{table: o.Table, detailed: o.Prometheus, outcomes: map[wasmtools.Code]int{}, stop: stop, byPath: map[string]*counted{}, free: cmp.Or(o.Tools, DefaultTools), turned: time.Now()}
 	for i, code := range fault.Codes() {
 		m.outcomes[code] = i + 1
 	}
@@ -107,6 +108,7 @@ func (m *Metrics) turn() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turns++
+	m.turned = time.Now()
 	m.others.hour.turn(m.turns)
 	for _, c := range m.byPath {
 		if f := c.own.Load(); f != nil {

@@ -1,0 +1,76 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+)
+
+// stepOfTop is how long a server counts calls together.
+const stepOfTop = 10 * time.Second
+
+func newTop() *cobra.Command {
+	var o asking
+	var in admin.TopArguments
+	var follow bool
+	cmd := newAsking(&o, &cobra.Command{
+		Use:   "top [PATTERN]",
+		Short: "List the tools of a running server that are called most",
+		Long: `List the tools of a running server that are called most, with how many calls fail and how long
+they take. The server counts for ten seconds at a time, and keeps an hour. Calls of tools that
+are called too seldom to be counted one by one are called other.
+
+PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
+		Example:           "  toolsrv top\n  toolsrv top --follow\n  toolsrv top math/add --steps 360 --json",
+		Args:              onePattern,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
+		if len(args) == 1 {
+			in.Pattern = args[0]
+		}
+		for {
+			if err := ask(ctx, &o, c, out, "top", in, writeTop); err != nil || !follow {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(stepOfTop):
+			}
+		}
+	})
+	cmd.Flags().IntVar(&in.Limit, "limit", 20, "how `many` tools to list")
+	cmd.Flags().IntVar(&in.Steps, "steps", 0, "with --json: how `many` of the last steps of ten seconds to list of each")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show them again every ten seconds, until Ctrl-C")
+	return cmd
+}
+
+func writeTop(w io.Writer, t *admin.Top) error {
+	if len(t.Tools) == 0 {
+		_, err := io.WriteString(w, "No tool was called in the last hour.\n")
+		return err
+	}
+	rows := [][]string{{"TOOL", "CALLS/S", "FAILED", "P50", "P99", "CALLS/H", "FAILED/H"}}
+	for _, of := range t.Tools {
+		median, slow := "-", "-"
+		if of.Minute.Calls > 0 {
+			median, slow = briefly(of.Minute.Median), briefly(of.Minute.Slow)
+		}
+		rows = append(rows, []string{of.Tool, fmt.Sprintf("%.1f", float64(of.Minute.Calls)/60), share(of.Minute.TopSum), median, slow, fmt.Sprint(of.Hour.Calls), share(of.Hour)})
+	}
+	return table(w, rows)
+}
+
+// share says how many calls failed.
+func share(of admin.TopSum) string {
+	if of.Failed == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(of.Failed)/float64(of.Calls))
+}

@@ -1,0 +1,50 @@
+package command_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+)
+
+// TestTop makes calls, and finds them counted once the ten seconds are over in which they were made.
+func TestTop(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "")
+	if got := m.must(t, "top"); got != "No tool was called in the last hour.\n" {
+		t.Errorf("before: got %q", got)
+	}
+	for _, tool := range []string{"echo", "echo", "echo", "refuse"} {
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, m.url+"/shop/"+tool, strings.NewReader(`{"item":"tea"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("Content-Type", "application/json")
+		q.Header.Set("Authorization", "Bearer "+adminToken)
+		answer, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	var got admin.Top
+	for deadline := time.Now().Add(testkit.Patience); len(got.Tools) < 2; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("got %+v", got)
+		}
+		if err := json.Unmarshal([]byte(m.must(t, "top", "--json", "--steps", "360")), &got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := got.Tools[0], got.Tools[1]
+	if first.Tool != "/shop/echo" || first.Hour != (admin.TopSum{Calls: 3}) || len(first.Steps) != 360 || second.Tool != "/shop/refuse" || second.Hour != (admin.TopSum{Calls: 1, Failed: 1}) {
+		t.Errorf("got %.300v and %.300v", first, second)
+	}
+	if all := m.must(t, "top", "shop/echo"); !strings.Contains(all, "/shop/echo") || strings.Contains(all, "refuse") || !strings.Contains(all, "CALLS/S") {
+		t.Errorf("got %s", all)
+	}
+}

@@ -1,0 +1,80 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/metrics"
+)
+
+// TopArguments are the arguments of the operation top.
+type TopArguments struct {
+	Pattern string `json:"pattern,omitempty" description:"Those tools alone that match, such as math/add, math or math/*." maxLength:"1024"`
+	Limit   int    `json:"limit,omitempty" description:"How many tools at most; 0 is 20." minimum:"0" maximum:"10000"`
+	Steps   int    `json:"steps,omitempty" description:"How many of the last steps of ten seconds to list of each tool; 0 is none, 360 are an hour." minimum:"0" maximum:"360"`
+}
+
+// Top are the tools that are called most.
+type Top struct {
+	Until time.Time `json:"until" description:"When the last step ended that counts."`
+	Tools []TopTool `json:"tools" description:"The tools, those called most in the last minute first, and then in the last hour."`
+}
+
+// A TopTool is what calls of a tool there were.
+type TopTool struct {
+	Tool   string     `json:"tool" description:"The tool's path, or other: all tools together that are called too seldom to be counted one by one."`
+	Minute TopCalls   `json:"minute" description:"The last minute."`
+	Hour   TopSum     `json:"hour" description:"The last hour."`
+	Steps  []TopCalls `json:"steps,omitempty" description:"The last steps of ten seconds, the oldest first."`
+}
+
+// TopCalls are calls of some seconds.
+type TopCalls struct {
+	TopSum
+	Median float64 `json:"p50" description:"How many seconds half of them took at most, right to an eighth; without those that were refused."`
+	Slow   float64 `json:"p99" description:"How many seconds all but a hundredth took at most."`
+}
+
+// A TopSum is how many calls there were.
+type TopSum struct {
+	Calls  uint64 `json:"calls" description:"How many ended."`
+	Failed uint64 `json:"failed" description:"How many of them failed or were refused."`
+}
+
+func top() Operation {
+	return Looks("top", "List the tools that are called most, with how long that takes", func(_ context.Context, r *Request, in TopArguments) (Top, error) {
+		match, err := matcher(in.Pattern)
+		if err != nil {
+			return Top{}, err
+		}
+		all, until := r.Service.Metrics.Tools(metrics.Steps)
+		t := Top{Until: until, Tools: []TopTool{}}
+		for _, of := range all {
+			if in.Pattern != "" && (of.Path == metrics.Others || !match(of.Path)) {
+				continue
+			}
+			one := TopTool{Tool: of.Path, Minute: callsOf(of.Minute)}
+			for _, p := range of.Hour {
+				one.Hour.Calls += uint64(p.Calls)
+				one.Hour.Failed += uint64(p.Failed)
+			}
+			for _, p := range of.Hour[len(of.Hour)-in.Steps:] {
+				one.Steps = append(one.Steps, callsOf(p))
+			}
+			t.Tools = append(t.Tools, one)
+		}
+		slices.SortFunc(t.Tools, func(a, b TopTool) int {
+			return cmp.Or(cmp.Compare(b.Minute.Calls, a.Minute.Calls), cmp.Compare(b.Hour.Calls, a.Hour.Calls), cmp.Compare(a.Tool, b.Tool))
+		})
+		if most := cmp.Or(in.Limit, 20); len(t.Tools) > most {
+			t.Tools = t.Tools[:most]
+		}
+		return t, nil
+	})
+}
+
+func callsOf(p metrics.Point) TopCalls {
+	return TopCalls{TopSum{uint64(p.Calls), uint64(p.Failed)}, p.Median.Seconds(), p.Slow.Seconds()}
+}

@@ -332,8 +332,8 @@ func (g *Generation) Coming(path string) bool {
 // changed.
 func (g *Generation) Switches() []Switch { return g.switches }
 
-// Switch returns the switch that decides whether the tool at a path such as "/math/add" is enabled: its own, or that of a namespace. It reports
-// false if the policy decides.
+// Switch returns the switch that decides whether the tool at a path such as "/math/add" is enabled: its own, or a namespace's. It reports false
+// if the policy decides.
 func (g *Generation) Switch(path string) (Switch, bool) {
 	at := -1
 	for i := range g.switches {

@@ -15,7 +15,7 @@ import (
 // A module is one version of a file. The reconciler's goroutine owns it.
 type module struct {
 	*toolfile.Module
-	content   string // the digest of the file: of a script, that of its own
+	content   string // the digest of the file; for a script, of its own file
 	compiled  bool
 	first     bool // it came with the first listing
 	described bool // it has no manifest section, and says itself what it is

@@ -83,7 +83,7 @@ type FileState struct {
 	Stage Stage
 	Since time.Time
 	// Digest, Version and Paths are those of what is served of it, and empty where nothing is. Content is the digest of the file that is served:
-	// of a script, that of its own file, where Digest is that of all that it was made into.
+	// of a script its own file, while Digest is of all that it was made into.
 	Digest, Version, Content string
 	Paths                    []string
 	// Err is why the newest version is not served, or nil.

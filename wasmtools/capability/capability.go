@@ -44,8 +44,8 @@ type Kind struct {
 	Verify func(r Rule) error
 	// Review reports what is odd about a rule. Only a capability of an embedding program may leave it nil.
 	Review func(v *Review, r Rule)
-	// Suggest returns the lines of TOML that grant a need, with values to be replaced where only an operator knows them. Only that of a
-	// program of its own may be nil.
+	// Suggest returns the lines of TOML that grant a need, with values to be replaced where only an operator knows them. Only a
+	// capability of an embedding program may leave it nil.
 	Suggest func(n wasmtools.Need) string
 	// Reaches returns what a value of Decide, which is not nil, lets a tool reach, in an order that does not change. So whoever reviews a
 	// configuration sees what is enforced. Nil: what the tool declares that it needs.

@@ -38,10 +38,10 @@ type checker interface {
 
 // A validator checks the arguments of all calls.
 type validator struct {
-	brief  *turns.Places[string] // for arguments of up to 64 KiB, as long as they are cheap to check
-	costly *turns.Places[string] // for all others
-	vast   *turns.Places[string] // for those that have room, or wait for it, before they have one of the expensive places
-	spared int64                 // bytes that a expensive check may take without room
+	brief  *turns.Places[rates.Caller, string] // for arguments of up to 64 KiB, as long as they are cheap to check
+	costly *turns.Places[rates.Caller, string] // for all others
+	vast   *turns.Places[rates.Caller, string] // for those that have room, or wait for it, before they have one of the expensive places
+	spared int64                               // bytes that a expensive check may take without room
 	room   func(ctx context.Context, bytes int64) (give func(), err error)
 }
 
@@ -50,7 +50,7 @@ func newValidator(memory int64, room func(ctx context.Context, bytes int64) (giv
 	n := int64(runtime.GOMAXPROCS(0))
 	costly := max(1, n*min(memory, defaultMemory)/defaultMemory)
 	return &validator{
-		brief: turns.New[string](int(n)), costly: turns.New[string](int(costly)), vast: turns.New[string](int(costly)),
+		brief: turns.New[rates.Caller, string](int(n)), costly: turns.New[rates.Caller, string](int(costly)), vast: turns.New[rates.Caller, string](int(costly)),
 		spared: max(leastSpared, memory/4/costly), room: room,
 	}
 }
@@ -85,31 +85,33 @@ func (v *validator) check(ctx context.Context, s checker, module string, call *w
 			}
 		}
 	}
-	if err := enter(ctx, v.costly, module, call); err != nil {
+	by := rates.CallerOf(call)
+	if err := enter(ctx, v.costly, by, module, call); err != nil {
 		return nil, err
 	}
-	defer v.costly.Leave()
+	defer v.costly.Leave(by, module)
 	return s.Validate(call.Arguments)
 }
 
 // within is ValidateWithin in one of the places for expensive checks. ok is false if the check needs more memory.
 func (v *validator) within(ctx context.Context, s checker, module string, call *wasmtools.Call, need int64) (valid []byte, ok bool, err error) {
+	by := rates.CallerOf(call)
 	// Who waits for room keeps nobody from a expensive place, and those who have some are few.
 	if need > v.spared {
-		if err := enter(ctx, v.vast, module, call); err != nil {
+		if err := enter(ctx, v.vast, by, module, call); err != nil {
 			return nil, true, err
 		}
-		defer v.vast.Leave()
+		defer v.vast.Leave(by, module)
 		give, err := v.take(ctx, call, need)
 		if err != nil {
 			return nil, true, err
 		}
 		defer give()
 	}
-	if err := enter(ctx, v.costly, module, call); err != nil {
+	if err := enter(ctx, v.costly, by, module, call); err != nil {
 		return nil, true, err
 	}
-	defer v.costly.Leave()
+	defer v.costly.Leave(by, module)
 	return s.ValidateWithin(call.Arguments, max(need, v.spared))
 }
 
@@ -149,17 +151,18 @@ func ended(cause error) error {
 
 // little is ValidateLittle in a place. ok is true where there is none.
 func (v *validator) little(ctx context.Context, s checker, module string, call *wasmtools.Call) (valid []byte, ok bool, err error) {
-	if err := enter(ctx, v.brief, module, call); err != nil {
+	by := rates.CallerOf(call)
+	if err := enter(ctx, v.brief, by, module, call); err != nil {
 		return nil, true, err
 	}
-	defer v.brief.Leave()
+	defer v.brief.Leave(by, module)
 	return s.ValidateLittle(call.Arguments)
 }
 
 // enter takes a place, which leaving gives back. It waits until ctx is done, for some seconds, and not beyond the end of the call inside
 // which this one is made.
-func enter(ctx context.Context, p *turns.Places[string], module string, call *wasmtools.Call) error {
-	if p.Try() {
+func enter(ctx context.Context, p *turns.Places[rates.Caller, string], by rates.Caller, module string, call *wasmtools.Call) error {
+	if p.Try(by, module) {
 		return nil
 	}
 	wait := patience
@@ -168,7 +171,7 @@ func enter(ctx context.Context, p *turns.Places[string], module string, call *wa
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errBusy)
 	defer cancel()
-	if err := p.Enter(ctx, module, rates.Party(call)); err != nil {
+	if err := p.Enter(ctx, by, module); err != nil {
 		return ended(err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/schemas"
 	"github.com/toolsrv/toolsrv/internal/turns"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -22,11 +23,11 @@ import (
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := turns.New[string](1)
+		p, by := turns.New[rates.Caller, string](1), rates.Caller{}
 		var mu sync.Mutex
 		var got []string
 		enter := func(ctx context.Context, module string, call *wasmtools.Call) {
-			err := enter(ctx, p, module, call)
+			err := enter(ctx, p, by, module, call)
 			mu.Lock()
 			defer mu.Unlock()
 			if failed, ok := errors.AsType[*wasmtools.Error](err); ok {
@@ -59,17 +60,19 @@ func TestPlaces(t *testing.T) {
 		wait(t.Context(), "inner", &wasmtools.Call{Outer: outer(time.Now().Add(time.Second))})
 		cancel()
 		expect("b cancelled")
+		last := "a"
 		for _, want := range []string{"a", "c"} {
-			p.Leave()
+			p.Leave(by, last)
 			expect(want)
+			last = want
 		}
 		time.Sleep(2 * time.Second)
 		expect("inner overloaded")
-		p.Leave()
+		p.Leave(by, last)
 		expect("a")
 		time.Sleep(patience)
 		expect("a overloaded")
-		p.Leave()
+		p.Leave(by, "a")
 		if p.Free() != 1 || p.Waiting() != 0 {
 			t.Errorf("in the end %d places are free, and %d wait", p.Free(), p.Waiting())
 		}

@@ -1,5 +1,5 @@
-// Package turns hands out a bounded number of places. Keys wait for them in turn, so that a key with many requests does not keep others waiting,
-// and so do the parties that wait for one key.
+// Package turns hands out a bounded number of places, first to those who have the fewest: one with many requests does not keep others waiting. That
+// holds for the parties that want places, and for the keys that one party wants them for. Those who have as many take turns.
 package turns
 
 import (
@@ -10,49 +10,70 @@ import (
 )
 
 // Places are safe for concurrent use.
-type Places[K comparable] struct {
+type Places[P, K comparable] struct {
 	waiters atomic.Int64
 	mu      sync.Mutex
-	free    int // 0 while anybody waits
-	waiting rota[K, *rota[string, *line]]
+	most    int
+	taken   []want[P, K] // all places while anybody waits
+	parties rota[P, *rota[K, line]]
 }
 
-// A rota is what takes turns. The first has its turn next.
+// A want is who wants a place, and for what.
+type want[P, K comparable] struct {
+	party P
+	key   K
+}
+
+// A rota is those who wait.
 type rota[K comparable, V any] struct {
-	of    map[K]V
-	turns []K // the keys of it
+	of    map[K]*member[K, V]
+	turns []*member[K, V] // the same, in the order of their turns
 }
 
-// A line is the requests of one party for one key, each of which has a channel that is closed when there is a place.
-type line struct{ requests []chan struct{} }
+// A member of a rota has places, too, perhaps.
+type member[K comparable, V any] struct {
+	key  K
+	held int
+	of   V
+}
+
+// A line is requests with the same want, each of which has a channel that is closed when there is a place.
+type line []chan struct{}
 
 // New returns n places.
-func New[K comparable](n int) *Places[K] { return &Places[K]{free: n} }
+func New[P, K comparable](n int) *Places[P, K] {
+	return &Places[P, K]{most: n, taken: make([]want[P, K], 0, n)}
+}
 
-// Try takes a place, which Leave gives back, if one is free.
-func (p *Places[K]) Try() bool {
+// Try takes a place for a party and a key, which Leave gives back, if one is free.
+func (p *Places[P, K]) Try(party P, key K) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.free == 0 {
+	if len(p.taken) == p.most {
 		return false
 	}
-	p.free--
+	p.take(want[P, K]{party, key})
 	return true
 }
 
-// Enter takes a place, which Leave gives back, for a party that wants it for a key, and waits for it until ctx is done. Then it takes none, and returns
-// the cause.
-func (p *Places[K]) Enter(ctx context.Context, key K, party string) error {
+// Enter takes a place, as Try does, and waits for it until ctx is done. Then it takes none, and returns the cause.
+func (p *Places[P, K]) Enter(ctx context.Context, party P, key K) error {
 	p.mu.Lock()
-	if p.free > 0 {
-		p.free--
+	if len(p.taken) < p.most {
+		p.take(want[P, K]{party, key})
 		p.mu.Unlock()
 		return nil
 	}
 	turn := make(chan struct{})
-	parties := p.waiting.get(key, func() *rota[string, *line] { return new(rota[string, *line]) })
-	of := parties.get(party, func() *line { return new(line) })
-	of.requests = append(of.requests, turn)
+	waiting := p.parties.of[party]
+	if waiting == nil {
+		waiting = p.parties.add(party, p.held(party), new(rota[K, line]))
+	}
+	of := waiting.of.of[key]
+	if of == nil {
+		of = waiting.of.add(key, p.heldFor(party, key), nil)
+	}
+	of.of = append(of.of, turn)
 	p.waiters.Add(1)
 	p.mu.Unlock()
 	select {
@@ -60,93 +81,184 @@ func (p *Places[K]) Enter(ctx context.Context, key K, party string) error {
 		return nil
 	case <-ctx.Done():
 	}
-	if !p.withdraw(key, party, turn) {
-		p.Leave() // the place came at the same moment
+	if !p.withdraw(party, key, turn) {
+		p.Leave(party, key) // the place came at the same moment
 	}
 	return context.Cause(ctx)
 }
 
-// Leave passes a place on, or makes it free.
-func (p *Places[K]) Leave() {
+// Leave gives back a place that was taken for a party and a key: to whoever comes next, if anybody waits.
+func (p *Places[P, K]) Leave(party P, key K) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.waiting.turns) == 0 {
-		p.free++
-		return
+	p.release(want[P, K]{party, key})
+	if len(p.parties.turns) > 0 {
+		p.admit(p.next())
 	}
-	key, parties := p.waiting.next()
-	party, of := parties.next()
-	turn := of.requests[0]
-	of.requests = of.requests[1:]
-	p.tidy(key, parties, party, of)
+}
+
+// Pass is Leave where somebody waits who comes before another request for the same party and key would. Otherwise it reports false: the place is
+// still taken.
+func (p *Places[P, K]) Pass(party P, key K) bool {
+	if p.Waiting() == 0 {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.parties.turns) == 0 {
+		return false
+	}
+	own := want[P, K]{party, key}
+	p.release(own)
+	next, nextKey := p.next()
+	if party != next.key && p.held(party) < next.held || party == next.key && p.heldFor(party, key) < nextKey.held {
+		p.take(own)
+		return false
+	}
+	p.admit(next, nextKey)
+	return true
+}
+
+// Waiting returns how many wait for a place. It takes no lock.
+func (p *Places[P, K]) Waiting() int { return int(p.waiters.Load()) }
+
+// Free returns how many places nobody has.
+func (p *Places[P, K]) Free() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.most - len(p.taken)
+}
+
+// take takes a place that is free. p.mu is held.
+func (p *Places[P, K]) take(of want[P, K]) {
+	p.taken = append(p.taken, of)
+	p.tell(of, 1)
+}
+
+// release makes a place free. p.mu is held.
+func (p *Places[P, K]) release(of want[P, K]) {
+	i := slices.Index(p.taken, of)
+	last := len(p.taken) - 1
+	p.taken[i] = p.taken[last]
+	p.taken[last] = want[P, K]{}
+	p.taken = p.taken[:last]
+	p.tell(of, -1)
+}
+
+// tell has those who wait know that they have n places more. p.mu is held.
+func (p *Places[P, K]) tell(of want[P, K], n int) {
+	if m := p.parties.of[of.party]; m != nil {
+		m.held += n
+		if k := m.of.of[of.key]; k != nil {
+			k.held += n
+		}
+	}
+}
+
+// held returns how many places a party has. p.mu is held.
+func (p *Places[P, K]) held(party P) (n int) {
+	for i := range p.taken {
+		if p.taken[i].party == party {
+			n++
+		}
+	}
+	return n
+}
+
+// heldFor returns how many places a party has for a key. p.mu is held.
+func (p *Places[P, K]) heldFor(party P, key K) (n int) {
+	for i := range p.taken {
+		if p.taken[i] == (want[P, K]{party, key}) {
+			n++
+		}
+	}
+	return n
+}
+
+// next returns who comes next. Somebody waits. p.mu is held.
+func (p *Places[P, K]) next() (*member[P, *rota[K, line]], *member[K, line]) {
+	party := p.parties.next()
+	return party, party.of.next()
+}
+
+// admit gives a free place to the first request of a party and a key. p.mu is held.
+func (p *Places[P, K]) admit(party *member[P, *rota[K, line]], of *member[K, line]) {
+	turn := of.of[0]
+	of.of = of.of[1:]
+	p.parties.toBack(party)
+	party.of.toBack(of)
+	p.take(want[P, K]{party.key, of.key})
+	p.tidy(party, of)
 	p.waiters.Add(-1)
 	close(turn)
 }
 
-// Waiting returns how many wait for a place. It takes no lock.
-func (p *Places[K]) Waiting() int { return int(p.waiters.Load()) }
-
-// Free returns how many places nobody has.
-func (p *Places[K]) Free() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.free
-}
-
 // withdraw ends a wait, and reports false if it already has its place.
-func (p *Places[K]) withdraw(key K, party string, turn chan struct{}) bool {
+func (p *Places[P, K]) withdraw(party P, key K, turn chan struct{}) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	parties, ok := p.waiting.of[key]
-	if !ok {
+	m := p.parties.of[party]
+	if m == nil {
 		return false
 	}
-	of, ok := parties.of[party]
-	if !ok {
+	of := m.of.of[key]
+	if of == nil {
 		return false
 	}
-	i := slices.Index(of.requests, turn)
+	i := slices.Index(of.of, turn)
 	if i < 0 {
 		return false
 	}
-	of.requests = slices.Delete(of.requests, i, i+1)
-	p.tidy(key, parties, party, of)
+	of.of = slices.Delete(of.of, i, i+1)
+	p.tidy(m, of)
 	p.waiters.Add(-1)
 	return true
 }
 
 // tidy takes out of the turns who waits no longer. p.mu is held.
-func (p *Places[K]) tidy(key K, parties *rota[string, *line], party string, of *line) {
-	if len(of.requests) == 0 {
-		parties.remove(party)
+func (p *Places[P, K]) tidy(party *member[P, *rota[K, line]], of *member[K, line]) {
+	if len(of.of) == 0 {
+		party.of.remove(of)
 	}
-	if len(parties.turns) == 0 {
-		p.waiting.remove(key)
+	if len(party.of.turns) == 0 {
+		p.parties.remove(party)
 	}
 }
 
-// get returns what a key has, which is made where there is none, and has its turn last then.
-func (r *rota[K, V]) get(key K, produce func() V) V {
-	v, ok := r.of[key]
-	if !ok {
-		if r.of == nil {
-			r.of = map[K]V{}
+// add adds a member, whose turn is the last one.
+func (r *rota[K, V]) add(key K, held int, of V) *member[K, V] {
+	if r.of == nil {
+		r.of = map[K]*member[K, V]{}
+	}
+	m := &member[K, V]{key, held, of}
+	r.of[key] = m
+	r.turns = append(r.turns, m)
+	return m
+}
+
+// next returns who has the fewest places of those who wait, and of these who has waited for its turn longest. It looks at few: no more of them have
+// a place than there are places.
+func (r *rota[K, V]) next() *member[K, V] {
+	next := r.turns[0]
+	for _, m := range r.turns[1:] {
+		if next.held == 0 {
+			break
 		}
-		v = produce()
-		r.of[key] = v
-		r.turns = append(r.turns, key)
+		if m.held < next.held {
+			next = m
+		}
 	}
-	return v
+	return next
 }
 
-// next returns whose turn it is, who has the last one then.
-func (r *rota[K, V]) next() (K, V) {
-	key := r.turns[0]
-	r.turns = append(r.turns[1:], key)
-	return key, r.of[key]
+// toBack makes a member have the last turn.
+func (r *rota[K, V]) toBack(m *member[K, V]) {
+	i := slices.Index(r.turns, m)
+	r.turns = append(slices.Delete(r.turns, i, i+1), m)
 }
 
-func (r *rota[K, V]) remove(key K) {
-	delete(r.of, key)
-	r.turns = slices.DeleteFunc(r.turns, func(k K) bool { return k == key })
+func (r *rota[K, V]) remove(m *member[K, V]) {
+	delete(r.of, m.key)
+	i := slices.Index(r.turns, m)
+	r.turns = slices.Delete(r.turns, i, i+1)
 }

@@ -3,6 +3,7 @@ package turns_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,12 +18,12 @@ import (
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := turns.New[string](1)
+		p := turns.New[string, string](1)
 		var mu sync.Mutex
 		var got []string
 		wait := func(ctx context.Context, key string) {
 			go func() {
-				err := p.Enter(ctx, key, "")
+				err := p.Enter(ctx, "", key)
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {
@@ -42,7 +43,7 @@ func TestTurns(t *testing.T) {
 			}
 			got = nil
 		}
-		if !p.Try() || p.Try() {
+		if !p.Try("", "x") || p.Try("", "x") {
 			t.Error("there is not one place")
 		}
 		for range 3 {
@@ -53,14 +54,16 @@ func TestTurns(t *testing.T) {
 		wait(t.Context(), "c")
 		cancel(errors.New("gave up"))
 		expect("b gave up", 4)
+		last := "x"
 		for k, want := range []string{"a", "c", "a", "a"} {
-			p.Leave()
+			p.Leave("", last)
 			expect(want, 3-k)
+			last = want
 		}
-		p.Leave()
+		p.Leave("", last)
 		wait(gone, "b")
 		expect("b", 0) // it need not wait
-		p.Leave()
+		p.Leave("", "b")
 		if p.Free() != 1 {
 			t.Errorf("in the end %d places are free", p.Free())
 		}
@@ -72,7 +75,7 @@ func TestTurns(t *testing.T) {
 func TestAll(t *testing.T) {
 	t.Parallel()
 	const places = 3
-	p := turns.New[int](places)
+	p := turns.New[string, int](places)
 	var mu sync.Mutex
 	inside := 0
 	var all sync.WaitGroup
@@ -83,7 +86,8 @@ func TestAll(t *testing.T) {
 				if n%3 == 0 {
 					go cancel()
 				}
-				if p.Enter(ctx, key%5, strconv.Itoa(key%3)) == nil {
+				party, key := strconv.Itoa(key%3), key%5
+				if p.Enter(ctx, party, key) == nil {
 					mu.Lock()
 					if inside++; inside > places {
 						t.Errorf("%d are inside", inside)
@@ -92,7 +96,9 @@ func TestAll(t *testing.T) {
 					mu.Lock()
 					inside--
 					mu.Unlock()
-					p.Leave()
+					if n%4 != 0 || !p.Pass(party, key) {
+						p.Leave(party, key)
+					}
 				}
 				cancel()
 			}
@@ -104,38 +110,113 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestParties has a party wait with many requests for a key: others that wait for the same key, and other keys, have one turn each.
+// TestParties has a party want many places, for several keys: others have as many as it has, and its keys share what it has. Who has fewest keeps what
+// it has.
 // Proves: Clients keep nobody out
 func TestParties(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := turns.New[string](1)
-		p.Try()
-		var mu sync.Mutex
-		var got []string
-		wait := func(key, party string) {
-			go func() {
-				if p.Enter(t.Context(), key, party) == nil {
-					mu.Lock()
-					got = append(got, key+party)
-					mu.Unlock()
+	for _, test := range []struct {
+		name   string
+		places int
+		wants  string // parties and keys, in the order in which they come; the first ones find a place free
+		passes string // who passes a place on, if need be
+		want   string // who has a place in the end
+	}{
+		{"one party and key", 2, "1a 1a 1a 1a", "1a", "1a 1a"},
+		{"a party takes its turn", 1, "1a 1a 2a", "1a", "1a"},
+		{"and the next one its own", 1, "1a 1a 1a 2a", "1a 1a", "2a"},
+		{"a party keeps its only place", 2, "1a 2a 1a 1a 1a", "2a 2a 2a", "1a 2a"},
+		{"the other one has what is left", 4, "1a 1a 1a 1a 1a 1a 2a", "1a 1a 1a 2a 1a", "1a 1a 1a 2a"},
+		{"half and half", 4, "1a 1a 1a 1a 2a 2a 2a 1a", "1a 1a 1a 1a 2a 2a 1a", "1a 1a 2a 2a"},
+		{"three and two places", 2, "1a 2a 1a 3a", "2a", "1a 3a"},
+		{"many keys are one party", 2, "1a 1b 1c 1d 1e 2a", "1a 1b 2a 2a", "1c 2a"},
+		{"keys of a party", 2, "1a 1a 1a 1a 1b", "1a 1a 1b 1b", "1a 1b"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := turns.New[string, string](test.places)
+				ctx, cancel := context.WithCancel(t.Context())
+				var mu sync.Mutex
+				var has []string
+				enter := func(who string) {
+					go func() {
+						if p.Enter(ctx, who[:1], who[1:]) == nil {
+							mu.Lock()
+							has = append(has, who)
+							mu.Unlock()
+						}
+					}()
+					synctest.Wait()
 				}
-			}()
-			synctest.Wait()
-		}
-		for range 4 {
-			wait("a", "1")
-		}
-		wait("a", "2")
-		wait("b", "3")
-		wait("a", "2")
-		for range 7 {
-			p.Leave()
-			synctest.Wait()
-		}
-		p.Leave()
-		if now := strings.Join(got, " "); now != "a1 b3 a2 a1 a2 a1 a1" || p.Waiting() != 0 || p.Free() != 1 {
-			t.Errorf("got %s; %d wait, and %d places are free", now, p.Waiting(), p.Free())
+				for who := range strings.FieldsSeq(test.wants) {
+					enter(who)
+				}
+				for who := range strings.FieldsSeq(test.passes) {
+					mu.Lock()
+					i := slices.Index(has, who)
+					if i < 0 {
+						t.Fatalf("%s has no place: %q have", who, has)
+					}
+					if has = slices.Delete(has, i, i+1); !p.Pass(who[:1], who[1:]) {
+						has = append(has, who)
+						mu.Unlock()
+						continue
+					}
+					mu.Unlock()
+					enter(who)
+				}
+				mu.Lock()
+				slices.Sort(has)
+				if got := strings.Join(has, " "); got != test.want {
+					t.Errorf("got %s, want %s", got, test.want)
+				}
+				mu.Unlock()
+				cancel()
+				synctest.Wait()
+				for _, who := range has {
+					p.Leave(who[:1], who[1:])
+				}
+				if p.Waiting() != 0 || p.Free() != test.places {
+					t.Errorf("in the end %d wait, and %d places are free", p.Waiting(), p.Free())
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkTurns is what a place costs that is free, and one that has to be waited for.
+func BenchmarkTurns(b *testing.B) {
+	type caller struct {
+		origin, realm, name string
+		network             [32]byte
+	}
+	who := caller{origin: "issued", name: "ci"}
+	b.Run("free", func(b *testing.B) {
+		p := turns.New[caller, string](2)
+		b.ReportAllocs()
+		for b.Loop() {
+			p.Try(who, "digest")
+			p.Leave(who, "digest")
 		}
 	})
+	for _, parties := range []int{1, 100} {
+		b.Run(strconv.Itoa(parties)+" parties", func(b *testing.B) {
+			p := turns.New[string, string](4)
+			b.ReportAllocs()
+			var all sync.WaitGroup
+			for n := range 100 {
+				party := strconv.Itoa(n % parties)
+				all.Go(func() {
+					for range b.N / 100 {
+						if p.Enter(b.Context(), party, "a") != nil {
+							return
+						}
+						p.Leave(party, "a")
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
 }

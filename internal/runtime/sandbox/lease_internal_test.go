@@ -37,7 +37,7 @@ func poolEngine(t *testing.T, c Config, name string) (*Engine, *Program) {
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		if free := e.seats.Free(); free != seatsPerProcessor*runtime.GOMAXPROCS(0) {
+		if free := e.seats.Free(); free != runtime.GOMAXPROCS(0) {
 			t.Errorf("a closed engine has %d free seats", free)
 		}
 		if memory, mappings := e.account.Held(account.Memory), e.account.Held(account.Mappings); memory != 0 || mappings != 0 {

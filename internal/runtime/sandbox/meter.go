@@ -50,6 +50,7 @@ type meter struct {
 	ran    time.Duration   // how long the parts before took
 	long   bool            // it has had a turn, so that it needs a seat
 	seated bool
+	party  string // for which it has its seats; set before the first one
 }
 
 // next returns how much fuel the guest may use until it calls refill.
@@ -206,17 +207,20 @@ func (c *call) extend(bytes int64) {
 	c.owner.grow(int64(len(c.memory.Bytes())))
 }
 
-// seatsPerProcessor is how many guests that compute for long may be about to run for each processor.
-const seatsPerProcessor = 2
-
-// A guest has its first turn as soon as Go lets it run. For each further one it needs a seat. The engine has some of them, and modules
-// take turns, so a guest of another module waits for one turn, however many guests wait before it, and so do those who call the same module. Go would have thousands of
+// A guest has its first turn as soon as Go lets it run. For each further one it needs a seat, of which the engine has one for each processor. The
+// party that has the fewest comes first, and so does the module of which a party's guests have the fewest. So a guest of another party, or of
+// another module of the same one, waits for one turn, however many guests wait before it, and keeps its seat while others have more: one guest gets as
+// much as eight of another party. With two seats for each processor it got half as much. Go would have thousands of
 // guests that compute run one after the other before it comes back to anybody else. Who waits for anything but a seat has none.
 
 // sit waits for a seat, at most until the end of the run. It reports false where it need not wait.
 func (c *call) sit() (waited bool) {
-	if !c.engine.seats.Try() {
-		if err := c.engine.seats.Enter(c.patience(), c.module, partyOf(c.principal)); err != nil {
+	m := &c.meter
+	if m.party == "" {
+		m.party = partyOf(c.principal)
+	}
+	if !c.engine.seats.Try(m.party, c.module) {
+		if err := c.engine.seats.Enter(c.patience(), m.party, c.module); err != nil {
 			if over := c.over(time.Now()); over != nil {
 				err = over
 			}
@@ -224,7 +228,7 @@ func (c *call) sit() (waited bool) {
 		}
 		waited = true
 	}
-	c.meter.seated = true
+	m.seated = true
 	return waited
 }
 
@@ -232,7 +236,7 @@ func (c *call) sit() (waited bool) {
 func (c *call) stand() {
 	if c.meter.seated {
 		c.meter.seated = false
-		c.engine.seats.Leave()
+		c.engine.seats.Leave(c.meter.party, c.module)
 	}
 }
 
@@ -256,8 +260,8 @@ func (c *call) share(now time.Time) time.Time {
 		return now
 	}
 	c.memory.Unwatch()
-	if m.seated && c.engine.seats.Waiting() > 0 {
-		c.stand()
+	if m.seated && c.engine.seats.Pass(m.party, c.module) {
+		m.seated = false
 	}
 	if waited := !m.seated && c.sit(); waited || !back {
 		// It yields after a wait for a seat, too. Go runs a goroutine that was just woken before all others, so guests that

@@ -102,10 +102,10 @@ type Engine struct {
 	unusedTime    time.Duration
 	idleInstances int // most of one program
 	account       *account.Account
-	seats         *turns.Places[*module] // for guests that compute for long
-	reclaiming    chan struct{}          // holds one token, for the goroutine that frees idle memory
-	closing       chan struct{}          // closed when Close begins
-	janitor       chan struct{}          // closed when the janitor has gone
+	seats         *turns.Places[string, *module] // of parties, for guests that compute for long
+	reclaiming    chan struct{}                  // holds one token, for the goroutine that frees idle memory
+	closing       chan struct{}                  // closed when Close begins
+	janitor       chan struct{}                  // closed when the janitor has gone
 
 	mu      sync.Mutex
 	modules map[sum]*module // loaded ones, by what they are made of
@@ -141,7 +141,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		unusedTime:    c.UnusedTime,
 		idleInstances: 4 * goruntime.GOMAXPROCS(0),
 		account:       newAccount(c),
-		seats:         turns.New[*module](seatsPerProcessor * goruntime.GOMAXPROCS(0)),
+		seats:         turns.New[string, *module](goruntime.GOMAXPROCS(0)),
 		reclaiming:    make(chan struct{}, 1),
 		closing:       make(chan struct{}),
 		janitor:       make(chan struct{}),

@@ -3,7 +3,9 @@ package sandbox
 import (
 	"context"
 	"errors"
+	goruntime "runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,13 +45,60 @@ func TestSeats(t *testing.T) {
 	}
 }
 
+// TestSeatsOfParties has one party call a tool that computes many times at once, and another one once at a time: it gets more than each of the others.
+// Proves: Clients keep nobody out
+func TestSeatsOfParties(t *testing.T) {
+	t.Parallel()
+	e, p := poolEngine(t, Config{}, "hostile/spin")
+	n := 4 * goruntime.GOMAXPROCS(0)
+	tool := p.Tool("spin", 0, limits.Limits{Timeout: time.Hour, Fuel: 20_000_000, Concurrency: n + 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	call := func(of party) bool {
+		_, err := tool.Call(ctx, CallSpec{Principal: of})
+		switch outcomeOf(err) {
+		case ToolFuel:
+			return true
+		case Cancelled:
+		default:
+			t.Error(err)
+		}
+		return false
+	}
+	var all sync.WaitGroup
+	var done atomic.Int64
+	for range n {
+		all.Go(func() {
+			for call("flood") {
+				done.Add(1)
+			}
+		})
+	}
+	testkit.Until(t, "the flood", func() bool { return done.Load() > 0 && e.seats.Waiting() > 0 })
+	const calls = 20
+	before := done.Load()
+	for range calls {
+		call("quiet")
+	}
+	others := float64(done.Load()-before) / float64(n)
+	if t.Logf("while the quiet party made %d calls, each of the other's %d clients made %.1f", calls, n, others); others > calls/3 {
+		t.Error("that is more than a third as much")
+	}
+	cancel()
+	all.Wait()
+}
+
+type party string
+
+func (p party) Party() string  { return string(p) }
+func (p party) String() string { return string(p) }
+
 // TestNoSeat has all seats taken: a guest that computes still ends by its limit, or with its caller, and a short call does without one.
 // Proves: A tool stops
 func TestNoSeat(t *testing.T) {
 	t.Parallel()
 	e, p := poolEngine(t, Config{}, "hostile/spin")
-	for e.seats.Try() {
-		defer e.seats.Leave()
+	for e.seats.Try("", p.module) {
+		defer e.seats.Leave("", p.module)
 	}
 	answer(t, e)
 	if _, err := p.Tool("spin", 0, limits.Limits{Timeout: 20 * time.Millisecond}).Call(t.Context(), CallSpec{}); outcomeOf(err) != ToolTimeout {

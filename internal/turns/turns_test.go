@@ -191,7 +191,7 @@ func BenchmarkTurns(b *testing.B) {
 		origin, realm, name string
 		network             [32]byte
 	}
-	who := caller{origin: "issued", name: "ci"}
+	who := caller{"issued", "", "ci", [32]byte{}}
 	b.Run("free", func(b *testing.B) {
 		p := turns.New[caller, string](2)
 		b.ReportAllocs()

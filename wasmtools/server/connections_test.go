@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
@@ -270,15 +271,8 @@ func TestHeadsOfRunningCalls(t *testing.T) {
 	if got := send(t, conn, ""); got != 200 {
 		t.Errorf("the call: got status %d", got)
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // its head is given back once it has been answered
-		got := send(t, r.dial(), other)
-		if got == 200 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("afterwards: got status %d", got)
-		}
-	}
+	// Its head is given back once it has been answered.
+	testkit.Until(t, "another large head to find room", func() bool { return send(t, r.dial(), other) == 200 })
 }
 
 // TestManyLines: heads of many lines are refused before they are parsed, and lines of a body don't count.

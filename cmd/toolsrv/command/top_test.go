@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
@@ -32,14 +31,12 @@ func TestTop(t *testing.T) {
 		answer.Body.Close()
 	}
 	var got admin.Top
-	for deadline := time.Now().Add(testkit.Patience); len(got.Tools) < 2; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("got %+v", got)
-		}
+	testkit.Until(t, "the calls to be counted", func() bool {
 		if err := json.Unmarshal([]byte(m.must(t, "top", "--json", "--steps", "360")), &got); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return len(got.Tools) == 2
+	})
 	first, second := got.Tools[0], got.Tools[1]
 	if first.Tool != "/shop/echo" || first.Hour != (admin.TopSum{Calls: 3}) || len(first.Steps) != 360 || second.Tool != "/shop/refuse" || second.Hour != (admin.TopSum{Calls: 1, Failed: 1}) {
 		t.Errorf("got %.300v and %.300v", first, second)

@@ -195,7 +195,7 @@ var edges = map[string][]string{
 	// Asks for them.
 	"internal/admin/client": {"internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "wasmtools", "wasmtools/misfit"},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/metrics", "internal/metrics/counters", "internal/personal", "internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
+	"wasmtools/server": {"internal/origin", "internal/metrics", "internal/metrics/counters", "internal/personal", "internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
 	// Files for others to write; knows no project.
 	"internal/author/sdk": {},
 	// Runs compilers; never what they made.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 )
@@ -128,14 +129,9 @@ func status() Operation {
 		inForce := of.InForce().CallRates()
 		s.Rates = Rates{Default: rates.Describe(inForce.Default), Anonymous: rates.Describe(inForce.Anonymous), Refused: of.Rates.Refused()}
 		s.Rates.Principals, s.Rates.Addresses = of.Rates.Known()
+		s.Tools.Disabled, s.Tools.NotGranted = core.Switched(table)
 		s.Calls.Busy = []Busy{}
 		for _, route := range table.Routes() {
-			switch {
-			case route.Ungranted:
-				s.Tools.NotGranted++
-			case !route.Enabled:
-				s.Tools.Disabled++
-			}
 			if b := busy(&route); b.Running > 0 || b.Waiting > 0 {
 				s.Calls.Running += b.Running
 				s.Calls.Waiting += b.Waiting

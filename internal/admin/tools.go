@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -141,11 +142,7 @@ func toolOf(route *wasmtools.Route, why Why) Tool {
 // busy tells of the calls of a tool; of one of the program's own, nothing is known.
 func busy(route *wasmtools.Route) Busy {
 	b := Busy{Path: route.Path}
-	if counted, ok := route.Tool.Caller.(interface {
-		Places() (running, waiting, places int)
-	}); ok {
-		b.Running, b.Waiting, b.Places = counted.Places()
-	}
+	b.Running, b.Waiting, b.Places, _ = core.PlacesOf(route.Tool)
 	return b
 }
 

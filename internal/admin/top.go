@@ -9,6 +9,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/metrics"
 )
 
+// TopStep is how long calls are counted together.
+const TopStep = metrics.Step
+
 // TopArguments are the arguments of the operation top.
 type TopArguments struct {
 	Pattern string `json:"pattern,omitempty" description:"Those tools alone that match, such as math/add, math or math/*." maxLength:"1024"`
@@ -49,18 +52,14 @@ func top() Operation {
 		if err != nil {
 			return Top{}, err
 		}
-		all, until := r.Service.Metrics.Tools(metrics.Steps)
+		all, until := r.Service.Metrics.Tools(in.Steps)
 		t := Top{Until: until, Tools: []TopTool{}}
 		for _, of := range all {
 			if in.Pattern != "" && (of.Path == metrics.Others || !match(of.Path)) {
 				continue
 			}
-			one := TopTool{Tool: of.Path, Minute: callsOf(of.Minute)}
-			for _, p := range of.Hour {
-				one.Hour.Calls += uint64(p.Calls)
-				one.Hour.Failed += uint64(p.Failed)
-			}
-			for _, p := range of.Hour[len(of.Hour)-in.Steps:] {
+			one := TopTool{Tool: of.Path, Minute: callsOf(of.Minute), Hour: TopSum{of.Calls, of.Failed}}
+			for _, p := range of.Steps {
 				one.Steps = append(one.Steps, callsOf(p))
 			}
 			t.Tools = append(t.Tools, one)

@@ -27,28 +27,29 @@ func (m *Metrics) Collector() *Collector {
 	return c
 }
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
+// Describe returns the description of one of the server's metrics.
+func Describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("toolsrv_"+name, help, labels, nil)
 }
 
 // What is told of each tool, of what its calls use, and of each caller.
 var (
-	calls      = describe("calls_total", "Calls of a tool that have ended, by how they ended.", "tool", "outcome")
-	took       = describe("call_duration_seconds", "How long calls of a tool took.", "tool", "outcome")
-	refusals   = describe("calls_refused_total", "Calls of a tool that did not begin, by the reason.", "tool", "reason")
-	arguments  = describe("call_arguments_bytes_total", "Arguments that calls of a tool came with.", "tool", "outcome")
-	results    = describe("call_results_bytes_total", "Results of calls of a tool.", "tool", "outcome")
-	phaseTimes = describe("call_phase_seconds_total", "What the phases of a tool's calls took.", "tool", "phase")
+	calls      = Describe("calls_total", "Calls of a tool that have ended, by how they ended.", "tool", "outcome")
+	took       = Describe("call_duration_seconds", "How long calls of a tool took.", "tool", "outcome")
+	refusals   = Describe("calls_refused_total", "Calls of a tool that did not begin, by the reason.", "tool", "reason")
+	arguments  = Describe("call_arguments_bytes_total", "Arguments that calls of a tool came with.", "tool", "outcome")
+	results    = Describe("call_results_bytes_total", "Results of calls of a tool.", "tool", "outcome")
+	phaseTimes = Describe("call_phase_seconds_total", "What the phases of a tool's calls took.", "tool", "phase")
 
-	uses         = describe("capability_uses_total", "How often calls of a tool used a capability.", "tool", "capability")
-	usesFailed   = describe("capability_uses_failed_total", "How often that failed, or was refused.", "tool", "capability")
-	usesSent     = describe("capability_sent_bytes_total", "What calls of a tool sent by a capability.", "tool", "capability")
-	usesReceived = describe("capability_received_bytes_total", "What calls of a tool received by a capability.", "tool", "capability")
-	usesTook     = describe("capability_seconds_total", "How long calls of a tool used a capability, with the time that they waited.", "tool", "capability")
+	uses         = Describe("capability_uses_total", "How often calls of a tool used a capability.", "tool", "capability")
+	usesFailed   = Describe("capability_uses_failed_total", "How often that failed, or was refused.", "tool", "capability")
+	usesSent     = Describe("capability_sent_bytes_total", "What calls of a tool sent by a capability.", "tool", "capability")
+	usesReceived = Describe("capability_received_bytes_total", "What calls of a tool received by a capability.", "tool", "capability")
+	usesTook     = Describe("capability_seconds_total", "How long calls of a tool used a capability, with the time that they waited.", "tool", "capability")
 
-	callerCalls   = describe("principal_calls_total", "Calls of a caller.", "principal", "origin", "realm")
-	callerFailed  = describe("principal_calls_failed_total", "Calls of a caller that failed or were refused.", "principal", "origin", "realm")
-	callerLimited = describe("principal_calls_limited_total", "Calls of a caller that were refused because there were too many.", "principal", "origin", "realm")
+	callerCalls   = Describe("principal_calls_total", "Calls of a caller.", "principal", "origin", "realm")
+	callerFailed  = Describe("principal_calls_failed_total", "Calls of a caller that failed or were refused.", "principal", "origin", "realm")
+	callerLimited = Describe("principal_calls_limited_total", "Calls of a caller that were refused because there were too many.", "principal", "origin", "realm")
 )
 
 // Describe sends no descriptions, as a collector does whose metrics come and go.
@@ -61,31 +62,31 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	all := m.all()
 	m.mu.Unlock()
 	for _, f := range all {
-		c.collect(sink(to), f)
+		c.collect(Sink(to), f)
 	}
 	if m.byCaller != nil {
-		collectCallers(sink(to), m.byCaller)
+		collectCallers(Sink(to), m.byCaller)
 	}
 }
 
-func (c *Collector) collect(to sink, f *figures) {
+func (c *Collector) collect(to Sink, f *figures) {
 	for i := range f.outcomes {
 		if n := f.refused[i].Load(); n > 0 {
-			to.count(refusals, n, f.path, c.codes[i])
+			to.Count(refusals, n, f.path, c.codes[i])
 		}
 		o := f.outcomes[i].Load()
 		if o == nil {
 			continue
 		}
-		h := &histogram{took, o.durations, []*dto.LabelPair{pair("outcome", c.codes[i]), pair("tool", f.path)}}
-		var now dto.Metric
-		if err := o.durations.Write(&now); err != nil {
+		h := &histogram{}
+		if err := o.durations.Write(&h.now); err != nil {
 			continue
 		}
+		h.now.Label = []*dto.LabelPair{pair("outcome", c.codes[i]), pair("tool", f.path)} // sorted by name
 		to <- h
-		to.count(calls, now.Histogram.GetSampleCount(), f.path, c.codes[i])
-		to.count(arguments, o.arguments.Load(), f.path, c.codes[i])
-		to.count(results, o.results.Load(), f.path, c.codes[i])
+		to.Count(calls, h.now.Histogram.GetSampleCount(), f.path, c.codes[i])
+		to.Count(arguments, o.arguments.Load(), f.path, c.codes[i])
+		to.Count(results, o.results.Load(), f.path, c.codes[i])
 	}
 	for i, name := range phases {
 		if ns := f.phases[i].Load(); ns > 0 {
@@ -93,46 +94,56 @@ func (c *Collector) collect(to sink, f *figures) {
 		}
 	}
 	for _, u := range *f.uses.Load() {
-		to.count(uses, u.count.Load(), f.path, u.capability)
-		to.count(usesFailed, u.failed.Load(), f.path, u.capability)
-		to.count(usesSent, u.sent.Load(), f.path, u.capability)
-		to.count(usesReceived, u.received.Load(), f.path, u.capability)
+		to.Count(uses, u.count.Load(), f.path, u.capability)
+		to.Count(usesFailed, u.failed.Load(), f.path, u.capability)
+		to.Count(usesSent, u.sent.Load(), f.path, u.capability)
+		to.Count(usesReceived, u.received.Load(), f.path, u.capability)
 		to.seconds(usesTook, u.nanoseconds.Load(), f.path, u.capability)
 	}
 }
 
-func collectCallers(to sink, c *callers) {
+func collectCallers(to Sink, c *callers) {
 	for who, n := range c.All() {
-		to.count(callerCalls, n.calls.Load(), who.name, who.origin, who.realm)
-		to.count(callerFailed, n.failed.Load(), who.name, who.origin, who.realm)
-		to.count(callerLimited, n.limited.Load(), who.name, who.origin, who.realm)
+		to.Count(callerCalls, n.calls.Load(), who.name, who.origin, who.realm)
+		to.Count(callerFailed, n.failed.Load(), who.name, who.origin, who.realm)
+		to.Count(callerLimited, n.limited.Load(), who.name, who.origin, who.realm)
 	}
 }
 
-// A sink takes metrics.
-type sink chan<- prometheus.Metric
+// A Sink takes metrics.
+type Sink chan<- prometheus.Metric
 
-func (s sink) count(d *prometheus.Desc, n uint64, labels ...string) {
+// Count sends a number that only grows.
+func (s Sink) Count(d *prometheus.Desc, n uint64, labels ...string) {
 	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 }
 
-func (s sink) seconds(d *prometheus.Desc, ns uint64, labels ...string) {
+func (s Sink) seconds(d *prometheus.Desc, ns uint64, labels ...string) {
 	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, time.Duration(ns).Seconds(), labels...)
 }
 
-// A histogram is one with labels, which take memory only while it is collected.
-type histogram struct {
-	desc *prometheus.Desc
-	of   prometheus.Histogram
-	with []*dto.LabelPair // sorted by name
+// Gauge sends how much there is of something.
+func (s Sink) Gauge(d *prometheus.Desc, value float64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
-func (h *histogram) Desc() *prometheus.Desc { return h.desc }
+// Whether sends 1 or 0.
+func (s Sink) Whether(d *prometheus.Desc, is bool) {
+	var value float64
+	if is {
+		value = 1
+	}
+	s.Gauge(d, value)
+}
+
+// A histogram is what one was when it was collected, with labels, which take no memory before.
+type histogram struct{ now dto.Metric }
+
+func (h *histogram) Desc() *prometheus.Desc { return took }
 
 func (h *histogram) Write(to *dto.Metric) error {
-	err := h.of.Write(to)
-	to.Label = h.with
-	return err
+	to.Histogram, to.Label = h.now.Histogram, h.now.Label
+	return nil
 }
 
 func pair(name, value string) *dto.LabelPair {

@@ -130,9 +130,12 @@ func (h *hour) lastMinute(number int) Point {
 type Tool struct {
 	// Path is the tool's, or Others.
 	Path string
-	// Minute is the last minute, and Hour all steps of the last hour, the oldest first.
+	// Minute is the last minute.
 	Minute Point
-	Hour   []Point
+	// Calls is how many ended in the last hour, and Failed how many of these failed or were refused.
+	Calls, Failed uint64
+	// Steps are the last steps, the oldest first.
+	Steps []Point
 }
 
 // Tools returns the tools that have figures of their own, and the others together where they had calls. They are in no order. steps is how many
@@ -144,12 +147,17 @@ func (m *Metrics) Tools(steps int) (all []Tool, until time.Time) {
 		if f.hour.empty() {
 			continue
 		}
-		all = append(all, Tool{Path: f.path, Minute: f.hour.lastMinute(m.turns), Hour: f.hour.points(m.turns, steps)})
+		t := Tool{Path: f.path, Minute: f.hour.lastMinute(m.turns), Steps: f.hour.points(m.turns, steps)}
+		for i := range Steps {
+			t.Calls += uint64(f.hour.calls[i])
+			t.Failed += uint64(f.hour.failures[i])
+		}
+		all = append(all, t)
 	}
 	return all, m.turned
 }
 
-// all returns all figures. m.mu is held.
+// all returns all figures, those of the others first. m.mu is held.
 func (m *Metrics) all() []*figures {
 	all := []*figures{m.others}
 	for _, c := range m.byPath {
@@ -165,10 +173,8 @@ func (m *Metrics) Counted() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var paths []string
-	for path, c := range m.byPath {
-		if c.own.Load() != nil {
-			paths = append(paths, path)
-		}
+	for _, f := range m.all()[1:] {
+		paths = append(paths, f.path)
 	}
 	return paths
 }

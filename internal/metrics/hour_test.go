@@ -77,7 +77,7 @@ func TestHour(t *testing.T) {
 			t.Fatalf("got %v", got)
 		}
 		of := all["/a/t0"]
-		last := of.Hour[metrics.Steps-1]
+		last := of.Steps[metrics.Steps-1]
 		if last.Calls != 202 || last.Failed != 2 || of.Minute != last {
 			t.Errorf("got %+v and %+v", last, of.Minute)
 		}
@@ -92,7 +92,7 @@ func TestHour(t *testing.T) {
 		m.Ended(t.Context(), record(replaced, time.Second, ""))
 		time.Sleep(metrics.Step)
 		of = byPath(m)["/a/t0"]
-		if of.Hour[metrics.Steps-1].Calls != 1 || of.Hour[metrics.Steps-2].Calls != 202 || of.Minute.Calls != 203 {
+		if of.Steps[metrics.Steps-1].Calls != 1 || of.Steps[metrics.Steps-2].Calls != 202 || of.Minute.Calls != 203 {
 			t.Errorf("got %+v", of.Minute)
 		}
 		time.Sleep(6 * metrics.Step)

@@ -49,7 +49,6 @@ type Metrics struct {
 	free   int       // how many tools may have figures, beside those that do
 	turns  int       // how many steps there were
 	turned time.Time // when the last one ended
-	seen   uint64    // the generation that forget knows
 }
 
 // counted is a tool whose calls are counted. Its versions count together.
@@ -119,20 +118,17 @@ func (m *Metrics) turn() {
 	m.compare()
 }
 
-// forget frees what is kept of tools that are not served any more. Their figures stay for an hour after their last call, since those of the service's own tools are in
-// no table. m.mu is held.
+// forget frees what is kept of tools that are not served any more. Their figures stay for an hour after their last call, since those of the
+// service's own tools are in no table. m.mu is held.
 func (m *Metrics) forget() {
 	g := m.table.Current()
-	if m.seen != g.Number() {
-		m.seen = g.Number()
-		m.tools.Range(func(key, _ any) bool {
-			t := key.(*wasmtools.Tool)
-			if route, ok := g.Lookup(t.Path()); !ok || route.Tool != t {
-				m.tools.Delete(t)
-			}
-			return true
-		})
-	}
+	m.tools.Range(func(key, _ any) bool {
+		t := key.(*wasmtools.Tool)
+		if route, ok := g.Lookup(t.Path()); !ok || route.Tool != t {
+			m.tools.Delete(t)
+		}
+		return true
+	})
 	for path, c := range m.byPath {
 		f := c.own.Load()
 		if _, served := g.Lookup(path); served || c.busy.Load() > 0 || f != nil && !f.hour.empty() {
@@ -237,8 +233,7 @@ func (m *Metrics) Ended(_ context.Context, r *invoke.Record) {
 	if f.detail == nil {
 		return
 	}
-	at := m.outcome(r)
-	f.ended(at, r)
+	f.ended(m.outcome(r), r)
 	if m.byCaller != nil {
 		addTo(m.byCaller, r.Principal, r.Error)
 	}

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"runtime"
 	"slices"
 	"strconv"
@@ -27,6 +25,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/metrics"
 	"github.com/toolsrv/toolsrv/internal/metrics/counters"
+	"github.com/toolsrv/toolsrv/internal/origin"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -67,7 +66,7 @@ func openMetrics(ctx context.Context, s *Server, c *config.Config) error {
 	registry.MustRegister(
 		s.service.Metrics.Collector(),
 		core.Figures{Of: s.service},
-		figures{s},
+		figures{s, admin.ThisBuild()},
 		s.requests,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -99,7 +98,8 @@ func openMetricsServer(ctx context.Context, s *Server, handler http.Handler, add
 	if err != nil && !s.awaited {
 		return nil, fmt.Errorf("metrics.address: %w", err)
 	}
-	access, invalid := web.NewAccess(web.AccessOptions{Loopback: isLoopback(address)})
+	host, ok := origin.ParseHost(address)
+	access, invalid := web.NewAccess(web.AccessOptions{Loopback: ok && host.IsLoopback()})
 	if invalid != nil {
 		return nil, errors.Join(invalid, listen.Close(listeners))
 	}
@@ -124,16 +124,6 @@ func openMetricsServer(ctx context.Context, s *Server, handler http.Handler, add
 		}
 	})
 	return m, nil
-}
-
-// isLoopback reports whether an address is one of this machine alone.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func (m *metricsServer) close() error {
@@ -178,19 +168,15 @@ func (r *requests) Answered(a *web.Answer) {
 	r.by.Of(kind).Add(1)
 }
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("toolsrv_"+name, help, labels, nil)
-}
-
 var (
-	allRequests = describe("requests_total", "Requests that were answered, by the path of their door, what they did, the version of MCP, and the status.", "door", "operation", "version", "status")
-	isReady     = describe("ready", "Whether the server takes calls: 1 or 0.")
-	clients     = describe("connections", "Connections of clients.")
-	mostClients = describe("connections_limit", "How many clients may be connected.")
-	began       = describe("start_timestamp_seconds", "When the server began.")
-	sessions    = describe("mcp_sessions", "Sessions of MCP.")
-	streams     = describe("mcp_streams", "Streams of changes that MCP clients have open.")
-	build       = describe("build_info", "The program: always 1.", "version", "revision", "go")
+	allRequests = metrics.Describe("requests_total", "Requests that were answered, by the path of their door, what they did, the version of MCP, and the status.", "door", "operation", "version", "status")
+	isReady     = metrics.Describe("ready", "Whether the server takes calls: 1 or 0.")
+	clients     = metrics.Describe("connections", "Connections of clients.")
+	mostClients = metrics.Describe("connections_limit", "How many clients may be connected.")
+	began       = metrics.Describe("start_timestamp_seconds", "When the server began.")
+	sessions    = metrics.Describe("mcp_sessions", "Sessions of MCP.")
+	streams     = metrics.Describe("mcp_streams", "Streams of changes that MCP clients have open.")
+	build       = metrics.Describe("build_info", "The program: always 1.", "version", "revision", "go")
 )
 
 // Describe sends no descriptions, as a collector does whose metrics come and go.
@@ -199,37 +185,33 @@ func (r *requests) Describe(chan<- *prometheus.Desc) {}
 // Collect sends how many requests there were of each kind.
 func (r *requests) Collect(to chan<- prometheus.Metric) {
 	for kind, n := range r.by.All() {
-		to <- prometheus.MustNewConstMetric(allRequests, prometheus.CounterValue, float64(n.Load()), kind.door, kind.operation, kind.version, strconv.Itoa(kind.status))
+		metrics.Sink(to).Count(allRequests, n.Load(), kind.door, kind.operation, kind.version, strconv.Itoa(kind.status))
 	}
 }
 
 // figures are what a server tells of itself.
-type figures struct{ of *Server }
+type figures struct {
+	of    *Server
+	build admin.Build
+}
 
 // Describe sends no descriptions.
 func (f figures) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends them.
-func (f figures) Collect(to chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-	}
+func (f figures) Collect(out chan<- prometheus.Metric) {
+	to := metrics.Sink(out)
 	s := f.of
-	var takesCalls float64
-	if s.ready() == nil {
-		takesCalls = 1
-	}
-	gauge(isReady, takesCalls)
-	gauge(clients, float64(s.conns.clients()))
-	gauge(mostClients, float64(s.conns.most))
-	gauge(began, float64(s.service.Began.UnixMilli())/1000)
-	b := admin.ThisBuild()
-	gauge(build, 1, b.Version, b.Revision, runtime.Version())
+	to.Whether(isReady, s.ready() == nil)
+	to.Gauge(clients, float64(s.conns.clients()))
+	to.Gauge(mostClients, float64(s.conns.most))
+	to.Gauge(began, float64(s.service.Began.UnixMilli())/1000)
+	to.Gauge(build, 1, f.build.Version, f.build.Revision, runtime.Version())
 	for _, d := range s.doors {
 		if d, ok := d.(mcpDoor); ok {
 			open, inUse := d.State()
-			gauge(sessions, float64(open))
-			gauge(streams, float64(inUse))
+			to.Gauge(sessions, float64(open))
+			to.Gauge(streams, float64(inUse))
 		}
 	}
 }

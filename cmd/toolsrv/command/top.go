@@ -12,9 +12,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 )
 
-// stepOfTop is how long a server counts calls together.
-const stepOfTop = 10 * time.Second
-
 func newTop() *cobra.Command {
 	var o asking
 	var in admin.TopArguments
@@ -41,7 +38,7 @@ PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-time.After(stepOfTop):
+			case <-time.After(admin.TopStep):
 			}
 		}
 	})

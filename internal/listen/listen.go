@@ -45,17 +45,22 @@ func on(ctx context.Context, address string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, Unix); ok {
 		return onSocket(ctx, path)
 	}
+	return TCP(ctx, address, "server.address or --address")
+}
+
+// TCP binds host:port. Its errors say what to do: another address stands in what setting names.
+func TCP(ctx context.Context, address, setting string) (net.Listener, error) {
 	var c net.ListenConfig
 	l, err := c.Listen(ctx, "tcp", address)
 	if err == nil {
 		return l, nil
 	}
-	remedy := "set server.address or --address to a free host:port of this machine"
+	remedy := "set " + setting + " to a free host:port of this machine"
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		remedy = "another program listens there: stop it, or set server.address or --address to another port"
+		remedy = "another program listens there: stop it, or set " + setting + " to another port"
 	case errors.Is(err, fs.ErrPermission):
-		remedy = "ports below 1024 need a privilege: set server.address or --address to a higher one"
+		remedy = "ports below 1024 need a privilege: set " + setting + " to a higher one"
 	}
 	return nil, fmt.Errorf("listen on %s: %w; %s", address, cause(err), remedy)
 }

@@ -89,12 +89,12 @@ func proxyHeader(s string) (string, error) {
 	return proxyHeaders[i], nil
 }
 
-// addressOrNone checks an address, of which "" is none.
+// addressOrNone checks host:port, of which "" is none.
 func addressOrNone(s string) (string, error) {
 	if s == "" {
 		return "", nil
 	}
-	return address(s)
+	return hostPort(s, "")
 }
 
 // addresses reads where to listen: one address, or a list of them.
@@ -103,7 +103,7 @@ func addresses(to *[]string, directory string) keys.Reader {
 		if path, ok := strings.CutPrefix(s, "unix:"); ok {
 			return socketAddress(path, directory)
 		}
-		return address(s)
+		return hostPort(s, ", or unix: with the path of a socket")
 	}
 	return func(value any) error {
 		var all []string
@@ -143,11 +143,11 @@ func socketAddress(path, directory string) (string, error) {
 	return "unix:" + keys.InDirectory(directory, path), nil
 }
 
-// address checks host:port.
-func address(s string) (string, error) {
+// hostPort checks host:port. or says in its error what else there may be.
+func hostPort(s, or string) (string, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == '/' || r > '~' }) {
-		return "", fmt.Errorf(`%q is not an address: use host:port, such as "127.0.0.1:8000", "[::1]:8000" or ":8000", or unix: with the path of a socket`, text.Short(s))
+		return "", fmt.Errorf(`%q is not an address: use host:port, such as "127.0.0.1:8000", "[::1]:8000" or ":8000"%s`, text.Short(s), or)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return "", fmt.Errorf("%q has no valid port: use a number from 0 (any that is free) to 65535", text.Short(s))

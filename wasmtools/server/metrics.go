@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -94,14 +93,15 @@ const mostScrapers = 64
 
 // openMetricsServer listens. Where the server takes the place of another one, which listens there, it waits for that to end.
 func openMetricsServer(ctx context.Context, s *Server, handler http.Handler, address string) (*metricsServer, error) {
-	listeners, err := listen.All(ctx, []string{address})
-	if err != nil && !s.awaited {
-		return nil, fmt.Errorf("metrics.address: %w", err)
-	}
 	host, ok := origin.ParseHost(address)
-	access, invalid := web.NewAccess(web.AccessOptions{Loopback: ok && host.IsLoopback()})
-	if invalid != nil {
-		return nil, errors.Join(invalid, listen.Close(listeners))
+	access, err := web.NewAccess(web.AccessOptions{Loopback: ok && host.IsLoopback()})
+	if err != nil {
+		return nil, err
+	}
+	const setting = "metrics.address"
+	listener, err := listen.TCP(ctx, address, setting)
+	if err != nil && !s.awaited {
+		return nil, err
 	}
 	m := &metricsServer{web: web.NewMux(web.Options{Access: access, Logger: s.logger})}
 	m.web.Mount(metricsPath, metricsDoor{handler: handler})
@@ -115,11 +115,11 @@ func openMetricsServer(ctx context.Context, s *Server, handler http.Handler, add
 			case <-background.Done():
 				return
 			case <-time.After(time.Second):
-				listeners, err = listen.All(background, []string{address})
+				listener, err = listen.TCP(background, address, setting)
 			}
 		}
-		s.logger.Info("metrics", "address", listeners[0].Addr().String())
-		if err := m.http.Serve(netutil.LimitListener(listeners[0], mostScrapers)); !errors.Is(err, http.ErrServerClosed) {
+		s.logger.Info("metrics", "address", listener.Addr().String())
+		if err := m.http.Serve(netutil.LimitListener(listener, mostScrapers)); !errors.Is(err, http.ErrServerClosed) {
 			s.logger.Error("the metrics are not told any more", "error", err)
 		}
 	})

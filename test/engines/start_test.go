@@ -107,6 +107,29 @@ func TestLoadFails(t *testing.T) {
 	}
 }
 
+// A script that needs more memory to be loaded than it may have is refused for that. One that no memory could hold is the script's mistake.
+func TestLoadStarves(t *testing.T) {
+	t.Parallel()
+	const pixel = "from toolsrv import tool\n@tool\ndef pixel() -> int:\n    \"\"\"P.\"\"\"\n    return 1\n"
+	for name, c := range map[string]struct {
+		source  string
+		outcome sandbox.Outcome
+		want    string
+	}{
+		"a large file":   {pixel + strings.Repeat("# "+strings.Repeat("x", 1<<20)+"\n", 15), sandbox.ToolMemory, "needed more memory than its limit of 64 MiB"},
+		"what it keeps":  {pixel + "kept = bytearray(100 << 20)\n", sandbox.ToolMemory, "needed more memory than its limit of 64 MiB"},
+		"more than fits": {pixel + "kept = [0] * (1 << 30)\n", sandbox.ToolError, "MemoryError"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var failed *sandbox.Error
+			if _, err := python(t, c.source).program.Describe(t.Context()); !errors.As(err, &failed) || failed.Outcome != c.outcome || !strings.Contains(failed.Message, c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
 const startScript = `import { tool, log } from "toolsrv";
 let timers = 0, drawn = [Math.random(), crypto.randomUUID()];
 setTimeout(() => timers++, 1);

@@ -106,7 +106,7 @@ func loadOnce(ctx context.Context, a *arena, b batch) error {
 	var first atomic.Pointer[string]
 	o := service.Options{Cgroup: group.directory, Rest: withScripts, Each: func(line []byte) {
 		if text := string(line); strings.Contains(text, "file refused") {
-			if refused.Add(1); !strings.Contains(text, "server.memory") {
+			if refused.Add(1); !strings.Contains(text, "server.memory") && !strings.Contains(text, "needed more memory than its limit") {
 				unexplained.Add(1)
 				first.CompareAndSwap(nil, &text)
 			}

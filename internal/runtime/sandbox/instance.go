@@ -214,7 +214,7 @@ func (i *instance) serve(r *run, f api.Function) (output []byte, intact bool, er
 	switch {
 	case end.End == convention.Broke:
 		return nil, false, i.classify(err)
-	case end.Starved && i.starved():
+	case end.Starved && (i.starved() || i.adapted):
 		if err != nil {
 			err = clip(err)
 		}

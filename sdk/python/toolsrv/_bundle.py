@@ -142,7 +142,10 @@ class Loader(importlib.abc.InspectLoader):
         # Who shows a line of it finds it there.
         linecache.cache[self._name] = (functools.partial(self.get_source, fullname),)
         # The bytes: Python looks for a comment that names their encoding.
-        code: CodeType = compile(self._bundle.read(self._name), self._name, "exec", dont_inherit=True)
+        try:
+            code: CodeType = compile(self._bundle.read(self._name), self._name, "exec", dont_inherit=True)
+        except SystemError:  # what CPython's compiler raises in some places where memory is short
+            raise MemoryError from None
         return code
 
     def get_filename(self, fullname: str) -> str:

@@ -28,6 +28,7 @@ class _State:
     def __init__(self) -> None:
         self.script: Script | None = None
         self.problem = ""
+        self.starved = False
         self.trace: tuple[str, ...] = ()
         self.files: frozenset[str] = frozenset()
         self.stream: LogStream | None = None
@@ -68,6 +69,7 @@ def load(bundle: bytes | memoryview) -> None:
             _state.problem = f"{opened.script}:1:1: it has no tools\nWrite @tool above a function: from toolsrv import tool"
     except BaseException as error:  # whatever the script does, the engine goes on
         _state.problem = explained(error, _state.files, opened.script if opened else "script")
+        _state.starved = isinstance(error, MemoryError) and not error.args
         _state.trace = logged(error, _state.files)
     if _state.script is not None and not _state.problem:
         _runs[:] = [tool.run for tool in _state.script.tools]
@@ -106,7 +108,7 @@ def describe() -> int:
     """Writes the manifest, or fails with what the author should read."""
     if _state.script is None or _state.problem:
         host.fail(json.dumps({"message": clipped(_state.problem, 32 << 10)}).encode())
-        return FAILED
+        return NO_MEMORY if _state.starved else FAILED
     host.output(json.dumps(_state.script.manifest(), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
     return OK
 

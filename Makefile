@@ -12,7 +12,7 @@ ZIG         := ziglang==0.17.1
 FUZZTIME ?= 20000x
 # Of programs in Python and JavaScript some 15 run in a second.
 FUZZTIME_PROGRAMS ?= 200x
-# The modules of this repository that make test runs. bench/, deploy/ and test/clients/ have targets of their own.
+# The modules of this repository that make test runs. bench/, deploy/, test/browser/ and test/clients/ have targets of their own.
 MODULES  := . sdk/go examples test/embedding
 GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
 EXAMPLES := csv geo math plain-go regex template text time trip units
@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses engines engines-check test-engines cross setup-wine setup-proxies test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-proxies test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp test-browser vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
 # printed once it answers.
@@ -68,7 +68,7 @@ FORCE:
 # Where SKIPS names a file, as in .ci/run, each run of tests adds to it what it has skipped; test/skips lists that. There lint has vetted all.
 ifdef SKIPS
 GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test -vet=off
-test race test-dist test-unprivileged test-egress test-arm64 test-tinygo: build/skips
+test race test-dist test-unprivileged test-egress test-arm64 test-tinygo test-browser: build/skips
 build/skips: FORCE
 	go build -o $@ ./test/skips
 else
@@ -82,7 +82,7 @@ test race bench test-engines test-tinygo fuzz: export TOOLSRV_TEST_CODE := $(or 
 
 # Packages of the module at the root that start a goroutine, or import what goroutines share by, in tests or outside of them; and packages some
 # of whose tests the race detector would take too long for, or would spoil what they measure.
-FOLDERS  = $(patsubst %/,%,$(sort $(dir $(shell grep -rlE $1 cmd internal runtime wasmtools test/*/ | grep -vE '/testdata/|^test/(clients|mcp)/'))))
+FOLDERS  = $(patsubst %/,%,$(sort $(dir $(shell grep -rlE $1 cmd internal runtime wasmtools test/*/ | grep -vE '/testdata/|^test/(browser|clients|mcp)/'))))
 RACE     = $(call FOLDERS,--include='*.go' '^[[:space:]]*("(sync|sync/atomic|testing/synctest)"$$|go [A-Za-z])')
 NOT_RACE = $(call FOLDERS,--include='*_test.go' 'testkit\.(Race|NeedBuild|Guest)|testkit/(enginetest|pagetest|projecttest)"')
 
@@ -129,7 +129,7 @@ test-egress:
 	TOOLSRV_EGRESS=1 $(GO_TEST) -count=1 -run '^TestNamespace$$' ./test/egress
 
 # The modules that lint and tidy check.
-LINTED ?= $(MODULES) bench deploy test/clients test/mcp
+LINTED ?= $(MODULES) bench deploy test/browser test/clients test/mcp
 
 lint:
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
@@ -205,6 +205,28 @@ engines-check:
 # licenses writes which modules and interpreters the program consists of, and under which licences: NOTICE, and what toolsrv licenses prints.
 licenses:
 	go run ./internal/licenses/internal/gather .
+
+# pages copies the libraries of the pages from npm's packages to internal/console/lib, where git keeps them; pages-check compares instead. Both
+# need npm.
+pages: .venv/pages
+	go run ./internal/console/internal/gather .venv/pages/node_modules internal/console
+
+pages-check: .venv/pages
+	go run ./internal/console/internal/gather -check .venv/pages/node_modules internal/console
+
+.venv/pages: internal/console/package.json internal/console/package-lock.json
+	rm -rf $@ && mkdir -p $@
+	cp internal/console/package.json internal/console/package-lock.json $@
+	npm ci --prefix $@ --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# setup-browser installs what test/browser skips where it is missing: Chromium, from the apt of a Debian, as root.
+setup-browser:
+	apt-get install --yes --no-install-recommends chromium fonts-dejavu-core
+
+# test-browser has Chromium use the pages as people would.
+test-browser: .venv/pages
+	cd test/browser && AXE=$(CURDIR)/.venv/pages/node_modules/axe-core/axe.min.js $(GO_TEST) -count=1 ./...
 
 # test-engines runs what the engines' own projects test, as far as it makes sense in the sandbox, and the tests of what we put around them:
 # those that ENGINE_TESTS matches.

@@ -194,8 +194,12 @@ var edges = map[string][]string{
 	"internal/admin/socket": {"internal/listen", "internal/ownership", "wasmtools", "wasmtools/config"},
 	// Asks for them.
 	"internal/admin/client": {"internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "wasmtools", "wasmtools/misfit"},
+	// Pages as files: knows no tools.
+	"internal/console": {"internal/naming", "internal/web", "wasmtools"},
+	// Copies libraries for them from packages of npm.
+	"internal/console/internal/gather": {},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/origin", "internal/metrics", "internal/metrics/counters", "internal/personal", "internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
+	"wasmtools/server": {"internal/origin", "internal/metrics", "internal/metrics/counters", "internal/personal", "internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/console", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
 	// Files for others to write; knows no project.
 	"internal/author/sdk": {},
 	// Runs compilers; never what they made.
@@ -380,6 +384,8 @@ var testHomes = map[string][]string{
 	"github.com/oapi-codegen/runtime":          {"test/clients"},
 	"github.com/pb33f/libopenapi":              {"test/clients"},
 	"github.com/oauth2-proxy/mockoidc":         {"test/clients"},
+	"github.com/chromedp/chromedp":             {"test/browser"},
+	"github.com/chromedp/cdproto":              {"test/browser"},
 	"golang.org/x/oauth2":                      {"test/clients"},
 	"golang.org/x/sys":                         {"internal/runtime/linmem"},
 	"golang.org/x/net/http2/hpack":             {"wasmtools/server"},

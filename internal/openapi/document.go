@@ -25,8 +25,10 @@ type library struct {
 	kept     atomic.Int64     // how many are
 	building sync.Mutex       // one build at a time; it is taken before mu
 
-	mu       sync.Mutex
-	byScopes map[string]documents
+	mu          sync.Mutex
+	byScopes    map[string]documents
+	byNamespace map[string]*web.Document // by scopes and namespace
+	tools       int                      // that these tell of together
 }
 
 // maxDocuments is how many sets of scopes have their documents kept. They share their parts; the documents of 10,000 tools take some 300 KB
@@ -35,7 +37,7 @@ const maxDocuments = 16
 
 // describe makes the documents of a generation tell of the security schemes that are required.
 func (s *derived) describe(required security) {
-	l := &library{security: required, byScopes: map[string]documents{}}
+	l := &library{security: required, byScopes: map[string]documents{}, byNamespace: map[string]*web.Document{}}
 	l.all = sync.OnceValue(func() documents { return s.documents(l, wasmtools.Everybody()) })
 	l.most = sync.OnceValue(func() (bytes int64) {
 		for _, e := range s.entries {
@@ -93,27 +95,34 @@ func (l *library) keep(bytes int) bool {
 
 // documents builds the documents with the enabled tools that a principal may call, in the order of their paths.
 func (s *derived) documents(l *library, p *wasmtools.Principal) documents {
-	required := l.security
-	var listings, items, schemas []*fragment
+	var listings []*fragment
+	var shown []*entry
 	for i, route := range s.generation.Routes() {
-		if !route.Enabled || !p.May(route.Path) {
-			continue
+		if route.Enabled && p.May(route.Path) {
+			shown = append(shown, s.entries[i])
+			listings = append(listings, &s.entries[i].listing)
 		}
-		e := s.entries[i]
-		listings = append(listings, &e.listing)
+	}
+	tools := &assembly{}
+	tools.add("[").join(listings, "").add("]\n")
+	return documents{tools.document(l.keep), s.describing(l.security, s.door.title, shown).document(l.keep)}
+}
+
+// describing builds the document of tools.
+func (s *derived) describing(required security, title string, tools []*entry) *assembly {
+	var items, schemas []*fragment
+	for _, e := range tools {
 		items = append(items, &e.item)
 		if len(e.schemas.text) > 0 {
 			schemas = append(schemas, &e.schemas)
 		}
 	}
-	tools, openapi := &assembly{}, &assembly{}
-	tools.add("[").join(listings, "").add("]\n")
-	openapi.add(s.head(required)).join(items, required.failures()).add(`},"components":{"schemas":{` + ownSchemas)
+	openapi := &assembly{}
+	openapi.add(s.head(required, title)).join(items, required.failures()).add(`},"components":{"schemas":{` + ownSchemas)
 	if len(schemas) > 0 {
 		openapi.add(",").join(schemas, "")
 	}
-	openapi.add("}" + required.tail() + "}\n")
-	return documents{tools.document(l.keep), openapi.document(l.keep)}
+	return openapi.add("}" + required.tail() + "}\n")
 }
 
 // An assembly is a document that is being put together from fragments.
@@ -173,7 +182,7 @@ func (a *assembly) document(keep func(bytes int) bool) *web.Document {
 }
 
 // head returns the beginning of the document, up to the first of its paths.
-func (s *derived) head(required security) string {
+func (s *derived) head(required security, title string) string {
 	head := struct {
 		OpenAPI string `json:"openapi"`
 		Info    struct {
@@ -184,7 +193,7 @@ func (s *derived) head(required security) string {
 		Servers  []documentServer      `json:"servers,omitempty"`
 		Security []map[string][]string `json:"security,omitempty"`
 	}{OpenAPI: "3.1.0", Servers: s.door.servers}
-	head.Info.Title, head.Info.Version, head.Info.Description = s.door.title, s.door.version, s.door.description
+	head.Info.Title, head.Info.Version, head.Info.Description = title, s.door.version, s.door.description
 	if len(required.requirements) > 0 {
 		head.Security = required.requirements
 	}

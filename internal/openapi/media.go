@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/schemas"
+	"github.com/toolsrv/toolsrv/internal/web"
 )
 
 // mediaOf returns the media type of a tool's result if its schema says that it is a file in base64, or "". A file of JSON has none:
@@ -36,7 +36,7 @@ func (x *exchange) sendResult(result []byte, mediaType string) {
 	}
 	h := x.Header()
 	h["Vary"] = append(slices.Clip(h["Vary"]), "Accept") // the existing values may belong to all requests
-	if !prefers(x.Request().Header["Accept"], mediaType) {
+	if !web.Prefers(x.Request().Header["Accept"], mediaType) {
 		x.Send(http.StatusOK, result)
 		return
 	}
@@ -108,108 +108,4 @@ func (f blob) decode(write func(part []byte) error) error {
 		}
 	}
 	return nil
-}
-
-// prefers reports whether Accept asks for a media type rather than JSON: by its name or by its kind ("image/*"), and with a higher
-// weight than JSON has, or with the same by a name that is more specific. "*/*" alone is content with JSON, which every result
-// has.
-func prefers(accept []string, mediaType string) bool {
-	kind, _, _ := strings.Cut(mediaType, ";")
-	var own, plain preference
-	for _, line := range accept {
-		for line != "" {
-			var element string
-			element, line = cutUnquoted(line, ',')
-			own.take(element, kind)
-			plain.take(element, "application/json")
-		}
-	}
-	if own.detail < ofKind || own.weight == 0 {
-		return false
-	}
-	return own.weight > plain.weight || own.weight == plain.weight && own.detail > plain.detail
-}
-
-// How specific an element of Accept is.
-const (
-	ofAll  = iota + 1 // "*/*"
-	ofKind            // "image/*"
-	ofType            // "image/png"
-)
-
-// A preference is what the most specific element of Accept says of a media type.
-type preference struct {
-	detail int // 0: nothing says anything of it
-	weight int // in thousandths
-}
-
-// take takes up an element such as "image/*;q=0.8".
-func (p *preference) take(element, mediaType string) {
-	name, parameters := cutUnquoted(element, ';')
-	name = strings.Trim(name, " \t")
-	detail := 0
-	kind, _, _ := strings.Cut(mediaType, "/")
-	switch {
-	case strings.EqualFold(name, mediaType):
-		detail = ofType
-	case len(name) == len(kind)+len("/*") && strings.EqualFold(name[:len(kind)], kind) && name[len(kind):] == "/*":
-		detail = ofKind
-	case name == "*/*":
-		detail = ofAll
-	}
-	if detail == 0 || detail < p.detail {
-		return
-	}
-	weight := 1000
-	for parameters != "" {
-		var parameter string
-		parameter, parameters = cutUnquoted(parameters, ';')
-		name, value, _ := strings.Cut(parameter, "=")
-		if strings.EqualFold(strings.Trim(name, " \t"), "q") {
-			var ok bool
-			if weight, ok = weightOf(strings.Trim(value, " \t")); !ok {
-				return // nobody knows what it means
-			}
-		}
-	}
-	if detail > p.detail || weight > p.weight { // of two that say the same, the kinder one holds
-		p.detail, p.weight = detail, weight
-	}
-}
-
-// weightOf returns a weight such as "0.8" in thousandths.
-func weightOf(s string) (weight int, ok bool) {
-	whole, fraction, dotted := strings.Cut(s, ".")
-	if len(whole) != 1 || whole[0] != '0' && whole[0] != '1' || len(fraction) > 3 {
-		return 0, false
-	}
-	weight = int(whole[0]-'0') * 1000
-	if dotted {
-		digit := 100
-		for i := range len(fraction) {
-			c := fraction[i]
-			if c < '0' || c > '9' {
-				return 0, false
-			}
-			weight += int(c-'0') * digit
-			digit /= 10
-		}
-	}
-	return weight, weight <= 1000
-}
-
-// cutUnquoted cuts s at the first separator that is not within quotes.
-func cutUnquoted(s string, separator byte) (before, after string) {
-	quoted := false
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '"':
-			quoted = !quoted
-		case s[i] == '\\' && quoted:
-			i++
-		case s[i] == separator && !quoted:
-			return s[:i], s[i+1:]
-		}
-	}
-	return s, ""
 }

@@ -21,6 +21,9 @@ const (
 // answerMissing answers for a path that has no tool, before the body has been read: a tool that came between the look-up and the
 // question is in the newest generation.
 func (x *exchange) answerMissing() {
+	if answerNamespace(x) {
+		return
+	}
 	if _, err := invoke.Find(x.derived.generation, x.Request().URL.Path, x.Call().Principal); err != nil && !isNotFound(err) {
 		x.Fail(err)
 		return

@@ -10,12 +10,13 @@ import (
 	"sync"
 )
 
-// A Document is JSON that clients may cache and revalidate: its content, and the header values that go with it. It never
-// changes.
+// A Document is what clients may cache and revalidate: its content, and the header values that go with it. It never changes.
 type Document struct {
 	content Content
 	form    // as it is
 	packed  func() *packed
+	kind    []string // its Content-Type; nil: JSON
+	common  bool     // it is the same for all callers
 }
 
 // A form is what of a header depends on how a document is encoded.
@@ -43,7 +44,7 @@ func NewDocument(body []byte, etag string) *Document { return NewDocumentOf(whol
 // compressed. Nil agrees to all.
 func NewDocumentOf(c Content, etag string, keep func(bytes int) bool) *Document {
 	d := &Document{content: c, form: newForm(etag, c.Size())}
-	d.packed = sync.OnceValue(func() *packed { return pack(d, keep) })
+	d.packed = sync.OnceValue(func() *packed { return pack(d, packLevel, keep) })
 	return d
 }
 
@@ -72,7 +73,7 @@ func (d *Document) send(x *Exchange) {
 	f, p := &d.form, (*packed)(nil)
 	isLarge := d.content.Size() >= minPacked
 	a := x.in.admission
-	switch isFor := a != nil && len(a.dependencies) > 0; {
+	switch isFor := !d.common && a != nil && len(a.dependencies) > 0; {
 	case isFor && isLarge:
 		vary(h, x.mux.fixed.varies)
 	case isFor:
@@ -94,7 +95,9 @@ func (d *Document) send(x *Exchange) {
 		x.WriteHeader(http.StatusNotModified)
 		return
 	}
-	h["Content-Type"] = x.mux.fixed.json
+	if h["Content-Type"] = d.kind; d.kind == nil {
+		h["Content-Type"] = x.mux.fixed.json
+	}
 	h["Content-Length"] = f.length
 	if p != nil {
 		h["Content-Encoding"] = x.mux.fixed.gzip

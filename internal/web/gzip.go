@@ -21,18 +21,20 @@ type packed struct {
 }
 
 // pack returns a document compressed, or nil if that does not help, or may not be kept.
-func pack(d *Document, keep func(bytes int) bool) *packed {
+func pack(d *Document, level int, keep func(bytes int) bool) *packed {
 	var body bytes.Buffer
-	w, err := gzip.NewWriterLevel(&body, packLevel)
+	w, err := gzip.NewWriterLevel(&body, level)
 	if err != nil {
 		return nil // the level is valid
 	}
 	if _, err = d.content.WriteTo(w); err != nil || w.Close() != nil || body.Len() >= d.content.Size() || keep != nil && !keep(body.Len()) {
 		return nil
 	}
-	// Another tag: the forms differ in their bytes (RFC 9110, section 8.8.3.3).
-	return &packed{newForm(strings.TrimSuffix(d.etag, `"`)+`-gzip"`, body.Len()), bytes.Clone(body.Bytes())}
+	return &packed{newForm(packedTag(d.etag), body.Len()), bytes.Clone(body.Bytes())}
 }
+
+// packedTag returns the tag of the compressed form, which is another one because the bytes differ (RFC 9110, section 8.8.3.3).
+func packedTag(etag string) string { return strings.TrimSuffix(etag, `"`) + `-gzip"` }
 
 // takesGzip reports whether Accept-Encoding fields prefer gzip (RFC 9110, section 12.5.3). It takes one pass and no memory. A part that is
 // not understood counts as missing.
@@ -70,8 +72,16 @@ const fullWeight = 1000
 // weightOf returns the weight that a parameter "q=0.5" says, in thousandths, or -1.
 func weightOf(parameter string) int {
 	name, value, ok := strings.Cut(strings.Trim(parameter, " \t"), "=")
-	whole, fraction, _ := strings.Cut(value, ".")
-	if !ok || !strings.EqualFold(name, "q") || len(whole) != 1 || len(fraction) > 3 {
+	if !ok || !strings.EqualFold(name, "q") {
+		return -1
+	}
+	return thousandths(value)
+}
+
+// thousandths returns a weight such as "0.5" in thousandths, or -1.
+func thousandths(weight string) int {
+	whole, fraction, _ := strings.Cut(weight, ".")
+	if len(whole) != 1 || len(fraction) > 3 {
 		return -1
 	}
 	n, err := strconv.ParseUint(whole+(fraction + "000")[:3], 10, 16)

@@ -16,6 +16,8 @@ type Policy struct {
 	Role string
 	// Pages says which pages of other origins may make requests, beside those that the [Access] lists.
 	Pages Pages
+	// Below makes the door answer GET and HEAD for the paths below its own also where tools can have these: tools answer POST alone.
+	Below bool
 	// Unbounded leaves the body that [Exchange.Request] has as large as it comes, for a door that reads it with [Exchange.ReadBody] only.
 	Unbounded bool
 }

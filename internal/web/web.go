@@ -125,12 +125,15 @@ func NewMux(o Options) *Mux {
 }
 
 // Mount makes door answer the requests for path and everything below it, except what is mounted at a longer path. "/" is
-// every path. Any other must be a path that no tool can have ([naming.Reserved]): one of the service's own, such as "/admin", or one
-// with a character that names of tools can't have, such as "/hello.api". Where tools can be below it, the door answers that path alone. Mount must
-// not be called after the Mux has begun to serve. It panics if the path is not of the form "/a/b", may be a tool's, or has a door already.
+// every path, and "/{$}" is the path "/" alone. Any other must be a path that no tool can have ([naming.Reserved]): one of the service's own,
+// such as "/admin", or one with a character that names of tools can't have, such as "/hello.api". Where tools can be below it, the door answers
+// that path alone, or as its policy says. Mount must not be called after the Mux has begun to serve. It panics if the path is not of the form "/a/b", may be a tool's, or has a door already.
 func (m *Mux) Mount(path string, door Door) {
 	prefix := strings.TrimSuffix(path, "/")
 	at, below := naming.Reserved(path)
+	if path == root {
+		path, prefix, below = "/", "/", false
+	}
 	switch {
 	case door == nil:
 		panic("web.Mux.Mount: the door is nil")
@@ -155,6 +158,9 @@ func (m *Mux) Mount(path string, door Door) {
 	slices.SortStableFunc(m.mounts, func(a, b mount) int { return len(b.prefix) - len(a.prefix) })
 }
 
+// root is what Mount is given for the path "/" alone, as in net/http.
+const root = "/{$}"
+
 // noDoor answers where no other does.
 var noDoor = mount{door: missing{}}
 
@@ -163,19 +169,22 @@ type missing struct{}
 // Serve answers 404.
 func (missing) Serve(x *Exchange) { x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound}) }
 
-// mountOf returns the door of a path.
-func (m *Mux) mountOf(path string) *mount {
+// mountOf returns the door of a request.
+func (m *Mux) mountOf(r *http.Request) *mount {
 	for i := range m.mounts {
-		if at := &m.mounts[i]; at.covers(path) && (at.off == nil || !at.off()) {
+		if at := &m.mounts[i]; at.covers(r) && (at.off == nil || !at.off()) {
 			return at
 		}
 	}
 	return &noDoor
 }
 
-func (m *mount) covers(path string) bool {
-	rest, ok := strings.CutPrefix(path, m.prefix)
-	return ok && (rest == "" || m.prefix == "" || rest[0] == '/' && !m.exact)
+func (m *mount) covers(r *http.Request) bool {
+	rest, ok := strings.CutPrefix(r.URL.Path, m.prefix)
+	if !ok || rest == "" || m.prefix == "" {
+		return ok
+	}
+	return rest[0] == '/' && (!m.exact || m.policy.Below && (r.Method == http.MethodGet || r.Method == http.MethodHead))
 }
 
 // Close ends the streams and logs what has not been logged yet. The Mux can serve afterwards. Close returns nil and can
@@ -195,7 +204,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.finish()
 	probe := isProbe(r.URL.Path)
 	if !probe {
-		x.at = m.mountOf(r.URL.Path)
+		x.at = m.mountOf(r)
 		x.boundBody()
 		x.call.Door, x.call.RequestID, x.call.Times = x.at.path, x.id[0], &x.times
 	}

@@ -42,6 +42,7 @@ type Config struct {
 	Audit   Audit
 	Rates   Rates
 	Metrics Metrics
+	Console Console
 	// Grants say what tools may reach; those that match a tool add up.
 	Grants []Grant
 	// Capabilities are what the program brings along, besides package builtin. Only the program sets them; the file has no key for them,
@@ -232,6 +233,12 @@ type Metrics struct {
 	Principals bool `restart:"metrics.principals"`
 }
 
+// Console is the table [console]: the pages for people.
+type Console struct {
+	// Enabled is whether there are any, at /, /docs and /console.
+	Enabled bool `restart:"console.enabled"`
+}
+
 // An Override changes the limits of the tools that Match matches.
 type Override struct {
 	// Match is a path such as "math/add" or a pattern such as "math/*"; see docs/configuration.md.
@@ -253,6 +260,7 @@ func Default() *Config {
 		MCP:     MCP{Enabled: true, Search: searches[0]},
 		State:   State{Versions: 1 << 30},
 		Metrics: Metrics{Tools: defaultCounted},
+		Console: Console{Enabled: true},
 		Limits:  l,
 	}
 }

@@ -78,6 +78,8 @@ enabled = true
 address = "127.0.0.1:9090"
 tools = 7
 principals = true
+[console]
+enabled = false
 [limits]
 timeout = "1m30s"
 fuel = 1_000_000

@@ -113,6 +113,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"tools":      keys.Quantity(limittable.Count, 1, maxCounted, func(n int64) { c.Metrics.Tools = int(n) }),
 			"principals": keys.Boolean(&c.Metrics.Principals),
 		},
+		"console": {"enabled": keys.Boolean(&c.Console.Enabled)},
 		"audit":   {"strict": keys.Boolean(&c.Audit.Strict)},
 		"rates":   {},
 		"limits":  limitsTable(l),

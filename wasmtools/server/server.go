@@ -13,11 +13,13 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/console"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/door"
 	"github.com/toolsrv/toolsrv/internal/listen"
@@ -162,6 +164,19 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 	}
 	for _, path := range slices.Sorted(maps.Keys(o.Doors)) {
 		s.mount(path, door.Of(o.Doors[path]))
+	}
+	pages := console.Doors(console.Options{
+		Title:       c.Title,
+		Version:     c.Version,
+		Description: c.Description,
+		Address:     strings.TrimSuffix(c.Server.PublicURL, "/"),
+		MCP:         c.MCP.Enabled,
+		Hidden:      !c.Console.Enabled,
+	})
+	for _, path := range slices.Sorted(maps.Keys(pages)) {
+		if o.Doors[path] == nil { // a program may have pages of its own there
+			s.mount(path, pages[path])
+		}
 	}
 	s.forget = s.service.Tokens.Subscribe(s.recheck)
 	s.inForce().named.InForce()

@@ -1,0 +1,84 @@
+package console
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/toolsrv/toolsrv/internal/web"
+)
+
+// Own pages and scripts are embedded as they are, and libraries as make pages has compressed them.
+//
+//go:embed pages lib/*.gz
+var embedded embed.FS
+
+// kinds are the types of files by the ends of their names.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".svg":  "image/svg+xml",
+}
+
+// files are all files that are served.
+type files struct {
+	pages  map[string]*web.Document // by the names of their files
+	loaded map[string]*web.Document // what they load, by its path below /console
+
+	mu     sync.Mutex
+	deeper map[string]*web.Document // pages for paths with further parts; there are at most as many as names have parts
+}
+
+// newFiles returns a function that reads all files when it is first called, since most servers are asked for none.
+func newFiles() func() *files { return sync.OnceValue(readFiles) }
+
+// readFiles reads what is embedded. It panics if that is not as it must be, which a test shows.
+func readFiles() *files {
+	f := &files{pages: map[string]*web.Document{}, loaded: map[string]*web.Document{}, deeper: map[string]*web.Document{}}
+	err := fs.WalkDir(embedded, ".", func(at string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		body, err := embedded.ReadFile(at)
+		if err != nil {
+			return err
+		}
+		name, isPacked := strings.CutSuffix(strings.TrimPrefix(at, "pages/"), ".gz")
+		kind := kinds[path.Ext(name)]
+		switch {
+		case isPacked:
+			f.loaded[name], err = web.NewPackedFile(kind, body)
+		case path.Ext(name) == ".html":
+			f.pages[name] = web.NewFile(kind, body)
+		default:
+			f.loaded[name] = web.NewFile(kind, body)
+		}
+		return err
+	})
+	if err != nil {
+		panic("console: read the pages: " + err.Error())
+	}
+	return f
+}
+
+// deep returns a page for a path that has so many further parts: what it loads is where it was.
+func (f *files) deep(name string, parts int) *web.Document {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := name + strconv.Itoa(parts)
+	if found := f.deeper[key]; found != nil {
+		return found
+	}
+	body, err := embedded.ReadFile("pages/" + name)
+	if err != nil {
+		return nil
+	}
+	text := strings.ReplaceAll(string(body), `="console/`, `="`+strings.Repeat("../", parts)+`console/`)
+	d := web.NewFile(kinds[".html"], []byte(text))
+	f.deeper[key] = d
+	return d
+}

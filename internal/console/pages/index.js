@@ -1,0 +1,108 @@
+// The page at /: what this server is, which tools the visitor may call, and how to connect clients.
+import { clients } from "./clients.js";
+import { html, render, useEffect, useMemo, useState } from "./html.js";
+import { ask, Failure, root, token } from "./server.js";
+import { Token } from "./token.js";
+
+// shown is how many tools are listed at most: who looks for another one types a part of its name.
+const shown = 100;
+
+function Page() {
+  const [state, set] = useState({ loading: true });
+  const load = async () => {
+    try {
+      const [about, tools] = await Promise.all([ask("./"), ask("tools")]);
+      document.title = about.title;
+      set({ about, tools });
+    } catch (failure) {
+      set({ failure });
+    }
+  };
+  useEffect(() => void load(), []);
+  const { about, tools, failure, loading } = state;
+  const closed = failure instanceof Failure && failure.status === 401;
+  return html`<main class="page">
+    <header>
+      <h1>${about?.title ?? "Tools"}</h1>
+      ${about && html`<p class="version">version ${about.version}</p>`}
+      ${about?.description && html`<p class="description">${about.description}</p>`}
+      <p>This server has tools for language models and for programs. Programs call them over HTTP, and agents over the Model Context Protocol.</p>
+    </header>
+    ${loading && html`<p>Asking the server…</p>`}
+    ${failure && !closed && html`<p role="alert">${failure.message}. <button type="button" onClick=${load}>Try again</button></p>`}
+    ${closed && html`<p>To see the tools you need a token. Whoever runs this server can give you one.</p>`}
+    ${(closed || token.get()) && html`<${Token} changed=${load} wrong=${closed} />`}
+    ${about && html`<nav aria-label="Pages"><ul class="links">
+      ${about.links.console && html`<li><a href=${new URL("console", root).href}>Console</a> shows and tries the tools</li>`}
+      <li><a href=${new URL("docs", root).href}>API</a> for programs, to read and to try</li>
+      <li><a href=${new URL("openapi.json", root).href}>openapi.json</a> for generators of clients${closed || token.get() ? ", with a token" : ""}</li>
+    </ul></nav>`}
+    ${tools && html`<${Tools} tools=${tools} />`}
+    ${about?.links.mcp && html`<${Connect} about=${about} />`}
+  </main>`;
+}
+
+function Tools({ tools }) {
+  const [filter, type] = useState("");
+  const found = useMemo(() => {
+    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+    return tools.filter((t) => {
+      const text = `${t.path} ${t.title ?? ""} ${t.description}`.toLowerCase();
+      return words.every((w) => text.includes(w));
+    });
+  }, [tools, filter]);
+  if (tools.length === 0) {
+    return html`<section aria-labelledby="tools"><h2 id="tools">Tools</h2><p>There is none that you may call. Whoever runs this server puts tools into its directory, and says who may call them.</p></section>`;
+  }
+  return html`<section aria-labelledby="tools">
+    <h2 id="tools">${tools.length.toLocaleString("en")} ${tools.length === 1 ? "tool" : "tools"}</h2>
+    <label for="filter">Filter</label> <input id="filter" type="search" value=${filter} onInput=${(e) => type(e.target.value)} />
+    <p role="status" class="count">${found.length === tools.length ? "" : `${found.length.toLocaleString("en")} match`}</p>
+    ${found.length === 0 && html`<p>No tool has all these words. Use fewer.</p>`}
+    <ul class="tools">${found.slice(0, shown).map((t) => html`<li key=${t.path}>
+      <a href=${docsOf(t)}><code>${t.path}</code></a>${t.title && t.title !== t.name && html` <b>${t.title}</b>`}
+      <p>${firstLine(t.description)}</p>
+    </li>`)}</ul>
+    ${found.length > shown && html`<p>${(found.length - shown).toLocaleString("en")} more are not shown. Type a word to find them.</p>`}
+  </section>`;
+}
+
+// docsOf returns the place of a tool on the page of its namespace.
+function docsOf(t) {
+  const url = new URL(t.namespace ? "docs/" + t.namespace : "docs", root);
+  url.hash = `/${encodeURIComponent(t.namespace || "default")}/${t.operation_id}`;
+  return url.href;
+}
+
+const firstLine = (text) => {
+  const line = text.split("\n", 1)[0];
+  return line.length > 300 ? line.slice(0, 300) + "…" : line;
+};
+
+function Connect({ about }) {
+  const address = new URL(about.links.mcp, root).href;
+  const settings = clients(address, Boolean(token.get()));
+  const [chosen, choose] = useState(settings[0].name);
+  const { how, text } = settings.find((s) => s.name === chosen);
+  const [copied, tell] = useState("");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      tell("Copied.");
+    } catch {
+      tell("The browser does not let this page copy: select the text instead.");
+    }
+  };
+  return html`<section aria-labelledby="connect">
+    <h2 id="connect">Connect an agent</h2>
+    <p>The address for clients of the Model Context Protocol is <code>${address}</code>.</p>
+    <label for="client">Client</label> <select id="client" value=${chosen} onChange=${(e) => (choose(e.target.value), tell(""))}>
+      ${settings.map((s) => html`<option key=${s.name}>${s.name}</option>`)}
+    </select>
+    <p>${how}</p>
+    <pre tabindex="0" aria-label="Settings">${text}</pre>
+    <p><button type="button" onClick=${copy}>Copy</button> <span role="status">${copied}</span></p>
+  </section>`;
+}
+
+render(html`<${Page} />`, document.body);

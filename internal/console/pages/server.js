@@ -1,0 +1,41 @@
+// How pages ask the server. Its paths are relative to where this script was loaded from, since a proxy may serve it below a prefix.
+
+export const root = new URL("..", import.meta.url);
+
+// Servers below other prefixes of the same host have tokens of their own.
+const key = "toolsrv token " + root.pathname;
+
+// The token is kept in this tab only, until that is closed. Nothing sends it by itself, as browsers do with cookies.
+export const token = {
+  get: () => sessionStorage.getItem(key) ?? "",
+  set(value) {
+    if (value) sessionStorage.setItem(key, value);
+    else sessionStorage.removeItem(key);
+  },
+};
+
+// Failure is an answer that is an error. code is the one of docs/http.md, and detail a sentence or a list of violations.
+export class Failure extends Error {
+  constructor(status, body) {
+    super(typeof body?.detail === "string" ? body.detail : `The server answers ${status}`);
+    this.status = status;
+    this.code = body?.code ?? "";
+    this.detail = body?.detail;
+    this.body = body;
+  }
+}
+
+// send makes a request with the token, and returns the response whatever its status is.
+export function send(path, options = {}) {
+  const headers = new Headers(options.headers);
+  if (token.get() && !headers.has("Authorization")) headers.set("Authorization", "Bearer " + token.get());
+  return fetch(new URL(path, root), { credentials: "omit", redirect: "error", ...options, headers });
+}
+
+// ask returns the JSON that the server answers with, or throws a Failure.
+export async function ask(path, options = {}) {
+  const response = await send(path, { ...options, headers: { Accept: "application/json", ...options.headers } });
+  const body = await response.json().catch(() => null);
+  if (!response.ok) throw new Failure(response.status, body);
+  return body;
+}

@@ -42,6 +42,8 @@ var edges = map[string][]string{
 	"internal/reach": {},
 	// The URLs that tests of it share.
 	"internal/reach/reachtest": {},
+	// How long things took; knows nothing of what they are.
+	"internal/durations": {},
 	// Paths and patterns of them; knows no tools.
 	"internal/pattern": {"internal/text"},
 	// What a token may do; knows no token.
@@ -111,14 +113,14 @@ var edges = map[string][]string{
 	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
 	"wasmtools/config": {"wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile"},
 	// One file becomes tools, the same way for serving and for the author's commands.
-	"internal/toolfile": {"internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/lacking"},
+	"internal/toolfile": {"wasmtools/capability/answer", "internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/lacking"},
 	// Keys with values: knows nobody who keeps them.
 	"internal/state":                {},
-	"internal/state/local":          {"internal/ownership", "internal/state", "internal/state/internal/watch", "internal/wholefile"},
+	"internal/state/local":          {"internal/durations", "internal/ownership", "internal/state", "internal/state/internal/watch", "internal/wholefile"},
 	"internal/state/memory":         {"internal/state", "internal/state/internal/watch"},
 	"internal/state/internal/watch": {"internal/state"},
 	// Who changed what; knows nobody who changes anything.
-	"internal/audit": {"internal/state", "internal/text"},
+	"internal/audit": {"internal/metrics/counters", "internal/state", "internal/text"},
 	// A file on disk: knows no modules.
 	"internal/catalog/internal/precedence": {},
 	// Chooses by the language, and keeps what it has read of scripts; runs nothing.
@@ -139,7 +141,7 @@ var edges = map[string][]string{
 	// Makes an engine of what a linker wrote.
 	"internal/script/engine/internal/seal": {"internal/runtime/wasmbin", "internal/script/engine"},
 	// The files of a source become a route table.
-	"internal/catalog": {"runtime/limits", "wasmtools", "internal/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched", "internal/lacking", "internal/text"},
+	"internal/catalog": {"internal/durations", "runtime/limits", "wasmtools", "internal/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched", "internal/lacking", "internal/text"},
 	// The source that is a directory on disk.
 	"internal/catalog/directory": {"internal/ownership", "internal/touched", "internal/catalog"},
 	// What of it a program needs that adds doors.
@@ -173,7 +175,7 @@ var edges = map[string][]string{
 	// Bytes by their digests in a folder, and which of them are in force; knows no catalog.
 	"internal/versions": {"internal/state", "internal/text", "internal/wholefile"},
 	// Counts calls by tool; hears of them as any observer does.
-	"internal/metrics": {"internal/fault", "internal/metrics/counters", "wasmtools", "wasmtools/invoke"},
+	"internal/metrics": {"internal/durations", "internal/fault", "internal/metrics/counters", "wasmtools", "wasmtools/invoke"},
 	// Counters with a bounded number of keys; pure.
 	"internal/metrics/counters": {},
 	// The slowest requests: hears of them as the log does.
@@ -199,7 +201,7 @@ var edges = map[string][]string{
 	// Copies libraries for them from packages of npm.
 	"internal/console/internal/gather": {},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/origin", "internal/metrics", "internal/metrics/counters", "internal/personal", "internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/console", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
+	"wasmtools/server": {"internal/script/engine", "internal/origin", "internal/metrics", "internal/metrics/counters", "internal/personal", "internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/console", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
 	// Files for others to write; knows no project.
 	"internal/author/sdk": {},
 	// Runs compilers; never what they made.
@@ -213,11 +215,11 @@ var edges = map[string][]string{
 	// What can be limited, as data: for those that configure and those that enforce.
 	"runtime/limits": {},
 	// Runs guests; knows no HTTP, no configuration, no schema.
-	"internal/runtime/sandbox": {"internal/jsontree", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "internal/runtime/account", "internal/runtime/instrument", "internal/runtime/internal/convention", "internal/runtime/internal/foundry", "internal/runtime/linmem", "internal/runtime/sandbox/internal/paranoid", "internal/runtime/schedule", "internal/runtime/wasmbin", "internal/runtime/hostcall", "internal/runtime/limittable"},
+	"internal/runtime/sandbox": {"internal/durations", "internal/jsontree", "runtime/limits", "internal/progress", "internal/text", "internal/turns", "internal/runtime/account", "internal/runtime/instrument", "internal/runtime/internal/convention", "internal/runtime/internal/foundry", "internal/runtime/linmem", "internal/runtime/sandbox/internal/paranoid", "internal/runtime/schedule", "internal/runtime/wasmbin", "internal/runtime/hostcall", "internal/runtime/limittable"},
 	// How tools are called, as values; runs nothing.
 	"internal/runtime/internal/convention": {"internal/runtime/wasmbin", "internal/runtime/hostcall"},
 	// Modules become machine code, which it keeps; runs nothing.
-	"internal/runtime/internal/foundry": {"internal/apart", "internal/runtime/account", "internal/runtime/codecache", "internal/runtime/compile", "internal/runtime/instrument", "internal/runtime/schedule", "internal/runtime/wasmbin"},
+	"internal/runtime/internal/foundry": {"internal/durations", "internal/apart", "internal/runtime/account", "internal/runtime/codecache", "internal/runtime/compile", "internal/runtime/instrument", "internal/runtime/schedule", "internal/runtime/wasmbin"},
 	// A module becomes code, in a process apart; knows no sandbox.
 	"internal/runtime/compile": {"internal/apart", "internal/text"},
 	// Files of bytes that are to be trusted; knows no compiler.
@@ -318,7 +320,8 @@ var edges = map[string][]string{
 	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "internal/runtime/sandbox", "internal/toolfile"},
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "internal/toolfile", "internal/core"},
-	"bench/cmd/operate":       {"internal/rates", "wasmtools", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/claim", "internal/manifest", "internal/oidc", "internal/runtime/wasmbin", "internal/state", "internal/state/local", "internal/tokens", "wasmtools/config", "wasmtools/server", "wasmtools/service"},
+	"bench/cmd/operate":       {"internal/rates", "wasmtools", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/claim", "internal/oidc", "internal/state", "internal/state/local", "internal/tokens", "wasmtools/config", "wasmtools/server", "wasmtools/service"},
+	"bench/cmd/see":           {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/scale":         {"bench/internal/guest", "bench/internal/measure", "bench/internal/service", "internal/script/engine"},
 	"bench/cmd/soak":          {"bench/internal/guest", "bench/internal/measure", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools/config", "wasmtools/server", "wasmtools/service", "internal/core"},
 	"bench/guests/extism":     {"bench/guests/add"},

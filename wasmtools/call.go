@@ -32,6 +32,8 @@ type Call struct {
 	Listener Listener
 	// Uses is filled in with what the tool used of each capability that it was granted. It is empty for a tool that used nothing.
 	Uses []Use
+	// Fuel is filled in with how many instructions the tool has run, those of calls inside included. A Go function runs none.
+	Fuel int64
 	// Times is filled in with what the phases of the call took. Nil: they are not measured.
 	Times *Times
 
@@ -75,8 +77,8 @@ type Times struct {
 type Use struct {
 	// Capability is a word for it, such as "http" or "kv".
 	Capability string
-	// Count is how often it was used, and Failed how many of those failed.
-	Count, Failed int
+	// Count is how often it was used, Failed how many of those failed, and Refused how many of these the grant does not allow.
+	Count, Failed, Refused int
 	// Sent and Received are in bytes.
 	Sent, Received int64
 	// Took is the sum of the times, waiting included.
@@ -93,6 +95,7 @@ func (c *Call) Used(u Use) {
 	total := &c.Uses[i]
 	total.Count += u.Count
 	total.Failed += u.Failed
+	total.Refused += u.Refused
 	total.Sent += u.Sent
 	total.Received += u.Received
 	total.Took += u.Took

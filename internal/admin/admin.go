@@ -60,8 +60,9 @@ type Server interface {
 	Connections() (open, most int64)
 	// Slow are the slowest calls of the last hour, the slowest first.
 	Slow() []slow.Call
-	// Prepare reads the configuration again, and makes what is to be in force. An *wasmtools.Error says what is wrong with it.
-	Prepare() (Prepared, error)
+	// Prepare reads the configuration again, and makes what is to be in force, unless it is only to be looked at. An *wasmtools.Error says what is
+	// wrong with it.
+	Prepare(looks bool) (Prepared, error)
 	// Principals are the callers that are known by name, sorted by it.
 	Principals() []*wasmtools.Principal
 }

@@ -30,7 +30,7 @@ type Reloading struct {
 
 func reload() Operation {
 	return Changes("reload", "Read the configuration again, or tell what that would change", func(ctx context.Context, r *Request, in ReloadArguments) (Reloading, error) {
-		next, err := r.Server.Prepare()
+		next, err := r.Server.Prepare(in.DryRun)
 		if err != nil {
 			return Reloading{}, err
 		}

@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/metrics/counters"
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
@@ -61,9 +63,29 @@ type Log struct {
 	loaded bool  // what follows is as in the space
 	chain  chain // the ends of it
 
+	changes        *counters.Map[Kind, atomic.Uint64]
+	refused, lost  atomic.Uint64
 	omitted        atomic.Int64 // refused attempts that are in no entry
 	known, unknown bucket
 }
+
+// A Kind is one of changes: what was to be done, and whether it failed.
+type Kind struct {
+	Action string
+	Failed bool
+}
+
+// kinds is how many there are at most. Actions are words of the program's own.
+const kinds = 1000
+
+// Changes returns how many changes there were of each kind since the process began.
+func (l *Log) Changes() iter.Seq2[Kind, *atomic.Uint64] { return l.changes.All() }
+
+// Refused returns how many attempts were refused.
+func (l *Log) Refused() uint64 { return l.refused.Load() }
+
+// Lost returns how many entries could not be kept.
+func (l *Log) Lost() uint64 { return l.lost.Load() }
 
 // New returns a Log. It reads nothing yet.
 func New(o Options) *Log {
@@ -82,7 +104,7 @@ func New(o Options) *Log {
 	if o.Most == 0 {
 		o.Most = Most
 	}
-	l := &Log{options: o, turn: make(chan struct{}, 1), walking: make(chan struct{}, 1), known: bucket{left: refusals}, unknown: bucket{left: refusals}}
+	l := &Log{options: o, changes: counters.New[Kind, atomic.Uint64](kinds, Kind{Action: "other"}), turn: make(chan struct{}, 1), walking: make(chan struct{}, 1), known: bucket{left: refusals}, unknown: bucket{left: refusals}}
 	l.turn <- struct{}{}
 	return l
 }
@@ -90,7 +112,8 @@ func New(o Options) *Log {
 // Change keeps the entry, and then makes the change. If the change fails, a second entry says so. If the entry can't be kept, a strict log fails with
 // ErrNotKept, and others make the change all the same. Once the entry is kept, the change is made even if the caller has left: otherwise callers could
 // fill the log with changes that they don't make.
-func (l *Log) Change(ctx context.Context, e Entry, change func(ctx context.Context) error) error {
+func (l *Log) Change(ctx context.Context, e Entry, change func(ctx context.Context) error) (err error) {
+	defer func() { l.changes.Of(Kind{e.Action, err != nil}).Add(1) }()
 	if err := l.Append(ctx, e); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -100,8 +123,7 @@ func (l *Log) Change(ctx context.Context, e Entry, change func(ctx context.Conte
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
-	err := change(ctx)
-	if err != nil {
+	if err = change(ctx); err != nil {
 		e.Refused = err.Error()
 		_ = l.Append(ctx, e) // an error is logged
 	}
@@ -110,6 +132,7 @@ func (l *Log) Change(ctx context.Context, e Entry, change func(ctx context.Conte
 
 // Refuse notes an attempt that was refused. Refused says why. Of many, most are only counted. Without an Origin, it is a stranger's.
 func (l *Log) Refuse(ctx context.Context, e Entry) {
+	l.refused.Add(1)
 	bucket := &l.known
 	if e.Origin == "" {
 		bucket = &l.unknown
@@ -134,6 +157,7 @@ func (l *Log) Append(ctx context.Context, e Entry) error {
 	hash, err := l.append(context.WithoutCancel(ctx), &e) // half an entry is of no use to a caller who has left
 	if err != nil {
 		l.omitted.Add(e.Omitted)
+		l.lost.Add(1)
 		l.options.Logger.Error("the entry of an audit is not kept", append(e.attrs(), slog.Any("error", err))...)
 		return err
 	}

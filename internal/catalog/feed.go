@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog/internal/precedence"
+	"github.com/toolsrv/toolsrv/internal/durations"
 )
 
 // A feed is a source with what is known of it. The reconciler's goroutine owns it.
@@ -28,6 +29,8 @@ type feed struct {
 
 	noted        precedence.Precedence // as its record has it
 	recordFailed bool                  // the last precedence could not be written
+
+	served durations.Histogram // from when a changed file was listed until its tools were served
 }
 
 // newFeeds returns the sources, none of which is listed yet.

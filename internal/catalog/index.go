@@ -38,6 +38,7 @@ type file struct {
 	name     string    // in the source
 	listed   Entry     // as the last listing had it
 	appeared time.Time // when a listing had it first, of those after the start
+	changed  time.Time // when a listing first had a version that is neither served nor refused yet; zero: there is none, or the start waits for it
 	read     string    // the version that was loaded or refused last; "": the listed one must be read
 	retry    time.Time // when that version is read again; zero: never
 	// overtaken is since when each load of it was overtaken by a change; zero: the last one was not.

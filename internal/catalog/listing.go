@@ -78,6 +78,9 @@ func (r *reconciler) compare(from *feed, e Entry, now time.Time) {
 	if f.appeared.IsZero() {
 		f.appeared = now
 	}
+	if f.changed.IsZero() && !f.awaited && e.Version != f.read {
+		f.changed = now
+	}
 	switch {
 	case e.Err != nil && f.loading == nil:
 		f.read = ""

@@ -296,7 +296,8 @@ func (r *reconciler) finish(l *load) {
 		r.readAgain(f, r.intervals.recheck)
 		return
 	}
-	f.overtaken = time.Time{}
+	changed := f.changed
+	f.overtaken, f.changed = time.Time{}, time.Time{}
 	switch {
 	case l.err != nil:
 		switch {
@@ -322,6 +323,9 @@ func (r *reconciler) finish(l *load) {
 		m.first = f.awaited
 		if r.index.offer(f, m) {
 			r.serve(f)
+			if !changed.IsZero() {
+				r.fresh = append(r.fresh, fresh{f.from, changed})
+			}
 		}
 		r.promote()
 		r.publishSoon()

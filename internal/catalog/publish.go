@@ -62,6 +62,10 @@ func (r *reconciler) publish() error {
 		r.unpublished = nil
 		r.coming.published()
 		r.logChanges(before, r.table.Current())
+		for _, f := range r.fresh {
+			f.from.served.Add(time.Since(f.changed))
+		}
+		r.fresh = nil
 		r.index.closeOutgoing()
 		r.retryCrowded()
 	}

@@ -47,6 +47,7 @@ type reconciler struct {
 	unpublished *wasmtools.Configuration // the table does not have it yet; nil: it has
 	publishAt   time.Time                // when the next generation is due; zero: nothing has changed
 	published   time.Duration            // what the last generation took to build
+	fresh       []fresh                  // files that are served, but in no generation yet
 	tableFailed bool                     // the table has refused the last generation
 
 	wasIdle   bool
@@ -58,6 +59,12 @@ type reconciler struct {
 	calmSince time.Time     // when nothing was pending last, or the start was not over
 	coming    coming
 	settling  time.Time // until when a new file is given time to settle
+}
+
+// fresh is a file of a source that changed at a time.
+type fresh struct {
+	from    *feed
+	changed time.Time
 }
 
 // newReconciler returns a reconciler that loads files within a part of that many bytes of memory.
@@ -293,7 +300,7 @@ func (r *reconciler) state() State {
 		Files:     map[Stage]int{},
 	}
 	for _, f := range r.feeds {
-		s.Sources = append(s.Sources, SourceState{f.Source.Place("."), f.listedAt, f.listTook})
+		s.Sources = append(s.Sources, SourceState{Place: f.Source.Place("."), Listed: f.listedAt, ListTook: f.listTook, Files: map[Stage]int{}, Problems: len(f.problems), Served: f.served.Sum()})
 		for _, p := range f.problems {
 			s.Refused = append(s.Refused, Refused{Source: f.Source.Place(p.Name), Err: p.Err, Since: p.since})
 		}
@@ -301,6 +308,7 @@ func (r *reconciler) state() State {
 	for _, f := range r.index.files {
 		stage := f.stage()
 		s.Files[stage]++
+		s.Sources[slices.Index(r.feeds, f.from)].Files[stage]++
 		if f.serving != nil {
 			s.Served++
 		}

@@ -1,6 +1,10 @@
 package catalog
 
-import "time"
+import (
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/durations"
+)
 
 // A State is what a Catalog holds and does at one moment. What is served of it is in the table: [wasmtools.RouteTable.State].
 type State struct {
@@ -29,6 +33,11 @@ type SourceState struct {
 	// Listed is when it was listed last without an error, or zero, and ListTook what the last listing took.
 	Listed   time.Time
 	ListTook time.Duration
+	// Files is how many of its files are known, in each stage, and Problems how many of its folders can't be listed.
+	Files    map[Stage]int
+	Problems int
+	// Served is how long it has taken from when a changed file was listed until its tools were served, without the files of the start.
+	Served durations.Sum
 }
 
 // A Stage says how far the newest version of a file has come.

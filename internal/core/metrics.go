@@ -1,12 +1,15 @@
 package core
 
 import (
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/metrics"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -22,18 +25,30 @@ var (
 	generation    = metrics.Describe("generation", "The number of the list of tools, which grows with each change.")
 	changed       = metrics.Describe("generation_timestamp_seconds", "When that list came.")
 	tools         = metrics.Describe("tools", "Tools that are served, by whether they can be called.", "state")
-	files         = metrics.Describe("files", "Files of tools, by how far their newest version has come.", "state")
+	files         = metrics.Describe("files", "Files of tools, by their source and by how far their newest version has come.", "source", "state")
+	problems      = metrics.Describe("source_problems", "Folders of a source that can't be listed.", "source")
+	served        = metrics.Describe("file_served_seconds", "How long it took from when a changed file was seen until its tools were served, without the files of the start.", "source")
 	running       = metrics.Describe("calls_running", "Calls that run in a tool.", "tool")
 	waiting       = metrics.Describe("calls_waiting", "Calls that wait for their turn in a tool.", "tool")
 	places        = metrics.Describe("places", "Calls of a tool that may run at the same time.", "tool")
 	inEngine      = metrics.Describe("calls_in_progress", "Calls that run or wait in all tools.")
-	held          = metrics.Describe("resource_held", "What is taken of what is limited: bytes of memory, of compiled code and of files, and mappings.", "resource")
+	held          = metrics.Describe("resource_held", "What is taken of what is limited: bytes of memory, of compiled code, of files, and of arguments and results, and mappings.", "resource")
 	limit         = metrics.Describe("resource_limit", "How much of it may be taken.", "resource")
 	queued        = metrics.Describe("resource_waiting", "How many wait for more of it.", "resource")
 	code          = metrics.Describe("modules", "Modules, by where their compiled code is.", "code")
 	snapshots     = metrics.Describe("snapshots", "Modules that have been initialised, whose memory is kept.")
 	idle          = metrics.Describe("instances_idle", "Instances that wait for a call.")
 	compiling     = metrics.Describe("compilations", "Modules that are being compiled or read from disk, or wait for that.", "state")
+	compileTook   = metrics.Describe("compile_seconds", "How long modules took to compile.")
+	compileFailed = metrics.Describe("compile_failed_total", "How often a module could not be compiled.")
+	loadTook      = metrics.Describe("code_load_seconds", "How long it took to load code that is kept on disk. What is not there is compiled.")
+	dropped       = metrics.Describe("code_dropped_total", "How often compiled code was dropped from memory, because nobody had called it for long, or for want of room.", "reason")
+	stateTook     = metrics.Describe("state_write_seconds", "How long those waited who kept or deleted something, until that was on disk.")
+	stateFailed   = metrics.Describe("state_writes_failed_total", "How often something could not be kept or deleted.")
+	stateBytes    = metrics.Describe("state_bytes", "The size of the file that has what tools and operators keep.")
+	changes       = metrics.Describe("changes_total", "Changes that operators and the configuration have made, by how they ended.", "action", "outcome")
+	changeRefused = metrics.Describe("changes_refused_total", "Attempts to change something that were refused.")
+	auditLost     = metrics.Describe("audit_lost_total", "Entries of the audit that could not be kept.")
 	stateBroken   = metrics.Describe("state_broken", "Whether what tools and operators keep can't be kept: 1 or 0.")
 	rateLimited   = metrics.Describe("calls_rate_limited_total", "Calls that were refused because the caller made too many.")
 	rateLimitedBy = metrics.Describe("rates_known", "Callers of whom calls are counted for their rates.", "kind")
@@ -49,7 +64,7 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 	table := s.Table.Current()
 	disabled, ungranted := Switched(table)
 	to.Gauge(generation, float64(table.Number()))
-	to.Gauge(changed, float64(table.Published().UnixMilli())/1000)
+	to.When(changed, table.Published())
 	to.Gauge(tools, float64(len(table.Routes())-disabled-ungranted), "enabled")
 	to.Gauge(tools, float64(disabled), "disabled")
 	to.Gauge(tools, float64(ungranted), "not_granted")
@@ -57,28 +72,47 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 		to.Whether(compiled, s.Catalog.Compiled())
 		of := s.Catalog.State()
 		to.Whether(ready, of.Awaited == 0)
-		for _, stage := range catalog.Stages() {
-			to.Gauge(files, float64(of.Files[stage]), string(stage))
+		told := map[string]bool{}
+		for _, source := range of.Sources {
+			place := strings.ToValidUTF8(source.Place, "\uFFFD")
+			if told[place] {
+				continue // Prometheus would refuse all
+			}
+			told[place] = true
+			for _, stage := range catalog.Stages() {
+				to.Gauge(files, float64(source.Files[stage]), place, string(stage))
+			}
+			to.Gauge(problems, float64(source.Problems), place)
+			to.Durations(served, source.Served, place)
 		}
 	}
 
-	engine := s.Engine.State()
-	to.Gauge(inEngine, float64(engine.Calls))
-	to.Gauge(snapshots, float64(engine.Snapshots))
-	to.Gauge(idle, float64(engine.Idle))
-	to.Gauge(compiling, float64(engine.Compiling.Running), "running")
-	to.Gauge(compiling, float64(engine.Compiling.Queued), "queued")
+	of := s.Engine.State()
+	to.Gauge(inEngine, float64(of.Calls))
+	to.Gauge(snapshots, float64(of.Snapshots))
+	to.Gauge(idle, float64(of.Idle))
+	to.Gauge(compiling, float64(of.Compiling.Running), "running")
+	to.Gauge(compiling, float64(of.Compiling.Queued), "queued")
 	for _, state := range []sandbox.CodeState{sandbox.CodeMissing, sandbox.CodeStored, sandbox.CodePending, sandbox.CodeLoaded, sandbox.CodeRefused} {
-		to.Gauge(code, float64(engine.Code[state]), string(state))
+		to.Gauge(code, float64(of.Code[state]), string(state))
 	}
-	for name, use := range map[string]account.Use{"memory": engine.Memory, "code": engine.CodeMemory, "mappings": engine.Mappings, "manifests": engine.Manifests, "sources": engine.Sources} {
+	to.Durations(compileTook, of.Compiled)
+	to.Count(compileFailed, of.CompileFailures)
+	to.Durations(loadTook, of.Loaded)
+	to.Count(dropped, of.Unused, "unused")
+	to.Count(dropped, of.Crowded, "room")
+	bodies, mostBodies := s.Invoker.Memory()
+	for name, use := range map[string]account.Use{
+		"memory": of.Memory, "code": of.CodeMemory, "mappings": of.Mappings, "manifests": of.Manifests, "sources": of.Sources,
+		"bodies": {Held: bodies, Limit: mostBodies},
+	} {
 		to.Gauge(held, float64(use.Held), name)
 		to.Gauge(queued, float64(use.Waiting), name)
 		if use.Limit > 0 {
 			to.Gauge(limit, float64(use.Limit), name)
 		}
 	}
-	to.Whether(stateBroken, s.State.Broken() != nil)
+	f.collectKept(to)
 	principals, addresses := s.Rates.Known()
 	to.Gauge(rateLimitedBy, float64(principals), "principal")
 	to.Gauge(rateLimitedBy, float64(addresses), "address")
@@ -96,6 +130,29 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 }
+
+// collectKept sends what is kept, and what was changed.
+func (f Figures) collectKept(to metrics.Sink) {
+	s := f.Of
+	to.Whether(stateBroken, s.State.Broken() != nil)
+	if written, ok := s.State.Figures(); ok {
+		to.Durations(stateTook, written.Written)
+		to.Count(stateFailed, written.Failed)
+		to.Gauge(stateBytes, float64(written.Bytes))
+	}
+	for kind, n := range s.Audit.Changes() {
+		outcome := "ok"
+		if kind.Failed {
+			outcome = "failed"
+		}
+		to.Count(changes, n.Load(), kind.Action, outcome)
+	}
+	to.Count(changeRefused, s.Audit.Refused())
+	to.Count(auditLost, s.Audit.Lost())
+}
+
+// Engines are the interpreters that the program carries for scripts.
+func Engines() ([]engine.About, error) { return engine.Carried().List() }
 
 // Switched returns how many tools of a generation are switched off, and how many others were not granted what they need.
 func Switched(g *wasmtools.Generation) (disabled, ungranted int) {

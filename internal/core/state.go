@@ -109,6 +109,17 @@ func (s *State) Broken() error {
 	return store.Broken()
 }
 
+// Figures tells what was written so far. It reports false where nothing is kept on disk.
+func (s *State) Figures() (local.Figures, bool) {
+	s.mu.Lock()
+	store, ok := s.store.(interface{ Figures() local.Figures })
+	s.mu.Unlock()
+	if !ok {
+		return local.Figures{}, false
+	}
+	return store.Figures(), true
+}
+
 // Close closes the state. A second Close returns the result of the first.
 func (s *State) Close() error {
 	s.mu.Lock()

@@ -64,6 +64,13 @@ func New(o Options) *Invoker {
 	return v
 }
 
+// Memory returns how many bytes of arguments and results above 64 KiB all calls hold, and how many they may.
+func (v *Invoker) Memory() (held, most int64) {
+	v.memory.mu.Lock()
+	defer v.memory.mu.Unlock()
+	return v.memory.used, v.memory.most
+}
+
 func errNotFound() error { return &wasmtools.Error{Code: wasmtools.CodeNotFound} }
 
 // RouteTo returns the route of a tool that is in no table. Nobody has switched it off.

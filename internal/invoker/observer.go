@@ -76,7 +76,7 @@ func (i *Invocation) tellEnd(err error) {
 		}
 		return
 	}
-	r.Took, r.Times, r.Uses = time.Since(t.began), *i.call.Times, i.call.Uses
+	r.Took, r.Times, r.Fuel, r.Uses = time.Since(t.began), *i.call.Times, i.call.Fuel, i.call.Uses
 	if i.call.Times == &t.times {
 		i.call.Times = nil
 	}

@@ -96,7 +96,7 @@ func TestObservers(t *testing.T) {
 	}
 	want := []string{
 		`/a0/b0/a1/b1 /mcp id-1 /inner   "{\"n\":2}" "" [] tool_trapped: the cause`,
-		`/a0/b0 /mcp id-1 /out 1.2 abcd "{}" "7" [{kv 1 0 0 0 0s}] <nil>`,
+		`/a0/b0 /mcp id-1 /out 1.2 abcd "{}" "7" [{kv 1 0 0 0 0 0s}] <nil>`,
 	}
 	for _, o := range []*span{first, second} {
 		if got := strings.Join(o.ended, "\n"); got != strings.Join(want, "\n") {

@@ -7,6 +7,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/toolsrv/toolsrv/internal/durations"
 	"github.com/toolsrv/toolsrv/internal/fault"
 )
 
@@ -39,10 +40,12 @@ var (
 	refusals   = Describe("calls_refused_total", "Calls of a tool that did not begin, by the reason.", "tool", "reason")
 	arguments  = Describe("call_arguments_bytes_total", "Arguments that calls of a tool came with.", "tool", "outcome")
 	results    = Describe("call_results_bytes_total", "Results of calls of a tool.", "tool", "outcome")
+	burned     = Describe("call_fuel_total", "Instructions that calls of a tool have run, those of calls inside them included.", "tool", "outcome")
 	phaseTimes = Describe("call_phase_seconds_total", "What the phases of a tool's calls took.", "tool", "phase")
 
 	uses         = Describe("capability_uses_total", "How often calls of a tool used a capability.", "tool", "capability")
 	usesFailed   = Describe("capability_uses_failed_total", "How often that failed, or was refused.", "tool", "capability")
+	usesRefused  = Describe("capability_uses_refused_total", "How often that was refused because the tool's grant does not allow it.", "tool", "capability")
 	usesSent     = Describe("capability_sent_bytes_total", "What calls of a tool sent by a capability.", "tool", "capability")
 	usesReceived = Describe("capability_received_bytes_total", "What calls of a tool received by a capability.", "tool", "capability")
 	usesTook     = Describe("capability_seconds_total", "How long calls of a tool used a capability, with the time that they waited.", "tool", "capability")
@@ -87,6 +90,7 @@ func (c *Collector) collect(to Sink, f *figures) {
 		to.Count(calls, h.now.Histogram.GetSampleCount(), f.path, c.codes[i])
 		to.Count(arguments, o.arguments.Load(), f.path, c.codes[i])
 		to.Count(results, o.results.Load(), f.path, c.codes[i])
+		to.Count(burned, o.fuel.Load(), f.path, c.codes[i])
 	}
 	for i, name := range phases {
 		if ns := f.phases[i].Load(); ns > 0 {
@@ -96,6 +100,7 @@ func (c *Collector) collect(to Sink, f *figures) {
 	for _, u := range *f.uses.Load() {
 		to.Count(uses, u.count.Load(), f.path, u.capability)
 		to.Count(usesFailed, u.failed.Load(), f.path, u.capability)
+		to.Count(usesRefused, u.refused.Load(), f.path, u.capability)
 		to.Count(usesSent, u.sent.Load(), f.path, u.capability)
 		to.Count(usesReceived, u.received.Load(), f.path, u.capability)
 		to.seconds(usesTook, u.nanoseconds.Load(), f.path, u.capability)
@@ -134,6 +139,14 @@ func (s Sink) Whether(d *prometheus.Desc, is bool) {
 		value = 1
 	}
 	s.Gauge(d, value)
+}
+
+// When sends a time, in seconds since 1970.
+func (s Sink) When(d *prometheus.Desc, t time.Time) { s.Gauge(d, float64(t.UnixMilli())/1000) }
+
+// Durations sends how long something took.
+func (s Sink) Durations(d *prometheus.Desc, of durations.Sum, labels ...string) {
+	s <- prometheus.MustNewConstHistogram(d, of.Count, of.Took.Seconds(), of.Below, labels...)
 }
 
 // A histogram is what one was when it was collected, with labels, which take no memory before.

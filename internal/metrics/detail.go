@@ -27,12 +27,13 @@ type detail struct {
 type outcome struct {
 	durations          prometheus.Histogram
 	arguments, results atomic.Uint64 // bytes
+	fuel               atomic.Uint64
 }
 
 // A use is what calls used of a capability.
 type use struct {
-	capability                                 string
-	count, failed, sent, received, nanoseconds atomic.Uint64
+	capability                                          string
+	count, failed, refused, sent, received, nanoseconds atomic.Uint64
 }
 
 func newDetail(outcomes int) *detail {
@@ -41,8 +42,8 @@ func newDetail(outcomes int) *detail {
 	return d
 }
 
-// durations are the upper bounds of a histogram, in seconds.
-var durations = []float64{.0001, .001, .005, .01, .05, .1, .5, 1, 5, 30}
+// bounds are the upper bounds of a histogram, in seconds.
+var bounds = []float64{.0001, .001, .005, .01, .05, .1, .5, 1, 5, 30}
 
 // outcome returns one.
 func (d *detail) outcome(at int) *outcome {
@@ -54,7 +55,7 @@ func (d *detail) outcome(at int) *outcome {
 	o := d.outcomes[at].Load()
 	if o == nil {
 		o = &outcome{durations: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "any", Buckets: durations, NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 64,
+			Name: "any", Buckets: bounds, NativeHistogramBucketFactor: 1.2, NativeHistogramMaxBucketNumber: 64,
 		})}
 		d.outcomes[at].Store(o)
 	}
@@ -86,6 +87,7 @@ func (d *detail) ended(at int, r *invoke.Record) {
 	o.durations.Observe(r.Took.Seconds())
 	o.arguments.Add(uint64(len(r.Arguments)))
 	o.results.Add(uint64(len(r.Result)))
+	o.fuel.Add(uint64(max(r.Fuel, 0)))
 	t := &r.Times
 	for i, took := range [len(phases)]int64{int64(t.Validate), int64(t.Turn), int64(t.Compile), int64(t.Ready - t.Turn - t.Compile), int64(t.Run), int64(t.Reset)} {
 		if took > 0 {
@@ -101,6 +103,7 @@ func (d *detail) used(of *wasmtools.Use) {
 	u := d.use(of.Capability)
 	u.count.Add(uint64(max(of.Count, 0)))
 	u.failed.Add(uint64(max(of.Failed, 0)))
+	u.refused.Add(uint64(max(of.Refused, 0)))
 	u.sent.Add(uint64(max(of.Sent, 0)))
 	u.received.Add(uint64(max(of.Received, 0)))
 	u.nanoseconds.Add(uint64(max(of.Took, 0)))

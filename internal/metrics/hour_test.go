@@ -215,7 +215,8 @@ func TestCollect(t *testing.T) {
 			for i := range 100 {
 				r := record(tools[(g+i)%5], time.Duration(i)*time.Millisecond, []wasmtools.Code{"", wasmtools.CodeToolError}[i%2])
 				r.Times = wasmtools.Times{Validate: 1, Ready: 5, Turn: 2, Compile: 1, Run: time.Second, Reset: 4}
-				r.Uses = []wasmtools.Use{{Capability: "http", Count: 2, Failed: 1, Sent: 3, Received: 4, Took: time.Second}}
+				r.Fuel = 5
+				r.Uses = []wasmtools.Use{{Capability: "http", Count: 2, Failed: 1, Refused: 1, Sent: 3, Received: 4, Took: time.Second}}
 				m.Ended(t.Context(), r)
 				m.Refused(record(tools[0], 0, wasmtools.CodeRateLimited))
 				if i%50 == 0 {
@@ -240,7 +241,7 @@ func TestCollect(t *testing.T) {
 	for name, want := range map[string]float64{
 		"toolsrv_calls_total": 400, "toolsrv_call_duration_seconds": 400, "toolsrv_calls_refused_total": 400, "toolsrv_call_arguments_bytes_total": 800,
 		"toolsrv_call_results_bytes_total": 400, "toolsrv_call_phase_seconds_total": 400.000004, "toolsrv_capability_uses_total": 800,
-		"toolsrv_capability_uses_failed_total": 400, "toolsrv_capability_sent_bytes_total": 1200, "toolsrv_capability_received_bytes_total": 1600,
+		"toolsrv_capability_uses_failed_total": 400, "toolsrv_capability_uses_refused_total": 400, "toolsrv_call_fuel_total": 2000, "toolsrv_capability_sent_bytes_total": 1200, "toolsrv_capability_received_bytes_total": 1600,
 		"toolsrv_capability_seconds_total": 400, "toolsrv_principal_calls_total": 800, "toolsrv_principal_calls_failed_total": 600, "toolsrv_principal_calls_limited_total": 400,
 	} {
 		if got := sums[name]; got < want*0.999999999 || got > want*1.000000001 {

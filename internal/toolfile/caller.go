@@ -9,6 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 )
 
 // A caller calls a tool of one version of its module. It works after that version was replaced: a call that was about to begin
@@ -34,7 +35,7 @@ func (c caller) Places() (running, waiting, places int) {
 
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
-	spec := sandbox.CallSpec{Input: call.Arguments, Principal: (*tools.Origin)(call), Listener: call.Listener, Counter: (*counter)(call)}
+	spec := sandbox.CallSpec{Input: call.Arguments, Principal: (*tools.Origin)(call), Listener: call.Listener, Counter: (*counter)(call), Fuel: &call.Fuel}
 	if call.Outer != nil {
 		outer, ok := call.Outer.(hostcall.Outer)
 		if !ok {
@@ -65,6 +66,9 @@ func (c *counter) Used(u hostcall.Use) {
 	use := wasmtools.Use{Capability: u.Capability, Count: 1, Sent: u.Sent, Received: u.Received, Took: u.Took}
 	if u.Outcome != "" {
 		use.Failed = 1
+	}
+	if u.Outcome == answer.NotGranted {
+		use.Refused = 1
 	}
 	(*wasmtools.Call)(c).Used(use)
 }

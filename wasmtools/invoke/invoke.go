@@ -77,6 +77,8 @@ type Record struct {
 	// Took is how long the call took from its beginning, and Times are its phases.
 	Took  time.Duration
 	Times wasmtools.Times
+	// Fuel is how many instructions the tool has run, those of calls inside included.
+	Fuel int64
 	// Uses are what the call used of what its tool was granted.
 	Uses []wasmtools.Use
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/metrics"
 	"github.com/toolsrv/toolsrv/internal/metrics/counters"
 	"github.com/toolsrv/toolsrv/internal/origin"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -61,11 +62,15 @@ func openMetrics(ctx context.Context, s *Server, c *config.Config) error {
 	if !c.Metrics.Enabled {
 		return nil
 	}
+	engines, err := core.Engines()
+	if err != nil {
+		return err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		s.service.Metrics.Collector(),
 		core.Figures{Of: s.service},
-		figures{s, admin.ThisBuild()},
+		figures{s, admin.ThisBuild(), engines},
 		s.requests,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -75,7 +80,6 @@ func openMetrics(ctx context.Context, s *Server, c *config.Config) error {
 		s.mount(metricsPath, metricsDoor{handler, s})
 		return nil
 	}
-	var err error
 	s.metrics, err = openMetricsServer(ctx, s, handler, c.Metrics.Address)
 	return err
 }
@@ -176,6 +180,10 @@ var (
 	began       = metrics.Describe("start_timestamp_seconds", "When the server began.")
 	sessions    = metrics.Describe("mcp_sessions", "Sessions of MCP.")
 	streams     = metrics.Describe("mcp_streams", "Streams of changes that MCP clients have open.")
+	reloaded    = metrics.Describe("reloads_total", "How often the configuration was read again, by how that ended.", "outcome")
+	reloadedAt  = metrics.Describe("reload_timestamp_seconds", "When the configuration came in force.")
+	notReloaded = metrics.Describe("reload_failed", "Whether the configuration could not be put in force when it was read last: 1 or 0.")
+	carried     = metrics.Describe("engine_info", "An interpreter that the program carries for scripts: always 1.", "engine", "version")
 	build       = metrics.Describe("build_info", "The program: always 1.", "version", "revision", "go")
 )
 
@@ -191,8 +199,9 @@ func (r *requests) Collect(to chan<- prometheus.Metric) {
 
 // figures are what a server tells of itself.
 type figures struct {
-	of    *Server
-	build admin.Build
+	of      *Server
+	build   admin.Build
+	engines []engine.About
 }
 
 // Describe sends no descriptions.
@@ -205,7 +214,18 @@ func (f figures) Collect(out chan<- prometheus.Metric) {
 	to.Whether(isReady, s.ready() == nil)
 	to.Gauge(clients, float64(s.conns.clients()))
 	to.Gauge(mostClients, float64(s.conns.most))
-	to.Gauge(began, float64(s.service.Began.UnixMilli())/1000)
+	to.When(began, s.service.Began)
+	at := s.service.Began
+	if ms := s.reloads.at.Load(); ms != 0 {
+		at = time.UnixMilli(ms)
+	}
+	to.When(reloadedAt, at)
+	to.Count(reloaded, s.reloads.ok.Load(), "ok")
+	to.Count(reloaded, s.reloads.failed.Load(), "failed")
+	to.Whether(notReloaded, s.reloads.last.Load())
+	for _, e := range f.engines {
+		to.Gauge(carried, 1, e.Name, e.Version)
+	}
 	to.Gauge(build, 1, f.build.Version, f.build.Revision, runtime.Version())
 	for _, d := range s.doors {
 		if d, ok := d.(mcpDoor); ok {

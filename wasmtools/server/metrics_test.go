@@ -17,6 +17,7 @@ import (
 	naming "github.com/prometheus/common/model"
 
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
@@ -97,8 +98,15 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
 	c.Metrics.Enabled, c.Metrics.Principals = true, true
+	c.State.Directory = t.TempDir()
 	c.Tools.Disabled = []string{"shop/reject"}
 	r := slowShop(t, c, 0)
+	if err := r.Reload(changed(c, func(c *config.Config) { c.Auth.Tokens = []string{"two words"} })); err == nil {
+		t.Fatal("a wrong token is taken")
+	}
+	if err := r.Reload(changed(c, func(c *config.Config) { c.Tools.Disabled = append(c.Tools.Disabled, "shop/garble") })); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]int{"/shop/echo": http.StatusOK, "/shop/trap": http.StatusInternalServerError, "/shop/nothing": http.StatusNotFound, "/shop/reject": http.StatusServiceUnavailable} {
 		if got := r.status(path, ""); got != want {
 			t.Fatalf("%s: got %d", path, got)
@@ -107,6 +115,11 @@ func TestMetrics(t *testing.T) {
 	if got := post(t.Context(), r.url+"/a/once", `{"id":"units-convert","args":{}}`); !strings.Contains(got, "7") {
 		t.Fatal(got)
 	}
+	if got := post(t.Context(), r.url+"/a/once", `{"id":"shop-echo","args":{}}`); !strings.Contains(got, "not_granted") {
+		t.Fatal(got)
+	}
+	testkit.Put(t, c.Tools.Directory, "late.wasm", guest(t, "late"))
+	r.log.Wait(t, `"path":"/late/echo"`)
 	if status, _ := scraped(t, r.url, ""); status != http.StatusOK { // which is a request, too
 		t.Fatalf("got %d", status)
 	}
@@ -123,16 +136,36 @@ func TestMetrics(t *testing.T) {
 		`toolsrv_call_duration_seconds_count{outcome="ok",tool="/shop/echo"} 1`,
 		`toolsrv_call_arguments_bytes_total{outcome="ok",tool="/shop/echo"} 2`,
 		`toolsrv_calls_refused_total{reason="tool_disabled",tool="/shop/reject"} 1`,
-		`toolsrv_tools{state="disabled"} 1`,
-		`toolsrv_capability_uses_total{capability="tools",tool="/a/once"} 1`,
+		`toolsrv_tools{state="disabled"} 2`,
+		`toolsrv_capability_uses_total{capability="tools",tool="/a/once"} 2`,
 		`toolsrv_call_phase_seconds_total{phase="run",tool="/shop/trap"} `,
-		`toolsrv_principal_calls_total{origin="open",principal="everybody",realm=""} 5`,
+		`toolsrv_principal_calls_total{origin="open",principal="everybody",realm=""} `,
 		`toolsrv_requests_total{door="/",operation="",status="404",version=""} 1`,
 		`toolsrv_requests_total{door="/metrics",operation="metrics",status="200",version=""} 1`,
 		`toolsrv_requests_total{door="/mcp",operation="tools/list",status="200",version="2026-07-28"} 1`,
-		`toolsrv_tools{state="enabled"} 11`,
-		`toolsrv_files{state="served"} 2`,
-		`toolsrv_files{state="refused"} 0`,
+		`toolsrv_tools{state="enabled"} 20`,
+		`toolsrv_files{source="` + c.Tools.Directory + `",state="served"} 3`,
+		`toolsrv_files{source="` + c.Tools.Directory + `",state="refused"} 0`,
+		`toolsrv_source_problems{source="` + c.Tools.Directory + `"} 0`,
+		`toolsrv_file_served_seconds_count{source="` + c.Tools.Directory + `"} 1`,
+		`toolsrv_compile_seconds_count `,
+		`toolsrv_compile_failed_total 0`,
+		`toolsrv_code_load_seconds_count `,
+		`toolsrv_code_dropped_total{reason="room"} 0`,
+		`toolsrv_reloads_total{outcome="ok"} 1`,
+		`toolsrv_reloads_total{outcome="failed"} 1`,
+		`toolsrv_reload_failed 0`,
+		`toolsrv_changes_total{action="reload",outcome="ok"} 1`,
+		`toolsrv_changes_refused_total 1`,
+		`toolsrv_audit_lost_total 0`,
+		`toolsrv_state_write_seconds_count `,
+		`toolsrv_state_writes_failed_total 0`,
+		`toolsrv_state_bytes `,
+		`toolsrv_reload_timestamp_seconds `,
+		`toolsrv_engine_info{engine="python",version="cpython `,
+		`toolsrv_resource_limit{resource="bodies"} `,
+		`toolsrv_call_fuel_total{outcome="ok",tool="/shop/echo"} `,
+		`toolsrv_capability_uses_refused_total{capability="tools",tool="/a/once"} 1`,
 		`toolsrv_ready 1`,
 		`toolsrv_tools_listed 1`,
 		`toolsrv_calls_in_progress 0`,
@@ -145,6 +178,12 @@ func TestMetrics(t *testing.T) {
 	} {
 		if !strings.Contains(text, "\n"+line) {
 			t.Errorf("%s is missing", line)
+		}
+	}
+	for name, least := range map[string]float64{"toolsrv_call_fuel_total": 10, "toolsrv_compile_seconds": 1, "toolsrv_state_write_seconds": 1, "toolsrv_state_bytes": 4096} {
+		m := families[name].GetMetric()[0]
+		if got := m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount()); got < least {
+			t.Errorf("%s is %v, want %v at least", name, got, least)
 		}
 	}
 	if t.Failed() {

@@ -18,8 +18,8 @@ type prepared struct {
 
 var _ admin.Prepared = (*prepared)(nil)
 
-// Prepare reads the configuration again, and makes what is to be in force.
-func (s administered) Prepare() (admin.Prepared, error) {
+// Prepare reads the configuration again, and makes what is to be in force, unless it is only to be looked at.
+func (s administered) Prepare(looks bool) (admin.Prepared, error) {
 	invalid := func(err error) error {
 		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The configuration stays as it was: " + err.Error()}
 	}
@@ -28,13 +28,15 @@ func (s administered) Prepare() (admin.Prepared, error) {
 	}
 	s.reload.Lock() // before it is read, so that the last to come is the last to be in force
 	unlock := sync.OnceFunc(s.reload.Unlock)
+	var before, next *configuration
 	c, err := s.load()
-	if err != nil {
-		unlock()
-		return nil, invalid(err)
+	if err == nil {
+		before, next, err = s.prepare(c)
 	}
-	before, next, err := s.prepare(c)
 	if err != nil {
+		if !looks {
+			s.reloads.end(err)
+		}
 		unlock()
 		return nil, invalid(err)
 	}

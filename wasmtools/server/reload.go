@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/configured"
@@ -21,10 +22,32 @@ func (s *Server) Reload(c *config.Config) error {
 	defer s.reload.Unlock()
 	before, next, err := s.prepare(c)
 	if err != nil {
+		s.reloads.end(err)
 		refusedReload(s.service.Audit, err)
 		return err
 	}
 	return reloading(s.service.Audit, differenceOf(before, next), func() error { return s.apply(before, next) })
+}
+
+// ReloadFailed notes in the metrics that there is a configuration which could not even be read, for that reason. Of others Reload knows.
+func (s *Server) ReloadFailed(err error) { s.reloads.end(err) }
+
+// reloads are how configurations were taken up since the start.
+type reloads struct {
+	ok, failed atomic.Uint64
+	last       atomic.Bool  // the last one failed
+	at         atomic.Int64 // when one was last put in force, in Unix milliseconds; 0: at the start
+}
+
+// end counts one.
+func (r *reloads) end(err error) {
+	r.last.Store(err != nil)
+	if err != nil {
+		r.failed.Add(1)
+		return
+	}
+	r.ok.Add(1)
+	r.at.Store(time.Now().UnixMilli())
 }
 
 // prepare makes the configuration that is to follow the one in force. s.reload is held, until after apply.
@@ -38,7 +61,8 @@ func (s *Server) prepare(c *config.Config) (before, next *configuration, err err
 }
 
 // apply puts in force what prepare has made.
-func (s *Server) apply(before, next *configuration) error {
+func (s *Server) apply(before, next *configuration) (err error) {
+	defer func() { s.reloads.end(err) }()
 	routes := s.service.Table.Current()
 	if err := s.service.Publish(next); err != nil {
 		return err

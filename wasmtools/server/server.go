@@ -70,10 +70,11 @@ type Server struct {
 	load      func() (*config.Config, error) // nil: operators can't reload
 	admin     *socket.Server                 // nil: it has none
 	requests  *requests                      // nil: they are not counted
-	metrics   *metricsServer                 // nil: they have no address of their own
-	http2     *http.Server                   // the connections of http that speak HTTP/2
-	files     *tlsfiles.Source               // nil: no TLS
-	cut       context.CancelCauseFunc        // ends the context of all requests
+	reloads   reloads
+	metrics   *metricsServer          // nil: they have no address of their own
+	http2     *http.Server            // the connections of http that speak HTTP/2
+	files     *tlsfiles.Source        // nil: no TLS
+	cut       context.CancelCauseFunc // ends the context of all requests
 	calls     inFlight
 	slow      *slow.Calls
 	conns     *connections

@@ -302,6 +302,7 @@ func openServer(ctx context.Context, c *config.Config, with server.Options, o co
 func (o *openAPI) reload(s *server.Server) error {
 	c, err := o.loadSoon()
 	if err != nil {
+		s.ReloadFailed(err)
 		return err
 	}
 	return s.Reload(c)

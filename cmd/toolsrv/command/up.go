@@ -180,6 +180,8 @@ func (u *up) reload(ctx context.Context, file string, load func() (*config.Confi
 		c, err := load()
 		if err == nil {
 			err = s.Reload(c)
+		} else {
+			s.ReloadFailed(err)
 		}
 		if err != nil {
 			fmt.Fprintf(stderr, "\n%s\nThe configuration stays as it was.\n", text.Escape(err.Error()))

@@ -39,6 +39,9 @@ func TestCodeInTurn(t *testing.T) {
 		}
 	}
 	e, programs := open(0)
+	if s := e.State(); s.Compiled.Count != n || s.Compiled.Took <= 0 || s.Loaded.Count != 0 || s.CompileFailures != 0 || s.Unused != 0 || s.Crowded != 0 {
+		t.Errorf("once %d modules are compiled: %+v", n, s)
+	}
 	if held := e.account.Held(account.Code); held != 0 {
 		t.Errorf("%d bytes of code are in memory that nobody called, and that the cache has", held)
 	}
@@ -56,6 +59,9 @@ func TestCodeInTurn(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
+	}
+	if s := e.State(); s.Compiled.Count != 0 || s.Loaded.Count <= n || s.Crowded == 0 || s.Unused != 0 {
+		t.Errorf("after calls in turn: %+v", s)
 	}
 	if found < n {
 		t.Errorf("%d of %d calls found their code, want half at least", found, 2*n)

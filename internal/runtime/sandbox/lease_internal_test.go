@@ -184,6 +184,9 @@ func TestSweep(t *testing.T) {
 	if p.module.idlers() != 0 || p.module.snapshot != nil || p.State().Code != CodeStored {
 		t.Error("a module that nobody calls is kept")
 	}
+	if s := e.State(); s.Unused != 1 || s.Crowded != 0 {
+		t.Errorf("code was dropped %d times as unused, and %d times for want of room", s.Unused, s.Crowded)
+	}
 	call()
 	if p.module.idlers() != 1 {
 		t.Error("a module that is called again keeps no instance")

@@ -170,11 +170,16 @@ func TestNestedFuel(t *testing.T) {
 		}
 		after = c.Outer().Fuel()
 	}
-	if _, err := p.Tool("x", nestCalls, limits.Limits{Fuel: 1_000_000}, mayNest()).Call(t.Context(), sandbox.CallSpec{}); err != nil {
+	told := int64(-1)
+	if _, err := p.Tool("x", nestCalls, limits.Limits{Fuel: 1_000_000}, mayNest()).Call(t.Context(), sandbox.CallSpec{Fuel: &told}); err != nil {
 		t.Fatal(err)
 	}
-	if used := before - after; used < 100*10 || used > 100*1000 {
+	used := before - after
+	if used < 100*10 || used > 100*1000 {
 		t.Errorf("100 calls that do next to nothing have used %d units of fuel", used)
+	}
+	if told < used || told > used+1000 {
+		t.Errorf("the caller is told of %d units of fuel, those %d included", told, used)
 	}
 	// Without a limit there is nothing to be left.
 	n.do = func(c *hostcall.Call, _ int32) { before = c.Outer().Fuel() }

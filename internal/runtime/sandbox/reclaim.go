@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
@@ -50,7 +51,7 @@ func (e *Engine) sweep(idle, unused time.Time) {
 		r.free(e)
 	}
 	for c := range all {
-		e.dropCode(c, disused)
+		e.dropCode(c, &e.unused, disused)
 	}
 }
 
@@ -122,7 +123,7 @@ func (e *Engine) reclaim(done <-chan struct{}, k account.Kind, n int64) {
 			if enough() {
 				return
 			}
-			e.dropCode(c, func(m *module) bool { return !m.called.After(called[c]) })
+			e.dropCode(c, &e.crowded, func(m *module) bool { return !m.called.After(called[c]) })
 		}
 		return
 	}
@@ -180,8 +181,9 @@ func (e *Engine) whileUnused(c *code, unused func(m *module) bool, f func()) {
 	}
 }
 
-// dropCode drops the code and all that is made of it, if the cache has it, no call uses it, and unused reports true of each module.
-func (e *Engine) dropCode(c *code, unused func(m *module) bool) {
+// dropCode drops the code and all that is made of it, if the cache has it, no call uses it, and unused reports true of each module. Then it
+// counts that.
+func (e *Engine) dropCode(c *code, count *atomic.Uint64, unused func(m *module) bool) {
 	var ofCode released
 	var ofModules []released
 	e.whileUnused(c, unused, func() {
@@ -192,6 +194,7 @@ func (e *Engine) dropCode(c *code, unused func(m *module) bool) {
 			ofModules = append(ofModules, m.strip())
 		}
 		ofCode = c.strip()
+		count.Add(1)
 	})
 	for _, r := range ofModules {
 		r.free(e)
@@ -248,7 +251,7 @@ func (e *Engine) shed() {
 		if e.account.Held(account.Code) <= room-room/16 {
 			return
 		}
-		e.dropCode(c, func(*module) bool { return true })
+		e.dropCode(c, &e.crowded, func(*module) bool { return true })
 	}
 }
 

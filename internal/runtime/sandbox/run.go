@@ -44,8 +44,11 @@ func (r *run) fuel() int64 {
 	return most
 }
 
-// burn counts fuel that the run has used as used by the call inside which it runs, too.
+// burn counts fuel that the run has used, as used by the call inside which it runs, too.
 func (r *run) burn(fuel int64) {
+	if r.Fuel != nil {
+		*r.Fuel += fuel
+	}
 	if r.Outer != nil {
 		r.Outer.Burn(fuel)
 	}

@@ -21,10 +21,12 @@ import (
 	goruntime "runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 
+	"github.com/toolsrv/toolsrv/internal/durations"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/runtime/internal/foundry"
@@ -117,6 +119,8 @@ type Engine struct {
 
 	shedding sync.Mutex // held while code is dropped for want of room
 	cooled   time.Time  // when calls last began to count half; guarded by shedding
+
+	unused, crowded atomic.Uint64 // how often code was dropped because nobody called it for long, or for want of room
 }
 
 const (
@@ -281,6 +285,12 @@ type State struct {
 	Sources account.Use
 	// Compiling is what is compiled, or loaded from the cache, and what waits for that.
 	Compiling schedule.State
+	// Compiled is what modules have taken to compile since the engine began, and Loaded what code from the cache has. CompileFailures is how
+	// often a module could not be compiled.
+	Compiled, Loaded durations.Sum
+	CompileFailures  uint64
+	// Unused is how often code was dropped from memory since nobody had called it for long, and Crowded how often since there was no room.
+	Unused, Crowded uint64
 }
 
 // A CodeState says where a module's compiled code is.
@@ -314,7 +324,11 @@ func (e *Engine) State() State {
 		Manifests:  e.account.Use(account.Manifests),
 		Sources:    e.account.Use(account.Sources),
 		Compiling:  e.schedule.State(),
+		Unused:     e.unused.Load(),
+		Crowded:    e.crowded.Load(),
 	}
+	made := e.foundry.Made()
+	s.Compiled, s.Loaded, s.CompileFailures = made.Compiled, made.Loaded, made.Failed
 	e.mu.Lock()
 	modules := slices.Collect(maps.Values(e.modules))
 	for m := range e.live {

@@ -65,6 +65,8 @@ type CallSpec struct {
 	Listener hostcall.Listener
 	// Counter counts what the tool uses of what it was granted; nil: nobody counts.
 	Counter hostcall.Counter
+	// Fuel, where it is not nil, is set to the fuel that the call used, with the calls inside it.
+	Fuel *int64
 	// Times, where it is not nil, is set to what the phases of the call took.
 	Times *Times
 }
@@ -83,6 +85,9 @@ func (t *Tool) Call(ctx context.Context, spec CallSpec) (output []byte, err erro
 }
 
 func (t *Tool) call(ctx context.Context, spec CallSpec, c *clock) (output []byte, err error) {
+	if spec.Fuel != nil {
+		*spec.Fuel = 0
+	}
 	if int64(len(spec.Input)) > t.limits.Input {
 		return nil, &Error{Outcome: InputTooLarge, Message: fmt.Sprintf("The tool's input has %d bytes; its limit is %s.", len(spec.Input), text.Size(t.limits.Input))}
 	}

@@ -75,6 +75,14 @@ func (d *Deferred) Broken() error {
 	return failed
 }
 
+// Figures tells what was written so far.
+func (d *Deferred) Figures() Figures {
+	if s := d.Opened(); s != nil {
+		return s.Figures()
+	}
+	return Figures{}
+}
+
 // open returns the store. Where there is none yet it makes one, or returns nil if nothing is to be kept.
 func (d *Deferred) open(keep bool) (*Store, error) {
 	d.mu.Lock()

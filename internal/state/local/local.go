@@ -11,12 +11,15 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"github.com/toolsrv/toolsrv/internal/durations"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/internal/watch"
 )
@@ -47,6 +50,8 @@ type Store struct {
 	reading, writing health
 	told             sync.Once     // that the file was given up
 	ended            chan struct{} // closed when the writer has ended
+	written          durations.Histogram
+	failed           atomic.Uint64
 
 	// Of the writer.
 	due     map[string]int64   // for each space where something expires, a time before which nothing does
@@ -114,6 +119,24 @@ func (s *Store) Close() error {
 // Broken returns why nothing can be kept or read any more until the file is opened again, or nil: it was removed, replaced, cut off or
 // changed by somebody else, or its disk fails.
 func (s *Store) Broken() error { return s.db.examine(0) }
+
+// Figures are what a store has written since it was opened.
+type Figures struct {
+	// Written is how long those waited who kept or deleted something, until that was on disk. Failed is how often it could not be written.
+	Written durations.Sum
+	Failed  uint64
+	// Bytes is the size of the file.
+	Bytes int64
+}
+
+// Figures tells what was written so far.
+func (s *Store) Figures() Figures {
+	f := Figures{Written: s.written.Sum(), Failed: s.failed.Load()}
+	if info, err := os.Lstat(s.db.path); err == nil { // otherwise Broken tells
+		f.Bytes = info.Size()
+	}
+	return f
+}
 
 // Space implements state.Store.
 func (s *Store) Space(name string) state.Space {

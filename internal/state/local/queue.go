@@ -2,9 +2,11 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/state"
 )
@@ -30,11 +32,17 @@ type outcome struct {
 // submit makes the writer make a change, and waits until it is on disk.
 func (s *Store) submit(ctx context.Context, w *write) (outcome, error) {
 	w.done = make(chan outcome, 1)
+	begun := time.Now()
 	if !s.queue.push(w) {
 		return outcome{}, fmt.Errorf("%w: it is closed", state.ErrUnavailable)
 	}
 	select {
 	case o := <-w.done:
+		if errors.Is(o.err, state.ErrUnavailable) {
+			s.failed.Add(1)
+		} else {
+			s.written.Add(time.Since(begun))
+		}
 		return o, o.err
 	case <-ctx.Done():
 		s.queue.withdraw(w)

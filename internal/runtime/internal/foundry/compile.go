@@ -89,6 +89,9 @@ func (f *Foundry) run(b *build) {
 		f.add(b, false)
 		return
 	}
+	if err != nil && !errors.Is(err, ErrClosed) {
+		f.failed.Add(1)
+	}
 	if n != nil {
 		f.account.Add(account.Code, n.size)
 		if !f.account.Take(account.Mappings, n.mappings(), true) { // they are in use already
@@ -113,11 +116,13 @@ func (f *Foundry) make(b *build) (n *Native, err error) {
 		}
 	}()
 	of, load := b.code, b.job.Load().Load
+	began := time.Now()
 	if load && !f.furnace.failing() {
 		if n, err = f.furnace.load(of.sum); err != nil {
 			f.furnace.warn(notUsed, err)
 		}
 		if n != nil {
+			f.loaded.Add(time.Since(began))
 			return n, nil
 		}
 	}
@@ -146,7 +151,9 @@ func (f *Foundry) make(b *build) (n *Native, err error) {
 		f.account.Add(account.Memory, b.cost.bytes)
 	}
 	defer f.account.Give(account.Memory, b.cost.bytes)
-	return f.furnace.compile(of.sum, parsed, b.needed.Load)
+	n, err = f.furnace.compile(of.sum, parsed, b.needed.Load)
+	f.compiled.Add(time.Since(began))
+	return n, err
 }
 
 // drop frees code that nobody uses.

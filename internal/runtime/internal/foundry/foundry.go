@@ -15,6 +15,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/toolsrv/toolsrv/internal/durations"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
 	"github.com/toolsrv/toolsrv/internal/runtime/schedule"
@@ -56,7 +57,21 @@ type Foundry struct {
 	stop     context.Context
 	closing  <-chan struct{}
 	orders   atomic.Uint64 // codes so far
+
+	compiled, loaded durations.Histogram
+	failed           atomic.Uint64
 }
+
+// Made is what was made since the foundry began.
+type Made struct {
+	// Compiled is what modules took to compile, and Loaded what it took to find code in the cache and to load it.
+	Compiled, Loaded durations.Sum
+	// Failed is how often a module could not be compiled.
+	Failed uint64
+}
+
+// Made tells what was made so far.
+func (f *Foundry) Made() Made { return Made{f.compiled.Sum(), f.loaded.Sum(), f.failed.Load()} }
 
 // ErrClosed is the error of code that is not made because the engine closes.
 var ErrClosed = errors.New("the engine is closing")

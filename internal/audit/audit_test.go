@@ -185,9 +185,9 @@ func TestTampered(t *testing.T) {
 			set(t, s, "dropped", fmt.Appendf([]byte{audit.Form}, `{"number":22,"hash":"%x"}`, sha256.Sum256(get(t, s, 22)[1:])))
 			remove(t, s, key(21))
 			remove(t, s, key(22))
-		}, "entries are missing at the beginning or at the end: there are 8 from 23 on, and none is dropped before there are 10"},
+		}, "entries are missing at the beginning or at the end: 8 are left, beginning with number 23, and none is dropped before there are 10"},
 		{"the hash of where it begins", func(t *testing.T, s state.Space) { set(t, s, "dropped", []byte("\x01"+`{"number":20,"hash":""}`)) }, "the hash of the entries that were dropped is gone"},
-		{"the last is removed", func(t *testing.T, s state.Space) { remove(t, s, key(30)) }, "entries are missing at the beginning or at the end: there are 9 from 21 on"},
+		{"the last is removed", func(t *testing.T, s state.Space) { remove(t, s, key(30)) }, "entries are missing at the beginning or at the end: 9 are left, beginning with number 21"},
 		{"the last is changed", func(t *testing.T, s state.Space) {
 			set(t, s, key(30), bytes.Replace(get(t, s, 30), []byte(`"target":"30"`), []byte(`"target":"03"`), 1))
 		}, ""},

@@ -93,7 +93,7 @@ func (l *Log) walk(ctx context.Context, s state.Space, known map[uint64]string) 
 	dropped := l.chain.dropped
 	// None is dropped while there is room. A version that keeps more has to know what earlier ones have kept.
 	if kept := before.Number - dropped.Number; dropped.Number > 0 && kept < l.options.Most {
-		return &BrokenError{fmt.Sprintf("entries are missing at the beginning or at the end: there are %d from %d on, and none is dropped before there are %d", kept, dropped.Number+1, l.options.Most)}
+		return &BrokenError{fmt.Sprintf("entries are missing at the beginning or at the end: %d are left, beginning with number %d, and none is dropped before there are %d", kept, dropped.Number+1, l.options.Most)}
 	}
 	var old error
 	for _, number := range slices.Sorted(maps.Keys(known)) {

@@ -28,7 +28,7 @@ type FileID struct{ SourceID, Name string }
 // errClosed is what a closed Catalog fails with.
 var errClosed = errors.New("the catalog is closed")
 
-// on has f called where all that changes is known. It reports false where the Catalog is closed.
+// on runs f in the goroutine that owns what is known of the files. It reports false if the Catalog is closed.
 func (c *Catalog) on(f func(r *reconciler)) bool {
 	done := make(chan struct{})
 	select {

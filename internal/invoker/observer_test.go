@@ -143,7 +143,7 @@ func TestObserversAllocateNothing(t *testing.T) {
 	}
 }
 
-// A gone is a client that is let in no longer.
+// A gone is a client whose access has been revoked.
 type gone struct{}
 
 func (gone) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {

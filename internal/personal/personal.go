@@ -36,7 +36,7 @@ func Root(p *wasmtools.Principal) (ID, error) {
 	return of(p, name)
 }
 
-// Apart returns the ID of a caller whose name another one may have as well, since each comes from a realm of its own, or "".
+// Apart returns the ID of a caller who comes from a realm, where somebody of another realm may have the same name. Otherwise it returns "".
 func Apart(p *wasmtools.Principal) ID {
 	if p.Realm() == "" {
 		return ""

@@ -143,7 +143,7 @@ func socketAddress(path, directory string) (string, error) {
 	return "unix:" + keys.InDirectory(directory, path), nil
 }
 
-// hostPort checks host:port. or says in its error what else there may be.
+// hostPort checks host:port. Its error says with or what else is allowed.
 func hostPort(s, or string) (string, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r == '/' || r > '~' }) {

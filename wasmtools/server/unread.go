@@ -197,8 +197,8 @@ func (c *connections) hold(w *watchedConn) bool {
 	return ok
 }
 
-// hurry makes the server wait no longer for the body that has been coming for longest, if that comes slowly: to read it fails with
-// os.ErrDeadlineExceeded. It reports false where there is none.
+// hurry gives up the slow body that has been arriving for longest: reading it fails with os.ErrDeadlineExceeded. It reports false where no
+// body is slow.
 func (c *connections) hurry() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +210,7 @@ func (c *connections) hurry() bool {
 	return true
 }
 
-// hurry makes reading the awaited rest of a body fail. connections.mu is held.
+// hurry makes reading the rest of a body fail. connections.mu is held.
 func (p *place) hurry() {
 	p.leave()
 	var reader interface{ SetReadDeadline(time.Time) error } = p.conn

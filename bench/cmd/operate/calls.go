@@ -99,18 +99,6 @@ func (s *served) token(ctx context.Context, name string, scopes ...string) (stri
 	return made.Secret, err
 }
 
-// small puts the tool bench/add into a folder.
-func (b *bench) small(directory string) error {
-	module, err := b.guests.Read(guest.Small)
-	if err == nil {
-		module, err = guest.Describe(module, guest.Parameters, "add")
-	}
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(directory, "add.wasm"), module, 0o600)
-}
-
 const manyTokens = 10_000
 
 // fillTokens makes a state with many tokens, and returns the secret of one.
@@ -157,7 +145,7 @@ func fillTokens(ctx context.Context, directory string) (secret string, err error
 
 // scoped compares a server whose callers show one of 10,000 tokens with one that asks for none. Both are called as fast as they answer.
 func (b *bench) scoped(ctx context.Context) (err error) {
-	open, err := b.serve(ctx, b.small)
+	open, err := b.serve(ctx, b.guests.FillSmall)
 	if err != nil {
 		return err
 	}
@@ -165,7 +153,7 @@ func (b *bench) scoped(ctx context.Context) (err error) {
 	var secret string
 	scoped, err := b.serve(ctx, func(directory string) (err error) {
 		secret, err = fillTokens(ctx, filepath.Join(directory, "..", "state"))
-		return errors.Join(err, b.small(directory))
+		return errors.Join(err, b.guests.FillSmall(directory))
 	})
 	if err != nil {
 		return err
@@ -246,7 +234,7 @@ func (c *caller) call(ctx context.Context) (int, error) {
 
 // switching measures from the start of `toolsrv disable` until a call is refused. A client calls all the time.
 func (b *bench) switching(ctx context.Context) (err error) {
-	s, err := b.serve(ctx, b.small)
+	s, err := b.serve(ctx, b.guests.FillSmall)
 	if err != nil {
 		return err
 	}
@@ -288,7 +276,7 @@ func (b *bench) switching(ctx context.Context) (err error) {
 // revoking measures from the answer to the revocation of a token until the last request with it was made that was accepted. Eight clients call
 // all the time.
 func (b *bench) revoking(ctx context.Context) (err error) {
-	s, err := b.serve(ctx, b.small)
+	s, err := b.serve(ctx, b.guests.FillSmall)
 	if err != nil {
 		return err
 	}

@@ -16,10 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
-	"github.com/toolsrv/toolsrv/internal/manifest"
-	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
@@ -28,31 +25,9 @@ import (
 // Tools of the long lists: as many in each of so many files.
 const manyFiles, toolsEach = 100, 100
 
-// many puts 10,000 tools into a folder, in the namespaces n00 to n99. They share their code.
+// many puts 10,000 tools into a folder.
 func (b *bench) many(directory string) error {
-	small, err := b.guests.Read(guest.Small)
-	if err != nil {
-		return err
-	}
-	for file := range manyFiles {
-		var text bytes.Buffer
-		fmt.Fprintf(&text, `{"abi":1,"namespace":"n%02d","tools":[`, file)
-		for i := range toolsEach {
-			if i > 0 {
-				text.WriteByte(',')
-			}
-			fmt.Fprintf(&text, `{"name":"t%02d","description":"A tool with a description that says what it does.","parameters":%s}`, i, guest.Parameters)
-		}
-		text.WriteString(`]}`)
-		module, err := wasmbin.SetCustom(small, manifest.Section, text.Bytes())
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(directory, fmt.Sprintf("n%02d.wasm", file)), module, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.guests.FillNamespaces(directory, manyFiles, toolsEach)
 }
 
 // listing measures `toolsrv tools --json` of 10,000 tools.

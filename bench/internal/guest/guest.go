@@ -98,6 +98,18 @@ func Describe(module []byte, parameters string, tools ...string) ([]byte, error)
 	return wasmbin.SetCustom(module, manifest.Section, text.Bytes())
 }
 
+// FillSmall writes the small guest to directory, as the tool bench/add.
+func (s Shelf) FillSmall(directory string) error {
+	module, err := s.Read(Small)
+	if err == nil {
+		module, err = Describe(module, Parameters, "add")
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(directory, "add.wasm"), module, 0o600)
+}
+
 // Fill writes n variants of the small guest to directory, as the tools bench/add0 and so on.
 func (s Shelf) Fill(directory string, n int) error {
 	small, err := s.Read(Small)
@@ -114,6 +126,34 @@ func (s Shelf) Fill(directory string, n int) error {
 			return err
 		}
 		if err := os.WriteFile(filepath.Join(directory, name+".wasm"), module, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FillNamespaces writes n files to directory, each with so many tools of a namespace of its own, such as n07/t42. They are the small guest, and
+// share its code.
+func (s Shelf) FillNamespaces(directory string, n, each int) error {
+	small, err := s.Read(Small)
+	if err != nil {
+		return err
+	}
+	for file := range n {
+		var text bytes.Buffer
+		fmt.Fprintf(&text, `{"abi":1,"namespace":"n%02d","tools":[`, file)
+		for i := range each {
+			if i > 0 {
+				text.WriteByte(',')
+			}
+			fmt.Fprintf(&text, `{"name":"t%02d","description":"A tool with a description that says what it does.","parameters":%s}`, i, Parameters)
+		}
+		text.WriteString(`]}`)
+		module, err := wasmbin.SetCustom(small, manifest.Section, text.Bytes())
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(directory, fmt.Sprintf("n%02d.wasm", file)), module, 0o600); err != nil {
 			return err
 		}
 	}

@@ -47,6 +47,8 @@ type Options struct {
 	Clean func(string) string
 	// Logger has a line for each entry, with audit=true. Nil discards.
 	Logger *slog.Logger
+	// Kept is told of each entry that was kept, in their order, and must be fast. Nil: nobody is.
+	Kept func(Record)
 	// Now is the time. Nil: time.Now.
 	Now func() time.Time
 	// Most is how many entries are kept; 0: [Most].
@@ -97,6 +99,9 @@ func New(o Options) *Log {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Kept == nil {
+		o.Kept = func(Record) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -161,6 +166,7 @@ func (l *Log) Append(ctx context.Context, e Entry) error {
 		l.options.Logger.Error("the entry of an audit is not kept", append(e.attrs(), slog.Any("error", err))...)
 		return err
 	}
+	l.options.Kept(Record{e, hash.String()})
 	l.options.Logger.Info("audit", append(e.attrs(), slog.Uint64("number", e.Number), slog.String("hash", hash.String()))...)
 	return nil
 }

@@ -131,6 +131,7 @@ func settingsDifference(before, now *config.Config) []string {
 	to = append(to, tokensDifference(before, now)...)
 	to.value("admin.upload", fmt.Sprint(before.Admin.Upload), fmt.Sprint(now.Admin.Upload))
 	to.value("state.versions", text.FormatSize(before.State.Versions), text.FormatSize(now.State.Versions))
+	to.value("events.enabled", fmt.Sprint(before.Events.Enabled), fmt.Sprint(now.Events.Enabled))
 	to.value("audit.strict", fmt.Sprint(before.Audit.Strict), fmt.Sprint(now.Audit.Strict))
 	to.value("rates.default", rates.Describe(before.Rates.Default), rates.Describe(now.Rates.Default))
 	to.value("rates.anonymous", rates.Describe(before.Rates.Anonymous), rates.Describe(now.Rates.Anonymous))

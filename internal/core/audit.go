@@ -18,7 +18,8 @@ func newAudit(s *Service) *audit.Log {
 			c := s.InForce()
 			return c != nil && c.Audit.Strict
 		},
-		Clean:  func(text string) string { return s.secrets.Everything().String(text) },
+		Clean:  s.clean,
+		Kept:   s.Events.AddAudit,
 		Logger: s.Logger,
 	})
 }

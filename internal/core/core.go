@@ -18,6 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/events"
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/metrics"
 	"github.com/toolsrv/toolsrv/internal/rates"
@@ -70,6 +71,8 @@ type Service struct {
 	Connections *Connections
 	// Recent has the last lines of the log.
 	Recent *recent.Log
+	// Events has what has happened to the tools.
+	Events *events.Log
 	// Logger keeps secrets out of the log that Options name.
 	Logger *slog.Logger
 	// Metrics count calls.
@@ -145,6 +148,7 @@ func assemble(c *config.Config, o *Options) (*Service, error) {
 	s.Recent = recent.New()
 	s.Logger = slog.New(s.secrets.Handler(s.Recent.Handler(logger.Handler())))
 	s.State = &State{volatile: o.Volatile, logger: s.Logger}
+	s.Events = events.NewLog(table, s.clean)
 	s.Audit = newAudit(s)
 	s.Rates = rates.New()
 	s.Metrics = metrics.New(metrics.Options{Table: table, Tools: c.Metrics.Tools, Prometheus: c.Metrics.Enabled, Principals: c.Metrics.Principals})
@@ -168,6 +172,9 @@ func assemble(c *config.Config, o *Options) (*Service, error) {
 
 // Handle returns the handle of the service.
 func (s *Service) Handle() *Handle { return &Handle{s} }
+
+// clean takes the secrets out of a text that is kept.
+func (s *Service) clean(text string) string { return s.secrets.Everything().String(text) }
 
 // openEngine opens what runs guests.
 func (s *Service) openEngine(ctx context.Context, c *config.Config, compilers int) (err error) {
@@ -314,6 +321,7 @@ func (s *Service) close() error {
 	}
 	s.Metrics.Close()
 	s.Audit.Close()
+	s.Events.Close()
 	errs = append(errs, s.State.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close the service: %w", err)

@@ -155,4 +155,4 @@ func answer(h http.Handler, r *http.Request) string {
 	return strings.TrimSpace(fmt.Sprint(status, " ", body))
 }
 
-func withStreams(n int) mcp.Options { return mcp.Options{Streams: n} }
+func withStreams(n int) mcp.Options { return mcp.Options{Streams: web.NewPlaces(n)} }

@@ -13,9 +13,6 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// defaultStreams is Options.Streams where it is zero.
-const defaultStreams = 10_000
-
 // changes wakes those who wait for a change of the tools.
 type changes struct {
 	mu   sync.Mutex
@@ -44,14 +41,17 @@ func (c *changes) tell() {
 
 // takeStream takes a place for a stream, which giveStream gives back, or returns why there is none.
 func (d *Door) takeStream() error {
-	if d.streams.Add(1) > d.mostStreams {
-		d.giveStream()
-		return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many streams are open; try again later"}
+	err := d.places.Take()
+	if err == nil {
+		d.streams.Add(1)
 	}
-	return nil
+	return err
 }
 
-func (d *Door) giveStream() { d.streams.Add(-1) }
+func (d *Door) giveStream() {
+	d.streams.Add(-1)
+	d.places.Give()
+}
 
 // A subscription is a stream of subscriptions/listen.
 type subscription struct {
@@ -90,8 +90,7 @@ func (s *subscription) watch() (changed bool) {
 // serve sends what happens until the client goes away or the service ends its streams.
 func (s *subscription) serve() {
 	defer s.door.giveStream()
-	response.Begin(s.x)
-	ctx := s.x.Stream()
+	ctx := s.x.StreamEvents()
 	if s.acknowledge() != nil {
 		return
 	}

@@ -29,9 +29,9 @@ func Versions() []string { return protocol.Versions() }
 
 // Options are the settings of a Door. The zero value is usable.
 type Options struct {
-	// Streams is how many streams of changes may be open, the streams of sessions among them. One more is refused with CodeOverloaded.
-	// Zero: 10,000.
-	Streams int
+	// Streams are the places of streams of changes, the streams of sessions among them. One more is refused with CodeOverloaded. Nil: 10,000 of
+	// its own.
+	Streams *web.Places
 	// Sessions is how many sessions clients of older versions may have: see [session.Options]. Zero: 10,000.
 	Sessions int
 }
@@ -39,7 +39,7 @@ type Options struct {
 // A Door serves a set of tools. Mount it at Path.
 type Door struct {
 	set         *toolset.Set
-	mostStreams int64
+	places      *web.Places
 	streams     atomic.Int64 // that are open
 	changes     changes
 	unsubscribe func()
@@ -56,9 +56,9 @@ func NewDoor(set *toolset.Set, o Options) *Door {
 	if set == nil {
 		panic("mcp.NewDoor: set is nil; make one with toolset.New")
 	}
-	d := &Door{set: set, protocol: protocol.New(set, protocol.Options{}), mostStreams: int64(o.Streams)}
-	if d.mostStreams <= 0 {
-		d.mostStreams = defaultStreams
+	d := &Door{set: set, protocol: protocol.New(set, protocol.Options{}), places: o.Streams}
+	if d.places == nil {
+		d.places = web.NewPlaces(10_000)
 	}
 	d.idle.New = func() any { return &exchange{door: d} }
 	d.sessions = session.New(set, session.Options{Max: o.Sessions})

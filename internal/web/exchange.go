@@ -190,6 +190,17 @@ func (x *Exchange) Stream() context.Context {
 	return x.stream.ctx
 }
 
+// StreamEvents is [Exchange.Stream] for one of server-sent events. It sends the header.
+func (x *Exchange) StreamEvents() context.Context {
+	ctx := x.Stream()
+	h := x.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	x.WriteHeader(http.StatusOK)
+	return ctx
+}
+
 // Recheck returns a channel that is closed when [Exchange.Identify] may say something else than when the stream's client was let in last.
 func (x *Exchange) Recheck() <-chan struct{} {
 	m := &x.mux.streams
@@ -230,6 +241,9 @@ func (x *Exchange) From() string {
 	}
 	return ""
 }
+
+// IsOwnPage reports whether no page of another origin makes the request, not even one that the [Access] lists.
+func (x *Exchange) IsOwnPage() bool { return x.access().checkPage(x.request, PagesOwn) == nil }
 
 // access returns what is believed of the request.
 func (x *Exchange) access() *Access {

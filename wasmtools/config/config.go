@@ -43,6 +43,7 @@ type Config struct {
 	Rates   Rates
 	Metrics Metrics
 	Console Console
+	Events  Events
 	// Grants say what tools may reach; those that match a tool add up.
 	Grants []Grant
 	// Capabilities are what the program brings along, besides package builtin. Only the program sets them; the file has no key for them,
@@ -239,6 +240,12 @@ type Console struct {
 	Enabled bool `restart:"console.enabled"`
 }
 
+// Events is the table [events]: what clients hear of the tools.
+type Events struct {
+	// Enabled is whether they can listen at /events.
+	Enabled bool
+}
+
 // An Override changes the limits of the tools that Match matches.
 type Override struct {
 	// Match is a path such as "math/add" or a pattern such as "math/*"; see docs/configuration.md.
@@ -261,6 +268,7 @@ func Default() *Config {
 		State:   State{Versions: 1 << 30},
 		Metrics: Metrics{Tools: defaultCounted},
 		Console: Console{Enabled: true},
+		Events:  Events{Enabled: true},
 		Limits:  l,
 	}
 }

@@ -73,6 +73,9 @@ required = true
 [mcp]
 enabled = false
 search = "always"
+[events]
+enabled = false
+
 [metrics]
 enabled = true
 address = "127.0.0.1:9090"
@@ -109,6 +112,7 @@ fuel = 0
 		Auth:    config.Auth{Tokens: []string{"one", "two"}, TokensFile: filepath.Join("dir", "secret", "tokens"), Required: true, OIDC: config.OIDC{Name: "sub"}},
 		MCP:     config.MCP{Enabled: false, Search: "always"},
 		Metrics: config.Metrics{Enabled: true, Address: "127.0.0.1:9090", Tools: 7, Principals: true},
+		Events:  config.Events{Enabled: false},
 		State:   config.State{Versions: 1 << 30},
 		Limits: limits.Limits{
 			Timeout: 90 * time.Second, Fuel: 1_000_000, Memory: 1 << 30, Stack: 65536,
@@ -315,7 +319,7 @@ func TestNeedRestart(t *testing.T) {
 	change(reflect.ValueOf(c).Elem())
 	got := configured.NeedRestart(started, c)
 	reloads := []string{"server.hosts", "server.cors_origins", "server.trusted_proxies", "server.proxy_header", "tools.mode", "tools.enabled", "tools.disabled", "auth.tokens", "auth.tokens_file", "auth.required", "auth.oidc.issuer", "auth.oidc.audience", "auth.oidc.name",
-		"secrets.directory", "secrets.files", "secrets.environment", "admin.enabled", "admin.upload", "state.versions", "audit.strict", "rates.default", "rates.anonymous"}
+		"secrets.directory", "secrets.files", "secrets.environment", "admin.enabled", "admin.upload", "state.versions", "audit.strict", "events.enabled", "rates.default", "rates.anonymous"}
 	for _, key := range knownKeys(t) {
 		if want := !slices.Contains(reloads, key) && !strings.HasPrefix(key, "limits."); slices.Contains(got, key) != want {
 			t.Errorf("%s: needs a restart: %v, want %v", key, !want, want)

@@ -70,7 +70,7 @@ func TestDifferenceOfEachKey(t *testing.T) {
 		"tools.mode": `"allowlist"`, "tools.enabled": `["a"]`, "tools.disabled": `["a"]`, "auth.tokens": "", "auth.tokens_file": `"a"`, "auth.required": "true",
 		"auth.oidc.issuer": `"https://a.example"`, "auth.oidc.audience": `["a"]`, "auth.oidc.name": `"email"`,
 		"secrets.directory": `"a"`, "secrets.files": `{a = "b"}`, "secrets.environment": `{a = "B"}`,
-		"admin.enabled": "true", "admin.upload": "true", "state.versions": `"2GiB"`, "audit.strict": "true", "rates.default": `{rate = "10/s"}`, "rates.anonymous": `{concurrent = 1}`,
+		"admin.enabled": "true", "admin.upload": "true", "state.versions": `"2GiB"`, "audit.strict": "true", "events.enabled": "false", "rates.default": `{rate = "10/s"}`, "rates.anonymous": `{concurrent = 1}`,
 	}
 	restarts := tagged(reflect.TypeFor[config.Config]())
 	for _, key := range knownKeys(t) {

@@ -114,6 +114,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			"principals": keys.Boolean(&c.Metrics.Principals),
 		},
 		"console": {"enabled": keys.Boolean(&c.Console.Enabled)},
+		"events":  {"enabled": keys.Boolean(&c.Events.Enabled)},
 		"audit":   {"strict": keys.Boolean(&c.Audit.Strict)},
 		"rates":   {},
 		"limits":  limitsTable(l),

@@ -184,7 +184,7 @@ func everyRequest() (all []func(token string) *http.Request) {
 		add(http.MethodPost, "/"+name, `{}`, "Accept", "image/png")
 		add(http.MethodOptions, "/"+name, "", "Origin", "https://a.example", "Access-Control-Request-Method", "POST")
 	}
-	for _, path := range []string{"/tools", "/openapi.json", "/docs", "/redoc", "/healthz", "/readyz", "/", "/metrics", "/events", "/console", "/admin/v1/self", "/admin/v1/tools",
+	for _, path := range []string{"/tools", "/openapi.json", "/docs", "/redoc", "/healthz", "/readyz", "/", "/metrics", "/console", "/admin/v1/self", "/admin/v1/tools",
 		"/admin/v1/reach", "/admin/v1/explain?principal=issued&tool=secret/launch", "/admin/v1/openapi.json", "/.well-known/oauth-protected-resource"} {
 		add(http.MethodGet, path, "")
 		add(http.MethodHead, path, "")
@@ -231,6 +231,7 @@ func TestNoNewsOfHiddenTools(t *testing.T) {
 	defer stream.Close()
 	session, _ := beginSession(r, secret, "")
 	_, events := beginSession(r, secret, session)
+	news := listen(r, secret)
 	table := r.Table()
 	for _, hidden := range []string{"/secret/launch", "/secret", "/math/plan", "/hidden"} {
 		if err := table.Disable(hidden, "it is hidden"); err != nil {
@@ -242,6 +243,9 @@ func TestNoNewsOfHiddenTools(t *testing.T) {
 	}
 	if err := table.Disable("/math/sub", "his own"); err != nil {
 		t.Fatal(err)
+	}
+	if got := nextEvent(t, news); !strings.Contains(got, `"tool":"/math/sub","state":"disabled"`) || strings.Contains(got, "hidden") {
+		t.Errorf("the first event is %s", got)
 	}
 	for name, from := range map[string]io.Reader{"a subscription": stream, "a session": events} {
 		text, part := "", make([]byte, 4096)

@@ -22,6 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/console"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/door"
+	"github.com/toolsrv/toolsrv/internal/events"
 	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
@@ -156,9 +157,15 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		Logger:      s.logger,
 	}))
 	s.mount(resourcePath, resourceDoor{s})
+	streams := web.NewPlaces(mostStreams(s.conns.most))
+	s.mount(events.Path, events.NewDoor(s.service.Events, events.Options{
+		Places: streams,
+		Off:    func() bool { return !s.inForce().Events.Enabled },
+		Admin:  func() bool { return !administered{s}.isOff() },
+	}))
 	if c.MCP.Enabled {
 		tools := newToolset(s.service)
-		s.mount(mcp.Path, mcpDoor{mcp.NewDoor(tools, mcp.Options{Streams: mostStreams(s.conns.most), Sessions: mostSessions(s.conns.most)}), tools})
+		s.mount(mcp.Path, mcpDoor{mcp.NewDoor(tools, mcp.Options{Streams: streams, Sessions: mostSessions(s.conns.most)}), tools})
 	}
 	if err := openMetrics(ctx, s, c); err != nil {
 		return err

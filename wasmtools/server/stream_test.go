@@ -10,10 +10,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/web"
 )
 
-// events is a door that sends an event for each tick until its stream ends.
-type events chan struct{}
+// ticks is a door that sends an event for each tick until its stream ends.
+type ticks chan struct{}
 
-func (e events) Serve(x *web.Exchange) {
+func (e ticks) Serve(x *web.Exchange) {
 	ctx := x.Stream()
 	for {
 		x.Flush()
@@ -33,10 +33,10 @@ func TestStreams(t *testing.T) {
 	r := build(t, settings(t))
 	const short = 100 * time.Millisecond
 	r.SetWriteTimeout(short)
-	door := make(events)
-	r.Mount("/events", door)
+	door := make(ticks)
+	r.Mount("/ticks.api", door)
 	run(t, r)
-	answer, err := http.Get(r.url + "/events")
+	answer, err := http.Get(r.url + "/ticks.api")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,23 +108,24 @@ func TestRevokedStreams(t *testing.T) {
 	c.State.Directory = t.TempDir()
 	r := start(t, c)
 	secret, kept := issue(r, "ci", "*"), issue(r, "kept", "*")
-	listen := func(token string) *bufio.Reader {
+	subscribe := func(token string) *bufio.Reader {
 		stream := bufio.NewReader(r.ask("/mcp", "subscriptions/listen", "", `"notifications":{"toolsListChanged":true}`, "Authorization", "Bearer "+token).Body)
 		if line, err := stream.ReadString('\n'); line != "event: message\n" {
 			t.Fatalf("got %q (%v)", line, err)
 		}
 		return stream
 	}
-	gone, stays := listen(secret), listen(kept)
+	gone, stays := subscribe(secret), subscribe(kept)
 	idle, _ := beginSession(r, secret, "")
 	open, _ := beginSession(r, secret, "")
 	_, events := beginSession(r, secret, open)
+	news, scoped := listen(r, secret), listen(r, kept)
 
 	if _, err := r.of.Tokens.Revoke(t.Context(), "ci", state.Any); err != nil {
 		t.Fatal(err)
 	}
 	within(t, time.Second, "the end of the streams", func() {
-		for _, stream := range []io.Reader{gone, events} {
+		for _, stream := range []io.Reader{gone, events, news} {
 			if _, err := io.ReadAll(stream); err != nil {
 				t.Error(err)
 			}
@@ -139,6 +140,9 @@ func TestRevokedStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	within(t, time.Second, "the news of a change", func() {
+		if got := nextEvent(t, scoped); !strings.Contains(got, `"kind":"reset"`) {
+			t.Errorf("events tell of a change of scopes by %s", got)
+		}
 		for {
 			line, err := stays.ReadString('\n')
 			if err != nil {
@@ -174,8 +178,9 @@ func TestExpiredStreams(t *testing.T) {
 		stream := bufio.NewReader(r.ask("/mcp", "subscriptions/listen", "", `"notifications":{"toolsListChanged":true}`, "Authorization", "Bearer "+name).Body)
 		open, _ := beginSession(r, name, "")
 		_, events := beginSession(r, name, open)
+		news := listen(r, name)
 		within(t, 2*time.Second, "the end of the streams", func() {
-			for _, stream := range []io.Reader{stream, events} {
+			for _, stream := range []io.Reader{stream, events, news} {
 				if _, err := io.ReadAll(stream); err != nil {
 					t.Error(err)
 				}

@@ -24,8 +24,7 @@ func (s *Sessions) serveStream(x *web.Exchange, own *session) {
 	here := &stream{replaced: make(chan struct{})}
 	s.attach(own, here)
 	defer s.detach(own, here)
-	response.Begin(x)
-	ctx := x.Stream()
+	ctx := x.StreamEvents()
 	alive := time.NewTicker(s.keepAlive)
 	defer alive.Stop()
 	for err := response.Comment(x); err == nil; { // for proxies that send nothing on before there is a body

@@ -31,7 +31,7 @@ func (x *Response) ID() string { return web.RequestID(x.Context()) }
 // Notify sends a notification. The first one begins the stream.
 func (x *Response) Notify(message []byte) error {
 	if !x.streaming {
-		Begin(x.Exchange)
+		x.StreamEvents()
 		x.streaming = true
 	}
 	x.event = append(append(append(x.event[:0], eventHead...), message...), eventTail...)
@@ -49,7 +49,7 @@ func (x *Response) Answer(status int, a protocol.Answer) {
 	switch {
 	case a.Sent:
 	case a.Text == nil && !x.streaming: // the client has cancelled the request: a stream that ends without an answer
-		Begin(x.Exchange)
+		x.StreamEvents()
 	case a.Text == nil:
 	case x.streaming:
 		x.end(a)
@@ -71,16 +71,6 @@ func (x *Response) end(a protocol.Answer) {
 		}
 	}
 	_ = x.FlushError()
-}
-
-// Begin makes a response a stream of events.
-func Begin(x *web.Exchange) {
-	x.Stream()
-	h := x.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
-	x.WriteHeader(http.StatusOK)
 }
 
 // Event sends a message, which is on one line, as an event.

@@ -1,0 +1,256 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/personal"
+	"github.com/toolsrv/toolsrv/internal/web"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// Path is where a Door is mounted.
+const Path = "/events"
+
+const (
+	// keepAlive is how often a listener is sent something, so that neither a proxy nor the client takes the connection for dead.
+	keepAlive = 25 * time.Second
+	// breather is the least time between two parts of the events that a listener is sent: many changes at once take few writes.
+	breather = 250 * time.Millisecond
+	// leastRetry and mostRetry are when clients come again after their stream has ended: not all at the same time.
+	leastRetry, mostRetry = time.Second, 5 * time.Second
+)
+
+// Options are the settings of a Door. The zero value is usable.
+type Options struct {
+	// Places are those of streams, of which one caller may have the half. Nil: 10,000.
+	Places *web.Places
+	// Off returns whether the door is switched off. It is called concurrently. Nil: it never is.
+	Off func() bool
+	// Admin returns whether administrators are told here what is for them alone. It is called concurrently. Nil: they are not.
+	Admin func() bool
+}
+
+// A Door sends the events of a log to those who listen. It is to be mounted at Path.
+type Door struct {
+	log     *Log
+	options Options
+
+	mu        sync.Mutex
+	listeners map[string]int // of each caller
+}
+
+var _ web.Door = (*Door)(nil)
+
+// NewDoor returns the door of a log.
+func NewDoor(log *Log, o Options) *Door {
+	if o.Places == nil {
+		o.Places = web.NewPlaces(10_000)
+	}
+	if o.Off == nil {
+		o.Off = func() bool { return false }
+	}
+	if o.Admin == nil {
+		o.Admin = func() bool { return false }
+	}
+	return &Door{log: log, options: o, listeners: map[string]int{}}
+}
+
+// IsOff reports whether the door is switched off.
+func (d *Door) IsOff() bool { return d.options.Off() }
+
+// State returns how many listen.
+func (d *Door) State() (listeners int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range d.listeners {
+		listeners += n
+	}
+	return listeners
+}
+
+// Serve answers one listener, until he goes away or the service ends its streams.
+func (d *Door) Serve(x *web.Exchange) {
+	if !x.Allow(http.MethodGet) {
+		return
+	}
+	x.SetOperation("events")
+	leave, err := d.enter(callerOf(x))
+	if err != nil {
+		x.Fail(err)
+		return
+	}
+	defer leave()
+	l := &listener{x: x, door: d, log: d.log}
+	l.view = l.viewOf(x.Call().Principal)
+	l.serve(x.Request().Header["Last-Event-Id"])
+}
+
+// callerOf returns what stands for who listens. A token counts for the one that made it, and one who shows nothing for his address.
+func callerOf(x *web.Exchange) string {
+	p := x.Call().Principal
+	if id, err := personal.Root(p); err == nil {
+		return string(id)
+	}
+	if p.Origin() == wasmtools.OriginOpen {
+		return "from " + x.From()
+	}
+	return p.Origin() + " " + p.String()
+}
+
+// enter takes a place for a listener, which leave gives back, or returns why there is none.
+func (d *Door) enter(caller string) (leave func(), err error) {
+	if err := d.options.Places.Take(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.listeners[caller] >= (d.options.Places.Most()+1)/2 {
+		d.options.Places.Give()
+		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "The caller has too many streams open; end some of them"}
+	}
+	d.listeners[caller]++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.options.Places.Give()
+		if d.listeners[caller]--; d.listeners[caller] == 0 {
+			delete(d.listeners, caller)
+		}
+	}, nil
+}
+
+// A listener is a stream of events.
+type listener struct {
+	x    *web.Exchange
+	door *Door
+	log  *Log
+	view *view
+	at   uint64 // the number of the last event that was looked at
+}
+
+// viewOf returns what a principal sees, which is mostly what it saw before.
+func (l *listener) viewOf(p *wasmtools.Principal) *view {
+	admin := p.Has(wasmtools.RoleAdminRead) && l.door.options.Admin() && l.x.IsOwnPage()
+	if v := l.view; v != nil && v.principal == p && v.admin == admin {
+		return v
+	}
+	return newView(p, admin)
+}
+
+// serve sends what happens. ids are the values of Last-Event-ID.
+func (l *listener) serve(ids []string) {
+	ctx := l.x.StreamEvents()
+	if l.begin(ids) != nil {
+		return
+	}
+	alive := time.NewTicker(keepAlive)
+	defer alive.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-alive.C:
+			if _, err = l.identify(); err == nil {
+				// The position spares who was away for long from reading everything again, though he has seen no event for longer.
+				err = l.write(fmt.Appendf(nil, ":\nid: %s\n\n", l.log.position(l.at)))
+			}
+		case <-l.x.Recheck():
+			_, err = l.identify()
+		case <-l.log.wait(l.at):
+			err = l.tell(ctx)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// begin sends what comes first: when to come again, and where the listener is, or that he has missed something.
+func (l *listener) begin(ids []string) error {
+	retry := fmt.Appendf(nil, "retry: %d\n", (leastRetry + rand.N(mostRetry-leastRetry)).Milliseconds())
+	l.at = l.log.Last()
+	if len(ids) == 0 || len(ids) == 1 && ids[0] == "" {
+		return l.write(fmt.Appendf(retry, "id: %s\n\n", l.log.position(l.at)))
+	}
+	if number, ok := l.log.find(ids[0]); ok && len(ids) == 1 {
+		l.at = number
+		return l.write(append(retry, '\n'))
+	}
+	return l.reset(retry)
+}
+
+// reset says that the listener may have missed something, and goes on with what comes.
+func (l *listener) reset(before []byte) error {
+	l.at = l.log.Last()
+	e := Event{ID: l.log.position(l.at), Kind: reset, Time: time.Now().UTC().Truncate(time.Millisecond), Reason: "What has happened before is not known any more, or what you may see has changed: read the lists again"}
+	text, err := e.frame(before)
+	return cmp.Or(err, l.write(text))
+}
+
+// errOff ends a stream.
+var errOff = errors.New("events: they are switched off")
+
+// identify finds out who listens now, and reports whether he sees something else than before: then he was told so.
+func (l *listener) identify() (changed bool, err error) {
+	p, err := l.x.Identify()
+	if err != nil {
+		return false, err
+	}
+	if l.door.IsOff() {
+		return false, errOff
+	}
+	before, now := l.view, l.viewOf(p)
+	if l.view = now; now.key == before.key {
+		return false, nil
+	}
+	return true, l.reset(nil)
+}
+
+// tell sends the events that have come.
+func (l *listener) tell(ctx context.Context) error {
+	told := false
+	for l.log.Last() > l.at {
+		text, to, ok := l.log.batch(l.view, l.at)
+		// Who listens is found out last, so that the events are not newer than that.
+		if changed, err := l.identify(); changed || err != nil {
+			return err
+		}
+		if !ok {
+			return l.reset(nil)
+		}
+		l.at = to
+		if len(text) == 0 {
+			continue
+		}
+		if err := l.write(text); err != nil {
+			return err
+		}
+		told = true
+	}
+	if !told { // no pause: its length would tell of what the listener must not see
+		return nil
+	}
+	pause := time.NewTimer(breather)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// write sends a part of the stream.
+func (l *listener) write(text []byte) error {
+	if _, err := l.x.Write(text); err != nil {
+		return err
+	}
+	return l.x.FlushError()
+}

@@ -1,0 +1,307 @@
+package events_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/events"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// A reader is a client that notes when events come, and all that it gets.
+type reader struct {
+	header http.Header
+	mu     sync.Mutex
+	text   strings.Builder
+	came   []time.Time
+	begun  *atomic.Int64
+	events *atomic.Int64
+	keeps  bool
+}
+
+func (r *reader) Header() http.Header { return r.header }
+func (r *reader) WriteHeader(int)     {}
+func (r *reader) Flush()              {}
+func (r *reader) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keeps {
+		r.text.Write(p)
+	}
+	if n := strings.Count(string(p), "event: "); n > 0 {
+		r.came = append(r.came, time.Now())
+		r.events.Add(int64(n))
+	} else {
+		r.begun.Add(1)
+	}
+	return len(p), nil
+}
+
+func (r *reader) take() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.text.Reset()
+	return r.text.String()
+}
+
+func newReader() *reader {
+	return &reader{header: http.Header{}, begun: new(atomic.Int64), events: new(atomic.Int64), keeps: true}
+}
+
+func request(who string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, events.Path, nil)
+	r.Header.Set("X-Who", who)
+	return r
+}
+
+func await(t *testing.T, n *atomic.Int64, want int64) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); n.Load() < want; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("got %d, want %d", n.Load(), want)
+		}
+	}
+}
+
+func memory() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// TestTenThousandListeners has as many listeners as there may be, of several scopes: each takes little memory, and all hear soon of a change. Not
+// parallel: it looks at the memory of the process.
+// Proves: Clients keep nobody out
+func TestTenThousandListeners(t *testing.T) {
+	const listeners = 10_000
+	w := newWorld(t, tableOf(t, tool("math/add", "a"), tool("web/get", "a")), listeners)
+	for i := range 10 {
+		w.callers.set(fmt.Sprint(i), principal(t, fmt.Sprint(i), "math/add", fmt.Sprintf("other%d/*", i)))
+	}
+	var begun, got atomic.Int64
+	var ended sync.WaitGroup
+	all, requests := make([]*reader, listeners), make([]*http.Request, listeners)
+	for i := range all {
+		all[i], requests[i] = &reader{header: http.Header{}, begun: &begun, events: &got}, request(fmt.Sprint(i%10))
+	}
+	before := memory()
+	for i, r := range all {
+		ended.Go(func() { w.mux.ServeHTTP(r, requests[i]) })
+	}
+	await(t, &begun, listeners)
+	each := (memory() - before) / listeners
+	t.Logf("%d bytes for each listener", each)
+	if !testkit.Race && each > 12<<10 {
+		t.Errorf("a listener takes %d bytes", each)
+	}
+	change := time.Now()
+	if err := errors.Join(w.table.Disable("/web", ""), w.table.Disable("/math/add", "")); err != nil {
+		t.Fatal(err)
+	}
+	await(t, &got, listeners)
+	w.mux.EndStreams()
+	ended.Wait()
+	var took []time.Duration
+	for _, r := range all {
+		if len(r.came) != 1 {
+			t.Fatalf("a listener got %d events", len(r.came))
+		}
+		took = append(took, r.came[0].Sub(change))
+	}
+	slices.Sort(took)
+	t.Logf("p50 %s, p99 %s", took[listeners/2], took[listeners*99/100])
+}
+
+// TestMillion has a million events happen, some with all that a text may have, while many listen: what is kept is bounded, and each listener has
+// either all of the last ones or is told that he has missed some. Not parallel: it looks at the memory of the process.
+func TestMillion(t *testing.T) {
+	const million = 1_000_000
+	w := newWorld(t, tableOf(t), 100)
+	w.callers.set("admin", principal(t, "boss", "admin"))
+	var ended sync.WaitGroup
+	before := memory()
+	var readers []*reader
+	for range 20 {
+		r := newReader()
+		r.keeps = false
+		readers = append(readers, r)
+		ended.Go(func() { w.mux.ServeHTTP(r, request("admin")) })
+	}
+	for _, r := range readers {
+		await(t, r.begun, 1)
+	}
+	long := strings.Repeat("x", 4000)
+	for n := range million {
+		e := audit.Entry{Action: "tokens.add"}
+		if n%10 == 0 {
+			e.After = []byte(`"` + long + `"`)
+		}
+		w.log.AddAudit(audit.Record{Entry: e})
+	}
+	for _, r := range readers {
+		await(t, r.events, 1)
+	}
+	w.mux.EndStreams()
+	ended.Wait()
+	if took := int64(memory()) - int64(before); took > 32<<20 {
+		t.Errorf("a million events take %d bytes", took)
+	}
+	page := w.log.After("", 100_000, func(*events.Event) bool { return true })
+	if len(page.Events) < 1000 || len(page.Events) > 10_000 || page.Missed {
+		t.Errorf("%d events are kept", len(page.Events))
+	}
+}
+
+// TestAlive has a listener for hours: he gets a place to go on from, and hears of no change that is not his. His stream changes with what he may
+// see, and ends when he may be here no longer, or nobody may.
+// Proves: A caller reaches its own tools only
+func TestAlive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, tableOf(t, tool("math/add", "a"), tool("web/get", "a")), 10)
+		listen := func(p *wasmtools.Principal) (r *reader, ended chan struct{}) {
+			w.callers.set("x", p)
+			r, ended = newReader(), make(chan struct{})
+			go func() { w.mux.ServeHTTP(r, request("x")); close(ended) }()
+			synctest.Wait()
+			if got := r.take(); !strings.HasPrefix(got, "retry: ") || !strings.Contains(got, "\nid: ") || !strings.HasSuffix(got, "\n\n") {
+				t.Fatalf("got %q", got)
+			}
+			return r, ended
+		}
+		switchAll := func() {
+			t.Helper()
+			if err := errors.Join(w.table.Disable("/math/add", ""), w.table.Enable("/math/add")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, ended := listen(principal(t, "x", "web/*"))
+		switchAll()
+		time.Sleep(time.Hour)
+		got := r.take()
+		if n := strings.Count(got, ":\nid: "); n != 144 || strings.Contains(got, "event") {
+			t.Errorf("in an hour, got %d signs of life: %.200s", n, got)
+		}
+		ids := strings.Fields(strings.NewReplacer(":\n", "", "id: ", "").Replace(got))
+		slices.Sort(ids)
+		if len(slices.Compact(ids)) != 144 {
+			t.Error("a place has the same id twice")
+		}
+		w.callers.set("x", principal(t, "x", "web/*", "math/*"))
+		time.Sleep(time.Minute)
+		if got := r.take(); strings.Count(got, "event: reset\n") != 1 {
+			t.Errorf("with other scopes, got %q", got)
+		}
+		w.callers.set("x", principal(t, "x", "math/*", "web/*"))
+		switchAll() // he hears of nothing that happened before he was told to look
+		time.Sleep(time.Minute)
+		if got := r.take(); strings.Count(got, "event: ") != 1 || !strings.Contains(got, "event: reset\n") {
+			t.Errorf("with other scopes, and after a change, got %q", got)
+		}
+		switchAll()
+		time.Sleep(time.Minute)
+		if got := r.take(); strings.Count(got, "event: tool.switched\n") != 2 {
+			t.Errorf("after a change, got %q", got)
+		}
+		w.callers.set("x", nil)
+		switchAll()
+		<-ended
+		if got := r.take(); got != "" {
+			t.Errorf("one who is not let in any more gets %q", got)
+		}
+		r, ended = listen(principal(t, "x", "*"))
+		w.off.Store(true)
+		switchAll()
+		<-ended
+		if got := r.take(); got != "" {
+			t.Errorf("after events were switched off, got %q", got)
+		}
+		w.off.Store(false)
+		_, ended = listen(principal(t, "x", "*"))
+		w.mux.EndStreams()
+		<-ended
+	})
+}
+
+// TestPauses has a listener get many changes in a row in few parts.
+func TestPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, tableOf(t, tool("a", "0")), 10)
+		w.callers.set("x", principal(t, "x", "*"))
+		r := newReader()
+		go w.mux.ServeHTTP(r, request("x"))
+		synctest.Wait()
+		for n := range 100 {
+			w.replace(tool("a", fmt.Sprint(n+1)))
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+		if r.events.Load() != 100 || len(r.came) != 2 {
+			t.Errorf("got %d events in %d parts", r.events.Load(), len(r.came))
+		}
+		w.mux.EndStreams()
+		synctest.Wait()
+	})
+}
+
+// TestSlow has listeners who read nothing: they are cut off, and keep nobody waiting.
+// Proves: Clients keep nobody out
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, tableOf(t), 100).serve()
+	w.callers.set("admin", principal(t, "boss", "admin"))
+	for range 10 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.(*net.TCPConn).SetReadBuffer(1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nX-Who: admin\r\n\r\n", events.Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fast := w.listen("admin").begun()
+	long := strings.Repeat("x", 4000)
+	stop := make(chan struct{})
+	var adding sync.WaitGroup
+	adding.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+				w.log.AddAudit(audit.Record{Entry: audit.Entry{Action: "tokens.add", After: []byte(`"` + long + `"`)}})
+			}
+		}
+	})
+	for range 1000 {
+		if e := fast.next(); e.Kind != "audit" {
+			t.Fatalf("the one who reads got %s", said(e))
+		}
+	}
+	close(stop)
+	adding.Wait()
+	for end := time.Now().Add(30 * time.Second); w.door.State() > 1; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d listeners are left who read nothing", w.door.State()-1)
+		}
+	}
+}

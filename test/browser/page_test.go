@@ -254,6 +254,8 @@ func (p *page) scheme(colours string, width int64) {
 	p.t.Helper()
 	p.do(command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1}),
 		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}}))
+	// The page hears of it before the frame after the next.
+	eval[bool](p, "new Promise((yes) => requestAnimationFrame(() => requestAnimationFrame(() => yes(true))))")
 }
 
 // check has axe look at the page, in light and dark, wide and narrow, leaving out what matches the selectors. A narrow page has nothing beside it.

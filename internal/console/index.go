@@ -31,6 +31,7 @@ func newIndex(o *Options) []byte {
 	}
 	if !o.Hidden {
 		told.Links["docs"] = link{o.Address + "/docs"}
+		told.Links["console"] = link{o.Address + "/console"}
 	}
 	body, err := web.JSON(told)
 	if err != nil {

@@ -2,6 +2,6 @@
 import htm from "./lib/htm.js";
 import { h } from "./lib/preact.js";
 
-export { render } from "./lib/preact.js";
+export { createContext, render } from "./lib/preact.js";
 export * from "./lib/hooks.js";
 export const html = htm.bind(h);

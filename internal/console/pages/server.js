@@ -16,13 +16,21 @@ export const token = {
 
 // Failure is an answer that is an error. code is the one of docs/http.md, and detail a sentence or a list of violations.
 export class Failure extends Error {
-  constructor(status, body) {
+  constructor(status, body, { requestId = "", retryAfter = "" } = {}) {
     super(typeof body?.detail === "string" ? body.detail : `The server answers ${status}`);
     this.status = status;
     this.code = body?.code ?? "";
     this.detail = body?.detail;
     this.body = body;
+    this.requestId = requestId;
+    this.retryAfter = retryAfter; // seconds, or ""
   }
+}
+
+// failureOf returns what an answer that is an error says.
+export async function failureOf(response) {
+  const body = await response.json().catch(() => null);
+  return new Failure(response.status, body, { requestId: response.headers.get("X-Request-Id") ?? "", retryAfter: response.headers.get("Retry-After") ?? "" });
 }
 
 // send makes a request with the token, and returns the response whatever its status is.
@@ -35,7 +43,6 @@ export function send(path, options = {}) {
 // ask returns the JSON that the server answers with, or throws a Failure.
 export async function ask(path, options = {}) {
   const response = await send(path, { ...options, headers: { Accept: "application/json", ...options.headers } });
-  const body = await response.json().catch(() => null);
-  if (!response.ok) throw new Failure(response.status, body);
-  return body;
+  if (!response.ok) throw await failureOf(response);
+  return response.json();
 }

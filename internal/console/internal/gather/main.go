@@ -34,7 +34,6 @@ type file struct {
 // libraries are those that the pages use.
 var libraries = []library{
 	{"htm", []file{{from: "dist/htm.mjs", to: "htm.js"}}, []string{"LICENSE"}},
-	{"jedison", []file{{from: "dist/umd/jedison.umd.js", to: "jedison.js", end: "export default globalThis.Jedison;\n"}}, []string{"LICENSE"}},
 	{"preact", []file{
 		{from: "dist/preact.mjs", to: "preact.js"},
 		{from: "hooks/dist/hooks.mjs", to: "hooks.js", edits: [][2]string{{`from"preact"`, `from"./preact.js"`}}},

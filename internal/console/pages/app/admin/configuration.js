@@ -1,0 +1,52 @@
+// Reads the configuration again, after showing what that changes.
+
+import { html } from "../../html.js";
+import { change } from "../api.js";
+import { Asking } from "../confirm.js";
+import { mayChange } from "../session.js";
+import { plain } from "../text.js";
+import { useAnswer } from "./table.js";
+import { sentence } from "../api.js";
+
+const parts = /** @type {const} */ ([
+  ["settings", "Settings"],
+  ["limits", "Limits"],
+  ["grants", "Grants"],
+  ["tokens_added", "Tokens that come"],
+  ["tokens_removed", "Tokens that go"],
+  ["enabled", "Tools switched on"],
+  ["disabled", "Tools switched off"],
+  ["granted", "Tools granted what they lacked"],
+  ["withdrawn", "Tools no longer granted what they need"],
+]);
+
+/** @param {{session: import("../session.js").Session, changed: () => void}} p */
+export function Configuration({ session, changed }) {
+  const may = mayChange(session.self);
+  const { data, problem, again } = useAnswer(() => change("reload", { dry_run: true }));
+  const act = async () => {
+    await change("reload", {}, data?.version);
+    await again();
+    changed();
+  };
+  const some = data && parts.some(([key]) => data[key]?.length > 0);
+  return html`<article class="page">
+    <h1>Configuration</h1>
+    <p>What the configuration's file says differently from what is in force.</p>
+    <div class="row">
+      <button type="button" onClick=${again}>Compare again</button>
+      ${may && some ? html`<${Asking} label="Reload…" title="Put the new configuration in force?" yes="Reload" danger onYes=${act}><${Difference} data=${data} /><p>It changes just this: if somebody has saved the file since, nothing happens.</p><//>` : null}
+    </div>
+    ${problem ? html`<p class="wrong" role="alert">${plain(sentence(problem), 2000)}</p>` : null}
+    ${data && !problem ? html`<${Difference} data=${data} />` : null}
+    ${data && !some && !problem ? html`<p class="empty">Nothing differs. Change the file of the configuration on the server's machine, then compare again.</p>` : null}
+  </article>`;
+}
+
+/** @param {{data: any}} p */
+function Difference({ data }) {
+  return html`
+    ${parts.filter(([key]) => data[key]?.length > 0).map(([key, title]) => html`<section key=${key} aria-label=${title}><h3>${title}</h3><ul>${data[key].slice(0, 500).map((/** @type {string} */ line) => html`<li><bdi>${plain(line, 400)}</bdi></li>`)}</ul></section>`)}
+    ${data.restart?.length > 0 ? html`<section aria-label="At a restart"><h3>In force at a restart only</h3><ul>${data.restart.map((/** @type {string} */ line) => html`<li><bdi>${plain(line, 400)}</bdi></li>`)}</ul></section>` : null}
+  `;
+}

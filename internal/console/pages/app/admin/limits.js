@@ -1,0 +1,62 @@
+// How the server is, and what uses up its limits.
+
+import { html, useEffect } from "../../html.js";
+import { look, sentence } from "../api.js";
+import { bytes, count, moment, plain } from "../text.js";
+import { Table, useAnswer } from "./table.js";
+
+const every = 5000; // milliseconds
+
+export function Limits() {
+  const { data, problem, again } = useAnswer(async () => ({ status: await look("status"), top: await look("top", { limit: 1000 }) }));
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState !== "hidden" && again(), every);
+    return () => clearInterval(timer);
+  }, []);
+  if (!data) return html`<article class="page"><h1>Limits</h1><p class="empty">${problem ? plain(sentence(problem), 600) : "Asking the server…"}</p></article>`;
+  const { status: s, top } = data;
+  const l = s.limits;
+  const busy = new Map(s.calls.busy.map((/** @type {any} */ b) => [b.path, b]));
+  const tools = [...top.tools.map((/** @type {any} */ t) => ({ path: t.tool, calls: t.minute.calls, hour: t.hour.calls, ...busy.get(t.tool) })), ...s.calls.busy.filter((/** @type {any} */ b) => !top.tools.some((/** @type {any} */ t) => t.tool === b.path)).map((/** @type {any} */ b) => ({ calls: 0, hour: 0, ...b }))];
+  return html`<article class="page">
+    <h1>Limits</h1>
+    ${problem ? html`<p class="wrong" role="alert">${plain(sentence(problem), 600)}</p>` : null}
+    <dl class="numbers">
+      <div><dt>takes calls</dt><dd>${s.ready ? "yes" : "no: " + plain(s.because, 200)}</dd></div>
+      <div><dt>state</dt><dd>${plain(s.state, 200)}</dd></div>
+      <div><dt>tools</dt><dd>${count(s.tools.all, "tool")}, ${s.tools.disabled} disabled, ${s.tools.not_granted} not granted</dd></div>
+      <div><dt>calls</dt><dd>${s.calls.running} running, ${s.calls.waiting} waiting</dd></div>
+      <div><dt>since</dt><dd>${moment(s.server.since)}</dd></div>
+      <div><dt>version</dt><dd>${plain(s.server.version, 80)}</dd></div>
+    </dl>
+    <${Use} name="Memory of tools" use=${l.memory} unit=${bytes} />
+    <${Use} name="Compiled code" use=${l.code} unit=${bytes} />
+    <${Use} name="Mappings" use=${l.mappings} unit=${(/** @type {number} */ n) => count(n, "mapping")} />
+    <${Use} name="Connections" use=${l.connections} unit=${(/** @type {number} */ n) => count(n, "connection")} />
+    <h2>What uses them up</h2>
+    <${Table}
+      label="Tools with calls"
+      one="tool"
+      items=${tools}
+      keyOf=${(/** @type {any} */ t) => t.path}
+      empty="No tool was called in the last hour."
+      columns=${[
+        { title: "Tool", cell: (/** @type {any} */ t) => t.path },
+        { title: "Running", cell: (/** @type {any} */ t) => (t.places ? `${t.running} of ${t.places} places` : "0") },
+        { title: "Waiting", cell: (/** @type {any} */ t) => String(t.waiting ?? 0) },
+        { title: "Last minute", cell: (/** @type {any} */ t) => count(t.calls, "call") },
+        { title: "Last hour", cell: (/** @type {any} */ t) => count(t.hour, "call") },
+      ]}
+    />
+  </article>`;
+}
+
+/** @param {{name: string, use: any, unit: (n: number) => string}} p */
+function Use({ name, use, unit }) {
+  const limited = use.limit > 0;
+  return html`<div class="use">
+    <span>${name}</span>
+    ${limited ? html`<meter aria-label=${name} min="0" max=${use.limit} high=${use.limit * 0.9} value=${use.held}></meter>` : html`<span></span>`}
+    <span>${unit(use.held)}${limited ? " of " + unit(use.limit) : ", without a limit"}${use.waiting > 0 ? `, ${use.waiting} waiting` : ""}</span>
+  </div>`;
+}

@@ -1,0 +1,64 @@
+// A list of an administrator's page: with a filter, what it has where there is nothing, and no more rows than a browser shows at once.
+
+import { html, useEffect, useId, useMemo, useState } from "../../html.js";
+import { sentence } from "../api.js";
+import { count, plain } from "../text.js";
+
+const most = 300;
+
+/**
+ * @template T
+ * @typedef {{title: string, cell: (t: T) => any, text?: (t: T) => string}} Column text is what the filter searches, where the cell is not text
+ */
+
+/**
+ * @template T
+ * @param {{items: T[]|undefined, columns: Column<T>[], keyOf: (t: T) => string, label: string, one: string, empty: string, problem?: unknown}} p
+ */
+export function Table({ items, columns, keyOf, label, one, empty, problem }) {
+  const [filter, setFilter] = useState("");
+  const id = useId();
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const texts = useMemo(() => (items ?? []).map((t) => columns.map((c) => (c.text ? c.text(t) : String(c.cell(t) ?? ""))).join(" ").toLowerCase()), [items]);
+  const found = useMemo(() => (items ?? []).filter((_, i) => words.every((w) => texts[i].includes(w))), [items, filter]);
+  if (problem) return html`<p class="wrong" role="alert">${plain(sentence(problem), 600)}</p>`;
+  if (!items) return html`<p class="empty">Asking the server…</p>`;
+  if (items.length === 0) return html`<p class="empty">${empty}</p>`;
+  return html`
+    <div class="row">
+      <label for=${id}>Filter</label>
+      <input id=${id} type="search" autocomplete="off" spellcheck=${false} value=${filter} onInput=${(/** @type {any} */ e) => setFilter(e.currentTarget.value)} />
+      <span class="note" role="status">${filter ? `${count(found.length, one)} of ${items.length.toLocaleString("en")}` : count(items.length, one)}</span>
+    </div>
+    ${found.length === 0 ? html`<p class="empty">None has all these words. Delete some of them.</p>` : null}
+    <div class="scroll" tabindex="0" role="region" aria-label=${label}>
+      <table>
+        <thead><tr>${columns.map((c) => html`<th scope="col">${c.title}</th>`)}</tr></thead>
+        <tbody>
+          ${found.slice(0, most).map((t) => html`<tr key=${keyOf(t)}>${columns.map((c) => html`<td>${cellOf(c.cell(t))}</td>`)}</tr>`)}
+        </tbody>
+      </table>
+    </div>
+    ${found.length > most ? html`<p class="note">${count(found.length - most, "other")} match, too: a word in the filter finds them.</p>` : null}
+  `;
+}
+
+// What is a text may be hostile; what is not was made here.
+/** @param {any} cell */
+const cellOf = (cell) => (typeof cell === "string" ? html`<bdi>${plain(cell, 400)}</bdi>` : cell);
+
+/** Asks when the page is shown, and again. @template T @param {() => Promise<T>} ask @returns {{data: T|undefined, problem: unknown, again: () => Promise<void>}} */
+export function useAnswer(ask) {
+  const [data, setData] = useState(/** @type {T|undefined} */ (undefined));
+  const [problem, setProblem] = useState(/** @type {unknown} */ (undefined));
+  const again = async () => {
+    try {
+      setData(await ask());
+      setProblem(undefined);
+    } catch (e) {
+      setProblem(e);
+    }
+  };
+  useEffect(() => void again(), []);
+  return { data, problem, again };
+}

@@ -1,0 +1,61 @@
+// Asks before something is changed. A question shows what will be different, and the answer that changes nothing has the focus.
+
+import { html, useEffect, useRef, useState } from "../html.js";
+import { sentence } from "./api.js";
+import { plain } from "./text.js";
+
+/**
+ * A button that opens a question. children are shown in it, such as a field for the reason.
+ * @param {{label: string, title: string, yes: string, danger?: boolean, children?: any, disabled?: boolean, onYes: () => Promise<void>, onOpen?: () => void}} p
+ */
+export function Asking({ label, title, yes, danger, children, disabled, onYes, onOpen }) {
+  const [open, setOpen] = useState(false);
+  const [problem, setProblem] = useState("");
+  const [busy, setBusy] = useState(false);
+  const start = () => {
+    setProblem("");
+    setOpen(true);
+    onOpen?.();
+  };
+  const act = async (/** @type {any} */ e) => {
+    e.preventDefault();
+    if (busy) return;
+    setBusy(true);
+    try {
+      await onYes();
+      setOpen(false);
+    } catch (failure) {
+      setProblem(sentence(failure));
+    }
+    setBusy(false);
+  };
+  return html`<button type="button" disabled=${disabled} onClick=${start}>${label}</button>
+    ${open
+      ? html`<${Dialog} title=${title} onClose=${() => setOpen(false)}>
+          <form onSubmit=${act}>
+            ${children}
+            <p class="hint" role="alert">${problem ? html`<strong class="wrong">${plain(problem, 600)}</strong>` : null}</p>
+            <div class="row">
+              <button type="button" autofocus onClick=${() => setOpen(false)}>Cancel</button>
+              <button class=${danger ? "danger" : "primary"} aria-disabled=${busy ? "true" : undefined}>${yes}</button>
+            </div>
+          </form>
+        <//>`
+      : null}`;
+}
+
+/** @param {{title: string, onClose: () => void, children?: any}} p */
+export function Dialog({ title, onClose, children }) {
+  const ref = useRef(/** @type {HTMLDialogElement|null} */ (null));
+  useEffect(() => {
+    const before = document.activeElement;
+    ref.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement) before.focus({ preventScroll: true });
+    };
+  }, []);
+  return html`<dialog ref=${ref} aria-label=${title} onClose=${onClose}>
+    <h2>${title}</h2>
+    ${children}
+  </dialog>`;
+}

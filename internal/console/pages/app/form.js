@@ -1,0 +1,307 @@
+// A form made from a schema. Its value is what is sent, or undefined for what is left out: the server fills in defaults. What is optional and has
+// members opens only where somebody wants it, so a schema that refers to itself is as deep as its user goes.
+
+import { html, useContext, useId, useState, createContext } from "../html.js";
+import { exact, isRaw, member, withMember, write } from "./json.js";
+import { boundsOf, membersOf, resolve, sizeOfBase64, typeName, typeOf, typesOf, variantOf, variantsOf } from "./schema.js";
+import { bytes, plain } from "./text.js";
+
+/** @typedef {import("./schema.js").Schema} Schema */
+/** @typedef {(string|number)[]} Place */
+
+// What all fields of a form need: the whole schema, and what the server says of each place.
+const Form = createContext({ root: /** @type {any} */ ({}), errors: /** @type {Map<string, string[]>} */ (new Map()) });
+
+const deepest = 12;
+const fewMembers = 150;
+const mostOptions = 1000;
+const largestFile = 32 << 20; // bytes: base64 of more is beyond what servers take
+
+/** @param {Place} place */
+export const keyOf = (place) => JSON.stringify(place);
+
+/** The id of the element for a place, by which an error leads to its field. @param {Place} place */
+export const fieldId = (place) => "field-" + encodeURIComponent(keyOf(place));
+
+/** @param {{schema: any, value: any, onChange: (value: any) => void, errors: Map<string, string[]>}} p */
+export function SchemaForm({ schema, value, onChange, errors }) {
+  const s = resolve(schema, schema);
+  return html`<${Form.Provider} value=${{ root: schema, errors }}>
+    <${Members} schema=${s} value=${value} onChange=${onChange} place=${[]} depth=${0} />
+  <//>`;
+}
+
+/** @typedef {{schema: Schema, name: string, value: any, onChange: (value: any) => void, place: Place, required: boolean, depth: number}} FieldProps */
+
+/** One value, with its name, what is said of it, and what is wrong with it. @param {FieldProps} p */
+function Field(p) {
+  const { root } = useContext(Form);
+  const schema = resolve(root, p.schema);
+  const variants = p.depth < deepest ? variantsOf(schema) : [];
+  if (variants.length > 1) return html`<${Choice} ...${p} schema=${schema} variants=${variants} />`;
+  const s = variants.length === 1 ? { ...schema, ...variantOf(root, schema, variants[0]) } : schema;
+  const types = typesOf(s);
+  const props = { ...p, schema: s };
+  if (p.depth >= deepest || s.unknown) return html`<${JSONField} ...${props} />`;
+  if (Object.hasOwn(s, "const")) return html`<${Options} ...${props} options=${[s.const]} />`;
+  if (Array.isArray(s.enum) && s.enum.length <= mostOptions) return html`<${Options} ...${props} options=${s.enum} />`;
+  switch (types[0]) {
+    case "object":
+      return html`<${ObjectField} ...${props} />`;
+    case "array":
+      return html`<${ArrayField} ...${props} />`;
+    case "boolean":
+      return html`<${Options} ...${props} options=${[true, false]} />`;
+    case "null":
+      return html`<${Options} ...${props} options=${[null]} />`;
+    case "integer":
+    case "number":
+      return html`<${NumberField} ...${props} />`;
+    case "string":
+      return s.contentEncoding === "base64" ? html`<${FileField} ...${props} />` : html`<${StringField} ...${props} />`;
+  }
+  return html`<${JSONField} ...${props} />`;
+}
+
+/** What stands around an input. @param {{p: FieldProps, type?: string, input: (a: Record<string, any>) => any, note?: string}} a */
+function Labelled({ p, type, input, note }) {
+  const { root, errors } = useContext(Form);
+  const said = errors.get(keyOf(p.place)) ?? [];
+  const id = fieldId(p.place);
+  const description = plain(p.schema.description ?? "", 400);
+  const bounds = boundsOf(p.schema);
+  const fallback = Object.hasOwn(p.schema, "default") ? "otherwise " + plain(write(p.schema.default, 0), 80) : "";
+  const hint = [note, ...bounds, fallback].filter(Boolean).join("; ");
+  return html`<div class="field">
+    <label for=${id}><bdi>${plain(p.name, 120)}</bdi>${p.required ? html` <span class="required">required</span>` : null} <span class="type">${type ?? typeName(root, p.schema)}</span></label>
+    ${input({ id, "aria-describedby": id + "-hint", "aria-invalid": said.length > 0 ? "true" : undefined, "aria-required": p.required ? "true" : undefined })}
+    <p class="hint" id=${id + "-hint"}>
+      ${said.length > 0 ? html`<strong class="wrong">${plain(said.join("; "), 400)}</strong> ` : null}
+      ${description ? html`<bdi class="words">${description}</bdi> ` : null}<span class="bounds">${hint}</span>
+    </p>
+  </div>`;
+}
+
+/** @param {any} e */
+const valueOf = (e) => e.currentTarget.value;
+
+/** @param {FieldProps} p */
+function StringField(p) {
+  // A required text that was emptied again is sent as an empty one; an optional one is left out.
+  const change = (/** @type {any} */ e) => p.onChange(valueOf(e) === "" && !p.required ? undefined : valueOf(e));
+  const example = Array.isArray(p.schema.examples) && typeof p.schema.examples[0] === "string" ? plain(p.schema.examples[0], 80) : undefined;
+  return html`<${Labelled} p=${p} input=${(/** @type {any} */ a) => html`<textarea ...${a} rows="1" spellcheck=${false} autocomplete="off" placeholder=${example} value=${typeof p.value === "string" ? p.value : ""} onInput=${change}></textarea>`} />`;
+}
+
+/** @param {FieldProps} p */
+function NumberField(p) {
+  // What is not a number is sent as it is: the server says at which place it doesn't fit, as for everything else.
+  const change = (/** @type {any} */ e) => {
+    const text = valueOf(e).trim();
+    p.onChange(text === "" ? undefined : (exact(text) ?? text));
+  };
+  const [typed, setTyped] = useState(/** @type {string|undefined} */ (undefined));
+  const value = p.value === undefined ? "" : typeof p.value === "string" ? p.value : write(p.value, 0);
+  const shown = typed !== undefined && same(typed.trim(), p.value) ? typed : value;
+  return html`<${Labelled} p=${p} input=${(/** @type {any} */ a) => html`<input ...${a} type="text" inputmode="decimal" autocomplete="off" value=${shown} onInput=${(/** @type {any} */ e) => (setTyped(valueOf(e)), change(e))} />`} />`;
+}
+
+/** Whether a text is how a number was typed: 1. and 1.0 become 1 in the value, and must stay in the field. @param {string} text @param {any} value */
+function same(text, value) {
+  if (value === undefined) return text === "";
+  const read = exact(text) ?? text;
+  return isRaw(value) || isRaw(read) ? write(value, 0) === write(read, 0) : read === value;
+}
+
+/** @param {FieldProps & {options: any[]}} p */
+function Options(p) {
+  const at = p.options.findIndex((o) => write(o, 0) === write(p.value, 0));
+  const change = (/** @type {any} */ e) => p.onChange(valueOf(e) === "" ? undefined : p.options[Number(valueOf(e))]);
+  return html`<${Labelled}
+    p=${{ ...p, schema: { ...p.schema, enum: undefined } }}
+    type=${p.options.length > 2 ? "one of " + p.options.length : typeOf(p.options[0])}
+    input=${(/** @type {any} */ a) => html`<select ...${a} value=${at < 0 ? "" : String(at)} onChange=${change}>
+      <option value="">${p.required ? "choose…" : "left out"}</option>
+      ${p.options.map((o, i) => html`<option value=${String(i)}>${plain(typeof o === "string" ? o : write(o, 0), 120)}</option>`)}
+    </select>`}
+  />`;
+}
+
+/** Any JSON. What is not JSON is a string, as a person would mean it. @param {FieldProps} p */
+function JSONField(p) {
+  const [text, setText] = useState(() => (p.value === undefined ? "" : write(p.value)));
+  const change = (/** @type {any} */ e) => {
+    setText(valueOf(e));
+    p.onChange(readLoosely(valueOf(e)));
+  };
+  return html`<${Labelled} p=${p} note="JSON; anything else is sent as a string" input=${(/** @type {any} */ a) => html`<textarea ...${a} rows="2" class="code" spellcheck=${false} value=${text} onInput=${change}></textarea>`} />`;
+}
+
+/** @param {string} text */
+function readLoosely(text) {
+  if (text.trim() === "") return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** A file, sent in base64. @param {FieldProps} p */
+function FileField(p) {
+  const [note, setNote] = useState("");
+  const take = async (/** @type {any} */ e) => {
+    const file = e.currentTarget.files[0];
+    if (!file) return p.onChange(undefined);
+    if (file.size > largestFile) return setNote(`${bytes(file.size)} are too many: at most ${bytes(largestFile)}`);
+    p.onChange(base64(new Uint8Array(await file.arrayBuffer())));
+    setNote("");
+  };
+  const has = typeof p.value === "string" ? sizeOfBase64(p.value) + " chosen" : "";
+  return html`<${Labelled} p=${p} type="file" note=${note || has} input=${(/** @type {any} */ a) => html`<input ...${a} type="file" onChange=${take} />`} />`;
+}
+
+/** @param {Uint8Array} data */
+export function base64(data) {
+  const parts = [];
+  for (let i = 0; i < data.length; i += 0x8000) parts.push(String.fromCharCode(...data.subarray(i, i + 0x8000)));
+  return btoa(parts.join(""));
+}
+
+/** A value that may have several forms. @param {FieldProps & {variants: any[]}} p */
+function Choice(p) {
+  const { root } = useContext(Form);
+  const id = useId();
+  const all = p.variants.slice(0, mostOptions).map((v) => variantOf(root, p.schema, v));
+  const [at, setAt] = useState(() => (p.value === undefined ? (p.required ? 0 : -1) : Math.max(0, all.findIndex((v) => fits(v, p.value)))));
+  const choose = (/** @type {any} */ e) => {
+    const next = Number(valueOf(e));
+    setAt(next);
+    p.onChange(next >= 0 && typesOf(all[next])[0] === "null" ? null : undefined);
+  };
+  return html`<fieldset class="group">
+    <legend><bdi>${plain(p.schema.title ?? p.name, 120)}</bdi>${p.required ? html` <span class="required">required</span>` : null}</legend>
+    ${p.schema.description ? html`<p class="hint"><bdi class="words">${plain(p.schema.description, 400)}</bdi></p>` : null}
+    <label for=${id}>kind of <bdi>${plain(p.name, 120)}</bdi></label>
+    <select id=${id} value=${String(at)} onChange=${choose}>
+      ${p.required ? null : html`<option value="-1">left out</option>`}
+      ${all.map((v, i) => html`<option value=${String(i)}>${plain(v.title ?? typeName(root, v), 100)}</option>`)}
+    </select>
+    <${Said} place=${p.place} />
+    ${at >= 0 ? html`<${Field} key=${at} ...${p} schema=${all[at]} required=${true} depth=${p.depth + 1} />` : null}
+  </fieldset>`;
+}
+
+/** @param {Schema} s @param {any} value */
+function fits(s, value) {
+  const t = isRaw(value) ? "number" : typeOf(value);
+  const types = typesOf(s);
+  if (t === "object" && types.includes("object")) return (s.required ?? []).every((/** @type {string} */ name) => Object.hasOwn(value, name));
+  return types.length === 0 || types.includes(t) || (t === "number" && types.includes("integer"));
+}
+
+/** What the server says of a place that has no input of its own. @param {{place: Place}} p */
+function Said({ place }) {
+  const { errors } = useContext(Form);
+  const said = errors.get(keyOf(place));
+  return said ? html`<p class="hint" id=${fieldId(place)} tabindex="-1"><strong class="wrong">${plain(said.join("; "), 400)}</strong></p>` : null;
+}
+
+/** @param {FieldProps} p */
+function ObjectField(p) {
+  const empty = p.value === undefined;
+  return html`<fieldset class="group">
+    <legend><bdi>${plain(p.schema.title ?? p.name, 120)}</bdi>${p.required ? html` <span class="required">required</span>` : null}</legend>
+    ${p.schema.description ? html`<p class="hint"><bdi class="words">${plain(p.schema.description, 400)}</bdi></p>` : null}
+    <${Said} place=${p.place} />
+    ${empty && !p.required
+      ? html`<button type="button" onClick=${() => p.onChange({})}>Add ${plain(p.name, 60)}</button>`
+      : html`<${Members} schema=${p.schema} value=${p.value} onChange=${p.onChange} place=${p.place} depth=${p.depth + 1} />`}
+    ${!empty && !p.required ? html`<button type="button" onClick=${() => p.onChange(undefined)}>Leave out ${plain(p.name, 60)}</button>` : null}
+  </fieldset>`;
+}
+
+/** The members of an object. @param {{schema: Schema, value: any, onChange: (value: any) => void, place: Place, depth: number}} p */
+function Members({ schema, value, onChange, place, depth }) {
+  const { root } = useContext(Form);
+  const [all, setAll] = useState(false);
+  const members = membersOf(schema);
+  const shown = all ? members : members.slice(0, fewMembers);
+  const rest = schema.additionalProperties;
+  const free = members.length === 0 && rest !== false && (place.length > 0 || rest !== undefined);
+  if (members.length === 0 && !free) return html`<p class="empty">The tool takes no arguments.</p>`;
+  return html`
+    ${shown.map(
+      (m) => html`<${Field}
+        key=${m.name}
+        schema=${m.schema}
+        name=${m.name}
+        required=${m.required}
+        value=${member(value, m.name)}
+        onChange=${(/** @type {any} */ v) => onChange(ordered(members, withMember(value, m.name, v)))}
+        place=${[...place, m.name]}
+        depth=${depth}
+      />`,
+    )}
+    ${shown.length < members.length ? html`<button type="button" onClick=${() => setAll(true)}>Show ${members.length - shown.length} other fields</button>` : null}
+    ${free ? html`<${Entries} schema=${resolve(root, rest === undefined ? true : rest)} value=${value} onChange=${onChange} place=${place} depth=${depth} />` : null}
+  `;
+}
+
+/** Returns an object with its members in the order of the form. @param {{name: string}[]} members @param {any} value */
+function ordered(members, value) {
+  const known = new Set(members.map((m) => m.name));
+  const first = members.filter((m) => Object.hasOwn(value, m.name)).map((m) => [m.name, value[m.name]]);
+  return Object.fromEntries([...first, ...Object.entries(value).filter(([k]) => !known.has(k))]);
+}
+
+/** Members whose names are chosen by who calls. @param {{schema: Schema, value: any, onChange: (value: any) => void, place: Place, depth: number}} p */
+function Entries({ schema, value, onChange, place, depth }) {
+  const [name, setName] = useState("");
+  const id = useId();
+  const names = Object.keys(value ?? {});
+  const add = () => {
+    if (name === "" || names.includes(name)) return;
+    onChange(Object.fromEntries([...Object.entries(value ?? {}), [name, ""]]));
+    setName("");
+  };
+  return html`
+    ${names.map(
+      (n) => html`<div class="entry" key=${n}>
+        <${Field} schema=${schema} name=${n} required=${true} value=${value[n]} onChange=${(/** @type {any} */ v) => onChange(Object.fromEntries(Object.entries(value).map(([k, old]) => [k, k === n ? (v ?? "") : old])))} place=${[...place, n]} depth=${depth + 1} />
+        <button type="button" onClick=${() => onChange(withMember(value, n, undefined))}>Remove ${plain(n, 60)}</button>
+      </div>`,
+    )}
+    <div class="row">
+      <label for=${id}>New name</label>
+      <input id=${id} type="text" autocomplete="off" value=${name} onInput=${(/** @type {any} */ e) => setName(valueOf(e))} onKeyDown=${(/** @type {any} */ e) => e.key === "Enter" && (e.preventDefault(), add())} />
+      <button type="button" onClick=${add} disabled=${name === "" || names.includes(name)}>Add</button>
+    </div>
+  `;
+}
+
+/** @param {FieldProps} p */
+function ArrayField(p) {
+  /** @type {any[]} */
+  const items = Array.isArray(p.value) ? p.value : [];
+  const fixed = Array.isArray(p.schema.prefixItems) ? p.schema.prefixItems : [];
+  const schemaOf = (/** @type {number} */ i) => (i < fixed.length ? fixed[i] : (p.schema.items ?? true));
+  const more = p.schema.items !== false || items.length < fixed.length;
+  const set = (/** @type {any[]} */ next) => p.onChange(next.length === 0 && !p.required ? undefined : next);
+  const bounds = boundsOf(p.schema).join("; ");
+  return html`<fieldset class="group">
+    <legend><bdi>${plain(p.schema.title ?? p.name, 120)}</bdi>${p.required ? html` <span class="required">required</span>` : null}</legend>
+    <p class="hint"><bdi class="words">${plain(p.schema.description ?? "", 400)}</bdi> <span class="bounds">${bounds}</span></p>
+    <${Said} place=${p.place} />
+    ${items.map(
+      (item, i) => html`<div class="entry" key=${i}>
+        <${Field} schema=${schemaOf(i)} name=${`${p.name}[${i}]`} required=${true} value=${item === blank ? undefined : item} onChange=${(/** @type {any} */ v) => set(items.map((old, at) => (at === i ? (v === undefined ? blank : v) : old)))} place=${[...p.place, i]} depth=${p.depth + 1} />
+        <button type="button" onClick=${() => set(items.filter((_, at) => at !== i))}>Remove ${plain(p.name, 60)}[${i}]</button>
+      </div>`,
+    )}
+    ${more ? html`<button type="button" onClick=${() => set([...items, blank])}>Add to ${plain(p.name, 60)}</button>` : null}
+  </fieldset>`;
+}
+
+// An item that nobody has filled in. JSON has no such thing, so it is sent as null, and the server says that something belongs there.
+const blank = null;

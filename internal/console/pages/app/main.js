@@ -1,0 +1,87 @@
+// The console: its frame, who is signed in, and which page is shown.
+
+import { html, render, useCallback, useEffect, useMemo, useState } from "../html.js";
+import { root, token } from "../server.js";
+import { look, sentence } from "./api.js";
+import { listen } from "./changes.js";
+import { Connect } from "./connect.js";
+import { pages } from "./pages.js";
+import { to, useRoute } from "./route.js";
+import { rowsOf } from "./rows.js";
+import { mayLook, open } from "./session.js";
+import { SignIn } from "./signin.js";
+import { plain } from "./text.js";
+import { ToolsPage } from "./tools.js";
+
+/** @typedef {import("./session.js").Session} Session */
+
+function Console() {
+  const [session, setSession] = useState(/** @type {Session} */ ({ state: "asking", tools: [], self: null }));
+  const [told, setTold] = useState(/** @type {any[]|null} */ (null));
+  const [signing, setSigning] = useState(false);
+  const route = useRoute();
+
+  const load = useCallback(async () => {
+    const next = await open();
+    let all = null;
+    if (mayLook(next.self)) {
+      try {
+        all = (await look("tools", { all: true })).tools;
+      } catch {
+        // The list of callers is still right.
+      }
+    }
+    setTold(all);
+    setSession(next);
+  }, []);
+  useEffect(() => void load(), []);
+  const letIn = session.state === "in";
+  useEffect(() => (letIn ? listen(load) : undefined), [letIn, session.self?.name]);
+
+  const rows = useMemo(() => rowsOf(session.tools, told), [session.tools, told]);
+  const signOut = () => {
+    token.set("");
+    setTold(null);
+    setSession({ state: "asking", tools: [], self: null });
+    load();
+  };
+  const signIn = (/** @type {string} */ text) => {
+    token.set(text);
+    setSigning(false);
+    setSession({ state: "asking", tools: [], self: null });
+    load();
+  };
+
+  const mine = pages.filter((p) => p.may(session.self));
+  const page = mine.find((p) => p.name === route.page);
+  return html`
+    <a class="skip" href="#main" onClick=${(/** @type {Event} */ e) => (e.preventDefault(), document.getElementById("main")?.focus())}>To the content</a>
+    <header class="bar">
+      <a class="brand" href=${root.href}>toolsrv</a>
+      <nav aria-label="Console">
+        <ul>
+          ${letIn
+            ? [{ name: "tools", title: "Tools" }, { name: "connect", title: "Connect" }, ...mine].map(
+                (p) => html`<li key=${p.name}><a href=${to(p.name)} aria-current=${route.page === p.name ? "page" : undefined}>${p.title}</a></li>`,
+              )
+            : null}
+        </ul>
+      </nav>
+      <div class="who">
+        ${session.self ? html`<span class="name"><bdi>${plain(session.self.name, 40)}</bdi></span>` : null}
+        ${token.get() && letIn ? html`<button type="button" onClick=${signOut}>Sign out</button>` : null}
+        ${!token.get() && letIn ? html`<button type="button" onClick=${() => setSigning(true)}>Sign in</button>` : null}
+      </div>
+    </header>
+    <main id="main" tabindex="-1">
+      ${session.state === "asking" ? html`<p class="empty middle" role="status">Asking the server…</p>` : null}
+      ${session.state === "failed" ? html`<div class="empty middle" role="alert"><p>${plain(sentence(session.error), 600)}</p><button type="button" onClick=${load}>Try again</button></div>` : null}
+      ${session.state === "locked" || (letIn && signing) ? html`<${SignIn} wrong=${session.wrong === true} needed=${!letIn} onToken=${signIn} onCancel=${() => setSigning(false)} />` : null}
+      ${letIn && !signing && page ? html`<${page.view} key=${page.name} session=${session} rows=${rows} changed=${load} />` : null}
+      ${letIn && !signing && !page && route.page === "connect" ? html`<${Connect} />` : null}
+      ${letIn && !signing && !page && route.page !== "connect" ? html`<${ToolsPage} rows=${rows} session=${session} chosen=${route.tool} changed=${load} />` : null}
+    </main>
+  `;
+}
+
+render(html`<${Console} />`, document.body);

@@ -1,0 +1,28 @@
+// The pages for administrators, in the order in which they are listed. To add one, write it into the folder admin, and its line here.
+
+import { Audit } from "./admin/audit.js";
+import { Configuration } from "./admin/configuration.js";
+import { Events, Log } from "./admin/happenings.js";
+import { Limits } from "./admin/limits.js";
+import { Reach } from "./admin/reach.js";
+import { Refused } from "./admin/refused.js";
+import { Switches } from "./admin/switches.js";
+import { Tokens } from "./admin/tokens.js";
+import { Versions } from "./admin/versions.js";
+import { mayChange, mayLook } from "./session.js";
+
+/** @typedef {{name: string, title: string, may: (self: import("./session.js").Self|null) => boolean, view: any}} Page */
+
+/** @type {Page[]} */
+export const pages = [
+  { name: "switches", title: "Switches", may: mayLook, view: Switches },
+  { name: "tokens", title: "Tokens", may: mayLook, view: Tokens },
+  { name: "refused", title: "Refused", may: mayLook, view: Refused },
+  { name: "versions", title: "Versions", may: mayLook, view: Versions },
+  { name: "limits", title: "Limits", may: mayLook, view: Limits },
+  { name: "audit", title: "Audit", may: mayLook, view: Audit },
+  { name: "events", title: "Events", may: mayLook, view: Events },
+  { name: "log", title: "Log", may: mayLook, view: Log },
+  { name: "configuration", title: "Configuration", may: mayChange, view: Configuration },
+  { name: "reach", title: "Reach", may: mayLook, view: Reach },
+];

@@ -1,0 +1,192 @@
+// What the console understands of JSON Schema: enough to show a schema and to make a form of it. What it doesn't understand it shows as JSON,
+// and the server has the last word on every call. A schema is hostile: it may refer to itself, or be huge.
+
+import { member, write } from "./json.js";
+import { bytes, plain } from "./text.js";
+
+/** @typedef {Record<string, any>} Schema */
+
+const mostHops = 32; // from a $ref to the next one
+
+/** Returns what a schema says with its $ref and allOf put in. @param {any} root @param {any} schema @returns {Schema} */
+export function resolve(root, schema, depth = 0) {
+  let s = objectOf(schema);
+  for (let hops = 0; typeof s.$ref === "string"; hops++) {
+    const target = hops < mostHops ? lookup(root, s.$ref) : undefined;
+    if (target === undefined) return { description: s.description, unknown: s.$ref };
+    const { $ref: _, ...rest } = s;
+    s = { ...objectOf(target), ...rest };
+  }
+  if (!Array.isArray(s.allOf) || depth > 8) return s;
+  const { allOf, ...all } = s;
+  for (const part of allOf.slice(0, 100)) {
+    const one = resolve(root, part, depth + 1);
+    all.properties = all.properties || one.properties ? { ...objectOf(one.properties), ...objectOf(all.properties) } : undefined;
+    all.required = [...listOf(all.required), ...listOf(one.required)];
+    for (const [k, v] of Object.entries(one)) if (!Object.hasOwn(all, k)) all[k] = v;
+  }
+  return all;
+}
+
+/** @param {any} x @returns {Schema} */
+const objectOf = (x) => (x !== null && typeof x === "object" && !Array.isArray(x) ? x : {});
+/** @param {any} x @returns {any[]} */
+const listOf = (x) => (Array.isArray(x) ? x : []);
+
+/** Follows a JSON pointer in a fragment, such as #/$defs/node. @param {any} root @param {string} ref */
+function lookup(root, ref) {
+  if (ref === "#") return root;
+  if (!ref.startsWith("#/")) return undefined;
+  let at = root;
+  for (const part of ref.slice(2).split("/")) {
+    try {
+      at = member(at, decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"));
+    } catch {
+      return undefined; // it is not encoded well
+    }
+    if (at === undefined) return undefined;
+  }
+  return at;
+}
+
+/** Returns the types that a value may have; none: not said. @param {Schema} s @returns {string[]} */
+export function typesOf(s) {
+  if (typeof s.type === "string") return [s.type];
+  if (Array.isArray(s.type)) return s.type.filter((t) => typeof t === "string");
+  if (Object.hasOwn(s, "const")) return [typeOf(s.const)];
+  if (Array.isArray(s.enum)) return [...new Set(s.enum.map(typeOf))];
+  if (s.properties || s.additionalProperties) return ["object"];
+  if (s.items || s.prefixItems) return ["array"];
+  return [];
+}
+
+/** @param {any} value */
+export function typeOf(value) {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  return typeof value;
+}
+
+/** Returns the schemas one of which holds. @param {Schema} s @returns {any[]} */
+export function variantsOf(s) {
+  if (Array.isArray(s.anyOf) && s.anyOf.length > 0) return s.anyOf;
+  if (Array.isArray(s.oneOf) && s.oneOf.length > 0) return s.oneOf;
+  const types = typesOf(s);
+  if (types.length < 2 || s.enum) return [];
+  return types.map((type) => ({ ...s, type }));
+}
+
+/** Returns a variant with what is said beside it. @param {any} root @param {Schema} s @param {any} variant */
+export function variantOf(root, s, variant) {
+  const { anyOf: _a, oneOf: _o, type: _t, title: _i, description: _d, default: _f, ...rest } = s;
+  return { ...rest, ...resolve(root, variant) };
+}
+
+/** Names the type of a value. @param {any} root @param {Schema} s */
+export function typeName(root, s, depth = 0) {
+  if (s.unknown) return "see " + plain(s.unknown, 60);
+  if (Object.hasOwn(s, "const")) return plain(write(s.const, 0), 60);
+  const alternatives = Array.isArray(s.anyOf) ? s.anyOf : Array.isArray(s.oneOf) ? s.oneOf : [];
+  if (alternatives.length > 0 && depth < 3) {
+    /** @type {string} */
+    const names = [...new Set(alternatives.slice(0, 6).map((v) => typeName(root, resolve(root, v), depth + 1)))].join(" or ");
+    return alternatives.length > 6 ? names + " or …" : names;
+  }
+  const types = typesOf(s);
+  if (types.length === 0) return "any";
+  return types
+    .map((t) => {
+      if (t !== "array" || !s.items || depth > 2) return plain(t, 20);
+      return "array of " + typeName(root, resolve(root, s.items), depth + 1);
+    })
+    .join(" or ");
+}
+
+/** Says what bounds a value, in words. @param {Schema} s @returns {string[]} */
+export function boundsOf(s) {
+  const all = [];
+  const n = (/** @type {any} */ x) => plain(x, 30);
+  if (Array.isArray(s.enum)) all.push("one of " + s.enum.slice(0, 20).map((v) => plain(write(v, 0), 40)).join(", ") + (s.enum.length > 20 ? `, and ${s.enum.length - 20} others` : ""));
+  if (s.minimum !== undefined) all.push("at least " + n(s.minimum));
+  if (s.exclusiveMinimum !== undefined) all.push("more than " + n(s.exclusiveMinimum));
+  if (s.maximum !== undefined) all.push("at most " + n(s.maximum));
+  if (s.exclusiveMaximum !== undefined) all.push("less than " + n(s.exclusiveMaximum));
+  if (s.multipleOf !== undefined) all.push("a multiple of " + n(s.multipleOf));
+  if (s.minLength) all.push("at least " + n(s.minLength) + " characters");
+  if (s.maxLength !== undefined) all.push("at most " + n(s.maxLength) + " characters");
+  if (s.minItems) all.push("at least " + n(s.minItems) + " items");
+  if (s.maxItems !== undefined) all.push("at most " + n(s.maxItems) + " items");
+  if (s.uniqueItems === true) all.push("no item twice");
+  if (s.minProperties) all.push("at least " + n(s.minProperties) + " members");
+  if (s.maxProperties !== undefined) all.push("at most " + n(s.maxProperties) + " members");
+  if (s.pattern !== undefined) all.push("matches " + plain(s.pattern, 80));
+  if (s.format !== undefined) all.push("format " + plain(s.format, 30));
+  if (s.contentMediaType !== undefined) all.push(plain(s.contentMediaType, 60) + (s.contentEncoding ? " in " + plain(s.contentEncoding, 20) : ""));
+  return all;
+}
+
+/** Returns the names of an object's members, the required ones first. @param {Schema} s @returns {{name: string, schema: any, required: boolean}[]} */
+export function membersOf(s) {
+  const required = new Set(listOf(s.required));
+  const all = Object.entries(objectOf(s.properties)).map(([name, schema]) => ({ name, schema, required: required.has(name) }));
+  return [...all.filter((m) => m.required), ...all.filter((m) => !m.required)];
+}
+
+/** @typedef {{name: string, depth: number, type: string, required: boolean, bounds: string[], description: string, fallback: string|undefined}} Row */
+
+/** Lists a schema as rows of a table, at most so many. @param {any} root @param {number} most @returns {{rows: Row[], more: boolean}} */
+export function rowsOf(root, most) {
+  /** @type {Row[]} */
+  const rows = [];
+  let more = false;
+  /** @param {string} name @param {any} schema @param {boolean} required @param {number} depth @param {any[]} above */
+  const add = (name, schema, required, depth, above) => {
+    if (rows.length >= most) {
+      more = true;
+      return;
+    }
+    const s = resolve(root, schema);
+    const again = typeof objectOf(schema).$ref === "string" && above.includes(schema.$ref);
+    rows.push({
+      name,
+      depth,
+      required,
+      type: typeName(root, s),
+      bounds: again ? ["as " + plain(schema.$ref, 60) + " above"] : boundsOf(s),
+      description: plain(s.description ?? s.title ?? "", 600),
+      fallback: Object.hasOwn(s, "default") ? plain(write(s.default, 0), 120) : undefined,
+    });
+    if (!again) below(s, depth + 1, typeof objectOf(schema).$ref === "string" ? [...above, schema.$ref] : above);
+  };
+  /** @param {Schema} s @param {number} depth @param {any[]} above */
+  const below = (s, depth, above) => {
+    if (depth > 12) {
+      more = true;
+      return;
+    }
+    for (const m of membersOf(s)) add(m.name, m.schema, m.required, depth, above);
+    const rest = s.additionalProperties;
+    if (rest && typeof rest === "object" && Object.keys(rest).length > 0) add("(any other name)", rest, false, depth, above);
+    listOf(s.prefixItems).forEach((item, i) => add(`[${i}]`, item, false, depth, above));
+    const item = objectOf(s.items);
+    if (hasBelow(root, item)) add("[…]", item, false, depth, above);
+    for (const key of ["anyOf", "oneOf"]) {
+      listOf(s[key]).forEach((variant, i) => {
+        if (hasBelow(root, variant)) add(`(choice ${i + 1})`, variant, false, depth, above);
+      });
+    }
+  };
+  const top = resolve(root, root);
+  if (typesOf(top).includes("object") && membersOf(top).length > 0) below(top, 0, ["#"]);
+  else add("(the whole)", root, true, 0, []);
+  return { rows, more };
+}
+
+/** @param {any} root @param {any} schema */
+function hasBelow(root, schema) {
+  const s = resolve(root, schema);
+  return Boolean(s.properties || s.items || s.prefixItems || s.anyOf || s.oneOf || (s.additionalProperties && typeof s.additionalProperties === "object"));
+}
+
+/** Says how large a file is that a text in base64 has. @param {string} text */
+export const sizeOfBase64 = (text) => bytes(Math.floor((text.length * 3) / 4));

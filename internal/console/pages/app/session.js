@@ -1,0 +1,38 @@
+// Who uses the console: whether the server lets them in, and what they may do there.
+
+import { Failure, ask, look } from "./api.js";
+import { token } from "../server.js";
+
+/**
+ * @typedef {{name: string, scopes: string[], roles: string[]}} Self
+ * @typedef {{state: "asking"|"locked"|"in"|"failed", tools: any[], self: Self|null, wrong?: boolean, error?: unknown}} Session
+ */
+
+/** Asks for the tools and for who asks, both at once. @returns {Promise<Session>} */
+export async function open() {
+  try {
+    // Who has no token may be somebody by a certificate, so that is asked for anyway, once the server lets anybody in.
+    const self = token.get() ? selfOf() : null;
+    const tools = await ask("tools");
+    return { state: "in", tools, self: await (self ?? selfOf()) };
+  } catch (error) {
+    if (!(error instanceof Failure) || error.status !== 401) return { state: "failed", tools: [], self: null, error };
+    const wrong = token.get() !== "";
+    return { state: "locked", tools: [], self: null, wrong };
+  }
+}
+
+// The admin door is off on many servers, and then nothing is known. @returns {Promise<Self|null>}
+async function selfOf() {
+  try {
+    return await look("self");
+  } catch {
+    return null;
+  }
+}
+
+/** @param {Self|null} self */
+export const mayLook = (self) => self !== null && (self.roles.includes("admin:read") || self.roles.includes("admin"));
+
+/** @param {Self|null} self */
+export const mayChange = (self) => self !== null && self.roles.includes("admin");

@@ -49,3 +49,39 @@ func TestDocumentsAreBuiltOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestNamespacesAreKept makes each document once, for as long as what is kept is bounded.
+func TestNamespacesAreKept(t *testing.T) {
+	t.Parallel()
+	var tools []*wasmtools.Tool
+	for i := range 100 {
+		tools = append(tools, &wasmtools.Tool{
+			Namespace: fmt.Sprintf("n%d", i), Name: "tool", Description: "Does it.", Parameters: schema.MustCompile(`{"type":"object"}`),
+			Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte("1"), nil }),
+		})
+	}
+	table, err := wasmtools.NewRouteTable(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewDoor(web.NewMux(web.Options{}), table, DoorOptions{})
+	defer d.Close()
+	s := d.made.Current()
+	if first := s.documentOf("/n1", wasmtools.Everybody()); first == nil || first != s.documentOf("/n1", wasmtools.Everybody()) {
+		t.Error("a document is made twice")
+	}
+	for i := range 200 {
+		p, err := wasmtools.NewPrincipal("caller", "test", fmt.Sprintf("x%d", i), "*/tool")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 100 {
+			if s.documentOf(fmt.Sprintf("/n%d", n), p) == nil {
+				t.Fatal("there is none")
+			}
+		}
+		if l := s.library.Load(); len(l.byNamespace) > maxDocuments*len(tools) {
+			t.Fatalf("%d documents are kept", len(l.byNamespace))
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/console"
 	"github.com/toolsrv/toolsrv/internal/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
@@ -90,7 +91,7 @@ func manualApp(t *testing.T, dependencies ...openapi.Dependency) manualServer {
 			}
 			return a / b, nil
 		}))
-	return manualServer{appOf(t, table, openapi.Options{Dependencies: dependencies}), table}
+	return manualServer{appOf(t, table, openapi.Options{Dependencies: dependencies, Doors: console.Doors(console.Options{Title: "Tools", Version: "0.1.0", MCP: true})}), table}
 }
 
 // A manualExample is one command of a console block with what it prints.

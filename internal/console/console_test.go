@@ -6,9 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -257,15 +259,10 @@ func TestForms(t *testing.T) {
 	t.Parallel()
 	h := serve(t, console.Options{}, false)
 	targets := []string{"/docs"}
-	for _, pattern := range []string{"pages/*", "lib/*.gz"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) < 3 {
-			t.Fatalf("%s: got %v, %v", pattern, files, err)
-		}
-		for _, file := range files {
-			if name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "pages/"), ".gz"); !strings.HasSuffix(name, ".html") {
-				targets = append(targets, "/console/"+name)
-			}
+	for _, file := range append(filesOf(t, "pages"), filesOf(t, "lib")...) {
+		name := strings.TrimSuffix(strings.TrimPrefix(file, "pages/"), ".gz")
+		if extension := path.Ext(name); extension != ".html" && extension != ".json" {
+			targets = append(targets, "/console/"+name)
 		}
 	}
 	for _, target := range targets {
@@ -299,12 +296,27 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// filesOf returns the paths of all files below a folder, with slashes.
+func filesOf(t *testing.T, folder string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(at string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, filepath.ToSlash(at))
+		}
+		return err
+	})
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%s has the files %v: %v", folder, files, err)
+	}
+	return files
+}
+
 // TestAddresses follows what pages load, also from below another path, as each browser does.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	h := serve(t, console.Options{}, false)
 	reference := regexp.MustCompile(`(?:src|href)="([^"]+)"`)
-	imported := regexp.MustCompile(`(?m)(?:from|import) ?\(?"([^"]+)"`)
+	imported := regexp.MustCompile(`(?m)(?:from|import) ?\(?"(\.[^"]+)"`)
 	for _, page := range []string{"/", "/docs", "/docs/math", "/docs/math/matrix"} {
 		text := body(t, ask(h, "GET", page, "Accept", browser))
 		found := reference.FindAllStringSubmatch(text, -1)
@@ -330,17 +342,16 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s has scripts or styles inside", page)
 		}
 	}
-	scripts, err := filepath.Glob("pages/*.js")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, script := range scripts {
+	for _, script := range filesOf(t, "pages") {
+		if path.Ext(script) != ".js" {
+			continue
+		}
 		text, err := os.ReadFile(script)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range imported.FindAllSubmatch(text, -1) {
-			if r := ask(h, "GET", "/console/"+strings.TrimPrefix(string(m[1]), "./")); r.StatusCode != 200 {
+			if r := ask(h, "GET", path.Join("/console", path.Dir(strings.TrimPrefix(script, "pages/")), string(m[1]))); r.StatusCode != 200 {
 				t.Errorf("%s loads %s: got %d", script, m[1], r.StatusCode)
 			}
 		}

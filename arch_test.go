@@ -22,6 +22,8 @@ var edges = map[string][]string{
 	"internal/testkit": {},
 	// What tests share that run the snippets of pages.
 	"internal/testkit/pagetest": {"internal/testkit"},
+	// A collector for tests.
+	"internal/testkit/otlptest": {},
 	// What tests share that run guests.
 	"internal/testkit/sandboxtest": {"internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/toolfile"},
 	// What tests of stores share.
@@ -111,7 +113,7 @@ var edges = map[string][]string{
 	// Refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools", "internal/credential"},
 	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
-	"wasmtools/config": {"wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile"},
+	"wasmtools/config": {"wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile", "internal/secret"},
 	// One file becomes tools, the same way for serving and for the author's commands.
 	"internal/toolfile": {"wasmtools/capability/answer", "internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/lacking"},
 	// Keys with values: knows nobody who keeps them.
@@ -158,7 +160,7 @@ var edges = map[string][]string{
 	// Doors and observers of programs take the place of our own.
 	"internal/door": {"internal/web", "wasmtools/web"},
 	// What every HTTP door needs; knows none of them.
-	"internal/web": {"internal/personal", "internal/rates", "internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/misfit", "internal/naming", "internal/fault"},
+	"internal/web": {"internal/personal", "internal/rates", "internal/origin", "internal/text", "wasmtools", "wasmtools/auth", "wasmtools/misfit", "internal/naming", "internal/fault", "internal/trace"},
 	// What programs call tools with, and hear of calls.
 	"wasmtools/invoke": {"wasmtools"},
 	// The one way to call a tool; knows no door.
@@ -174,17 +176,21 @@ var edges = map[string][]string{
 	// Messages, for every transport; knows no tools.
 	"internal/mcp/internal/rpc": {"internal/jsontree", "internal/text"},
 	// The methods of MCP; knows no transport.
-	"internal/mcp/internal/protocol": {"wasmtools", "internal/mcp/internal/rpc", "internal/mcp/toolset"},
+	"internal/mcp/internal/protocol": {"wasmtools", "internal/mcp/internal/rpc", "internal/mcp/toolset", "internal/text", "internal/trace"},
 	// Answers of MCP over HTTP, with and without sessions.
 	"internal/mcp/internal/response": {"internal/mcp/internal/protocol", "internal/web"},
 	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
-	"internal/mcp/session": {"internal/text", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/toolset", "internal/web"},
+	"internal/mcp/session": {"internal/text", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/toolset", "internal/web", "internal/trace"},
 	// What of it programs need that embed the server.
 	"wasmtools/service": {"internal/core", "wasmtools", "wasmtools/config", "wasmtools/invoke"},
 	// Bytes by their digests in a folder, and which of them are in force; knows no catalog.
 	"internal/versions": {"internal/state", "internal/text", "internal/wholefile"},
 	// Counts calls by tool; hears of them as any observer does.
 	"internal/metrics": {"internal/durations", "internal/fault", "internal/metrics/counters", "wasmtools", "wasmtools/invoke"},
+	// What W3C says of traces, in contexts; knows nobody who records them.
+	"internal/trace": {},
+	// Requests and calls become spans; hears of them as any observer does.
+	"internal/otlp": {"internal/runtime/hostcall", "internal/text", "internal/trace", "internal/web", "wasmtools", "wasmtools/invoke"},
 	// Counters with a bounded number of keys; pure.
 	"internal/metrics/counters": {},
 	// The slowest requests: hears of them as the log does.
@@ -194,7 +200,7 @@ var edges = map[string][]string{
 	// What operators switch, kept: knows nobody who switches.
 	"internal/switches": {"internal/pattern", "internal/state", "internal/text", "wasmtools"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"internal/core": {"internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
+	"internal/core": {"internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
 	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
 	"internal/admin": {"internal/metrics", "internal/recent", "internal/rates", "internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
 	// What callers reach in the end, by the tools and their grants; pure.
@@ -251,7 +257,7 @@ var edges = map[string][]string{
 	// How functions of all capabilities answer.
 	"wasmtools/capability/answer": {"runtime/hostabi", "internal/runtime/hostcall"},
 	// A capability each; they know no sandbox, and no file of a configuration.
-	"internal/capability/http":     {"internal/personal", "internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys", "internal/runtime/limittable"},
+	"internal/capability/http":     {"internal/personal", "internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys", "internal/runtime/limittable", "internal/trace"},
 	"internal/capability/kv":       {"internal/personal", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/state", "internal/keys", "internal/runtime/limittable"},
 	"internal/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys"},
 	"internal/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema", "internal/runtime/hostcall", "internal/keys", "wasmtools/misfit"},
@@ -373,7 +379,9 @@ var homes = map[string][]string{
 	"golang.org/x/sys":                         {"internal/runtime/linmem", "internal/supervisor"},
 	"github.com/prometheus/client_golang":      {"internal/metrics", "internal/core", "wasmtools/server"},
 	"github.com/prometheus/client_model":       {"internal/metrics"},
-	"google.golang.org/protobuf":               {"internal/metrics"},
+	"google.golang.org/protobuf":               {"internal/metrics", "internal/testkit/otlptest"},
+	"go.opentelemetry.io/otel":                 {"internal/otlp"},
+	"go.opentelemetry.io/proto/otlp":           {"internal/testkit/otlptest"},
 	"golang.org/x/net/netutil":                 {"wasmtools/server"},
 	"github.com/KimMachineGun/automemlimit":    {"internal/runtime/account"},
 	"go.etcd.io/bbolt":                         {"internal/state/local", "bench/cmd/capabilities"},

@@ -43,7 +43,11 @@ func (s *Service) Configure(c *config.Config) (*Configuration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("apply the grants: %w", err)
 	}
-	return &Configuration{c, grants}, nil
+	next := &Configuration{c, grants}
+	if err := next.checkHeaders(s); err != nil {
+		return nil, err
+	}
+	return next, nil
 }
 
 // Publish puts a value in force: policy, limits, grants and all else from one moment on. After an error the old one stays.

@@ -21,6 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/events"
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/metrics"
+	"github.com/toolsrv/toolsrv/internal/otlp"
 	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/recent"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
@@ -77,6 +78,8 @@ type Service struct {
 	Logger *slog.Logger
 	// Metrics count calls.
 	Metrics *metrics.Metrics
+	// Tracer records requests and calls for a collector. Nil: none is to be told.
+	Tracer *otlp.Tracer
 	// Began is when Open was called.
 	Began time.Time
 
@@ -152,13 +155,20 @@ func assemble(c *config.Config, o *Options) (*Service, error) {
 	s.Audit = newAudit(s)
 	s.Rates = rates.New()
 	s.Metrics = metrics.New(metrics.Options{Table: table, Tools: c.Metrics.Tools, Prometheus: c.Metrics.Enabled, Principals: c.Metrics.Principals})
+	observers := append([]invoke.Observer{s.Metrics}, o.Observers...)
+	if c.OTLP.Endpoint != "" {
+		if s.Tracer, err = newTracer(s, c); err != nil {
+			return nil, err
+		}
+		observers = append(observers, s.Tracer)
+	}
 	s.Invoker = invoker.New(invoker.Options{
 		Memory: MemoryOf(c).Bodies,
 		Hurry:  s.hurry,
 		Room:   s.room,
 		Rates:  s.Rates,
 
-		Observers: append([]invoke.Observer{s.Metrics}, o.Observers...),
+		Observers: observers,
 	})
 	s.Broker = broker.New(c, broker.Options{
 		Table:       func() *wasmtools.RouteTable { return s.Table },
@@ -320,6 +330,9 @@ func (s *Service) close() error {
 		errs = append(errs, s.Tokens.Close())
 	}
 	s.Metrics.Close()
+	if s.Tracer != nil {
+		s.Tracer.Close()
+	}
 	s.Audit.Close()
 	s.Events.Close()
 	errs = append(errs, s.State.Close())

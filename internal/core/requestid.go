@@ -4,16 +4,21 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/toolsrv/toolsrv/internal/trace"
 	"github.com/toolsrv/toolsrv/internal/web"
 )
 
-// requestIDs adds to each line that is logged on behalf of a request the id that its answer has.
+// requestIDs adds to each line that is logged on behalf of a request the id that its answer has, and where it is recorded those of the trace.
 type requestIDs struct{ slog.Handler }
 
 // Handle adds the id, if there is one.
 func (h requestIDs) Handle(ctx context.Context, line slog.Record) error {
 	if id := web.RequestID(ctx); id != "" {
 		line.AddAttrs(slog.String("request_id", id))
+	}
+	if s := trace.SpanOf(ctx); s != nil {
+		id, span := s.IDs()
+		line.AddAttrs(slog.String("trace_id", id), slog.String("span_id", span))
 	}
 	return h.Handler.Handle(ctx, line)
 }

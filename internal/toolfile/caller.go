@@ -36,6 +36,9 @@ func (c caller) Places() (running, waiting, places int) {
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
 	spec := sandbox.CallSpec{Input: call.Arguments, Principal: (*tools.Origin)(call), Listener: call.Listener, Counter: (*counter)(call), Fuel: &call.Fuel}
+	if w, ok := ctx.(hostcall.Watcher); ok { // the call is recorded
+		spec.Counter = watched{(*counter)(call), w}
+	}
 	if call.Outer != nil {
 		outer, ok := call.Outer.(hostcall.Outer)
 		if !ok {
@@ -71,6 +74,12 @@ func (c *counter) Used(u hostcall.Use) {
 		use.Refused = 1
 	}
 	(*wasmtools.Call)(c).Used(use)
+}
+
+// A watched is a counter of a call of which somebody wants to know each use.
+type watched struct {
+	*counter
+	hostcall.Watcher
 }
 
 // translate turns the sandbox's error into the service's.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/trace"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -36,6 +37,7 @@ type Exchange struct {
 	operation string   // what the door did, or empty
 	finally   []func() // what is called when the request has been answered
 
+	trace  *trace.Request   // nil: nobody records requests
 	tool   string           // path of the called tool, or empty
 	call   wasmtools.Call   // of that tool
 	times  wasmtools.Times  // of that call
@@ -63,6 +65,18 @@ func (x *Exchange) SetOperation(name string) { x.operation = name }
 // Call returns the call of a tool that the request makes. Its principal is set. It is part of the exchange, which saves an
 // allocation.
 func (x *Exchange) Call() *wasmtools.Call { return &x.call }
+
+// Trace returns what the request says of the trace that it is part of, for whoever records it, or nil where nobody does.
+func (x *Exchange) Trace() *trace.Request { return x.trace }
+
+// newTrace returns it as the headers say it.
+func newTrace(r *http.Request) *trace.Request {
+	q := &trace.Request{}
+	if parents := r.Header["Traceparent"]; len(parents) == 1 {
+		q.Parent, q.State = parents[0], strings.Join(r.Header["Tracestate"], ",")
+	}
+	return q
+}
 
 // Finally calls f when the request has been answered, also where the door panics.
 func (x *Exchange) Finally(f func()) { x.finally = append(x.finally, f) }

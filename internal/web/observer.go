@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/trace"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -49,6 +50,9 @@ func (a *Answer) Uses() []wasmtools.Use { return a.call.Uses }
 // Times returns what the phases of that call took. They are not known of a call inside it, or without HTTP.
 func (a *Answer) Times() wasmtools.Times { return a.times }
 
+// Trace returns what the request says of the trace that it is part of, or nil where nobody records requests.
+func (a *Answer) Trace() *trace.Request { return a.trace }
+
 // Began returns when the request came.
 func (a *Answer) Began() time.Time { return a.mux.began.Add(a.start) }
 
@@ -69,6 +73,8 @@ type Message struct {
 	Operation, Tool string
 	// Call has the rest, also for requests without a tool: the door, the request's id, who asks, and the generation.
 	Call *wasmtools.Call
+	// Trace is what the request says of the trace that it is part of, or nil.
+	Trace *trace.Request
 	// Error is why the request failed, or nil.
 	Error *wasmtools.Error
 }

@@ -3,6 +3,8 @@ package web
 import (
 	"context"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/trace"
 )
 
 // maxRequestID is the largest length of a client's X-Request-Id.
@@ -20,8 +22,11 @@ func (c *requestContext) Err() error                  { return c.request.Context
 type requestIDKey struct{}
 
 func (c *requestContext) Value(key any) any {
-	if key == (requestIDKey{}) {
+	switch key {
+	case requestIDKey{}:
 		return c.id[0]
+	case trace.RequestKey{}:
+		return c.trace
 	}
 	return c.request.Context().Value(key)
 }

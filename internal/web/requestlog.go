@@ -93,6 +93,9 @@ func (l *requestLog) Answered(a *Answer) {
 	attrs = append(attrs,
 		slog.Duration("duration", took),
 		slog.String("request_id", x.id[0]))
+	if x.trace != nil && x.trace.Trace != "" {
+		attrs = append(attrs, slog.String("trace_id", x.trace.Trace), slog.String("span_id", x.trace.Span))
+	}
 	if client := x.From(); client != "" {
 		attrs = append(attrs, slog.String("client", client))
 	}

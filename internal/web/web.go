@@ -48,6 +48,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Observers are told of each request, in this order.
 	Observers []Observer
+	// Tracer is told before all others, the log among them. [Exchange.Trace] is there for it. Nil: there is none, and requests say nothing of traces.
+	Tracer Observer
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
 	// logged, not shown. Ready is called concurrently. Nil: always ready.
 	Ready func() error
@@ -65,6 +67,7 @@ type Mux struct {
 	closed      func() error          // or nil
 	observers   []Observer
 	log         *requestLog // one of them, or nil
+	traced      bool        // requests have a trace.Request
 	ready       func() error
 	condition   func() Condition
 	fixed       headers
@@ -111,6 +114,9 @@ func NewMux(o Options) *Mux {
 			varies:  []string{"Authorization", "Accept-Encoding"},
 			gzip:    []string{"gzip"},
 		},
+	}
+	if m.traced = o.Tracer != nil; m.traced {
+		m.observers = append(m.observers, o.Tracer)
 	}
 	if o.Logger != nil {
 		m.log = &requestLog{logger: o.Logger, refusals: refusals{log: o.Logger, recent: map[refused]*refusal{}}}
@@ -206,6 +212,9 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !probe {
 		x.at = m.mountOf(r)
 		x.boundBody()
+		if m.traced {
+			x.trace = newTrace(r)
+		}
 		x.call.Door, x.call.RequestID, x.call.Times = x.at.path, x.id[0], &x.times
 	}
 	if (probe || r.Method == http.MethodOptions) && x.admitAnybody(probe) {
@@ -239,7 +248,7 @@ func (m *Mux) Tell(a Message) {
 	if len(m.observers) == 0 {
 		return
 	}
-	x := &Exchange{mux: m, start: a.Began.Sub(m.began), operation: a.Operation, tool: a.Tool, call: *a.Call, failed: a.Error}
+	x := &Exchange{mux: m, start: a.Began.Sub(m.began), operation: a.Operation, tool: a.Tool, call: *a.Call, failed: a.Error, trace: a.Trace}
 	x.id[0] = a.Call.RequestID
 	for _, o := range m.observers {
 		o.Answered((*Answer)(x))

@@ -44,6 +44,7 @@ type Config struct {
 	Metrics Metrics
 	Console Console
 	Events  Events
+	OTLP    OTLP
 	// Grants say what tools may reach; those that match a tool add up.
 	Grants []Grant
 	// Capabilities are what the program brings along, besides package builtin. Only the program sets them; the file has no key for them,
@@ -269,6 +270,7 @@ func Default() *Config {
 		Metrics: Metrics{Tools: defaultCounted},
 		Console: Console{Enabled: true},
 		Events:  Events{Enabled: true},
+		OTLP:    OTLP{Sample: 1, Timeout: 10 * time.Second, Service: "toolsrv"},
 		Limits:  l,
 	}
 }

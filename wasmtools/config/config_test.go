@@ -83,6 +83,12 @@ tools = 7
 principals = true
 [console]
 enabled = false
+[otlp]
+endpoint = "https://collector.example:4318/base"
+headers = {X-Key = "a ${secret:collector} b"}
+sample = 0.25
+timeout = "2s"
+service = "our tools"
 [limits]
 timeout = "1m30s"
 fuel = 1_000_000
@@ -113,7 +119,9 @@ fuel = 0
 		MCP:     config.MCP{Enabled: false, Search: "always"},
 		Metrics: config.Metrics{Enabled: true, Address: "127.0.0.1:9090", Tools: 7, Principals: true},
 		Events:  config.Events{Enabled: false},
-		State:   config.State{Versions: 1 << 30},
+		OTLP: config.OTLP{Endpoint: "https://collector.example:4318/base", Headers: map[string]string{"X-Key": "a ${secret:collector} b"}, Sample: 0.25, Timeout: 2 * time.Second,
+			Service: "our tools"},
+		State: config.State{Versions: 1 << 30},
 		Limits: limits.Limits{
 			Timeout: 90 * time.Second, Fuel: 1_000_000, Memory: 1 << 30, Stack: 65536,
 			Input: 2_000_000, Output: 3_000, LogLines: 7, Concurrency: 3, Queue: 9,
@@ -166,6 +174,10 @@ func TestValues(t *testing.T) {
 		`server.hosts = ["*", "*.Example.com", "[::2]"]`: func(c *config.Config) { c.Server.Hosts = []string{"*", "*.example.com", "::2"} },
 		`server.cors_origins = ["*", "https://App.example:443", "http://localhost:3000"]`: func(c *config.Config) {
 			c.Server.CORSOrigins = []string{"*", "https://app.example", "http://localhost:3000"}
+		},
+		`otlp = {endpoint = "http://[::1]:4318", sample = 0}`: func(c *config.Config) { c.OTLP.Endpoint, c.OTLP.Sample = "http://[::1]:4318", 0 },
+		`otlp = {endpoint = "http://collector:4318", insecure = true, sample = 1}`: func(c *config.Config) {
+			c.OTLP.Endpoint, c.OTLP.Insecure = "http://collector:4318", true
 		},
 		`tools.describe_fuel = 5`:                  func(c *config.Config) { c.Tools.DescribeFuel = 5 },
 		`tools.modules = 0`:                        func(c *config.Config) { c.Tools.Modules = 10_000 },
@@ -312,6 +324,10 @@ func TestNeedRestart(t *testing.T) {
 			v.SetInt(v.Int() + 1)
 		case reflect.Bool:
 			v.SetBool(!v.Bool())
+		case reflect.Float64:
+			v.SetFloat(v.Float() + 1)
+		case reflect.Map:
+			v.Set(reflect.MakeMap(v.Type()))
 		case reflect.Slice:
 			v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		}

@@ -100,7 +100,7 @@ func TestServiceExample(t *testing.T) {
 // knownKeys asks Parse for all keys, which it names in the error for one that is unlike any.
 func knownKeys(t *testing.T) (keys []string) {
 	t.Helper()
-	for _, table := range []string{"", "server.", "server.tls.", "tools.", "auth.", "auth.oidc.", "mcp.", "limits.", "secrets.", "state.", "admin.", "audit.", "rates.", "metrics.", "events.", "console."} {
+	for _, table := range []string{"", "server.", "server.tls.", "tools.", "auth.", "auth.oidc.", "mcp.", "limits.", "secrets.", "state.", "admin.", "audit.", "rates.", "metrics.", "events.", "console.", "otlp."} {
 		_, err := config.Parse([]byte(table+"'?????????????' = 1"), "")
 		if err == nil {
 			t.Fatal("an unknown key is no error")
@@ -114,7 +114,7 @@ func knownKeys(t *testing.T) (keys []string) {
 				continue
 			}
 			switch table + name {
-			case "server", "server.tls", "tools", "auth", "auth.token", "auth.oidc", "auth.oidc.rule", "mcp", "limits", "secrets", "state", "admin", "audit", "rates", "metrics", "events", "console", "override", "grant", "source":
+			case "server", "server.tls", "tools", "auth", "auth.token", "auth.oidc", "auth.oidc.rule", "mcp", "limits", "secrets", "state", "admin", "audit", "rates", "metrics", "events", "console", "otlp", "override", "grant", "source":
 			default:
 				keys = append(keys, table+name)
 			}

@@ -115,6 +115,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 		},
 		"console": {"enabled": keys.Boolean(&c.Console.Enabled)},
 		"events":  {"enabled": keys.Boolean(&c.Events.Enabled)},
+		"otlp":    otlpTable(&c.OTLP),
 		"audit":   {"strict": keys.Boolean(&c.Audit.Strict)},
 		"rates":   {},
 		"limits":  limitsTable(l),
@@ -183,6 +184,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 		d.fail("server.tls", errors.New("certificate and key belong together: name the files of both"))
 	}
 	checkOIDC(d, &c.Auth.OIDC)
+	checkOTLP(d, &c.OTLP)
 	checkRate(d, "rates.default", &c.Rates.Default)
 	checkRate(d, "rates.anonymous", &c.Rates.Anonymous)
 	if len(c.Auth.Certificates) > 0 && c.Server.TLS.ClientCA == "" {

@@ -18,6 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/internal/redact"
 	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/trace"
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
@@ -25,6 +26,7 @@ import (
 
 // A caller is what sending needs of a call: methods of [hostabi.Call].
 type caller interface {
+	Context() context.Context
 	Wait(f func(ctx context.Context))
 	Hold(n int64)
 	Charge(nanos int)
@@ -225,6 +227,9 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	if len(headers["User-Agent"]) == 0 {
 		headers["User-Agent"] = []string{"toolsrv"}
 	}
+	if x.rule.Traceparent {
+		traced(x.c.Context(), headers)
+	}
 	encoding := "gzip"
 	if x.partial || injected { // how well an answer can be compressed would tell how much of a secret was guessed
 		encoding = "identity"
@@ -246,6 +251,24 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 		request.Body, _ = request.GetBody()
 	}
 	return request, nil
+}
+
+// traced says which trace a request is part of, in place of what the guest says, where that is recorded.
+func traced(ctx context.Context, headers http.Header) {
+	s := trace.SpanOf(ctx)
+	if s == nil {
+		return
+	}
+	for name := range headers {
+		if folded := fold(name); folded == "traceparent" || folded == "tracestate" {
+			delete(headers, name)
+		}
+	}
+	parent, state := s.Next()
+	headers["Traceparent"] = []string{parent}
+	if state != "" {
+		headers["Tracestate"] = []string{state}
+	}
 }
 
 // know makes answers of a host be searched for everything that is put into requests to it, by this grant or another, as far as is known now. Of callers'

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,6 +73,7 @@ func (r *Rule) Keys(directory string) key.Table {
 				return keys.Entries(to, `a table such as {Authorization = "Bearer ${secret:key}"}`, headerName,
 					func(to *string) keys.Reader { return keys.Word(to, "a string", headerValue) })
 			}),
+		"traceparent":         keys.Boolean(&r.Traceparent),
 		"ca":                  keys.Word(&r.CA, "a path", keys.Path(directory, true)),
 		"http_requests":       keys.Quantity(limittable.Count, 1, maxRequests, func(n int64) { r.Requests = int(n) }),
 		"http_request_bytes":  keys.Quantity(limittable.Bytes, 1, maxBody, func(n int64) { r.RequestBytes = n }),
@@ -94,6 +96,7 @@ func (r *Rule) Shown() []key.Shown {
 		key.Counted("http_request_bytes", r.RequestBytes, limittable.Bytes.Format),
 		key.Counted("http_response_bytes", r.ResponseBytes, limittable.Bytes.Format),
 		key.Counted("http_timeout", int64(r.Timeout), limittable.Time.Format),
+		key.Counted("traceparent", map[bool]int64{true: 1}[r.Traceparent], func(n int64) string { return strconv.FormatBool(n > 0) }),
 		key.Silent("headers", r.Headers),
 		key.Silent("ca", r.CA),
 	}

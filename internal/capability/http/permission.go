@@ -59,6 +59,8 @@ type Rule struct {
 	Requests int
 	// RequestBytes and ResponseBytes bound the bodies of a request and, decompressed, of its answer. 0 means their defaults.
 	RequestBytes, ResponseBytes int64
+	// Traceparent is whether requests say which trace they are part of, where that is recorded.
+	Traceparent bool
 	// Timeout is how long a request may take with all its redirects. 0 means DefaultTimeout. It ends with its call in any case.
 	Timeout time.Duration
 }

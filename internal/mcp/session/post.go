@@ -34,6 +34,9 @@ func (s *Sessions) answer(x *web.Exchange, own *session, r *protocol.Request) pr
 		return r.Ended()
 	}
 	defer own.Leave(r)
+	if t := x.Trace(); t != nil {
+		t.Message.Session = own.shown()
+	}
 	return s.protocol.Answer(ctx, r)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/trace"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -22,6 +23,7 @@ type reply struct {
 	begun   time.Time
 	slot    bool // it holds one
 	tool    string
+	trace   *trace.Request // nil: nobody records requests
 }
 
 var _ protocol.Listener = (*reply)(nil)
@@ -31,8 +33,14 @@ func (s *stdio) newReply() *reply {
 	p := &reply{stdio: s, begun: time.Now()}
 	p.request.Transport, p.request.Conversation, p.request.Namespace = p, s.conversation, s.namespace
 	p.request.Call = &wasmtools.Call{Principal: s.principal, Door: "stdio", RequestID: rand.Text()}
+	if s.traced {
+		p.trace = &trace.Request{}
+	}
 	return p
 }
+
+// Trace returns what the request says of the trace that it is part of, or nil.
+func (p *reply) Trace() *trace.Request { return p.trace }
 
 // ID returns the request's id.
 func (p *reply) ID() string { return p.request.Call.RequestID }
@@ -57,7 +65,11 @@ func (p *reply) answer() (a protocol.Answer) {
 			a = p.request.Panicked(p.ctx, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
 		}
 	}()
-	return p.stdio.protocol.Answer(p.ctx, &p.request)
+	ctx := p.ctx
+	if p.trace != nil {
+		ctx = context.WithValue(ctx, trace.RequestKey{}, p.trace)
+	}
+	return p.stdio.protocol.Answer(ctx, &p.request)
 }
 
 // finish writes the answer.
@@ -79,6 +91,6 @@ func (p *reply) tell(a protocol.Answer) {
 		return
 	}
 	p.stdio.mux.Tell(web.Message{
-		Began: p.begun, Operation: text.Clip(string(p.request.Method), rpc.MaxEcho), Tool: p.tool, Call: p.request.Call, Error: a.Failed,
+		Began: p.begun, Operation: text.Clip(string(p.request.Method), rpc.MaxEcho), Tool: p.tool, Call: p.request.Call, Trace: p.trace, Error: a.Failed,
 	})
 }

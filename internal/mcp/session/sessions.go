@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"container/list"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"sync"
 	"time"
 
@@ -72,6 +74,12 @@ type session struct {
 	edition   uint64 // of the list that the client knows of
 
 	changed chan struct{} // has room for one: the list has changed, and the client was not told
+}
+
+// shown returns what tells the session from others, and is not its id: who has that has the session, where no token is needed.
+func (s *session) shown() string {
+	digest := sha256.Sum256([]byte(s.id))
+	return hex.EncodeToString(digest[:8])
 }
 
 // New returns the sessions that clients of a set have. Call Close in the end.

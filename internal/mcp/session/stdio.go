@@ -56,6 +56,8 @@ type StdioOptions struct {
 	Logger *slog.Logger
 	// Observers are told of each request, in this order.
 	Observers []web.Observer
+	// Tracer is told before all others, the log among them. Nil: nobody records requests.
+	Tracer web.Observer
 }
 
 // Stdio serves one client that writes its messages to in and reads the answers from out, one a line, in any version of the
@@ -74,6 +76,7 @@ func Stdio(ctx context.Context, set *toolset.Set, in io.Reader, out io.Writer, o
 		conversation: protocol.NewConversation(),
 		out:          out,
 		namespace:    o.Namespace,
+		traced:       o.Tracer != nil,
 		principal:    cmp.Or(o.Principal, wasmtools.Self()),
 		most:         cmp.Or(max(o.MaxMessage, 0), defaultMaxMessage),
 		patience:     cmp.Or(max(o.Patience, 0), defaultPatience),
@@ -85,8 +88,8 @@ func Stdio(ctx context.Context, set *toolset.Set, in io.Reader, out io.Writer, o
 		changed:      make(chan struct{}, 1),
 		listening:    map[*reply]subscription{},
 	}
-	if o.Logger != nil || len(o.Observers) > 0 {
-		s.mux = web.NewMux(web.Options{Logger: o.Logger, Observers: o.Observers})
+	if o.Logger != nil || len(o.Observers) > 0 || s.traced {
+		s.mux = web.NewMux(web.Options{Logger: o.Logger, Observers: o.Observers, Tracer: o.Tracer})
 		defer s.mux.Close()
 	}
 	close(s.begun)
@@ -141,6 +144,7 @@ type stdio struct {
 	patience     time.Duration
 	grace        time.Duration
 	mux          *web.Mux      // tells observers; nil: there are none
+	traced       bool          // requests have a trace.Request
 	slots        chan struct{} // one for each request that runs
 
 	writing  sync.Mutex

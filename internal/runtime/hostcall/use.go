@@ -22,6 +22,11 @@ type Counter interface {
 	Used(u Use)
 }
 
+// A Watcher is told of each use by itself, and not of those of calls inside the call. A Counter may be one, too.
+type Watcher interface {
+	Watched(u Use)
+}
+
 // Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each has a line of its own.
 func (c *Call) Used(u Use) { c.host.Used(u) }
 

@@ -115,6 +115,9 @@ func (c *call) Tally(key any, n int) int {
 // Used counts a use, and writes its line.
 func (c *call) Used(u hostcall.Use) {
 	c.Count(u)
+	if w, ok := c.counter.(hostcall.Watcher); ok {
+		w.Watched(u)
+	}
 	if u.Redacted {
 		c.warnSecret("answer")
 	}

@@ -8,9 +8,12 @@ package protocol
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/trace"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -109,11 +112,29 @@ func (s *Server) Answer(ctx context.Context, r *Request) Answer {
 		return r.Refuse(wrong)
 	}
 	r.Transport.SetOperation(m.name)
+	if t := r.Transport.Trace(); t != nil {
+		r.describe(t, m.name)
+	}
 	a := m.answer(ctx, r)
 	if r.silent.Load() {
 		a.Text, a.Page, a.Tail = nil, nil, nil
 	}
 	return a
+}
+
+// maxShown is how much of an id a trace shows, in bytes.
+const maxShown = 64
+
+// describe tells whoever records the request what it is.
+func (r *Request) describe(t *trace.Request, method string) {
+	m := &t.Message
+	m.Method, m.ID, m.Version = method, text.Clip(strings.Trim(string(r.ID), `"`), maxShown), string(r.MetaVersion)
+	if r.Conversation != nil && !r.isModern() {
+		m.Version = r.Conversation.Version()
+	}
+	if m.Parent, _ = rpc.String(r.Parent); m.Parent != "" {
+		m.State, _ = rpc.String(r.State)
+	}
 }
 
 // find returns the method that a request asks for, or why it can't.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/trace"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -43,6 +44,8 @@ type Transport interface {
 	// SetOperation and SetTool say for the log what the request does, as soon as that is known.
 	SetOperation(method string)
 	SetTool(path string)
+	// Trace returns what the request says of the trace that it is part of, for whoever records it, or nil where nobody does.
+	Trace() *trace.Request
 	// Notify sends a notification that belongs to the request, before its answer. An error says that nobody will read that. The
 	// message belongs to the caller.
 	Notify(message []byte) error
@@ -105,6 +108,9 @@ func (r *Request) Refuse(f *rpc.Fault) Answer {
 
 // fault answers with a fault.
 func (r *Request) fault(f *rpc.Fault, failed *wasmtools.Error) Answer {
+	if t := r.Transport.Trace(); t != nil {
+		t.Message.Fault = f.Code
+	}
 	r.open()
 	r.Out = rpc.AppendError(r.Out, f)
 	return Answer{Text: r.Out, Failed: failed}

@@ -18,6 +18,8 @@ const (
 	MetaServer       = "io.modelcontextprotocol/serverInfo"
 	MetaSubscription = "io.modelcontextprotocol/subscriptionId"
 	metaToken        = "progressToken"
+	metaParent       = "traceparent"
+	metaState        = "tracestate"
 )
 
 // A Message is a client's request or notification, or its response to a request, which no server of ours sends. What it holds
@@ -38,6 +40,8 @@ type Message struct {
 	MetaVersion  []byte // of the protocol, without its quotes
 	Capabilities []byte // an object
 	Token        []byte // for progress: a string or an integer
+	Parent       []byte // traceparent and tracestate, any JSON: nobody refuses a message because of them
+	State        []byte
 }
 
 // Parse takes a message apart. The fault says what is wrong with it; whatever that is, the message has its id if there is a
@@ -166,6 +170,12 @@ func (m *Message) readMeta() *Fault {
 			value = content(value)
 		case MetaCapabilities:
 			to, ok, want = &m.Capabilities, value[0] == '{', "an object"
+		case metaParent:
+			m.Parent = value
+			continue
+		case metaState:
+			m.State = value
+			continue
 		case metaToken:
 			to, ok, want = &m.Token, isKey(value), "a string or an integer, of at most 256 bytes"
 		default:

@@ -1,0 +1,51 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/toolsrv/toolsrv/internal/otlp"
+	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// newTracer returns what records requests and calls. Its headers have the secrets of the configuration that is in force when they are sent.
+func newTracer(s *Service, c *config.Config) (*otlp.Tracer, error) {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = cmp.Or(info.Main.Version, version)
+	}
+	return otlp.New(otlp.Options{
+		Endpoint: c.OTLP.Endpoint,
+		Headers:  c.OTLP.Headers,
+		Fill: func(value string) (string, error) {
+			now := s.InForce()
+			if now == nil {
+				return "", errors.New("the server begins or ends")
+			}
+			return now.fill(s, value)
+		},
+		Sample:  c.OTLP.Sample,
+		Timeout: c.OTLP.Timeout,
+		Service: c.OTLP.Service,
+		Version: version,
+		Logger:  s.Logger,
+	})
+}
+
+// fill returns a header for the collector.
+func (c *Configuration) fill(s *Service, value string) (string, error) {
+	return secret.Fill(value, secret.NewView(s.secrets, c.Granted.Secrets()).Secret)
+}
+
+// checkHeaders returns an error if a header for the collector can't be filled in.
+func (c *Configuration) checkHeaders(s *Service) error {
+	for name, value := range c.OTLP.Headers {
+		if _, err := c.fill(s, value); err != nil {
+			return fmt.Errorf("apply otlp.headers: %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package otlp
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	otel "go.opentelemetry.io/otel/trace"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
+	"github.com/toolsrv/toolsrv/internal/trace"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// mostUses is how many uses of capabilities in one call have a span. The others are counted.
+const mostUses = 100
+
+// A call is one that is recorded, and the context that it goes on with. It is used by its goroutine.
+type call struct {
+	context.Context
+	tracer    *Tracer
+	in        otel.SpanContext // what it is inside
+	own       otel.SpanContext // its span: in, where that is the span of a message of MCP, which is the call's
+	isMessage bool
+	run       otel.SpanID // the tool's own part
+	begun     time.Time
+	uses      int
+	next      otel.SpanID // of the use that is reported next; zero: it has none yet
+	inner     bool        // a call inside it has begun since the last use
+}
+
+var (
+	_ trace.Span       = (*call)(nil)
+	_ hostcall.Watcher = (*call)(nil)
+)
+
+// Value returns the call itself for its key, and for others what its context has.
+func (c *call) Value(key any) any {
+	if key == (trace.SpanKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// IDs returns those of the call.
+func (c *call) IDs() (trace, span string) {
+	return c.own.TraceID().String(), c.own.SpanID().String()
+}
+
+// Next returns what is told to the next service that is asked.
+func (c *call) Next() (parent, state string) {
+	c.next = newSpanID()
+	return trace.Format(c.own.TraceID(), c.next), c.own.TraceState().String()
+}
+
+// Watched makes a span of a use of a capability. A call of another tool has one of its own.
+func (c *call) Watched(u hostcall.Use) {
+	s := &span{in: c.own.WithSpanID(c.run), id: c.next, name: u.Capability, kind: otel.SpanKindInternal, ended: time.Now(), failed: u.Outcome}
+	if c.next = (otel.SpanID{}); !s.id.IsValid() {
+		s.id = newSpanID()
+	}
+	called := c.inner
+	c.inner = false
+	if called && u.Capability == "tools" {
+		return
+	}
+	if c.uses++; c.uses > mostUses {
+		return
+	}
+	s.begun = s.ended.Add(-u.Took)
+	s.of = append(s.of, attribute.String("toolsrv.capability", u.Capability), attribute.Int64("toolsrv.sent.bytes", u.Sent), attribute.Int64("toolsrv.received.bytes", u.Received))
+	if u.Capability == "http" {
+		s.asks(u.Target)
+	}
+	c.tracer.put(s)
+}
+
+// asks tells which server was asked, and not for what: paths have arguments. target is the method and the URL.
+func (s *span) asks(target string) {
+	method, address, _ := strings.Cut(target, " ")
+	s.kind, s.name = otel.SpanKindClient, method
+	s.of = append(s.of, attribute.String("http.request.method", method))
+	u, err := url.Parse(address)
+	if err != nil {
+		return
+	}
+	s.of = append(s.of, attribute.String("url.scheme", u.Scheme), attribute.String("server.address", u.Hostname()))
+	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	if p := u.Port(); p != "" {
+		port = p
+	}
+	if n, err := strconv.Atoi(port); err == nil {
+		s.of = append(s.of, attribute.Int("server.port", n))
+	}
+}
+
+// Ended makes the spans of a call that is recorded, and of its parts.
+func (t *Tracer) Ended(ctx context.Context, r *invoke.Record) {
+	c, ok := ctx.(*call)
+	if !ok {
+		return
+	}
+	now := time.Now()
+	c.parts(&r.Times)
+	if c.isMessage { // its span is made when the message has been answered
+		return
+	}
+	name := nameOf(r.Path)
+	s := &span{in: c.in, id: c.own.SpanID(), name: "execute_tool " + name, kind: otel.SpanKindInternal, begun: c.begun, ended: now, failed: string(r.Code())}
+	s.of = ofTool(r.Path, name)
+	if c.uses > mostUses {
+		s.of = append(s.of, attribute.Int("toolsrv.uses.untold", c.uses-mostUses))
+	}
+	t.put(s)
+}
+
+// parts makes spans of the parts of the call that took any time.
+func (c *call) parts(t *wasmtools.Times) {
+	at := c.begun
+	for _, part := range []struct {
+		name string
+		took time.Duration
+		id   otel.SpanID
+	}{
+		{"validate", t.Validate, otel.SpanID{}},
+		{"wait", t.Turn, otel.SpanID{}},
+		{"compile", t.Compile, otel.SpanID{}},
+		{"prepare", max(0, t.Ready-t.Turn-t.Compile), otel.SpanID{}},
+		{"run", t.Run, c.run},
+		{"reset", t.Reset, otel.SpanID{}},
+	} {
+		if part.took <= 0 {
+			continue
+		}
+		if !part.id.IsValid() {
+			part.id = newSpanID()
+		}
+		end := at.Add(part.took)
+		c.tracer.put(&span{in: c.own, id: part.id, name: part.name, kind: otel.SpanKindInternal, begun: at, ended: end})
+		at = end
+	}
+}

@@ -1,0 +1,122 @@
+package otlp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+const (
+	// failed is the status of a span that has failed.
+	failed = codes.Error
+	// maxAnswer is how many bytes of the collector's answer are read, and maxShown how many of them the log has.
+	maxAnswer = 64 << 10
+	maxShown  = 512
+	// maxBatch is how many bytes a batch may have. It has some hundred kilobytes.
+	maxBatch = 8 << 20
+	// tries is how many time-outs a batch is sent for, where the collector is overloaded or away.
+	tries = 3
+
+	defaultTimeout = 10 * time.Second
+)
+
+// An exporter sends spans to the collector, and logs where it can't.
+type exporter struct {
+	*otlptrace.Exporter
+	logger   *slog.Logger // or nil
+	patience time.Duration
+	away     bool // the last batch could not be sent
+	closed   atomic.Bool
+}
+
+var _ sdk.SpanExporter = (*exporter)(nil)
+
+func newExporter(o *Options) (*exporter, error) {
+	timeout := cmp.Or(o.Timeout, defaultTimeout)
+	e := &exporter{logger: o.Logger, patience: tries * timeout}
+	made, err := otlptracehttp.New(context.Background(),
+		otlptracehttp.WithEndpointURL(strings.TrimSuffix(o.Endpoint, "/")+"/v1/traces"),
+		otlptracehttp.WithHTTPClient(newClient(o, timeout)),
+		otlptracehttp.WithHeaders(map[string]string{}), // the client's, whatever the environment says
+		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf),
+		otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
+		otlptracehttp.WithMaxRequestSize(maxBatch),
+		otlptracehttp.WithMaxResponseSize(maxAnswer),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: timeout, MaxElapsedTime: e.patience}),
+	)
+	e.Exporter = made
+	return e, err
+}
+
+// newClient returns a client for a collector that may be anything: it follows no redirect, which would take the headers along.
+func newClient(o *Options, timeout time.Duration) *http.Client {
+	transport := &http.Transport{
+		Proxy:           http.ProxyFromEnvironment,
+		DialContext:     (&net.Dialer{Timeout: timeout}).DialContext,
+		MaxConnsPerHost: 2, MaxResponseHeaderBytes: maxAnswer, TLSHandshakeTimeout: timeout, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+	}
+	return &http.Client{Transport: headers{transport, o.Headers, o.Fill}, Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return errors.New("it leads elsewhere: set otlp.endpoint to the address of the collector itself")
+	}}
+}
+
+// headers sets the operator's headers.
+type headers struct {
+	next http.RoundTripper
+	set  map[string]string
+	fill func(string) (string, error)
+}
+
+// RoundTrip sends a request with them.
+func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(h.set) > 0 {
+		r = r.Clone(r.Context())
+	}
+	for name, value := range h.set {
+		if h.fill != nil {
+			var err error
+			if value, err = h.fill(value); err != nil {
+				return nil, err
+			}
+		}
+		r.Header.Set(name, value)
+	}
+	return h.next.RoundTrip(r)
+}
+
+// ExportSpans sends spans. What can't be sent is lost, and is not an error: that would go to OpenTelemetry's log, which is not the server's.
+func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	if e.closed.Load() {
+		return nil
+	}
+	err := e.Exporter.ExportSpans(ctx, spans)
+	if e.logger != nil {
+		switch {
+		case err != nil && !e.away:
+			e.logger.Warn("the collector of traces doesn't take spans: they are lost until it does", "spans", len(spans), "error", text.Clip(err.Error(), maxShown))
+		case err == nil && e.away:
+			e.logger.Info("the collector of traces takes spans again")
+		}
+	}
+	e.away = err != nil
+	return nil
+}
+
+// close ends what is still being sent.
+func (e *exporter) close() {
+	e.closed.Store(true)
+	_ = e.Exporter.Shutdown(context.Background()) // it has been shut down, or ends what hangs
+}

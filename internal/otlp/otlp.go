@@ -1,0 +1,163 @@
+// Package otlp tells a collector of OpenTelemetry which requests and calls there were, and what their parts took. It is an observer of both.
+//
+// Whether a request is recorded is decided once, and then for all calls inside it. A span is made when its part has ended: its parts have known
+// its id since it began. Nothing is made of what is not recorded.
+package otlp
+
+import (
+	"context"
+	crypto "crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const (
+	// queued is how many spans wait for the collector; more are dropped. A batch of them is sent after a time, or when there are so many.
+	queued     = 2048
+	batch      = 512
+	batchAfter = 5 * time.Second
+	// flush is how long Close waits for the collector.
+	flush = 3 * time.Second
+	// maxText is how long a text of a span may be, in characters.
+	maxText = 256
+)
+
+// Options are the settings of a Tracer. Endpoint is required.
+type Options struct {
+	// Endpoint is the address of the collector, such as "https://collector.example:4318". Spans go to /v1/traces below it.
+	Endpoint string
+	// Headers are sent with each request. Fill returns what a value stands for now, such as "${secret:key}". Nil: values stand for themselves.
+	Headers map[string]string
+	Fill    func(value string) (string, error)
+	// Sample is which part of all requests is recorded, from 0 to 1.
+	Sample float64
+	// Timeout is how long the collector may take for an answer. Zero: 10 seconds.
+	Timeout time.Duration
+	// Service and Version are what the collector is told of the server.
+	Service, Version string
+	// Logger is told when the collector can't be reached, and when it can be again. Nil: nobody is told.
+	Logger *slog.Logger
+}
+
+// A Tracer records requests and calls. It is safe for concurrent use.
+type Tracer struct {
+	provider *sdk.TracerProvider
+	spans    trace.Tracer
+	exporter *exporter
+	least    uint64 // a random number below it has a request recorded
+	all      bool
+}
+
+// New returns a Tracer. The caller closes it.
+func New(o Options) (*Tracer, error) {
+	e, err := newExporter(&o)
+	if err != nil {
+		return nil, fmt.Errorf("make the exporter of spans: %w", err)
+	}
+	t := &Tracer{exporter: e, all: o.Sample >= 1, least: uint64(max(o.Sample, 0) * math.MaxUint64)}
+	if t.all {
+		t.least = math.MaxUint64
+	}
+	instance := make([]byte, 16)
+	_, _ = crypto.Read(instance) // it never fails
+	t.provider = sdk.NewTracerProvider(
+		sdk.WithSampler(sdk.AlwaysSample()), // what is not to be recorded has no span
+		sdk.WithIDGenerator(ids{}),
+		sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", o.Service), attribute.String("service.version", o.Version),
+			attribute.String("service.instance.id", fmt.Sprintf("%x", instance)))),
+		sdk.WithRawSpanLimits(sdk.SpanLimits{AttributeValueLengthLimit: maxText, AttributeCountLimit: 64, EventCountLimit: 0, LinkCountLimit: 1,
+			AttributePerEventCountLimit: 0, AttributePerLinkCountLimit: 0}),
+		sdk.WithBatcher(e, sdk.WithMaxQueueSize(queued), sdk.WithMaxExportBatchSize(batch), sdk.WithBatchTimeout(batchAfter),
+			sdk.WithExportTimeout(e.patience)),
+	)
+	t.spans = t.provider.Tracer("github.com/toolsrv/toolsrv")
+	return t, nil
+}
+
+// Close sends what has been recorded, for some seconds at most. A second Close does nothing.
+func (t *Tracer) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), flush)
+	defer cancel()
+	_ = t.provider.Shutdown(ctx) // the exporter has logged what went wrong
+	t.exporter.close()
+}
+
+// chance reports whether a request is recorded of which nothing else says so.
+func (t *Tracer) chance() bool { return t.all || rand.Uint64() < t.least }
+
+// A span is one that has ended.
+type span struct {
+	in     trace.SpanContext // its trace, and its parent where that has an id
+	id     trace.SpanID
+	name   string
+	kind   trace.SpanKind
+	link   trace.SpanContext // of another one that it belongs to; zero: none
+	begun  time.Time
+	ended  time.Time
+	failed string // its error.type; empty: it has not failed
+	of     []attribute.KeyValue
+}
+
+// put hands a span to those that wait for the collector.
+func (t *Tracer) put(s *span) {
+	ctx := context.WithValue(context.Background(), spanKey{}, s)
+	if s.in.SpanID().IsValid() {
+		ctx = trace.ContextWithSpanContext(ctx, s.in)
+	}
+	options := make([]trace.SpanStartOption, 0, 4)
+	options = append(options, trace.WithTimestamp(s.begun), trace.WithSpanKind(s.kind))
+	if s.failed != "" {
+		s.of = append(s.of, attribute.String("error.type", s.failed))
+	}
+	options = append(options, trace.WithAttributes(s.of...))
+	if s.link.IsValid() {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: s.link}))
+	}
+	_, made := t.spans.Start(ctx, s.name, options...)
+	if s.failed != "" {
+		made.SetStatus(failed, "")
+	}
+	made.End(trace.WithTimestamp(s.ended))
+}
+
+type spanKey struct{}
+
+// ids gives spans the ids that they have had before they were made.
+type ids struct{}
+
+var _ sdk.IDGenerator = ids{}
+
+// NewIDs returns those of a span without a parent.
+func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	s := ctx.Value(spanKey{}).(*span)
+	return s.in.TraceID(), s.id
+}
+
+// NewSpanID returns that of another one.
+func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	return ctx.Value(spanKey{}).(*span).id
+}
+
+func newSpanID() (id trace.SpanID) {
+	for !id.IsValid() {
+		binary.NativeEndian.PutUint64(id[:], rand.Uint64())
+	}
+	return id
+}
+
+func newTraceID() (id trace.TraceID) {
+	for !id.IsValid() {
+		binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+		binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	}
+	return id
+}

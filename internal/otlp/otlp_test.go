@@ -1,0 +1,282 @@
+package otlp_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/otlp"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/otlptest"
+	"github.com/toolsrv/toolsrv/internal/trace"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m, "internal/otlp") }
+
+// tracer returns one that ends with the test.
+func tracer(t testing.TB, o otlp.Options) *otlp.Tracer {
+	t.Helper()
+	made, err := otlp.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(made.Close)
+	return made
+}
+
+// call makes a call of a tool, which lasts no time.
+func call(ctx context.Context, t *otlp.Tracer, within func(ctx context.Context)) {
+	r := &invoke.Record{Path: "/math/add", Principal: wasmtools.Everybody()}
+	ctx = t.Began(ctx, r)
+	if within != nil {
+		within(ctx)
+	}
+	r.Times = wasmtools.Times{Validate: 1, Ready: 3, Turn: 1, Compile: 1, Run: 1}
+	t.Ended(ctx, r)
+}
+
+// TestBadCollectors makes many calls while the collector hangs, refuses, floods, leads elsewhere or goes away: none of them waits, what is kept is bounded, and the end
+// comes soon.
+func TestBadCollectors(t *testing.T) {
+	t.Parallel()
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	for _, test := range []struct {
+		name  string
+		serve http.HandlerFunc
+		want  string // in the log
+	}{
+		{"hangs", func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "timeout"},
+		{"fails", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", http.StatusInternalServerError) }, "500 Internal Server Error"},
+		{"is overloaded for a year", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "31536000")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}, "traces export"},
+		{"floods", func(w http.ResponseWriter, _ *http.Request) {
+			for part := []byte(strings.Repeat("x", 1<<16)); ; {
+				if _, err := w.Write(part); err != nil {
+					return
+				}
+			}
+		}, "too large"},
+		{"floods in the header", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 1<<20)) }, "header"},
+		{"leads elsewhere", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		}, "set otlp.endpoint"},
+		{"closes", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		{"answers nonsense", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/x-protobuf")
+			_, _ = io.WriteString(w, "nonsense")
+		}, "proto"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewServer(test.serve)
+			defer s.Close()
+			log := &testkit.Log{}
+			o, err := otlp.New(otlp.Options{Endpoint: s.URL, Sample: 1, Timeout: 300 * time.Millisecond, Headers: map[string]string{"Key": "key"}, Logger: log.Logger(slog.LevelInfo)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			for range 3000 {
+				call(t.Context(), o, nil)
+			}
+			if took := time.Since(begun); took > 10*time.Second {
+				t.Errorf("3,000 calls took %s", took)
+			}
+			log.Wait(t, test.want)
+			begun = time.Now()
+			o.Close()
+			if took := time.Since(begun); took > 6*time.Second {
+				t.Errorf("the end took %s", took)
+			}
+			if n := log.Count("doesn't take spans"); n != 1 {
+				t.Errorf("%d lines: %s", n, log)
+			}
+			if len(log.String()) > 4<<10 {
+				t.Errorf("the log has %d bytes", len(log.String()))
+			}
+		})
+	}
+	if n := elsewhere.Load(); n > 0 {
+		t.Errorf("%d requests followed a redirect", n)
+	}
+}
+
+// TestCollectorComesBack has a collector fail at first. The log tells that it fails, and that it does no more.
+func TestCollectorComesBack(t *testing.T) {
+	t.Parallel()
+	good := otlptest.Serve(t)
+	var fails atomic.Bool
+	fails.Store(true)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if fails.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		good.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	log := &testkit.Log{}
+	o := tracer(t, otlp.Options{Endpoint: s.URL, Sample: 1, Logger: log.Logger(slog.LevelInfo)})
+	for range 200 { // more than a batch
+		call(t.Context(), o, nil)
+	}
+	log.Wait(t, "doesn't take spans")
+	fails.Store(false)
+	for range 200 {
+		call(t.Context(), o, nil)
+	}
+	log.Wait(t, "takes spans again")
+}
+
+// TestNothingRecordedCostsNothing makes calls that are not recorded. Not parallel: AllocsPerRun counts what the whole process allocates.
+func TestNothingRecordedCostsNothing(t *testing.T) {
+	o := tracer(t, otlp.Options{Endpoint: "http://127.0.0.1:1"})
+	r := &invoke.Record{Path: "/math/add", Principal: wasmtools.Everybody()}
+	q := &trace.Request{Parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+	ctx := context.WithValue(t.Context(), trace.RequestKey{}, q)
+	if n := testing.AllocsPerRun(1000, func() {
+		q.Kept = nil
+		next := o.Began(ctx, r)
+		if trace.SpanOf(next) != nil || next != ctx {
+			t.Fatal("the call is recorded")
+		}
+		o.Ended(next, r)
+	}); n != 0 {
+		t.Errorf("%v allocations for a call", n)
+	}
+}
+
+// TestSample makes as many calls as it takes to tell a hundredth from another part.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	o := tracer(t, otlp.Options{Endpoint: "http://127.0.0.1:1", Sample: 0.01})
+	r := &invoke.Record{Path: "/math/add", Principal: wasmtools.Everybody()}
+	recorded, all := 0, 200_000
+	for range all {
+		if o.Began(t.Context(), r) != t.Context() {
+			recorded++
+		}
+	}
+	if recorded < 1700 || recorded > 2300 {
+		t.Errorf("%d of %d are recorded", recorded, all)
+	}
+}
+
+// TestUses has a call use capabilities more often than there are spans for it, with words of any length.
+func TestUses(t *testing.T) {
+	t.Parallel()
+	c := otlptest.Serve(t)
+	o, err := otlp.New(otlp.Options{Endpoint: c.URL, Sample: 1, Service: "tools", Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(t.Context(), o, func(ctx context.Context) {
+		w := ctx.(hostcall.Watcher)
+		for i := range 150 {
+			w.Watched(hostcall.Use{Capability: "kv", Target: "get secret-key", Sent: int64(i)})
+		}
+	})
+	call(t.Context(), o, func(ctx context.Context) {
+		w := ctx.(hostcall.Watcher)
+		w.Watched(hostcall.Use{Capability: "http", Target: "GET https://" + strings.Repeat("a", 300) + ".example/secret-path?secret-query", Outcome: "timeout", Took: time.Second})
+		w.Watched(hostcall.Use{Capability: "http", Target: "POST http://[::1]:8000/secret-path"})
+		w.Watched(hostcall.Use{Capability: "http", Target: "%zz"})
+		w.Watched(hostcall.Use{Capability: "tools", Target: "secret-tool", Outcome: "not_granted"})
+		call(ctx, o, nil)
+		w.Watched(hostcall.Use{Capability: "tools", Target: "math/add"})
+	})
+	o.Close()
+	count := map[string]int{}
+	for _, s := range c.Spans() {
+		count[s.Name]++
+		if strings.Contains(s.Raw, "secret") {
+			t.Errorf("a span tells what for: %s", s.Raw)
+		}
+		switch {
+		case s.Name == "GET" && (s.Status != "error" || s.Of["error.type"] != "timeout" || len(s.Of["server.address"]) != 256 || s.Of["server.port"] != "443" || s.Ended.Sub(s.Began) != time.Second):
+			t.Errorf("got %+v", s)
+		case s.Name == "POST" && (s.Of["server.address"] != "::1" || s.Of["server.port"] != "8000"):
+			t.Errorf("got %+v", s)
+		case s.Of["resource.service.name"] != "tools" || s.Of["resource.service.version"] != "v1" || s.Of["resource.service.instance.id"] == "":
+			t.Errorf("got %+v", s)
+		}
+	}
+	if count["kv"] != 100 || count["tools"] != 1 || count["execute_tool math-add"] != 3 {
+		t.Errorf("got %v", count)
+	}
+	untold := 0
+	for _, s := range c.Spans() {
+		if s.Of["toolsrv.uses.untold"] == "50" {
+			untold++
+		}
+	}
+	if untold != 1 {
+		t.Errorf("%d calls say how many uses have no span", untold)
+	}
+}
+
+// TestManyCalls has several goroutines call at the same time. Each trace is whole.
+func TestManyCalls(t *testing.T) {
+	t.Parallel()
+	c := otlptest.Serve(t)
+	o, err := otlp.New(otlp.Options{Endpoint: c.URL, Sample: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	for range 4 {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for range 25 {
+				call(t.Context(), o, func(ctx context.Context) { call(ctx, o, nil) })
+			}
+		}()
+	}
+	for range 4 {
+		<-done
+	}
+	o.Close()
+	traces := map[string]string{}
+	for _, s := range c.Spans() {
+		traces[s.Trace] = c.Tree(s.Trace)
+	}
+	if len(traces) != 100 {
+		t.Errorf("%d traces", len(traces))
+	}
+	for id, tree := range traces {
+		if strings.Count(tree, "\n") != 12 || strings.Count(tree, "execute_tool math-add (internal)") != 2 {
+			t.Fatalf("%s: got\n%s", id, tree)
+		}
+	}
+}
+
+// BenchmarkCall tells what a call costs that is recorded, or not, or where a hundredth is.
+func BenchmarkCall(b *testing.B) {
+	for _, sample := range []float64{0, 0.01, 1} {
+		b.Run(fmt.Sprint(sample), func(b *testing.B) {
+			o := tracer(b, otlp.Options{Endpoint: "http://127.0.0.1:1", Sample: sample})
+			r := &invoke.Record{Path: "/math/add", Principal: wasmtools.Everybody(), Times: wasmtools.Times{Validate: 1, Ready: 3, Turn: 1, Run: 1}}
+			q := &trace.Request{}
+			ctx := context.WithValue(b.Context(), trace.RequestKey{}, q)
+			b.ReportAllocs()
+			for b.Loop() {
+				q.Kept = nil
+				o.Ended(o.Began(ctx, r), r)
+			}
+		})
+	}
+}

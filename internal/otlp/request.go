@@ -1,0 +1,254 @@
+package otlp
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	otel "go.opentelemetry.io/otel/trace"
+
+	"github.com/toolsrv/toolsrv/internal/trace"
+	"github.com/toolsrv/toolsrv/internal/web"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+// recorded is what is kept of a request that is recorded. Its spans are made when it has been answered; their ids are known before.
+type recorded struct {
+	http    otel.SpanID // zero: it came without HTTP
+	message otel.SpanID // of MCP; zero: it brings none
+	// inHTTP and inMessage are what these are inside: a trace, and the caller's span in it, if there is one.
+	inHTTP, inMessage otel.SpanContext
+}
+
+// calls returns the trace of the request's calls with the span that these are inside.
+func (r *recorded) calls() otel.SpanContext {
+	if r.message.IsValid() {
+		return r.inMessage.WithSpanID(r.message).WithRemote(false)
+	}
+	return r.inHTTP.WithSpanID(r.http).WithRemote(false)
+}
+
+var (
+	_ invoke.Observer = (*Tracer)(nil)
+	_ web.Observer    = (*Tracer)(nil)
+)
+
+// of returns what is kept of a request, or nil where it is not recorded. It decides that when it is asked first. p is who makes the request.
+func (t *Tracer) of(q *trace.Request, p *wasmtools.Principal, overHTTP bool) *recorded {
+	if q.Kept == nil {
+		q.Kept = t.decide(q, p, overHTTP)
+	}
+	return q.Kept.(*recorded)
+}
+
+// decide returns nil for a request that is not recorded. One of a known caller is recorded where the caller records it. What others say of that
+// is not believed: they would have the server record whatever they like. Their requests are still part of their traces where they are recorded.
+func (t *Tracer) decide(q *trace.Request, p *wasmtools.Principal, overHTTP bool) *recorded {
+	header, fromHeader := trace.Parse(q.Parent, q.State)
+	meta, fromMeta := trace.Parse(q.Message.Parent, q.Message.State)
+	nearest, asks := header, fromHeader
+	if fromMeta {
+		nearest, asks = meta, true
+	}
+	if asks = asks && p != nil && p.Origin() != wasmtools.OriginOpen; asks && !nearest.Sampled || !asks && !t.chance() {
+		return nil
+	}
+	r := &recorded{}
+	switch {
+	case fromHeader:
+		r.inHTTP = contextOf(header)
+	case fromMeta:
+		r.inHTTP = contextOf(meta)
+	default:
+		r.inHTTP = otel.NewSpanContext(otel.SpanContextConfig{TraceID: newTraceID(), TraceFlags: otel.FlagsSampled})
+	}
+	if overHTTP {
+		r.http = newSpanID()
+	}
+	if q.Message.Method != "" {
+		r.message = newSpanID()
+		if r.inMessage = r.inHTTP.WithRemote(false); overHTTP {
+			r.inMessage = r.inMessage.WithSpanID(r.http)
+		}
+		if fromMeta {
+			r.inMessage = contextOf(meta)
+		}
+	}
+	calls := r.calls()
+	q.Trace, q.Span = calls.TraceID().String(), calls.SpanID().String()
+	return r
+}
+
+// contextOf returns a caller's span. What it says to tracing systems is left out where that is not valid.
+func contextOf(p trace.Parent) otel.SpanContext {
+	c := otel.SpanContextConfig{TraceID: p.Trace, SpanID: p.Span, TraceFlags: otel.FlagsSampled, Remote: true}
+	c.TraceState, _ = otel.ParseTraceState(p.State)
+	return otel.NewSpanContext(c)
+}
+
+// Answered makes the spans of a request: HTTP's, and that of the message of MCP that it brought.
+func (t *Tracer) Answered(a *web.Answer) {
+	q := a.Trace()
+	if q == nil {
+		return
+	}
+	r := t.of(q, a.Principal(), a.Request() != nil)
+	if r == nil {
+		return
+	}
+	now := time.Now()
+	if r.http.IsValid() {
+		t.put(httpSpan(a, r, now))
+	}
+	if r.message.IsValid() {
+		t.put(messageSpan(a, q, r, now))
+	}
+}
+
+// methods are those that spans tell.
+var methods = [...]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions, http.MethodPatch, http.MethodConnect, http.MethodTrace, "QUERY"}
+
+func httpSpan(a *web.Answer, r *recorded, now time.Time) *span {
+	q := a.Request()
+	s := &span{in: r.inHTTP, id: r.http, kind: otel.SpanKindServer, begun: a.Began(), ended: now}
+	method := q.Method
+	if s.name = method; !slices.Contains(methods[:], method) {
+		s.name, method = "HTTP", "_OTHER"
+	}
+	s.of = append(s.of, attribute.String("http.request.method", method), attribute.String("url.scheme", schemeOf(q)), attribute.String("url.path", q.URL.Path),
+		attribute.Int("http.response.status_code", a.Status()), attribute.String("toolsrv.request.id", a.RequestID()))
+	if route := routeOf(a); route != "" {
+		s.name += " " + route
+		s.of = append(s.of, attribute.String("http.route", route))
+	}
+	s.of = append(s.of, network(q)...)
+	if client := (*web.Exchange)(a).From(); client != "" {
+		s.of = append(s.of, attribute.String("client.address", client))
+	}
+	if status := a.Status(); status >= http.StatusInternalServerError {
+		s.failed = strconv.Itoa(status)
+	}
+	s.of = append(s.of, code(a.Error())...)
+	return s
+}
+
+// routeOf returns the path of a tool or a door, of which there are not many, or "".
+func routeOf(a *web.Answer) string {
+	if a.Door() != "/" {
+		return a.Door()
+	}
+	if _, ok := a.Generation().Lookup(a.Tool()); ok {
+		return a.Tool()
+	}
+	return ""
+}
+
+func schemeOf(q *http.Request) string {
+	if q.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// network tells how a request came; nil: over standard input.
+func network(q *http.Request) []attribute.KeyValue {
+	if q == nil {
+		return []attribute.KeyValue{attribute.String("network.transport", "pipe")}
+	}
+	version := strconv.Itoa(q.ProtoMajor)
+	if q.ProtoMajor < 2 {
+		version += "." + strconv.Itoa(q.ProtoMinor)
+	}
+	return []attribute.KeyValue{attribute.String("network.transport", "tcp"), attribute.String("network.protocol.name", "http"), attribute.String("network.protocol.version", version)}
+}
+
+// code tells the service's own word for a failure.
+func code(e *wasmtools.Error) []attribute.KeyValue {
+	if e == nil {
+		return nil
+	}
+	return []attribute.KeyValue{attribute.String("toolsrv.code", string(e.Code))}
+}
+
+// toolError is the error.type of a call of MCP whose result says that it failed.
+const toolError = "tool_error"
+
+// internalFault is the one code of JSON-RPC among those that are used which is the fault of the server.
+const internalFault = -32603
+
+func messageSpan(a *web.Answer, q *trace.Request, r *recorded, now time.Time) *span {
+	m := &q.Message
+	s := &span{in: r.inMessage, id: r.message, name: m.Method, kind: otel.SpanKindServer, begun: a.Began(), ended: now}
+	if s.in.IsRemote() && r.http.IsValid() {
+		s.link = r.inHTTP.WithSpanID(r.http)
+	}
+	s.of = append(s.of, attribute.String("mcp.method.name", m.Method))
+	if name := nameOf(a.Tool()); name != "" {
+		s.name += " " + name
+		s.of = append(s.of, ofTool(a.Tool(), name)...)
+	}
+	for key, value := range map[string]string{"mcp.protocol.version": m.Version, "mcp.session.id": m.Session, "jsonrpc.request.id": m.ID} {
+		if value != "" {
+			s.of = append(s.of, attribute.String(key, value))
+		}
+	}
+	s.of = append(s.of, network(a.Request())...)
+	if a.Request() == nil {
+		s.of = append(s.of, attribute.String("toolsrv.request.id", a.RequestID()))
+	}
+	switch failure := a.Error(); {
+	case m.Fault != 0:
+		fault := strconv.FormatInt(m.Fault, 10)
+		if s.of = append(s.of, attribute.String("rpc.response.status_code", fault)); m.Fault == internalFault {
+			s.failed = fault
+		}
+	case failure != nil:
+		s.failed = toolError
+	}
+	s.of = append(s.of, code(a.Error())...)
+	return s
+}
+
+// nameOf returns the name that MCP and OpenAPI have for the tool at a path.
+func nameOf(path string) string { return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-") }
+
+// ofTool tells of a call of a tool.
+func ofTool(path, name string) []attribute.KeyValue {
+	return []attribute.KeyValue{attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", name), attribute.String("toolsrv.tool", path)}
+}
+
+// Refused does nothing: the spans of the request, or of the call that made this one, tell that.
+func (t *Tracer) Refused(*invoke.Record) {}
+
+// Began decides whether a call is recorded, and has its parts know.
+func (t *Tracer) Began(ctx context.Context, r *invoke.Record) context.Context {
+	var in otel.SpanContext
+	isMessage := false
+	if outer, ok := trace.SpanOf(ctx).(*call); ok {
+		outer.inner = true
+		in = outer.own.WithSpanID(outer.run)
+	} else if q := trace.RequestOf(ctx); q != nil && r.Depth == 0 {
+		of := t.of(q, r.Principal, r.Door != doorOfStdio)
+		if of == nil {
+			return ctx
+		}
+		in, isMessage = of.calls(), of.message.IsValid()
+	} else if r.Depth == 0 && t.chance() {
+		in = otel.NewSpanContext(otel.SpanContextConfig{TraceID: newTraceID(), TraceFlags: otel.FlagsSampled})
+	} else {
+		return ctx
+	}
+	c := &call{Context: ctx, tracer: t, in: in, own: in, isMessage: isMessage, run: newSpanID(), begun: time.Now()}
+	if !isMessage {
+		c.own = in.WithSpanID(newSpanID())
+	}
+	return c
+}
+
+// doorOfStdio is the door of requests that come over standard input.
+const doorOfStdio = "stdio"

@@ -1,0 +1,28 @@
+package secret
+
+import (
+	"errors"
+	"strings"
+)
+
+// Fill returns a text with what get returns in place of each ${secret:name} in it. The error is get's, or says what is wrong with the text,
+// which it does not show.
+func Fill(s string, get func(name string) (string, error)) (string, error) {
+	filled := ""
+	for {
+		before, rest, found := strings.Cut(s, "${")
+		if filled += before; !found {
+			return filled, nil
+		}
+		inner, after, closed := strings.Cut(rest, "}")
+		name, isSecret := strings.CutPrefix(inner, "secret:")
+		if !closed || !isSecret || CheckName(name) != nil {
+			return "", errors.New("${ must be followed by secret:, a name and }, as in ${secret:api_key}")
+		}
+		value, err := get(name)
+		if err != nil {
+			return "", err
+		}
+		filled, s = filled+value, after
+	}
+}

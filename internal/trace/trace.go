@@ -1,0 +1,109 @@
+// Package trace reads and writes what W3C Trace Context says of a trace, and carries it from a request into its calls, and out of them. It
+// knows nobody who records a trace.
+package trace
+
+import (
+	"context"
+	"encoding/hex"
+	"strings"
+)
+
+const (
+	// length is how long a traceparent of version 00 is, and maxLength how long one of a later version may be.
+	length    = len("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	maxLength = 256
+	// maxState is how long a tracestate may be.
+	maxState = 512
+	// sampled is the flag of a trace that its caller records.
+	sampled = 1
+)
+
+// A Parent is the span of a caller, which a request's span is inside.
+type Parent struct {
+	Trace [16]byte
+	Span  [8]byte
+	// Sampled is whether the caller records the trace.
+	Sampled bool
+	// State is what the caller's tracing systems say to their like, at most 512 bytes. It has not been checked otherwise.
+	State string
+}
+
+// Parse reads a traceparent and a tracestate. ok is false where the first is not as the standard has it. A tracestate that is too long is left
+// out.
+func Parse(parent, state string) (p Parent, ok bool) {
+	if len(parent) < length || len(parent) > maxLength || parent[2] != '-' || parent[35] != '-' || parent[52] != '-' {
+		return Parent{}, false
+	}
+	var version, flags [1]byte
+	for _, field := range []struct {
+		to   []byte
+		text string
+	}{{version[:], parent[:2]}, {p.Trace[:], parent[3:35]}, {p.Span[:], parent[36:52]}, {flags[:], parent[53:length]}} {
+		if _, err := hex.Decode(field.to, []byte(field.text)); err != nil || strings.ToLower(field.text) != field.text {
+			return Parent{}, false
+		}
+	}
+	longer := len(parent) > length
+	if version[0] == 0xff || version[0] == 0 && longer || longer && parent[length] != '-' || p.Trace == [16]byte{} || p.Span == [8]byte{} {
+		return Parent{}, false
+	}
+	if p.Sampled = flags[0]&sampled != 0; len(state) <= maxState {
+		p.State = state
+	}
+	return p, true
+}
+
+// Format returns the traceparent of a span that is recorded.
+func Format(trace [16]byte, span [8]byte) string {
+	return "00-" + hex.EncodeToString(trace[:]) + "-" + hex.EncodeToString(span[:]) + "-01"
+}
+
+// A Request is what a request says of the trace that it is part of, and what is recorded of it. It is for one goroutine at a time.
+type Request struct {
+	// Parent and State are the traceparent and the tracestate of its headers, as they came.
+	Parent, State string
+	// Message is the message of MCP that it brings, if it has a method.
+	Message Message
+	// Trace and Span are the ids under which the request is recorded. They are empty where it is not, or that is not decided yet.
+	Trace, Span string
+	// Kept is what whoever records it keeps of it.
+	Kept any
+}
+
+// A Message is a message of MCP, as far as a span tells of it.
+type Message struct {
+	// Method is one that the server has, and ID the message's id without quotes, cut where it is long.
+	Method, ID string
+	// Version is the version of the protocol, and Session names the session without being its id. Both may be empty.
+	Version, Session string
+	// Parent and State are the traceparent and the tracestate in its _meta, as they came.
+	Parent, State string
+	// Fault is the code of JSON-RPC that it is answered with, or 0.
+	Fault int64
+}
+
+// A RequestKey is the key under which a context has a *Request.
+type RequestKey struct{}
+
+// RequestOf returns the request that a context belongs to, or nil.
+func RequestOf(ctx context.Context) *Request {
+	r, _ := ctx.Value(RequestKey{}).(*Request)
+	return r
+}
+
+// A Span is a call that is recorded.
+type Span interface {
+	// IDs returns the ids of the trace and of the span, in hexadecimal digits.
+	IDs() (trace, span string)
+	// Next returns the traceparent and the tracestate for the next service that the call asks. The use that is reported next is that one.
+	Next() (parent, state string)
+}
+
+// A SpanKey is the key under which a context has a Span.
+type SpanKey struct{}
+
+// SpanOf returns the call that a context belongs to, or nil where none is recorded.
+func SpanOf(ctx context.Context) Span {
+	s, _ := ctx.Value(SpanKey{}).(Span)
+	return s
+}

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
+	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools/config/key"
+)
+
+// OTLP is the table [otlp]: what the server tells a collector of OpenTelemetry.
+type OTLP struct {
+	// Endpoint is the collector's address, such as "https://collector.example:4318". Spans go to /v1/traces below it. Empty: none is told anything.
+	Endpoint string `restart:"otlp.endpoint"`
+	// Insecure allows an Endpoint without TLS on another machine.
+	Insecure bool `restart:"otlp.insecure"`
+	// Headers are sent to it. "${secret:name}" in a value stands for a secret, as it is when they are sent.
+	Headers map[string]string `restart:"otlp.headers"`
+	// Sample is which part of all requests is recorded, from 0 to 1.
+	Sample float64 `restart:"otlp.sample"`
+	// Timeout is how long the collector may take for an answer.
+	Timeout time.Duration `restart:"otlp.timeout"`
+	// Service is what the collector knows the server by.
+	Service string `restart:"otlp.service"`
+}
+
+func otlpTable(o *OTLP) key.Table {
+	return key.Table{
+		"endpoint": keys.Word(&o.Endpoint, `an address such as "https://collector.example:4318"`, collector),
+		"insecure": keys.Boolean(&o.Insecure),
+		"headers": keys.Entries(&o.Headers, `a table such as {Authorization = "Bearer ${secret:collector}"}`, collectorHeader,
+			func(to *string) keys.Reader { return keys.Word(to, "a string", headerValue) }),
+		"sample":  fraction(&o.Sample),
+		"timeout": keys.Quantity(limittable.Time, int64(100*time.Millisecond), int64(time.Minute), func(n int64) { o.Timeout = time.Duration(n) }),
+		"service": keys.Word(&o.Service, "a string", prose(1, maxText)),
+	}
+}
+
+// checkOTLP reports an address that needs TLS: what is sent says who calls which tool when.
+func checkOTLP(d *document, o *OTLP) {
+	u, err := url.Parse(o.Endpoint)
+	if err != nil || u.Scheme != "http" || o.Insecure {
+		return
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		d.fail("otlp.endpoint", errors.New("must begin with https://, since it is on another machine: use that, or set insecure = true where nobody can listen on the way"))
+	}
+}
+
+// collector checks the address of a collector.
+func collector(s string) (string, error) {
+	u, err := url.Parse(s)
+	if s != "" && (err != nil || len(s) > maxURL || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "") {
+		return "", errors.New(`is not the address of a collector: use one such as "https://collector.example:4318", and put keys into headers`)
+	}
+	return s, nil
+}
+
+// collectorHeader checks the name of a header for a collector.
+func collectorHeader(s string) (string, error) {
+	plain := s != "" && len(s) <= maxText && !strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(keys.Plain, r) })
+	own := []string{"host", "connection", "content-length", "content-type", "content-encoding", "transfer-encoding", "user-agent"}
+	if !plain || slices.Contains(own, strings.ToLower(s)) {
+		return "", fmt.Errorf("%q is not the name of a header that can be set", text.Short(s))
+	}
+	return s, nil
+}
+
+// headerValue checks what it has. It does not show it, as it may be a secret.
+func headerValue(s string) (string, error) {
+	if len(s) > maxURL || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return "", fmt.Errorf("is not a value for a header: use printable ASCII, at most %d bytes", maxURL)
+	}
+	_, err := secret.Fill(s, func(string) (string, error) { return "", nil })
+	return s, err
+}
+
+// fraction reads a number from 0 to 1.
+func fraction(to *float64) keys.Reader {
+	return func(value any) error {
+		var n float64
+		switch v := value.(type) {
+		case float64:
+			n = v
+		case int64:
+			n = float64(v)
+		default:
+			return keys.WrongType(value, "a number from 0 to 1")
+		}
+		if !(n >= 0 && n <= 1) { // NaN, too
+			return errors.New("must be a number from 0 to 1")
+		}
+		*to = n
+		return nil
+	}
+}

@@ -202,7 +202,7 @@ engines:
 engines-check:
 	sdk/engines/check.sh $(ENGINES)
 
-# licenses writes which modules and interpreters the program consists of, and under which licences: NOTICE, and what toolsrv licenses prints.
+# licenses writes which modules, interpreters and libraries of pages the program consists of, and under which licences: NOTICE, and what toolsrv licenses prints.
 licenses:
 	go run ./internal/licenses/internal/gather .
 

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
-// Parts returns what the program for a system contains: Go's library, the modules that Go has linked, and the interpreters. NOTICE has the licences.
+// Parts returns what the program for a system contains: Go's library, the modules that Go has linked, the libraries of the pages, and the interpreters. NOTICE has the licences.
 // What it does not list is an error.
 func Parts(r *release.Release, s release.System) ([]Part, error) {
 	info, err := buildinfo.ReadFile(r.Program(s))
@@ -49,6 +49,10 @@ func Parts(r *release.Release, s release.System) ([]Part, error) {
 			return nil, fmt.Errorf("NOTICE has no licence of %s %s: run make licenses", p.Name, p.Version)
 		}
 	}
+	for _, p := range listed["pages"] {
+		p.URL = "pkg:npm/" + p.Name + "@" + p.Version
+		parts = append(parts, p)
+	}
 	engines, err := enginesOf(r, listed)
 	return append(parts, engines...), err
 }
@@ -74,7 +78,7 @@ func Modules(dependencies []*debug.Module) ([]Part, error) {
 
 // readNotice returns what NOTICE lists, by the first word that tells a section from others.
 func readNotice(text string) map[string][]Part {
-	section := regexp.MustCompile(`^(?:(Linked)|In the interpreter for (\w+)).*:$`)
+	section := regexp.MustCompile(`^(?:(Linked)|In the (pages)|In the interpreter for (\w+)).*:$`)
 	// Names are at most as wide as this, or followed by one space.
 	const width = len("  ") + 52
 	listed := map[string][]Part{}
@@ -82,7 +86,7 @@ func readNotice(text string) map[string][]Part {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		if m := section.FindStringSubmatch(line); m != nil {
-			current = m[1] + m[2]
+			current = m[1] + m[2] + m[3]
 			continue
 		}
 		if current == "" || !strings.HasPrefix(line, "  ") || len(line) <= width {

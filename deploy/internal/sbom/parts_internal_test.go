@@ -31,6 +31,10 @@ In the interpreter for Python, which is in the program:
   Snake 3.13.5                                         PSF-2.0
   what Snake contains, by its own list                 several, with Snake's
   zones 2026.6                                         Apache-2.0
+
+In the pages for browsers, which are in the program:
+
+  rect 1.2.3                                           MIT
 `
 )
 
@@ -122,6 +126,9 @@ func TestEngines(t *testing.T) {
 
 func TestNotice(t *testing.T) {
 	t.Parallel()
+	if got := readNotice(notice)["pages"]; len(got) != 1 || got[0].Name != "rect" || got[0].Version != "1.2.3" || got[0].License != "MIT" {
+		t.Errorf("the pages have %+v", got)
+	}
 	got := readNotice(notice)["Linked"]
 	want := []Part{
 		{Name: "Go's library and runtime", License: "BSD-3-Clause"},

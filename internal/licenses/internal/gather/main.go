@@ -72,6 +72,10 @@ func gather(root string) (*gathered, error) {
 	if err != nil {
 		return nil, err
 	}
+	pages, err := inPages(root)
+	if err != nil {
+		return nil, err
+	}
 	self := part{name: "toolsrv", license: "Apache-2.0", text: string(own)}
 	linked := append([]part{{name: "Go's library and runtime", license: "BSD-3-Clause", text: library}}, modules...)
 
@@ -82,8 +86,9 @@ func gather(root string) (*gathered, error) {
 	for _, e := range inside {
 		table(&notice, "In the interpreter for "+e.name+", which is in the program and in each tool that is made of a script", e.parts)
 	}
+	table(&notice, "In the pages for browsers, which are in the program", pages)
 	texts.Write(notice.Bytes())
-	for _, p := range append([]part{self}, group(linked)...) {
+	for _, p := range append([]part{self}, group(append(linked, pages...))...) {
 		fmt.Fprintf(&texts, "%s\n%s\n\n%s\n", licenses.Line, p.name, strings.TrimRight(p.text, " \n\t"))
 	}
 	return &gathered{notice.Bytes(), texts.Bytes()}, nil
@@ -212,6 +217,26 @@ func classify(text string) string {
 		}
 	}
 	return ""
+}
+
+// inPages returns the libraries of the pages, as make pages has copied them.
+func inPages(root string) ([]part, error) {
+	text, err := os.ReadFile(filepath.Join(root, "internal/console/lib/parts.json"))
+	if err != nil {
+		return nil, err
+	}
+	var listed []struct{ Name, Version, License, Text string }
+	if err := json.Unmarshal(text, &listed); err != nil {
+		return nil, fmt.Errorf("read the libraries of the pages: %w", err)
+	}
+	var parts []part
+	for _, l := range listed {
+		if classify(l.Text) == "" || l.License == "" {
+			return nil, fmt.Errorf("%s has a licence that gather does not know: read it, and add it to classify", l.Name)
+		}
+		parts = append(parts, part{l.Name, l.Version, l.License, l.Text})
+	}
+	return parts, nil
 }
 
 // An interpreter is what an engine was built from.

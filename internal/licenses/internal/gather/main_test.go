@@ -40,7 +40,7 @@ func TestTexts(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Apache License", "Copyright 2009 The Go Authors", "github.com/tetratelabs/wazero v", "Copyright 2020-2023 wazero authors", "github.com/spf13/cobra v",
-		"golang.org/x/sys v", "QuickJS-ng", "Fabrice Bellard", "PYTHON SOFTWARE FOUNDATION LICENSE", "Expat", "zlib", "tzdata", "wasi-libc", "Rich Felker",
+		"golang.org/x/sys v", "QuickJS-ng", "Fabrice Bellard", "PYTHON SOFTWARE FOUNDATION LICENSE", "Expat", "zlib", "tzdata", "wasi-libc", "Rich Felker", "preact 11", "Jason Miller", "swagger-ui-dist", "SmartBear",
 	} {
 		if !strings.Contains(texts, want) {
 			t.Errorf("the licences don't have %q", want)

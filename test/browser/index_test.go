@@ -15,6 +15,7 @@ func TestIndex(t *testing.T) {
 	p := open(t, serve(t, "title = 'The tools of the shop'", add(), divide()), "/")
 	p.read("2 tools")
 	p.read("/math/add")
+	p.read("claude mcp add --transport http tools " + p.home.JoinPath("mcp").String())
 	p.check()
 	p.write("#filter", "divide")
 	p.until("document.querySelectorAll('.tools li').length === 1")

@@ -80,7 +80,7 @@ const firstLine = (text) => {
 };
 
 function Connect({ about }) {
-  const address = new URL(about.links.mcp, root).href;
+  const address = new URL(about.links.mcp.href, root).href;
   const settings = clients(address, Boolean(token.get()));
   const [chosen, choose] = useState(settings[0].name);
   const { how, text } = settings.find((s) => s.name === chosen);

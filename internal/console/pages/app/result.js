@@ -20,7 +20,7 @@ export function ResultView({ result, name }) {
   return html`
     ${files.map((f, i) => html`<${FileView} key=${i} file=${f} name=${`${name}-${i + 1}`} />`)}
     ${files.length < result.files.length ? html`<button type="button" onClick=${() => setAll(true)}>Show ${count(result.files.length - files.length, "other file")}</button>` : null}
-    <${TextView} text=${text === "" ? "(empty)" : text} label="Result" />
+    <${TextView} text=${text === "" ? "(empty)" : text} label="Answer" />
     <div class="row">
       <${CopyButton} text=${result.text} what="result" />
       <button type="button" onClick=${() => save(new Blob([result.text]), name + (result.json ? ".json" : ".txt"))}>Save result</button>

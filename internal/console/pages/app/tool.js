@@ -50,12 +50,18 @@ const marks = /** @type {const} */ ([
   ["openWorld", "reaches other services", "reaches no other service"],
 ]);
 
+const short = 1200; // characters of a description
+const longest = 20_000;
+
 /** @param {{tool: any}} p */
 function About({ tool }) {
+  const [all, setAll] = useState(false);
+  const description = String(tool.description || "Its author has not described it.");
   const said = tool.annotations ?? {};
   const known = marks.filter(([name]) => typeof said[name] === "boolean").map(([name, yes, no]) => (said[name] ? yes : no));
   return html`<div class="about">
-    <p class="description words"><bdi>${plain(tool.description || "Its author has not described it.", 4000)}</bdi></p>
+    <p class="description words"><bdi>${plain(description, all ? longest : short)}</bdi></p>
+    ${description.length > short && !all ? html`<button type="button" onClick=${() => setAll(true)}>Show more of it</button>` : null}
     ${known.length > 0 ? html`<ul class="marks" aria-label="What its author says of a call">${known.map((k) => html`<li>${k}</li>`)}</ul>` : null}
   </div>`;
 }

@@ -23,7 +23,6 @@ export function Audit() {
     <h1>Audit</h1>
     <p>Who changed what: the last ${last.toLocaleString("en")} entries, the newest first.</p>
     <div class="row">
-      <button type="button" onClick=${again}>Look again</button>
       <button type="button" onClick=${verify}>Verify all entries</button>
       <span class="note" role="status">${verified}</span>
     </div>
@@ -32,6 +31,7 @@ export function Audit() {
       one="entry"
       items=${data}
       problem=${problem}
+      again=${again}
       keyOf=${(/** @type {any} */ e) => String(e.number)}
       empty="Nobody has changed anything yet."
       columns=${[

@@ -5,7 +5,7 @@ import { look } from "../api.js";
 import { Table, useAnswer } from "./table.js";
 
 export function Reach() {
-  const { data, problem } = useAnswer(async () => (await look("reach")).ways);
+  const { data, problem, again } = useAnswer(async () => (await look("reach")).ways);
   return html`<article class="page">
     <h1>Reach</h1>
     <p>What each caller reaches outside of the sandboxes by what was granted, with each tool and through the tools that it calls.</p>
@@ -14,6 +14,7 @@ export function Reach() {
       one="way"
       items=${data}
       problem=${problem}
+      again=${again}
       keyOf=${(/** @type {any} */ w) => [w.principal, w.tool, w.capability, w.entry, ...(w.through ?? [])].join(" ")}
       empty="Nobody reaches anything outside of the sandboxes: no tool of theirs was granted something. Grants stand in the configuration."
       columns=${[

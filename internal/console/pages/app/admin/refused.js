@@ -10,12 +10,12 @@ export function Refused() {
   return html`<article class="page">
     <h1>Refused</h1>
     <p>Files that can't be served, and tools that were not granted what they need. Nothing else suffers from them.</p>
-    <div class="row"><button type="button" onClick=${again}>Look again</button></div>
     <${Table}
       label="Refused files and tools"
       one="entry"
       items=${data?.refused}
       problem=${problem}
+      again=${again}
       keyOf=${(/** @type {any} */ r) => r.kind + r.what}
       empty="Nothing is refused: every file is served, and every tool has what it needs."
       columns=${[

@@ -26,6 +26,7 @@ export function Switches({ session, changed }) {
       one="switch"
       items=${data?.switches}
       problem=${problem}
+      again=${again}
       keyOf=${(/** @type {any} */ s) => s.scope}
       empty="Nothing is switched: the configuration decides of every tool. A tool is switched on its page."
       columns=${[
@@ -37,7 +38,7 @@ export function Switches({ session, changed }) {
         ...(may
           ? [
               {
-                title: "",
+                title: "Actions",
                 text: () => "",
                 cell: (/** @type {any} */ s) => html`<${Asking} label="Reset" title=${`Reset ${s.scope}?`} yes="Reset" onOpen=${again} onYes=${() => act("reset", { names: [s.scope.slice(1) || "*"] })}>
                   <p>The switch of <code>${s.scope}</code> is taken back. The configuration decides again, or a switch of a namespace around it.</p>

@@ -13,19 +13,21 @@ const most = 300;
 
 /**
  * @template T
- * @param {{items: T[]|undefined, columns: Column<T>[], keyOf: (t: T) => string, label: string, one: string, empty: string, problem?: unknown}} p
+ * @param {{items: T[]|undefined, columns: Column<T>[], keyOf: (t: T) => string, label: string, one: string, empty: string, problem?: unknown, again?: () => void}} p
  */
-export function Table({ items, columns, keyOf, label, one, empty, problem }) {
+export function Table({ items, columns, keyOf, label, one, empty, problem, again }) {
   const [filter, setFilter] = useState("");
   const id = useId();
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const texts = useMemo(() => (items ?? []).map((t) => columns.map((c) => (c.text ? c.text(t) : String(c.cell(t) ?? ""))).join(" ").toLowerCase()), [items]);
   const found = useMemo(() => (items ?? []).filter((_, i) => words.every((w) => texts[i].includes(w))), [items, filter]);
-  if (problem) return html`<p class="wrong" role="alert">${plain(sentence(problem), 600)}</p>`;
+  const look = again ? html`<button type="button" onClick=${again}>Look again</button>` : null;
+  if (problem) return html`<div class="row">${look}</div><p class="wrong" role="alert">${plain(sentence(problem), 600)}</p>`;
   if (!items) return html`<p class="empty">Asking the server…</p>`;
-  if (items.length === 0) return html`<p class="empty">${empty}</p>`;
+  if (items.length === 0) return html`<div class="row">${look}</div><p class="empty">${empty}</p>`;
   return html`
     <div class="row">
+      ${look}
       <label for=${id}>Filter</label>
       <input id=${id} type="search" autocomplete="off" spellcheck=${false} value=${filter} onInput=${(/** @type {any} */ e) => setFilter(e.currentTarget.value)} />
       <span class="note" role="status">${filter ? `${count(found.length, one)} of ${items.length.toLocaleString("en")}` : count(items.length, one)}</span>

@@ -31,6 +31,7 @@ export function Tokens({ session }) {
       one="token"
       items=${data?.tokens}
       problem=${problem}
+      again=${again}
       keyOf=${(/** @type {any} */ t) => (t.id ?? "declared ") + t.name}
       empty="There are none. From the first one on, callers without a token are refused."
       columns=${[
@@ -40,7 +41,7 @@ export function Tokens({ session }) {
         { title: "Expires", cell: (/** @type {any} */ t) => moment(t.expires) || "never" },
         { title: "Used", cell: (/** @type {any} */ t) => moment(t.used) || "never" },
         { title: "Calls", cell: (/** @type {any} */ t) => boundsOf(t) || "as rates.default" },
-        ...(may ? [{ title: "", text: () => "", cell: (/** @type {any} */ t) => (t.declared ? "" : html`<${Acts} token=${t} mine=${t.name === session.self?.name} onMade=${take} again=${again} />`) }] : []),
+        ...(may ? [{ title: "Actions", text: () => "", cell: (/** @type {any} */ t) => (t.declared ? "" : html`<${Acts} token=${t} mine=${t.name === session.self?.name} onMade=${take} again=${again} />`) }] : []),
       ]}
     />
     ${made ? html`<${Made} made=${made} onClose=${() => setMade(null)} />` : null}

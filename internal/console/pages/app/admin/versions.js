@@ -21,6 +21,7 @@ export function Versions({ session, changed }) {
       one="version"
       items=${rows}
       problem=${problem}
+      again=${again}
       keyOf=${(/** @type {any} */ v) => v.file + v.digest}
       empty="No file has more than one version yet. When one changes, the version before is kept, and stands here."
       columns=${[
@@ -29,7 +30,7 @@ export function Versions({ session, changed }) {
         { title: "Size", cell: (/** @type {any} */ v) => bytes(v.size) },
         { title: "Kept since", cell: (/** @type {any} */ v) => moment(v.since) },
         { title: "State", cell: stateOf },
-        ...(may ? [{ title: "", text: () => "", cell: (/** @type {any} */ v) => (v.served ? "" : html`<${Back} version=${v} done=${async () => (await again(), changed())} />`) }] : []),
+        ...(may ? [{ title: "Actions", text: () => "", cell: (/** @type {any} */ v) => (v.served ? "" : html`<${Back} version=${v} done=${async () => (await again(), changed())} />`) }] : []),
       ]}
     />
   </article>`;

@@ -101,6 +101,7 @@ function showWith(spec) {
     persistAuthorization: false,
     docExpansion: "list",
     syntaxHighlight: false,
+    plugins: [plain],
     defaultModelsExpandDepth: -1,
     requestInterceptor(request) {
       if (token.get() && new URL(request.url, location.href).origin === location.origin && !request.headers.Authorization) {
@@ -117,6 +118,11 @@ function showWith(spec) {
       }
     },
   });
+}
+
+// plain shows what tools say as text. As Markdown it could have pictures, links and elements of HTML.
+function plain(system) {
+  return { components: { Markdown: ({ source }) => source ? system.React.createElement("div", { className: "plain" }, source) : null } };
 }
 
 // mend mends what of Swagger UI people with screen readers stumble over: headings that leave out a level, links inside buttons that do the same,

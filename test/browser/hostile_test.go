@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// hostile are texts that a page must show as what they are. Each would set window.stolen, or ask a server elsewhere.
-var hostile = []string{
+// attacks are texts that a page must show as what they are. Each would set window.stolen, or ask a server elsewhere.
+var attacks = []string{
 	`<script>window.stolen = 1</script>`,
 	`</script><script>window.stolen = 1</script>`,
 	`<img src=x onerror="window.stolen = 1">`,
@@ -33,8 +33,8 @@ var hostile = []string{
 	"\u202egpj.exe\u202c \u2066hidden\u2069 \u200bzero\u200dwidth \u00adsoft \ufeffmark \u0000nul",
 }
 
-// hostileTool returns a tool all of whose texts are hostile, and whose result is, too.
-func hostileTool(path, text string) *wasmtools.Tool {
+// attacking returns a tool that says this text wherever it can say something.
+func attacking(path, text string) *wasmtools.Tool {
 	namespace, name, _ := strings.Cut(path, "/")
 	t := &wasmtools.Tool{
 		Namespace: namespace, Name: name, Title: strings.ReplaceAll(text, "\x00", ""), Description: text + "\n\n" + text, Version: "1",
@@ -47,24 +47,12 @@ func hostileTool(path, text string) *wasmtools.Tool {
 	return t
 }
 
-// stolen fails the test if a page has run what it was shown.
-func (p *page) stolen() {
-	p.t.Helper()
-	if eval[bool](p, `"stolen" in window || location.origin !== `+quoted(p.home.String())) {
-		p.t.Errorf("the page has run what it was shown:\n%s", p.shown())
-	}
-	// A frame or a link of a tool is as bad as a script of it.
-	if found := eval[[]string](p, `[...document.querySelectorAll("iframe, object, embed, base, form[action], meta[http-equiv], a[href^='javascript:' i], a[href^='data:' i], script:not([src])")].map((e) => e.outerHTML.slice(0, 200))`); len(found) > 0 {
-		p.t.Errorf("the page has %q", found)
-	}
-}
-
 // TestHostileTools has tools with hostile texts in all that pages show of them.
 func TestHostileTools(t *testing.T) {
 	t.Parallel()
 	var tools []*wasmtools.Tool
-	for i, text := range hostile {
-		one := hostileTool(fmt.Sprintf("bad/t%d", i), text)
+	for i, text := range attacks {
+		one := attacking(fmt.Sprintf("bad/t%d", i), text)
 		if err := one.Check(); err != nil { // it can't be served at all
 			one.Title = ""
 			if err := one.Check(); err != nil {
@@ -75,14 +63,17 @@ func TestHostileTools(t *testing.T) {
 	}
 	home := serve(t, "", tools...)
 	p := open(t, home, "/")
-	p.read(fmt.Sprintf("%d tools", len(hostile)))
+	p.read(fmt.Sprintf("%d tools", len(attacks)))
 	p.read(`<script>window.stolen = 1</script>`)
 	p.stolen()
+	if eval[bool](p, `/[\u202a-\u202e\u2066-\u2069\u200b\ufeff]/.test(document.body.innerText)`) {
+		t.Errorf("the page shows characters that hide or turn round what is beside them:\n%s", p.shown())
+	}
 	p.check()
 
 	p.visit("/docs/bad")
 	p.read("/bad/t0")
-	for i := range hostile {
+	for i := range attacks {
 		p.click(fmt.Sprintf("#operations-bad-bad-t%d .opblock-summary-control", i))
 		p.see(fmt.Sprintf("#operations-bad-bad-t%d .try-out__btn", i))
 	}
@@ -97,7 +88,7 @@ func TestHostileTools(t *testing.T) {
 func TestLongWords(t *testing.T) {
 	t.Parallel()
 	word := strings.Repeat("long", 256<<10)
-	one := hostileTool("bad/long", "x")
+	one := attacking("bad/long", "x")
 	one.Description = word
 	p := open(t, serve(t, "", one, add()), "/")
 	p.read("2 tools")

@@ -295,3 +295,15 @@ func axe(t *testing.T) string {
 	}
 	return string(script) + ";0"
 }
+
+// stolen fails the test if a page has run what it was shown.
+func (p *page) stolen() {
+	p.t.Helper()
+	if eval[bool](p, `"stolen" in window || location.origin !== `+quoted(p.home.String())) {
+		p.t.Errorf("the page has run what it was shown:\n%s", p.shown())
+	}
+	// A frame or a link of a tool is as bad as a script of it.
+	if found := eval[[]string](p, `[...document.querySelectorAll("iframe, object, embed, base, form[action], meta[http-equiv], a[href^='javascript:' i], a[href^='data:' i], script:not([src])")].map((e) => e.outerHTML.slice(0, 200))`); len(found) > 0 {
+		p.t.Errorf("the page has %q", found)
+	}
+}

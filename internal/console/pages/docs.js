@@ -1,5 +1,6 @@
 // The page at /docs: Swagger UI over /openapi.json, or over the document of the namespace in the page's path. What else the address says, such as
 // ?url= or ?configUrl=, is not looked at: a link must not show another document here.
+import { visible } from "./app/text.js";
 import { html, render } from "./html.js";
 import { ask, Failure, root, token } from "./server.js";
 import { Token } from "./token.js";
@@ -63,6 +64,7 @@ async function show() {
       return;
     }
   }
+  for (const path of Object.values(spec.paths)) path.post.summary = visible(path.post.summary ?? "");
   showWith(spec);
 }
 
@@ -122,7 +124,7 @@ function showWith(spec) {
 
 // plain shows what tools say as text. As Markdown it could have pictures, links and elements of HTML.
 function plain(system) {
-  return { components: { Markdown: ({ source }) => source ? system.React.createElement("div", { className: "plain" }, source) : null } };
+  return { components: { Markdown: ({ source }) => source ? system.React.createElement("div", { className: "plain" }, visible(source)) : null } };
 }
 
 // mend mends what of Swagger UI people with screen readers stumble over: headings that leave out a level, links inside buttons that do the same,

@@ -1,4 +1,5 @@
 // The page at /: what this server is, which tools the visitor may call, and how to connect clients.
+import { plain } from "./app/text.js";
 import { clients } from "./clients.js";
 import { html, render, useEffect, useMemo, useState } from "./html.js";
 import { ask, Failure, root, token } from "./server.js";
@@ -23,9 +24,9 @@ function Page() {
   const closed = failure instanceof Failure && failure.status === 401;
   return html`<main class="page">
     <header>
-      <h1>${about?.title ?? "Tools"}</h1>
-      ${about && html`<p class="version">version ${about.version}</p>`}
-      ${about?.description && html`<p class="description">${about.description}</p>`}
+      <h1>${plain(about?.title ?? "Tools")}</h1>
+      ${about && html`<p class="version">version ${plain(about.version)}</p>`}
+      ${about?.description && html`<p class="description">${plain(about.description, 2000)}</p>`}
       <p>This server has tools for language models and for programs. Programs call them over HTTP, and agents over the Model Context Protocol.</p>
     </header>
     ${loading && html`<p>Asking the server…</p>`}
@@ -60,8 +61,8 @@ function Tools({ tools }) {
     <p role="status" class="count">${found.length === tools.length ? "" : `${found.length.toLocaleString("en")} match`}</p>
     ${found.length === 0 && html`<p>No tool has all these words. Use fewer.</p>`}
     <ul class="tools">${found.slice(0, shown).map((t) => html`<li key=${t.path}>
-      <a href=${docsOf(t)}><code>${t.path}</code></a>${t.title && t.title !== t.name && html` <b>${t.title}</b>`}
-      <p>${firstLine(t.description)}</p>
+      <a href=${docsOf(t)}><code>${t.path}</code></a>${t.title && t.title !== t.name && html` <b>${plain(t.title)}</b>`}
+      <p>${plain(t.description.split("\n", 1)[0])}</p>
     </li>`)}</ul>
     ${found.length > shown && html`<p>${(found.length - shown).toLocaleString("en")} more are not shown. Type a word to find them.</p>`}
   </section>`;
@@ -73,11 +74,6 @@ function docsOf(t) {
   url.hash = `/${encodeURIComponent(t.namespace || "default")}/${t.operation_id}`;
   return url.href;
 }
-
-const firstLine = (text) => {
-  const line = text.split("\n", 1)[0];
-  return line.length > 300 ? line.slice(0, 300) + "…" : line;
-};
 
 function Connect({ about }) {
   const address = new URL(about.links.mcp.href, root).href;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/recent"
@@ -15,20 +16,17 @@ type LogsArguments struct {
 	Level     string `json:"level,omitempty" enum:"debug,info,warn,error" description:"List lines of this level or above only."`
 	Tool      string `json:"tool,omitempty" description:"List lines about tools alone that match, such as math/add, math or math/*." maxLength:"1024"`
 	Principal string `json:"principal,omitempty" description:"List lines about this caller only: by name, or as oidc+https%3a%2f%2fid.example.com+ann, which tells callers of one name apart." maxLength:"256"`
-	EventsArguments
-}
-
-// EventsArguments are the arguments of the operation events.
-type EventsArguments struct {
-	After int `json:"after,omitempty" description:"List lines with higher numbers, the oldest first; without, the last ones." minimum:"0"`
-	Limit int `json:"limit,omitempty" description:"How many at most; 0 is 100." minimum:"0" maximum:"1000"`
-	Wait  int `json:"wait,omitempty" description:"How many seconds to wait for a line where there is none." minimum:"0" maximum:"10"`
+	After     int    `json:"after,omitempty" description:"List lines with higher numbers, the oldest first; without, the last ones." minimum:"0"`
+	Run       string `json:"run,omitempty" description:"The run of the server that the number is of. With that of another one, the lines of this one are listed from the first." maxLength:"64"`
+	Limit     int    `json:"limit,omitempty" description:"How many at most; 0 is 100." minimum:"0" maximum:"1000"`
+	Wait      int    `json:"wait,omitempty" description:"How many seconds to wait for a line where there is none." minimum:"0" maximum:"10"`
 }
 
 // Logs are lines of the log.
 type Logs struct {
 	Lines  []LogLine `json:"lines" description:"The lines, the oldest first."`
 	Last   int       `json:"last" description:"The number of the last line that was looked at: what to list lines after."`
+	Run    string    `json:"run" description:"The run of the server, which is another one after each start."`
 	Missed int       `json:"missed" description:"How many lines after the number that was asked for are no longer kept."`
 }
 
@@ -44,7 +42,7 @@ type LogLine struct {
 const (
 	// defaultLines is how many lines are listed where nothing says otherwise.
 	defaultLines = 100
-	// mostWaiting is how many may wait for lines at a time.
+	// mostWaiting is how many may wait for lines or events at a time.
 	mostWaiting = 64
 )
 
@@ -58,7 +56,7 @@ func logs() Operation {
 		if in.Level != "" {
 			_ = least.UnmarshalText([]byte(in.Level)) // the schema has looked at it
 		}
-		return linesOf(ctx, r, &r.Service.Recent.Lines, in.EventsArguments, func(line *recent.Line) bool {
+		return linesOf(ctx, r, in, func(line *recent.Line) bool {
 			path, _ := line.Attributes["tool"].(string)
 			if path == "" {
 				path, _ = line.Attributes["path"].(string)
@@ -71,31 +69,38 @@ func logs() Operation {
 	return o
 }
 
-func events() Operation {
-	o := Looks("events", "List what has happened to the server, or what happens: changes of files, switches, tokens, the configuration", func(ctx context.Context, r *Request, in EventsArguments) (Logs, error) {
-		return linesOf(ctx, r, &r.Service.Recent.Events, in, func(*recent.Line) bool { return true })
-	})
-	o.waits = true
-	return o
+// await returns a context that ends with the time that somebody waits for what happens. Only so many may wait.
+func await(ctx context.Context, r *Request, seconds int) (context.Context, context.CancelFunc, error) {
+	leave := func() {}
+	if seconds > 0 {
+		leave = func() { r.waiting.Add(-1) }
+		if r.waiting.Add(1) > mostWaiting {
+			leave()
+			return nil, nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many wait for what happens: try again later"}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+	return ctx, func() { cancel(); leave() }, nil
 }
 
 // linesOf returns lines that match, and waits for them if it is asked to.
-func linesOf(ctx context.Context, r *Request, of *recent.Ring, in EventsArguments, match func(*recent.Line) bool) (Logs, error) {
+func linesOf(ctx context.Context, r *Request, in LogsArguments, match func(*recent.Line) bool) (Logs, error) {
 	if in.Limit == 0 {
 		in.Limit = defaultLines
 	}
-	if in.Wait > 0 {
-		if r.waiting.Add(1) > mostWaiting {
-			r.waiting.Add(-1)
-			return Logs{}, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many wait for lines of the log: try again later"}
-		}
-		defer r.waiting.Add(-1)
+	ctx, cancel, err := await(ctx, r, in.Wait)
+	if err != nil {
+		return Logs{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
 	defer cancel()
-	after, all := uint64(in.After), Logs{Lines: []LogLine{}}
+	of, run := &r.Service.Recent.Lines, strconv.FormatInt(r.Service.Began.UnixNano(), 36)
+	after, all := uint64(in.After), Logs{Lines: []LogLine{}, Run: run}
+	forward := after > 0
+	if in.Run != "" && in.Run != run {
+		after = 0
+	}
 	for {
-		lines, last, missed := of.After(after, in.Limit, in.After > 0, match)
+		lines, last, missed := of.After(after, in.Limit, forward, match)
 		all.Last, all.Missed = int(last), all.Missed+int(missed)
 		for _, line := range lines {
 			attributes, err := json.Marshal(line.Attributes)

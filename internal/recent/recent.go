@@ -11,25 +11,24 @@ import (
 )
 
 const (
-	// logBytes is what lines of the log may take, and eventBytes what those among them may take that are events.
-	logBytes, eventBytes = 1 << 20, 256 << 10
+	// logBytes is what lines of the log may take.
+	logBytes = 1 << 20
 	// maxLine is the size of the largest line that is kept, in bytes.
 	maxLine = 32 << 10
 	// chunkSize is how many bytes of lines are allocated at a time.
 	chunkSize = 4 * maxLine
 )
 
-// A Log is the last lines of a log, and the last events: what the server itself has to say, which are all lines but those about requests and those
-// of tools. It is safe for concurrent use.
+// A Log is the last lines of a log. It is safe for concurrent use.
 type Log struct {
-	Lines, Events Ring
+	Lines Ring
 
 	buffers sync.Pool // for lines, which are made before a ring is locked: that runs methods of what is logged
 }
 
 // New returns a log without lines.
 func New() *Log {
-	return &Log{Lines: Ring{most: logBytes}, Events: Ring{most: eventBytes}, buffers: sync.Pool{New: func() any { return new([]byte) }}}
+	return &Log{Lines: Ring{most: logBytes}, buffers: sync.Pool{New: func() any { return new([]byte) }}}
 }
 
 // Handler returns a handler that hands lines on to next, and keeps them. It keeps what next is enabled for.
@@ -40,7 +39,6 @@ type handler struct {
 	next   slog.Handler
 	preset []byte // attributes of every line
 	group  string // what their names begin with
-	tool   bool   // the lines are a tool's
 }
 
 // Enabled implements slog.Handler.
@@ -52,31 +50,13 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	b := h.log.buffers.Get().(*[]byte)
 	line := appendLine((*b)[:0], h, &r)
-	if h.log.Lines.add(line); h.isEvent(&r) {
-		h.log.Events.add(line)
-	}
+	h.log.Lines.add(line)
 	if cap(line) <= maxLine {
 		*b = line
 		h.log.buffers.Put(b)
 	}
 	return h.next.Handle(ctx, r)
 }
-
-// isEvent reports whether a line is neither about a request nor a tool's.
-func (h *handler) isEvent(r *slog.Record) bool {
-	if h.tool || r.Message == "request" {
-		return false
-	}
-	event := true
-	r.Attrs(func(a slog.Attr) bool {
-		event = a.Key != source
-		return event
-	})
-	return event
-}
-
-// source is an attribute that lines of tools have alone.
-const source = "source"
 
 // WithAttrs implements slog.Handler.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -85,7 +65,6 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with.preset = slices.Clip(h.preset)
 	for _, a := range attrs {
 		with.preset = appendAttribute(with.preset, h.group, a)
-		with.tool = with.tool || a.Key == source
 	}
 	return &with
 }

@@ -25,6 +25,8 @@ var passes = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:[0-9]+`), "ADDRESS"},
 	{regexp.MustCompile(`\b[0-9a-f]{16}\b`), "VERSION"},
 	{regexp.MustCompile(`("(?:server": \{\s*"version|request_id|revision)": )"[^"]*"`), `$1"…"`},
+	{regexp.MustCompile(`("(?:id|last)": )"[A-Za-z0-9_-]{22}"`), `$1"EVENT"`},
+	{regexp.MustCompile(`("run": )"[a-z0-9]+"`), `$1"RUN"`},
 	{regexp.MustCompile(`("(?:pid|generation|held|size|bytes|limit|seconds|number|last)": )[0-9.e-]+`), `${1}0`},
 	{regexp.MustCompile(`(\{\s*"name": )"[a-z]+"(,\s*"seconds": 0\s*\})(,\s*\{\s*"name": "[a-z]+",\s*"seconds": 0\s*\})*`), `$1"PHASE"$2`},
 }

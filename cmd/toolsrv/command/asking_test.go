@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/admin"
@@ -69,6 +70,7 @@ type managed struct {
 	config string // the file
 	socket string
 	url    string
+	stop   func()
 }
 
 // manage runs a server with the tools of the shop, until the test ends.
@@ -87,11 +89,22 @@ func manage(t *testing.T, more string) managed {
 	testkit.Put(t, dir, "tools/broken.wasm", "not a module")
 	testkit.Put(t, dir, "key", managedSecret)
 	m := managed{config: testkit.Put(t, dir, "toolsrv.toml", managedConfig+more)}
+	m.url, m.stop = m.start(t)
 	c, err := config.Load(m.config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.socket = socket.Of(c)
+	return m
+}
+
+// start runs the server until the test ends, or stop is called.
+func (m *managed) start(t *testing.T) (url string, stop func()) {
+	t.Helper()
+	c, err := config.Load(m.config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	of, err := service.Open(t.Context(), c, service.Options{Logger: slog.New(slog.NewJSONHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
@@ -100,20 +113,21 @@ func manage(t *testing.T, more string) managed {
 	if err != nil {
 		t.Fatal(errors.Join(err, of.Close()))
 	}
-	m.url = "http://" + s.Addr().String()
+	url = "http://" + s.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- errors.Join(s.Run(ctx), of.Close()) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(stop)
 	if err := of.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return url, stop
 }
 
 // managedSecret is in the file that configurations may name.
@@ -144,8 +158,8 @@ func TestThreeWays(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "")
 	eventually(t, "nothing happens by itself any more", func() bool {
-		_, events, _ := run("events", "--config", m.config)
-		return strings.Contains(events, "listening") && strings.Contains(events, "all tools are compiled")
+		_, logs, _ := run("logs", "--config", m.config)
+		return strings.Contains(logs, "listening") && strings.Contains(logs, "all tools are compiled")
 	})
 	tested := map[string]bool{}
 	for _, c := range []struct {
@@ -155,6 +169,8 @@ func TestThreeWays(t *testing.T) {
 		code      wasmtools.Code // of the refusal, or empty
 	}{
 		{"events", `{"limit":2}`, []string{"--last", "2"}, ""}, // before requests are refused, since it tells of those after a while
+		{"events", `{"tool":"shop/*"}`, []string{"--tool", "shop/*"}, ""},
+		{"events", `{"tool":"a b"}`, []string{"--tool", "a b"}, wasmtools.CodeInvalidArguments},
 		{"status", `{}`, nil, ""},
 		{"status", `{"all":true}`, []string{"--all"}, ""},
 		{"tools", `{}`, nil, ""},

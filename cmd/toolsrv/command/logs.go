@@ -3,21 +3,21 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/wasmtools"
 )
-
-// waitForLines is how many seconds a server waits for lines before it answers that there are none.
-const waitForLines = 10
 
 func newLogs() *cobra.Command {
 	var o asking
@@ -27,70 +27,70 @@ func newLogs() *cobra.Command {
 		Use:   "logs",
 		Short: "Show the last lines of the log of a running server",
 		Long: `Show the last lines of the log of a running server, which keeps some thousands of them in
-memory. With --follow it goes on as lines come, until Ctrl-C. Who can't keep up is told how
-many lines he has missed.`,
+memory. With --follow it goes on as lines come, until Ctrl-C, also after the server was
+restarted. Who can't keep up is told how many lines he has missed.`,
 		Example: "  toolsrv logs --level warn\n  toolsrv logs --follow --tool 'math/*' --json",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
-		return readLines(ctx, c, "logs", &in.EventsArguments, func() any { return in }, follow, o.asJSON, out)
+		if !follow {
+			return ask(ctx, &o, c, out, "logs", in, func(w io.Writer, page *admin.Logs) error { return showLines(w, page, false) })
+		}
+		return followed(ctx, c, "logs", func() any { return in }, func(page *admin.Logs) error {
+			in.After, in.Run, in.Limit, in.Wait = max(page.Last, 1), page.Run, 1000, waitForMore
+			return showLines(out, page, o.asJSON)
+		})
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&in.Level, "level", "", "show lines of this `level` or above: debug, info, warn or error")
 	flags.StringVar(&in.Tool, "tool", "", "show lines about tools alone that match this `pattern`")
 	flags.StringVar(&in.Principal, "principal", "", "show lines about this `caller` only: a name, or what tells it from others, such as oidc+https%3a%2f%2fid.example.com+ann")
+	flags.IntVar(&in.Limit, "last", 100, "how `many` of the last lines to show")
+	flags.BoolVarP(&follow, "follow", "f", false, "go on to show lines as they come, until Ctrl-C")
 	completeFlag(cmd, "level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 	completeFlag(cmd, "tool", cobra.NoFileCompletions)
 	completeFlag(cmd, "principal", cobra.NoFileCompletions)
-	addLines(cmd, &in.EventsArguments, &follow)
 	return cmd
 }
 
-func newEvents() *cobra.Command {
-	var o asking
-	var in admin.EventsArguments
-	var follow bool
-	cmd := newAsking(&o, &cobra.Command{
-		Use:   "events",
-		Short: "Show what has happened to a running server",
-		Long: `Show what has happened to a running server: files that came, changed or were refused, reloads
-of the configuration, switches, tokens, and all else that its log has but for requests and
-what tools say. With --follow it goes on as things happen, until Ctrl-C.`,
-		Example: "  toolsrv events\n  toolsrv events --follow --json",
-		Args:    noArguments,
-	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
-		return readLines(ctx, c, "events", &in, func() any { return in }, follow, o.asJSON, out)
-	})
-	addLines(cmd, &in, &follow)
-	return cmd
-}
+const (
+	// waitForMore is how many seconds a server waits for something new before it answers that there is nothing.
+	waitForMore = 10
+	// askAgain is when a server that was there is asked again.
+	askAgain = time.Second
+)
 
-func addLines(cmd *cobra.Command, in *admin.EventsArguments, follow *bool) {
-	cmd.Flags().IntVar(&in.Limit, "last", 100, "how `many` of the last lines to show")
-	cmd.Flags().BoolVarP(follow, "follow", "f", false, "go on to show lines as they come, until Ctrl-C")
-}
-
-// readLines prints lines, and goes on if it is to follow. arguments returns the arguments of the operation; in is a part of them.
-func readLines(ctx context.Context, c *client.Client, operation string, in *admin.EventsArguments, arguments func() any, follow, asJSON bool, out io.Writer) error {
-	for {
+// followed shows one answer after another until ctx ends. Once there was one, a server that doesn't answer may be restarting, and is asked again.
+func followed[Out any](ctx context.Context, c *client.Client, operation string, arguments func() any, show func(*Out) error) error {
+	for answered := false; ; {
 		answer, err := c.Do(ctx, operation, arguments(), "")
-		if err != nil {
-			if follow && ctx.Err() != nil {
-				return nil
+		switch {
+		case err == nil:
+			answered = true
+			var page Out
+			if err := answer.Into(&page); err != nil {
+				return err
 			}
+			if err := show(&page); err != nil {
+				return err
+			}
+			continue
+		case ctx.Err() != nil:
+			return nil
+		case !answered || !mayPass(err):
 			return err
 		}
-		if asJSON && !follow {
-			return printJSON(out, answer.Result)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(askAgain):
 		}
-		var page admin.Logs
-		if err := answer.Into(&page); err != nil {
-			return err
-		}
-		if err := showLines(out, &page, asJSON); err != nil || !follow {
-			return err
-		}
-		in.After, in.Limit, in.Wait = max(page.Last, 1), 1000, waitForLines
 	}
+}
+
+// mayPass reports whether an error may be over in a moment: the server is not there, or takes no requests just now.
+func mayPass(err error) bool {
+	failed, ok := errors.AsType[*wasmtools.Error](err)
+	return !ok || failed.Code == wasmtools.CodeNotReady || failed.Code == wasmtools.CodeOverloaded
 }
 
 // showLines prints lines: for people, or each as a line of JSON.

@@ -1,13 +1,17 @@
 package command_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/cmd/toolsrv/command"
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 	"github.com/toolsrv/toolsrv/internal/testkit"
@@ -47,9 +51,13 @@ func TestLogs(t *testing.T) {
 		{args: "logs --level warn", has: "file refused", lacks: "INFO"},
 		{args: "logs --level error --tool shop/*", noLines: true},
 		{args: "logs --tool shop/echo --last 1", aSingle: true, has: "request"},
-		{args: "events", has: "action=disable", lacks: "INFO  request"},
+		{args: "events", has: "audit disable /shop/wait by uid"},
+		{args: "events", has: "tool.switched /shop/wait 1.2.3 disabled: it rains"},
+		{args: "events", has: "tool.added /shop/echo", lacks: managedSecret},
+		{args: "events", has: "broken.wasm: "},
+		{args: "events --tool shop/*", has: "tool.added /shop/refuse 1.2.3 enabled", lacks: "weather"},
+		{args: "events --tool nothing", noLines: true},
 		{args: "events --last 1", aSingle: true},
-		{args: "events", has: "tool added"},
 		{args: "refused", has: "broken.wasm", lacks: "shop.wasm"},
 	} {
 		shown := m.must(t, strings.Fields(c.args)...)
@@ -65,23 +73,23 @@ func TestLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer over.Close()
-	ask := func(in admin.EventsArguments) (l admin.Logs) {
+	ask := func(in admin.EventsArguments) (e admin.Events) {
 		t.Helper()
 		answer, err := over.Do(t.Context(), "events", in, "")
 		if err == nil {
-			err = answer.Into(&l)
+			err = answer.Into(&e)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		return l
+		return e
 	}
 	last := ask(admin.EventsArguments{Limit: 1}).Last
-	came := make(chan admin.Logs, 1)
+	came := make(chan admin.Events, 1)
 	go func() { came <- ask(admin.EventsArguments{After: last, Wait: 10}) }()
 	testkit.Put(t, m.tools(), "new.wasm", "not a module either")
 	next := <-came
-	if len(next.Lines) != 1 || next.Lines[0].Message != "file refused" || !strings.Contains(string(next.Lines[0].Attributes), "new.wasm") || next.Last <= last {
+	if len(next.Events) != 1 || next.Events[0].Kind != "file.refused" || !strings.HasSuffix(next.Events[0].File, "new.wasm") || next.Events[0].Reason == "" || next.Missed {
 		t.Errorf("got %+v", next)
 	}
 	reader := m.must(t, "tokens", "add", "reader", "--scope", "admin:read", "--json")
@@ -100,7 +108,7 @@ func TestLogs(t *testing.T) {
 		for after := last; err == nil; { // the entry of the audit comes before the change
 			var answer *client.Answer
 			if answer, err = outside.Do(t.Context(), "events", admin.EventsArguments{After: after, Wait: 10}, ""); err == nil {
-				var page admin.Logs
+				var page admin.Events
 				err = answer.Into(&page)
 				after = page.Last
 			}
@@ -112,11 +120,77 @@ func TestLogs(t *testing.T) {
 		t.Errorf("who waits with a token that is revoked: got %v", failed)
 	}
 	next.Last = ask(admin.EventsArguments{Limit: 1}).Last
-	if none := ask(admin.EventsArguments{After: next.Last, Wait: 1}); len(none.Lines) != 0 || none.Last != next.Last {
+	if none := ask(admin.EventsArguments{After: next.Last, Wait: 1}); len(none.Events) != 0 || none.Missed {
 		t.Errorf("got %+v", none)
 	}
 	var refusals admin.Refusals
 	if err := json.Unmarshal([]byte(m.must(t, "refused", "--json")), &refusals); err != nil || len(refusals.Refused) != 2 || refusals.Refused[1].What != filepath.Join(m.tools(), "new.wasm") {
 		t.Errorf("got %+v, %v", refusals, err)
+	}
+}
+
+// TestFollow follows events and log lines over a restart of the server.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "")
+	// follow runs a command until nobody reads what it writes.
+	var following sync.WaitGroup
+	var readers []io.Closer
+	follow := func(args ...string) (next func(want string)) {
+		from, to := io.Pipe()
+		following.Go(func() {
+			command.Main(append(args, "--follow", "--config", m.config), strings.NewReader(""), to, io.Discard)
+			_ = to.CloseWithError(io.EOF)
+		})
+		lines := bufio.NewReader(from)
+		readers = append(readers, from)
+		return func(want string) {
+			t.Helper()
+			for {
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					t.Fatalf("%v ends: %v", args, err)
+				}
+				if strings.Contains(line, want) {
+					return
+				}
+			}
+		}
+	}
+	news, programs, logs := follow("events", "--tool", "shop/*"), follow("events", "--json"), follow("logs")
+	m.must(t, "disable", "shop/refuse", "--reason", "first")
+	news(`tool.switched /shop/refuse 1.2.3 disabled: first`)
+	programs(`"kind":"audit"`)
+	programs(`"tool":"/shop/refuse","state":"disabled"`)
+	logs("tools switched")
+	m.stop()
+	m.start(t)
+	news("(events may have been missed)")
+	programs(`{"missed":true}`)
+	logs("listening")
+	m.must(t, "enable", "shop/refuse")
+	news("tool.switched /shop/refuse 1.2.3 enabled")
+	programs(`"tool":"/shop/refuse","state":"enabled"`)
+	logs("tools switched")
+	if code, _, stderr := run("events", "--follow", "--tool", "a b", "--config", m.config); code != 3 {
+		t.Errorf("a pattern that is not one: got %d, %s", code, stderr)
+	}
+	for _, r := range readers {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	m.must(t, "disable", "shop/echo") // what nobody reads ends them
+	following.Wait()
+}
+
+// TestFollowNobody: where there was no server, nobody waits for one.
+func TestFollowNobody(t *testing.T) {
+	t.Parallel()
+	file := testkit.Put(t, t.TempDir(), "toolsrv.toml", managedConfig)
+	for _, name := range []string{"events", "logs"} {
+		if code, _, stderr := run(name, "--follow", "--config", file); code == 0 || !strings.Contains(stderr, "no server answers") {
+			t.Errorf("%s: got %d, %s", name, code, stderr)
+		}
 	}
 }

@@ -1,0 +1,52 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/toolsrv/toolsrv/internal/events"
+)
+
+// EventsArguments are the arguments of the operation events.
+type EventsArguments struct {
+	Tool  string `json:"tool,omitempty" description:"List events of tools alone that match, such as math/add, math or math/*." maxLength:"1024"`
+	After string `json:"after,omitempty" description:"List events after the one with this id, the oldest first; without, the last ones." maxLength:"64"`
+	Limit int    `json:"limit,omitempty" description:"How many at most; 0 is 100." minimum:"0" maximum:"1000"`
+	Wait  int    `json:"wait,omitempty" description:"How many seconds to wait for an event where there is none." minimum:"0" maximum:"10"`
+}
+
+// Events are what has happened.
+type Events struct {
+	Events []events.Event `json:"events" description:"The events, the oldest first."`
+	Last   string         `json:"last" description:"The id to list events after."`
+	Missed bool           `json:"missed" description:"Whether the id that was asked for is too old, or of another run of the server: these are the last events, and there may have been others."`
+}
+
+func eventsOf() Operation {
+	o := Looks("events", "List what has happened to the tools, or what happens, with refused files and the audit", func(ctx context.Context, r *Request, in EventsArguments) (Events, error) {
+		matches, err := matcher(in.Tool)
+		if err != nil {
+			return Events{}, err
+		}
+		if in.Limit == 0 {
+			in.Limit = defaultLines
+		}
+		ctx, cancel, err := await(ctx, r, in.Wait)
+		if err != nil {
+			return Events{}, err
+		}
+		defer cancel()
+		for after := in.After; ; {
+			page := r.Service.Events.After(after, in.Limit, func(e *events.Event) bool { return in.Tool == "" || e.Tool != "" && matches(e.Tool) })
+			if len(page.Events) > 0 || page.Missed || ctx.Err() != nil || in.Wait == 0 {
+				return Events(page), nil
+			}
+			after = page.Last
+			select {
+			case <-r.Service.Events.Wait(after):
+			case <-ctx.Done():
+			}
+		}
+	})
+	o.waits = true
+	return o
+}

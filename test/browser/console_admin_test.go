@@ -18,13 +18,6 @@ func administered() string {
 	return "state.directory = '.state'\nadmin.enabled = true\nadmin.upload = true\n" + declared(boss, "boss", "*", "admin") + declared(ann, "ann", "math/*", "shop/order")
 }
 
-// pageOf goes to a page of the console.
-func (p *page) pageOf(name, title string) {
-	p.t.Helper()
-	p.do(script("location.hash = " + quoted("#/"+name)))
-	p.until("document.querySelector('main h1')?.innerText === " + quoted(title))
-}
-
 // TestConsoleAdmin makes a token and calls with it, disables a tool and sees another window change, rolls a file back, and reads all that in the
 // audit.
 func TestConsoleAdmin(t *testing.T) {

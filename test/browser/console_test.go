@@ -16,6 +16,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 // declared returns the configuration's table for a token.
@@ -62,6 +63,13 @@ func (p *page) tool(path string) {
 	p.t.Helper()
 	p.do(script("location.hash = " + quoted("#/tool"+path)))
 	p.until("document.querySelector('#tool-name') && document.querySelector('.facts code').innerText === " + quoted(path))
+}
+
+// pageOf goes to a page of the console.
+func (p *page) pageOf(name, title string) {
+	p.t.Helper()
+	p.do(script("location.hash = " + quoted("#/"+name)))
+	p.until("document.querySelector('main h1')?.innerText === " + quoted(title))
 }
 
 // call presses the button that calls the tool, and waits for its answer.
@@ -253,6 +261,71 @@ func TestConsoleProgress(t *testing.T) {
 	p.call()
 	p.read("There is no tea left.")
 	p.read("tool_error")
+	p.check()
+}
+
+// TestConsoleFiles shows a picture and plays a sound that are results, and saves neither by itself.
+func TestConsoleFiles(t *testing.T) {
+	t.Parallel()
+	const (
+		png = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FAAhKDveksOjmAAAAAElFTkSuQmCC"
+		wav = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA=="
+	)
+	p := open(t, serve(t, "", file("picture", "image/png", png), file("sound", "audio/wav", wav)), "/console#/tool/files/picture")
+	p.tolerate("/admin/v1/self")
+	p.see("form.call")
+	p.read("The tool takes no arguments.")
+	p.call()
+	p.until("document.querySelector('.outcome img')?.naturalWidth === 10")
+	p.check()
+	p.tool("/files/sound")
+	p.call()
+	p.until("document.querySelector('.outcome audio')?.duration > 0")
+	p.check()
+}
+
+// file returns a tool whose result is a file in base64.
+func file(name, mime, data string) *wasmtools.Tool {
+	return &wasmtools.Tool{
+		Name: name, Namespace: "files", Description: "Return a file.",
+		Parameters: schema.MustCompile(`{"type": "object", "additionalProperties": false}`),
+		Result:     must(schema.Compile(json.RawMessage(`{"type": "string", "contentEncoding": "base64", "contentMediaType": ` + quoted(mime) + `}`))),
+		Caller:     hostile{result: []byte(quoted(data))},
+	}
+}
+
+// TestConsoleSchema has a schema of 100 properties, and one that requires itself.
+func TestConsoleSchema(t *testing.T) {
+	t.Parallel()
+	var properties []string
+	for i := range 100 {
+		properties = append(properties, fmt.Sprintf(`"p%d": {"type": "string", "description": "The value number %d."}`, i, i))
+	}
+	wide := &wasmtools.Tool{
+		Name: "wide", Namespace: "schemas", Description: "Take much.", Caller: hostile{result: []byte(`"done"`)},
+		Parameters: schema.MustCompile(`{"type": "object", "properties": {` + strings.Join(properties, ", ") + `, "tree": {"$ref": "#/$defs/node"}}, "$defs": {
+			"node": {"type": "object", "required": ["next"], "properties": {"next": {"$ref": "#/$defs/node"}, "some": {"type": "array", "items": {"$ref": "#/$defs/node"}}}}}}`),
+	}
+	p := open(t, serve(t, "", wide), "/console#/tool/schemas/wide")
+	p.tolerate("/admin/v1/self")
+	p.see("form.call")
+	if fields := eval[int](p, "document.querySelectorAll('form.call textarea').length"); fields != 100 {
+		t.Errorf("the form has %d fields; want 100", fields)
+	}
+	p.write(`[id="field-%5B%22p99%22%5D"]`, "the last one")
+	p.button("Add tree")
+	p.until("document.querySelectorAll('form.call fieldset').length > 5")
+	if groups := eval[int](p, "document.querySelectorAll('form.call fieldset').length"); groups > 30 {
+		t.Errorf("a schema that requires itself makes %d groups", groups)
+	}
+	p.button("Leave out tree")
+	p.call()
+	p.read("done")
+	p.button("Show all rows")
+	p.until("document.querySelectorAll('table.schema tbody tr').length > 100")
+	if rows := eval[int](p, "document.querySelectorAll('table.schema tbody tr').length"); rows > 110 {
+		t.Errorf("a schema that refers to itself makes %d rows", rows)
+	}
 	p.check()
 }
 

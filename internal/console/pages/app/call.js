@@ -97,7 +97,7 @@ async function lastOf(answer, onProgress) {
 
 /** The data of each event of a stream. A result of megabytes comes in many pieces, which are put together once. @param {Response} answer */
 export async function* eventsOf(answer) {
-  const reader = /** @type {ReadableStream<Uint8Array>} */ (answer.body).pipeThrough(new TextDecoderStream()).getReader();
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (answer.body).pipeThrough(/** @type {any} */ (new TextDecoderStream())).getReader();
   try {
     /** @type {string[]} */
     let line = [];

@@ -2,10 +2,13 @@
 
 /** Parses JSON. Numbers that a double can't hold stay texts that JSON.stringify writes back, where the browser can. @param {string} text */
 export function parse(text) {
-  return JSON.parse(text, (_, value, /** @type {any} */ context) => {
-    if (typeof value !== "number" || !context?.source || String(value) === context.source) return value;
-    return exact(context.source) ?? value;
-  });
+  return JSON.parse(text, /** @type {any} */ (asWritten));
+}
+
+/** @param {string} _ @param {unknown} value @param {{source?: string}|undefined} context which older browsers don't give */
+function asWritten(_, value, context) {
+  if (typeof value !== "number" || !context?.source || String(value) === context.source) return value;
+  return exact(context.source) ?? value;
 }
 
 /** Returns a number as it was typed, or undefined where the text isn't one. @param {string} text */

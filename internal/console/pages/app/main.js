@@ -4,7 +4,6 @@ import { html, render, useCallback, useEffect, useMemo, useState } from "../html
 import { root, token } from "../server.js";
 import { look, sentence } from "./api.js";
 import { listen } from "./changes.js";
-import { Connect } from "./connect.js";
 import { pages } from "./pages.js";
 import { to, useRoute } from "./route.js";
 import { rowsOf } from "./rows.js";
@@ -54,6 +53,10 @@ function Console() {
 
   const mine = pages.filter((p) => p.may(session.self));
   const page = mine.find((p) => p.name === route.page);
+  useEffect(() => {
+    document.title = (route.tool || page?.title || "Tools") + " – Console";
+  }, [route, session]);
+
   return html`
     <a class="skip" href="#main" onClick=${(/** @type {Event} */ e) => (e.preventDefault(), document.getElementById("main")?.focus())}>To the content</a>
     <header class="bar">
@@ -61,7 +64,7 @@ function Console() {
       <nav aria-label="Console">
         <ul>
           ${letIn
-            ? [{ name: "tools", title: "Tools" }, { name: "connect", title: "Connect" }, ...mine].map(
+            ? [{ name: "tools", title: "Tools" }, ...mine].map(
                 (p) => html`<li key=${p.name}><a href=${to(p.name)} aria-current=${route.page === p.name ? "page" : undefined}>${p.title}</a></li>`,
               )
             : null}
@@ -78,8 +81,7 @@ function Console() {
       ${session.state === "failed" ? html`<div class="empty middle" role="alert"><p>${plain(sentence(session.error), 600)}</p><button type="button" onClick=${load}>Try again</button></div>` : null}
       ${session.state === "locked" || (letIn && signing) ? html`<${SignIn} wrong=${session.wrong === true} needed=${!letIn} onToken=${signIn} onCancel=${() => setSigning(false)} />` : null}
       ${letIn && !signing && page ? html`<${page.view} key=${page.name} session=${session} rows=${rows} changed=${load} />` : null}
-      ${letIn && !signing && !page && route.page === "connect" ? html`<${Connect} />` : null}
-      ${letIn && !signing && !page && route.page !== "connect" ? html`<${ToolsPage} rows=${rows} session=${session} chosen=${route.tool} changed=${load} />` : null}
+      ${letIn && !signing && !page ? html`<${ToolsPage} rows=${rows} session=${session} chosen=${route.tool} changed=${load} />` : null}
     </main>
   `;
 }

@@ -1,4 +1,5 @@
-// The pages for administrators, in the order in which they are listed. To add one, write it into the folder admin, and its line here.
+// The pages beside that of the tools, in the order in which they are listed. To add one for administrators, write it into the folder admin, and
+// its line here.
 
 import { Audit } from "./admin/audit.js";
 import { Configuration } from "./admin/configuration.js";
@@ -9,12 +10,14 @@ import { Refused } from "./admin/refused.js";
 import { Switches } from "./admin/switches.js";
 import { Tokens } from "./admin/tokens.js";
 import { Versions } from "./admin/versions.js";
+import { Connect } from "./connect.js";
 import { mayChange, mayLook } from "./session.js";
 
 /** @typedef {{name: string, title: string, may: (self: import("./session.js").Self|null) => boolean, view: any}} Page */
 
 /** @type {Page[]} */
 export const pages = [
+  { name: "connect", title: "Connect", may: () => true, view: Connect },
   { name: "switches", title: "Switches", may: mayLook, view: Switches },
   { name: "tokens", title: "Tokens", may: mayLook, view: Tokens },
   { name: "refused", title: "Refused", may: mayLook, view: Refused },

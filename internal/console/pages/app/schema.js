@@ -82,13 +82,12 @@ export function variantOf(root, s, variant) {
   return { ...rest, ...resolve(root, variant) };
 }
 
-/** Names the type of a value. @param {any} root @param {Schema} s */
+/** Names the type of a value. @param {any} root @param {Schema} s @returns {string} */
 export function typeName(root, s, depth = 0) {
   if (s.unknown) return "see " + plain(s.unknown, 60);
   if (Object.hasOwn(s, "const")) return plain(write(s.const, 0), 60);
   const alternatives = Array.isArray(s.anyOf) ? s.anyOf : Array.isArray(s.oneOf) ? s.oneOf : [];
   if (alternatives.length > 0 && depth < 3) {
-    /** @type {string} */
     const names = [...new Set(alternatives.slice(0, 6).map((v) => typeName(root, resolve(root, v), depth + 1)))].join(" or ");
     return alternatives.length > 6 ? names + " or …" : names;
   }

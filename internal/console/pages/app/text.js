@@ -7,7 +7,7 @@ const hidden = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c
 
 /** Returns text with its hidden characters spelt out. @param {string} text */
 export function visible(text) {
-  return text.replace(hidden, (c) => "⟨U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "⟩");
+  return text.replace(hidden, (c) => "⟨U+" + Number(c.codePointAt(0)).toString(16).toUpperCase().padStart(4, "0") + "⟩");
 }
 
 /** Returns what may be shown of a value in one place: visible, and at most so many characters. @param {unknown} value */

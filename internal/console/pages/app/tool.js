@@ -23,7 +23,7 @@ export function ToolPage({ row, session, changed }) {
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
   return html`<article class="tool" aria-labelledby="tool-name">
     <header>
-      <h1 id="tool-name" tabindex="-1" ref=${heading}><bdi>${plain(tool?.title || row.path, 200)}</bdi></h1>
+      <h1 id="tool-name" tabindex="-1" ref=${heading}><bdi>${plain(tool?.title || tool?.name || row.path, 200)}</bdi></h1>
       <p class="facts">
         <code>${row.path}</code> <span class=${"state " + row.state}>${stateName(row.state)}</span>
         ${row.why ? html` <bdi class="why">${row.why}</bdi>` : null}
@@ -145,11 +145,11 @@ function Call({ tool, callable }) {
       <div class="actions">
         <button class="primary" aria-disabled=${running || !callable ? "true" : undefined} onClick=${(/** @type {any} */ e) => (running || !callable) && e.preventDefault()}>Call</button>
         <button type="button" disabled=${!running} onClick=${() => running?.abort()}>Cancel</button>
-        <${Progress} running=${running !== null} progress=${progress} />
+        <${Progress} running=${running !== null} progress=${progress} outcome=${outcome} />
         <span class="note keys"><kbd>Ctrl</kbd> <kbd>Enter</kbd> calls, <kbd>Esc</kbd> cancels</span>
       </div>
     </form>
-    <div class="outcome" aria-live="polite">${outcome ? html`<${OutcomeView} outcome=${outcome} tool=${tool} />` : html`<p class="empty">What the tool answers stands here.</p>`}</div>
+    <div class="outcome" id="outcome" tabindex="-1" role="group" aria-label="Outcome of the call">${outcome ? html`<${OutcomeView} outcome=${outcome} tool=${tool} />` : html`<p class="empty">What the tool answers stands here.</p>`}</div>
     <${Snippets} tool=${tool} args=${args} token=${token.get() !== ""} />
   </section>`;
 }
@@ -163,9 +163,12 @@ function wrongIn(text) {
   }
 }
 
-/** @param {{running: boolean, progress: import("./call.js").Progress|null}} p */
-function Progress({ running, progress }) {
-  if (!running) return html`<span class="progress"></span>`;
+/** How far the call is, and then how it ended: a long form hides what stands below it. @param {{running: boolean, progress: import("./call.js").Progress|null, outcome: Outcome|null}} p */
+function Progress({ running, progress, outcome }) {
+  if (!running) {
+    const show = () => document.getElementById("outcome")?.focus();
+    return html`<span class="progress" role="status">${outcome ? html`<button type="button" class="link" onClick=${show}>${outcome.result ? "Answered" : outcome.cancelled ? "Cancelled" : "Failed"} after ${duration(outcome.seconds)}</button>` : null}</span>`;
+  }
   const known = progress && progress.total > 0;
   return html`<span class="progress" role="status">
     <progress aria-label="How far the call is" ...${known ? { value: progress.done, max: progress.total } : {}}></progress>

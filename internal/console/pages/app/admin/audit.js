@@ -36,12 +36,12 @@ export function Audit() {
       empty="Nobody has changed anything yet."
       columns=${[
         { title: "Number", cell: (/** @type {any} */ e) => String(e.number) },
-        { title: "Time", cell: (/** @type {any} */ e) => moment(e.time) },
+        { title: "Time", kind: "time", cell: (/** @type {any} */ e) => moment(e.time) },
         { title: "Who", cell: (/** @type {any} */ e) => e.who ?? "" },
         { title: "From", cell: (/** @type {any} */ e) => e.from ?? "" },
         { title: "Action", cell: (/** @type {any} */ e) => e.action + (e.refused ? " (refused)" : "") },
         { title: "Target", cell: (/** @type {any} */ e) => e.target ?? "" },
-        { title: "What", cell: whatOf },
+        { title: "What", kind: "many", cell: whatOf },
       ]}
     />
   </article>`;

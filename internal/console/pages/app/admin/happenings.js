@@ -3,12 +3,19 @@
 import { html, useEffect, useMemo, useRef, useState } from "../../html.js";
 import { look, sentence } from "../api.js";
 import { write } from "../json.js";
-import { moment, plain } from "../text.js";
+import { duration, moment, plain } from "../text.js";
 import { Table } from "./table.js";
 
 const kept = 1000; // lines
 const pause = 1000; // milliseconds: each question is itself a line of the log
 const wait = 10; // seconds that the server waits for a line
+
+/** Writes attributes as a line of the log's text form has them. @param {Record<string, unknown>} attributes */
+function wordsOf(attributes) {
+  return Object.entries(attributes ?? {})
+    .map(([name, value]) => name + "=" + (name === "duration" && typeof value === "number" ? duration(value / 1e9) : typeof value === "string" ? value : write(value, 0)))
+    .join("  ");
+}
 
 /** Whether a line tells of something else than that this page asks for lines. @param {any} line */
 const isOther = (line) => line.attributes?.operation !== "admin logs" && line.attributes?.operation !== "admin events";
@@ -59,10 +66,10 @@ function Lines({ operation, title, about, empty }) {
         keyOf=${(/** @type {any} */ l) => String(l.number)}
         empty=${empty}
         columns=${[
-          { title: "Time", cell: (/** @type {any} */ l) => moment(l.time) },
+          { title: "Time", kind: "time", cell: (/** @type {any} */ l) => moment(l.time) },
           { title: "Level", cell: (/** @type {any} */ l) => l.level },
           { title: "What", cell: (/** @type {any} */ l) => l.message },
-          { title: "Of", cell: (/** @type {any} */ l) => write(l.attributes, 0) },
+          { title: "Of", kind: "many", cell: (/** @type {any} */ l) => wordsOf(l.attributes) },
         ]}
       />
     </div>

@@ -57,6 +57,6 @@ function Use({ name, use, unit }) {
   return html`<div class="use">
     <span>${name}</span>
     ${limited ? html`<meter aria-label=${name} min="0" max=${use.limit} high=${use.limit * 0.9} value=${use.held}></meter>` : html`<span></span>`}
-    <span>${unit(use.held)}${limited ? " of " + unit(use.limit) : ", without a limit"}${use.waiting > 0 ? `, ${use.waiting} waiting` : ""}</span>
+    <span>${unit(use.held)}${limited ? " of " + (unit === bytes ? bytes(use.limit) : use.limit.toLocaleString("en")) : ", without a limit"}${use.waiting > 0 ? `, ${use.waiting} waiting` : ""}</span>
   </div>`;
 }

@@ -21,8 +21,8 @@ export function Refused() {
       columns=${[
         { title: "What", cell: (/** @type {any} */ r) => r.what },
         { title: "Kind", cell: (/** @type {any} */ r) => r.kind },
-        { title: "Reason", cell: reasonOf },
-        { title: "Since", cell: (/** @type {any} */ r) => moment(r.since) },
+        { title: "Reason", kind: "many", cell: reasonOf },
+        { title: "Since", kind: "time", cell: (/** @type {any} */ r) => moment(r.since) },
       ]}
     />
   </article>`;

@@ -34,7 +34,7 @@ export function Switches({ session, changed }) {
         { title: "State", cell: (/** @type {any} */ s) => (s.enabled ? "enabled" : "disabled") + (s.until_restart ? " until restart" : "") },
         { title: "Reason", cell: (/** @type {any} */ s) => s.reason ?? "" },
         { title: "By", cell: (/** @type {any} */ s) => s.who ?? "the program" },
-        { title: "Since", cell: (/** @type {any} */ s) => moment(s.since) },
+        { title: "Since", kind: "time", cell: (/** @type {any} */ s) => moment(s.since) },
         ...(may
           ? [
               {

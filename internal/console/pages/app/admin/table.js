@@ -8,7 +8,7 @@ const most = 300;
 
 /**
  * @template T
- * @typedef {{title: string, cell: (t: T) => any, text?: (t: T) => string}} Column text is what the filter searches, where the cell is not text
+ * @typedef {{title: string, cell: (t: T) => any, text?: (t: T) => string, kind?: "time"|"many"}} Column text is what the filter searches, where the cell is not text; kind says how wide it is
  */
 
 /**
@@ -37,7 +37,7 @@ export function Table({ items, columns, keyOf, label, one, empty, problem, again
       <table>
         <thead><tr>${columns.map((c) => html`<th scope="col">${c.title}</th>`)}</tr></thead>
         <tbody>
-          ${found.slice(0, most).map((t) => html`<tr key=${keyOf(t)}>${columns.map((c) => html`<td>${cellOf(c.cell(t))}</td>`)}</tr>`)}
+          ${found.slice(0, most).map((t) => html`<tr key=${keyOf(t)}>${columns.map((c) => html`<td class=${c.kind}>${cellOf(c.cell(t))}</td>`)}</tr>`)}
         </tbody>
       </table>
     </div>

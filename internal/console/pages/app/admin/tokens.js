@@ -38,8 +38,8 @@ export function Tokens({ session }) {
         { title: "Name", cell: (/** @type {any} */ t) => t.name },
         { title: "Scopes", cell: (/** @type {any} */ t) => (t.scopes ?? []).join(" ") || "none" },
         { title: "State", cell: (/** @type {any} */ t) => t.state + (t.declared ? ", declared by the configuration" : "") },
-        { title: "Expires", cell: (/** @type {any} */ t) => moment(t.expires) || "never" },
-        { title: "Used", cell: (/** @type {any} */ t) => moment(t.used) || "never" },
+        { title: "Expires", kind: "time", cell: (/** @type {any} */ t) => moment(t.expires) || "never" },
+        { title: "Used", kind: "time", cell: (/** @type {any} */ t) => moment(t.used) || "never" },
         { title: "Calls", cell: (/** @type {any} */ t) => boundsOf(t) || "as rates.default" },
         ...(may ? [{ title: "Actions", text: () => "", cell: (/** @type {any} */ t) => (t.declared ? "" : html`<${Acts} token=${t} mine=${t.name === session.self?.name} onMade=${take} again=${again} />`) }] : []),
       ]}

@@ -28,7 +28,7 @@ export function Versions({ session, changed }) {
         { title: "File", cell: (/** @type {any} */ v) => v.file },
         { title: "Version", cell: (/** @type {any} */ v) => html`<code>${v.digest.slice(0, 12)}</code>`, text: (/** @type {any} */ v) => v.digest },
         { title: "Size", cell: (/** @type {any} */ v) => bytes(v.size) },
-        { title: "Kept since", cell: (/** @type {any} */ v) => moment(v.since) },
+        { title: "Kept since", kind: "time", cell: (/** @type {any} */ v) => moment(v.since) },
         { title: "State", cell: stateOf },
         ...(may ? [{ title: "Actions", text: () => "", cell: (/** @type {any} */ v) => (v.served ? "" : html`<${Back} version=${v} done=${async () => (await again(), changed())} />`) }] : []),
       ]}

@@ -34,6 +34,7 @@ func groups(b *bench) []measure.Group {
 	return []measure.Group{
 		{Names: []string{"metrics_cost"}, Measure: b.metricsCost},
 		{Names: []string{"scrape_10k_ms"}, Measure: b.scrape},
+		{Names: []string{"page_kib"}, Measure: b.page},
 	}
 }
 
@@ -42,6 +43,7 @@ func bars() map[string]measure.Bar {
 	return map[string]measure.Bar{
 		"metrics_cost":  {Limit: 0.98, Least: true},
 		"scrape_10k_ms": {Limit: 100},
+		"page_kib":      {Limit: 150},
 	}
 }
 

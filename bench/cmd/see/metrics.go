@@ -20,11 +20,16 @@ const metrics = "[metrics]\nenabled = true"
 
 // scraped asks for /metrics as Prometheus does, and returns the size of the answer as it is sent, and its text.
 func scraped(ctx context.Context, s *served) (sent int, text []byte, err error) {
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/metrics", nil)
+	return s.get(ctx, "/metrics", "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2")
+}
+
+// get asks for a path, compressed, and returns the size of the answer as it is sent, and what it says.
+func (s *served) get(ctx context.Context, path, accept string) (sent int, text []byte, err error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
 	if err != nil {
 		return 0, nil, err
 	}
-	q.Header.Set("Accept", "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2")
+	q.Header.Set("Accept", accept)
 	q.Header.Set("Accept-Encoding", "gzip")
 	answer, err := http.DefaultClient.Do(q)
 	if err != nil {
@@ -36,7 +41,7 @@ func scraped(ctx context.Context, s *served) (sent int, text []byte, err error) 
 	case err != nil:
 		return 0, nil, err
 	case answer.StatusCode != http.StatusOK:
-		return 0, nil, fmt.Errorf("/metrics answered %d: %.200s", answer.StatusCode, body)
+		return 0, nil, fmt.Errorf("%s answered %d: %.200s", path, answer.StatusCode, body)
 	case answer.Header.Get("Content-Encoding") != "gzip":
 		return len(body), body, nil
 	}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// loaded are the addresses of what a page loads, and imported those of what a script does before it runs.
+var (
+	loaded   = regexp.MustCompile(`(?:src|href)="([^"]+\.(?:js|css|svg))"`)
+	imported = regexp.MustCompile(`(?m)^(?:import|export)\b[^;]*?"(\.[^"]+)"`)
+)
+
+// page adds up what a browser takes to show the console, without the answers to what it asks then.
+func (b *bench) page(ctx context.Context) (err error) {
+	s, err := b.serve(ctx, "", func(string) error { return nil })
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	seen := map[string]bool{}
+	total, files := 0, 0
+	for paths := []string{"/console"}; len(paths) > 0; paths = paths[1:] {
+		path := paths[0]
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
+		sent, text, err := s.get(ctx, path, "text/html,*/*;q=0.8")
+		if err != nil {
+			return err
+		}
+		total += sent
+		files++
+		links := loaded
+		if strings.HasSuffix(path, ".js") {
+			links = imported
+		}
+		base, err := url.Parse(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range links.FindAllSubmatch(text, -1) {
+			to, err := base.Parse(string(m[1]))
+			if err != nil {
+				return err
+			}
+			paths = append(paths, to.Path)
+		}
+	}
+	b.report.Explain("page_kib: %d files", files)
+	b.report.Figure("page_kib", float64(total)/1024)
+	return nil
+}

@@ -366,7 +366,7 @@ bench-operate: build bench-guests
 	cd bench && go build -o ../$(BENCH)/operate ./cmd/operate
 	@$(BENCH)/operate -guests $(BENCH) -server bin/toolsrv
 
-# bench-see measures what it costs to look at a server: metrics and the like. It needs quiet.
+# bench-see measures what it costs to look at a server: metrics, traces and the like. It needs quiet.
 bench-see: build bench-guests
 	cd bench && go build -o ../$(BENCH)/see ./cmd/see
 	@$(BENCH)/see -guests $(BENCH) -server bin/toolsrv

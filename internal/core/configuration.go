@@ -44,7 +44,7 @@ func (s *Service) Configure(c *config.Config) (*Configuration, error) {
 		return nil, fmt.Errorf("apply the grants: %w", err)
 	}
 	next := &Configuration{c, grants}
-	if err := next.checkHeaders(s); err != nil {
+	if err := next.checkHeaders(); err != nil {
 		return nil, err
 	}
 	return next, nil

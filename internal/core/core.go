@@ -154,7 +154,7 @@ func assemble(c *config.Config, o *Options) (*Service, error) {
 	s.Events = events.NewLog(table, s.clean)
 	s.Audit = newAudit(s)
 	s.Rates = rates.New()
-	s.Metrics = metrics.New(metrics.Options{Table: table, Tools: c.Metrics.Tools, Prometheus: c.Metrics.Enabled, Principals: c.Metrics.Principals})
+	s.Metrics = metrics.New(metrics.Options{Table: table, Tools: c.Metrics.Tools, Prometheus: Counts(c), Principals: c.Metrics.Principals})
 	observers := append([]invoke.Observer{s.Metrics}, o.Observers...)
 	if c.OTLP.Endpoint != "" {
 		if s.Tracer, err = newTracer(s, c); err != nil {

@@ -11,6 +11,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
+// Counts reports whether anybody is told metrics.
+func Counts(c *config.Config) bool {
+	return c.Metrics.Enabled || c.OTLP.Endpoint != "" && c.OTLP.Metrics
+}
+
 // newTracer returns what records requests and calls. Its headers have the secrets of the configuration that is in force when they are sent.
 func newTracer(s *Service, c *config.Config) (*otlp.Tracer, error) {
 	version := "unknown"
@@ -28,6 +33,7 @@ func newTracer(s *Service, c *config.Config) (*otlp.Tracer, error) {
 			return now.fill(s, value)
 		},
 		Sample:  c.OTLP.Sample,
+		Metrics: c.OTLP.Metrics,
 		Timeout: c.OTLP.Timeout,
 		Service: c.OTLP.Service,
 		Version: version,
@@ -35,15 +41,21 @@ func newTracer(s *Service, c *config.Config) (*otlp.Tracer, error) {
 	})
 }
 
-// fill returns a header for the collector.
+// fill returns a header for the collector, with the secrets of the configuration, which is in force.
 func (c *Configuration) fill(s *Service, value string) (string, error) {
 	return secret.Fill(value, secret.NewView(s.secrets, c.Granted.Secrets()).Secret)
 }
 
-// checkHeaders returns an error if a header for the collector can't be filled in.
-func (c *Configuration) checkHeaders(s *Service) error {
+// checkHeaders returns an error if the configuration lacks a secret of a header for the collector.
+func (c *Configuration) checkHeaders() error {
+	has := func(name string) (string, error) {
+		if !c.Granted.Secrets().Has(name) {
+			return "", fmt.Errorf("there is no secret %q: add it to a source in [secrets]", name)
+		}
+		return "", nil
+	}
 	for name, value := range c.OTLP.Headers {
-		if _, err := c.fill(s, value); err != nil {
+		if _, err := secret.Fill(value, has); err != nil {
 			return fmt.Errorf("apply otlp.headers: %s: %w", name, err)
 		}
 	}

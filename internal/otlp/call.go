@@ -100,6 +100,9 @@ func (s *span) asks(target string) {
 
 // Ended makes the spans of a call that is recorded, and of its parts.
 func (t *Tracer) Ended(ctx context.Context, r *invoke.Record) {
+	if t.meter != nil {
+		t.meter.call(r)
+	}
 	c, ok := ctx.(*call)
 	if !ok {
 		return
@@ -109,9 +112,8 @@ func (t *Tracer) Ended(ctx context.Context, r *invoke.Record) {
 	if c.isMessage { // its span is made when the message has been answered
 		return
 	}
-	name := nameOf(r.Path)
-	s := &span{in: c.in, id: c.own.SpanID(), name: "execute_tool " + name, kind: otel.SpanKindInternal, begun: c.begun, ended: now, failed: string(r.Code())}
-	s.of = ofTool(r.Path, name)
+	s := &span{in: c.in, id: c.own.SpanID(), name: "execute_tool " + nameOf(r.Path), kind: otel.SpanKindInternal, begun: c.begun, ended: now, failed: string(r.Code())}
+	s.of = ofTool(r.Path)
 	if c.uses > mostUses {
 		s.of = append(s.of, attribute.Int("toolsrv.uses.untold", c.uses-mostUses))
 	}

@@ -36,17 +36,35 @@ const (
 // An exporter sends spans to the collector, and logs where it can't.
 type exporter struct {
 	*otlptrace.Exporter
-	logger   *slog.Logger // or nil
+	*notice
 	patience time.Duration
-	away     bool // the last batch could not be sent
 	closed   atomic.Bool
+}
+
+// A notice tells the log when the collector does not take something, and when it does again. It is used by one goroutine at a time.
+type notice struct {
+	logger *slog.Logger // or nil
+	what   string
+	away   bool
+}
+
+func (n *notice) note(err error) {
+	if n.logger != nil {
+		switch {
+		case err != nil && !n.away:
+			n.logger.Warn("the collector doesn't take "+n.what+": they are lost until it does", "error", text.Clip(err.Error(), maxShown))
+		case err == nil && n.away:
+			n.logger.Info("the collector takes " + n.what + " again")
+		}
+	}
+	n.away = err != nil
 }
 
 var _ sdk.SpanExporter = (*exporter)(nil)
 
 func newExporter(o *Options) (*exporter, error) {
-	timeout := cmp.Or(o.Timeout, defaultTimeout)
-	e := &exporter{logger: o.Logger, patience: tries * timeout}
+	timeout := o.timeout()
+	e := &exporter{notice: &notice{logger: o.Logger, what: "spans"}, patience: tries * timeout}
 	made, err := otlptracehttp.New(context.Background(),
 		otlptracehttp.WithEndpointURL(strings.TrimSuffix(o.Endpoint, "/")+"/v1/traces"),
 		otlptracehttp.WithHTTPClient(newClient(o, timeout)),
@@ -60,6 +78,8 @@ func newExporter(o *Options) (*exporter, error) {
 	e.Exporter = made
 	return e, err
 }
+
+func (o *Options) timeout() time.Duration { return cmp.Or(o.Timeout, defaultTimeout) }
 
 // newClient returns a client for a collector that may be anything: it follows no redirect, which would take the headers along.
 func newClient(o *Options, timeout time.Duration) *http.Client {
@@ -102,16 +122,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	if e.closed.Load() {
 		return nil
 	}
-	err := e.Exporter.ExportSpans(ctx, spans)
-	if e.logger != nil {
-		switch {
-		case err != nil && !e.away:
-			e.logger.Warn("the collector of traces doesn't take spans: they are lost until it does", "spans", len(spans), "error", text.Clip(err.Error(), maxShown))
-		case err == nil && e.away:
-			e.logger.Info("the collector of traces takes spans again")
-		}
-	}
-	e.away = err != nil
+	e.note(e.Exporter.ExportSpans(ctx, spans))
 	return nil
 }
 

@@ -31,15 +31,22 @@ const (
 	maxText = 256
 )
 
+// scope is what spans and metrics say that they were made by.
+const scope = "github.com/toolsrv/toolsrv"
+
 // Options are the settings of a Tracer. Endpoint is required.
 type Options struct {
-	// Endpoint is the address of the collector, such as "https://collector.example:4318". Spans go to /v1/traces below it.
+	// Endpoint is the address of the collector, such as "https://collector.example:4318". Spans go to /v1/traces below it, and metrics to
+	// /v1/metrics.
 	Endpoint string
 	// Headers are sent with each request. Fill returns what a value stands for now, such as "${secret:key}". Nil: values stand for themselves.
 	Headers map[string]string
 	Fill    func(value string) (string, error)
 	// Sample is which part of all requests is recorded, from 0 to 1.
 	Sample float64
+	// Metrics is whether the collector is told metrics, too, and Interval how often. Zero: every 15 seconds.
+	Metrics  bool
+	Interval time.Duration
 	// Timeout is how long the collector may take for an answer. Zero: 10 seconds.
 	Timeout time.Duration
 	// Service and Version are what the collector is told of the server.
@@ -53,6 +60,7 @@ type Tracer struct {
 	provider *sdk.TracerProvider
 	spans    trace.Tracer
 	exporter *exporter
+	meter    *meter // nil: no metrics
 	least    uint64 // a random number below it has a request recorded
 	all      bool
 }
@@ -69,17 +77,23 @@ func New(o Options) (*Tracer, error) {
 	}
 	instance := make([]byte, 16)
 	_, _ = crypto.Read(instance) // it never fails
+	from := resource.NewSchemaless(attribute.String("service.name", o.Service), attribute.String("service.version", o.Version),
+		attribute.String("service.instance.id", fmt.Sprintf("%x", instance)))
+	if o.Metrics {
+		if t.meter, err = newMeter(&o, from); err != nil {
+			return nil, err
+		}
+	}
 	t.provider = sdk.NewTracerProvider(
 		sdk.WithSampler(sdk.AlwaysSample()), // what is not to be recorded has no span
 		sdk.WithIDGenerator(ids{}),
-		sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", o.Service), attribute.String("service.version", o.Version),
-			attribute.String("service.instance.id", fmt.Sprintf("%x", instance)))),
+		sdk.WithResource(from),
 		sdk.WithRawSpanLimits(sdk.SpanLimits{AttributeValueLengthLimit: maxText, AttributeCountLimit: 64, EventCountLimit: 0, LinkCountLimit: 1,
 			AttributePerEventCountLimit: 0, AttributePerLinkCountLimit: 0}),
 		sdk.WithBatcher(e, sdk.WithMaxQueueSize(queued), sdk.WithMaxExportBatchSize(batch), sdk.WithBatchTimeout(batchAfter),
 			sdk.WithExportTimeout(e.patience)),
 	)
-	t.spans = t.provider.Tracer("github.com/toolsrv/toolsrv")
+	t.spans = t.provider.Tracer(scope)
 	return t, nil
 }
 
@@ -87,7 +101,10 @@ func New(o Options) (*Tracer, error) {
 func (t *Tracer) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), flush)
 	defer cancel()
-	_ = t.provider.Shutdown(ctx) // the exporter has logged what went wrong
+	if t.meter != nil {
+		defer t.meter.provider.Shutdown(ctx) // the exporters have logged what went wrong
+	}
+	_ = t.provider.Shutdown(ctx)
 	t.exporter.close()
 }
 

@@ -53,29 +53,30 @@ func TestBadCollectors(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer other.Close()
 	for _, test := range []struct {
-		name  string
-		serve http.HandlerFunc
-		want  string // in the log
+		name    string
+		timeout time.Duration
+		serve   http.HandlerFunc
+		want    string // in the log
 	}{
-		{"hangs", func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "timeout"},
-		{"fails", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", http.StatusInternalServerError) }, "500 Internal Server Error"},
-		{"is overloaded for a year", func(w http.ResponseWriter, _ *http.Request) {
+		{"hangs", 300 * time.Millisecond, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "timeout"},
+		{"fails", time.Minute, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", http.StatusInternalServerError) }, "500 Internal Server Error"},
+		{"is overloaded for a year", 300 * time.Millisecond, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "31536000")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}, "traces export"},
-		{"floods", func(w http.ResponseWriter, _ *http.Request) {
+		{"floods", time.Minute, func(w http.ResponseWriter, _ *http.Request) {
 			for part := []byte(strings.Repeat("x", 1<<16)); ; {
 				if _, err := w.Write(part); err != nil {
 					return
 				}
 			}
 		}, "too large"},
-		{"floods in the header", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 1<<20)) }, "header"},
-		{"leads elsewhere", func(w http.ResponseWriter, r *http.Request) {
+		{"floods in the header", time.Minute, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 1<<20)) }, "header"},
+		{"leads elsewhere", time.Minute, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		}, "set otlp.endpoint"},
-		{"closes", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
-		{"answers nonsense", func(w http.ResponseWriter, _ *http.Request) {
+		{"closes", time.Minute, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		{"answers nonsense", time.Minute, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/x-protobuf")
 			_, _ = io.WriteString(w, "nonsense")
 		}, "proto"},
@@ -85,7 +86,7 @@ func TestBadCollectors(t *testing.T) {
 			s := httptest.NewServer(test.serve)
 			defer s.Close()
 			log := &testkit.Log{}
-			o, err := otlp.New(otlp.Options{Endpoint: s.URL, Sample: 1, Timeout: 300 * time.Millisecond, Headers: map[string]string{"Key": "key"}, Logger: log.Logger(slog.LevelInfo)})
+			o, err := otlp.New(otlp.Options{Endpoint: s.URL, Sample: 1, Timeout: test.timeout, Headers: map[string]string{"Key": "key"}, Logger: log.Logger(slog.LevelInfo)})
 			if err != nil {
 				t.Fatal(err)
 			}

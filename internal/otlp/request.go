@@ -97,6 +97,9 @@ func (t *Tracer) Answered(a *web.Answer) {
 	if q == nil {
 		return
 	}
+	if t.meter != nil && q.Message.Method != "" {
+		t.meter.message(a, q)
+	}
 	r := t.of(q, a.Principal(), a.Request() != nil)
 	if r == nil {
 		return
@@ -187,39 +190,51 @@ func messageSpan(a *web.Answer, q *trace.Request, r *recorded, now time.Time) *s
 	if s.in.IsRemote() && r.http.IsValid() {
 		s.link = r.inHTTP.WithSpanID(r.http)
 	}
-	s.of = append(s.of, attribute.String("mcp.method.name", m.Method))
-	if name := nameOf(a.Tool()); name != "" {
-		s.name += " " + name
-		s.of = append(s.of, ofTool(a.Tool(), name)...)
+	if a.Tool() != "" {
+		s.name += " " + nameOf(a.Tool())
 	}
-	for key, value := range map[string]string{"mcp.protocol.version": m.Version, "mcp.session.id": m.Session, "jsonrpc.request.id": m.ID} {
+	s.of, s.failed = ofMessage(a, q)
+	for key, value := range map[string]string{"mcp.session.id": m.Session, "jsonrpc.request.id": m.ID} {
 		if value != "" {
 			s.of = append(s.of, attribute.String(key, value))
 		}
 	}
-	s.of = append(s.of, network(a.Request())...)
 	if a.Request() == nil {
 		s.of = append(s.of, attribute.String("toolsrv.request.id", a.RequestID()))
 	}
-	switch failure := a.Error(); {
-	case m.Fault != 0:
-		fault := strconv.FormatInt(m.Fault, 10)
-		if s.of = append(s.of, attribute.String("rpc.response.status_code", fault)); m.Fault == internalFault {
-			s.failed = fault
-		}
-	case failure != nil:
-		s.failed = toolError
-	}
 	s.of = append(s.of, code(a.Error())...)
 	return s
+}
+
+// ofMessage tells of a message of MCP what is the same for many of them, and its error.type.
+func ofMessage(a *web.Answer, q *trace.Request) (of []attribute.KeyValue, failed string) {
+	m := &q.Message
+	of = append(make([]attribute.KeyValue, 0, 16), attribute.String("mcp.method.name", m.Method))
+	if a.Tool() != "" {
+		of = append(of, ofTool(a.Tool())...)
+	}
+	if m.Version != "" {
+		of = append(of, attribute.String("mcp.protocol.version", m.Version))
+	}
+	of = append(of, network(a.Request())...)
+	switch {
+	case m.Fault != 0:
+		fault := strconv.FormatInt(m.Fault, 10)
+		if of = append(of, attribute.String("rpc.response.status_code", fault)); m.Fault == internalFault {
+			failed = fault
+		}
+	case a.Error() != nil:
+		failed = toolError
+	}
+	return of, failed
 }
 
 // nameOf returns the name that MCP and OpenAPI have for the tool at a path.
 func nameOf(path string) string { return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-") }
 
 // ofTool tells of a call of a tool.
-func ofTool(path, name string) []attribute.KeyValue {
-	return []attribute.KeyValue{attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", name), attribute.String("toolsrv.tool", path)}
+func ofTool(path string) []attribute.KeyValue {
+	return []attribute.KeyValue{attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", nameOf(path)), attribute.String("toolsrv.tool", path)}
 }
 
 // Refused does nothing: the spans of the request, or of the call that made this one, tell that.

@@ -87,6 +87,7 @@ enabled = false
 endpoint = "https://collector.example:4318/base"
 headers = {X-Key = "a ${secret:collector} b"}
 sample = 0.25
+metrics = true
 timeout = "2s"
 service = "our tools"
 [limits]
@@ -119,7 +120,7 @@ fuel = 0
 		MCP:     config.MCP{Enabled: false, Search: "always"},
 		Metrics: config.Metrics{Enabled: true, Address: "127.0.0.1:9090", Tools: 7, Principals: true},
 		Events:  config.Events{Enabled: false},
-		OTLP: config.OTLP{Endpoint: "https://collector.example:4318/base", Headers: map[string]string{"X-Key": "a ${secret:collector} b"}, Sample: 0.25, Timeout: 2 * time.Second,
+		OTLP: config.OTLP{Endpoint: "https://collector.example:4318/base", Headers: map[string]string{"X-Key": "a ${secret:collector} b"}, Sample: 0.25, Metrics: true, Timeout: 2 * time.Second,
 			Service: "our tools"},
 		State: config.State{Versions: 1 << 30},
 		Limits: limits.Limits{

@@ -26,6 +26,8 @@ type OTLP struct {
 	Headers map[string]string `restart:"otlp.headers"`
 	// Sample is which part of all requests is recorded, from 0 to 1.
 	Sample float64 `restart:"otlp.sample"`
+	// Metrics is whether the collector is told metrics, too, at /v1/metrics below Endpoint.
+	Metrics bool `restart:"otlp.metrics"`
 	// Timeout is how long the collector may take for an answer.
 	Timeout time.Duration `restart:"otlp.timeout"`
 	// Service is what the collector knows the server by.
@@ -38,6 +40,7 @@ func otlpTable(o *OTLP) key.Table {
 		"insecure": keys.Boolean(&o.Insecure),
 		"headers": keys.Entries(&o.Headers, `a table such as {Authorization = "Bearer ${secret:collector}"}`, collectorHeader,
 			func(to *string) keys.Reader { return keys.Word(to, "a string", headerValue) }),
+		"metrics": keys.Boolean(&o.Metrics),
 		"sample":  fraction(&o.Sample),
 		"timeout": keys.Quantity(limittable.Time, int64(100*time.Millisecond), int64(time.Minute), func(n int64) { o.Timeout = time.Duration(n) }),
 		"service": keys.Word(&o.Service, "a string", prose(1, maxText)),

@@ -57,9 +57,9 @@ func (d metricsDoor) Serve(x *web.Exchange) {
 	}
 }
 
-// openMetrics opens what Prometheus asks, if it is on.
+// openMetrics opens what Prometheus asks, and has a collector of OpenTelemetry be told the same, as far as they are on.
 func openMetrics(ctx context.Context, s *Server, c *config.Config) error {
-	if !c.Metrics.Enabled {
+	if !core.Counts(c) {
 		return nil
 	}
 	engines, err := core.Engines()
@@ -75,6 +75,12 @@ func openMetrics(ctx context.Context, s *Server, c *config.Config) error {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	if s.service.Tracer != nil {
+		s.service.Tracer.Gather(registry)
+	}
+	if !c.Metrics.Enabled {
+		return nil
+	}
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: scrapes})
 	if c.Metrics.Address == "" {
 		s.mount(metricsPath, metricsDoor{handler, s})

@@ -5,6 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -335,7 +337,7 @@ func TestStrangersTraces(t *testing.T) {
 	}
 }
 
-// TestCollectorsHeaders sends the collector a secret, which changes at a reload, and none that there is not.
+// TestCollectorsHeaders sends the collector a secret, as it is after a reload. Without the secret there is no start, and no reload.
 func TestCollectorsHeaders(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -347,12 +349,64 @@ func TestCollectorsHeaders(t *testing.T) {
 	}
 	testkit.Put(t, c.Secrets.Directory, "collector", "secret-of-the-collector")
 	r := start(t, c)
+	testkit.Put(t, c.Secrets.Directory, "collector", "changed-secret-of-the-collector")
+	next := *c
+	if err := r.Reload(&next); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(c.Secrets.Directory, "collector")); err != nil {
+		t.Fatal(err)
+	}
+	without := *c
+	if err := r.Reload(&without); err == nil || !strings.Contains(err.Error(), "otlp.headers") {
+		t.Errorf("a reload without the secret: got %v", err)
+	}
 	r.status("/shop/echo", "")
 	end(r)
-	if h := o.Headers(); len(h) == 0 || h[0].Get("Authorization") != "Bearer secret-of-the-collector" {
+	if h := o.Headers(); len(h) == 0 || h[0].Get("Authorization") != "Bearer changed-secret-of-the-collector" {
 		t.Errorf("got %v", h)
 	}
 	if n := r.log.Count("secret-of-the-collector"); n > 0 {
 		t.Errorf("the log has the secret: %s", r.log)
+	}
+}
+
+// TestMetricsForCollector tells a collector metrics that nobody asks for over HTTP: under the names of OpenTelemetry, and under the server's own.
+func TestMetricsForCollector(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	o := traced(t, c)
+	c.OTLP.Metrics, c.OTLP.Sample = true, 0
+	r := start(t, c)
+	for _, path := range []string{"/shop/echo", "/shop/echo", "/shop/trap"} {
+		r.status(path, "")
+	}
+	_, _ = io.Copy(io.Discard, r.ask("/mcp", "tools/call", "shop-echo", `"name":"shop-echo","arguments":{}`).Body)
+	_, _ = io.Copy(io.Discard, r.ask("/mcp", "tools/call", "shop-trap", `"name":"shop-trap","arguments":{}`).Body)
+	_, _ = io.Copy(io.Discard, r.ask("/mcp", "tools/list", "", "").Body)
+	if status, _ := scraped(t, r.url, ""); status != http.StatusNotFound {
+		t.Errorf("/metrics answers %d", status)
+	}
+	end(r)
+	for _, test := range []struct {
+		name string
+		of   map[string]string
+		want float64
+	}{
+		{"gen_ai.execute_tool.duration", map[string]string{"gen_ai.tool.name": "shop-echo", "gen_ai.operation.name": "execute_tool", "error.type": ""}, 3},
+		{"gen_ai.execute_tool.duration", map[string]string{"gen_ai.tool.name": "shop-trap", "error.type": "tool_trapped"}, 2},
+		{"mcp.server.operation.duration", map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "shop-echo", "mcp.protocol.version": "2026-07-28", "network.transport": "tcp", "error.type": ""}, 1},
+		{"mcp.server.operation.duration", map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "shop-trap", "error.type": "tool_error"}, 1},
+		{"mcp.server.operation.duration", map[string]string{"mcp.method.name": "tools/list", "gen_ai.tool.name": ""}, 1},
+		{"toolsrv_calls_total", map[string]string{"tool": "/shop/echo", "outcome": "ok"}, 3},
+		{"toolsrv_call_duration_seconds", map[string]string{"tool": "/shop/trap", "outcome": "tool_trapped"}, 2},
+		{"toolsrv_files", map[string]string{"state": "served"}, 1},
+	} {
+		if got, ok := o.Last(test.name, test.of); !ok || got != test.want {
+			t.Errorf("%s of %v: got %v %t, want %v", test.name, test.of, got, ok, test.want)
+		}
+	}
+	if len(o.Spans()) > 0 {
+		t.Errorf("there are spans: %+v", o.Spans())
 	}
 }

@@ -196,7 +196,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 // observers returns what is told of requests, beside the log.
 func (s *Server) observers(c *config.Config) []web.Observer {
 	all := []web.Observer{attempts{s.service.Audit}, s.slow}
-	if c.Metrics.Enabled {
+	if core.Counts(c) {
 		s.requests = newRequests()
 		all = append(all, s.requests)
 	}
@@ -431,6 +431,9 @@ func (s *Server) close() error {
 	}
 	if s.metrics != nil {
 		errs = append(errs, s.metrics.close())
+	}
+	if s.service.Tracer != nil {
+		s.service.Tracer.Gather(nil)
 	}
 	for _, l := range s.listeners {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) {

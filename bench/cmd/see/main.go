@@ -1,4 +1,4 @@
-// Command see measures what it costs to look at a server: metrics and the like. It prints one line "name value" for each figure and then one for
+// Command see measures what it costs to look at a server: metrics, traces and the like. It prints one line "name value" for each figure and then one for
 // each that falls short of its bar. Explanations go to stderr. It exits with 1 only where something could not be measured.
 //
 //	see [-guests DIRECTORY] [-server BINARY] [-only NAME,...]
@@ -33,6 +33,7 @@ type bench struct {
 func groups(b *bench) []measure.Group {
 	return []measure.Group{
 		{Names: []string{"metrics_cost"}, Measure: b.metricsCost},
+		{Names: []string{"trace_cost"}, Measure: b.traceCost},
 		{Names: []string{"scrape_10k_ms"}, Measure: b.scrape},
 		{Names: []string{"page_kib"}, Measure: b.page},
 	}
@@ -42,6 +43,7 @@ func groups(b *bench) []measure.Group {
 func bars() map[string]measure.Bar {
 	return map[string]measure.Bar{
 		"metrics_cost":  {Limit: 0.98, Least: true},
+		"trace_cost":    {Limit: 0.95, Least: true},
 		"scrape_10k_ms": {Limit: 100},
 		"page_kib":      {Limit: 150},
 	}

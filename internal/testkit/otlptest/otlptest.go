@@ -14,8 +14,10 @@ import (
 	"testing"
 	"time"
 
+	counted "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
+	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	wire "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
@@ -26,6 +28,7 @@ type Collector struct {
 
 	mu      sync.Mutex
 	spans   []Span
+	points  []Point
 	headers []http.Header
 	came    chan struct{} // closed when more has come
 }
@@ -43,6 +46,15 @@ type Span struct {
 	Raw string
 }
 
+// A Point is a figure of a metric.
+type Point struct {
+	Name string
+	// Of are its attributes.
+	Of map[string]string
+	// Value is a number, or how many a histogram has counted.
+	Value float64
+}
+
 // Serve begins a collector that ends with the test.
 func Serve(t testing.TB) *Collector {
 	c := &Collector{came: make(chan struct{})}
@@ -52,15 +64,25 @@ func Serve(t testing.TB) *Collector {
 	return c
 }
 
-// ServeHTTP takes spans.
+// ServeHTTP takes spans and metrics.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	spans, err := read(r)
+	body, err := read(r)
+	var spans []Span
+	var points []Point
+	switch r.URL.Path {
+	case "/v1/traces":
+		spans, err = spansIn(body, err)
+	case "/v1/metrics":
+		points, err = pointsIn(body, err)
+	default:
+		err = fmt.Errorf("a collector has no %s", r.URL.Path)
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	c.mu.Lock()
-	c.spans = append(c.spans, spans...)
+	c.spans, c.points = append(c.spans, spans...), append(c.points, points...)
 	c.headers = append(c.headers, r.Header.Clone())
 	close(c.came)
 	c.came = make(chan struct{})
@@ -70,22 +92,77 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(b)
 }
 
-func read(r *http.Request) (spans []Span, err error) {
-	if r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
-		return nil, fmt.Errorf("a collector has no %s %s of %s", r.Method, r.URL.Path, r.Header.Get("Content-Type"))
+func read(r *http.Request) ([]byte, error) {
+	if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/x-protobuf" {
+		return nil, fmt.Errorf("a collector takes no %s of %s", r.Method, r.Header.Get("Content-Type"))
 	}
-	body := io.Reader(r.Body)
-	if r.Header.Get("Content-Encoding") == "gzip" {
-		if body, err = gzip.NewReader(body); err != nil {
-			return nil, err
-		}
+	if r.Header.Get("Content-Encoding") != "gzip" {
+		return io.ReadAll(r.Body)
 	}
-	b, err := io.ReadAll(body)
+	body, err := gzip.NewReader(r.Body)
 	if err != nil {
 		return nil, err
 	}
+	return io.ReadAll(body)
+}
+
+func pointsIn(b []byte, err error) (points []Point, _ error) {
+	var q counted.ExportMetricsServiceRequest
+	if err == nil {
+		err = proto.Unmarshal(b, &q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	add := func(name string, value float64, attributes []*common.KeyValue) {
+		p := Point{Name: name, Value: value, Of: map[string]string{}}
+		note(p.Of, "", attributes)
+		points = append(points, p)
+	}
+	number := func(name string, all []*metrics.NumberDataPoint) {
+		for _, p := range all {
+			add(name, p.GetAsDouble()+float64(p.GetAsInt()), p.Attributes)
+		}
+	}
+	for _, of := range q.ResourceMetrics {
+		for _, scope := range of.ScopeMetrics {
+			for _, m := range scope.Metrics {
+				number(m.Name, m.GetGauge().GetDataPoints())
+				number(m.Name, m.GetSum().GetDataPoints())
+				for _, p := range m.GetHistogram().GetDataPoints() {
+					add(m.Name, float64(p.Count), p.Attributes)
+				}
+				for _, p := range m.GetExponentialHistogram().GetDataPoints() {
+					add(m.Name, float64(p.Count), p.Attributes)
+				}
+			}
+		}
+	}
+	return points, nil
+}
+
+// Last returns the value that a metric with these attributes, and perhaps others, has had last. There is none where ok is false.
+func (c *Collector) Last(name string, of map[string]string) (value float64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range slices.Backward(c.points) {
+		is := p.Name == name
+		for key, want := range of {
+			is = is && p.Of[key] == want
+		}
+		if is {
+			return p.Value, true
+		}
+	}
+	return 0, false
+}
+
+func spansIn(b []byte, err error) (spans []Span, _ error) {
 	var q collector.ExportTraceServiceRequest
-	if err := proto.Unmarshal(b, &q); err != nil {
+	if err == nil {
+		err = proto.Unmarshal(b, &q)
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, of := range q.ResourceSpans {

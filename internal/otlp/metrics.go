@@ -1,0 +1,136 @@
+package otlp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/metric"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/resource"
+
+	"github.com/toolsrv/toolsrv/internal/trace"
+	"github.com/toolsrv/toolsrv/internal/web"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
+)
+
+const (
+	// defaultInterval is Options.Interval if that is zero.
+	defaultInterval = 15 * time.Second
+	// mostSeries is how many combinations of attributes a metric has. The others count together.
+	mostSeries = 2000
+	// maxFigures is how many bytes all metrics may have when they are sent. A thousand tools have some megabytes.
+	maxFigures = 64 << 20
+)
+
+// durations are the upper bounds of histograms that OpenTelemetry's conventions have for what agents do, in seconds.
+var durations = []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+
+// A meter tells the collector how long messages of MCP and calls took, and what else the server counts.
+type meter struct {
+	provider        *sdk.MeterProvider
+	messages, calls metric.Float64Histogram
+
+	mu   sync.Mutex   // guards from, also while it is asked
+	from sdk.Producer // nil: nothing else is told
+}
+
+func newMeter(o *Options, r *resource.Resource) (*meter, error) {
+	timeout := o.timeout()
+	made, err := otlpmetrichttp.New(context.Background(),
+		otlpmetrichttp.WithEndpointURL(strings.TrimSuffix(o.Endpoint, "/")+"/v1/metrics"),
+		otlpmetrichttp.WithHTTPClient(newClient(o, timeout)),
+		otlpmetrichttp.WithHeaders(map[string]string{}),
+		otlpmetrichttp.WithCompression(otlpmetrichttp.GzipCompression),
+		otlpmetrichttp.WithMaxRequestSize(maxFigures),
+		otlpmetrichttp.WithMaxResponseSize(maxAnswer),
+		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}), // the next figures have all that these had
+	)
+	if err != nil {
+		return nil, fmt.Errorf("make the exporter of metrics: %w", err)
+	}
+	interval := defaultInterval
+	if o.Interval > 0 {
+		interval = o.Interval
+	}
+	m := &meter{}
+	m.provider = sdk.NewMeterProvider(
+		sdk.WithResource(r),
+		sdk.WithCardinalityLimit(mostSeries),
+		sdk.WithReader(sdk.NewPeriodicReader(figures{made, &notice{logger: o.Logger, what: "metrics"}}, sdk.WithInterval(interval), sdk.WithTimeout(timeout), sdk.WithProducer(m))),
+	)
+	of := m.provider.Meter(scope)
+	bounds := metric.WithExplicitBucketBoundaries(durations...)
+	if m.messages, err = of.Float64Histogram("mcp.server.operation.duration", metric.WithUnit("s"), metric.WithDescription("How long messages of MCP took."), bounds); err != nil {
+		return nil, err
+	}
+	m.calls, err = of.Float64Histogram("gen_ai.execute_tool.duration", metric.WithUnit("s"), metric.WithDescription("How long calls of tools took."), bounds)
+	return m, err
+}
+
+// Produce returns what else the server counts.
+func (m *meter) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.from == nil {
+		return nil, nil
+	}
+	return m.from.Produce(ctx)
+}
+
+// Gather has the collector be told what is gathered from now on, beside what the Tracer measures itself. Nil: it is told once more, for some
+// seconds at most, and then no longer; nothing is gathered after Gather has returned. Where Options.Metrics is not set, Gather does nothing.
+func (t *Tracer) Gather(from prometheus.Gatherer) {
+	m := t.meter
+	if m == nil {
+		return
+	}
+	var next sdk.Producer
+	if from != nil {
+		next = bridge.NewMetricProducer(bridge.WithGatherer(from))
+	} else {
+		ctx, cancel := context.WithTimeout(context.Background(), flush)
+		defer cancel()
+		_ = m.provider.ForceFlush(ctx) // the exporter has logged what went wrong
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.from = next
+}
+
+// message measures a message of MCP.
+func (m *meter) message(a *web.Answer, q *trace.Request) {
+	of, failed := ofMessage(a, q)
+	if failed != "" {
+		of = append(of, attribute.String("error.type", failed))
+	}
+	m.messages.Record(context.Background(), a.Took().Seconds(), metric.WithAttributeSet(attribute.NewSet(of...)))
+}
+
+// call measures a call of a tool.
+func (m *meter) call(r *invoke.Record) {
+	of := ofTool(r.Path)
+	if code := r.Code(); code != "" {
+		of = append(of, attribute.String("error.type", string(code)))
+	}
+	m.calls.Record(context.Background(), r.Took.Seconds(), metric.WithAttributeSet(attribute.NewSet(of...)))
+}
+
+// figures is an exporter of metrics that logs where it can't send them.
+type figures struct {
+	*otlpmetrichttp.Exporter
+	*notice
+}
+
+// Export sends them. What can't be sent is not an error, as for spans.
+func (f figures) Export(ctx context.Context, all *metricdata.ResourceMetrics) error {
+	f.note(f.Exporter.Export(ctx, all))
+	return nil
+}

@@ -168,7 +168,7 @@ func TestNamesakes(t *testing.T) {
 	}
 	for id, w := range ids {
 		var lines admin.Logs
-		list("logs", admin.LogsArguments{Principal: cmp.Or(id, "ann"), EventsArguments: admin.EventsArguments{Limit: 1000}}, &lines)
+		list("logs", admin.LogsArguments{Principal: cmp.Or(id, "ann"), Limit: 1000}, &lines)
 		codes := map[any]int{}
 		for _, line := range lines.Lines {
 			var attributes map[string]any

@@ -1,12 +1,13 @@
-// Hears when the list of tools changes: from the stream that agents listen to, too. The stream is open while somebody looks at the page, since a
-// browser has few connections for all its windows.
+// Hears when the list of tools changes. The stream is open while somebody looks at the page, since a browser has few connections for all its
+// windows.
 
 import { send } from "./api.js";
 import { eventsOf } from "./call.js";
 
-// Milliseconds until the next attempt: after the end of a stream, and where there can be none, such as on a server without MCP.
+// Milliseconds until the next attempt: after the end of a stream, and where there can be none, such as where they are switched off.
 const soon = 5_000;
 const late = 60_000;
+const together = 100; // milliseconds in which changes count as one
 
 /** Calls changed after each change, and when the page is looked at again. @param {() => void} changed @returns {() => void} ends it */
 export function listen(changed) {
@@ -43,28 +44,22 @@ export function listen(changed) {
 
 /** Returns whether there was a stream. @param {AbortSignal} signal @param {() => void} changed */
 async function follow(signal, changed) {
-  const method = "subscriptions/listen";
-  const version = "2026-07-28";
-  const answer = await send("mcp", {
-    method: "POST",
-    signal,
-    headers: { Accept: "application/json, text/event-stream", "Content-Type": "application/json", "Mcp-Protocol-Version": version, "Mcp-Method": method },
-    body: JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method,
-      params: {
-        notifications: { toolsListChanged: true },
-        _meta: { "io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {} },
-      },
-    }),
-  });
+  const answer = await send("events", { signal, headers: { Accept: "text/event-stream" } });
   if (!answer.ok || !answer.headers.get("Content-Type")?.startsWith("text/event-stream")) {
     await answer.body?.cancel();
     return false;
   }
+  // Of many tools that change at once the list is asked for once.
+  let timer = 0;
+  const soon = () => {
+    clearTimeout(timer);
+    timer = window.setTimeout(changed, together);
+  };
+  signal.addEventListener("abort", () => clearTimeout(timer));
+  soon(); // what has changed between the list and the stream
   for await (const text of eventsOf(answer)) {
-    if (JSON.parse(text).method === "notifications/tools/list_changed") changed();
+    const { kind } = JSON.parse(text);
+    if (kind === undefined || kind === "reset" || kind.startsWith("tool.")) soon();
   }
   return true;
 }

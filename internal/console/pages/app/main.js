@@ -1,6 +1,6 @@
 // The console: its frame, who is signed in, and which page is shown.
 
-import { html, render, useCallback, useEffect, useMemo, useState } from "../html.js";
+import { html, render, useCallback, useEffect, useMemo, useRef, useState } from "../html.js";
 import { root, token } from "../server.js";
 import { look, sentence } from "./api.js";
 import { listen } from "./changes.js";
@@ -18,10 +18,11 @@ function Console() {
   const [session, setSession] = useState(/** @type {Session} */ ({ state: "asking", tools: [], self: null }));
   const [told, setTold] = useState(/** @type {any[]|null} */ (null));
   const [signing, setSigning] = useState(false);
+  const latest = useRef(session); // for what is asked while an older one is shown
   const route = useRoute();
 
   const load = useCallback(async () => {
-    const next = await open();
+    const next = await open(latest.current);
     let all = null;
     if (mayLook(next.self)) {
       try {
@@ -30,6 +31,7 @@ function Console() {
         // The list of callers is still right.
       }
     }
+    latest.current = next;
     setTold(all);
     setSession(next);
   }, []);

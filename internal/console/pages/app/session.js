@@ -1,20 +1,23 @@
 // Who uses the console: whether the server lets them in, and what they may do there.
 
-import { Failure, ask, look } from "./api.js";
+import { Failure, failureOf, look, send } from "./api.js";
 import { token } from "../server.js";
 
 /**
  * @typedef {{name: string, scopes: string[], roles: string[]}} Self
- * @typedef {{state: "asking"|"locked"|"in"|"failed", tools: any[], self: Self|null, wrong?: boolean, error?: unknown}} Session
+ * @typedef {{state: "asking"|"locked"|"in"|"failed", tools: any[], self: Self|null, etag?: string, wrong?: boolean, error?: unknown}} Session
  */
 
-/** Asks for the tools and for who asks, both at once. @returns {Promise<Session>} */
-export async function open() {
+/** Asks for the tools and for who asks, both at once. @param {Session} before whose list stays where it has not changed @returns {Promise<Session>} */
+export async function open(before) {
   try {
     // Who has no token may be somebody by a certificate, so that is asked for anyway, once the server lets anybody in.
     const self = token.get() ? selfOf() : null;
-    const tools = await ask("tools");
-    return { state: "in", tools, self: await (self ?? selfOf()) };
+    const answer = await send("tools", { headers: { Accept: "application/json" } });
+    if (!answer.ok) throw await failureOf(answer);
+    const etag = answer.headers.get("ETag") ?? "";
+    const tools = etag && etag === before.etag ? before.tools : await answer.json();
+    return { state: "in", tools, etag, self: await (self ?? selfOf()) };
   } catch (error) {
     if (!(error instanceof Failure) || error.status !== 401) return { state: "failed", tools: [], self: null, error };
     const wrong = token.get() !== "";

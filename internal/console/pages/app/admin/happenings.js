@@ -10,42 +10,79 @@ const kept = 1000; // lines
 const pause = 1000; // milliseconds: each question is itself a line of the log
 const wait = 10; // seconds that the server waits for a line
 
-/** Writes attributes as a line of the log's text form has them. @param {Record<string, unknown>} attributes */
-function wordsOf(attributes) {
-  return Object.entries(attributes ?? {})
+/**
+ * @typedef {{key: string, time: string, kind: string, what: string, of: string}} Line
+ * @typedef {{operation: string, title: string, about: string, empty: string, kind: string, next: (answer: any) => object, lines: (answer: any) => Line[]}} Source
+ * A source says which operation tells of what happens, where to go on, and what of it is shown.
+ */
+
+/** Writes members as a line of the log's text form has them. @param {Record<string, unknown>} all */
+function wordsOf(all) {
+  return Object.entries(all ?? {})
     .map(([name, value]) => name + "=" + (name === "duration" && typeof value === "number" ? duration(value / 1e9) : typeof value === "string" ? value : write(value, 0)))
     .join("  ");
 }
 
-/** Whether a line tells of something else than that this page asks for lines. @param {any} line */
-const isOther = (line) => line.attributes?.operation !== "admin logs" && line.attributes?.operation !== "admin events";
+/** @type {Source} */
+const log = {
+  operation: "logs",
+  title: "Log",
+  about: "The lines of the log as they come; the newest first.",
+  empty: "The log is empty.",
+  kind: "Level",
+  next: (answer) => ({ after: answer.last, run: answer.run }),
+  lines: (answer) =>
+    answer.lines
+      // That this page asks for lines is itself a line.
+      .filter((/** @type {any} */ l) => l.attributes?.operation !== "admin logs" && l.attributes?.operation !== "admin events")
+      .map((/** @type {any} */ l) => ({ key: answer.run + l.number, time: l.time, kind: l.level, what: l.message, of: wordsOf(l.attributes) })),
+};
 
-/** @param {{operation: string, title: string, about: string, empty: string}} p */
-function Lines({ operation, title, about, empty }) {
-  const [lines, setLines] = useState(/** @type {any[]|undefined} */ (undefined));
+/** @type {Source} */
+const events = {
+  operation: "events",
+  title: "Events",
+  about: "Tools that come, change, go or are switched, files that are refused, and what the audit has, as it happens; the newest first.",
+  empty: "Nothing has happened since the server's start.",
+  kind: "Kind",
+  next: (answer) => ({ after: answer.last }),
+  lines: (answer) => answer.events.map(eventOf),
+};
+
+/** @param {any} event @returns {Line} */
+function eventOf({ id, kind, time, tool, file, audit, ...rest }) {
+  if (audit) return { key: id, time, kind, what: `${audit.action} ${audit.target ?? ""}`, of: wordsOf({ who: audit.who, from: audit.from, ...(audit.refused ? { refused: audit.refused } : {}), ...(audit.after ? { after: audit.after } : {}) }) };
+  return { key: id, time, kind, what: tool ?? file ?? "", of: wordsOf({ ...rest, ...(rest.digest ? { digest: String(rest.digest).slice(0, 12) } : {}) }) };
+}
+
+/** @param {{source: Source}} p */
+function Lines({ source }) {
+  const { title, about, empty } = source;
+  const [lines, setLines] = useState(/** @type {Line[]|undefined} */ (undefined));
   const [paused, setPaused] = useState(false);
   const [problem, setProblem] = useState("");
-  const after = useRef(/** @type {number|undefined} */ (undefined));
+  const next = useRef(/** @type {object|undefined} */ (undefined));
   useEffect(() => {
     if (paused) return;
     const control = new AbortController();
     const follow = async () => {
       while (!control.signal.aborted) {
         try {
-          const answer = await look(operation, after.current === undefined ? { limit: 200 } : { after: after.current, wait, limit: 1000 }, control.signal);
-          after.current = answer.last;
-          setProblem(answer.missed > 0 ? `${answer.missed} lines came too fast to be kept.` : "");
-          setLines((/** @type {any[]|undefined} */ old) => (answer.lines.length > 0 || !old ? [...answer.lines.filter(isOther).reverse(), ...(old ?? [])].slice(0, kept) : old));
+          const answer = await look(source.operation, next.current ? { ...next.current, wait, limit: 1000 } : { limit: 200 }, control.signal);
+          setProblem(answer.missed && next.current ? "There was more than the server keeps." : "");
+          next.current = source.next(answer);
+          const more = source.lines(answer).reverse();
+          setLines((/** @type {Line[]|undefined} */ old) => (more.length > 0 || !old ? [...more, ...(old ?? [])].slice(0, kept) : old));
         } catch (e) {
           if (control.signal.aborted) return;
           setProblem(sentence(e));
         }
-        await new Promise((next) => setTimeout(next, pause));
+        await new Promise((go) => setTimeout(go, pause));
       }
     };
     follow();
     return () => control.abort();
-  }, [paused, operation]);
+  }, [paused]);
   // Lines that come while somebody points at one or reads on would move it away: the list stands still then.
   const [still, setStill] = useState(false);
   const shown = useRef(lines);
@@ -63,19 +100,19 @@ function Lines({ operation, title, about, empty }) {
         label=${title}
         one="line"
         items=${shown.current}
-        keyOf=${(/** @type {any} */ l) => String(l.number)}
+        keyOf=${(/** @type {Line} */ l) => l.key}
         empty=${empty}
         columns=${[
-          { title: "Time", kind: "time", cell: (/** @type {any} */ l) => moment(l.time) },
-          { title: "Level", cell: (/** @type {any} */ l) => l.level },
-          { title: "What", cell: (/** @type {any} */ l) => l.message },
-          { title: "Of", kind: "many", cell: (/** @type {any} */ l) => wordsOf(l.attributes) },
+          { title: "Time", kind: "time", cell: (/** @type {Line} */ l) => moment(l.time) },
+          { title: source.kind, cell: (/** @type {Line} */ l) => l.kind },
+          { title: "What", cell: (/** @type {Line} */ l) => l.what },
+          { title: "Of", kind: "many", cell: (/** @type {Line} */ l) => l.of },
         ]}
       />
     </div>
   </article>`;
 }
 
-export const Events = () => html`<${Lines} operation="events" title="Events" about="Changes of files, switches, tokens and the configuration, as they happen; the newest first." empty="Nothing has happened since the server's start." />`;
+export const Events = () => html`<${Lines} source=${events} />`;
 
-export const Log = () => html`<${Lines} operation="logs" title="Log" about="The lines of the log as they come; the newest first." empty="The log is empty." />`;
+export const Log = () => html`<${Lines} source=${log} />`;

@@ -11,13 +11,13 @@ import { token } from "../server.js";
 /** Asks for the tools and for who asks, both at once. @param {Session} before whose list stays where it has not changed @returns {Promise<Session>} */
 export async function open(before) {
   try {
-    // Who has no token may be somebody by a certificate, so that is asked for anyway, once the server lets anybody in.
-    const self = token.get() ? selfOf() : null;
+    // Who has no token may be somebody by a certificate, so that is asked for in any case.
+    const self = selfOf();
     const answer = await send("tools", { headers: { Accept: "application/json" } });
     if (!answer.ok) throw await failureOf(answer);
     const etag = answer.headers.get("ETag") ?? "";
     const tools = etag && etag === before.etag ? before.tools : await answer.json();
-    return { state: "in", tools, etag, self: await (self ?? selfOf()) };
+    return { state: "in", tools, etag, self: await self };
   } catch (error) {
     if (!(error instanceof Failure) || error.status !== 401) return { state: "failed", tools: [], self: null, error };
     const wrong = token.get() !== "";

@@ -336,7 +336,7 @@ var edges = map[string][]string{
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "internal/toolfile", "internal/core"},
 	"bench/cmd/operate":       {"internal/rates", "wasmtools", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/claim", "internal/oidc", "internal/state", "internal/state/local", "internal/tokens", "wasmtools/config", "wasmtools/server", "wasmtools/service"},
-	"bench/cmd/see":           {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
+	"bench/cmd/see":           {"internal/admin", "internal/admin/client", "internal/admin/socket", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/scale":         {"bench/internal/guest", "bench/internal/measure", "bench/internal/service", "internal/script/engine"},
 	"bench/cmd/soak":          {"bench/internal/guest", "bench/internal/measure", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools/config", "wasmtools/server", "wasmtools/service", "internal/core"},
 	"bench/guests/extism":     {"bench/guests/add"},

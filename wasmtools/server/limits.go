@@ -15,7 +15,8 @@ const (
 	replyTimeout      = 30 * time.Second // writing the answer, after the longest call
 	idleTimeout       = 2 * time.Minute  // between two requests of a connection
 	maxHeader         = 32 << 10         // bytes, request line included
-	maxConns          = 10_000           // open connections at most
+	maxConns          = 12_000           // open connections at most: nine tenths are enough for 10,000 streams
+	maxSessions       = 10_000           // of MCP clients
 	flushTimeout      = time.Second      // the last answers of a drain, on their way
 	drainLimit        = 30 * time.Second // what orchestrators give a process between SIGTERM and SIGKILL
 )
@@ -41,7 +42,7 @@ func mostStreams(connections int64) int { return int(max(1, connections-connecti
 
 // mostSessions returns how many sessions MCP clients may have, most of them without a stream: each takes a small part of a connection's
 // memory.
-func mostSessions(connections int64) int { return int(min(maxConns, 4*connections)) }
+func mostSessions(connections int64) int { return int(min(maxSessions, 4*connections)) }
 
 // writeTimeout returns how long a request may take from the end of its header to the end of the answer. For net/http that
 // includes reading the body and running the tool.

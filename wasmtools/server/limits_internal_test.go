@@ -14,7 +14,7 @@ import (
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ descriptors, memory, most, spare int64 }{
-		{1 << 20, 64 << 30, maxConns, 625},
+		{1 << 20, 64 << 30, maxConns, 750},
 		{13_000, 64 << 30, 9176, 573},
 		{1024, 64 << 30, 722, 45},
 		{256, 64 << 30, 180, 11},

@@ -36,6 +36,7 @@ func groups(b *bench) []measure.Group {
 		{Names: []string{"trace_cost"}, Measure: b.traceCost},
 		{Names: []string{"scrape_10k_ms"}, Measure: b.scrape},
 		{Names: []string{"page_kib"}, Measure: b.page},
+		{Names: []string{"events_fanout_ms"}, Measure: func(ctx context.Context) error { return fanout(ctx, b) }},
 	}
 }
 
@@ -46,6 +47,8 @@ func bars() map[string]measure.Bar {
 		"trace_cost":    {Limit: 0.95, Least: true},
 		"scrape_10k_ms": {Limit: 100},
 		"page_kib":      {Limit: 150},
+
+		"events_fanout_ms": {Limit: 500},
 	}
 }
 

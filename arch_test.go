@@ -403,6 +403,7 @@ var testHomes = map[string][]string{
 	"github.com/google/jsonschema-go":          {"internal/schemas"},
 	"github.com/pelletier/go-toml/v2":          {"wasmtools/config"},
 	"github.com/oapi-codegen/runtime":          {"test/clients"},
+	"go.opentelemetry.io/collector":            {"test/collector"},
 	"github.com/pb33f/libopenapi":              {"test/clients"},
 	"github.com/oauth2-proxy/mockoidc":         {"test/clients"},
 	"github.com/chromedp/chromedp":             {"test/browser"},

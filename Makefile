@@ -206,13 +206,14 @@ engines-check:
 licenses:
 	go run ./internal/licenses/internal/gather .
 
-# pages copies the libraries of the pages from npm's packages to internal/console/lib, where git keeps them; pages-check compares instead. Both
-# need npm.
+# pages copies the libraries of the pages from npm's packages to internal/console/lib, where git keeps them; pages-check compares instead, and
+# has TypeScript check the types in the comments of the console's scripts. Both need npm.
 pages: .venv/pages
 	go run ./internal/console/internal/gather .venv/pages/node_modules internal/console
 
 pages-check: .venv/pages
 	go run ./internal/console/internal/gather -check .venv/pages/node_modules internal/console
+	.venv/pages/node_modules/.bin/tsc -p internal/console
 
 .venv/pages: internal/console/package.json internal/console/package-lock.json
 	rm -rf $@ && mkdir -p $@

@@ -1,9 +1,9 @@
 // Settings of clients of the Model Context Protocol, to be copied. The token is not in them: what is copied is easily pasted in the wrong place.
 
-// clients returns what goes where, for the server's MCP address. closed is whether it takes a token.
+/** Returns what goes where, for the server's MCP address. @param {string} address @param {boolean} closed whether it takes a token */
 export function clients(address, closed) {
   const headers = closed ? { headers: { Authorization: "Bearer YOUR-TOKEN" } } : {};
-  const json = (value) => JSON.stringify(value, null, 2);
+  const json = (/** @type {unknown} */ value) => JSON.stringify(value, null, 2);
   const token = closed ? " Put your token in place of YOUR-TOKEN." : "";
   return [
     {

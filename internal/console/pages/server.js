@@ -8,6 +8,7 @@ const key = "toolsrv token " + root.pathname;
 // The token is kept in this tab only, until that is closed. Nothing sends it by itself, as browsers do with cookies.
 export const token = {
   get: () => sessionStorage.getItem(key) ?? "",
+  /** @param {string} value */
   set(value) {
     if (value) sessionStorage.setItem(key, value);
     else sessionStorage.removeItem(key);
@@ -16,6 +17,7 @@ export const token = {
 
 // Failure is an answer that is an error. code is the one of docs/http.md, and detail a sentence or a list of violations.
 export class Failure extends Error {
+  /** @param {number} status @param {any} body */
   constructor(status, body, { requestId = "", retryAfter = "" } = {}) {
     super(typeof body?.detail === "string" ? body.detail : `The server answers ${status}`);
     this.status = status;
@@ -27,20 +29,20 @@ export class Failure extends Error {
   }
 }
 
-// failureOf returns what an answer that is an error says.
+/** Returns what an answer that is an error says. @param {Response} response */
 export async function failureOf(response) {
   const body = await response.json().catch(() => null);
   return new Failure(response.status, body, { requestId: response.headers.get("X-Request-Id") ?? "", retryAfter: response.headers.get("Retry-After") ?? "" });
 }
 
-// send makes a request with the token, and returns the response whatever its status is.
+/** Makes a request with the token, and returns the response whatever its status is. @param {string} path @param {RequestInit} options */
 export function send(path, options = {}) {
   const headers = new Headers(options.headers);
   if (token.get() && !headers.has("Authorization")) headers.set("Authorization", "Bearer " + token.get());
   return fetch(new URL(path, root), { credentials: "omit", redirect: "error", ...options, headers });
 }
 
-// ask returns the JSON that the server answers with, or throws a Failure.
+/** Returns the JSON that the server answers with, or throws a Failure. @param {string} path @param {RequestInit} options */
 export async function ask(path, options = {}) {
   const response = await send(path, { ...options, headers: { Accept: "application/json", ...options.headers } });
   if (!response.ok) throw await failureOf(response);

@@ -26,6 +26,7 @@ import (
 	"github.com/toolsrv/toolsrv/deploy/internal/installer"
 	"github.com/toolsrv/toolsrv/deploy/internal/linuxpackage"
 	"github.com/toolsrv/toolsrv/deploy/internal/mcpb"
+	"github.com/toolsrv/toolsrv/deploy/internal/monitoring"
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 	"github.com/toolsrv/toolsrv/deploy/internal/sbom"
 	"github.com/toolsrv/toolsrv/deploy/internal/sdks"
@@ -46,6 +47,7 @@ func parts() []part {
 		{"image", image.Make},
 		{"chart", chart.Make},
 		{"compose", compose.Make},
+		{"monitoring", monitoring.Make},
 		{"sdks", sdks.Make},
 		{"mcpb", mcpb.Make},
 		{"sbom", sbom.Make},

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -83,7 +85,30 @@ type serviceMonitorFor struct {
 		Port     string `json:"port"`
 		Path     string `json:"path"`
 		Interval string `json:"interval"`
+
+		Authorization struct {
+			Credentials corev1.SecretKeySelector `json:"credentials"`
+		} `json:"authorization"`
 	} `json:"endpoints"`
+}
+
+// A prometheusRule is one of its rules.
+type prometheusRule struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Metadata   map[string]any `json:"metadata"`
+	Spec       struct {
+		Groups []struct {
+			Name  string `json:"name"`
+			Rules []struct {
+				Alert       string            `json:"alert"`
+				Expr        string            `json:"expr"`
+				For         string            `json:"for"`
+				Labels      map[string]string `json:"labels"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"rules"`
+		} `json:"groups"`
+	} `json:"spec"`
 }
 
 // decode decodes each object into Kubernetes' own type. A member that the type doesn't have is an error.
@@ -115,6 +140,8 @@ func decode(objects map[string]string) (map[string]any, error) {
 			into = &networkingv1.NetworkPolicy{}
 		case "monitoring.coreos.com/v1 ServiceMonitor":
 			into = &serviceMonitor{}
+		case "monitoring.coreos.com/v1 PrometheusRule":
+			into = &prometheusRule{}
 		default:
 			return nil, fmt.Errorf("%s: an unknown kind %q of %q", name, head.Kind, head.APIVersion)
 		}
@@ -290,24 +317,31 @@ func TestEveryValue(t *testing.T) {
 		"networkPolicy.from":                 {[]any{map[string]any{"namespaceSelector": map[string]any{}}}, "- namespaceSelector: {}\n"},
 		"networkPolicy.to": {[]any{map[string]any{"to": []any{map[string]any{"ipBlock": map[string]any{"cidr": "0.0.0.0/0"}}}}},
 			"cidr: 0.0.0.0/0\n"},
-		"serviceMonitor.enabled":     {true, "kind: ServiceMonitor\n"},
-		"serviceMonitor.interval":    {"10s", "interval: 10s\n"}, // enabled, below
-		"serviceMonitor.labels":      {map[string]any{"release": "prometheus"}, "release: prometheus\n"},
-		"serviceAccount.name":        {"theirs", "serviceAccountName: theirs\n"},
-		"serviceAccount.annotations": {map[string]any{"b": "2"}, "annotations:\n    b: \"2\"\n"},
-		"env":                        {[]any{map[string]any{"name": "KEY", "value": "v"}}, "- name: KEY\n              value: v\n"},
-		"podAnnotations":             {map[string]any{"c": "3"}, "c: \"3\"\n"},
-		"podLabels":                  {map[string]any{"d": "4"}, "d: \"4\"\n"},
-		"nodeSelector":               {map[string]any{"disk": "ssd"}, "nodeSelector:\n        disk: ssd\n"},
-		"tolerations":                {[]any{map[string]any{"operator": "Exists"}}, "- operator: Exists\n"},
-		"affinity":                   {map[string]any{"nodeAffinity": map[string]any{}}, "nodeAffinity: {}\n"},
-		"topologySpread":             {false, ""},
-		"priorityClassName":          {"high", "priorityClassName: high\n"},
+		"serviceMonitor.enabled":             {true, "kind: ServiceMonitor\n"},
+		"serviceMonitor.interval":            {"10s", "interval: 10s\n"}, // enabled, below
+		"serviceMonitor.labels":              {map[string]any{"release": "prometheus"}, "release: prometheus\n"},
+		"prometheusRule.enabled":             {true, "kind: PrometheusRule\n"},
+		"prometheusRule.labels":              {map[string]any{"release": "prometheus"}, "release: prometheus\n"},
+		"dashboard.enabled":                  {true, "    grafana_dashboard: \"1\"\ndata:\n  toolsrv.json: |\n    {\n"},
+		"dashboard.labels.grafana_dashboard": {"yes", "grafana_dashboard: \"yes\"\n"},
+		"serviceAccount.name":                {"theirs", "serviceAccountName: theirs\n"},
+		"serviceAccount.annotations":         {map[string]any{"b": "2"}, "annotations:\n    b: \"2\"\n"},
+		"env":                                {[]any{map[string]any{"name": "KEY", "value": "v"}}, "- name: KEY\n              value: v\n"},
+		"podAnnotations":                     {map[string]any{"c": "3"}, "c: \"3\"\n"},
+		"podLabels":                          {map[string]any{"d": "4"}, "d: \"4\"\n"},
+		"nodeSelector":                       {map[string]any{"disk": "ssd"}, "nodeSelector:\n        disk: ssd\n"},
+		"tolerations":                        {[]any{map[string]any{"operator": "Exists"}}, "- operator: Exists\n"},
+		"affinity":                           {map[string]any{"nodeAffinity": map[string]any{}}, "nodeAffinity: {}\n"},
+		"topologySpread":                     {false, ""},
+		"priorityClassName":                  {"high", "priorityClassName: high\n"},
 	}
 	besides := map[string]map[string]any{
 		"state.claim":             {"replicas": 1},
 		"serviceMonitor.interval": {"serviceMonitor": map[string]any{"enabled": true}},
 		"serviceMonitor.labels":   {"serviceMonitor": map[string]any{"enabled": true}},
+		"prometheusRule.labels":   {"prometheusRule": map[string]any{"enabled": true}},
+
+		"dashboard.labels.grafana_dashboard": {"dashboard": map[string]any{"enabled": true}},
 	}
 	c := load(t, folder)
 	for _, name := range leaves("", c.Values) {
@@ -472,13 +506,33 @@ func TestConfigurations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"chart": load(t, folder).Values["config"].(string), "image": string(image)} {
+	var compose struct {
+		Configs struct{ Toolsrv struct{ Content string } }
+	}
+	text, err := os.ReadFile("../../compose/compose.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(text, &compose)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := os.ReadFile(folder + "/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, watched, _ := strings.Cut(string(values), "#   [metrics]\n") // what a comment says
+	watched, _, _ = strings.Cut("#   [metrics]\n"+watched, "# Prometheus")
+	watched = load(t, folder).Values["config"].(string) + strings.ReplaceAll(strings.ReplaceAll(watched, "#   ", ""), "#\n", "\n")
+	for name, text := range map[string]string{
+		"chart": load(t, folder).Values["config"].(string), "image": string(image), "compose": compose.Configs.Toolsrv.Content, "chart with metrics": watched,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			text = strings.NewReplacer(`"/tools"`, `"tools"`, `"/run/secrets/toolsrv/tokens"`, `"tokens"`).Replace(text)
+			text = strings.NewReplacer(`"/tools"`, `"tools"`, `"/run/secrets/toolsrv/tokens"`, `"tokens"`, `"/run/secrets/toolsrv/metrics"`, `"metrics"`).Replace(text)
 			err := errors.Join(os.Mkdir(filepath.Join(dir, "tools"), 0o700),
 				os.WriteFile(filepath.Join(dir, "tokens"), []byte("secret\n"), 0o600),
+				os.WriteFile(filepath.Join(dir, "metrics"), []byte("the-secret-of-prometheus-0123456789\n"), 0o600),
 				os.WriteFile(filepath.Join(dir, "toolsrv.toml"), []byte(text), 0o600))
 			if err != nil {
 				t.Fatal(err)
@@ -488,5 +542,66 @@ func TestConfigurations(t *testing.T) {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
+	}
+}
+
+// TestDashboard holds the dashboard to what Grafana takes, strictly, and has the chart bring it and the rules unchanged.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	want, err := os.ReadFile(folder + "/files/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugins.RegisterDefaultPlugins() // of panels and sources
+	//lint:ignore SA1019 the newer form is for Grafana 12 and later only
+	var board dashboard.Dashboard
+	if err := board.UnmarshalJSONStrict(want); err != nil && err.Error() != "" { // it has an error without errors
+		t.Error(err)
+	}
+	if err := board.Validate(); err != nil && err.Error() != "" {
+		t.Error(err)
+	}
+	var plain struct {
+		Panels []struct {
+			ID    int
+			Title string
+		}
+	}
+	if err := yaml.Unmarshal(want, &plain); err != nil {
+		t.Fatal(err)
+	}
+	taken := map[int]bool{}
+	for _, p := range plain.Panels {
+		if p.ID == 0 || taken[p.ID] || p.Title == "" {
+			t.Fatalf("a panel has no title, or no id of its own: %+v", p)
+		}
+		taken[p.ID] = true
+	}
+	if len(taken) < 40 {
+		t.Errorf("there are %d panels", len(taken))
+	}
+	objects, err := render(load(t, folder), map[string]any{"dashboard": map[string]any{"enabled": true}, "prometheusRule": map[string]any{"enabled": true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := decode(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := decoded["dashboard"].(*corev1.ConfigMap).Data["toolsrv.json"]; strings.TrimSpace(got) != strings.TrimSpace(string(want)) {
+		t.Error("the chart's dashboard is another one")
+	}
+	text, err := os.ReadFile(folder + "/files/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := decoded["prometheusrule"].(*prometheusRule)
+	if got, want := len(rule.Spec.Groups[0].Rules), strings.Count(string(text), "- alert:"); got != want || got < 10 {
+		t.Errorf("the chart has %d alerts, the file %d", got, want)
+	}
+	for _, r := range rule.Spec.Groups[0].Rules {
+		if !strings.Contains(string(text), r.Expr) || !strings.Contains(string(text), r.Annotations["description"]) {
+			t.Errorf("%s is not as in the file: %+v", r.Alert, r)
+		}
 	}
 }

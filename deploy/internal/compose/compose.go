@@ -10,13 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/deploy/internal/monitoring"
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
 // unreleased is how a checkout names the image's version.
 const unreleased = "${TOOLSRV_VERSION:-latest}"
 
-// Make writes toolsrv_VERSION_compose.yaml, with the image of the same version.
+// Make writes toolsrv_VERSION_compose.yaml, with the image of the same version, and with the content of the files that it names in the checkout.
 func Make(_ context.Context, r *release.Release) error {
 	text, err := os.ReadFile(filepath.Join(r.Root, "deploy", "compose", "compose.yaml"))
 	if err != nil {
@@ -26,5 +27,30 @@ func Make(_ context.Context, r *release.Release) error {
 		return errors.New("compose.yaml does not name the image's version as " + unreleased)
 	}
 	text = bytes.Replace(text, []byte(unreleased), []byte(strings.ReplaceAll(r.Version, "+", "_")), 1)
+	for _, name := range monitoring.Files() {
+		if text, err = inlined(r.Root, text, name); err != nil {
+			return err
+		}
+	}
 	return r.Write(fmt.Sprintf("toolsrv_%s_compose.yaml", r.Version), text)
+}
+
+// inlined returns a file of Compose that has a file's content in place of its name. Compose takes a $ in it for a variable, unless there are two.
+func inlined(root string, text []byte, name string) ([]byte, error) {
+	named := []byte("    file: ../helm/toolsrv/files/" + name + "\n")
+	if bytes.Count(text, named) != 1 {
+		return nil, fmt.Errorf("compose.yaml does not name the file %s", name)
+	}
+	content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(monitoring.Folder), name))
+	if err != nil {
+		return nil, err
+	}
+	block := []byte("    content: |\n")
+	for line := range bytes.Lines(bytes.ReplaceAll(content, []byte("$"), []byte("$$"))) {
+		if len(bytes.TrimSpace(line)) > 0 {
+			block = append(block, "      "...)
+		}
+		block = append(block, line...)
+	}
+	return bytes.Replace(text, named, block, 1), nil
 }

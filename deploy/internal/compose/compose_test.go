@@ -62,33 +62,43 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestComposeComments removes the # of the lines that are comments: the file must still be valid.
-func TestComposeComments(t *testing.T) {
+// TestMonitoring holds Prometheus and Grafana to what they must be: they come only if they are asked for, and bring what they need.
+func TestMonitoring(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(file)
+	project, err := load(t, file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	replaced := string(text)
-	for from, to := range map[string]string{
-		"    # configs:\n    #   - source: toolsrv\n    #     target: /etc/toolsrv/toolsrv.toml\n": "    configs:\n      - source: toolsrv\n        target: /etc/toolsrv/toolsrv.toml\n",
-		"# configs:\n#   toolsrv:\n#     file: ./toolsrv.toml\n":                                   "configs:\n  toolsrv:\n    file: ./toolsrv.toml\n",
-	} {
-		if !strings.Contains(replaced, from) {
-			t.Fatalf("no %q", from)
+	if _, err := project.GetService("prometheus"); err == nil {
+		t.Error("Prometheus comes though nobody has asked for it")
+	}
+	if project, err = project.WithProfiles([]string{"monitoring"}); err != nil {
+		t.Fatal(err)
+	}
+	targets := map[string][]string{
+		"prometheus": {"/etc/prometheus/prometheus.yml", "/etc/prometheus/rules.yaml"},
+		"grafana":    {"/etc/grafana/provisioning/datasources/toolsrv.yaml", "/etc/grafana/provisioning/dashboards/toolsrv.yaml", "/etc/grafana/dashboards/toolsrv.json"},
+	}
+	for name, want := range targets {
+		s, err := project.GetService(name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		replaced = strings.Replace(replaced, from, to, 1)
-	}
-	changed := filepath.Join(t.TempDir(), "compose.yaml")
-	if err := os.WriteFile(changed, []byte(replaced), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	project, err := load(t, changed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s, err := project.GetService("toolsrv"); err != nil || len(s.Configs) != 1 || len(project.Configs) != 1 {
-		t.Errorf("configs %v, %v (%v)", s.Configs, project.Configs, err)
+		var got []string
+		for _, c := range s.Configs {
+			got = append(got, c.Target)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has the files %q, want %q", name, got, want)
+		}
+		if !slices.Equal(s.CapDrop, []string{"ALL"}) || s.Privileged || s.MemLimit == 0 || !strings.Contains(s.Image, ":") || strings.HasSuffix(s.Image, ":latest") {
+			t.Errorf("%s may more than it has to, or is of no version: %+v", name, s)
+		}
+		for _, port := range s.Ports {
+			if port.HostIP != "127.0.0.1" {
+				t.Errorf("%s is open to other machines: %+v", name, port)
+			}
+		}
 	}
 }
 
@@ -106,6 +116,15 @@ func TestMake(t *testing.T) {
 		}
 		if s, err := project.GetService("toolsrv"); err != nil || s.Image != "ghcr.io/toolsrv/toolsrv:"+want {
 			t.Errorf("the image is %s (%v), want the version %s", s.Image, err, want)
+		}
+		for config, name := range map[string]string{"rules": "rules.yaml", "dashboard": "dashboard.json"} {
+			want, err := os.ReadFile("../../helm/toolsrv/files/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := project.Configs[config]; got.File != "" || strings.TrimSpace(got.Content) != strings.TrimSpace(string(want)) {
+				t.Errorf("the content of %s is not that of %s: %.200q", config, name, got.Content)
+			}
 		}
 	}
 }

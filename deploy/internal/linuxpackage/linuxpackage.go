@@ -22,6 +22,7 @@ import (
 	"github.com/goreleaser/nfpm/v2/rpm"
 
 	"github.com/toolsrv/toolsrv/deploy/internal/archive"
+	"github.com/toolsrv/toolsrv/deploy/internal/monitoring"
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
 
@@ -87,6 +88,9 @@ func (f format) write(w io.Writer, r *release.Release, s release.System, shared 
 	c.directory("/etc/toolsrv")
 	c.config("deploy/packages/toolsrv.toml", "/etc/toolsrv/toolsrv.toml")
 	c.source(r.Program(s), "/usr/bin/toolsrv", 0o755)
+	for _, name := range monitoring.Files() {
+		c.copy(path.Join(monitoring.Folder, name), "/usr/share/toolsrv/"+name, 0o644)
+	}
 	for _, file := range shared {
 		switch kind, name := path.Split(file.Name); {
 		case kind == "man/man1/":

@@ -99,6 +99,7 @@ func output(t *testing.T, name string, arguments ...string) string {
 // installed are files that each package has.
 var installed = []string{
 	"/etc/toolsrv/toolsrv.toml", "/usr/bin/toolsrv", "/usr/share/bash-completion/completions/toolsrv",
+	"/usr/share/toolsrv/rules.yaml", "/usr/share/toolsrv/dashboard.json",
 	"/usr/share/fish/vendor_completions.d/toolsrv.fish", "/usr/share/man/man1/toolsrv.1.gz", "/usr/share/man/man1/toolsrv-openapi.1.gz",
 }
 

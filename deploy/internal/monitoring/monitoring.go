@@ -1,0 +1,31 @@
+// Package monitoring writes what a release has for those who watch servers: rules for Prometheus, and a dashboard for Grafana.
+package monitoring
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/toolsrv/toolsrv/deploy/internal/release"
+)
+
+// Folder is where a checkout has both. They are a part of the chart, which can have no files from elsewhere.
+const Folder = "deploy/helm/toolsrv/files"
+
+// Files returns their names.
+func Files() []string { return []string{"rules.yaml", "dashboard.json"} }
+
+// Make writes toolsrv_VERSION_rules.yaml and toolsrv_VERSION_dashboard.json.
+func Make(_ context.Context, r *release.Release) error {
+	for _, name := range Files() {
+		content, err := os.ReadFile(filepath.Join(r.Root, filepath.FromSlash(Folder), name))
+		if err != nil {
+			return err
+		}
+		if err := r.Write(fmt.Sprintf("toolsrv_%s_%s", r.Version, name), content); err != nil {
+			return err
+		}
+	}
+	return nil
+}

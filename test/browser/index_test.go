@@ -1,15 +1,17 @@
 package browser_test
 
-import "testing"
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
 
-// closed has a token for all tools, one for two of them, and one for administrators.
-const closed = `
-[[auth.token]]
-name = "all"
-sha256 = "f2e7e2b1d9a5e0b9f9a7d7a4a5b1f2c0a1b2c3d4e5f60718293a4b5c6d7e8f90"
-scopes = ["*"]
-`
+	"github.com/chromedp/chromedp/kb"
+)
 
+// TestIndex reads the page at /, and goes on to a tool.
 func TestIndex(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, "title = 'The tools of the shop'", add(), divide()), "/")
@@ -21,4 +23,62 @@ func TestIndex(t *testing.T) {
 	p.until("document.querySelectorAll('.tools li').length === 1")
 	p.click(".tools a")
 	p.read("Divide two numbers.")
+	p.until("location.pathname === '/console'")
+}
+
+// TestIndexClosed tells nothing without a token, and with one what its scopes allow.
+func TestIndexClosed(t *testing.T) {
+	t.Parallel()
+	p := open(t, serve(t, "title = 'Secret tools'\n"+token("some", `["math/add"]`)+token("none", `["nothing/*"]`), add(), divide()), "/")
+	p.tolerate("status of 401") // without the token
+	p.see("#token")
+	p.check()
+	if text := p.shown(); strings.Contains(text, "Secret") || strings.Contains(text, "/math") {
+		t.Errorf("it tells strangers:\n%s", text)
+	}
+	p.write("#token", "none-token")
+	p.press(kb.Enter)
+	p.read("There is none that you may call")
+	p.check()
+	p.click(".token button")
+	p.see("#token")
+	p.write("#token", "some-token")
+	p.press(kb.Enter)
+	p.read("1 tool")
+	p.read("Bearer YOUR-TOKEN")
+	p.check()
+	if text := p.shown(); strings.Contains(text, "/math/divide") || strings.Contains(text, "some-token") {
+		t.Errorf("it shows a tool that the token may not call, or the token:\n%s", text)
+	}
+}
+
+// TestPrefix has a proxy serve the pages below a prefix of its own.
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	behind, err := url.Parse(serve(t, "server.public_url = '/shop/tools'", append(many(400), add())...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(behind)
+		r.Out.Host = r.In.Host
+	}}
+	server := httptest.NewServer(http.StripPrefix("/shop/tools", proxy))
+	t.Cleanup(server.Close)
+	p := open(t, server.URL, "/shop/tools/")
+	p.read("401 tools")
+	p.read("claude mcp add --transport http tools " + server.URL + "/shop/tools/mcp")
+	p.visit("/shop/tools/docs")
+	p.read("Choose a namespace")
+	p.check()
+	p.click(`a[href$="/docs/math"]`)
+	p.click("#operations-math-math-add .opblock-summary-control")
+	p.click("#operations-math-math-add .try-out__btn")
+	p.write("#operations-math-math-add textarea", `{"a": 1, "b": 8}`)
+	p.click("#operations-math-math-add .execute")
+	p.until(`document.querySelector("#operations-math-math-add .live-responses-table")?.innerText.includes("9")`)
+	p.visit("/shop/tools/docs/many/n7")
+	p.read("/many/n7/tool7")
+	p.visit("/shop/tools/console")
+	p.read("401 tools")
 }

@@ -253,10 +253,11 @@ func tellAddresses(w io.Writer, c *config.Config, s *server.Server) {
 	case c.Server.TLS.Certificate != "":
 		base = "https://" + callAddress(s.Addr())
 	}
-	rows := [][2]string{
-		{"REST", base + "/openapi.json"},
-		{"list", base + "/tools"},
+	var rows [][2]string
+	if c.Console.Enabled && over == "" {
+		rows = append(rows, [2]string{"pages", base})
 	}
+	rows = append(rows, [2]string{"REST", base + "/openapi.json"}, [2]string{"list", base + "/tools"})
 	if c.MCP.Enabled {
 		rows = append(rows, [2]string{"MCP", base + "/mcp"})
 	}

@@ -1,4 +1,5 @@
 // The page at /: what this server is, which tools the visitor may call, and how to connect clients.
+import { toTool } from "./app/route.js";
 import { plain } from "./app/text.js";
 import { clients } from "./clients.js";
 import { html, render, useEffect, useMemo, useState } from "./html.js";
@@ -61,18 +62,11 @@ function Tools({ tools }) {
     <p role="status" class="count">${found.length === tools.length ? "" : `${found.length.toLocaleString("en")} match`}</p>
     ${found.length === 0 && html`<p>No tool has all these words. Use fewer.</p>`}
     <ul class="tools">${found.slice(0, shown).map((t) => html`<li key=${t.path}>
-      <a href=${docsOf(t)}><code>${t.path}</code></a>${t.title && t.title !== t.name && html` <b>${plain(t.title)}</b>`}
+      <a href=${new URL("console" + toTool(t.path), root).href}><code>${t.path}</code></a>${t.title && t.title !== t.name && html` <b>${plain(t.title)}</b>`}
       <p>${plain(t.description.split("\n", 1)[0])}</p>
     </li>`)}</ul>
     ${found.length > shown && html`<p>${(found.length - shown).toLocaleString("en")} more are not shown. Type a word to find them.</p>`}
   </section>`;
-}
-
-// docsOf returns the place of a tool on the page of its namespace.
-function docsOf(t) {
-  const url = new URL(t.namespace ? "docs/" + t.namespace : "docs", root);
-  url.hash = `/${encodeURIComponent(t.namespace || "default")}/${t.operation_id}`;
-  return url.href;
 }
 
 function Connect({ about }) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/events"
 	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/metrics"
@@ -185,6 +186,7 @@ var (
 	mostClients = metrics.Describe("connections_limit", "How many clients may be connected.")
 	began       = metrics.Describe("start_timestamp_seconds", "When the server began.")
 	sessions    = metrics.Describe("mcp_sessions", "Sessions of MCP.")
+	listeners   = metrics.Describe("event_listeners", "Clients that listen to events.")
 	streams     = metrics.Describe("mcp_streams", "Streams of changes that MCP clients have open.")
 	reloaded    = metrics.Describe("reloads_total", "How often the configuration was read again, by how that ended.", "outcome")
 	reloadedAt  = metrics.Describe("reload_timestamp_seconds", "When the configuration came in force.")
@@ -234,10 +236,13 @@ func (f figures) Collect(out chan<- prometheus.Metric) {
 	}
 	to.Gauge(build, 1, f.build.Version, f.build.Revision, runtime.Version())
 	for _, d := range s.doors {
-		if d, ok := d.(mcpDoor); ok {
+		switch d := d.(type) {
+		case mcpDoor:
 			open, inUse := d.State()
 			to.Gauge(sessions, float64(open))
 			to.Gauge(streams, float64(inUse))
+		case *events.Door:
+			to.Gauge(listeners, float64(d.State()))
 		}
 	}
 }

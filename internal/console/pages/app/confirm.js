@@ -44,8 +44,8 @@ export function Asking({ label, title, yes, danger, children, disabled, onYes, o
       : null}`;
 }
 
-/** @param {{title: string, onClose: () => void, children?: any}} p */
-export function Dialog({ title, onClose, children }) {
+/** firm is whether only its own buttons close it, and Escape doesn't. @param {{title: string, onClose: () => void, firm?: boolean, children?: any}} p */
+export function Dialog({ title, onClose, firm, children }) {
   const ref = useRef(/** @type {HTMLDialogElement|null} */ (null));
   useEffect(() => {
     const before = document.activeElement;
@@ -54,7 +54,7 @@ export function Dialog({ title, onClose, children }) {
       if (before instanceof HTMLElement) before.focus({ preventScroll: true });
     };
   }, []);
-  return html`<dialog ref=${ref} aria-label=${title} onClose=${onClose}>
+  return html`<dialog ref=${ref} aria-label=${title} onClose=${onClose} closedby=${firm ? "none" : undefined} onCancel=${(/** @type {Event} */ e) => firm && e.preventDefault()}>
     <h2>${title}</h2>
     ${children}
   </dialog>`;

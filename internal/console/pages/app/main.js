@@ -19,9 +19,11 @@ function Console() {
   const [told, setTold] = useState(/** @type {any[]|null} */ (null));
   const [signing, setSigning] = useState(false);
   const latest = useRef(session); // for what is asked while an older one is shown
+  const turns = useRef(0);
   const route = useRoute();
 
   const load = useCallback(async () => {
+    const turn = ++turns.current;
     const next = await open(latest.current);
     let all = null;
     if (mayLook(next.self)) {
@@ -31,6 +33,7 @@ function Console() {
         // The list of callers is still right.
       }
     }
+    if (turn !== turns.current) return; // somebody has signed in or out since, or a later answer is on its way
     latest.current = next;
     setTold(all);
     setSession(next);

@@ -91,7 +91,7 @@ function Acts({ token, mine, onMade, again }) {
 
 /** The secret, this once. @param {{made: any, onClose: () => void}} p */
 function Made({ made, onClose }) {
-  return html`<${Dialog} title=${`The token of ${plain(made.token.name, 80)}`} onClose=${onClose}>
+  return html`<${Dialog} title=${`The token of ${plain(made.token.name, 80)}`} onClose=${onClose} firm>
     <p>Keep it now: nobody can be told it again.</p>
     <p><code class="secret" id="made-secret">${made.secret}</code></p>
     ${(made.warnings ?? []).map((/** @type {string} */ w) => html`<p class="wrong">${plain(w, 400)}</p>`)}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -62,6 +63,7 @@ func end(r *running) {
 }
 
 // TestTraceOfREST follows a call of a tool that calls another one, which sends a request, from a caller's span to the service that is asked.
+// Proves: Secrets stay secret
 func TestTraceOfREST(t *testing.T) {
 	t.Parallel()
 	o := own(t)
@@ -408,5 +410,57 @@ func TestMetricsForCollector(t *testing.T) {
 	}
 	if len(o.Spans()) > 0 {
 		t.Errorf("there are spans: %+v", o.Spans())
+	}
+}
+
+// TestHostileTraceHeaders sends what is not a trace. Each request is answered as if it said nothing of one, or nothing of the state.
+func TestHostileTraceHeaders(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	o := traced(t, c)
+	r := start(t, c)
+	inside := map[string]bool{} // by the ids of requests
+	for _, test := range []struct {
+		name           string
+		parents, state []string
+		inside         bool
+	}{
+		{"twice", []string{recorded, recorded}, nil, false},
+		{"nonsense", []string{"nonsense"}, []string{"vendor=value"}, false},
+		{"zeros", []string{"00-00000000000000000000000000000000-0000000000000000-01"}, nil, false},
+		{"long", []string{strings.Repeat("0", 10_000)}, nil, false},
+		{"a state without a parent", nil, []string{"vendor=value"}, false},
+		{"a state that is long", []string{recorded}, []string{"vendor=" + strings.Repeat("x", 10_000)}, true},
+		{"many states", []string{recorded}, slices.Repeat([]string{"vendor=value"}, 50), true},
+		{"a state that is not valid", []string{recorded}, []string{"\"><script>=x,=,,"}, true},
+		{"a state with a bad key", []string{recorded}, []string{"UPPER=value"}, true},
+	} {
+		q, _ := http.NewRequest(http.MethodPost, r.url+"/shop/echo", strings.NewReader("{}"))
+		q.Header = http.Header{"Content-Type": {"application/json"}, "Traceparent": test.parents, "Tracestate": test.state, "X-Request-Id": {strings.ReplaceAll(test.name, " ", "-")}}
+		a, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		if a.StatusCode != http.StatusOK {
+			t.Errorf("%s: got %d", test.name, a.StatusCode)
+		}
+		inside[q.Header.Get("X-Request-Id")] = test.inside
+	}
+	end(r)
+	missing := maps.Clone(inside)
+	for _, s := range o.Spans() {
+		if s.State != "" {
+			t.Errorf("%s has the state %q", s.Name, s.State)
+		}
+		if id := s.Of["toolsrv.request.id"]; id != "" {
+			delete(missing, id)
+			if (s.Parent == callersSpan) != inside[id] || (s.Trace == callersTrace) != inside[id] {
+				t.Errorf("%s is inside %q of %s", id, s.Parent, s.Trace)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("no spans of %v", missing)
 	}
 }

@@ -136,6 +136,7 @@ func TestPaths(t *testing.T) {
 }
 
 // TestHeaders holds what keeps pages apart from all others, also where the answer is an error.
+// Proves: Web pages are kept out
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	h := serve(t, console.Options{}, false)
@@ -170,6 +171,7 @@ func TestHeaders(t *testing.T) {
 }
 
 // TestOtherSites lets pages of other sites link to pages, and no more.
+// Proves: Web pages are kept out
 func TestOtherSites(t *testing.T) {
 	t.Parallel()
 	h := serve(t, console.Options{}, true)

@@ -48,6 +48,7 @@ func attacking(path, text string) *wasmtools.Tool {
 }
 
 // TestHostileTools has tools with hostile texts in all that pages show of them.
+// Proves: Web pages are kept out
 func TestHostileTools(t *testing.T) {
 	t.Parallel()
 	var tools []*wasmtools.Tool
@@ -98,6 +99,7 @@ func TestLongWords(t *testing.T) {
 }
 
 // TestLures follows links that somebody made for an administrator to click.
+// Proves: Web pages are kept out
 func TestLures(t *testing.T) {
 	t.Parallel()
 	elsewhere := make(chan string, 100)
@@ -140,6 +142,7 @@ func TestLures(t *testing.T) {
 }
 
 // TestFrames has a page of another site try to show pages in a frame, to use them in a window that it opens, and to send forms to the server.
+// Proves: Web pages are kept out
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	var called atomic.Int64

@@ -57,6 +57,9 @@ func logs() Operation {
 			_ = least.UnmarshalText([]byte(in.Level)) // the schema has looked at it
 		}
 		return linesOf(ctx, r, in, func(line *recent.Line) bool {
+			if isLooking(line) {
+				return false
+			}
 			path, _ := line.Attributes["tool"].(string)
 			if path == "" {
 				path, _ = line.Attributes["path"].(string)
@@ -67,6 +70,13 @@ func logs() Operation {
 	})
 	o.waits = true
 	return o
+}
+
+// isLooking reports whether a line is about somebody who looks at the log or at events: who follows would get a line for each time that he has asked,
+// and ask again at once.
+func isLooking(line *recent.Line) bool {
+	operation, _ := line.Attributes["operation"].(string)
+	return line.Level <= slog.LevelInfo && (operation == "admin logs" || operation == "admin events")
 }
 
 // await returns a context that ends with the time that somebody waits for what happens. Only so many may wait.

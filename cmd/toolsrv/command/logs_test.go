@@ -123,6 +123,17 @@ func TestLogs(t *testing.T) {
 	if none := ask(admin.EventsArguments{After: next.Last, Wait: 1}); len(none.Events) != 0 || none.Missed {
 		t.Errorf("got %+v", none)
 	}
+	for after, n := 0, 0; n < 3; n++ { // who asks is no news for who asks
+		answer, err := over.Do(t.Context(), "logs", admin.LogsArguments{After: after, Wait: 1, Limit: 1000}, "")
+		var page admin.Logs
+		if err == nil {
+			err = answer.Into(&page)
+		}
+		if err != nil || n > 0 && len(page.Lines) > 0 {
+			t.Errorf("got %+v, %v", page.Lines, err)
+		}
+		after = page.Last
+	}
 	var refusals admin.Refusals
 	if err := json.Unmarshal([]byte(m.must(t, "refused", "--json")), &refusals); err != nil || len(refusals.Refused) != 2 || refusals.Refused[1].What != filepath.Join(m.tools(), "new.wasm") {
 		t.Errorf("got %+v, %v", refusals, err)

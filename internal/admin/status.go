@@ -73,6 +73,8 @@ type File struct {
 type Calls struct {
 	Running int    `json:"running" description:"How many run, or wait for a compilation."`
 	Waiting int    `json:"waiting" description:"How many wait for their turn."`
+	Minute  TopSum `json:"minute" description:"Those of the last minute."`
+	Hour    TopSum `json:"hour" description:"Those of the last hour."`
 	Busy    []Busy `json:"busy" description:"The tools with calls."`
 }
 
@@ -130,6 +132,11 @@ func status() Operation {
 		s.Rates = Rates{Default: rates.Describe(inForce.Default), Anonymous: rates.Describe(inForce.Anonymous), Refused: of.Rates.Refused()}
 		s.Rates.Principals, s.Rates.Addresses = of.Rates.Known()
 		s.Tools.Disabled, s.Tools.NotGranted = core.Switched(table)
+		lately, _ := of.Metrics.Tools(0)
+		for _, t := range lately {
+			s.Calls.Minute.add(uint64(t.Minute.Calls), uint64(t.Minute.Failed))
+			s.Calls.Hour.add(t.Calls, t.Failed)
+		}
 		s.Calls.Busy = []Busy{}
 		for _, route := range table.Routes() {
 			if b := busy(&route); b.Running > 0 || b.Waiting > 0 {

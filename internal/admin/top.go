@@ -46,6 +46,11 @@ type TopSum struct {
 	Failed uint64 `json:"failed" description:"How many of them failed or were refused."`
 }
 
+func (s *TopSum) add(calls, failed uint64) {
+	s.Calls += calls
+	s.Failed += failed
+}
+
 func top() Operation {
 	return Looks("top", "List the tools that are called most, with how long that takes", func(_ context.Context, r *Request, in TopArguments) (Top, error) {
 		match, err := matcher(in.Pattern)

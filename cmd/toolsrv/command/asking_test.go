@@ -337,7 +337,7 @@ func TestShowTools(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	_, stdout, _ := run("status", "--config", m.config)
-	for _, want := range []string{`ready +yes\n`, `tools +5, of them 2 disabled, 1 not granted what they need\n`, `calls +0 running, 0 waiting\n`, `broken.wasm +refused +\S+ \S+ +- +\S`} {
+	for _, want := range []string{`ready +yes\n`, `tools +5, of them 2 disabled, 1 not granted what they need\n`, `calls +0 running, 0 waiting\n`, `last minute +`, `last hour +`, `broken.wasm +refused +\S+ \S+ +- +\S`} {
 		if !regexp.MustCompile(want).MatchString(stdout) {
 			t.Errorf("status lacks %s:\n%s", want, stdout)
 		}

@@ -48,6 +48,17 @@ func ratesText(r *admin.Rates) string {
 	return strings.Join(parts, "; ")
 }
 
+// sumText tells how many calls there were.
+func sumText(of admin.TopSum) string {
+	switch {
+	case of.Calls == 0:
+		return "no calls"
+	case of.Failed == 0:
+		return fmt.Sprintf("%d calls", of.Calls)
+	}
+	return fmt.Sprintf("%d calls, %s failed or were refused", of.Calls, share(of))
+}
+
 func showStatus(w io.Writer, s *admin.Status) error {
 	ready := "yes"
 	if !s.Ready {
@@ -77,6 +88,8 @@ func showStatus(w io.Writer, s *admin.Status) error {
 		{"state", s.State},
 		{"tools", fmt.Sprintf("%d, of them %d disabled, %d not granted what they need", s.Tools.All, s.Tools.Disabled, s.Tools.NotGranted)},
 		{"calls", fmt.Sprintf("%d running, %d waiting", s.Calls.Running, s.Calls.Waiting)},
+		{"last minute", sumText(s.Calls.Minute)},
+		{"last hour", sumText(s.Calls.Hour)},
 		{"memory", use(s.Limits.Memory, size)},
 		{"code", use(s.Limits.Code, size)},
 		{"mappings", use(s.Limits.Mappings, number)},

@@ -47,7 +47,7 @@ func TestObservers(t *testing.T) {
 		headers              []string
 		want                 string
 	}{
-		{"a call", "GET", "http://example.com/toy.api/car", nil, `/toy.api/car 200 by "token-1" from 192.0.2.1 play /toys/car [{kv 2 0 0 0 0s}] true`},
+		{"a call", "GET", "http://example.com/toy.api/car", nil, `/toy.api/car 200 by "token-1" from 192.0.2.1 play /toys/car [{kv 2 0 0 0 0 0s}] true`},
 		{"no token", "GET", "http://example.com/toy.api/car", []string{"Authorization", ""}, `/toy.api/car 401 unauthorized by "" from 192.0.2.1 [] true`},
 		{"another host", "GET", "http://evil.example/toy.api/car", nil, `/toy.api/car 421 host_not_allowed by "" from 192.0.2.1 [] true`},
 		{"another site", "GET", "http://example.com/toy.api/car", []string{"Sec-Fetch-Site", "cross-site"}, `/toy.api/car 403 origin_not_allowed by "" from 192.0.2.1 [] true`},

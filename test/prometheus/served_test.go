@@ -25,13 +25,12 @@ const (
 	master = "the-secret-of-the-master-0123456789"
 )
 
-// built is the server's program, which is built once.
+// programs is where the server's program is put.
+var programs string
+
+// built is that program, which is built when it is first needed.
 var built = sync.OnceValues(func() (string, error) {
-	folder, err := os.MkdirTemp("", "toolsrv-prometheus-")
-	if err != nil {
-		return "", err
-	}
-	program := filepath.Join(folder, "toolsrv")
+	program := filepath.Join(programs, "toolsrv")
 	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/toolsrv").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -39,10 +38,12 @@ var built = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if program, err := built(); err == nil {
-		os.RemoveAll(filepath.Dir(program))
+	var err error
+	if programs, err = os.MkdirTemp("", "toolsrv-prometheus-"); err != nil {
+		panic(err)
 	}
+	code := m.Run()
+	os.RemoveAll(programs)
 	os.Exit(code)
 }
 

@@ -14,26 +14,31 @@ import { ToolsPage } from "./tools.js";
 
 /** @typedef {import("./session.js").Session} Session */
 
+/** @type {Session} */
+const asking = { state: "asking", tools: [], self: null };
+
 function Console() {
-  const [session, setSession] = useState(/** @type {Session} */ ({ state: "asking", tools: [], self: null }));
+  const [session, setSession] = useState(asking);
   const [told, setTold] = useState(/** @type {any[]|null} */ (null));
   const [signing, setSigning] = useState(false);
   const latest = useRef(session); // for what is asked while an older one is shown
-  const turns = useRef(0);
+  const asked = useRef(new AbortController()); // the load under way
   const route = useRoute();
 
   const load = useCallback(async () => {
-    const turn = ++turns.current;
-    const next = await open(latest.current);
+    asked.current.abort();
+    const { signal } = (asked.current = new AbortController());
+    const next = await open(latest.current, signal);
+    if (signal.aborted) return; // somebody has signed in or out since, or a later answer is on its way
     let all = null;
     if (mayLook(next.self)) {
       try {
-        all = (await look("tools", { all: true })).tools;
+        all = (await look("tools", { all: true }, signal)).tools;
       } catch {
         // The list of callers is still right.
       }
     }
-    if (turn !== turns.current) return; // somebody has signed in or out since, or a later answer is on its way
+    if (signal.aborted) return;
     latest.current = next;
     setTold(all);
     setSession(next);
@@ -43,16 +48,13 @@ function Console() {
   useEffect(() => (letIn ? listen(load) : undefined), [letIn, session.self?.name]);
 
   const rows = useMemo(() => rowsOf(session.tools, told), [session.tools, told]);
-  const signOut = () => {
-    token.set("");
-    setTold(null);
-    setSession({ state: "asking", tools: [], self: null });
-    load();
-  };
-  const signIn = (/** @type {string} */ text) => {
+  // Another person begins: nothing of what was told, or is still on its way, is for them.
+  const become = (/** @type {string} */ text) => {
     token.set(text);
+    latest.current = asking;
+    setTold(null);
     setSigning(false);
-    setSession({ state: "asking", tools: [], self: null });
+    setSession(asking);
     load();
   };
 
@@ -77,18 +79,21 @@ function Console() {
       </nav>
       <div class="who">
         ${session.self ? html`<span class="name"><bdi>${plain(session.self.name, 40)}</bdi></span>` : null}
-        ${token.get() && letIn ? html`<button type="button" onClick=${signOut}>Sign out</button>` : null}
+        ${token.get() && letIn ? html`<button type="button" onClick=${() => become("")}>Sign out</button>` : null}
         ${!token.get() && letIn ? html`<button type="button" onClick=${() => setSigning(true)}>Sign in</button>` : null}
       </div>
     </header>
     <main id="main" tabindex="-1">
       ${session.state === "asking" ? html`<p class="empty middle" role="status">Asking the server…</p>` : null}
       ${session.state === "failed" ? html`<div class="empty middle" role="alert"><p>${plain(sentence(session.error), 600)}</p><button type="button" onClick=${load}>Try again</button></div>` : null}
-      ${session.state === "locked" || (letIn && signing) ? html`<${SignIn} wrong=${session.wrong === true} needed=${!letIn} onToken=${signIn} onCancel=${() => setSigning(false)} />` : null}
+      ${session.state === "locked" || (letIn && signing) ? html`<${SignIn} wrong=${session.wrong === true} needed=${!letIn} onToken=${become} onCancel=${() => setSigning(false)} />` : null}
       ${letIn && !signing && page ? html`<${page.view} key=${page.name} session=${session} rows=${rows} changed=${load} />` : null}
       ${letIn && !signing && !page ? html`<${ToolsPage} rows=${rows} session=${session} chosen=${route.tool} changed=${load} />` : null}
     </main>
   `;
 }
+
+// A page that the browser has kept shows what it showed, whoever has signed out or in since.
+addEventListener("pageshow", (e) => e.persisted && location.reload());
 
 render(html`<${Console} />`, document.body);

@@ -8,12 +8,12 @@ import { token } from "../server.js";
  * @typedef {{state: "asking"|"locked"|"in"|"failed", tools: any[], self: Self|null, etag?: string, wrong?: boolean, error?: unknown}} Session
  */
 
-/** Asks for the tools and for who asks, both at once. @param {Session} before whose list stays where it has not changed @returns {Promise<Session>} */
-export async function open(before) {
+/** Asks for the tools and for who asks, both at once. @param {Session} before whose list stays where it has not changed @param {AbortSignal} signal @returns {Promise<Session>} */
+export async function open(before, signal) {
   try {
     // Who has no token may be somebody by a certificate, so that is asked for in any case.
-    const self = selfOf();
-    const answer = await send("tools", { headers: { Accept: "application/json" } });
+    const self = selfOf(signal);
+    const answer = await send("tools", { signal, headers: { Accept: "application/json" } });
     if (!answer.ok) throw await failureOf(answer);
     const etag = answer.headers.get("ETag") ?? "";
     const tools = etag && etag === before.etag ? before.tools : await answer.json();
@@ -25,10 +25,11 @@ export async function open(before) {
   }
 }
 
-// The admin door is off on many servers, and then nothing is known. @returns {Promise<Self|null>}
-async function selfOf() {
+// The admin door is off on many servers, and then nothing is known.
+/** @param {AbortSignal} signal @returns {Promise<Self|null>} */
+async function selfOf(signal) {
   try {
-    return await look("self");
+    return await look("self", {}, signal);
   } catch {
     return null;
   }

@@ -1,9 +1,10 @@
 // A form made from a schema. Its value is what is sent, or undefined for what is left out: the server fills in defaults. What is optional and has
-// members opens only where somebody wants it, so a schema that refers to itself is as deep as its user goes.
+// members opens only where somebody wants it, so a schema that refers to itself is as deep as its user goes. What is required opens by itself as
+// long as there are not too many fields: each field may have so many below it, which it shares out among them.
 
-import { html, useContext, useId, useState, createContext } from "../html.js";
+import { html, useContext, useId, useMemo, useState, createContext } from "../html.js";
 import { exact, isRaw, member, withMember, write } from "./json.js";
-import { boundsOf, membersOf, resolve, sizeOfBase64, typeName, typeOf, typesOf, variantOf, variantsOf } from "./schema.js";
+import { boundsOf, choicesOf, kindsOf, membersOf, resolve, sizeOfBase64, typeName, typeOf, typesOf } from "./schema.js";
 import { bytes, plain } from "./text.js";
 
 /** @typedef {import("./schema.js").Schema} Schema */
@@ -13,7 +14,9 @@ import { bytes, plain } from "./text.js";
 const Form = createContext({ root: /** @type {any} */ ({}), errors: /** @type {Map<string, string[]>} */ (new Map()) });
 
 const deepest = 12;
-const fewMembers = 150;
+const mostFields = 300; // that open by themselves
+const fewMembers = 150; // of an object, and of what somebody opens
+const fewOptions = 50; // more are found by typing
 const mostOptions = 1000;
 const largestFile = 32 << 20; // bytes: base64 of more is beyond what servers take
 
@@ -27,24 +30,25 @@ export const fieldId = (place) => "field-" + encodeURIComponent(keyOf(place));
 export function SchemaForm({ schema, value, onChange, errors }) {
   const s = resolve(schema, schema);
   return html`<${Form.Provider} value=${{ root: schema, errors }}>
-    <${Members} schema=${s} value=${value} onChange=${onChange} place=${[]} depth=${0} />
+    <${Members} schema=${s} value=${value} onChange=${onChange} place=${[]} depth=${0} share=${mostFields} />
   <//>`;
 }
 
-/** @typedef {{schema: Schema, name: string, value: any, onChange: (value: any) => void, place: Place, required: boolean, depth: number}} FieldProps */
+/** @typedef {{schema: Schema, name: string, value: any, onChange: (value: any) => void, place: Place, required: boolean, depth: number, share: number}} FieldProps share is how many fields may open below it */
 
 /** One value, with its name, what is said of it, and what is wrong with it. @param {FieldProps} p */
 function Field(p) {
   const { root } = useContext(Form);
   const schema = resolve(root, p.schema);
-  const variants = p.depth < deepest ? variantsOf(schema) : [];
-  if (variants.length > 1) return html`<${Choice} ...${p} schema=${schema} variants=${variants} />`;
-  const s = variants.length === 1 ? { ...schema, ...variantOf(root, schema, variants[0]) } : schema;
+  const kinds = p.depth < deepest ? kindsOf(schema) : 0;
+  if (kinds > fewOptions) return html`<${JSONField} ...${p} schema=${schema} />`;
+  if (kinds > 1) return html`<${Choice} ...${p} schema=${schema} />`;
+  const s = kinds === 1 ? { ...schema, ...choicesOf(root, schema)[0] } : schema;
   const types = typesOf(s);
   const props = { ...p, schema: s };
   if (p.depth >= deepest || s.unknown) return html`<${JSONField} ...${props} />`;
   if (Object.hasOwn(s, "const")) return html`<${Options} ...${props} options=${[s.const]} />`;
-  if (Array.isArray(s.enum) && s.enum.length <= mostOptions) return html`<${Options} ...${props} options=${s.enum} />`;
+  if (Array.isArray(s.enum)) return s.enum.length > fewOptions ? html`<${ManyOptions} ...${props} options=${s.enum} />` : html`<${Options} ...${props} options=${s.enum} />`;
   switch (types[0]) {
     case "object":
       return html`<${ObjectField} ...${props} />`;
@@ -127,6 +131,24 @@ function Options(p) {
   />`;
 }
 
+/** One of so many values that it is typed. They are in the page only while somebody is at the field. @param {FieldProps & {options: any[]}} p */
+function ManyOptions(p) {
+  const [near, setNear] = useState(false);
+  const id = useId();
+  const wordOf = (/** @type {any} */ o) => (typeof o === "string" ? o : write(o, 0));
+  const change = (/** @type {any} */ e) => {
+    const text = valueOf(e);
+    const found = p.options.find((o) => wordOf(o) === text);
+    p.onChange(found === undefined && text === "" ? undefined : found === undefined ? text : found);
+  };
+  return html`<${Labelled}
+    p=${{ ...p, schema: { ...p.schema, enum: undefined } }}
+    type=${"one of " + p.options.length.toLocaleString("en")}
+    input=${(/** @type {any} */ a) => html`<input ...${a} type="text" autocomplete="off" spellcheck=${false} list=${near ? id : undefined} value=${p.value === undefined ? "" : wordOf(p.value)} onInput=${change} onFocus=${() => setNear(true)} onBlur=${() => setNear(false)} />
+      ${near ? html`<datalist id=${id}>${p.options.slice(0, mostOptions).map((o) => html`<option value=${plain(wordOf(o), 120)} />`)}</datalist>` : null}`}
+  />`;
+}
+
 /** Any JSON. What is not JSON is a string, as a person would mean it. @param {FieldProps} p */
 function JSONField(p) {
   const [text, setText] = useState(() => (p.value === undefined ? "" : write(p.value)));
@@ -168,15 +190,17 @@ export function base64(data) {
   return btoa(parts.join(""));
 }
 
-/** A value that may have several forms. @param {FieldProps & {variants: any[]}} p */
+/** A value that may have several forms. @param {FieldProps} p */
 function Choice(p) {
   const { root } = useContext(Form);
   const id = useId();
-  const all = p.variants.slice(0, mostOptions).map((v) => variantOf(root, p.schema, v));
-  const [at, setAt] = useState(() => (p.value === undefined ? (p.required ? 0 : -1) : Math.max(0, all.findIndex((v) => fits(v, p.value)))));
+  const all = choicesOf(root, p.schema);
+  const [at, setAt] = useState(() => (p.value === undefined ? (p.required && p.share > 0 ? 0 : -1) : Math.max(0, all.findIndex((v) => fits(v, p.value)))));
+  const [share, setShare] = useState(p.share - 1);
   const choose = (/** @type {any} */ e) => {
     const next = Number(valueOf(e));
     setAt(next);
+    setShare(fewMembers);
     p.onChange(next >= 0 && typesOf(all[next])[0] === "null" ? null : undefined);
   };
   return html`<fieldset class="group">
@@ -184,11 +208,11 @@ function Choice(p) {
     ${p.schema.description ? html`<p class="hint"><bdi class="words">${plain(p.schema.description, 400)}</bdi></p>` : null}
     <label for=${id}>kind of <bdi>${plain(p.name, 120)}</bdi></label>
     <select id=${id} value=${String(at)} onChange=${choose}>
-      ${p.required ? null : html`<option value="-1">left out</option>`}
+      ${p.required && at >= 0 ? null : html`<option value="-1">${p.required ? "choose…" : "left out"}</option>`}
       ${all.map((v, i) => html`<option value=${String(i)}>${plain(v.title ?? typeName(root, v), 100)}</option>`)}
     </select>
     <${Said} place=${p.place} />
-    ${at >= 0 ? html`<${Field} key=${at} ...${p} schema=${all[at]} required=${true} depth=${p.depth + 1} />` : null}
+    ${at >= 0 ? html`<${Field} key=${at} ...${p} schema=${all[at]} required=${true} depth=${p.depth + 1} share=${share} />` : null}
   </fieldset>`;
 }
 
@@ -210,29 +234,38 @@ function Said({ place }) {
 /** @param {FieldProps} p */
 function ObjectField(p) {
   const empty = p.value === undefined;
+  const fits = p.share >= widthOf(p.schema);
+  const open = !empty || (p.required && fits);
   return html`<fieldset class="group">
     <legend><bdi>${plain(p.schema.title ?? p.name, 120)}</bdi>${p.required ? html` <span class="required">required</span>` : null}</legend>
     ${p.schema.description ? html`<p class="hint"><bdi class="words">${plain(p.schema.description, 400)}</bdi></p>` : null}
     <${Said} place=${p.place} />
-    ${empty && !p.required
-      ? html`<button type="button" onClick=${() => p.onChange({})}>Add ${plain(p.name, 60)}</button>`
-      : html`<${Members} schema=${p.schema} value=${p.value} onChange=${p.onChange} place=${p.place} depth=${p.depth + 1} />`}
+    ${open
+      ? html`<${Members} schema=${p.schema} value=${p.value} onChange=${p.onChange} place=${p.place} depth=${p.depth + 1} share=${fits ? p.share : fewMembers} />`
+      : html`<button type="button" onClick=${() => p.onChange({})}>${p.required ? "Fill in" : "Add"} ${plain(p.name, 60)}</button>`}
     ${!empty && !p.required ? html`<button type="button" onClick=${() => p.onChange(undefined)}>Leave out ${plain(p.name, 60)}</button>` : null}
   </fieldset>`;
 }
 
-/** The members of an object. @param {{schema: Schema, value: any, onChange: (value: any) => void, place: Place, depth: number}} p */
-function Members({ schema, value, onChange, place, depth }) {
+/** How many fields an object has at first. @param {Schema} schema */
+const widthOf = (schema) => Math.max(1, Math.min(fewMembers, membersOf(schema).length));
+
+/** The members of an object. @param {{schema: Schema, value: any, onChange: (value: any) => void, place: Place, depth: number, share: number}} p */
+function Members({ schema, value, onChange, place, depth, share }) {
   const { root } = useContext(Form);
-  const [all, setAll] = useState(false);
+  const [most, setMost] = useState(fewMembers);
   const members = membersOf(schema);
-  const shown = all ? members : members.slice(0, fewMembers);
+  const shown = members.slice(0, most);
+  const each = useMemo(() => {
+    const opening = members.slice(0, fewMembers).filter((m) => m.required && opens(resolve(root, m.schema)));
+    return opening.length > 0 ? Math.floor((share - widthOf(schema)) / opening.length) : 0;
+  }, [root, schema, share]);
   const rest = schema.additionalProperties;
   const free = members.length === 0 && rest !== false && (place.length > 0 || rest !== undefined);
   if (members.length === 0 && !free) return html`<p class="empty">The tool takes no arguments.</p>`;
   return html`
     ${shown.map(
-      (m) => html`<${Field}
+      (m, i) => html`<${Field}
         key=${m.name}
         schema=${m.schema}
         name=${m.name}
@@ -241,12 +274,16 @@ function Members({ schema, value, onChange, place, depth }) {
         onChange=${(/** @type {any} */ v) => onChange(ordered(members, withMember(value, m.name, v)))}
         place=${[...place, m.name]}
         depth=${depth}
+        share=${i < fewMembers ? each : 0}
       />`,
     )}
-    ${shown.length < members.length ? html`<button type="button" onClick=${() => setAll(true)}>Show ${members.length - shown.length} other fields</button>` : null}
+    ${shown.length < members.length ? html`<button type="button" onClick=${() => setMost(most + fewMembers)}>Show ${Math.min(fewMembers, members.length - shown.length)} other fields</button>` : null}
     ${free ? html`<${Entries} schema=${resolve(root, rest === undefined ? true : rest)} value=${value} onChange=${onChange} place=${place} depth=${depth} />` : null}
   `;
 }
+
+/** Whether a required value has fields of its own. @param {Schema} s */
+const opens = (s) => kindsOf(s) > 0 || typesOf(s)[0] === "object";
 
 /** Returns an object with its members in the order of the form. @param {{name: string}[]} members @param {any} value */
 function ordered(members, value) {
@@ -268,7 +305,7 @@ function Entries({ schema, value, onChange, place, depth }) {
   return html`
     ${names.map(
       (n) => html`<div class="entry" key=${n}>
-        <${Field} schema=${schema} name=${n} required=${true} value=${value[n]} onChange=${(/** @type {any} */ v) => onChange(Object.fromEntries(Object.entries(value).map(([k, old]) => [k, k === n ? (v ?? "") : old])))} place=${[...place, n]} depth=${depth + 1} />
+        <${Field} schema=${schema} name=${n} required=${true} value=${value[n]} onChange=${(/** @type {any} */ v) => onChange(Object.fromEntries(Object.entries(value).map(([k, old]) => [k, k === n ? (v ?? "") : old])))} place=${[...place, n]} depth=${depth + 1} share=${fewMembers} />
         <button type="button" onClick=${() => onChange(withMember(value, n, undefined))}>Remove ${plain(n, 60)}</button>
       </div>`,
     )}
@@ -295,7 +332,7 @@ function ArrayField(p) {
     <${Said} place=${p.place} />
     ${items.map(
       (item, i) => html`<div class="entry" key=${i}>
-        <${Field} schema=${schemaOf(i)} name=${`${p.name}[${i}]`} required=${true} value=${item === blank ? undefined : item} onChange=${(/** @type {any} */ v) => set(items.map((old, at) => (at === i ? (v === undefined ? blank : v) : old)))} place=${[...p.place, i]} depth=${p.depth + 1} />
+        <${Field} schema=${schemaOf(i)} name=${`${p.name}[${i}]`} required=${true} value=${item === blank ? undefined : item} onChange=${(/** @type {any} */ v) => set(items.map((old, at) => (at === i ? (v === undefined ? blank : v) : old)))} place=${[...p.place, i]} depth=${p.depth + 1} share=${fewMembers} />
         <button type="button" onClick=${() => set(items.filter((_, at) => at !== i))}>Remove ${plain(p.name, 60)}[${i}]</button>
       </div>`,
     )}

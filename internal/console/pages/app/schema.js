@@ -7,25 +7,76 @@ import { bytes, plain } from "./text.js";
 /** @typedef {Record<string, any>} Schema */
 
 const mostHops = 32; // from a $ref to the next one
+const mostTypes = 7; // that JSON Schema has
+const mostNested = 32; // allOf in allOf
+const mostMerged = 200_000; // members that are put together for a whole schema
 
-/** Returns what a schema says with its $ref and allOf put in. @param {any} root @param {any} schema @returns {Schema} */
+/** @typedef {{said: WeakMap<object, Schema>, variants: WeakMap<object, Schema[]>, merged: number}} Memory what is known of a whole schema */
+
+// A part of a schema is resolved once: a page asks at each keystroke, and parts of parts multiply.
+/** @type {WeakMap<object, Memory>} */
+const memories = new WeakMap();
+
+/** @param {any} root @returns {Memory} */
+function memoryOf(root) {
+  const key = objectOf(root);
+  const memory = memories.get(key) ?? { said: new WeakMap(), variants: new WeakMap(), merged: 0 };
+  memories.set(key, memory);
+  return memory;
+}
+
+/** Returns what a schema says with its $ref and allOf put in: the same object each time. @param {any} root @param {any} schema @returns {Schema} */
 export function resolve(root, schema, depth = 0) {
-  let s = objectOf(schema);
+  const memory = memoryOf(root);
+  const asked = objectOf(schema);
+  const known = memory.said.get(asked);
+  if (known) return known;
+  let s = asked;
   for (let hops = 0; typeof s.$ref === "string"; hops++) {
     const target = hops < mostHops ? lookup(root, s.$ref) : undefined;
-    if (target === undefined) return { description: s.description, unknown: s.$ref };
+    if (target === undefined) return remember(memory, asked, { description: s.description, unknown: s.$ref });
     const { $ref: _, ...rest } = s;
-    s = { ...objectOf(target), ...rest };
+    const more = objectOf(target);
+    s = Object.keys(rest).length === 0 ? more : { ...more, ...rest };
+    if (s !== more && (memory.merged += Object.keys(s).length) > mostMerged) return remember(memory, asked, tooMuch);
   }
-  if (!Array.isArray(s.allOf) || depth > 8) return s;
+  const shared = memory.said.get(s); // what others refer to, too
+  if (shared) return remember(memory, asked, shared);
+  if (!Array.isArray(s.allOf) || depth > mostNested) return remember(memory, asked, s);
   const { allOf, ...all } = s;
+  remember(memory, asked, all); // for a part that refers to the whole
+  remember(memory, s, all);
+  const required = new Set(listOf(all.required));
+  const properties = { ...objectOf(all.properties) };
   for (const part of allOf.slice(0, 100)) {
     const one = resolve(root, part, depth + 1);
-    all.properties = all.properties || one.properties ? { ...objectOf(one.properties), ...objectOf(all.properties) } : undefined;
-    all.required = [...listOf(all.required), ...listOf(one.required)];
-    for (const [k, v] of Object.entries(one)) if (!Object.hasOwn(all, k)) all[k] = v;
+    const its = Object.entries(objectOf(one.properties));
+    memory.merged += its.length + listOf(one.required).length + Object.keys(one).length;
+    if (memory.merged > mostMerged) {
+      remember(memory, s, tooMuch);
+      return remember(memory, asked, tooMuch);
+    }
+    for (const [k, v] of its) add(properties, k, v);
+    for (const name of listOf(one.required)) required.add(name);
+    if (one.properties) all.properties = properties;
+    for (const [k, v] of Object.entries(one)) add(all, k, v);
   }
+  all.required = [...required];
   return all;
+}
+
+/** @type {Schema} */
+const tooMuch = { unknown: "the schema" };
+
+/** @param {Memory} memory @param {object} asked @param {Schema} said */
+function remember(memory, asked, said) {
+  memory.said.set(asked, said);
+  return said;
+}
+
+/** Adds a member that is not there yet. "__proto__" is a name like any other. @param {Schema} object @param {string} name @param {any} value */
+function add(object, name, value) {
+  if (!Object.hasOwn(object, name)) Object.defineProperty(object, name, { value, enumerable: true, writable: true, configurable: true });
 }
 
 /** @param {any} x @returns {Schema} */
@@ -67,17 +118,30 @@ export function typeOf(value) {
   return typeof value;
 }
 
-/** Returns the schemas one of which holds. @param {Schema} s @returns {any[]} */
-export function variantsOf(s) {
+/** Counts the schemas one of which holds. @param {Schema} s */
+export function kindsOf(s) {
+  for (const all of [s.anyOf, s.oneOf]) if (Array.isArray(all) && all.length > 0) return all.length;
+  const types = typesOf(s);
+  return types.length < 2 || types.length > mostTypes || s.enum ? 0 : types.length;
+}
+
+/** @param {Schema} s @returns {any[]} */
+function variantsOf(s) {
   if (Array.isArray(s.anyOf) && s.anyOf.length > 0) return s.anyOf;
   if (Array.isArray(s.oneOf) && s.oneOf.length > 0) return s.oneOf;
-  const types = typesOf(s);
-  if (types.length < 2 || s.enum) return [];
-  return types.map((type) => ({ ...s, type }));
+  return kindsOf(s) > 0 ? typesOf(s).map((type) => ({ ...s, type })) : [];
+}
+
+/** Returns the variants of a resolved schema, each with what is said beside it: the same list each time. @param {any} root @param {Schema} s @returns {Schema[]} */
+export function choicesOf(root, s) {
+  const { variants } = memoryOf(root);
+  const all = variants.get(s) ?? variantsOf(s).map((v) => variantOf(root, s, v));
+  variants.set(s, all);
+  return all;
 }
 
 /** Returns a variant with what is said beside it. @param {any} root @param {Schema} s @param {any} variant */
-export function variantOf(root, s, variant) {
+function variantOf(root, s, variant) {
   const { anyOf: _a, oneOf: _o, type: _t, title: _i, description: _d, default: _f, ...rest } = s;
   return { ...rest, ...resolve(root, variant) };
 }
@@ -124,11 +188,20 @@ export function boundsOf(s) {
   return all;
 }
 
-/** Returns the names of an object's members, the required ones first. @param {Schema} s @returns {{name: string, schema: any, required: boolean}[]} */
+/** @typedef {{name: string, schema: any, required: boolean}} Member */
+
+/** @type {WeakMap<object, Member[]>} */
+const members = new WeakMap();
+
+/** Returns an object's members, the required ones first: the same list each time. @param {Schema} s @returns {Member[]} */
 export function membersOf(s) {
+  const known = members.get(s);
+  if (known) return known;
   const required = new Set(listOf(s.required));
   const all = Object.entries(objectOf(s.properties)).map(([name, schema]) => ({ name, schema, required: required.has(name) }));
-  return [...all.filter((m) => m.required), ...all.filter((m) => !m.required)];
+  const sorted = [...all.filter((m) => m.required), ...all.filter((m) => !m.required)];
+  members.set(s, sorted);
+  return sorted;
 }
 
 /** @typedef {{name: string, depth: number, type: string, required: boolean, bounds: string[], description: string, fallback: string|undefined}} Row */

@@ -330,12 +330,12 @@ func (s *Service) close() error {
 		errs = append(errs, s.Tokens.Close())
 	}
 	s.Metrics.Close()
-	if s.Tracer != nil {
-		s.Tracer.Close()
-	}
 	s.Audit.Close()
 	s.Events.Close()
 	errs = append(errs, s.State.Close())
+	if s.Tracer != nil {
+		s.Tracer.Close() // last: a collector may be slow, and nobody is to wait for the state because of that
+	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close the service: %w", err)
 	}

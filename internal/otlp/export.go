@@ -30,6 +30,9 @@ const (
 	// tries is how many time-outs a batch is sent for, where the collector is overloaded or away.
 	tries = 3
 
+	// late is after how long a collector that has not answered counts as one that doesn't.
+	late = time.Second
+
 	defaultTimeout = 10 * time.Second
 )
 
@@ -41,23 +44,35 @@ type exporter struct {
 	closed   atomic.Bool
 }
 
-// A notice tells the log when the collector does not take something, and when it does again. It is used by one goroutine at a time.
+// A notice tells the log when the collector does not take something, and when it does again. One thing is sent at a time.
 type notice struct {
 	logger *slog.Logger // or nil
 	what   string
-	away   bool
+	away   atomic.Bool
+	began  atomic.Int64 // when what is being sent was begun, in nanoseconds of Unix; zero: nothing is
 }
 
-func (n *notice) note(err error) {
-	if n.logger != nil {
-		switch {
-		case err != nil && !n.away:
-			n.logger.Warn("the collector doesn't take "+n.what+": they are lost until it does", "error", text.Clip(err.Error(), maxShown))
-		case err == nil && n.away:
-			n.logger.Info("the collector takes " + n.what + " again")
-		}
+// sent runs what sends something.
+func (n *notice) sent(send func() error) {
+	n.began.Store(time.Now().UnixNano())
+	err := send()
+	n.began.Store(0)
+	away := n.away.Swap(err != nil)
+	if n.logger == nil {
+		return
 	}
-	n.away = err != nil
+	switch {
+	case err != nil && !away:
+		n.logger.Warn("the collector doesn't take "+n.what+": they are lost until it does", "error", text.Clip(err.Error(), maxShown))
+	case err == nil && away:
+		n.logger.Info("the collector takes " + n.what + " again")
+	}
+}
+
+// isMissing reports whether the collector did not take what it was sent last, or has not answered for long. It is safe for concurrent use.
+func (n *notice) isMissing() bool {
+	began := n.began.Load()
+	return n.away.Load() || began != 0 && time.Since(time.Unix(0, began)) > late
 }
 
 var _ sdk.SpanExporter = (*exporter)(nil)
@@ -122,7 +137,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	if e.closed.Load() {
 		return nil
 	}
-	e.note(e.Exporter.ExportSpans(ctx, spans))
+	e.sent(func() error { return e.Exporter.ExportSpans(ctx, spans) })
 	return nil
 }
 

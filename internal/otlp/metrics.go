@@ -35,11 +35,17 @@ var durations = []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 1
 
 // A meter tells the collector how long messages of MCP and calls took, and what else the server counts.
 type meter struct {
+	*notice
 	provider        *sdk.MeterProvider
 	messages, calls metric.Float64Histogram
 
-	mu   sync.Mutex   // guards from, also while it is asked
-	from sdk.Producer // nil: nothing else is told
+	mu       sync.Mutex    // guards what follows, also while from is asked
+	from     sdk.Producer  // nil: nothing else is told
+	gathered chan struct{} // closed when from has been asked the next time; nil: nobody waits for that
+
+	flushing sync.WaitGroup  // what sends what was gathered last
+	ending   context.Context // until which that may go on
+	end      context.CancelFunc
 }
 
 func newMeter(o *Options, r *resource.Resource) (*meter, error) {
@@ -60,11 +66,12 @@ func newMeter(o *Options, r *resource.Resource) (*meter, error) {
 	if o.Interval > 0 {
 		interval = o.Interval
 	}
-	m := &meter{}
+	m := &meter{notice: &notice{logger: o.Logger, what: "metrics"}}
+	m.ending, m.end = context.WithCancel(context.Background())
 	m.provider = sdk.NewMeterProvider(
 		sdk.WithResource(r),
 		sdk.WithCardinalityLimit(mostSeries),
-		sdk.WithReader(sdk.NewPeriodicReader(figures{made, &notice{logger: o.Logger, what: "metrics"}}, sdk.WithInterval(interval), sdk.WithTimeout(timeout), sdk.WithProducer(m))),
+		sdk.WithReader(sdk.NewPeriodicReader(figures{made, m.notice}, sdk.WithInterval(interval), sdk.WithTimeout(timeout), sdk.WithProducer(m))),
 	)
 	of := m.provider.Meter(scope)
 	bounds := metric.WithExplicitBucketBoundaries(durations...)
@@ -79,14 +86,18 @@ func newMeter(o *Options, r *resource.Resource) (*meter, error) {
 func (m *meter) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.gathered != nil {
+		defer close(m.gathered)
+		m.gathered = nil
+	}
 	if m.from == nil {
 		return nil, nil
 	}
 	return m.from.Produce(ctx)
 }
 
-// Gather has the collector be told what is gathered from now on, beside what the Tracer measures itself. Nil: it is told once more, for some
-// seconds at most, and then no longer; nothing is gathered after Gather has returned. Where Options.Metrics is not set, Gather does nothing.
+// Gather has the collector be told what is gathered from now on, beside what the Tracer measures itself. Nil: that is gathered once more, and
+// nothing after Gather has returned. [Tracer.Close] waits until the collector has been told. Where Options.Metrics is not set, Gather does nothing.
 func (t *Tracer) Gather(from prometheus.Gatherer) {
 	m := t.meter
 	if m == nil {
@@ -96,13 +107,35 @@ func (t *Tracer) Gather(from prometheus.Gatherer) {
 	if from != nil {
 		next = bridge.NewMetricProducer(bridge.WithGatherer(from))
 	} else {
-		ctx, cancel := context.WithTimeout(context.Background(), flush)
-		defer cancel()
-		_ = m.provider.ForceFlush(ctx) // the exporter has logged what went wrong
+		t.wait(m.flush)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.from = next
+}
+
+// flush begins to send what is gathered now, and waits until it is gathered: not for long, as the figures before may hang.
+func (m *meter) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, hurried)
+	defer cancel()
+	gathered := make(chan struct{})
+	m.mu.Lock()
+	m.gathered = gathered
+	m.mu.Unlock()
+	m.flushing.Go(func() { _ = m.provider.ForceFlush(m.ending) }) // the exporter logs what goes wrong
+	select {
+	case <-gathered:
+	case <-ctx.Done():
+	}
+}
+
+// close waits until all is sent, or ctx ends.
+func (m *meter) close(ctx context.Context) {
+	stop := context.AfterFunc(ctx, m.end)
+	m.flushing.Wait()
+	stop()
+	m.end()
+	_ = m.provider.Shutdown(ctx)
 }
 
 // message measures a message of MCP.
@@ -131,6 +164,6 @@ type figures struct {
 
 // Export sends them. What can't be sent is not an error, as for spans.
 func (f figures) Export(ctx context.Context, all *metricdata.ResourceMetrics) error {
-	f.note(f.Exporter.Export(ctx, all))
+	f.sent(func() error { return f.Exporter.Export(ctx, all) })
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -25,8 +26,10 @@ const (
 	queued     = 2048
 	batch      = 512
 	batchAfter = 5 * time.Second
-	// flush is how long Close waits for the collector.
+	// flush is how long the end waits for the collector in sum.
 	flush = 3 * time.Second
+	// hurried is how long it waits where another process waits for it, or the collector was not answering before.
+	hurried = 250 * time.Millisecond
 	// maxText is how long a text of a span may be, in characters.
 	maxText = 256
 )
@@ -63,6 +66,7 @@ type Tracer struct {
 	meter    *meter // nil: no metrics
 	least    uint64 // a random number below it has a request recorded
 	all      bool
+	left     atomic.Int64 // how many nanoseconds the end may still wait for the collector
 }
 
 // New returns a Tracer. The caller closes it.
@@ -72,6 +76,7 @@ func New(o Options) (*Tracer, error) {
 		return nil, fmt.Errorf("make the exporter of spans: %w", err)
 	}
 	t := &Tracer{exporter: e, all: o.Sample >= 1, least: uint64(max(o.Sample, 0) * math.MaxUint64)}
+	t.left.Store(int64(flush))
 	if t.all {
 		t.least = math.MaxUint64
 	}
@@ -97,15 +102,31 @@ func New(o Options) (*Tracer, error) {
 	return t, nil
 }
 
-// Close sends what has been recorded, for some seconds at most. A second Close does nothing.
+// Hurry has the end wait for the collector for a quarter of a second at most, as another process waits for it.
+func (t *Tracer) Hurry() { t.left.Store(min(t.left.Load(), int64(hurried))) }
+
+// Close sends what has been recorded. With the last Gather before it, it takes three seconds at most, and a quarter of one where the collector
+// was not answering before. A second Close does nothing.
 func (t *Tracer) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), flush)
-	defer cancel()
-	if t.meter != nil {
-		defer t.meter.provider.Shutdown(ctx) // the exporters have logged what went wrong
+	t.wait(func(ctx context.Context) {
+		_ = t.provider.Shutdown(ctx) // the exporters have logged what went wrong
+		t.exporter.close()
+		if t.meter != nil {
+			t.meter.close(ctx)
+		}
+	})
+}
+
+// wait runs a part of the end, with what is left of the time for all of it. One part is run after the other.
+func (t *Tracer) wait(part func(ctx context.Context)) {
+	if t.exporter.isMissing() || t.meter != nil && t.meter.isMissing() {
+		t.Hurry()
 	}
-	_ = t.provider.Shutdown(ctx)
-	t.exporter.close()
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(t.left.Load()))
+	defer cancel()
+	part(ctx)
+	t.left.Add(-int64(time.Since(begun)))
 }
 
 // chance reports whether a request is recorded of which nothing else says so.

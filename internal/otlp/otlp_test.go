@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -141,6 +142,50 @@ func TestCollectorComesBack(t *testing.T) {
 		call(t.Context(), o, nil)
 	}
 	log.Wait(t, "takes spans again")
+}
+
+// TestEnd ends while the collector answers nothing. All parts of the end together take three seconds at most, and a fraction of one where the
+// next process waits, or the collector was not answering before.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		timeout time.Duration
+		before  func(*testing.T, *otlp.Tracer, *testkit.Log)
+		most    time.Duration
+	}{
+		{"nothing is known", time.Minute, func(*testing.T, *otlp.Tracer, *testkit.Log) {}, 5 * time.Second},
+		{"somebody waits", time.Minute, func(_ *testing.T, o *otlp.Tracer, _ *testkit.Log) { o.Hurry() }, 2 * time.Second},
+		{"the collector is away", time.Second, func(t *testing.T, o *otlp.Tracer, log *testkit.Log) {
+			for range 200 { // more than a batch
+				call(t.Context(), o, nil)
+			}
+			log.Wait(t, "doesn't take spans")
+		}, 2 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			silent, err := net.Listen("tcp", "127.0.0.1:0") // which accepts nobody
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer silent.Close()
+			log := &testkit.Log{}
+			o, err := otlp.New(otlp.Options{Endpoint: "http://" + silent.Addr().String(), Sample: 1, Metrics: true, Timeout: test.timeout, Logger: log.Logger(slog.LevelInfo)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			call(t.Context(), o, nil)
+			test.before(t, o, log)
+			begun := time.Now()
+			o.Gather(nil)
+			o.Close()
+			o.Close()
+			if took := time.Since(begun); took > test.most {
+				t.Errorf("the end took %s, want %s at most", took, test.most)
+			}
+		})
+	}
 }
 
 // TestNothingRecordedCostsNothing makes calls that are not recorded. Not parallel: AllocsPerRun counts what the whole process allocates.

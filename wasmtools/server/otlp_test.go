@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/otlptest"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -410,6 +412,57 @@ func TestMetricsForCollector(t *testing.T) {
 	}
 	if len(o.Spans()) > 0 {
 		t.Errorf("there are spans: %+v", o.Spans())
+	}
+}
+
+// TestSilentCollector ends a server, and hands it over, while the collector takes what it is sent and never answers. The next process has the
+// state before the collector is waited for, and the listeners soon.
+func TestSilentCollector(t *testing.T) {
+	t.Parallel()
+	for name, most := range map[string]time.Duration{"stop": 5 * time.Second, "hand over": 4 * time.Second} { // of which a second is leaveTime
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := settings(t)
+			c.State.Directory = t.TempDir()
+			free := make(chan error, 10)
+			silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+				_, _ = io.Copy(io.Discard, q.Body)
+				if q.URL.Path == "/v1/traces" {
+					store, err := local.Open(c.State.Directory, local.Options{})
+					if err == nil {
+						err = store.Close()
+					}
+					free <- err
+				}
+				<-q.Context().Done()
+			}))
+			defer silent.Close()
+			c.OTLP.Endpoint, c.OTLP.Metrics = silent.URL, true
+			r := start(t, c)
+			r.status("/shop/echo", "")
+			if name == "hand over" {
+				files, err := r.HandOver()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer files[0].Close()
+			}
+			begun := time.Now()
+			end(r)
+			if took := time.Since(begun); took > most {
+				t.Errorf("the end took %s, want %s at most", took, most)
+			}
+			select {
+			case err := <-free:
+				if err != nil {
+					t.Errorf("when the collector is asked: %v", err)
+				}
+			default:
+				if name == "stop" { // which has the time to ask
+					t.Error("the collector was sent no spans")
+				}
+			}
+		})
 	}
 }
 

@@ -433,6 +433,9 @@ func (s *Server) close() error {
 		errs = append(errs, s.metrics.close())
 	}
 	if s.service.Tracer != nil {
+		if s.handing.Load() { // the next process begins when this one has ended
+			s.service.Tracer.Hurry()
+		}
 		s.service.Tracer.Gather(nil)
 	}
 	for _, l := range s.listeners {

@@ -36,9 +36,15 @@ export async function failureOf(response) {
 }
 
 /** Makes a request with the token, and returns the response whatever its status is. @param {string} path @param {RequestInit} options */
-export function send(path, options = {}) {
+export async function send(path, options = {}) {
   const headers = new Headers(options.headers);
-  if (token.get() && !headers.has("Authorization")) headers.set("Authorization", "Bearer " + token.get());
+  if (token.get() && !headers.has("Authorization")) {
+    try {
+      headers.set("Authorization", "Bearer " + token.get());
+    } catch {
+      throw new Failure(0, { detail: "Your token has characters that can't be sent. Sign out, and type it anew." });
+    }
+  }
   return fetch(new URL(path, root), { credentials: "omit", redirect: "error", ...options, headers });
 }
 

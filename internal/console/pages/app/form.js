@@ -4,7 +4,7 @@
 
 import { html, useContext, useId, useMemo, useState, createContext } from "../html.js";
 import { exact, isRaw, member, withMember, write } from "./json.js";
-import { boundsOf, choicesOf, kindsOf, membersOf, resolve, sizeOfBase64, typeName, typeOf, typesOf } from "./schema.js";
+import { boundsOf, choicesOf, inSentence, kindsOf, membersOf, resolve, sizeOfBase64, typeName, typeOf, typesOf } from "./schema.js";
 import { bytes, plain } from "./text.js";
 
 /** @typedef {import("./schema.js").Schema} Schema */
@@ -75,7 +75,7 @@ function Labelled({ p, type, input, note }) {
   const description = plain(p.schema.description ?? "", 400);
   const bounds = boundsOf(p.schema);
   const fallback = Object.hasOwn(p.schema, "default") ? "otherwise " + plain(write(p.schema.default, 0), 80) : "";
-  const hint = [note, ...bounds, fallback].filter(Boolean).join("; ");
+  const hint = inSentence([note ?? "", ...bounds, fallback].filter(Boolean));
   return html`<div class="field">
     <label for=${id}><bdi>${plain(p.name, 120)}</bdi>${p.required ? html` <span class="required">required</span>` : null} <span class="type">${type ?? typeName(root, p.schema)}</span></label>
     ${input({ id, "aria-describedby": id + "-hint", "aria-invalid": said.length > 0 ? "true" : undefined, "aria-required": p.required ? "true" : undefined })}
@@ -156,7 +156,7 @@ function JSONField(p) {
     setText(valueOf(e));
     p.onChange(readLoosely(valueOf(e)));
   };
-  return html`<${Labelled} p=${p} note="JSON; anything else is sent as a string" input=${(/** @type {any} */ a) => html`<textarea ...${a} rows="2" class="code" spellcheck=${false} value=${text} onInput=${change}></textarea>`} />`;
+  return html`<${Labelled} p=${p} note="JSON: anything else is sent as a string" input=${(/** @type {any} */ a) => html`<textarea ...${a} rows="2" class="code" spellcheck=${false} value=${text} onInput=${change}></textarea>`} />`;
 }
 
 /** @param {string} text */
@@ -325,7 +325,7 @@ function ArrayField(p) {
   const schemaOf = (/** @type {number} */ i) => (i < fixed.length ? fixed[i] : (p.schema.items ?? true));
   const more = p.schema.items !== false || items.length < fixed.length;
   const set = (/** @type {any[]} */ next) => p.onChange(next.length === 0 && !p.required ? undefined : next);
-  const bounds = boundsOf(p.schema).join("; ");
+  const bounds = inSentence(boundsOf(p.schema));
   return html`<fieldset class="group">
     <legend><bdi>${plain(p.schema.title ?? p.name, 120)}</bdi>${p.required ? html` <span class="required">required</span>` : null}</legend>
     <p class="hint"><bdi class="words">${plain(p.schema.description ?? "", 400)}</bdi> <span class="bounds">${bounds}</span></p>

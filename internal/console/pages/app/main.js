@@ -60,6 +60,7 @@ function Console() {
 
   const mine = pages.filter((p) => p.may(session.self));
   const page = mine.find((p) => p.name === route.page);
+  const others = page ? undefined : pages.find((p) => p.name === route.page);
   useEffect(() => {
     document.title = (route.tool || page?.title || "Tools") + " – Console";
   }, [route, session]);
@@ -79,7 +80,7 @@ function Console() {
       </nav>
       <div class="who">
         ${session.self ? html`<span class="name"><bdi>${plain(session.self.name, 40)}</bdi></span>` : null}
-        ${token.get() && letIn ? html`<button type="button" onClick=${() => become("")}>Sign out</button>` : null}
+        ${token.get() && (letIn || session.state === "failed") ? html`<button type="button" onClick=${() => become("")}>Sign out</button>` : null}
         ${!token.get() && letIn ? html`<button type="button" onClick=${() => setSigning(true)}>Sign in</button>` : null}
       </div>
     </header>
@@ -88,7 +89,8 @@ function Console() {
       ${session.state === "failed" ? html`<div class="empty middle" role="alert"><p>${plain(sentence(session.error), 600)}</p><button type="button" onClick=${load}>Try again</button></div>` : null}
       ${session.state === "locked" || (letIn && signing) ? html`<${SignIn} wrong=${session.wrong === true} needed=${!letIn} onToken=${become} onCancel=${() => setSigning(false)} />` : null}
       ${letIn && !signing && page ? html`<${page.view} key=${page.name} session=${session} rows=${rows} changed=${load} />` : null}
-      ${letIn && !signing && !page ? html`<${ToolsPage} rows=${rows} session=${session} chosen=${route.tool} changed=${load} />` : null}
+      ${letIn && !signing && others ? html`<div class="empty middle"><h1>${others.title}</h1><p>This page is for administrators: sign in with a token that has the role it needs.</p><p><a href=${to("tools")}>To the tools</a></p></div>` : null}
+      ${letIn && !signing && !page && !others ? html`<${ToolsPage} rows=${rows} session=${session} chosen=${route.tool} changed=${load} />` : null}
     </main>
   `;
 }

@@ -169,23 +169,30 @@ export function typeName(root, s, depth = 0) {
 export function boundsOf(s) {
   const all = [];
   const n = (/** @type {any} */ x) => plain(x, 30);
+  const many = (/** @type {any} */ x, /** @type {string} */ one) => n(x) + " " + (x === 1 ? one : one + "s");
   if (Array.isArray(s.enum)) all.push("one of " + s.enum.slice(0, 20).map((v) => plain(write(v, 0), 40)).join(", ") + (s.enum.length > 20 ? `, and ${s.enum.length - 20} others` : ""));
   if (s.minimum !== undefined) all.push("at least " + n(s.minimum));
   if (s.exclusiveMinimum !== undefined) all.push("more than " + n(s.exclusiveMinimum));
   if (s.maximum !== undefined) all.push("at most " + n(s.maximum));
   if (s.exclusiveMaximum !== undefined) all.push("less than " + n(s.exclusiveMaximum));
   if (s.multipleOf !== undefined) all.push("a multiple of " + n(s.multipleOf));
-  if (s.minLength) all.push("at least " + n(s.minLength) + " characters");
-  if (s.maxLength !== undefined) all.push("at most " + n(s.maxLength) + " characters");
-  if (s.minItems) all.push("at least " + n(s.minItems) + " items");
-  if (s.maxItems !== undefined) all.push("at most " + n(s.maxItems) + " items");
+  if (s.minLength) all.push("at least " + many(s.minLength, "character"));
+  if (s.maxLength !== undefined) all.push("at most " + many(s.maxLength, "character"));
+  if (s.minItems) all.push("at least " + many(s.minItems, "item"));
+  if (s.maxItems !== undefined) all.push("at most " + many(s.maxItems, "item"));
   if (s.uniqueItems === true) all.push("no item twice");
-  if (s.minProperties) all.push("at least " + n(s.minProperties) + " members");
-  if (s.maxProperties !== undefined) all.push("at most " + n(s.maxProperties) + " members");
+  if (s.minProperties) all.push("at least " + many(s.minProperties, "member"));
+  if (s.maxProperties !== undefined) all.push("at most " + many(s.maxProperties, "member"));
   if (s.pattern !== undefined) all.push("matches " + plain(s.pattern, 80));
   if (s.format !== undefined) all.push("format " + plain(s.format, 30));
   if (s.contentMediaType !== undefined) all.push(plain(s.contentMediaType, 60) + (s.contentEncoding ? " in " + plain(s.contentEncoding, 20) : ""));
   return all;
+}
+
+/** Makes a sentence of what bounds a value. @param {string[]} all */
+export function inSentence(all) {
+  const text = all.join(all.some((one) => /[,;]/.test(one)) ? "; " : ", ");
+  return text && text[0].toUpperCase() + text.slice(1) + ".";
 }
 
 /** @typedef {{name: string, schema: any, required: boolean}} Member */

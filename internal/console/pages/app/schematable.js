@@ -1,7 +1,7 @@
 // A schema as a table, with the schema itself below.
 
 import { html, useMemo, useState } from "../html.js";
-import { rowsOf } from "./schema.js";
+import { inSentence, rowsOf } from "./schema.js";
 import { indented, write } from "./json.js";
 import { plain } from "./text.js";
 import { TextView } from "./textview.js";
@@ -29,8 +29,8 @@ export function SchemaTable({ schema, name, empty }) {
               <td>${row.type}</td>
               <td>
                 ${row.description ? html`<bdi class="words">${row.description}</bdi>` : null}
-                ${row.bounds.length > 0 ? html`<span class="bounds">${row.bounds.join("; ")}</span>` : null}
-                ${row.fallback !== undefined ? html`<span class="bounds">otherwise <code>${row.fallback}</code></span>` : null}
+                ${row.bounds.length > 0 ? html`<span class="bounds">${inSentence(row.bounds)}</span>` : null}
+                ${row.fallback !== undefined ? html`<span class="bounds">Otherwise <code>${row.fallback}</code>.</span>` : null}
               </td>
             </tr>`,
           )}

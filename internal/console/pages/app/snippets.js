@@ -57,7 +57,7 @@ export function snippetsOf(tool, args, origin, token) {
         `    "Content-Type": "application/json",`,
         ...(token ? ["    Authorization: `Bearer ${process.env." + variable + "}`,"] : []),
         `  },`,
-        `  body: ${long ? `await readFile("arguments.json")` : `JSON.stringify(${json})`},`,
+        `  body: ${long ? `await readFile("arguments.json")` : JSON.stringify(json)},`,
         `});`,
         `console.log(await answer.json());`,
       ].join("\n"),

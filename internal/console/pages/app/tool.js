@@ -25,19 +25,26 @@ export function ToolPage({ row, session, changed }) {
     <header>
       <h1 id="tool-name" tabindex="-1" ref=${heading}><bdi>${plain(tool?.title || tool?.name || row.path, 200)}</bdi></h1>
       <p class="facts">
-        <code>${row.path}</code> <span class=${"state " + row.state}>${stateName(row.state)}</span>
+        <code>${row.path}</code> ${row.state === "unknown" ? null : html`<span class=${"state " + row.state}>${stateName(row.state)}</span>`}
         ${row.why ? html` <bdi class="why">${row.why}</bdi>` : null}
         ${tool?.version ? html` <span>version <bdi>${plain(tool.version, 60)}</bdi></span>` : null}
       </p>
       ${mayChange(session.self) ? html`<${Switch} row=${row} changed=${changed} />` : null}
     </header>
-    ${tool ? html`<${About} tool=${tool} /><${Call} tool=${tool} callable=${row.state === "enabled"} />` : html`<p class="empty">Nobody can call this tool at the moment, so its schema is not served.${mayChange(session.self) && row.state === "disabled" ? " Enable it to see and to try it." : ""}</p>`}
+    ${tool ? html`<${About} tool=${tool} /><${Call} tool=${tool} callable=${row.state === "enabled"} />` : html`<p class="empty">${absence(row, session)}</p>`}
     ${tool
       ? html`<section aria-labelledby="arguments"><h2 id="arguments">Arguments</h2><${SchemaTable} schema=${tool.parameters} name="arguments" empty="It takes none." /></section>
           <section aria-labelledby="result-schema"><h2 id="result-schema">Result</h2><${SchemaTable} schema=${tool.result} name="result" empty="Its author has not said what the result looks like. Call it to see one." /></section>`
       : null}
     ${mayLook(session.self) ? html`<${Hour} path=${row.path} />` : null}
   </article>`;
+}
+
+/** Says why there is nothing to call. @param {import("./rows.js").Row} row @param {import("./session.js").Session} session */
+function absence(row, session) {
+  if (row.state === "unknown") return "There is no such tool, or you may not call it.";
+  if (row.state === "gone") return "The server no longer serves this tool, or you may no longer call it.";
+  return "Nobody can call this tool at the moment, so its schema is not served." + (mayChange(session.self) && row.state === "disabled" ? " Enable it to see and to try it." : "");
 }
 
 /** @param {string} state */

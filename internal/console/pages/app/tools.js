@@ -48,7 +48,8 @@ export function ToolsPage({ rows, session, chosen, changed }) {
   const open = (/** @type {Row} */ r) => {
     location.hash = toTool(r.path);
   };
-  const row = chosen ? (now.get(chosen) ?? { path: chosen, title: "", state: "gone", why: "", tool: null, told: null, words: "" }) : null;
+  const known = now.get(chosen) ?? shown.find((r) => r.path === chosen);
+  const row = !chosen ? null : known ? current(known) : { path: chosen, title: "", state: "unknown", why: "", tool: null, told: null, words: "" };
   return html`<div class=${chosen ? "split has-chosen" : "split"}>
     <section class="left" aria-labelledby="tools-heading">
       ${row ? html`<h2 id="tools-heading">Tools</h2>` : html`<h1 id="tools-heading">Tools</h1>`}

@@ -14,11 +14,15 @@ export function look(name, args = {}, signal) {
   return ask("admin/v1/" + name + (text ? "?" + text : ""), { signal });
 }
 
-/** Asks for one that changes something, if its version is still the expected one. @param {string} name @param {object} args @param {string} [expected] */
-export function change(name, args, expected) {
+/** What change is told where no version is expected. */
+export const any = Symbol("any version");
+
+/** Asks for one that changes something, if its version is still the expected one. @param {string} name @param {object} args @param {string|number|typeof any|undefined} expected */
+export async function change(name, args, expected) {
+  if (expected === undefined || expected === "") throw new Failure(0, { detail: "The page does not know yet what it would change. Close this question and ask again." });
   /** @type {Record<string, string>} */
   const headers = { "Content-Type": "application/json" };
-  if (expected) headers["If-Match"] = `"${expected}"`;
+  if (expected !== any) headers["If-Match"] = `"${expected}"`;
   return ask("admin/v1/" + name, { method: "POST", headers, body: JSON.stringify(args) });
 }
 

@@ -6,16 +6,25 @@ import { plain } from "./text.js";
 
 /**
  * A button that opens a question. children are shown in it, such as a field for the reason.
- * @param {{label: string, title: string, yes: string, danger?: boolean, children?: any, disabled?: boolean, onYes: () => Promise<void>, onOpen?: () => void}} p
+ * @param {{label: string, title: string, yes: string, danger?: boolean, children?: any, disabled?: boolean, onYes: () => Promise<void>, onOpen?: () => void|Promise<void>}} p
+ * onOpen may ask for what the answer needs: until it has come, nobody can say yes.
  */
 export function Asking({ label, title, yes, danger, children, disabled, onYes, onOpen }) {
   const [open, setOpen] = useState(false);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
-  const start = () => {
+  const times = useRef(0);
+  const start = async () => {
+    const time = ++times.current;
     setProblem("");
     setOpen(true);
-    onOpen?.();
+    setBusy(true);
+    try {
+      await onOpen?.();
+      if (time === times.current) setBusy(false);
+    } catch (failure) {
+      if (time === times.current) setProblem(sentence(failure));
+    }
   };
   const act = async (/** @type {any} */ e) => {
     e.preventDefault();

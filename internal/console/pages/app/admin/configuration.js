@@ -1,7 +1,7 @@
 // Reads the configuration again, after showing what that changes.
 
 import { html } from "../../html.js";
-import { change } from "../api.js";
+import { any, change } from "../api.js";
 import { Asking } from "../confirm.js";
 import { mayChange } from "../session.js";
 import { plain } from "../text.js";
@@ -23,7 +23,7 @@ const parts = /** @type {const} */ ([
 /** @param {{session: import("../session.js").Session, changed: () => void}} p */
 export function Configuration({ session, changed }) {
   const may = mayChange(session.self);
-  const { data, problem, again } = useAnswer(() => change("reload", { dry_run: true }));
+  const { data, problem, again } = useAnswer(() => change("reload", { dry_run: true }, any));
   const act = async () => {
     await change("reload", {}, data?.version);
     await again();

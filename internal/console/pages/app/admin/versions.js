@@ -1,7 +1,7 @@
 // The versions of files that are kept, and the way back to one.
 
 import { html, useState } from "../../html.js";
-import { change, look } from "../api.js";
+import { any, change, look } from "../api.js";
 import { Asking } from "../confirm.js";
 import { Field } from "../field.js";
 import { mayChange } from "../session.js";
@@ -46,9 +46,10 @@ function stateOf(v) {
 /** @param {{version: any, done: () => Promise<void>}} p */
 function Back({ version: v, done }) {
   const [reason, setReason] = useState("");
-  // What is served was seen when the list was made: if that has changed meanwhile, nothing happens.
+  // What is served was seen when the list was made: if that has changed meanwhile, nothing happens. Of a removed file the server looks itself
+  // whether it is still gone.
   const act = async () => {
-    await change("rollback", { path: v.file, version: v.digest, ...(reason.trim() ? { reason: reason.trim() } : {}) }, v.of.served);
+    await change("rollback", { path: v.file, version: v.digest, ...(reason.trim() ? { reason: reason.trim() } : {}) }, v.of.served || any);
     await done();
   };
   return html`<${Asking} label="Serve this" title=${`Serve version ${v.digest.slice(0, 12)}?`} yes="Serve it" danger onYes=${act}>

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -93,11 +94,12 @@ func open(t *testing.T, server, path string) *page {
 	return p
 }
 
-// tolerate says that faults with this text are what the test is about.
+// tolerate says that faults with this text are what the test is about, also those that were before.
 func (p *page) tolerate(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tolerated = append(p.tolerated, text)
+	p.faults = slices.DeleteFunc(p.faults, func(fault string) bool { return strings.Contains(fault, text) })
 }
 
 // listen hears what happens in the page.

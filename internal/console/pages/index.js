@@ -1,4 +1,5 @@
 // The page at /: what this server is, which tools the visitor may call, and how to connect clients.
+import { sentence } from "./app/api.js";
 import { toTool } from "./app/route.js";
 import { plain } from "./app/text.js";
 import { clients } from "./clients.js";
@@ -31,7 +32,7 @@ function Page() {
       <p>This server has tools for language models and for programs. Programs call them over HTTP, and agents over the Model Context Protocol.</p>
     </header>
     ${loading && html`<p>Asking the server…</p>`}
-    ${failure && !closed && html`<p role="alert">${failure.message}. <button type="button" onClick=${load}>Try again</button></p>`}
+    ${failure && !closed && html`<p role="alert">${plain(sentence(failure), 600)} <button type="button" onClick=${load}>Try again</button></p>`}
     ${closed && html`<p>To see the tools you need a token. Whoever runs this server can give you one.</p>`}
     ${(closed || token.get()) && html`<${Token} changed=${load} wrong=${closed} />`}
     ${about && html`<nav aria-label="Pages"><ul class="links">

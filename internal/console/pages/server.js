@@ -8,12 +8,18 @@ const key = "toolsrv token " + root.pathname;
 // The token is kept in this tab only, until that is closed. Nothing sends it by itself, as browsers do with cookies.
 export const token = {
   get: () => sessionStorage.getItem(key) ?? "",
-  /** @param {string} value */
+  /** Keeps a token in place of the one before, or forgets that where there is none. Returns why it can't be one, or "". @param {string} value */
   set(value) {
+    // A header can't have other characters, and the browser's own message about that would show the token.
+    if (value && !/^[\x21-\x7e]{1,8192}$/.test(value)) return "A token has no spaces, and only characters of ASCII.";
     if (value) sessionStorage.setItem(key, value);
     else sessionStorage.removeItem(key);
+    return "";
   },
 };
+
+// Back and Forward can show a page as it was left, with what only the token of that time had to see.
+addEventListener("pageshow", (event) => event.persisted && location.reload());
 
 // Failure is an answer that is an error. code is the one of docs/http.md, and detail a sentence or a list of violations.
 export class Failure extends Error {

@@ -15,9 +15,9 @@ export function SignIn({ wrong, needed, onToken, onCancel }) {
   const submit = (/** @type {any} */ e) => {
     e.preventDefault();
     const typed = text.trim();
-    // A header can't have other characters, and the browser's own message about that would show the token.
-    if (!/^[\x21-\x7e]{1,8192}$/.test(typed)) return setProblem(typed === "" ? "Type a token." : "A token has no spaces, and only characters of ASCII.");
-    onToken(typed);
+    const why = typed === "" ? "Type a token." : token.set(typed);
+    if (why) setProblem(why);
+    else onToken(typed);
   };
   return html`<form class="signin" onSubmit=${submit} noValidate>
     <h1>${needed ? "This server wants a token" : "Sign in"}</h1>

@@ -1,6 +1,9 @@
 // The page at /docs: Swagger UI over /openapi.json, or over the document of the namespace in the page's path. What else the address says, such as
 // ?url= or ?configUrl=, is not looked at: a link must not show another document here.
-import { visible } from "./app/text.js";
+import { sentence } from "./app/api.js";
+import { snippetsOf } from "./app/snippets.js";
+import { plain, visible } from "./app/text.js";
+import { prepare, resolve } from "./document.js";
 import { html, render } from "./html.js";
 import { ask, Failure, root, token } from "./server.js";
 import { Token } from "./token.js";
@@ -34,7 +37,8 @@ function Missing({ failure }) {
     <h1>API</h1>
     ${closed
       ? html`<p>To see it you need a token. Whoever runs this server can give you one.</p><${Token} changed=${show} wrong=${true} />`
-      : html`<p role="alert">${failure.message}. <button type="button" onClick=${show}>Try again</button></p>`}
+      : html`<p role="alert">${plain(sentence(failure), 600)} <button type="button" onClick=${show}>Try again</button></p>
+          ${token.get() && html`<${Token} changed=${show} />`}`}
   </main>`;
 }
 
@@ -64,8 +68,7 @@ async function show() {
       return;
     }
   }
-  for (const path of Object.values(spec.paths)) path.post.summary = visible(path.post.summary ?? "");
-  showWith(spec);
+  showWith(prepare(spec));
 }
 
 // namespacesOf returns the namespaces one level below one, with how many tools each has.
@@ -103,28 +106,76 @@ function showWith(spec) {
     persistAuthorization: false,
     docExpansion: "list",
     syntaxHighlight: false,
-    plugins: [plain],
+    plugins: [own],
     defaultModelsExpandDepth: -1,
+    showMutatedRequest: false, // it has the token
     requestInterceptor(request) {
-      if (token.get() && new URL(request.url, location.href).origin === location.origin && !request.headers.Authorization) {
-        request.headers.Authorization = "Bearer " + token.get();
+      const { Authorization: given } = request.headers;
+      if (!given || given.startsWith("Bearer ")) {
+        delete request.headers.Authorization;
+        if (token.get() && new URL(request.url, location.href).origin === location.origin) request.headers.Authorization = "Bearer " + token.get();
       }
       request.credentials = "omit";
       return request;
     },
     onComplete() {
       // Authorize shows that there is a token.
-      const schemes = spec.components?.securitySchemes ?? {};
-      for (const [name, scheme] of Object.entries(schemes)) {
-        if (token.get() && scheme.type === "http" && scheme.scheme === "bearer") ui.preauthorizeApiKey(name, token.get());
+      for (const [name, scheme] of Object.entries(spec.components?.securitySchemes ?? {})) {
+        if (token.get() && isBearer(scheme)) ui.preauthorizeApiKey(name, kept);
       }
     },
   });
 }
 
-// plain shows what tools say as text. As Markdown it could have pictures, links and elements of HTML.
-function plain(system) {
-  return { components: { Markdown: ({ source }) => source ? system.React.createElement("div", { className: "plain" }, visible(source)) : null } };
+// kept is what Swagger UI has in place of the token. Where it had the token itself, it would go on sending it after that was forgotten.
+const kept = "$TOOLSRV_TOKEN";
+
+const isBearer = (scheme) => scheme.type === "http" && scheme.scheme === "bearer";
+
+// own is what Swagger UI does in our way.
+function own(system) {
+  return {
+    fn: {
+      resolveSubtree: async (spec, path) => ({ spec: resolve(spec, path), errors: [] }),
+      // Its own samples are as large as a schema asks for. All that has one has an example.
+      getSampleSchema: (schema, type, config, example) => example ?? "",
+    },
+    components: {
+      // What tools say is text. As Markdown it could have pictures, links and elements of HTML.
+      Markdown: ({ source }) => source ? system.React.createElement("div", { className: "plain" }, visible(source)) : null,
+      curl: ({ request }) => system.React.createElement("div", { className: "curl-command" }, system.React.createElement("h4", null, "Curl"), system.React.createElement("pre", { className: "curl" }, curl(request))),
+    },
+    statePlugins: {
+      auth: {
+        wrapActions: {
+          // The dialog of Authorize takes and forgets the token of the page.
+          authorize: (next, { errActions }) => (given) => {
+            for (const [name, one] of Object.entries(given)) {
+              const schema = one.schema?.toJS?.() ?? one.schema;
+              if (!schema || !isBearer(schema) || one.value === kept) continue;
+              const message = token.set(one.value.trim());
+              if (message) return errActions.newAuthErr({ authId: name, level: "error", source: "auth", message });
+              show();
+              given = { ...given, [name]: { ...one, value: kept } };
+            }
+            return next(given);
+          },
+          logout: (next) => (names) => {
+            token.set("");
+            show();
+            return next(names);
+          },
+        },
+      },
+    },
+  };
+}
+
+// curl returns the command of a request, with the token where its user keeps it.
+function curl(request) {
+  const { origin, pathname } = new URL(request.get("url"), location.href);
+  const body = request.get("body") ?? "{}";
+  return snippetsOf({ path: pathname, operation_id: "" }, typeof body === "string" ? body : JSON.stringify(body), origin, Boolean(token.get()))[0].text;
 }
 
 // mend mends what of Swagger UI people with screen readers stumble over: headings that leave out a level, links inside buttons that do the same,

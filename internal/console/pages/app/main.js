@@ -95,7 +95,4 @@ function Console() {
   `;
 }
 
-// A page that the browser has kept shows what it showed, whoever has signed out or in since.
-addEventListener("pageshow", (e) => e.persisted && location.reload());
-
 render(html`<${Console} />`, document.body);

@@ -177,6 +177,7 @@ func TestValues(t *testing.T) {
 			c.Server.CORSOrigins = []string{"*", "https://app.example", "http://localhost:3000"}
 		},
 		`otlp = {endpoint = "http://[::1]:4318", sample = 0}`: func(c *config.Config) { c.OTLP.Endpoint, c.OTLP.Sample = "http://[::1]:4318", 0 },
+		`otlp = {endpoint = "http://LOCALHOST:1"}`:            func(c *config.Config) { c.OTLP.Endpoint = "http://LOCALHOST:1" },
 		`otlp = {endpoint = "http://collector:4318", insecure = true, sample = 1}`: func(c *config.Config) {
 			c.OTLP.Endpoint, c.OTLP.Insecure = "http://collector:4318", true
 		},

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ func checkOTLP(d *document, o *OTLP) {
 	if err != nil || u.Scheme != "http" || o.Insecure {
 		return
 	}
-	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if ip := net.ParseIP(u.Hostname()); !strings.EqualFold(u.Hostname(), "localhost") && (ip == nil || !ip.IsLoopback()) {
 		d.fail("otlp.endpoint", errors.New("must begin with https://, since it is on another machine: use that, or set insecure = true where nobody can listen on the way"))
 	}
 }
@@ -61,10 +62,16 @@ func checkOTLP(d *document, o *OTLP) {
 // collector checks the address of a collector.
 func collector(s string) (string, error) {
 	u, err := url.Parse(s)
-	if s != "" && (err != nil || len(s) > maxURL || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "") {
+	if s != "" && (err != nil || len(s) > maxURL || !isPort(u.Port()) || strings.ContainsAny(s, " \\\"<>^`{|}") || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "") {
 		return "", errors.New(`is not the address of a collector: use one such as "https://collector.example:4318", and put keys into headers`)
 	}
 	return s, nil
+}
+
+// isPort reports whether a port of an address is one, or none is given.
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return s == "" || err == nil && n > 0
 }
 
 // collectorHeader checks the name of a header for a collector.

@@ -50,6 +50,15 @@ func (s *Service) Configure(c *config.Config) (*Configuration, error) {
 	return next, nil
 }
 
+// CheckHeaders returns an error if the configuration lacks a secret of a header that the collector is sent until a restart, whatever headers
+// the configuration has.
+func (s *Service) CheckHeaders(c *Configuration) error {
+	if s.Tracer == nil {
+		return nil
+	}
+	return c.checkThese(s.headers)
+}
+
 // Publish puts a value in force: policy, limits, grants and all else from one moment on. After an error the old one stays.
 func (s *Service) Publish(v Value) error {
 	if err := s.Catalog.Reconfigure(forCatalog(v)); err != nil {

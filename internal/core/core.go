@@ -83,7 +83,8 @@ type Service struct {
 	// Began is when Open was called.
 	Began time.Time
 
-	secrets    *secret.Store // of all grants
+	secrets    *secret.Store     // of all grants
+	headers    map[string]string // for the collector, from the start on
 	sources    *Sources
 	scripts    *script.Memory // nil: none
 	complaints []complaint    // what WarnUnmatched has logged last
@@ -160,6 +161,7 @@ func assemble(c *config.Config, o *Options) (*Service, error) {
 		if s.Tracer, err = newTracer(s, c); err != nil {
 			return nil, err
 		}
+		s.headers = c.OTLP.Headers
 		observers = append(observers, s.Tracer)
 	}
 	s.Invoker = invoker.New(invoker.Options{

@@ -49,6 +49,7 @@ var (
 	changes       = metrics.Describe("changes_total", "Changes that operators and the configuration have made, by how they ended.", "action", "outcome")
 	changeRefused = metrics.Describe("changes_refused_total", "Attempts to change something that were refused.")
 	auditLost     = metrics.Describe("audit_lost_total", "Entries of the audit that could not be kept.")
+	spansDropped  = metrics.Describe("spans_dropped_total", "Spans that the collector of OpenTelemetry was not told, because too many waited for it, or it did not take them.", "reason")
 	stateBroken   = metrics.Describe("state_broken", "Whether what tools and operators keep can't be kept: 1 or 0.")
 	rateLimited   = metrics.Describe("calls_rate_limited_total", "Calls that were refused because the caller made too many.")
 	rateLimitedBy = metrics.Describe("rates_known", "Callers of whom calls are counted for their rates.", "kind")
@@ -113,6 +114,12 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	f.collectKept(to)
+	var crowded, unsent uint64
+	if s.Tracer != nil {
+		crowded, unsent = s.Tracer.Lost()
+	}
+	to.Count(spansDropped, crowded, "queue")
+	to.Count(spansDropped, unsent, "unsent")
 	principals, addresses := s.Rates.Known()
 	to.Gauge(rateLimitedBy, float64(principals), "principal")
 	to.Gauge(rateLimitedBy, float64(addresses), "address")

@@ -47,14 +47,16 @@ func (c *Configuration) fill(s *Service, value string) (string, error) {
 }
 
 // checkHeaders returns an error if the configuration lacks a secret of a header for the collector.
-func (c *Configuration) checkHeaders() error {
+func (c *Configuration) checkHeaders() error { return c.checkThese(c.OTLP.Headers) }
+
+func (c *Configuration) checkThese(headers map[string]string) error {
 	has := func(name string) (string, error) {
 		if !c.Granted.Secrets().Has(name) {
 			return "", fmt.Errorf("there is no secret %q: add it to a source in [secrets]", name)
 		}
 		return "", nil
 	}
-	for name, value := range c.OTLP.Headers {
+	for name, value := range headers {
 		if _, err := secret.Fill(value, has); err != nil {
 			return fmt.Errorf("apply otlp.headers: %s: %w", name, err)
 		}

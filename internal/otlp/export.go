@@ -42,6 +42,11 @@ type exporter struct {
 	*notice
 	patience time.Duration
 	closed   atomic.Bool
+
+	waiting         atomic.Int64  // spans that wait, or are being sent
+	crowded, unsent atomic.Uint64 // those that were lost
+	told            atomic.Uint64 // how many of these the log has told
+	warned          time.Time     // when it told that there were too many; of who sends
 }
 
 // A notice tells the log when the collector does not take something, and when it does again. One thing is sent at a time.
@@ -135,14 +140,42 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 // ExportSpans sends spans. What can't be sent is lost, and is not an error: that would go to OpenTelemetry's log, which is not the server's.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	if e.closed.Load() {
+		e.waiting.Add(-int64(len(spans)))
+		e.unsent.Add(uint64(len(spans)))
 		return nil
 	}
-	e.sent(func() error { return e.Exporter.ExportSpans(ctx, spans) })
+	away := e.away.Load()
+	e.sent(func() error {
+		err := e.Exporter.ExportSpans(ctx, spans)
+		e.waiting.Add(-int64(len(spans)))
+		if err != nil {
+			e.unsent.Add(uint64(len(spans)))
+		}
+		return err
+	})
+	switch { // an outage has been told of
+	case e.away.Load():
+	case away:
+		e.tell("spans were lost while the collector didn't take them", 0)
+	case time.Since(e.warned) > time.Minute && e.tell("spans are lost: there are more than the collector takes in time", 0):
+		e.warned = time.Now()
+	}
 	return nil
+}
+
+// tell logs how many spans were lost that it has not told yet, with others, and reports whether there were any.
+func (e *exporter) tell(what string, others uint64) bool {
+	lost := e.crowded.Load() + e.unsent.Load() + others
+	told := e.told.Swap(lost)
+	if lost > told && e.logger != nil {
+		e.logger.Warn(what, "spans", lost-told)
+	}
+	return lost > told
 }
 
 // close ends what is still being sent.
 func (e *exporter) close() {
 	e.closed.Store(true)
 	_ = e.Exporter.Shutdown(context.Background()) // it has been shut down, or ends what hangs
+	e.tell("spans are lost, as the server ends before the collector has taken them", uint64(e.waiting.Load()))
 }

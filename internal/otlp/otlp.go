@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// queued is how many spans wait for the collector; more are dropped. A batch of them is sent after a time, or when there are so many.
+	// queued is how many spans wait for the collector, with those that are being sent; more are dropped. A batch of them is sent after a time, or when there are so many.
 	queued     = 2048
 	batch      = 512
 	batchAfter = 5 * time.Second
@@ -117,6 +117,12 @@ func (t *Tracer) Close() {
 	})
 }
 
+// Lost returns how many spans the collector was not told since the start: crowded, because too many waited for it, and unsent, because it did
+// not take them.
+func (t *Tracer) Lost() (crowded, unsent uint64) {
+	return t.exporter.crowded.Load(), t.exporter.unsent.Load()
+}
+
 // wait runs a part of the end, with what is left of the time for all of it. One part is run after the other.
 func (t *Tracer) wait(part func(ctx context.Context)) {
 	if t.exporter.isMissing() || t.meter != nil && t.meter.isMissing() {
@@ -147,6 +153,11 @@ type span struct {
 
 // put hands a span to those that wait for the collector.
 func (t *Tracer) put(s *span) {
+	if t.exporter.waiting.Add(1) > queued {
+		t.exporter.waiting.Add(-1)
+		t.exporter.crowded.Add(1)
+		return
+	}
 	ctx := context.WithValue(context.Background(), spanKey{}, s)
 	if s.in.SpanID().IsValid() {
 		ctx = trace.ContextWithSpanContext(ctx, s.in)

@@ -142,6 +142,35 @@ func TestCollectorComesBack(t *testing.T) {
 		call(t.Context(), o, nil)
 	}
 	log.Wait(t, "takes spans again")
+	log.Wait(t, "spans were lost while the collector didn't take them")
+	if crowded, unsent := o.Lost(); crowded != 0 || unsent == 0 {
+		t.Errorf("%d spans were too many, and %d not sent", crowded, unsent)
+	}
+}
+
+// TestTooManySpans makes more spans than may wait for a collector that never answers. Each of the others is counted, and the log tells of them.
+func TestTooManySpans(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	log := &testkit.Log{}
+	o := tracer(t, otlp.Options{Endpoint: "http://" + silent.Addr().String(), Sample: 1, Timeout: time.Minute, Logger: log.Logger(slog.LevelInfo)})
+	const calls, each = 1000, 6
+	for range calls {
+		call(t.Context(), o, nil)
+	}
+	if crowded, unsent := o.Lost(); crowded != calls*each-2048 || unsent != 0 {
+		t.Errorf("%d spans were too many, and %d not sent", crowded, unsent)
+	}
+	o.Hurry()
+	o.Close()
+	o.Close()
+	if n := log.Count("spans are lost, as the server ends"); n != 1 {
+		t.Errorf("%d lines: %s", n, log)
+	}
 }
 
 // TestEnd ends while the collector answers nothing. All parts of the end together take three seconds at most, and a fraction of one where the

@@ -123,9 +123,13 @@ func httpSpan(a *web.Answer, r *recorded, now time.Time) *span {
 	if s.name = method; !slices.Contains(methods[:], method) {
 		s.name, method = "HTTP", "_OTHER"
 	}
-	s.of = append(s.of, attribute.String("http.request.method", method), attribute.String("url.scheme", schemeOf(q)), attribute.String("url.path", q.URL.Path),
+	s.of = append(s.of, attribute.String("http.request.method", method), attribute.String("url.scheme", schemeOf(q)),
 		attribute.Int("http.response.status_code", a.Status()), attribute.String("toolsrv.request.id", a.RequestID()))
-	if route := routeOf(a); route != "" {
+	route := routeOf(a)
+	if q.URL.Path == route || a.Status() < http.StatusBadRequest { // another path may be anything that was sent here by mistake, such as a token
+		s.of = append(s.of, attribute.String("url.path", q.URL.Path))
+	}
+	if route != "" {
 		s.name += " " + route
 		s.of = append(s.of, attribute.String("http.route", route))
 	}
@@ -163,11 +167,16 @@ func network(q *http.Request) []attribute.KeyValue {
 	if q == nil {
 		return []attribute.KeyValue{attribute.String("network.transport", "pipe")}
 	}
-	version := strconv.Itoa(q.ProtoMajor)
-	if q.ProtoMajor < 2 {
-		version += "." + strconv.Itoa(q.ProtoMinor)
+	of := []attribute.KeyValue{attribute.String("network.transport", "tcp"), attribute.String("network.protocol.name", "http")}
+	switch version := [2]int{q.ProtoMajor, q.ProtoMinor}; version { // clients may say others
+	case [2]int{1, 0}:
+		of = append(of, attribute.String("network.protocol.version", "1.0"))
+	case [2]int{1, 1}:
+		of = append(of, attribute.String("network.protocol.version", "1.1"))
+	case [2]int{2, 0}:
+		of = append(of, attribute.String("network.protocol.version", "2"))
 	}
-	return []attribute.KeyValue{attribute.String("network.transport", "tcp"), attribute.String("network.protocol.name", "http"), attribute.String("network.protocol.version", version)}
+	return of
 }
 
 // code tells the service's own word for a failure.
@@ -194,6 +203,7 @@ func messageSpan(a *web.Answer, q *trace.Request, r *recorded, now time.Time) *s
 		s.name += " " + nameOf(a.Tool())
 	}
 	s.of, s.failed = ofMessage(a, q)
+	s.of = append(s.of, network(a.Request())...)
 	for key, value := range map[string]string{"mcp.session.id": m.Session, "jsonrpc.request.id": m.ID} {
 		if value != "" {
 			s.of = append(s.of, attribute.String(key, value))
@@ -206,7 +216,7 @@ func messageSpan(a *web.Answer, q *trace.Request, r *recorded, now time.Time) *s
 	return s
 }
 
-// ofMessage tells of a message of MCP what is the same for many of them, and its error.type.
+// ofMessage tells of a message of MCP what is the same for many of them, and its error.type. Metrics have that, so nothing of it is up to clients.
 func ofMessage(a *web.Answer, q *trace.Request) (of []attribute.KeyValue, failed string) {
 	m := &q.Message
 	of = append(make([]attribute.KeyValue, 0, 16), attribute.String("mcp.method.name", m.Method))
@@ -216,7 +226,6 @@ func ofMessage(a *web.Answer, q *trace.Request) (of []attribute.KeyValue, failed
 	if m.Version != "" {
 		of = append(of, attribute.String("mcp.protocol.version", m.Version))
 	}
-	of = append(of, network(a.Request())...)
 	switch {
 	case m.Fault != 0:
 		fault := strconv.FormatInt(m.Fault, 10)

@@ -375,6 +375,53 @@ func TestCollectorsHeaders(t *testing.T) {
 	}
 }
 
+// TestCollectorsSecretGoes takes the secret away together with the headers that need it, which stay until a restart. The log tells that.
+func TestCollectorsSecretGoes(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	traced(t, c)
+	c.Secrets.Directory = t.TempDir()
+	c.OTLP.Headers = map[string]string{"Authorization": "Bearer ${secret:collector}"}
+	testkit.Put(t, c.Secrets.Directory, "collector", "secret-of-the-collector")
+	r := start(t, c)
+	const line = "the collector is told nothing until a restart"
+	next := *c
+	next.OTLP.Headers = nil
+	if err := r.Reload(&next); err != nil || r.log.Count(line) != 0 {
+		t.Errorf("without the headers: got %v, %s", err, r.log)
+	}
+	if err := os.Remove(filepath.Join(c.Secrets.Directory, "collector")); err != nil {
+		t.Fatal(err)
+	}
+	again := next
+	if err := r.Reload(&again); err != nil || r.log.Count(line, "otlp.headers: Authorization", `"level":"WARN"`) != 1 {
+		t.Errorf("without the secret: got %v, %s", err, r.log)
+	}
+}
+
+// TestPathsOfMistakes asks for paths that are no tool's, which somebody has put a secret into. No span has them.
+func TestPathsOfMistakes(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	o := traced(t, c)
+	c.Auth.Tokens = []string{"sesame"}
+	r := start(t, c)
+	for _, path := range []string{"/secret-in-a-path", "/shop/secret-in-a-path", "/mcp/secret-in-a-path", "/docs/secret-in-a-path", "/console/secret-in-a-path", "/secret/in/a/path/secret-in-a-path"} {
+		for _, token := range []string{"", "sesame"} {
+			r.status(path, token)
+		}
+	}
+	end(r)
+	if len(o.Spans()) < 12 {
+		t.Errorf("there are %d spans", len(o.Spans()))
+	}
+	for _, s := range o.Spans() {
+		if strings.Contains(s.Raw, "secret-in-a-path") {
+			t.Errorf("%s tells the path: %s", s.Name, s.Raw)
+		}
+	}
+}
+
 // TestMetricsForCollector tells a collector metrics that nobody asks for over HTTP: under the names of OpenTelemetry, and under the server's own.
 func TestMetricsForCollector(t *testing.T) {
 	t.Parallel()
@@ -399,7 +446,7 @@ func TestMetricsForCollector(t *testing.T) {
 	}{
 		{"gen_ai.execute_tool.duration", map[string]string{"gen_ai.tool.name": "shop-echo", "gen_ai.operation.name": "execute_tool", "error.type": ""}, 3},
 		{"gen_ai.execute_tool.duration", map[string]string{"gen_ai.tool.name": "shop-trap", "error.type": "tool_trapped"}, 2},
-		{"mcp.server.operation.duration", map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "shop-echo", "mcp.protocol.version": "2026-07-28", "network.transport": "tcp", "error.type": ""}, 1},
+		{"mcp.server.operation.duration", map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "shop-echo", "mcp.protocol.version": "2026-07-28", "network.transport": "", "error.type": ""}, 1},
 		{"mcp.server.operation.duration", map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "shop-trap", "error.type": "tool_error"}, 1},
 		{"mcp.server.operation.duration", map[string]string{"mcp.method.name": "tools/list", "gen_ai.tool.name": ""}, 1},
 		{"toolsrv_calls_total", map[string]string{"tool": "/shop/echo", "outcome": "ok"}, 3},
@@ -412,6 +459,33 @@ func TestMetricsForCollector(t *testing.T) {
 	}
 	if len(o.Spans()) > 0 {
 		t.Errorf("there are spans: %+v", o.Spans())
+	}
+}
+
+// TestSeriesAreBounded has strangers say versions of HTTP that don't exist. They are not told apart.
+func TestSeriesAreBounded(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	o := traced(t, c)
+	c.OTLP.Metrics = true
+	r := start(t, c)
+	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	for minor := range 10 {
+		conn := r.dial()
+		fmt.Fprintf(conn, "POST /mcp HTTP/1.%d\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\nContent-Length: %d\r\n\r\n%s", minor, len(body), body)
+		if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), "shop-echo") {
+			t.Fatalf("HTTP/1.%d: got %s, %v", minor, answer, err)
+		}
+		conn.Close()
+	}
+	end(r)
+	if n, ok := o.Last("mcp.server.operation.duration", map[string]string{"mcp.method.name": "tools/list"}); n != 10 {
+		t.Errorf("the last series has %v messages, %t: want 10", n, ok)
+	}
+	for _, s := range o.Spans() {
+		if v := s.Of["network.protocol.version"]; s.Kind == "server" && v != "1.0" && v != "1.1" && v != "" {
+			t.Errorf("%s says HTTP/%s", s.Name, v)
+		}
 	}
 }
 

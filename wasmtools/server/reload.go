@@ -119,6 +119,9 @@ func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generat
 	for _, key := range restart {
 		s.logger.Warn("a changed setting needs a restart", "key", key)
 	}
+	if err := s.service.CheckHeaders(now.Configuration); err != nil {
+		s.logger.Warn("the collector is told nothing until a restart", "error", err)
+	}
 	for _, key := range configured.NeedRestart(s.started, before.Config) {
 		if !slices.Contains(restart, key) {
 			s.logger.Info("a setting is again as it was at the start, and needs no restart", "key", key)

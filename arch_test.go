@@ -125,7 +125,6 @@ var edges = map[string][]string{
 	"internal/events": {
 		"internal/audit",
 		"internal/lacking",
-		"internal/personal",
 		"internal/text",
 		"internal/web",
 		"wasmtools",

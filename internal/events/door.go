@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -29,7 +28,7 @@ const (
 
 // Options are the settings of a Door. The zero value is usable.
 type Options struct {
-	// Places are those of streams, of which one caller may have the half. Nil: 10,000.
+	// Places are those of streams. Nil: 10,000.
 	Places *web.Places
 	// Off returns whether the door is switched off. It is called concurrently. Nil: it never is.
 	Off func() bool
@@ -39,11 +38,9 @@ type Options struct {
 
 // A Door sends the events of a log to those who listen. It is to be mounted at Path.
 type Door struct {
-	log     *Log
-	options Options
-
-	mu        sync.Mutex
-	listeners map[string]int // of each caller
+	log       *Log
+	options   Options
+	listeners atomic.Int64
 }
 
 var _ web.Door = (*Door)(nil)
@@ -59,21 +56,14 @@ func NewDoor(log *Log, o Options) *Door {
 	if o.Admin == nil {
 		o.Admin = func() bool { return false }
 	}
-	return &Door{log: log, options: o, listeners: map[string]int{}}
+	return &Door{log: log, options: o}
 }
 
 // IsOff reports whether the door is switched off.
 func (d *Door) IsOff() bool { return d.options.Off() }
 
 // State returns how many listen.
-func (d *Door) State() (listeners int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, n := range d.listeners {
-		listeners += n
-	}
-	return listeners
-}
+func (d *Door) State() (listeners int) { return int(d.listeners.Load()) }
 
 // Serve answers one listener, until he goes away or the service ends its streams.
 func (d *Door) Serve(x *web.Exchange) {
@@ -81,49 +71,17 @@ func (d *Door) Serve(x *web.Exchange) {
 		return
 	}
 	x.SetOperation("events")
-	leave, err := d.enter(callerOf(x))
+	leave, err := d.options.Places.Take(x)
 	if err != nil {
 		x.Fail(err)
 		return
 	}
 	defer leave()
+	d.listeners.Add(1)
+	defer d.listeners.Add(-1)
 	l := &listener{x: x, door: d, log: d.log}
 	l.view = l.viewOf(x.Call().Principal)
 	l.serve(x.Request().Header["Last-Event-Id"])
-}
-
-// callerOf returns what stands for who listens. A token counts for the one that made it, and one who shows nothing for his address.
-func callerOf(x *web.Exchange) string {
-	p := x.Call().Principal
-	if id, err := personal.Root(p); err == nil {
-		return string(id)
-	}
-	if p.Origin() == wasmtools.OriginOpen {
-		return "from " + x.From()
-	}
-	return p.Origin() + " " + p.String()
-}
-
-// enter takes a place for a listener, which leave gives back, or returns why there is none.
-func (d *Door) enter(caller string) (leave func(), err error) {
-	if err := d.options.Places.Take(); err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.listeners[caller] >= (d.options.Places.Most()+1)/2 {
-		d.options.Places.Give()
-		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "The caller has too many streams open; end some of them"}
-	}
-	d.listeners[caller]++
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.options.Places.Give()
-		if d.listeners[caller]--; d.listeners[caller] == 0 {
-			delete(d.listeners, caller)
-		}
-	}, nil
 }
 
 // A listener is a stream of events.

@@ -203,7 +203,7 @@ func (l *Log) wait(number uint64) <-chan struct{} {
 
 // A batchKey names events in the form in which they are sent: those after a number that somebody sees.
 type batchKey struct {
-	view  string
+	view  viewKey
 	after uint64
 }
 
@@ -262,9 +262,15 @@ func (b *batch) encode(v *view) {
 	b.events = nil
 }
 
+// A viewKey tells views apart. No scope is taken for what administrators see.
+type viewKey struct {
+	admin  bool
+	scopes string
+}
+
 // A view is what a listener sees.
 type view struct {
-	key       string // of listeners who see the same
+	key       viewKey // of listeners who see the same
 	principal *wasmtools.Principal
 	admin     bool
 }
@@ -274,11 +280,11 @@ func newView(p *wasmtools.Principal, admin bool) *view {
 	v := &view{principal: p, admin: admin}
 	switch {
 	case v.admin:
-		v.key = "admin"
+		v.key.admin = true
 	case p.MayAll():
-		v.key = "*"
+		v.key.scopes = "*"
 	default:
-		v.key = strings.Join(p.Scopes(), "\n")
+		v.key.scopes = strings.Join(p.Scopes(), "\n")
 	}
 	return v
 }

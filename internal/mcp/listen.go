@@ -39,24 +39,24 @@ func (c *changes) tell() {
 	}
 }
 
-// takeStream takes a place for a stream, which giveStream gives back, or returns why there is none.
-func (d *Door) takeStream() error {
-	err := d.places.Take()
-	if err == nil {
-		d.streams.Add(1)
+// takeStream takes a place for a stream, which give gives back, or returns why there is none.
+func (d *Door) takeStream(x *web.Exchange) (give func(), err error) {
+	leave, err := d.places.Take(x)
+	if err != nil {
+		return nil, err
 	}
-	return err
-}
-
-func (d *Door) giveStream() {
-	d.streams.Add(-1)
-	d.places.Give()
+	d.streams.Add(1)
+	return func() {
+		d.streams.Add(-1)
+		leave()
+	}, nil
 }
 
 // A subscription is a stream of subscriptions/listen.
 type subscription struct {
 	x         *web.Exchange
 	door      *Door
+	leave     func() // gives its place back
 	namespace string
 	principal *wasmtools.Principal
 	id        []byte          // of the request, as it was written
@@ -66,12 +66,13 @@ type subscription struct {
 
 // Listen begins to answer subscriptions/listen.
 func (x *exchange) Listen(_ context.Context, tools bool) protocol.Answer {
-	if err := x.door.takeStream(); err != nil {
+	leave, err := x.door.takeStream(x.Exchange)
+	if err != nil {
 		x.Fail(err)
 		return protocol.Answer{Sent: true}
 	}
 	r := &x.request
-	s := &subscription{x: x.Exchange, door: x.door, namespace: r.Namespace, principal: r.Call.Principal, id: bytes.Clone(r.ID)}
+	s := &subscription{x: x.Exchange, door: x.door, leave: leave, namespace: r.Namespace, principal: r.Call.Principal, id: bytes.Clone(r.ID)}
 	if tools {
 		s.watch()
 	}
@@ -89,7 +90,7 @@ func (s *subscription) watch() (changed bool) {
 
 // serve sends what happens until the client goes away or the service ends its streams.
 func (s *subscription) serve() {
-	defer s.door.giveStream()
+	defer s.leave()
 	ctx := s.x.StreamEvents()
 	if s.acknowledge() != nil {
 		return

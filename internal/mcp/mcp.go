@@ -111,11 +111,12 @@ func (d *Door) serveElse(x *web.Exchange, namespace string) {
 		return
 	}
 	if x.Request().Method == http.MethodGet {
-		if err := d.takeStream(); err != nil {
+		leave, err := d.takeStream(x)
+		if err != nil {
 			x.Fail(err)
 			return
 		}
-		defer d.giveStream()
+		defer leave()
 	}
 	d.sessions.Serve(x, session.Request{Namespace: namespace})
 }

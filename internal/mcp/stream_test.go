@@ -138,11 +138,11 @@ func TestListenForOthers(t *testing.T) {
 	}
 }
 
-// TestManyStreams has one stream more than there may be. It can be opened when another one has ended.
+// TestManyStreams has one stream more of a caller than there may be. It can be opened when another one has ended.
 // Proves: A caller reaches its own tools only
 func TestManyStreams(t *testing.T) {
 	t.Parallel()
-	h := appOf(t, tableOf(t, tool("add", echo)), options{Options: withStreams(2)})
+	h := appOf(t, tableOf(t, tool("add", echo)), options{Options: withStreams(32)})
 	server := serverOf(t, h)
 	ctx, leave := context.WithCancel(t.Context())
 	for range 2 {
@@ -150,11 +150,13 @@ func TestManyStreams(t *testing.T) {
 			t.Fatalf("got %s", got)
 		}
 	}
-	if got, want := answer(h, listening(`{}`)), `503 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Too many streams are open; try again later","data":{"code":"overloaded"}}}`; got != want {
+	more := listening(`{}`)
+	more.RemoteAddr = "127.0.0.1:1"
+	if got, want := answer(h, more), `503 {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"The caller has too many streams open; end some of them","data":{"code":"overloaded"}}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	stream := request("", "Mcp-Method", "", "Mcp-Session-Id", "x", "Mcp-Protocol-Version", "2025-11-25")
-	stream.Method = http.MethodGet
+	stream.Method, stream.RemoteAddr = http.MethodGet, more.RemoteAddr
 	if got := answer(h, stream); !strings.HasPrefix(got, "503 ") { // a session's stream takes a place, too
 		t.Errorf("got %s", got)
 	}

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"fmt"
 	"net/http"
 	"runtime"
 	"strings"
@@ -37,7 +38,7 @@ func (c *counter) Write(p []byte) (int, error) {
 func TestTenThousandStreams(t *testing.T) {
 	const streams = 10_000
 	table := tableOf(t, tool("add", echo))
-	h := appOf(t, table, options{})
+	h := appOf(t, table, options{Options: withStreams(streams + 100)})
 	await := func(n *atomic.Int64, want int64) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); n.Load() < want; time.Sleep(time.Millisecond) {
@@ -55,6 +56,7 @@ func TestTenThousandStreams(t *testing.T) {
 	requests := make([]*http.Request, streams)
 	for i := range requests {
 		requests[i] = listening(`{"toolsListChanged":true}`)
+		requests[i].RemoteAddr = fmt.Sprintf("192.0.2.%d:1", i%20)
 	}
 	before := taken()
 	var events atomic.Int64

@@ -196,12 +196,39 @@ func (x *Exchange) Unwrap() http.ResponseWriter { return x.w }
 func (x *Exchange) Stream() context.Context {
 	if x.stream == nil {
 		s := &stream{control: http.NewResponseController(x.w), in: x.in}
+		if x.request != nil && x.request.ProtoMajor == 1 {
+			s.socket = x.socket()
+		}
 		s.ctx, s.cancel = context.WithCancelCause(x.Context())
 		x.stream = s
 		x.mux.streams.add(s)
 		s.limit(0)
 	}
 	return x.stream.ctx
+}
+
+// bound has the system keep little for a client that reads nothing, and end the connection in the end: what fits into its buffers counts as
+// written, so no deadline of a write passes.
+func (x *Exchange) bound() {
+	socket := x.socket()
+	if socket == nil {
+		return
+	}
+	buffer := lastingBuffer
+	if x.request.ProtoMajor > 1 {
+		buffer = sharedBuffer
+	}
+	// A connection that takes no settings is gone.
+	_ = socket.SetWriteBuffer(buffer)
+	_ = setUnreadTimeout(socket, x.mux.streamWrite)
+}
+
+// socket returns the connection of the request, or nil.
+func (x *Exchange) socket() *net.TCPConn {
+	if x.mux.socket == nil || x.request == nil {
+		return nil
+	}
+	return x.mux.socket(x.request)
 }
 
 // StreamEvents is [Exchange.Stream] for one of server-sent events. It sends the header.

@@ -1,31 +1,61 @@
 package web
 
 import (
-	"sync/atomic"
+	"sync"
 
+	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Places are how many streams may be open at a time. Doors share them, so that all together leave connections for requests.
+const (
+	// shareOfKnown and shareOfAddress are which part of the places one caller may have: with a token, or an address (64 bits of IPv6) without one.
+	shareOfKnown, shareOfAddress = 2, 16
+	// mostKept is how many places only administrators may have, up to a sixteenth of all.
+	mostKept = 64
+)
+
+// Places are how many streams may be open that last until their clients go. Doors share them, so that all together leave connections for requests.
 type Places struct {
-	most  int64
-	taken atomic.Int64
+	most int
+
+	mu    sync.Mutex
+	taken int
+	by    map[rates.Caller]int
 }
 
 // NewPlaces returns this many places.
-func NewPlaces(most int) *Places { return &Places{most: int64(most)} }
+func NewPlaces(most int) *Places { return &Places{most: most, by: map[rates.Caller]int{}} }
 
-// Most returns how many places there are.
-func (p *Places) Most() int { return int(p.most) }
-
-// Take takes a place, which Give gives back, or returns why there is none.
-func (p *Places) Take() error {
-	if p.taken.Add(1) > p.most {
-		p.Give()
-		return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many streams are open; try again later"}
+// Take takes a place for who makes a request, which give gives back, or returns why there is none. It is to be called before the stream begins,
+// of which the system keeps little then.
+func (p *Places) Take(x *Exchange) (give func(), err error) {
+	call := x.Call()
+	caller, share, most := rates.CallerOf(call), shareOfKnown, p.most
+	if call.Principal.Origin() == wasmtools.OriginOpen {
+		share = shareOfAddress
 	}
-	return nil
+	if !call.Principal.Has(wasmtools.RoleAdminRead) {
+		most -= min(mostKept, p.most/16)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.taken >= most:
+		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many streams are open; try again later"}
+	case p.by[caller] >= (p.most+share-1)/share:
+		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "The caller has too many streams open; end some of them"}
+	}
+	p.taken++
+	p.by[caller]++
+	x.bound()
+	return func() { p.give(caller) }, nil
 }
 
-// Give gives a place back.
-func (p *Places) Give() { p.taken.Add(-1) }
+func (p *Places) give(caller rates.Caller) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken--
+	if p.by[caller]--; p.by[caller] == 0 {
+		delete(p.by, caller)
+	}
+}

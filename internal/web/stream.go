@@ -3,7 +3,9 @@ package web
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 )
@@ -14,6 +16,9 @@ const (
 	// streamPart is how many bytes share a time limit. With the default limit, a client that reads 6.4 KiB a second is
 	// fast enough.
 	streamPart = 64 << 10
+	// lastingBuffer is what the system may keep of a lasting stream that its client has not read: it would let that grow to megabytes. Those that
+	// share a connection of HTTP/2 have sharedBuffer, since large answers go over it, too.
+	lastingBuffer, sharedBuffer = 64 << 10, 256 << 10
 )
 
 // errStreamsEnd is the cause of a stream's context after EndStreams.
@@ -24,7 +29,16 @@ type stream struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	control *http.ResponseController
-	in      admitted // how its client was let in last
+	in      admitted     // how its client was let in last
+	socket  *net.TCPConn // of this stream alone; nil: it shares one, or it is not known
+}
+
+// cut has the connection of a client that has not read drop what it was sent, which would stay in memory until the system gives up.
+func (s *stream) cut(err error) error {
+	if s.socket != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = s.socket.SetLinger(0)
+	}
+	return err
 }
 
 // limit sets how long writes may take from now on. Zero is without limit, for the pauses between writes: in HTTP/2 a
@@ -45,7 +59,7 @@ func (s *stream) write(m *Mux, w http.ResponseWriter, p []byte) (written int, er
 		n, err := w.Write(p[:min(len(p), streamPart)])
 		written, p = written+n, p[n:]
 		if err != nil || len(p) == 0 {
-			return written, err
+			return written, s.cut(err)
 		}
 	}
 }
@@ -53,7 +67,7 @@ func (s *stream) write(m *Mux, w http.ResponseWriter, p []byte) (written int, er
 func (s *stream) flush(m *Mux) error {
 	s.limit(m.streamWrite)
 	defer s.limit(0)
-	return s.control.Flush()
+	return s.cut(s.control.Flush())
 }
 
 // end closes the stream. What net/http still has to send after that gets the time of one part.

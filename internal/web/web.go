@@ -8,6 +8,7 @@ package web
 
 import (
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -57,6 +58,9 @@ type Options struct {
 	Condition func() Condition
 	// StreamWrite is how long the client of a stream may take to read a part of it, at most 64 KiB. Zero: 10 seconds.
 	StreamWrite time.Duration
+	// Socket returns the connection of a request, or nil. It is called concurrently. Nil: none is known, and streams depend on what the system
+	// keeps for clients that do not read.
+	Socket func(*http.Request) *net.TCPConn
 }
 
 // A Mux serves the doors of one service, and the probes /healthz and /readyz. It is an http.Handler, safe for
@@ -75,6 +79,7 @@ type Mux struct {
 	mounts      []mount   // those with longer prefixes first
 	streams     streams
 	streamWrite time.Duration
+	socket      func(*http.Request) *net.TCPConn // or nil
 }
 
 var _ http.Handler = (*Mux)(nil)
@@ -105,6 +110,7 @@ func NewMux(o Options) *Mux {
 		condition:   o.Condition,
 		admission:   NewAdmission(o.Access, o.Dependencies...),
 		streamWrite: o.StreamWrite,
+		socket:      o.Socket,
 		began:       time.Now(),
 		fixed: headers{
 			json:    []string{"application/json"},

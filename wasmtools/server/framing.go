@@ -124,6 +124,16 @@ func connOf(r *http.Request) *watchedConn {
 	return w
 }
 
+// socketOf returns the connection of a request below TLS, or nil where it is not one of TCP.
+func socketOf(r *http.Request) *net.TCPConn {
+	w := connOf(r)
+	if w == nil {
+		return nil
+	}
+	socket, _ := w.socket.(*net.TCPConn)
+	return socket
+}
+
 // isDoubtful reports whether a proxy may read the body to another end than we do: the request has both headers, or Transfer-Encoding in HTTP/1.0.
 func isDoubtful(r *http.Request) bool {
 	if len(r.TransferEncoding) == 0 && r.ProtoAtLeast(1, 1) {

@@ -102,6 +102,9 @@ type metricsServer struct {
 // mostScrapers is how many may be connected at an address of the metrics' own.
 const mostScrapers = 64
 
+// scraperIdle is how long one of them may be connected without asking, so that others soon have its place.
+const scraperIdle = 2 * time.Second
+
 // openMetricsServer listens. Where the server takes the place of another one, which listens there, it waits for that to end.
 func openMetricsServer(ctx context.Context, s *Server, handler http.Handler, address string) (*metricsServer, error) {
 	host, ok := origin.ParseHost(address)
@@ -116,7 +119,7 @@ func openMetricsServer(ctx context.Context, s *Server, handler http.Handler, add
 	}
 	m := &metricsServer{web: web.NewMux(web.Options{Access: access, Logger: s.logger})}
 	m.web.Mount(metricsPath, metricsDoor{handler: handler})
-	m.http = &http.Server{Handler: m.web, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout(s.started), IdleTimeout: idleTimeout,
+	m.http = &http.Server{Handler: m.web, ReadHeaderTimeout: scraperIdle, ReadTimeout: readTimeout, WriteTimeout: writeTimeout(s.started), IdleTimeout: scraperIdle,
 		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn)}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m.stop = stop

@@ -148,6 +148,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		Tracer:       tracerOf(s.service),
 		Ready:        s.ready,
 		Condition:    s.condition,
+		Socket:       socketOf,
 	})
 	s.mount("/", openapi.NewDoor(s.web, s.service.Table, openapi.DoorOptions{
 		Title:       c.Title,

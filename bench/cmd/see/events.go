@@ -20,7 +20,7 @@ import (
 const (
 	listeners = 10_000
 	// addresses are those from which they come: one caller can't have all streams.
-	addresses = 10
+	addresses = 20
 	changes   = 10
 	// between is the time from one change to the next, in which listeners are sent nothing.
 	between = time.Second

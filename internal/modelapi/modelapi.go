@@ -97,13 +97,14 @@ const (
 	// maxDescription is the longest description in characters.
 	maxDescription = 1024
 	// maxPrefixed is the longest name that still fits with "mcp__toolsrv__" before it into 64 characters.
-	maxPrefixed = 64 - len("mcp__toolsrv__")
+	maxPrefixed = maxName - len("mcp__toolsrv__")
+	maxName     = 64
 )
 
 var (
-	toolName       = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	argumentName   = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
-	identifier     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+	toolName       = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	argumentName   = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+	identifier     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	beginsAsLetter = regexp.MustCompile(`^[A-Za-z_]`)
 )
 
@@ -127,7 +128,7 @@ func Check(t Tool) []Reason {
 // name judges the tool's name.
 func (j *judge) name(name string) {
 	switch {
-	case !toolName.MatchString(name):
+	case len(name) > maxName || !toolName.MatchString(name):
 		j.add(everywhere, ruleToolName, "%q is not 1 to 64 of the characters A-Z a-z 0-9 _ -: rename the tool or its namespace", text.Short(name))
 	case len(name) > maxPrefixed:
 		j.add(nil, ruleToolName, "%d characters are too many once Claude Code or Cursor has put the server's name before them: shorten the namespace and the name to %d together", len(name), maxPrefixed)

@@ -47,7 +47,7 @@ func (j *judge) parameters(value any) {
 // argument judges the name of an argument.
 func (j *judge) argument(name string) {
 	switch {
-	case !argumentName.MatchString(name):
+	case len(name) > maxName || !argumentName.MatchString(name):
 		j.add(append(slices.Clone(anthropic), Gemini), ruleName, "%q is not 1 to 64 of the characters A-Z a-z 0-9 _: rename it", text.Short(name))
 	case !identifier.MatchString(name):
 		j.add(gemini, ruleName, "%q does not begin with a letter or _, or has characters other than A-Z a-z 0-9 _: rename it", text.Short(name))

@@ -13,7 +13,11 @@ import (
 // Max is the largest length, in bytes, of a name and of an operation id.
 const Max = 64
 
-var name = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+// name matches names of any length: one with a bound has as many parts, which are compiled at each start of the program.
+var name = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// isName reports whether s is the name of a tool, or a part of one of a namespace.
+func isName(s string) bool { return len(s) <= Max && name.MatchString(s) }
 
 // reserved paths are the service's own. Those of reservedTrees are so with all that is below them.
 var (
@@ -27,7 +31,7 @@ func CheckNamespace(namespace string) error {
 		return nil
 	}
 	for part := range strings.SplitSeq(namespace, "/") {
-		if !name.MatchString(part) {
+		if !isName(part) {
 			return fmt.Errorf("namespace %q: %w", text.Short(namespace), badName(part))
 		}
 	}
@@ -36,7 +40,7 @@ func CheckNamespace(namespace string) error {
 
 // CheckName reports what is wrong with a tool's name, or nil.
 func CheckName(s string) error {
-	if !name.MatchString(s) {
+	if !isName(s) {
 		return badName(s)
 	}
 	return nil
@@ -50,7 +54,7 @@ func badName(s string) error {
 // reports whether that holds for all paths below it, too. Doors are mounted at such paths, so that they hide no tool.
 func Reserved(path string) (at, below bool) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		if !name.MatchString(part) {
+		if !isName(part) {
 			return true, true
 		}
 	}

@@ -178,13 +178,13 @@ func (l *linter) schema(value any) {
 }
 
 // propertyName matches the names of arguments that the interfaces of language models take.
-var propertyName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var propertyName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // named lints the schemas of an object that holds them by name.
 func (l *linter) named(schemas map[string]any, properties bool) {
 	for _, name := range slices.Sorted(maps.Keys(schemas)) {
 		l.at(name, func() {
-			if properties && !propertyName.MatchString(name) {
+			if properties && (len(name) > 64 || !propertyName.MatchString(name)) {
 				l.add(ruleName, "language models take only names of 1 to 64 of the characters A-Z a-z 0-9 _ . -: rename %q", text.Short(name))
 			}
 			l.schema(schemas[name])

@@ -36,7 +36,7 @@ const (
 // ErrLinked is returned where something on the way is a symbolic link.
 var ErrLinked = errors.New("is a symbolic link: change what it leads to")
 
-var part = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
+var part = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 // reserved are names that Windows has for devices, whatever stands after a dot.
 var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
@@ -81,7 +81,7 @@ func (d Directory) CheckName(name string) error {
 	for _, p := range parts {
 		stem, _, _ := strings.Cut(p, ".")
 		switch {
-		case !part.MatchString(p):
+		case len(p) > 100 || !part.MatchString(p):
 			return bad("each part must begin with a letter, a digit or _, and have up to 100 of the characters A-Z a-z 0-9 . _ -, with / between two")
 		case strings.HasSuffix(p, ".") || strings.HasSuffix(p, ".tmp"):
 			return bad("a part may end neither in a dot nor in .tmp")

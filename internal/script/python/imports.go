@@ -3,6 +3,7 @@ package python
 import (
 	"bytes"
 	"regexp"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -12,11 +13,17 @@ type imported struct {
 	line, column int
 }
 
-// statement finds imports in a source whose texts and comments are blank. They may stand behind a colon or a semicolon.
+// statement finds imports in a source whose texts and comments are blank. They may stand behind a colon or a semicolon. Classes of Unicode take
+// long to compile, so that is not done at each start of the program.
 var (
-	statement  = regexp.MustCompile(`(?:^|[\n;:])[ \t\f]*(?:from[ \t\v]+([\pL_][\pL\pN_]*)[.\pL\pN_]*[ \t\v]+import\b|import[ \t\v]+([^\n;]+))`)
-	moduleName = regexp.MustCompile(`(?:^|,)[ \t\v]*([\pL_][\pL\pN_]*)`)
+	statement  = once(`(?:^|[\n;:])[ \t\f]*(?:from[ \t\v]+([\pL_][\pL\pN_]*)[.\pL\pN_]*[ \t\v]+import\b|import[ \t\v]+([^\n;]+))`)
+	moduleName = once(`(?:^|,)[ \t\v]*([\pL_][\pL\pN_]*)`)
 )
+
+// once compiles an expression when it is first needed.
+func once(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // importsOf returns what a source imports by absolute names, in their order. A source that Python would not read gets the imports that can be
 // made out: what is wrong with it, the interpreter says better.
@@ -32,12 +39,12 @@ func importsOf(source []byte) []imported {
 		}
 		out = append(out, imported{string(code[from:to]), line, utf8.RuneCount(code[begin:from]) + 1})
 	}
-	for _, m := range statement.FindAllSubmatchIndex(code, -1) {
+	for _, m := range statement().FindAllSubmatchIndex(code, -1) {
 		if m[2] >= 0 {
 			add(m[2], m[3])
 			continue
 		}
-		for _, n := range moduleName.FindAllSubmatchIndex(code[m[4]:m[5]], -1) {
+		for _, n := range moduleName().FindAllSubmatchIndex(code[m[4]:m[5]], -1) {
 			add(m[4]+n[2], m[4]+n[3])
 		}
 	}
@@ -98,6 +105,6 @@ func blankText(out []byte, i int) int {
 }
 
 // isIdentifier reports whether a module can have a name.
-func isIdentifier(name string) bool { return identifier.MatchString(name) }
+func isIdentifier(name string) bool { return identifier().MatchString(name) }
 
-var identifier = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
+var identifier = once(`^[\pL_][\pL\pN_]*$`)

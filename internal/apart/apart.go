@@ -2,6 +2,11 @@
 // time. Where memory runs out, they end before the server does.
 package apart
 
+import (
+	"slices"
+	"strings"
+)
+
 // What a process may have of the machine's memory, in bytes: mostMemory at most.
 const (
 	mostMemory  = 1 << 30
@@ -18,3 +23,10 @@ func Memory(machine int64) int64 {
 
 // Ample is the memory with which it is the foreign bytes' fault if it does not do, in bytes.
 const Ample = mostMemory
+
+// NoMemory reports whether a process that ended with exit code 2 says on its standard error that Go's runtime got no memory, or a goroutine
+// no more stack. Where the garbage collector of Go 1.26 gets none, it reads what is at address 0, outside any goroutine.
+func NoMemory(stderr string) bool {
+	return slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "stack overflow"}, func(text string) bool { return strings.Contains(stderr, text) }) ||
+		strings.Contains(stderr, "SIGSEGV: segmentation violation\nPC=") && strings.Contains(stderr, " addr=0x0\n")
+}

@@ -101,7 +101,7 @@ func (b Builder) help(ctx context.Context, root, path string, content []byte, me
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
 		return nil, nil, context.Cause(ctx)
-	case tooLarge, err != nil && !exited(err, 1) && says(stderr.String(), "out of memory", "cannot allocate memory", "stack overflow"):
+	case tooLarge, err != nil && !exited(err, 1) && apart.NoMemory(stderr.String()):
 		return nil, nil, &Error{&memoryError{tooMuch(path, "reading it takes more than "+ofMemory(memory))}}
 	case exited(err, 2) && says(stderr.String(), "pthread_create failed", "failed to create new OS thread"):
 		return nil, nil, lost(path, errors.New("the system allowed the process no thread"))

@@ -144,7 +144,7 @@ func (c *process) greet() error {
 	}
 	silent := c.silent(err)
 	c.finish(silent)
-	if silent && (killed(c.waited) || c.said.says("runtime: ", "fatal error: ")) { // Go's runtime got no memory, or no thread
+	if silent && (killed(c.waited) || c.said.says("runtime: ", "fatal error: ") || apart.NoMemory(c.said.String())) { // Go's runtime got no memory, or no thread
 		return fmt.Errorf("%w: %w", ErrNoMemory, c.explain(errors.New("it did not begin")))
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, c.explain(errors.New("it did not begin")))
@@ -334,7 +334,7 @@ func (c *process) verdict(why error, broke breach, most Limit, silent bool) *los
 	if exit := (*exec.ExitError)(nil); errors.As(c.waited, &exit) {
 		code = exit.ExitCode()
 	}
-	noMemory := code == 2 && c.said.says("out of memory", "cannot allocate memory", "stack overflow")
+	noMemory := code == 2 && apart.NoMemory(c.said.String())
 	noThread := code == 2 && c.said.says("pthread_create failed", "failed to create new OS thread")
 	switch {
 	case broke == breachCPU, code == exitTime:

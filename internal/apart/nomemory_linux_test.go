@@ -1,0 +1,66 @@
+package apart_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/apart"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+)
+
+// TestMain takes memory until there is no more, where it is asked to.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "hog" {
+		most, err := strconv.ParseUint(os.Args[2], 10, 64)
+		if err == nil {
+			err = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: most, Max: most})
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		type link struct{ last *link } // pointers, so that the garbage collector has work
+		last := new(link)
+		for last != nil {
+			last = &link{last}
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// TestNoMemory has the system refuse memory at many places of Go's runtime, and recognizes each of its last words. At some places of its
+// garbage collector, Go 1.26 dies of a segmentation violation.
+func TestNoMemory(t *testing.T) {
+	t.Parallel()
+	testkit.SkipEmulated(t, "the emulator takes memory of its own")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for most := uint64(0); most < 64<<20; most += 1 << 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		cmd := exec.CommandContext(ctx, self, "hog", strconv.FormatUint(most, 10))
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		err := cmd.Run()
+		cancel()
+		if err == nil || !apart.NoMemory(stderr.String()) {
+			t.Fatalf("%v: %.2000s", err, stderr.String())
+		}
+	}
+	if !apart.NoMemory("SIGSEGV: segmentation violation\nPC=0x43989d m=4 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0xc000002a00 m=4 mp=0xc000080008 [idle]:\n") {
+		t.Error("what the garbage collector dies of is not recognized")
+	}
+	for _, said := range []string{"", "exit status 1", "panic: runtime error: invalid memory address or nil pointer dereference\n[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x4719bd]\n"} {
+		if apart.NoMemory(said) {
+			t.Errorf("%q is not that memory ran out", said)
+		}
+	}
+}

@@ -134,8 +134,8 @@ func status() Operation {
 		s.Tools.Disabled, s.Tools.NotGranted = core.Switched(table)
 		lately, _ := of.Metrics.Tools(0)
 		for _, t := range lately {
-			s.Calls.Minute.add(uint64(t.Minute.Calls), uint64(t.Minute.Failed))
-			s.Calls.Hour.add(t.Calls, t.Failed)
+			s.Calls.Minute.add(callsOf(t.Minute).TopSum)
+			s.Calls.Hour.add(hourOf(&t))
 		}
 		s.Calls.Busy = []Busy{}
 		for _, route := range table.Routes() {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 	"time"
@@ -23,18 +24,23 @@ type hour struct {
 	// These are of the step that is not over yet.
 	durations       [buckets]atomic.Uint32
 	failed, refused atomic.Uint32
+	fuel            atomic.Uint64
 
 	// These are rings, by the number of the step. Medians and slowest hundredths are buckets.
 	calls, failures [Steps]uint32
 	median, slow    [Steps]uint8
 	minute          [inMinute][buckets]uint32
+	burned          *[Steps]rough // nil: no call has burned any, as those of tools that are parts of the program
 }
 
 // add counts a call that began, and failed or not.
-func (h *hour) add(took time.Duration, failed bool) {
+func (h *hour) add(took time.Duration, failed bool, fuel int64) {
 	h.durations[bucketOf(took)].Add(1)
 	if failed {
 		h.failed.Add(1)
+	}
+	if fuel > 0 {
+		h.fuel.Add(uint64(fuel))
 	}
 }
 
@@ -52,7 +58,23 @@ func (h *hour) turn(number int) {
 	refused := h.refused.Swap(0)
 	h.calls[at], h.failures[at] = all+refused, h.failed.Swap(0)+refused
 	h.median[at], h.slow[at] = uint8(percentile(durations, 50)), uint8(percentile(durations, 99))
+	fuel := h.fuel.Swap(0)
+	if fuel > 0 && h.burned == nil {
+		h.burned = new([Steps]rough)
+	}
+	if h.burned != nil {
+		h.burned[at] = roughly(fuel)
+	}
 }
+
+// A rough number is one in a quarter of its memory, and right to a hundredth: half a float32.
+type rough uint16
+
+func roughly(n uint64) rough {
+	return rough((math.Float32bits(float32(n)) + 1<<15) >> 16) // rounded
+}
+
+func (r rough) number() uint64 { return uint64(math.Float32frombits(uint32(r) << 16)) }
 
 // empty reports whether there was no call in the last hour.
 func (h *hour) empty() bool { return h.calls == [Steps]uint32{} }
@@ -90,6 +112,8 @@ func percentile(durations *[buckets]uint32, hundredths uint64) int {
 type Point struct {
 	// Calls is how many ended, and Failed how many of these failed or were refused.
 	Calls, Failed uint32
+	// Fuel is how many instructions they have run, right to a hundredth, those of calls inside them included.
+	Fuel uint64
 	// Median is what half of those took that were not refused, and Slow what all but a hundredth took at most. Both are right to an eighth.
 	Median, Slow time.Duration
 }
@@ -100,6 +124,9 @@ func (h *hour) points(number, most int) []Point {
 	for i := range all {
 		at := (number - len(all) + 1 + i + Steps) % Steps
 		all[i] = Point{Calls: h.calls[at], Failed: h.failures[at]}
+		if h.burned != nil {
+			all[i].Fuel = h.burned[at].number()
+		}
 		if h.calls[at] > 0 {
 			all[i].Median, all[i].Slow = middle(int(h.median[at])), middle(int(h.slow[at]))
 		}
@@ -113,6 +140,7 @@ func (h *hour) lastMinute(number int) Point {
 	for _, step := range h.points(number, inMinute) {
 		p.Calls += step.Calls
 		p.Failed += step.Failed
+		p.Fuel += step.Fuel
 	}
 	if p.Calls > 0 {
 		var durations [buckets]uint32
@@ -134,6 +162,8 @@ type Tool struct {
 	Minute Point
 	// Calls is how many ended in the last hour, and Failed how many of these failed or were refused.
 	Calls, Failed uint64
+	// Fuel is how many instructions they have run, as in a Point.
+	Fuel uint64
 	// Steps are the last steps, the oldest first.
 	Steps []Point
 }
@@ -151,6 +181,9 @@ func (m *Metrics) Tools(steps int) (all []Tool, until time.Time) {
 		for i := range Steps {
 			t.Calls += uint64(f.hour.calls[i])
 			t.Failed += uint64(f.hour.failures[i])
+			if f.hour.burned != nil {
+				t.Fuel += f.hour.burned[i].number()
+			}
 		}
 		all = append(all, t)
 	}

@@ -63,7 +63,9 @@ func TestHour(t *testing.T) {
 		defer m.Close()
 		time.Sleep(time.Millisecond) // so that steps end just before the calls below
 		for i := range 200 {
-			m.Ended(t.Context(), record(tools[0], time.Duration(i+1)*time.Millisecond, ""))
+			r := record(tools[0], time.Duration(i+1)*time.Millisecond, "")
+			r.Fuel = 1_234_567
+			m.Ended(t.Context(), r)
 		}
 		m.Ended(t.Context(), record(tools[0], time.Hour, wasmtools.CodeToolTimeout))
 		m.Refused(record(tools[0], 0, wasmtools.CodeOverloaded))
@@ -87,12 +89,15 @@ func TestHour(t *testing.T) {
 		if off := last.Slow.Seconds() / 0.2; off < 0.87 || off > 1.13 {
 			t.Errorf("the 99th percentile is %v", last.Slow)
 		}
+		if off := float64(last.Fuel) / (200 * 1_234_567); off < 0.99 || off > 1.01 || of.Fuel != last.Fuel {
+			t.Errorf("they burned %d and %d of fuel", last.Fuel, of.Fuel)
+		}
 
 		replaced := gotool.New("a/t0", "Does nothing yet.", func(context.Context, struct{}) (int, error) { return 0, nil })
 		m.Ended(t.Context(), record(replaced, time.Second, ""))
 		time.Sleep(metrics.Step)
 		of = byPath(m)["/a/t0"]
-		if of.Steps[metrics.Steps-1].Calls != 1 || of.Steps[metrics.Steps-2].Calls != 202 || of.Minute.Calls != 203 {
+		if of.Steps[metrics.Steps-1].Calls != 1 || of.Steps[metrics.Steps-2].Calls != 202 || of.Minute.Calls != 203 || of.Minute.Fuel != last.Fuel {
 			t.Errorf("got %+v", of.Minute)
 		}
 		time.Sleep(6 * metrics.Step)
@@ -160,7 +165,16 @@ func TestBusiest(t *testing.T) {
 
 // TestHourIsBounded has every one of 10,000 tools called: what is kept is 8 MiB at most.
 func TestHourIsBounded(t *testing.T) {
+	synctest.Test(t, hourIsBounded) // a step ends only when it is waited for
+}
+
+func hourIsBounded(t *testing.T) {
 	table, tools := shop(t, 10_000)
+	call := func(tool *wasmtools.Tool, m *metrics.Metrics) {
+		r := record(tool, time.Millisecond, "")
+		r.Fuel = 1_000_000
+		m.Ended(t.Context(), r)
+	}
 	heap := func() uint64 {
 		runtime.GC()
 		var s runtime.MemStats
@@ -171,14 +185,16 @@ func TestHourIsBounded(t *testing.T) {
 	m := metrics.New(metrics.Options{Table: table})
 	defer m.Close()
 	for _, tool := range tools[:1000] {
-		m.Ended(t.Context(), record(tool, time.Millisecond, ""))
+		call(tool, m)
 	}
+	time.Sleep(metrics.Step + time.Millisecond) // what is kept of fuel comes with the end of a step
 	if mib := float64(heap()-before) / (1 << 20); mib > 8 {
 		t.Errorf("the last hour of 1,000 tools takes %.1f MiB", mib)
 	}
 	for _, tool := range tools {
-		m.Ended(t.Context(), record(tool, time.Millisecond, ""))
+		call(tool, m)
 	}
+	time.Sleep(metrics.Step)
 	if mib := float64(heap()-before) / (1 << 20); mib > 12 {
 		t.Errorf("the last hour of 10,000 tools takes %.1f MiB", mib)
 	}
@@ -259,6 +275,7 @@ func BenchmarkEnded(b *testing.B) {
 			defer m.Close()
 			r := record(nil, time.Millisecond, "")
 			r.Times = wasmtools.Times{Validate: 1, Ready: 5, Run: time.Second, Reset: 4}
+			r.Fuel = 100_000
 			for i := 0; b.Loop(); i++ {
 				r.Tool = tools[i%len(tools)]
 				m.Ended(b.Context(), r)

@@ -229,7 +229,7 @@ func (m *Metrics) Began(ctx context.Context, _ *invoke.Record) context.Context {
 // Ended counts a call.
 func (m *Metrics) Ended(_ context.Context, r *invoke.Record) {
 	f := m.figures(r.Tool)
-	f.hour.add(r.Took, r.Error != nil)
+	f.hour.add(r.Took, r.Error != nil, r.Fuel)
 	if f.detail == nil {
 		return
 	}

@@ -125,6 +125,7 @@ func TestConsoleAdmin(t *testing.T) {
 	}
 	p.tool("/math/add")
 	p.read("in the last hour")
+	p.read("fuel burned, in instructions")
 	p.see(".plot canvas")
 	p.check()
 }

@@ -19,9 +19,10 @@ func newTop() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "top [PATTERN]",
 		Short: "List the tools of a running server that are called most",
-		Long: `List the tools of a running server that are called most, with how many calls fail and how long
-they take. The server counts for ten seconds at a time, and keeps an hour. Calls of tools that
-are called too seldom to be counted one by one are called other.
+		Long: `List the tools of a running server that are called most, with how many calls fail, how long
+they take, and how much fuel they burn, which is about how many instructions they run. CALLS/S to
+FUEL/S are of the last minute, the rest of the last hour. The server counts for ten seconds at a
+time. Calls of tools that are called too seldom to be counted one by one are called other.
 
 PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 		Example:           "  toolsrv top\n  toolsrv top --follow\n  toolsrv top math/add --steps 360 --json",
@@ -53,13 +54,13 @@ func writeTop(w io.Writer, t *admin.Top) error {
 		_, err := io.WriteString(w, "No tool was called in the last hour.\n")
 		return err
 	}
-	rows := [][]string{{"TOOL", "CALLS/S", "FAILED", "P50", "P99", "CALLS/H", "FAILED/H"}}
+	rows := [][]string{{"TOOL", "CALLS/S", "FAILED", "P50", "P99", "FUEL/S", "CALLS/H", "FAILED/H", "FUEL/H"}}
 	for _, of := range t.Tools {
 		median, slow := "-", "-"
 		if of.Minute.Calls > 0 {
 			median, slow = briefly(of.Minute.Median), briefly(of.Minute.Slow)
 		}
-		rows = append(rows, []string{of.Tool, fmt.Sprintf("%.1f", float64(of.Minute.Calls)/60), share(of.Minute.TopSum), median, slow, fmt.Sprint(of.Hour.Calls), share(of.Hour)})
+		rows = append(rows, []string{of.Tool, fmt.Sprintf("%.1f", float64(of.Minute.Calls)/60), share(of.Minute.TopSum), median, slow, amount(float64(of.Minute.Fuel) / 60), fmt.Sprint(of.Hour.Calls), share(of.Hour), amount(float64(of.Hour.Fuel))})
 	}
 	return table(w, rows)
 }
@@ -70,4 +71,22 @@ func share(of admin.TopSum) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f %%", 100*float64(of.Failed)/float64(of.Calls))
+}
+
+// amount writes a large number in few characters, such as 12.3 M.
+func amount(n float64) string {
+	if n < 1 {
+		return "-"
+	}
+	unit := ""
+	for _, next := range []string{"k", "M", "G", "T", "P"} {
+		if n < 999.5 {
+			break
+		}
+		n, unit = n/1000, " "+next
+	}
+	if n < 99.5 && unit != "" {
+		return fmt.Sprintf("%.1f%s", n, unit)
+	}
+	return fmt.Sprintf("%.0f%s", n, unit)
 }

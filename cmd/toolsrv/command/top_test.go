@@ -38,10 +38,17 @@ func TestTop(t *testing.T) {
 		return len(got.Tools) == 2
 	})
 	first, second := got.Tools[0], got.Tools[1]
-	if first.Tool != "/shop/echo" || first.Hour != (admin.TopSum{Calls: 3}) || len(first.Steps) != 360 || second.Tool != "/shop/refuse" || second.Hour != (admin.TopSum{Calls: 1, Failed: 1}) {
+	if first.Tool != "/shop/echo" || first.Hour.Calls != 3 || first.Hour.Failed != 0 || len(first.Steps) != 360 || second.Tool != "/shop/refuse" || second.Hour.Calls != 1 || second.Hour.Failed != 1 {
 		t.Errorf("got %.300v and %.300v", first, second)
 	}
-	if all := m.must(t, "top", "shop/echo"); !strings.Contains(all, "/shop/echo") || strings.Contains(all, "refuse") || !strings.Contains(all, "CALLS/S") {
+	var fuel uint64
+	for _, step := range first.Steps {
+		fuel += step.Fuel
+	}
+	if fuel == 0 || first.Hour.Fuel != fuel || first.Minute.Fuel != fuel {
+		t.Errorf("the steps burned %d of fuel, the minute %d, the hour %d", fuel, first.Minute.Fuel, first.Hour.Fuel)
+	}
+	if all := m.must(t, "top", "shop/echo"); !strings.Contains(all, "/shop/echo") || strings.Contains(all, "refuse") || !strings.Contains(all, "CALLS/S") || !strings.Contains(all, "FUEL/S") {
 		t.Errorf("got %s", all)
 	}
 }

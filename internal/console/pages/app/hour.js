@@ -3,7 +3,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { root } from "../server.js";
 import { look } from "./api.js";
-import { count, duration, moment, plain } from "./text.js";
+import { amount, count, duration, moment, plain } from "./text.js";
 
 const every = 10_000; // milliseconds: the server counts in steps of ten seconds
 const steps = 360;
@@ -58,12 +58,14 @@ function Numbers({ top }) {
       <div><dt>in the last minute</dt><dd>${(minute.calls / 60).toFixed(1)} calls/s</dd></div>
       <div><dt>half took at most</dt><dd>${duration(minute.p50)}</dd></div>
       <div><dt>99 % took at most</dt><dd>${duration(minute.p99)}</dd></div>
+      <div><dt>fuel burned, in instructions</dt><dd>${amount(minute.fuel / 60)}/s${minute.calls > 0 ? `, ${amount(minute.fuel / minute.calls)} a call` : ""}</dd></div>
       <div><dt>in the last hour</dt><dd>${count(hour.calls, "call")}</dd></div>
       <div><dt>of these failed</dt><dd>${hour.failed.toLocaleString("en")}${hour.calls > 0 ? ` (${((100 * hour.failed) / hour.calls).toFixed(1)} %)` : ""}</dd></div>
     </dl>
     <div class="plots">
       <${Plot} steps=${top.steps ?? []} title="calls/s" pick=${(/** @type {any} */ s) => [s.calls / 10, s.failed / 10]} names=${["calls/s", "failed/s"]} />
       <${Plot} steps=${top.steps ?? []} title="time in ms" pick=${(/** @type {any} */ s) => [s.calls ? s.p50 * 1000 : null, s.calls ? s.p99 * 1000 : null]} names=${["p50 in ms", "p99 in ms"]} />
+      <${Plot} steps=${top.steps ?? []} title="fuel" pick=${(/** @type {any} */ s) => [s.fuel / 10]} names=${["instructions/s"]} />
     </div>`;
 }
 
@@ -73,7 +75,7 @@ function Plot({ steps, title, names, pick }) {
   const plot = useRef(/** @type {any} */ (null));
   const data = useMemo(() => {
     const picked = steps.map(pick);
-    return [steps.map((_, i) => (i - steps.length + 1) / 6), picked.map((v) => v[0]), picked.map((v) => v[1])]; // x in minutes
+    return [steps.map((_, i) => (i - steps.length + 1) / 6), ...names.map((_, n) => picked.map((v) => v[n]))]; // x in minutes
   }, [steps]);
   const latest = useRef(data);
   latest.current = data;
@@ -93,8 +95,8 @@ function Plot({ steps, title, names, pick }) {
           legend: { show: false },
           cursor: { show: false },
           scales: { x: { time: false }, y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [0, high > 0 ? high * 1.1 : 1] } },
-          axes: [{ ...axis, values: (/** @type {any} */ _, /** @type {number[]} */ v) => v.map((m) => (m === 0 ? "now" : m + " min")) }, { ...axis, size: 60 }],
-          series: [{}, { label: names[0], stroke: style.getPropertyValue("--link"), width: 2 }, { label: names[1], stroke: style.getPropertyValue("--warn"), width: 2 }],
+          axes: [{ ...axis, values: (/** @type {any} */ _, /** @type {number[]} */ v) => v.map((m) => (m === 0 ? "now" : m + " min")) }, { ...axis, size: 60, values: (/** @type {any} */ _, /** @type {number[]} */ v) => v.map(amount) }],
+          series: [{}, ...names.map((label, n) => ({ label, stroke: style.getPropertyValue(["--link", "--warn"][n]), width: 2 }))],
         },
         latest.current,
         place.current,
@@ -110,7 +112,7 @@ function Plot({ steps, title, names, pick }) {
   }, []);
   useEffect(() => plot.current?.setData(data), [data]);
   return html`<figure class="plot">
-    <figcaption>${title} <span class="key first">${names[0]}</span> <span class="key second">${names[1]}</span></figcaption>
+    <figcaption>${title} ${names.map((name, n) => html`<span class=${"key " + ["first", "second"][n]}>${name}</span> `)}</figcaption>
     <div ref=${place} class="canvas" aria-hidden="true"></div>
   </figure>`;
 }

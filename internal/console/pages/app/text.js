@@ -34,6 +34,14 @@ export function bytes(n) {
   return (n < 10 ? n.toFixed(1) : Math.round(n)) + " " + units[at];
 }
 
+/** Writes a large number in few characters, such as 12.3 M. @param {number} n */
+export function amount(n) {
+  const units = ["", " k", " M", " G", " T", " P"];
+  let at = 0;
+  for (; n >= 999.5 && at < units.length - 1; at++) n /= 1000;
+  return round(n) + units[at];
+}
+
 /** @param {number} s seconds */
 export function duration(s) {
   if (!(s > 0)) return "0 ms";

@@ -2,7 +2,7 @@
 
 import { html, useEffect } from "../../html.js";
 import { look, sentence } from "../api.js";
-import { bytes, count, moment, plain } from "../text.js";
+import { amount, bytes, count, moment, plain } from "../text.js";
 import { Table, useAnswer } from "./table.js";
 
 const every = 5000; // milliseconds
@@ -17,7 +17,7 @@ export function Limits() {
   const { status: s, top } = data;
   const l = s.limits;
   const busy = new Map(s.calls.busy.map((/** @type {any} */ b) => [b.path, b]));
-  const tools = [...top.tools.map((/** @type {any} */ t) => ({ path: t.tool, calls: t.minute.calls, hour: t.hour.calls, ...busy.get(t.tool) })), ...s.calls.busy.filter((/** @type {any} */ b) => !top.tools.some((/** @type {any} */ t) => t.tool === b.path)).map((/** @type {any} */ b) => ({ calls: 0, hour: 0, ...b }))];
+  const tools = [...top.tools.map((/** @type {any} */ t) => ({ path: t.tool, calls: t.minute.calls, fuel: t.minute.fuel, hour: t.hour.calls, ...busy.get(t.tool) })), ...s.calls.busy.filter((/** @type {any} */ b) => !top.tools.some((/** @type {any} */ t) => t.tool === b.path)).map((/** @type {any} */ b) => ({ calls: 0, fuel: 0, hour: 0, ...b }))];
   return html`<article class="page">
     <h1>Limits</h1>
     ${problem ? html`<p class="wrong" role="alert">${plain(sentence(problem), 600)}</p>` : null}
@@ -45,6 +45,7 @@ export function Limits() {
         { title: "Running", cell: (/** @type {any} */ t) => (t.places ? `${t.running} of ${t.places} places` : "0") },
         { title: "Waiting", cell: (/** @type {any} */ t) => String(t.waiting ?? 0) },
         { title: "Last minute", cell: (/** @type {any} */ t) => count(t.calls, "call") },
+        { title: "Fuel in it", cell: (/** @type {any} */ t) => `${amount(t.fuel / 60)} instructions/s` },
         { title: "Last hour", cell: (/** @type {any} */ t) => count(t.hour, "call") },
       ]}
     />

@@ -345,6 +345,7 @@ var edges = map[string][]string{
 	"bench/internal/gosdk":    {"bench/internal/guest"},
 	"bench/internal/guest":    {"internal/runtime/wasmbin", "internal/manifest"},
 	"bench/internal/load":     {"bench/internal/measure"},
+	"bench/internal/service":  {"bench/internal/load"},
 
 	// Makes a release: uses programs as their users do, and packages of the server nowhere.
 	"deploy/cmd/dist":              {"deploy/internal/archive", "deploy/internal/attest", "deploy/internal/chart", "deploy/internal/compose", "deploy/internal/image", "deploy/internal/installer", "deploy/internal/linuxpackage", "deploy/internal/mcpb", "deploy/internal/monitoring", "deploy/internal/release", "deploy/internal/sbom", "deploy/internal/sdks"},

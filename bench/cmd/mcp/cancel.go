@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -19,7 +20,7 @@ const beforeClosing = 20 * time.Millisecond
 
 // cancel measures how long a guest that computes for ever goes on when its caller has closed the connection: until the time
 // in the line that the server then logs of the request. Both times are of this machine's clock.
-func (b *bench) cancel(ctx context.Context) error {
+func (b *bench) cancel(ctx context.Context) (err error) {
 	const calls = 200
 	type line struct {
 		Time            time.Time
@@ -44,11 +45,11 @@ func (b *bench) cancel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	call := request(s.host(), "/mcp", "tools/call", "bench-spin", `"name":"bench-spin"`)
+	defer func() { err = errors.Join(err, s.Close()) }()
+	call := request(s.Host(), "/mcp", "tools/call", "bench-spin", `"name":"bench-spin"`)
 	took := make([]time.Duration, calls)
 	for i := range took {
-		c, err := net.Dial("tcp", s.host())
+		c, err := net.Dial("tcp", s.Host())
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ type side struct {
 }
 
 // calls compares tools/call with REST's POST of the same tool, and with the same addition served by others.
-func (b *bench) calls(ctx context.Context) error {
+func (b *bench) calls(ctx context.Context) (err error) {
 	ours, err := b.serve(ctx, "", nil, func(tools string) error {
 		small, err := b.guests.Read(guest.Small)
 		if err != nil {
@@ -64,7 +64,7 @@ func (b *bench) calls(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer ours.close()
+	defer func() { err = errors.Join(err, ours.Close()) }()
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -76,8 +76,8 @@ func (b *bench) calls(ctx context.Context) error {
 	defer sdk.Stop()
 	const sum = `"text":"` + guest.Output + `"`
 	sides := []side{
-		{"mcp", load.Load{Host: ours.host(), Text: callOf(ours.host(), gosdk.Tool), Answer: sum}},
-		{"rest", load.Load{Host: ours.host(), Text: load.Request(ours.host(), "/bench/add", guest.Input), Answer: guest.Output}},
+		{"mcp", load.Load{Host: ours.Host(), Text: callOf(ours.Host(), gosdk.Tool), Answer: sum}},
+		{"rest", load.Load{Host: ours.Host(), Text: load.Request(ours.Host(), "/bench/add", guest.Input), Answer: guest.Output}},
 		{"gosdk", load.Load{Host: sdk.Host, Text: callOf(sdk.Host, gosdk.Tool), Answer: sum}},
 	}
 	if b.fastmcp != "" {
@@ -118,20 +118,20 @@ func (b *bench) calls(ctx context.Context) error {
 const many = 1000 // tools
 
 // list compares tools/list with GET /tools, on one connection.
-func (b *bench) list(ctx context.Context) error {
+func (b *bench) list(ctx context.Context) (err error) {
 	s, err := b.serve(ctx, "[mcp]\nsearch = \"never\"\n", nil, func(tools string) error { return b.guests.Fill(tools, many) })
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	c, err := net.Dial("tcp", s.host())
+	defer func() { err = errors.Join(err, s.Close()) }()
+	c, err := net.Dial("tcp", s.Host())
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	r := bufio.NewReaderSize(c, 1<<20)
 	// Each side is looked at once, so that what is compared is a whole list.
-	listed := request(s.host(), "/mcp", "tools/list", "", "")
+	listed := request(s.Host(), "/mcp", "tools/list", "", "")
 	body, err := exchange(c, r, listed)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (b *bench) list(ctx context.Context) error {
 	if err := json.Unmarshal(body, &answer); err != nil || len(answer.Result.Tools) != many {
 		return fmt.Errorf("tools/list has %d tools, want %d: %w", len(answer.Result.Tools), many, err)
 	}
-	rest := fmt.Appendf(nil, "GET /tools HTTP/1.1\r\nHost: %s\r\n\r\n", s.host())
+	rest := fmt.Appendf(nil, "GET /tools HTTP/1.1\r\nHost: %s\r\n\r\n", s.Host())
 	plain, err := exchange(c, r, rest)
 	if err != nil {
 		return err

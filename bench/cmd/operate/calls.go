@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -28,55 +27,34 @@ import (
 	"github.com/toolsrv/toolsrv/internal/tokens"
 )
 
-// A served is the server as a process of its own, in a folder that is removed with it.
+// A served is the server, with its admin socket.
 type served struct {
 	*service.Service
 	binary string
-	folder string
-	over   *client.Client // its admin socket
+	over   *client.Client
 }
 
 // serve starts the server with the files that fill puts into its folder of tools.
-func (b *bench) serve(ctx context.Context, fill func(directory string) error) (s *served, err error) {
-	s = &served{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close())
-		}
-	}()
-	if s.folder, err = os.MkdirTemp("", "toolsrv-bench-"); err != nil {
-		return s, err
+func (b *bench) serve(ctx context.Context, fill func(directory string) error) (*served, error) {
+	s, err := service.InFolder(ctx, service.Options{Binary: b.server, Rest: "[state]\ndirectory = \"state\""}, fill)
+	if err != nil {
+		return nil, err
 	}
-	if err := os.MkdirAll(service.Tools(s.folder), 0o700); err != nil {
-		return s, err
+	over, err := client.OverSocket(filepath.Join(s.Directory, "state", socket.Name))
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	if err := fill(service.Tools(s.folder)); err != nil {
-		return s, err
-	}
-	s.binary = b.server
-	if s.Service, err = service.Start(ctx, service.Options{Binary: b.server, Directory: s.folder, Rest: "[state]\ndirectory = \"state\""}); err != nil {
-		return s, err
-	}
-	if _, err := s.Quiet(ctx); err != nil {
-		return s, err
-	}
-	s.over, err = client.OverSocket(filepath.Join(s.folder, "state", socket.Name))
-	return s, err
+	return &served{s, b.server, over}, nil
 }
 
-func (s *served) close() (err error) {
-	if s.over != nil {
-		s.over.Close()
-	}
-	if s.Service != nil {
-		err = s.Stop(10 * time.Second)
-	}
-	return errors.Join(err, os.RemoveAll(s.folder))
+func (s *served) close() error {
+	s.over.Close()
+	return s.Close()
 }
 
 // command runs a command of toolsrv that asks the server, and returns what it prints.
 func (s *served) command(ctx context.Context, arguments ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, s.binary, append(arguments, "--config", filepath.Join(s.folder, "toolsrv.toml"))...)
+	cmd := exec.CommandContext(ctx, s.binary, append(arguments, "--config", filepath.Join(s.Directory, "toolsrv.toml"))...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
@@ -85,8 +63,6 @@ func (s *served) command(ctx context.Context, arguments ...string) ([]byte, erro
 	}
 	return out, err
 }
-
-func (s *served) host() string { return strings.TrimPrefix(s.URL, "http://") }
 
 // token makes a token, and returns its secret.
 func (s *served) token(ctx context.Context, name string, scopes ...string) (string, error) {
@@ -177,18 +153,10 @@ func (b *bench) scoped(ctx context.Context) (err error) {
 	}
 	const connections = 16
 	generate := func(s *served, headers ...string) (rate, each float64, err error) {
-		before, err := s.Processor()
-		if err != nil {
-			return 0, 0, err
-		}
-		seen, err := load.Generate(ctx, load.Load{
-			Host: s.host(), Text: load.Request(s.host(), "/bench/add", guest.Input, headers...), Answer: guest.Output, Connections: connections, Span: b.Span,
+		seen, used, err := s.Call(ctx, load.Load{
+			Text: load.Request(s.Host(), "/bench/add", guest.Input, headers...), Answer: guest.Output, Connections: connections, Span: b.Span,
 		}, b.report.Log)
-		if err != nil {
-			return 0, 0, err
-		}
-		after, err := s.Processor()
-		return seen.Rate, (after - before).Seconds() * 1e6 / (1.1 * float64(seen.Requests)), err // a tenth of the time comes before
+		return seen.Rate, used.Seconds() / float64(seen.All), err
 	}
 	ratios, rates, costs := make([]float64, b.Rounds), make([]float64, b.Rounds), make([]float64, b.Rounds)
 	for i := range ratios {

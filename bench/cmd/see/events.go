@@ -32,14 +32,14 @@ func fanout(ctx context.Context, b *bench) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	over, err := client.OverSocket(filepath.Join(s.folder, "state", socket.Name))
+	defer func() { err = errors.Join(err, s.Close()) }()
+	over, err := client.OverSocket(filepath.Join(s.Directory, "state", socket.Name))
 	if err != nil {
 		return err
 	}
 	defer over.Close()
 	heard := make(chan time.Time, listeners)
-	leave, err := listen(ctx, s.host(), heard)
+	leave, err := listen(ctx, s.Host(), heard)
 	if err != nil {
 		return err
 	}

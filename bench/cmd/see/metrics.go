@@ -13,18 +13,19 @@ import (
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
+	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
 // metrics are the tables of a server that tells them.
 const metrics = "[metrics]\nenabled = true"
 
 // scraped asks for /metrics as Prometheus does, and returns the size of the answer as it is sent, and its text.
-func scraped(ctx context.Context, s *served) (sent int, text []byte, err error) {
-	return s.get(ctx, "/metrics", "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2")
+func scraped(ctx context.Context, s *service.Service) (sent int, text []byte, err error) {
+	return get(ctx, s, "/metrics", "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2")
 }
 
 // get asks for a path, compressed, and returns the size of the answer as it is sent, and what it says.
-func (s *served) get(ctx context.Context, path, accept string) (sent int, text []byte, err error) {
+func get(ctx context.Context, s *service.Service, path, accept string) (sent int, text []byte, err error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
 	if err != nil {
 		return 0, nil, err
@@ -93,7 +94,7 @@ func (b *bench) scrape(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	for file := range files {
 		for tool := range called {
 			path := fmt.Sprintf("/n%02d/t%02d", file, tool)

@@ -11,7 +11,7 @@ import (
 // loaded are the addresses of what a page loads, and imported those of what a script does before it runs.
 var (
 	loaded   = regexp.MustCompile(`(?:src|href)="([^"]+\.(?:js|css|svg))"`)
-	imported = regexp.MustCompile(`(?m)^(?:import|export)\b[^;]*?"(\.[^"]+)"`)
+	imported = regexp.MustCompile(`(?m)^(?:import|export)\s+(?:[\w$*{},\s]+\sfrom\s+)?"(\.[^"]+)"`)
 )
 
 // page adds up what a browser takes to show the console, without the answers to what it asks then.
@@ -20,7 +20,7 @@ func (b *bench) page(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	seen := map[string]bool{}
 	total, files := 0, 0
 	for paths := []string{"/console"}; len(paths) > 0; paths = paths[1:] {
@@ -29,7 +29,7 @@ func (b *bench) page(ctx context.Context) (err error) {
 			continue
 		}
 		seen[path] = true
-		sent, text, err := s.get(ctx, path, "text/html,*/*;q=0.8")
+		sent, text, err := get(ctx, s, path, "text/html,*/*;q=0.8")
 		if err != nil {
 			return err
 		}

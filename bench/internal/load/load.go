@@ -36,7 +36,8 @@ type Load struct {
 
 // Seen is what a load has seen.
 type Seen struct {
-	Requests int
+	Requests int     // that were measured
+	All      int     // with those of the tenth before
 	Rate     float64 // requests per second
 	P50, P99 float64 // seconds of one request
 }
@@ -74,52 +75,54 @@ func Child(_ []string, out io.Writer) error {
 	}
 	begin := time.Now().Add(l.Span / 10)
 	end := begin.Add(l.Span)
-	lists, errs := make([][]time.Duration, l.Connections), make([]error, l.Connections)
+	lists, counts, errs := make([][]time.Duration, l.Connections), make([]int, l.Connections), make([]error, l.Connections)
 	var all sync.WaitGroup
 	for i := range l.Connections {
-		all.Go(func() { lists[i], errs[i] = l.requests(begin, end) })
+		all.Go(func() { lists[i], counts[i], errs[i] = l.requests(begin, end) })
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	var list []time.Duration
-	for _, l := range lists {
+	sent := 0
+	for i, l := range lists {
 		list = append(list, l...)
+		sent += counts[i]
 	}
 	if len(list) == 0 {
 		return errors.New("not one request was answered in time")
 	}
 	return json.NewEncoder(out).Encode(Seen{
-		Requests: len(list), Rate: float64(len(list)) / l.Span.Seconds(),
+		Requests: len(list), All: sent, Rate: float64(len(list)) / l.Span.Seconds(),
 		P50: measure.Percentile(list, 50).Seconds(), P99: measure.Percentile(list, 99).Seconds(),
 	})
 }
 
 // requests makes one request after the other on one connection until end, and returns the times of those that began
-// after begin. It reads answers no further than it must: its own time is time that the server does not get.
-func (l *Load) requests(begin, end time.Time) ([]time.Duration, error) {
+// after begin, and how many there were in all. It reads answers no further than it must: its own time is time that the server does not get.
+func (l *Load) requests(begin, end time.Time) (list []time.Duration, sent int, err error) {
 	c, err := net.Dial("tcp", l.Host)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer c.Close()
 	if err := c.SetDeadline(end.Add(30 * time.Second)); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var list []time.Duration
 	r := bufio.NewReader(c)
 	for {
 		start := time.Now()
 		if start.After(end) {
-			return list, nil
+			return list, sent, nil
 		}
 		if _, err := c.Write(l.Text); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if err := answer(r, l.Answer); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
+		sent++
 		if start.After(begin) {
 			list = append(list, time.Since(start))
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/load"
 )
 
 // Options say how to start. Binary and Directory are required.
@@ -31,8 +34,9 @@ type Options struct {
 
 // A Service is a running server.
 type Service struct {
-	URL string
-	Log *Log
+	URL       string
+	Log       *Log
+	Directory string // that of its Options
 
 	pid     int
 	ended   chan struct{} // closed once the process is gone
@@ -83,7 +87,7 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &Service{Log: log, pid: cmd.Process.Pid, ended: make(chan struct{})}
+	s := &Service{Log: log, Directory: o.Directory, pid: cmd.Process.Pid, ended: make(chan struct{})}
 	go func() {
 		s.err = cmd.Wait()
 		close(s.ended)
@@ -100,6 +104,35 @@ func Start(ctx context.Context, o Options) (*Service, error) {
 	s.kill()
 	return nil, errors.Join(errors.New("the server does not listen"), ctx.Err())
 }
+
+// InFolder starts the server in a folder of its own, which takes the place of Options.Directory, with the files that fill puts into its folder of
+// tools. It returns once the server is quiet. The caller closes the Service.
+func InFolder(ctx context.Context, o Options, fill func(tools string) error) (s *Service, err error) {
+	if o.Directory, err = os.MkdirTemp("", "toolsrv-bench-"); err != nil {
+		return nil, err
+	}
+	if err = errors.Join(os.Mkdir(Tools(o.Directory), 0o700), fill(Tools(o.Directory))); err == nil {
+		s, err = Start(ctx, o)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(o.Directory))
+	}
+	if err = s.Ready(ctx); err == nil {
+		_, err = s.Quiet(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close stops a server that InFolder has started, and removes its folder.
+func (s *Service) Close() error {
+	return errors.Join(s.Stop(10*time.Second), os.RemoveAll(s.Directory))
+}
+
+// Host returns the address that it listens on.
+func (s *Service) Host() string { return strings.TrimPrefix(s.URL, "http://") }
 
 // Died returns nil while the process runs, and how it ended afterwards.
 func (s *Service) Died() error {
@@ -281,6 +314,20 @@ func (s *Service) Processor() (time.Duration, error) {
 		}
 	}
 	return time.Duration(used) * time.Second / 100, nil
+}
+
+// Call sends the server a load, whose Host it sets, and returns what was seen and the processor time that it took.
+func (s *Service) Call(ctx context.Context, l load.Load, log io.Writer) (seen load.Seen, used time.Duration, err error) {
+	l.Host = s.Host()
+	before, err := s.Processor()
+	if err != nil {
+		return seen, 0, err
+	}
+	if seen, err = load.Generate(ctx, l, log); err != nil {
+		return seen, 0, err
+	}
+	after, err := s.Processor()
+	return seen, after - before, err
 }
 
 // ticks adds up fields of a process's stat, which are counted from one.

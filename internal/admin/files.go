@@ -27,15 +27,18 @@ import (
 type FileArguments struct {
 	Name      string `json:"name" description:"The file's name in its directory, such as math/add.wasm or math/add.py." minLength:"1" maxLength:"512"`
 	Directory string `json:"directory,omitempty" description:"The directory, as the configuration calls it or as an absolute path; needed where there are several." maxLength:"4096"`
+	DryRun    bool   `json:"dry_run,omitempty" description:"Whether to tell only what would change."`
 }
 
-// A Placed is what has become of a file that was put or removed.
+// A Placed is what has become of a file that was put or removed, or would become of it.
 type Placed struct {
+	DryRun    bool     `json:"dry_run" description:"Whether nothing was changed. The ETag is then that of what lies there, for If-Match: so the change is the one that was told, or none."`
 	Changed   bool     `json:"changed" description:"Whether it was not so already."`
 	File      string   `json:"file" description:"Where the file lies."`
 	Digest    string   `json:"digest,omitempty" description:"The SHA-256 of the file as it is now."`
 	Before    string   `json:"before,omitempty" description:"The SHA-256 of what was there before."`
 	Tools     []string `json:"tools" description:"The paths of its tools: those that are called now, or that are gone."`
+	Gone      []string `json:"gone" description:"The paths of tools that the file had before it was replaced, and has no longer."`
 	Ungranted []string `json:"ungranted" description:"What its tools need and were not granted, by tool."`
 	Warnings  []string `json:"warnings" description:"What troubles clients, as toolsrv check says it."`
 }
@@ -87,12 +90,12 @@ func put() Operation {
 		}
 		r.changing.Lock()
 		defer r.changing.Unlock()
-		return r.place(ctx, at, f, "")
+		return r.place(ctx, at, f, "", in.DryRun)
 	})
 }
 
-// place checks a file that has come, puts it into its place, and waits until it is served. r.changing is held.
-func (r files) place(ctx context.Context, at *spot, f *upload.File, reason string) (Placed, error) {
+// place checks a file that has come, puts it into its place, and waits until it is served. A dry run ends with the check. r.changing is held.
+func (r files) place(ctx context.Context, at *spot, f *upload.File, reason string, dryRun bool) (Placed, error) {
 	before, old, err := r.lying(at)
 	if err != nil {
 		return Placed{}, err
@@ -106,14 +109,18 @@ func (r files) place(ctx context.Context, at *spot, f *upload.File, reason strin
 	if err != nil {
 		return Placed{}, refusedFile(ctx, err)
 	}
-	done := Placed{Changed: f.Digest() != before, File: at.path(), Digest: f.Digest(), Before: before,
-		Tools: checked.Paths, Ungranted: checked.Ungranted, Warnings: []string{}}
+	_, rolled := r.Service.Versions.RolledBack(at.version())
+	done := Placed{DryRun: dryRun, Changed: f.Digest() != before || rolled, File: at.path(), Digest: f.Digest(), Before: before,
+		Tools: checked.Paths, Gone: r.without(at.FileID, checked.Paths), Ungranted: checked.Ungranted, Warnings: []string{}}
 	for _, w := range checked.Findings {
 		done.Warnings = append(done.Warnings, fmt.Sprintf("%s: %s: %s (%s)", w.Tool, w.Place, w.Message, w.Rule))
 	}
-	if _, rolled := r.Service.Versions.RolledBack(at.version()); done.Changed || rolled {
+	if dryRun {
+		r.Version = cmp.Or(before, noFile)
+		return done, nil
+	}
+	if done.Changed {
 		r.keepOld(at, before, old)
-		done.Changed = true
 		err = r.change(ctx, done.File, digestOf(before), fileDigest{done.Digest, reason}, func(ctx context.Context) error {
 			if err := at.still(before); err != nil {
 				return err
@@ -148,9 +155,11 @@ func remove() Operation {
 		if before == "" {
 			return Placed{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no file " + at.place}
 		}
-		done := Placed{Changed: true, File: at.path(), Before: before, Tools: []string{}, Ungranted: []string{}, Warnings: []string{}}
-		if s, ok := r.file(at.FileID); ok {
-			done.Tools = append(done.Tools, s.Paths...)
+		done := Placed{DryRun: in.DryRun, Changed: true, File: at.path(), Before: before,
+			Tools: r.without(at.FileID, nil), Gone: []string{}, Ungranted: []string{}, Warnings: []string{}}
+		if in.DryRun {
+			r.Version = before
+			return done, nil
 		}
 		r.keepOld(at, before, old)
 		err = r.change(ctx, done.File, digestOf(before), nil, func(ctx context.Context) error {
@@ -253,6 +262,12 @@ func (r files) file(id catalog.FileID) (s catalog.FileState, ok bool) {
 		return s, false
 	}
 	return all[i], true
+}
+
+// without returns the paths of the tools that are served of a file, but for some.
+func (r files) without(id catalog.FileID, some []string) []string {
+	s, _ := r.file(id)
+	return slices.DeleteFunc(append([]string{}, s.Paths...), func(path string) bool { return slices.Contains(some, path) })
 }
 
 // await waits until a file is served with a digest, or is gone where that is empty, and returns why it is not.

@@ -286,7 +286,7 @@ func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArg
 		return RollingBack{}, err
 	}
 	r.Expected = cmp.Or(r.Expected, noFile) // where somebody has put it back meanwhile, nothing is to be replaced
-	placed, err := r.place(ctx, at, f, in.Reason)
+	placed, err := r.place(ctx, at, f, in.Reason, false)
 	return RollingBack{Changed: placed.Changed, File: s.Source, Digest: to, Source: to, Tools: placed.Tools}, err
 }
 

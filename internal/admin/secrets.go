@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +49,13 @@ type OwnSecret struct {
 type OwnSecrets struct {
 	Principal string      `json:"principal,omitempty" description:"As whom the one who asks keeps secrets; nothing where he can't."`
 	Secrets   []OwnSecret `json:"secrets" description:"The secrets: of all callers for an operator, and otherwise the caller's own."`
+	Wanted    []Wanted    `json:"wanted" description:"The secrets that each caller has of its own and that tools use which the one who asks may call, by name; none where he can't keep one."`
+}
+
+// A Wanted secret is one that each caller has of its own, and that tools use.
+type Wanted struct {
+	Name  string   `json:"name" description:"Its name."`
+	Tools []string `json:"tools" description:"The paths of tools that use it, at most 100 of them."`
 }
 
 // An OwnSecretChanged is a secret after a change.
@@ -109,6 +117,10 @@ func ownSecretsOf(r *Request, in CallersArguments) (all OwnSecrets, err error) {
 	if !r.Local {
 		own, _ := personal.Of(r.Principal)
 		all.Principal = string(own)
+	}
+	all.Wanted = []Wanted{}
+	if all.Principal != "" {
+		all.Wanted = wantedOf(r)
 	}
 	for id, names := range r.Service.InForce().Granted.Secrets().Callers() {
 		for _, name := range names {
@@ -201,18 +213,46 @@ func keepingOf(r *Request, id personal.ID, name string) brought.Keeping {
 // isUsed reports whether a tool puts each caller's own secret of that name into requests. own is whether only the tools count that the one
 // who asks may call: others don't exist for him.
 func isUsed(r *Request, name string, own bool) bool {
-	granted := r.Service.InForce().Granted
-	for _, route := range r.Service.Table.Current().Routes() {
-		if _, sends := route.Tool.Needs["http"]; !sends || own && !r.Principal.May(route.Path) {
-			continue
-		}
-		for _, reached := range granted.Reaches(route.Path, route.Tool.Needs) {
-			if reached.Capability == "secrets" && reached.Entry == name+secret.OfPrincipal {
-				return true
-			}
+	for used := range uses(r, own) {
+		if used == name {
+			return true
 		}
 	}
 	return false
+}
+
+// wantedOf returns the secrets of their own that callers need for the tools that the one who asks may call.
+func wantedOf(r *Request) []Wanted {
+	const most = 100
+	all := []Wanted{}
+	for name, path := range uses(r, true) {
+		at, known := slices.BinarySearchFunc(all, name, func(w Wanted, name string) int { return strings.Compare(w.Name, name) })
+		if !known {
+			all = slices.Insert(all, at, Wanted{Name: name, Tools: []string{}})
+		}
+		if tools := all[at].Tools; len(tools) < most && !slices.Contains(tools, path) { // it may go into several requests
+			all[at].Tools = append(tools, path)
+		}
+	}
+	return all
+}
+
+// uses yields each caller's own secrets that tools put into requests, with the tools' paths. own is as of isUsed.
+func uses(r *Request, own bool) iter.Seq2[string, string] {
+	return func(yield func(name, path string) bool) {
+		granted := r.Service.InForce().Granted
+		for _, route := range r.Service.Table.Current().Routes() {
+			if _, sends := route.Tool.Needs["http"]; !sends || own && !r.Principal.May(route.Path) {
+				continue
+			}
+			for _, reached := range granted.Reaches(route.Path, route.Tool.Needs) {
+				name, each := strings.CutSuffix(reached.Entry, secret.OfPrincipal)
+				if each && reached.Capability == "secrets" && !yield(name, route.Path) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func ownSecretOf(s brought.Secret) OwnSecret {

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
@@ -24,6 +25,7 @@ type Status struct {
 	State   string    `json:"state" description:"ok, or why what tools and operators keep can't be kept."`
 	Tools   Counts    `json:"tools" description:"How many tools there are, and why some can't be called."`
 	Files   []File    `json:"files" description:"The files that are not served as they are, or all."`
+	Puts    Puts      `json:"puts" description:"Where files can be put and removed."`
 	Calls   Calls     `json:"calls" description:"The calls of tools."`
 	Limits  Limits    `json:"limits" description:"What is taken of what is limited."`
 	Code    Compiling `json:"compiling" description:"What is compiled."`
@@ -58,15 +60,23 @@ type Counts struct {
 	Refused    int       `json:"refused" description:"How many files or folders can't be served."`
 }
 
+// Puts say where files can be put and removed.
+type Puts struct {
+	Enabled     bool     `json:"enabled" description:"Whether they can: [admin] upload."`
+	Directories []string `json:"directories" description:"The directories of tools, as the configuration calls them."`
+}
+
 // A File is a file that holds tools, or should.
 type File struct {
-	File    string    `json:"file" description:"Where it lies."`
-	State   string    `json:"state" enum:"settling,reading,compiling,describing,served,refused" description:"How far its newest version has come."`
-	Since   time.Time `json:"since,omitzero" description:"Since when it is in that state."`
-	Reason  string    `json:"reason,omitempty" description:"Why its newest version is not served."`
-	Digest  string    `json:"digest,omitempty" description:"The SHA-256 of what is served of it, which may be an older version."`
-	Version string    `json:"version,omitempty" description:"The version of that, as its author wrote it."`
-	Tools   []string  `json:"tools,omitempty" description:"The paths of its tools that are served."`
+	File      string    `json:"file" description:"Where it lies."`
+	Directory string    `json:"directory,omitempty" description:"The directory of tools that it is in, as the configuration calls it."`
+	Name      string    `json:"name,omitempty" description:"Its name in that directory, as put and remove take it."`
+	State     string    `json:"state" enum:"settling,reading,compiling,describing,served,refused" description:"How far its newest version has come."`
+	Since     time.Time `json:"since,omitzero" description:"Since when it is in that state."`
+	Reason    string    `json:"reason,omitempty" description:"Why its newest version is not served."`
+	Digest    string    `json:"digest,omitempty" description:"The SHA-256 of what is served of it, which may be an older version."`
+	Version   string    `json:"version,omitempty" description:"The version of that, as its author wrote it."`
+	Tools     []string  `json:"tools,omitempty" description:"The paths of its tools that are served."`
 }
 
 // Calls are numbers of calls.
@@ -118,9 +128,13 @@ func status() Operation {
 			Ready:  true,
 			State:  "ok",
 			Tools:  Counts{Generation: table.Number(), Since: table.Published(), All: len(table.Routes()), Refused: len(table.Refused())},
-			Files:  filesOf(of.Catalog, in.All),
+			Files:  filesOf(of, in.All),
 			Limits: Limits{Memory: useOf(engine.Memory), Code: useOf(engine.CodeMemory), Mappings: useOf(engine.Mappings), Connections: Use{Held: open, Limit: most}},
 			Code:   Compiling{Done: of.Catalog.Compiled(), Running: engine.Compiling.Running, Queued: engine.Compiling.Queued},
+		}
+		s.Puts = Puts{Enabled: of.InForce().Admin.Upload, Directories: []string{}}
+		for _, d := range of.Directories() {
+			s.Puts.Directories = append(s.Puts.Directories, d.Path)
 		}
 		if err := r.Server.Ready(); err != nil {
 			s.Ready, s.Because = false, err.Error()
@@ -150,15 +164,18 @@ func status() Operation {
 }
 
 // filesOf returns the files that are not served as they are, or all.
-func filesOf(c *catalog.Catalog, all bool) []File {
-	told := []File{}
-	for _, f := range c.Files() {
+func filesOf(of *core.Service, all bool) []File {
+	told, directories := []File{}, of.Directories()
+	for _, f := range of.Catalog.Files() {
 		if f.Stage == catalog.StageServed && !all {
 			continue
 		}
 		one := File{File: f.Source, State: string(f.Stage), Since: f.Since, Digest: f.Digest, Version: f.Version, Tools: f.Paths}
 		if f.Err != nil {
 			one.Reason = f.Err.Error()
+		}
+		if at := slices.IndexFunc(directories, func(d core.Directory) bool { return d.ID == f.SourceID }); at >= 0 {
+			one.Directory, one.Name = directories[at].Path, f.Name
 		}
 		told = append(told, one)
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,10 @@ has [admin] upload = true. The server checks it as toolsrv check does, and takes
 not at all. The command ends when the new version answers, or says why it does not.
 
 A script is one file: what it imports has to be on the server before. NAME is where the file
-lies in the directory, such as math/add.wasm or math/add.py: without, FILE's own name.`,
+lies in the directory, such as math/add.wasm or math/add.py: without, FILE's own name.
+
+--dry-run has the server check the file, and tells what would change. With the version that it
+prints, --if-match replaces just the file that was there then.`,
 		Example: `  toolsrv put add.wasm math/add.wasm
   toolsrv put add.py math/add.py
   TOOLSRV_TOKEN=... toolsrv put add.wasm --server https://tools.example.com`,
@@ -70,7 +74,7 @@ func newRemove() *cobra.Command {
 		Short: "Remove a module or a script from a directory of tools of a running server",
 		Long: `Remove a module or a script from a directory of tools of a running server, whose
 configuration has [admin] upload = true. Calls that run finish. NAME is where it lies in the
-directory. toolsrv rollback NAME brings it back.`,
+directory. toolsrv rollback NAME brings it back. --dry-run tells which tools would go.`,
 		Example:           "  toolsrv remove math/add.wasm",
 		Args:              oneName,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -86,6 +90,7 @@ directory. toolsrv rollback NAME brings it back.`,
 func addDirectory(cmd *cobra.Command, in *admin.FileArguments) {
 	cmd.Flags().StringVar(&in.Directory, "directory", "", "`directory` on the server, as its configuration calls it; needed where it serves several")
 	completeFlag(cmd, "directory", cobra.NoFileCompletions)
+	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "change nothing, and tell what would change")
 }
 
 // oneName takes one argument.
@@ -102,6 +107,9 @@ func showPlaced(what string) func(io.Writer, *admin.Placed) error {
 		if !p.Changed {
 			fmt.Fprintln(w, "It is so already.")
 		}
+		if p.DryRun && p.Changed {
+			fmt.Fprintf(w, "Would change (version %s):\n", cmp.Or(p.Before, "none"))
+		}
 		rows := [][]string{{"file", p.File}}
 		if p.Digest != "" {
 			rows = append(rows, []string{"digest", text.ShortDigest(p.Digest)})
@@ -112,7 +120,7 @@ func showPlaced(what string) func(io.Writer, *admin.Placed) error {
 		for _, list := range []struct {
 			what string
 			all  []string
-		}{{what, p.Tools}, {"not granted", p.Ungranted}, {"warning", p.Warnings}} {
+		}{{what, p.Tools}, {"removed", p.Gone}, {"not granted", p.Ungranted}, {"warning", p.Warnings}} {
 			for _, one := range list.all {
 				rows = append(rows, []string{list.what, one})
 			}

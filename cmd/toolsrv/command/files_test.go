@@ -3,6 +3,7 @@ package command_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +23,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 	"github.com/toolsrv/toolsrv/internal/admin/door"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -109,13 +111,17 @@ func TestPut(t *testing.T) {
 			changed bool
 			version string
 		}{
+			{[]string{"put", one, "sums/add.wasm", "--dry-run"}, true, ""},
 			{[]string{"put", one, "sums/add.wasm", "--if-match", "none"}, true, "1"},
 			{[]string{"put", one, "sums/add.wasm"}, false, "1"},
+			{[]string{"put", one, "sums/add.wasm", "--dry-run"}, false, "1"},
+			{[]string{"put", two, "sums/add.wasm", "--dry-run"}, true, "1"},
 			{[]string{"put", two, "sums/add.wasm"}, true, "2"},
+			{[]string{"remove", "sums/add.wasm", "--dry-run"}, true, "2"},
 			{[]string{"remove", "sums/add.wasm"}, true, ""},
 		} {
 			ask(step.args...)
-			if placed.Changed != step.changed || strings.Join(placed.Tools, " ") != "/math/add" {
+			if placed.DryRun != slices.Contains(step.args, "--dry-run") || placed.Changed != step.changed || strings.Join(placed.Tools, " ") != "/math/add" {
 				t.Errorf("%s: %q: got %+v", way, step.args, placed)
 			}
 			if got := m.versionOf(t, "/math/add"); got != step.version { // with the answer
@@ -128,6 +134,13 @@ func TestPut(t *testing.T) {
 	}
 	if half := len(answers) / 2; strings.Join(answers[:half], "") != strings.Join(answers[half:], "") {
 		t.Errorf("the ways differ: %s", answers)
+	}
+	shop := testkit.Put(t, dir, "shop.wasm", release(t, "shop", "other", "1"))
+	if got := m.must(t, "put", shop, "--dry-run"); !strings.Contains(got, fmt.Sprintf("Would change (version %x):", sha256.Sum256(testkit.Read(t, m.tools(), "shop.wasm")))) || !regexp.MustCompile(`serves +/shop/other`).MatchString(got) || !regexp.MustCompile(`removed +/shop/echo`).MatchString(got) {
+		t.Errorf("a file with another tool: got %s", got)
+	}
+	if got := m.must(t, "put", one, "--dry-run"); !strings.Contains(got, "Would change (version none):") {
+		t.Errorf("a new file: got %s", got)
 	}
 	m.must(t, "put", one)
 	if got := string(testkit.Read(t, m.tools(), "add.wasm")); got != string(testkit.Read(t, one)) {
@@ -178,6 +191,9 @@ func TestPutRefuses(t *testing.T) {
 		"hidden":                 {[]string{"put", good, ".x.wasm"}, m, 3, "can't be the name"},
 		"another case":           {[]string{"put", good, "SHOP.wasm"}, m, 3, "upper and lower case only"},
 		"below a file":           {[]string{"put", good, "shop.wasm/x.wasm"}, m, 3, "not a folder"},
+		"not a module, dry":      {[]string{"put", broken, "new.wasm", "--dry-run"}, m, 3, "would be refused"},
+		"another version, dry":   {[]string{"put", shop, "shop.wasm", "--dry-run", "--if-match", "none"}, m, 23, "was expected"},
+		"remove nothing, dry":    {[]string{"remove", "nothing.wasm", "--dry-run"}, m, 22, "There is no file"},
 		"remove a missing file":  {[]string{"remove", "nothing.wasm"}, m, 22, "There is no file"},
 		"remove outside":         {[]string{"remove", "../toolsrv.toml"}, m, 3, "can't be the name"},
 		"remove another version": {[]string{"remove", "shop.wasm", "--if-match", "none"}, m, 23, "was expected"},
@@ -206,163 +222,6 @@ func TestPutRefuses(t *testing.T) {
 	}
 	if got := m.versionOf(t, "/shop/echo"); got != "1.2.3" {
 		t.Errorf("version %s is served", got)
-	}
-}
-
-// servesScripts has a managed server take files and serve scripts.
-const servesScripts = "upload = true\n[[source]]\ndirectory = \"tools\"\nscripts = true\n"
-
-// scriptOf returns a script of the tool /sums/add, in some version.
-func scriptOf(version string) string {
-	return strings.Replace(addTypeScript, `"1.2.3"`, `"`+version+`"`, 1)
-}
-
-// TestPutScript puts a script, new versions of it and broken ones, rolls it back, removes it and brings it back, over the socket and over HTTP.
-func TestPutScript(t *testing.T) {
-	t.Parallel()
-	enginetest.Need(t, "javascript")
-	m := manage(t, servesScripts)
-	dir := t.TempDir()
-	made := 0
-	put := func(content, name string) []string {
-		made++
-		return []string{"put", testkit.Put(t, dir, fmt.Sprintf("script%d.ts", made), content), name}
-	}
-	lying := filepath.Join(m.tools(), "sums", "add.ts")
-	broken := scriptOf("9") + "\nexport const = 1;"
-	for way, flags := range map[string][]string{"over the socket": {"--config", m.config}, "over HTTP": {"--server", m.url}} {
-		for _, step := range []struct {
-			args    []string
-			code    int
-			says    string
-			version string // that is served then
-		}{
-			{append(put(scriptOf("1"), "sums/add.ts"), "--if-match", "none"), 0, "/sums/add", "1"},
-			{put(scriptOf("1"), "sums/add.ts"), 0, "It is so already", "1"},
-			{append(put(scriptOf("2"), "sums/add.ts"), "--if-match", "none"), 23, "was expected", "1"},
-			{put("// another text\n"+scriptOf("1"), "sums/add.ts"), 0, "/sums/add", "1"},
-			{put(scriptOf("2"), "sums/add.ts"), 0, "/sums/add", "2"},
-			{put(broken, "sums/add.ts"), 3, "would be refused: add.ts:", "2"},
-			{[]string{"history", "sums/add"}, 0, "add.ts", "2"},
-			{[]string{"rollback", "sums/add", "--reason", "it is wrong"}, 0, "/sums/add", "1"},
-			{[]string{"history", "sums/add.ts"}, 0, ": it is wrong", "1"},
-			{put(scriptOf("3"), "sums/add.ts"), 0, "/sums/add", "3"},
-			{[]string{"rollback", "sums/add"}, 0, "/sums/add", "1"}, // and not to what it was rolled back over
-			{[]string{"remove", "sums/add.ts"}, 0, "/sums/add", ""},
-			{[]string{"history", "sums/add.ts"}, 0, "removed by ", ""},
-			{[]string{"rollback", "sums/add.ts", "--if-match", strings.Repeat("0", 64)}, 23, "was expected", ""},
-			{[]string{"rollback", "sums/add.ts"}, 0, "/sums/add", "1"}, // as it was served
-			{[]string{"history", "sums/add"}, 0, "served", "1"},
-			{[]string{"remove", "sums/add.ts"}, 0, "/sums/add", ""},
-		} {
-			if step.args[0] == "rollback" { // which goes by what is kept
-				if v := m.versionOf(t, "/sums/add"); v == "2" {
-					m.keeps(t, "sums/add", 3)
-				}
-			}
-			if step.args[0] == "put" && step.version == "2" && step.code == 0 {
-				m.keeps(t, "sums/add", 2)
-			}
-			code, stdout, stderr := run(append(step.args, flags...)...)
-			if code != step.code || !strings.Contains(stdout+stderr, step.says) {
-				t.Errorf("%s: %q: got %d, %s%s; want %d, %q", way, step.args, code, stdout, stderr, step.code, step.says)
-			}
-			if got := m.versionOf(t, "/sums/add"); got != step.version { // with the answer
-				t.Errorf("%s: %q: the server has %q, want %q", way, step.args, got, step.version)
-			}
-		}
-		if _, err := os.Stat(lying); err == nil {
-			t.Error("the file is still there")
-		}
-		// No more versions of a script are kept than of a module. What is edited by hand is one, too, and not when it is broken.
-		for _, version := range []string{"4", "5", "6", "7", "8", "9"} {
-			m.must(t, put(scriptOf(version), "sums/add.ts")...)
-		}
-		eventually(t, "the last version is kept", func() bool { return m.keeps(t, "sums/add", 1).Versions[0].Served })
-		if v := m.keeps(t, "sums/add", 5); len(v.Versions) != 5 {
-			t.Errorf("%d versions are kept", len(v.Versions))
-		}
-		testkit.Put(t, m.tools(), "sums/add.ts", broken)
-		eventually(t, "the script is refused", func() bool { return strings.Contains(m.must(t, "status"), "add.ts") })
-		if got := m.versionOf(t, "/sums/add"); got != "9" {
-			t.Errorf("%q is served in place of a broken script", got)
-		}
-		m.must(t, "rollback", "sums/add")
-		if shown := m.must(t, "status"); strings.Contains(shown, "add.ts") || m.versionOf(t, "/sums/add") != "9" {
-			t.Errorf("the script is still refused:\n%s", shown)
-		}
-		m.must(t, "remove", "sums/add.ts")
-		if err := os.RemoveAll(filepath.Join(m.tools(), "sums")); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// TestPutScriptRefuses changes nothing where a script is refused.
-func TestPutScriptRefuses(t *testing.T) {
-	t.Parallel()
-	enginetest.Need(t, "javascript")
-	m := manage(t, servesScripts)
-	dir := t.TempDir()
-	good := testkit.Put(t, dir, "good.ts", scriptOf("1"))
-	shop := testkit.Put(t, dir, "shop.ts", strings.NewReplacer(`"sums"`, `"shop"`, "const add", "const echo").Replace(addTypeScript))
-	python := testkit.Put(t, dir, "broken.py", "from toolsrv import\n")
-	outside := testkit.Put(t, dir, "outside.ts", `import "../../outside.ts";`)
-	large := testkit.Put(t, dir, "large.ts", "")
-	if err := os.Truncate(large, 33<<20); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Put(t, m.tools(), "package/__init__.py", "")
-	if err := os.Symlink(good, filepath.Join(m.tools(), "link.ts")); err != nil {
-		t.Fatal(err)
-	}
-	count := func() (n int) {
-		err := filepath.WalkDir(m.tools(), func(string, os.DirEntry, error) error { n++; return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	before := count()
-	for name, c := range map[string]struct {
-		file, name string
-		code       int
-		want       string
-	}{
-		"another's tool":      {shop, "sums/echo.ts", 3, "/shop/echo is taken"},
-		"not a script":        {good, "sums/add.txt", 3, "must end in .wasm, or be a script by its ending"},
-		"a module as one":     {m.tools() + "/shop.wasm", "new/shop.ts", 3, "would be refused"},
-		"a script as one":     {good, "add.wasm", 3, "would be refused"},
-		"outside":             {good, "../add.ts", 3, "can't be the name"},
-		"far outside":         {good, "a/../../add.ts", 3, "can't be the name"},
-		"absolute":            {good, filepath.Join(dir, "new.ts"), 3, "can't be the name"},
-		"hidden":              {good, ".add.ts", 3, "can't be the name"},
-		"a part":              {good, "_add.ts", 3, "parts of others, or tests"},
-		"below a part":        {good, "_parts/add.ts", 3, "parts of others, or tests"},
-		"a test":              {good, "add.test.ts", 3, "parts of others, or tests"},
-		"in a package":        {good, "package/add.py", 3, "a folder with __init__.py"},
-		"a link":              {good, "link.ts", 3, "is a symbolic link"},
-		"below a link":        {good, "link.ts/add.ts", 3, "is a symbolic link"},
-		"33 MiB":              {large, "large.ts", 3, "large.ts has 33 MiB; a script may have 16 MiB"},
-		"imports of outside":  {outside, "outside.ts", 3, "leads out of the folder of the tools"},
-		"no tool in it":       {testkit.Put(t, dir, "empty.ts", ""), "empty.ts", 3, "would be refused"},
-		"a mistake in Python": {python, "broken.py", 3, "would be refused"},
-		"a folder":            {dir, "folder.ts", 1, "make one file of a folder with toolsrv build"},
-		"a module's case":     {good, "LINK.ts", 3, "upper and lower case only"},
-	} {
-		if strings.HasSuffix(c.name, ".py") && testkit.Race {
-			continue // compiling CPython takes minutes
-		}
-		code, stdout, stderr := run("put", c.file, c.name, "--config", m.config)
-		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
-			t.Errorf("%s: got %d, %q %q; want %d, %q", name, code, stdout, stderr, c.code, c.want)
-		}
-	}
-	if after := count(); after != before {
-		t.Errorf("there are %d files and folders, want %d", after, before)
-	}
-	if code, _, stderr := run("remove", "link.ts", "--config", m.config); code != 3 || !strings.Contains(stderr, "is a symbolic link") {
-		t.Errorf("remove a link: got %d, %s", code, stderr)
 	}
 }
 

@@ -90,15 +90,24 @@ func newSecretsList() *cobra.Command {
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
 		return ask(ctx, &o, c, out, "secrets list", in, func(w io.Writer, all *admin.OwnSecrets) error {
-			if len(all.Secrets) == 0 {
-				_, err := io.WriteString(w, "There are none: toolsrv secrets set sets one.\n")
-				return err
-			}
 			rows := [][]string{{"PRINCIPAL", "NAME", "SOURCE", "SET", "BY"}}
+			has := map[string]bool{} // the one who asks
 			for _, one := range all.Secrets {
 				rows = append(rows, []string{one.Principal, one.Name, one.Source, at(one.Set, ""), one.By})
+				has[one.Name] = has[one.Name] || one.Principal == all.Principal
 			}
-			return table(w, rows)
+			if len(all.Secrets) == 0 {
+				rows = [][]string{{"There are none: toolsrv secrets set sets one."}}
+			}
+			if err := table(w, rows); err != nil {
+				return err
+			}
+			for _, one := range all.Wanted {
+				if !has[one.Name] {
+					fmt.Fprintf(w, "You have not set %s, which is used by %s.\n", oneLine(one.Name), oneLine(strings.Join(one.Tools, ", ")))
+				}
+			}
+			return nil
 		})
 	})
 	addPrincipal(cmd, &in.Principal)

@@ -72,16 +72,17 @@ func TestOwnSecretsOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	testkit.Put(t, dir, "principals/issued+bob/given", "what-an-operator-gave-1")
-	m := manage(t, fmt.Sprintf("[secrets]\ndirectory = %q\n", dir))
+	const grant = "[[grant]]\nmatch = \"weather/*\"\nkv = \"1MiB\"\nsettings = {units = \"metric\"}\nsecrets = [\"key\"]\nhttp = [\"https://api.example.com\"]\nheaders = {\"https://api.example.com\" = {Authorization = \"Bearer ${secret:github@principal}\"}}\n"
+	m := manage(t, grant+fmt.Sprintf("[secrets]\ndirectory = %q\nfiles = {key = \"key\"}\n", dir))
 	over, err := client.OverSocket(m.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(over.Close)
-	made := func(name string) string {
+	made := func(name string, scopes ...string) string {
 		t.Helper()
 		var made admin.TokenMade
-		answer, err := over.Do(t.Context(), "tokens add", admin.NewToken{Name: name, Scopes: []string{"shop/*"}}, "")
+		answer, err := over.Do(t.Context(), "tokens add", admin.NewToken{Name: name, Scopes: append(scopes, "shop/*")}, "")
 		if err == nil {
 			err = answer.Into(&made)
 		}
@@ -103,13 +104,14 @@ func TestOwnSecretsOnly(t *testing.T) {
 		}
 		return string(answer.Result)
 	}
-	ann, bob := made("ann"), made("bob")
+	ann, bob, carol := made("ann"), made("bob"), made("carol", "weather/*")
 	agent := as(ann, "tokens attenuate", admin.NewToken{Name: "agent", Scopes: []string{"shop/echo"}})
 	agent = regexp.MustCompile(`tsv_[a-z2-7]{10}_[a-z2-7]{59}`).FindString(agent)
 	for _, step := range []struct{ what, got, want string }{
 		{"ann sets hers", as(ann, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-ann-1"}), `"principal":"issued+ann"`},
 		{"her agent sets its own", as(agent, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-agent-1"}), `"principal":"issued+ann%2fagent"`},
-		{"bob sees nothing of that", as(bob, "secrets list", struct{}{}), `{"principal":"issued+bob","secrets":[{"principal":"issued+bob","name":"given","source":"directory"}]}`},
+		{"bob sees nothing of that", as(bob, "secrets list", struct{}{}), `{"principal":"issued+bob","secrets":[{"principal":"issued+bob","name":"given","source":"directory"}],"wanted":[]}`},
+		{"carol may call a tool that uses one", as(carol, "secrets list", struct{}{}), `{"principal":"issued+carol","secrets":[],"wanted":[{"name":"github","tools":["/weather/now"]}]}`},
 		{"ann sees hers only", as(ann, "secrets list", struct{}{}), `{"principal":"issued+ann","secrets":[{"principal":"issued+ann","name":"github"`},
 		{"bob asks for hers", as(bob, "secrets list", admin.CallersArguments{Principal: "issued+ann"}), "Only an administrator"},
 		{"bob sets hers", as(bob, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-bob-1", Principal: "issued+ann"}), "Only an administrator"},

@@ -82,11 +82,13 @@ function Plot({ steps, title, names, pick }) {
   useEffect(() => {
     let gone = false;
     let watch = /** @type {ResizeObserver|null} */ (null);
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    const redraw = () => plot.current?.redraw(false);
+    dark.addEventListener("change", redraw);
     library().then((uPlot) => {
       if (gone || !place.current) return;
-      const style = getComputedStyle(place.current);
-      const faint = style.getPropertyValue("--faint");
-      const axis = { stroke: faint, grid: { stroke: style.getPropertyValue("--line"), width: 1 }, ticks: { show: false } };
+      const colour = (/** @type {string} */ name) => () => colourOf(place.current, name);
+      const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
       const width = () => Math.max(200, place.current?.clientWidth ?? 200);
       plot.current = new uPlot(
         {
@@ -96,7 +98,7 @@ function Plot({ steps, title, names, pick }) {
           cursor: { show: false },
           scales: { x: { time: false }, y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [0, high > 0 ? high * 1.1 : 1] } },
           axes: [{ ...axis, values: (/** @type {any} */ _, /** @type {number[]} */ v) => v.map((m) => (m === 0 ? "now" : m + " min")) }, { ...axis, size: 60, values: (/** @type {any} */ _, /** @type {number[]} */ v) => v.map(amount) }],
-          series: [{}, ...names.map((label, n) => ({ label, stroke: style.getPropertyValue(["--link", "--warn"][n]), width: 2 }))],
+          series: [{}, ...names.map((label, n) => ({ label, stroke: colour(["--link", "--warn"][n]), width: 2 }))],
         },
         latest.current,
         place.current,
@@ -106,6 +108,7 @@ function Plot({ steps, title, names, pick }) {
     });
     return () => {
       gone = true;
+      dark.removeEventListener("change", redraw);
       watch?.disconnect();
       plot.current?.destroy();
     };
@@ -115,6 +118,14 @@ function Plot({ steps, title, names, pick }) {
     <figcaption>${title} ${names.map((name, n) => html`<span class=${"key " + ["first", "second"][n]}>${name}</span> `)}</figcaption>
     <div ref=${place} class="canvas" aria-hidden="true"></div>
   </figure>`;
+}
+
+// A canvas knows no light-dark(), which a variable of the style sheet has as its text, so an element says which colour that is now.
+/** @param {HTMLElement|null} place @param {string} name */
+function colourOf(place, name) {
+  if (!place) return "";
+  place.style.color = `var(${name})`;
+  return getComputedStyle(place).color;
 }
 
 // The library is for those only who see numbers, so it is loaded with the first plot.

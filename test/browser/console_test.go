@@ -79,6 +79,23 @@ func (p *page) call() {
 	p.see(".outcome strong")
 }
 
+// choose chooses an option of a list by its text.
+func (p *page) choose(selector, option string) {
+	p.t.Helper()
+	p.see(selector)
+	p.do(script(`(() => { const list = document.querySelector(` + quoted(selector) + `); list.value = [...list.options].find((o) => o.text === ` + quoted(option) + `).value; list.dispatchEvent(new Event("change", {bubbles: true})); })()`))
+}
+
+// answers calls the tool, and compares what it answers.
+func (p *page) answers(want string) {
+	p.t.Helper()
+	p.call()
+	p.read("Answered")
+	if got := eval[string](p, `document.querySelector(".outcome pre").innerText.replace(/\n */g, "")`); got != want {
+		p.t.Errorf("the tool was sent %s; want %s", got, want)
+	}
+}
+
 // TestConsoleVisitor uses the console of a server that lets everybody in, with the keyboard alone.
 func TestConsoleVisitor(t *testing.T) {
 	t.Parallel()

@@ -35,9 +35,9 @@ export class Failure extends Error {
   }
 }
 
-/** Returns what an answer that is an error says. @param {Response} response */
-export async function failureOf(response) {
-  const body = await response.json().catch(() => null);
+/** Returns what an answer that is an error says. @param {Response} response @param {(text: string) => any} parse */
+export async function failureOf(response, parse = JSON.parse) {
+  const body = await response.text().then(parse).catch(() => null);
   return new Failure(response.status, body, { requestId: response.headers.get("X-Request-Id") ?? "", retryAfter: response.headers.get("Retry-After") ?? "" });
 }
 

@@ -2,6 +2,7 @@
 // calls the tool in the same way, with the same answers.
 
 import { Failure, failureOf, send } from "./api.js";
+import { read, write } from "./json.js";
 
 const version = "2026-07-28";
 const errorKey = "io.github.toolsrv/error";
@@ -35,7 +36,7 @@ export async function call(tool, args, o) {
   const requestId = answer.headers.get("X-Request-Id") ?? "";
   let message;
   if (answer.headers.get("Content-Type")?.startsWith("text/event-stream")) message = await lastOf(answer, o.onProgress);
-  else message = await answer.json().catch(() => null);
+  else message = await answer.text().then(read).catch(() => null);
   const result = message?.result;
   if (result && !result.isError) return resultOf(result, requestId);
   if (result) {
@@ -60,7 +61,7 @@ export function messageOf(tool, args, more = "") {
 /** @param {{path: string}} tool @param {string} args @param {AbortSignal} signal @returns {Promise<Result>} */
 async function callREST(tool, args, signal) {
   const answer = await send(tool.path.slice(1), { method: "POST", signal, headers: { Accept: "application/json", "Content-Type": "application/json" }, body: args });
-  if (!answer.ok) throw await failureOf(answer);
+  if (!answer.ok) throw await failureOf(answer, read);
   return { text: await answer.text(), json: true, files: [], requestId: answer.headers.get("X-Request-Id") ?? "" };
 }
 
@@ -86,11 +87,11 @@ function resultOf(result, requestId) {
 /** Reads a stream of events until the response, which is its last one. @param {Response} answer @param {(p: Progress) => void} onProgress */
 async function lastOf(answer, onProgress) {
   for await (const text of eventsOf(answer)) {
-    const message = JSON.parse(text);
+    const message = read(text);
     if (message.result !== undefined || message.error !== undefined) return message;
     if (message.method !== "notifications/progress") continue;
     const { progress, total, message: said } = message.params ?? {};
-    onProgress({ done: Number(progress) || 0, total: Number(total) || 0, message: typeof said === "string" ? said : "" });
+    onProgress({ done: Number(write(progress)) || 0, total: Number(write(total)) || 0, message: typeof said === "string" ? said : "" });
   }
   return null;
 }

@@ -3,7 +3,7 @@
 // long as there are not too many fields: each field may have so many below it, which it shares out among them.
 
 import { html, useContext, useId, useMemo, useState, createContext } from "../html.js";
-import { exact, isRaw, member, withMember, write } from "./json.js";
+import { exact, isRaw, member, parse, withMember, write } from "./json.js";
 import { boundsOf, choicesOf, inSentence, kindsOf, membersOf, resolve, sizeOfBase64, typeName, typeOf, typesOf } from "./schema.js";
 import { bytes, plain } from "./text.js";
 
@@ -163,7 +163,7 @@ function JSONField(p) {
 function readLoosely(text) {
   if (text.trim() === "") return undefined;
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch {
     return text;
   }
@@ -218,7 +218,7 @@ function Choice(p) {
 
 /** @param {Schema} s @param {any} value */
 function fits(s, value) {
-  const t = isRaw(value) ? "number" : typeOf(value);
+  const t = typeOf(value);
   const types = typesOf(s);
   if (t === "object" && types.includes("object")) return (s.required ?? []).every((/** @type {string} */ name) => Object.hasOwn(value, name));
   return types.length === 0 || types.includes(t) || (t === "number" && types.includes("integer"));

@@ -5,6 +5,20 @@ export function parse(text) {
   return JSON.parse(text, /** @type {any} */ (asWritten));
 }
 
+// What a double may not hold has so many digits, or such an exponent.
+const long = /\d[\d.]{15}|[eE][+-]?\d{3}/;
+
+/** Parses JSON of a server, with the numbers that a double can't hold as parse has them. All others are numbers, and where there are only such it
+ * is as quick as the browser. @param {string} text */
+export function read(text) {
+  return long.test(text) ? JSON.parse(text, /** @type {any} */ (whereItMatters)) : JSON.parse(text);
+}
+
+/** @param {string} name @param {unknown} value @param {{source?: string}|undefined} context */
+function whereItMatters(name, value, context) {
+  return typeof value === "number" && long.test(context?.source ?? "") ? asWritten(name, value, context) : value;
+}
+
 /** @param {string} _ @param {unknown} value @param {{source?: string}|undefined} context which older browsers don't give */
 function asWritten(_, value, context) {
   if (typeof value !== "number" || !context?.source || String(value) === context.source) return value;

@@ -3,7 +3,7 @@
 
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { indented } from "./json.js";
-import { bytes, count, plain } from "./text.js";
+import { bytes, count, plain, sizeOf } from "./text.js";
 import { CopyButton } from "./copy.js";
 import { TextView } from "./textview.js";
 
@@ -16,6 +16,7 @@ const fewFiles = 12;
 export function ResultView({ result, name }) {
   const [all, setAll] = useState(false);
   const text = useMemo(() => (result.json ? indented(result.text) : result.text), [result]);
+  const size = useMemo(() => sizeOf(result.text), [result]);
   const files = all ? result.files : result.files.slice(0, fewFiles);
   return html`
     ${files.map((f, i) => html`<${FileView} key=${i} file=${f} name=${`${name}-${i + 1}`} />`)}
@@ -24,7 +25,7 @@ export function ResultView({ result, name }) {
     <div class="row">
       <${CopyButton} text=${result.text} what="result" />
       <button type="button" onClick=${() => save(new Blob([result.text]), name + (result.json ? ".json" : ".txt"))}>Save result</button>
-      <span class="note">${bytes(result.text.length)}</span>
+      <span class="note">${bytes(size)}</span>
     </div>
   `;
 }

@@ -1,7 +1,7 @@
 // What the console understands of JSON Schema: enough to show a schema and to make a form of it. What it doesn't understand it shows as JSON,
 // and the server has the last word on every call. A schema is hostile: it may refer to itself, or be huge.
 
-import { member, write } from "./json.js";
+import { isRaw, member, write } from "./json.js";
 import { bytes, plain } from "./text.js";
 
 /** @typedef {Record<string, any>} Schema */
@@ -115,6 +115,7 @@ export function typesOf(s) {
 export function typeOf(value) {
   if (value === null) return "null";
   if (Array.isArray(value)) return "array";
+  if (isRaw(value)) return "number";
   return typeof value;
 }
 

@@ -2,6 +2,7 @@
 
 import { Failure, failureOf, look, send } from "./api.js";
 import { token } from "../server.js";
+import { read } from "./json.js";
 
 /**
  * @typedef {{name: string, scopes: string[], roles: string[]}} Self
@@ -16,7 +17,7 @@ export async function open(before, signal) {
     const answer = await send("tools", { signal, headers: { Accept: "application/json" } });
     if (!answer.ok) throw await failureOf(answer);
     const etag = answer.headers.get("ETag") ?? "";
-    const tools = etag && etag === before.etag ? before.tools : await answer.json();
+    const tools = etag && etag === before.etag ? before.tools : read(await answer.text());
     return { state: "in", tools, etag, self: await self };
   } catch (error) {
     if (!(error instanceof Failure) || error.status !== 401) return { state: "failed", tools: [], self: null, error };

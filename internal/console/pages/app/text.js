@@ -1,6 +1,8 @@
 // Words of tools, callers and logs are hostile: they may be a megabyte long, run backwards, or hide what they say. This file makes them fit to
 // be shown. None of them ever becomes markup: see lib.js.
 
+import { isRaw, write } from "./json.js";
+
 // Characters that change the direction of what is around them, or that nobody sees. The joiners U+200C and U+200D are not among them: words of
 // some languages and many emoji need them, and they move nothing.
 const hidden = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
@@ -12,7 +14,7 @@ export function visible(text) {
 
 /** Returns what may be shown of a value in one place: visible, and at most so many characters. @param {unknown} value */
 export function plain(value, most = 300) {
-  const text = typeof value === "string" ? value : value === undefined || value === null ? "" : String(value);
+  const text = typeof value === "string" ? value : value === undefined || value === null ? "" : isRaw(value) ? write(value) : String(value);
   return text.length <= most ? visible(text) : visible(whole(text, most)) + "…";
 }
 
@@ -21,6 +23,9 @@ function whole(text, most) {
   const last = text.charCodeAt(most - 1);
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);
 }
+
+/** Returns how many bytes a text has where it is sent or saved. @param {string} text */
+export const sizeOf = (text) => new Blob([text]).size;
 
 /** @param {number} n */
 export function bytes(n) {

@@ -14,7 +14,7 @@ import { typeOf } from "./schema.js";
 import { mayChange, mayLook } from "./session.js";
 import { Snippets } from "./snippetview.js";
 import { Switch } from "./switch.js";
-import { bytes, duration, plain } from "./text.js";
+import { bytes, duration, plain, sizeOf } from "./text.js";
 
 /** @param {{row: import("./rows.js").Row, session: import("./session.js").Session, changed: () => void}} p */
 export function ToolPage({ row, session, changed }) {
@@ -189,6 +189,6 @@ function OutcomeView({ outcome, tool }) {
   if (outcome.cancelled) return html`<p><strong>Cancelled</strong> after ${duration(seconds)}</p>`;
   if (failure) return html`<${Failed} failure=${failure} after=${seconds} />`;
   if (!result) return null;
-  return html`<p><strong class="right">Answered</strong> in ${duration(seconds)}, ${bytes(result.text.length)}${result.requestId ? html`, request <code>${plain(result.requestId, 64)}</code>` : null}</p>
+  return html`<p><strong class="right">Answered</strong> in ${duration(seconds)}, ${bytes(sizeOf(result.text))}${result.requestId ? html`, request <code>${plain(result.requestId, 64)}</code>` : null}</p>
     <${ResultView} key=${result} result=${result} name=${tool.operation_id} />`;
 }

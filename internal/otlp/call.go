@@ -73,7 +73,7 @@ func (c *call) Watched(u hostcall.Use) {
 	}
 	s.begun = s.ended.Add(-u.Took)
 	s.of = append(s.of, attribute.String("toolsrv.capability", u.Capability), attribute.Int64("toolsrv.sent.bytes", u.Sent), attribute.Int64("toolsrv.received.bytes", u.Received))
-	if u.Capability == "http" {
+	if u.Capability == "http" && u.Target != "" { // empty: what was asked for could not be read
 		s.asks(u.Target)
 	}
 	c.tracer.put(s)

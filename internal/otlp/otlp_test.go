@@ -270,6 +270,7 @@ func TestUses(t *testing.T) {
 		w.Watched(hostcall.Use{Capability: "http", Target: "GET https://" + strings.Repeat("a", 300) + ".example/secret-path?secret-query", Outcome: "timeout", Took: time.Second})
 		w.Watched(hostcall.Use{Capability: "http", Target: "POST http://[::1]:8000/secret-path"})
 		w.Watched(hostcall.Use{Capability: "http", Target: "%zz"})
+		w.Watched(hostcall.Use{Capability: "http", Outcome: "invalid"})
 		w.Watched(hostcall.Use{Capability: "tools", Target: "secret-tool", Outcome: "not_granted"})
 		call(ctx, o, nil)
 		w.Watched(hostcall.Use{Capability: "tools", Target: "math/add"})
@@ -290,7 +291,7 @@ func TestUses(t *testing.T) {
 			t.Errorf("got %+v", s)
 		}
 	}
-	if count["kv"] != 100 || count["tools"] != 1 || count["execute_tool math-add"] != 3 {
+	if count["kv"] != 100 || count["tools"] != 1 || count["http"] != 1 || count["execute_tool math-add"] != 3 {
 		t.Errorf("got %v", count)
 	}
 	untold := 0

@@ -91,5 +91,6 @@ type Use struct {
 	Redacted bool
 }
 
-// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each has a line of its own.
+// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each has a line of its own, and else the first of
+// a tool in a client's call that its grant does not allow, whose Outcome is "not_granted".
 func (c *Call) Used(u Use) { c.run().Used(hostcall.Use(u)) }

@@ -179,7 +179,11 @@ func TestLanguages(t *testing.T) {
 					}
 				}
 			}
+			used := log.Count("capability=files")
 			got, err := call()
+			if n := log.Count("capability=files") - used; n > 0 {
+				t.Errorf("without a grant: %d uses are counted", n)
+			}
 			if l.name == "python" { // which raises an exception
 				var failed *sandbox.Error
 				if !errors.As(err, &failed) || !strings.HasPrefix(failed.Message, "PermissionError: ") {

@@ -71,24 +71,13 @@ type exchange struct {
 // send sends a request, follows its redirects, and returns the answer as the guest reads it. Nothing of it is left when send returns, or panics because the call has to end.
 func (g *Permission) send(c caller, kept *lines, r *request, who *wasmtools.Principal) ([]byte, *answer.Failure) {
 	x := &exchange{g: g, c: c, lines: kept, r: r, who: who, target: r.target, method: r.method, body: r.body, header: r.headers}
-	if f := x.allowed(false); f != nil {
-		return nil, f
-	}
-	if x.timeout = x.rule.Timeout; r.timeout > 0 {
-		x.timeout = min(x.timeout, r.timeout)
-	}
 	defer func() {
 		if x.cancel != nil {
 			x.cancel()
 		}
 	}()
-	x.hold(connectionBytes)
 	b, f := x.hops()
 	c.Hold(-x.held)
-	if f != nil {
-		x.know()
-		f.Message = x.redact.String(f.Message)
-	}
 	return b, f
 }
 
@@ -103,12 +92,6 @@ func (x *exchange) count() *answer.Failure {
 // hops sends the request, and what its redirects lead to.
 func (x *exchange) hops() ([]byte, *answer.Failure) {
 	for number := 0; ; number++ {
-		if f := x.allowed(number > 0); f != nil {
-			return nil, f
-		}
-		if f := x.count(); f != nil {
-			return nil, f
-		}
 		b, next, f := x.hop(number)
 		if f != nil || next == nil {
 			return b, f
@@ -138,18 +121,30 @@ type hop struct {
 	target reach.Target
 }
 
-// hop sends one request, and counts it. It returns the answer, or where that leads.
+// hop sends one request, and counts it, also where it is refused. It returns the answer, or where that leads.
 func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 	start := time.Now()
 	x.url = x.target.String()
-	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.origin() + x.target.Path, Sent: int64(len(x.body))}
+	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.origin() + x.target.Path}
 	defer func() {
 		if x.use.Took = time.Since(start); f != nil {
 			x.use.Outcome = f.Code
+			x.know()
+			f.Message = x.redact.String(f.Message)
 		}
 		x.use.Target = x.redact.String(x.use.Target)
 		x.c.Used(x.use)
 	}()
+	if f = x.allowed(number > 0); f != nil {
+		return nil, nil, f
+	}
+	if f = x.count(); f != nil {
+		return nil, nil, f
+	}
+	if number == 0 {
+		x.begin()
+	}
+	x.use.Sent = int64(len(x.body))
 	request, f := x.prepare()
 	if f != nil {
 		return nil, nil, f
@@ -171,6 +166,14 @@ func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 		x.finish(x.whole && !response.Close)
 	}
 	return b, next, f
+}
+
+// begin takes what the first request needs, by whose rule all are bounded.
+func (x *exchange) begin() {
+	if x.timeout = x.rule.Timeout; x.r.timeout > 0 {
+		x.timeout = min(x.timeout, x.r.timeout)
+	}
+	x.hold(connectionBytes)
 }
 
 // wait calls f, which waits for the network. The time of the request begins with its first wait.

@@ -7,6 +7,8 @@
 package http
 
 import (
+	"time"
+
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
@@ -48,33 +50,45 @@ const (
 )
 
 func send(c *hostabi.Call, stack []uint64) {
+	begun := time.Now()
 	g, _ := c.Grant().(*Permission)
-	if g == nil {
-		answer.Fail(c, stack, answer.NotDeclared(c, "http"))
-		return
-	}
-	headPtr, headLen, bodyPtr, bodyLen := stack[0], stack[1], stack[2], stack[3]
-	if n := uint32(headLen); n > maxHead {
-		answer.Fail(c, stack, answer.Failf(answer.TooLarge, "The head of the request has %d bytes; the limit is %d.", n, maxHead))
-		return
-	}
-	if n, most := int64(uint32(bodyLen)), g.maxRequestBytes(); n > most {
-		answer.Fail(c, stack, bodyTooLarge(n, most))
-		return
-	}
-	r, f := readRequest(c, headPtr, headLen)
-	if f == nil {
-		c.Hold(int64(uint32(bodyLen)))
-		r.body = c.Read(bodyPtr, bodyLen)
-		var b []byte
-		b, f = g.send(c, linesOf(c, g), r, capability.Principal(c))
-		c.Hold(-int64(uint32(bodyLen)))
-		if f == nil {
-			answer.Give(c, stack, b)
-			return
+	r, f := accept(c, g, stack)
+	if f != nil {
+		use := hostabi.Use{Capability: "http", Took: time.Since(begun), Outcome: f.Code}
+		if r != nil {
+			use.Target = r.method + " " + r.target.Origin.String() // without the path, as nothing is searched for secrets yet
 		}
+		c.Used(use)
+		answer.Fail(c, stack, f)
+		return
 	}
-	answer.Fail(c, stack, f)
+	c.Hold(int64(uint32(stack[3])))
+	r.body = c.Read(stack[2], stack[3])
+	b, f := g.send(c, linesOf(c, g), r, capability.Principal(c))
+	c.Hold(-int64(uint32(stack[3])))
+	if f != nil {
+		answer.Fail(c, stack, f)
+		return
+	}
+	answer.Give(c, stack, b)
+}
+
+// accept reads the head of a request, whose body is read if nothing speaks against it. With a failure, it returns as much as is known.
+func accept(c *hostabi.Call, g *Permission, stack []uint64) (*request, *answer.Failure) {
+	if g == nil {
+		return nil, answer.NotDeclared(c, "http")
+	}
+	if n := uint32(stack[1]); n > maxHead {
+		return nil, answer.Failf(answer.TooLarge, "The head of the request has %d bytes; the limit is %d.", n, maxHead)
+	}
+	r, f := readRequest(c, stack[0], stack[1])
+	if f != nil {
+		return nil, f
+	}
+	if n, most := int64(uint32(stack[3])), g.maxRequestBytes(); n > most {
+		return r, bodyTooLarge(n, most)
+	}
+	return r, nil
 }
 
 // linesOf returns the connections that the call keeps until it ends.

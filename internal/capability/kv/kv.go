@@ -78,7 +78,9 @@ func function(name, params string, cost int, do func(u *use, stack []uint64) err
 	return hostabi.Function{Name: name, Params: params, Results: "i", Cost: cost, Do: func(c *hostabi.Call, stack []uint64) {
 		s, ok := c.Grant().(*Space)
 		if !ok {
-			answer.Fail(c, stack, answer.NotDeclared(c, "kv"))
+			f := answer.NotDeclared(c, "kv")
+			c.Used(hostabi.Use{Capability: "kv", Target: name, Outcome: f.Code})
+			answer.Fail(c, stack, f)
 			return
 		}
 		began := time.Now()

@@ -17,6 +17,9 @@ type Use struct {
 	Redacted bool
 }
 
+// NotGranted is the Outcome of a use that the tool's grant does not allow.
+const NotGranted = "not_granted"
+
 // A Counter counts what a call uses. It is called by the call's goroutine, before the call returns.
 type Counter interface {
 	Used(u Use)
@@ -27,7 +30,8 @@ type Watcher interface {
 	Watched(u Use)
 }
 
-// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each has a line of its own.
+// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each has a line of its own, and else the first of
+// a tool in a client's call that its grant does not allow.
 func (c *Call) Used(u Use) { c.host.Used(u) }
 
 // Tally counts n uses of the tool's grant for the function's set, and returns the uses so far in the client's call, with all calls

@@ -121,8 +121,15 @@ func (c *call) Used(u hostcall.Use) {
 	if u.Redacted {
 		c.warnSecret("answer")
 	}
+	level, message := slog.LevelDebug, "used"
+	if u.Outcome == hostcall.NotGranted {
+		message = "a tool tried what it was not granted"
+		if c.Tally(refused{c.lines.tool, u.Capability}, 1) == 1 { // an operator has to know it, and a guest may try a million times
+			level = slog.LevelInfo
+		}
+	}
 	log := c.engine.log
-	if !log.Enabled(c.ctx, slog.LevelDebug) {
+	if !log.Enabled(c.ctx, level) {
 		return
 	}
 	target := string(c.filter.bytes([]byte(u.Target), c.principal)) // before it is cut, as a part of a secret is not found
@@ -133,8 +140,11 @@ func (c *call) Used(u hostcall.Use) {
 	if u.Outcome != "" {
 		attrs = append(attrs, slog.String("outcome", u.Outcome))
 	}
-	log.LogAttrs(c.ctx, slog.LevelDebug, "used", attrs...)
+	log.LogAttrs(c.ctx, level, message, attrs...)
 }
+
+// refused is the key under which it is counted how often a tool's grant did not allow a use of a capability in a client's call.
+type refused struct{ tool, capability string }
 
 // Hold makes the account hold n bytes more for the call, or less.
 func (c *call) Hold(n int64) {

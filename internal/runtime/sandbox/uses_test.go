@@ -91,6 +91,46 @@ func TestUsedIsFiltered(t *testing.T) {
 	}
 }
 
+// TestRefusedUses has a call be refused a million uses: all are counted, and one of each capability has a line, once in a client's call.
+func TestRefusedUses(t *testing.T) {
+	t.Parallel()
+	const many = 1_000_000
+	var log testkit.Log
+	e := useEngine(t, sandbox.Config{Logger: log.Logger(slog.LevelInfo)}, func(c *hostcall.Call) {
+		for range many {
+			c.Used(hostcall.Use{Capability: "http", Target: "GET https://evil.example/steal", Outcome: hostcall.NotGranted})
+		}
+		c.Used(hostcall.Use{Capability: "kv", Target: "get", Outcome: hostcall.NotGranted})
+		c.Used(hostcall.Use{Capability: "kv", Target: "get", Outcome: "limit"})
+	})
+	p, err := e.Load(toucher(""), withToy()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var counted tally
+	for n := range 2 {
+		if _, err := p.Tool("/a/b", toolEnds, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Counter: &counted}); err != nil {
+			t.Fatal(err)
+		}
+		const line = `level=INFO msg="a tool tried what it was not granted" tool=/a/b capability=`
+		if got := log.Count(line + `http target="GET https://evil.example/steal" sent=0 received=0 took=0s outcome=not_granted`); got != n+1 {
+			t.Errorf("%d lines of http after %d calls, in\n%s", got, n+1, log.String())
+		}
+		if got := log.Count(line); got != 2*(n+1) {
+			t.Errorf("%d lines after %d calls, in\n%s", got, n+1, log.String())
+		}
+	}
+	if counted != 2*(many+2) {
+		t.Errorf("%d uses are counted", counted)
+	}
+}
+
+// A tally is how many uses there were.
+type tally int
+
+func (n *tally) Used(hostcall.Use) { *n++ }
+
 // TestHold makes calls hold memory of the host: the account counts it until they end, and lets nobody have more than there is.
 func TestHold(t *testing.T) {
 	t.Parallel()

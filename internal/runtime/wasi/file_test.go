@@ -283,13 +283,16 @@ func TestDescriptorsAreBounded(t *testing.T) {
 	}
 }
 
-// TestUses counts what was opened, and what could not be.
+// TestUses counts what was opened, and what could not be, of what was granted.
 func TestUses(t *testing.T) {
 	t.Parallel()
 	g := wasitest.Serve(t, grant())
 	g.ReadFile("geo/cities.csv")
 	g.Open("geo/maps/link")
 	g.OpenAt(3, 1, "geo/none", 1, 2)
+	for _, own := range []string{"tool.py", "lib/python3.14/traceback.py", "geo2/x", "../geo", ".."} { // of an interpreter
+		g.Open(own)
+	}
 	before := g.Held
 	for range 10 {
 		g.List(".", 4096)
@@ -309,7 +312,10 @@ func TestUses(t *testing.T) {
 	if held != 1<<10 {
 		t.Errorf("%d bytes are held for directories that are closed, want those of one tree", held)
 	}
-
+	g = wasitest.Serve(t, nil)
+	if _, errno := g.Open("tool.py"); errno != notCapable || g.Uses != nil {
+		t.Errorf("without a grant: got %d and the uses %v, want %d and none", errno, g.Uses, notCapable)
+	}
 	g = wasitest.Start(t)
 	if _, errno := g.Open("pyvenv.cfg"); errno != noEnt || g.Uses != nil {
 		t.Errorf("in a start: got %d and the uses %v, want %d and none", errno, g.Uses, noEnt)

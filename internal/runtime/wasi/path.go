@@ -131,7 +131,7 @@ func pathOpen(c *hostcall.Call, stack []uint64) {
 	if errno == errnoNoEnt && at.name != "" && stack[4]&openCreate != 0 {
 		errno = errnoROFS
 	}
-	if errno != errnoSuccess {
+	if errno != errnoSuccess && current(c).grants(at.name) {
 		used(c, at.name, 0, 0, errno)
 	}
 	stack[0] = errno

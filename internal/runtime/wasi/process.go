@@ -3,6 +3,7 @@ package wasi
 import (
 	"io/fs"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
@@ -60,6 +61,13 @@ func files(c *hostcall.Call) *process {
 		}
 	}
 	return p
+}
+
+// grants reports whether what has that name below "/" is in a granted directory. Whatever else a guest looks for is not there, and is no use of
+// what it was granted: interpreters look for files of their own when they start, and for the lines of a traceback.
+func (p *process) grants(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	return p.grant != nil && p.grant.Directories[first] != nil
 }
 
 // opened returns an open file or directory, or nil: one of the three streams is none, either.
@@ -150,11 +158,8 @@ func (d *descriptor) close(c *hostcall.Call) {
 	used(c, d.name, d.sum, d.took, errnoSuccess)
 }
 
-// used counts the use of what has that name below "/". In a start there is nothing to use: interpreters look for files of their own.
+// used counts the use of what has that name below "/".
 func used(c *hostcall.Call, name string, read int64, took time.Duration, errno uint64) {
-	if !c.Serving() {
-		return
-	}
 	c.Used(hostcall.Use{Capability: "files", Target: path.Join(rootName, name), Received: read, Took: took, Outcome: errnoNames[errno]})
 }
 

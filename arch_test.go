@@ -380,7 +380,7 @@ var homes = map[string][]string{
 	"golang.org/x/sys":                         {"internal/runtime/linmem", "internal/supervisor"},
 	"github.com/prometheus/client_golang":      {"internal/metrics", "internal/core", "wasmtools/server", "internal/otlp"},
 	"github.com/prometheus/client_model":       {"internal/metrics"},
-	"google.golang.org/protobuf":               {"internal/metrics", "internal/testkit/otlptest"},
+	"google.golang.org/protobuf":               {"internal/testkit/otlptest"},
 	"go.opentelemetry.io/otel":                 {"internal/otlp"},
 	"go.opentelemetry.io/contrib":              {"internal/otlp"},
 	"go.opentelemetry.io/proto/otlp":           {"internal/testkit/otlptest"},

@@ -131,9 +131,10 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 			continue
 		}
 		if r, w, p, ok := PlacesOf(route.Tool); ok {
-			to.Gauge(running, float64(r), path)
-			to.Gauge(waiting, float64(w), path)
-			to.Gauge(places, float64(p), path)
+			labels := metrics.LabelsOf("tool", path)
+			to.GaugeOf(running, float64(r), labels)
+			to.GaugeOf(waiting, float64(w), labels)
+			to.GaugeOf(places, float64(p), labels)
 		}
 	}
 }

@@ -1,11 +1,12 @@
 package metrics
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/toolsrv/toolsrv/internal/durations"
 	"github.com/toolsrv/toolsrv/internal/fault"
@@ -15,16 +16,21 @@ import (
 type Collector struct {
 	metrics *Metrics
 	codes   []string // by place
+	sorted  []int    // places, by their codes
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
 
 // Collector returns the collector of what is counted. Options.Prometheus must be set.
 func (m *Metrics) Collector() *Collector {
-	c := &Collector{m, []string{"ok"}}
+	c := &Collector{metrics: m, codes: []string{"ok"}}
 	for _, code := range fault.Codes() {
 		c.codes = append(c.codes, string(code))
 	}
+	for i := range c.codes {
+		c.sorted = append(c.sorted, i)
+	}
+	slices.SortFunc(c.sorted, func(a, b int) int { return strings.Compare(c.codes[a], c.codes[b]) })
 	return c
 }
 
@@ -64,46 +70,59 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	m.mu.Lock()
 	all := m.all()
 	m.mu.Unlock()
+	// The registry sorts by labels, in the order of their names, and is faster with what is sorted.
+	slices.SortFunc(all, func(a, b *figures) int { return strings.Compare(a.path, b.path) })
+	for _, at := range c.sorted {
+		for _, f := range all {
+			c.collect(Sink(to), f, at)
+		}
+	}
+	for i, name := range phases {
+		for _, f := range all {
+			if ns := f.phases[i].Load(); ns > 0 {
+				Sink(to).count(phaseTimes, time.Duration(ns).Seconds(), LabelsOf("phase", name, "tool", f.path))
+			}
+		}
+	}
 	for _, f := range all {
-		c.collect(Sink(to), f)
+		collectUses(Sink(to), f)
 	}
 	if m.byCaller != nil {
 		collectCallers(Sink(to), m.byCaller)
 	}
 }
 
-func (c *Collector) collect(to Sink, f *figures) {
-	for i := range f.outcomes {
-		if n := f.refused[i].Load(); n > 0 {
-			to.Count(refusals, n, f.path, c.codes[i])
-		}
-		o := f.outcomes[i].Load()
-		if o == nil {
-			continue
-		}
-		h := &histogram{}
-		if err := o.durations.Write(&h.now); err != nil {
-			continue
-		}
-		h.now.Label = []*dto.LabelPair{pair("outcome", c.codes[i]), pair("tool", f.path)} // sorted by name
-		to <- h
-		to.Count(calls, h.now.Histogram.GetSampleCount(), f.path, c.codes[i])
-		to.Count(arguments, o.arguments.Load(), f.path, c.codes[i])
-		to.Count(results, o.results.Load(), f.path, c.codes[i])
-		to.Count(burned, o.fuel.Load(), f.path, c.codes[i])
+// collect sends what is counted of one outcome of a tool's calls.
+func (c *Collector) collect(to Sink, f *figures, at int) {
+	if n := f.refused[at].Load(); n > 0 {
+		to.count(refusals, float64(n), LabelsOf("reason", c.codes[at], "tool", f.path))
 	}
-	for i, name := range phases {
-		if ns := f.phases[i].Load(); ns > 0 {
-			to.seconds(phaseTimes, ns, f.path, name)
-		}
+	o := f.outcomes[at].Load()
+	if o == nil {
+		return
 	}
+	labels := LabelsOf("outcome", c.codes[at], "tool", f.path)
+	h := &histogram{}
+	if err := o.durations.Write(&h.now); err != nil {
+		return
+	}
+	h.now.Label = labels
+	to <- h
+	to.count(calls, float64(h.now.Histogram.GetSampleCount()), labels)
+	to.count(arguments, float64(o.arguments.Load()), labels)
+	to.count(results, float64(o.results.Load()), labels)
+	to.count(burned, float64(o.fuel.Load()), labels)
+}
+
+func collectUses(to Sink, f *figures) {
 	for _, u := range *f.uses.Load() {
-		to.Count(uses, u.count.Load(), f.path, u.capability)
-		to.Count(usesFailed, u.failed.Load(), f.path, u.capability)
-		to.Count(usesRefused, u.refused.Load(), f.path, u.capability)
-		to.Count(usesSent, u.sent.Load(), f.path, u.capability)
-		to.Count(usesReceived, u.received.Load(), f.path, u.capability)
-		to.seconds(usesTook, u.nanoseconds.Load(), f.path, u.capability)
+		labels := LabelsOf("capability", u.capability, "tool", f.path)
+		to.count(uses, float64(u.count.Load()), labels)
+		to.count(usesFailed, float64(u.failed.Load()), labels)
+		to.count(usesRefused, float64(u.refused.Load()), labels)
+		to.count(usesSent, float64(u.sent.Load()), labels)
+		to.count(usesReceived, float64(u.received.Load()), labels)
+		to.count(usesTook, time.Duration(u.nanoseconds.Load()).Seconds(), labels)
 	}
 }
 
@@ -123,8 +142,14 @@ func (s Sink) Count(d *prometheus.Desc, n uint64, labels ...string) {
 	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 }
 
-func (s Sink) seconds(d *prometheus.Desc, ns uint64, labels ...string) {
-	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, time.Duration(ns).Seconds(), labels...)
+// count sends a number that only grows.
+func (s Sink) count(d *prometheus.Desc, n float64, labels Labels) {
+	s <- &sample{desc: d, value: n, labels: labels, counts: true}
+}
+
+// GaugeOf sends how much there is of something.
+func (s Sink) GaugeOf(d *prometheus.Desc, value float64, labels Labels) {
+	s <- &sample{desc: d, value: value, labels: labels}
 }
 
 // Gauge sends how much there is of something.
@@ -159,6 +184,34 @@ func (h *histogram) Write(to *dto.Metric) error {
 	return nil
 }
 
-func pair(name, value string) *dto.LabelPair {
-	return &dto.LabelPair{Name: proto.String(name), Value: proto.String(value)}
+// Labels are those of one metric or of several, sorted by name. Thousands of metrics are made for one answer, so those of one tool share them.
+type Labels []*dto.LabelPair
+
+// LabelsOf returns labels of names and values, which are sorted by name.
+func LabelsOf(namesAndValues ...string) Labels {
+	labels := make(Labels, 0, len(namesAndValues)/2)
+	for i := 0; i < len(namesAndValues); i += 2 {
+		labels = append(labels, &dto.LabelPair{Name: &namesAndValues[i], Value: &namesAndValues[i+1]})
+	}
+	return labels
+}
+
+// A sample is one number with labels.
+type sample struct {
+	desc   *prometheus.Desc
+	value  float64
+	labels Labels
+	counts bool // it only grows
+}
+
+func (s *sample) Desc() *prometheus.Desc { return s.desc }
+
+func (s *sample) Write(to *dto.Metric) error {
+	to.Label = s.labels
+	if s.counts {
+		to.Counter = &dto.Counter{Value: &s.value}
+	} else {
+		to.Gauge = &dto.Gauge{Value: &s.value}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -201,7 +202,7 @@ func (m *Metrics) all() []*figures {
 	return all
 }
 
-// Counted returns the paths of the tools that have figures of their own.
+// Counted returns the paths of the tools that have figures of their own, sorted.
 func (m *Metrics) Counted() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,5 +210,6 @@ func (m *Metrics) Counted() []string {
 	for _, f := range m.all()[1:] {
 		paths = append(paths, f.path)
 	}
+	slices.Sort(paths)
 	return paths
 }

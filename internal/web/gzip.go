@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"compress/gzip"
+	"net/http"
 	"strconv"
 	"strings"
 )
@@ -31,6 +32,60 @@ func pack(d *Document, level int, keep func(bytes int) bool) *packed {
 		return nil
 	}
 	return &packed{newForm(packedTag(d.etag), body.Len()), bytes.Clone(body.Bytes())}
+}
+
+// ServePacked has a handler answer, and compresses its answer where the client prefers that, unless it is an error. What is made anew for each request
+// is compressed at the fastest level: the default of package gzip takes three times as long for a tenth less.
+func ServePacked(x *Exchange, h http.Handler) {
+	x.Header().Add("Vary", "Accept-Encoding")
+	if !takesGzip(x.Request().Header.Values("Accept-Encoding")) {
+		h.ServeHTTP(x, x.Request())
+		return
+	}
+	z, err := gzip.NewWriterLevel(x, gzip.BestSpeed)
+	if err != nil {
+		x.Fail(err)
+		return
+	}
+	p := &packing{ResponseWriter: x, named: x.mux.fixed.gzip, to: z}
+	h.ServeHTTP(p, x.Request())
+	p.end()
+}
+
+// A packing compresses what is written of an answer.
+type packing struct {
+	http.ResponseWriter
+	named []string
+	to    *gzip.Writer
+	begun bool
+	plain bool // it is an error
+}
+
+func (p *packing) WriteHeader(status int) {
+	if !p.begun {
+		p.begun, p.plain = true, status != http.StatusOK
+		if !p.plain {
+			p.Header()["Content-Encoding"] = p.named
+		}
+	}
+	p.ResponseWriter.WriteHeader(status)
+}
+
+func (p *packing) Write(b []byte) (int, error) {
+	if !p.begun {
+		p.WriteHeader(http.StatusOK)
+	}
+	if p.plain {
+		return p.ResponseWriter.Write(b)
+	}
+	return p.to.Write(b)
+}
+
+// end writes what is left. Where that fails the client is gone.
+func (p *packing) end() {
+	if p.begun && !p.plain {
+		_ = p.to.Close()
+	}
 }
 
 // packedTag returns the tag of the compressed form, which is another one because the bytes differ (RFC 9110, section 8.8.3.3).

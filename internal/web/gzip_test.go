@@ -197,3 +197,55 @@ func FuzzAcceptEncoding(f *testing.F) {
 		}
 	})
 }
+
+// TestServePacked has a handler answer through a door, with and without compression.
+func TestServePacked(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("a line of many\n", 1000)
+	for _, test := range []struct {
+		name    string
+		accept  []string
+		handler http.HandlerFunc
+		status  int
+		packed  bool
+		want    string
+	}{
+		{"packed", []string{"gzip"}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }, http.StatusOK, true, text},
+		{"in parts", []string{"br, gzip;q=0.5"}, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusOK)
+			_, _ = io.WriteString(w, text[:7])
+			_, _ = io.WriteString(w, text[7:])
+		}, http.StatusOK, true, text},
+		{"nobody asks for it", nil, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }, http.StatusOK, false, text},
+		{"somebody does not want it", []string{"gzip;q=0"}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }, http.StatusOK, false, text},
+		{"an error", []string{"gzip"}, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "too many", http.StatusServiceUnavailable) }, http.StatusServiceUnavailable, false, "too many\n"},
+		{"nothing", []string{"gzip"}, func(http.ResponseWriter, *http.Request) {}, http.StatusOK, false, ""},
+	} {
+		mux := web.NewMux(web.Options{})
+		mux.Mount("/", doorFunc(func(x *web.Exchange) { web.ServePacked(x, test.handler) }))
+		var fields []string
+		for _, a := range test.accept {
+			fields = append(fields, "Accept-Encoding", a)
+		}
+		got := ask(mux, fields...)
+		packed := got.Header().Get("Content-Encoding") == "gzip"
+		if got.Code != test.status || packed != test.packed || got.Header().Get("Vary") == "" {
+			t.Errorf("%s: got %d, %v", test.name, got.Code, got.Header())
+			continue
+		}
+		var body io.Reader = got.Body
+		if packed {
+			if size := got.Body.Len(); size > len(text)/10 {
+				t.Errorf("%s: %d bytes are sent", test.name, size)
+			}
+			z, err := gzip.NewReader(got.Body)
+			if err != nil {
+				t.Fatalf("%s: %v", test.name, err)
+			}
+			body = z
+		}
+		if said, err := io.ReadAll(body); err != nil || string(said) != test.want {
+			t.Errorf("%s: got %.50q, %v", test.name, said, err)
+		}
+	}
+}

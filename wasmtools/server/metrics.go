@@ -54,7 +54,7 @@ func (d metricsDoor) Serve(x *web.Exchange) {
 	}
 	if x.Allow(http.MethodGet, http.MethodHead) {
 		x.SetOperation("metrics")
-		d.handler.ServeHTTP(x, x.Request())
+		web.ServePacked(x, d.handler)
 	}
 }
 
@@ -82,7 +82,7 @@ func openMetrics(ctx context.Context, s *Server, c *config.Config) error {
 	if !c.Metrics.Enabled {
 		return nil
 	}
-	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: scrapes})
+	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: scrapes, DisableCompression: true})
 	if c.Metrics.Address == "" {
 		s.mount(metricsPath, metricsDoor{handler, s})
 		return nil

@@ -13,41 +13,61 @@ import (
 type Map[K comparable, V any] struct {
 	most int
 	rest K
-	has  atomic.Pointer[map[K]*V]
-	mu   sync.Mutex // of whoever adds
+	has  atomic.Pointer[map[K]*counter[K, V]]
+	last atomic.Pointer[counter[K, V]] // which was found: mostly it is looked for again, and to compare words takes less time than to hash them
+	mu   sync.Mutex                    // of whoever adds
+}
+
+// A counter is a V, with the key that it was found by.
+type counter[K comparable, V any] struct {
+	key   K
+	value V
 }
 
 // New returns a map for that many keys. Those beyond are counted as rest.
 func New[K comparable, V any](most int, rest K) *Map[K, V] {
 	m := &Map[K, V]{most: most, rest: rest}
-	m.has.Store(&map[K]*V{})
+	m.has.Store(&map[K]*counter[K, V]{})
 	return m
 }
 
 // Of returns the value of a key, which is zero at first.
 func (m *Map[K, V]) Of(key K) *V {
-	if v, ok := (*m.has.Load())[key]; ok {
-		return v
+	if c := m.last.Load(); c != nil && c.key == key {
+		return &c.value
 	}
-	return m.add(key)
+	c, ok := (*m.has.Load())[key]
+	if !ok {
+		c = m.add(key)
+	}
+	m.last.Store(c)
+	return &c.value
 }
 
-func (m *Map[K, V]) add(key K) *V {
+func (m *Map[K, V]) add(key K) *counter[K, V] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := *m.has.Load()
 	if len(before) >= m.most {
 		key = m.rest
 	}
-	if v, ok := before[key]; ok {
-		return v
+	if c, ok := before[key]; ok {
+		return c
 	}
-	v := new(V)
+	c := &counter[K, V]{key: key}
 	next := maps.Clone(before)
-	next[key] = v
+	next[key] = c
 	m.has.Store(&next)
-	return v
+	return c
 }
 
 // All returns all values by their keys, in no order.
-func (m *Map[K, V]) All() iter.Seq2[K, *V] { return maps.All(*m.has.Load()) }
+func (m *Map[K, V]) All() iter.Seq2[K, *V] {
+	return func(yield func(K, *V) bool) {
+		for key, c := range *m.has.Load() {
+			if !yield(key, &c.value) {
+				return
+			}
+		}
+	}
+}

@@ -61,3 +61,124 @@ func TestConsoleSizes(t *testing.T) {
 		t.Errorf("characters are said to be bytes:\n%s", p.shown())
 	}
 }
+
+// TestConsoleMembers fills in objects whose members a schema leaves to its caller, or has in several kinds.
+func TestConsoleMembers(t *testing.T) {
+	t.Parallel()
+	tools := []*wasmtools.Tool{
+		echo("none", `{"type": "object", "additionalProperties": false}`),
+		echo("open", `{"type": "object"}`),
+		echo("kinds", `{"type": "object", "oneOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}, {"properties": {"b": {"type": "number"}}, "required": ["b"]}]}`),
+		echo("beside", `{"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"], "anyOf": [{"$ref": "#/$defs/circle"}, {"$ref": "#/$defs/square"}], "$defs": {
+			"circle": {"properties": {"shape": {"const": "circle"}, "radius": {"type": "number"}}, "required": ["shape"]},
+			"square": {"properties": {"shape": {"const": "square"}, "side": {"type": "number"}}, "required": ["shape"]}}}`),
+		echo("either", `{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}`),
+		echo("extra", `{"type": "object", "properties": {"a": {"type": "string"}, "o": {"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": {"type": "integer"}}}, "additionalProperties": {"type": "integer"}}`),
+		echo("pattern", `{"type": "object", "patternProperties": {"^x-": {"type": "integer"}}, "additionalProperties": false}`),
+		echo("condition", `{"type": "object", "properties": {"card": {"type": "string"}, "cvc": {"type": "string"}}, "dependentRequired": {"card": ["cvc"]}, "if": {"properties": {"card": {"const": "x"}}}, "then": {"required": ["zip"]}}`),
+		echo("lists", `{"type": "object", "required": ["a", "o", "in"], "properties": {"a": {"type": "array", "items": {"type": "string"}}, "o": {"type": "object", "properties": {"x": {"type": "string"}}},
+			"in": {"type": "object", "required": ["s", "l"], "properties": {"s": {"type": "string"}, "l": {"type": "array"}}}}}`),
+		echo("nullable", `{"type": "object", "required": ["n"], "properties": {"s": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": null, "description": "Some text."}, "d": {"type": ["string", "null"], "default": "x"}, "n": {"type": ["integer", "null"]}}}`),
+	}
+	p := open(t, serve(t, "", tools...), "/console")
+	p.tolerate("/admin/v1/self")
+	p.tolerate("status of 4")
+	begin := func(path string) {
+		t.Helper()
+		p.tool("/echo/" + path)
+		p.see("form.call")
+	}
+	// name adds a member to the object that the selector leads to.
+	name := func(at, name string) {
+		t.Helper()
+		p.write(at+" > .row label + input", name)
+		p.click(at + " > .row label + input + button")
+	}
+	begin("none")
+	p.read("The tool takes no arguments.")
+
+	begin("open")
+	name("form.call", "b")
+	p.write(field(`["b"]`), "[1]")
+	p.answers(`{"b": [1]}`)
+
+	begin("kinds")
+	p.choose("form.call select", "object with b")
+	p.write(field(`["b"]`), "2.5")
+	p.answers(`{"b": 2.5}`)
+
+	begin("beside")
+	p.write(field(`["id"]`), "1")
+	p.choose("form.call select", `shape: "square"`)
+	p.choose(field(`["shape"]`), "square")
+	p.write(field(`["side"]`), "3")
+	p.answers(`{"id": 1,"shape": "square","side": 3}`)
+
+	begin("either")
+	p.write(field(`["b"]`), "yes")
+	p.answers(`{"b": "yes"}`)
+
+	begin("extra")
+	p.button("Add o")
+	name("form.call fieldset", "n")
+	p.write(field(`["o","n"]`), "1")
+	name("form.call", "m")
+	p.write(field(`["m"]`), "two")
+	p.call()
+	p.until(`document.querySelector(` + quoted(field(`["m"]`)) + `).getAttribute("aria-invalid") === "true"`)
+	p.write(field(`["m"]`), "2")
+	p.answers(`{"o": {"n": 1},"m": 2}`)
+	p.check()
+
+	begin("pattern")
+	p.read("Names that match ^x-.")
+	name("form.call", "x-a")
+	p.write(field(`["x-a"]`), "7")
+	p.answers(`{"x-a": 7}`)
+
+	begin("condition")
+	for _, words := range []string{"(if card is given)", `(if card is "x")`, "zip"} {
+		p.read(words)
+	}
+	p.write(field(`["card"]`), "x")
+	p.write(field(`["cvc"]`), "1")
+	p.call()
+	p.click(".failed button.link")
+	p.until(`document.activeElement.innerText === "Add zip"`)
+	p.check()
+	p.press(" ")
+	p.write(field(`["zip"]`), "here")
+	p.answers(`{"card": "x","cvc": "1","zip": "here"}`)
+
+	begin("lists")
+	p.write(field(`["in","s"]`), "x")
+	p.answers(`{"a": [],"o": {},"in": {"s": "x","l": []}}`)
+
+	begin("nullable")
+	p.read("Some text. Otherwise null.")
+	p.write(field(`["s"]`), "text")
+	p.click(".or-null [type=checkbox]:not(:checked)")
+	p.until(`document.querySelectorAll(".or-null input:checked").length === 1`)
+	p.click(".or-null [type=checkbox]:not(:checked)")
+	p.until(`document.querySelectorAll(".or-null input:checked").length === 2`)
+	p.check()
+	p.answers(`{"n": null,"s": "text","d": null}`)
+	p.write(field(`["n"]`), "4")
+	p.answers(`{"n": 4,"s": "text","d": null}`)
+}
+
+// TestConsoleParts has the server refuse a part of a value that is typed as JSON.
+func TestConsoleParts(t *testing.T) {
+	t.Parallel()
+	kinds := listed(60, `{"type": "object", "properties": {"k@": {"type": "string"}}, "required": ["k@"]}`)
+	p := open(t, serve(t, "", echo("parts", `{"type": "object", "properties": {"x": {"anyOf": [`+kinds+`]}}, "anyOf": [`+kinds+`, {}]}`)), "/console#/tool/echo/parts")
+	p.tolerate("/admin/v1/self")
+	p.tolerate("status of 4")
+	p.write(field(`[]`), `{"x": {"k0": 9007199254740993}}`)
+	p.call()
+	p.click(".failed button.link")
+	p.until(`document.activeElement.id === "field-%5B%5D"`)
+	p.until(`document.querySelector(".field .wrong").innerText.startsWith("x")`)
+	p.write(field(`[]`), `{"x": {"k0": "a"}}`)
+	p.answers(`{"x": {"k0": "a"}}`)
+}

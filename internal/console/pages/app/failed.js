@@ -31,9 +31,14 @@ export function Failed({ failure, after }) {
   </div>`;
 }
 
-/** A place in the arguments, which leads to its field if there is one. @param {{loc: (string|number)[]}} p */
+/** A place in the arguments, which leads to its field. @param {{loc: (string|number)[]}} p */
 function Place({ loc }) {
   const name = plain(placeOf(loc), 160);
-  const go = () => document.getElementById(fieldId(loc.slice(1)))?.focus();
+  const go = () => {
+    // What has no field of its own stands at what it is a part of, and arguments that are written as JSON all stand in one.
+    let to = null;
+    for (let end = loc.length; end > 1 && !to; end--) to = document.getElementById(fieldId(loc.slice(1, end)));
+    (to ?? document.querySelector(`#${CSS.escape(fieldId([]))}, #arguments-json, form.call :is(input, textarea, select, button)`))?.focus();
+  };
   return loc.length > 1 ? html`<button type="button" class="link" onClick=${go}><bdi>${name}</bdi></button>` : html`<bdi>${name}</bdi>`;
 }

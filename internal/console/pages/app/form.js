@@ -3,8 +3,9 @@
 // long as there are not too many fields: each field may have so many below it, which it shares out among them.
 
 import { html, useContext, useId, useMemo, useState, createContext } from "../html.js";
+import { placeOf } from "./api.js";
 import { exact, isRaw, member, parse, withMember, write } from "./json.js";
-import { boundsOf, choicesOf, inSentence, kindsOf, membersOf, resolve, sizeOfBase64, typeName, typeOf, typesOf } from "./schema.js";
+import { begun, besideNull, boundsOf, choicesOf, inSentence, kindsOf, membersOf, resolve, sizeOfBase64, startOf, typeName, typeOf, typesOf, undeclared, variantName } from "./schema.js";
 import { bytes, plain } from "./text.js";
 
 /** @typedef {import("./schema.js").Schema} Schema */
@@ -28,10 +29,48 @@ export const fieldId = (place) => "field-" + encodeURIComponent(keyOf(place));
 
 /** @param {{schema: any, value: any, onChange: (value: any) => void, errors: Map<string, string[]>}} p */
 export function SchemaForm({ schema, value, onChange, errors }) {
-  const s = resolve(schema, schema);
   return html`<${Form.Provider} value=${{ root: schema, errors }}>
-    <${Members} schema=${s} value=${value} onChange=${onChange} place=${[]} depth=${0} share=${mostFields} />
+    <${Arguments} schema=${resolve(schema, schema)} value=${value} onChange=${onChange} depth=${0} />
   <//>`;
+}
+
+/** What a form begins with. @param {any} schema */
+export function initialOf(schema) {
+  let s = resolve(schema, schema);
+  for (let depth = 0; depth < deepest && kindsOf(s) <= fewOptions; depth++) s = objectsOf(schema, s)[0] ?? s;
+  return begun(schema, s, {});
+}
+
+/** The variants of the arguments, which are an object whatever else a schema says. @param {any} root @param {Schema} s */
+function objectsOf(root, s) {
+  return kindsOf(s) === 0 ? [] : choicesOf(root, s).filter((v) => typesOf(v).length === 0 || typesOf(v).includes("object"));
+}
+
+/** All arguments: members, one of several kinds of them, or JSON where the schema is beyond a form. @param {{schema: Schema, value: any, onChange: (value: any) => void, depth: number}} p */
+function Arguments({ schema, value, onChange, depth }) {
+  const { root } = useContext(Form);
+  const id = useId();
+  const all = schema.unknown || kindsOf(schema) > fewOptions ? [] : objectsOf(root, schema);
+  const [at, setAt] = useState(() => Math.max(0, all.findIndex((v) => fits(root, v, value))));
+  const props = { onChange, depth: depth + 1, place: [], share: mostFields };
+  if (schema.unknown || depth >= deepest || (all.length === 0 && kindsOf(schema) > 0)) {
+    return html`<${JSONField} ...${props} schema=${{ type: "object", description: schema.description }} name="arguments" required=${false} value=${value} onChange=${(/** @type {any} */ v) => onChange(v ?? {})} />`;
+  }
+  if (all.length === 0) return html`<${Said} place=${[]} /><${Members} ...${props} depth=${depth} schema=${schema} value=${value} />`;
+  if (all.length === 1) return html`<${Arguments} ...${props} schema=${all[0]} value=${value} />`;
+  const choose = (/** @type {any} */ e) => {
+    const next = all[Number(valueOf(e))];
+    const names = new Set(membersOf(next).map((m) => m.name));
+    setAt(Number(valueOf(e)));
+    onChange(begun(root, next, Object.fromEntries(Object.entries(value ?? {}).filter(([name]) => names.has(name)))));
+  };
+  return html`<div class="field">
+      <label for=${id}>Which arguments</label>
+      <select id=${id} value=${String(at)} onChange=${choose}>
+        ${all.map((v, i) => html`<option value=${String(i)}>${variantName(root, v)}</option>`)}
+      </select>
+    </div>
+    <${Arguments} key=${at} ...${props} schema=${all[at]} value=${value} />`;
 }
 
 /** @typedef {{schema: Schema, name: string, value: any, onChange: (value: any) => void, place: Place, required: boolean, depth: number, share: number}} FieldProps share is how many fields may open below it */
@@ -42,6 +81,8 @@ function Field(p) {
   const schema = resolve(root, p.schema);
   const kinds = p.depth < deepest ? kindsOf(schema) : 0;
   if (kinds > fewOptions) return html`<${JSONField} ...${p} schema=${schema} />`;
+  const other = kinds === 2 ? besideNull(root, schema) : undefined;
+  if (other) return html`<${OrNull} ...${p} schema=${other} />`;
   if (kinds > 1) return html`<${Choice} ...${p} schema=${schema} />`;
   const s = kinds === 1 ? { ...schema, ...choicesOf(root, schema)[0] } : schema;
   const types = typesOf(s);
@@ -67,10 +108,21 @@ function Field(p) {
   return html`<${JSONField} ...${props} />`;
 }
 
-/** What stands around an input. @param {{p: FieldProps, type?: string, input: (a: Record<string, any>) => any, note?: string}} a */
-function Labelled({ p, type, input, note }) {
+/** A value or null. Where it is null if it is left out, there is nothing to choose. @param {FieldProps} p */
+function OrNull(p) {
+  const field = html`<${Field} ...${p} value=${p.value === null ? undefined : p.value} />`;
+  const none = !p.required && p.schema.default === null;
+  if (none && p.value !== null) return field;
+  return html`<div class="or-null">
+    ${field}
+    <label><input type="checkbox" checked=${p.value === null} onChange=${(/** @type {any} */ e) => p.onChange(e.currentTarget.checked ? null : undefined)} /> <bdi>${plain(p.name, 120)}</bdi> is null</label>
+  </div>`;
+}
+
+/** What stands around an input. below gives what is wrong with parts that have no input of their own. @param {{p: FieldProps, type?: string, input: (a: Record<string, any>) => any, note?: string, below?: typeof saidBelow}} a */
+function Labelled({ p, type, input, note, below }) {
   const { root, errors } = useContext(Form);
-  const said = errors.get(keyOf(p.place)) ?? [];
+  const said = [...(errors.get(keyOf(p.place)) ?? []), ...(below ? below(errors, p.place) : [])];
   const id = fieldId(p.place);
   const description = plain(p.schema.description ?? "", 400);
   const bounds = boundsOf(p.schema);
@@ -156,7 +208,17 @@ function JSONField(p) {
     setText(valueOf(e));
     p.onChange(readLoosely(valueOf(e)));
   };
-  return html`<${Labelled} p=${p} note="JSON: anything else is sent as a string" input=${(/** @type {any} */ a) => html`<textarea ...${a} rows="2" class="code" spellcheck=${false} value=${text} onInput=${change}></textarea>`} />`;
+  return html`<${Labelled} p=${p} below=${saidBelow} note="JSON: anything else is sent as a string" input=${(/** @type {any} */ a) => html`<textarea ...${a} rows="2" class="code" spellcheck=${false} value=${text} onInput=${change}></textarea>`} />`;
+}
+
+/** Returns what the server says of all parts of a place, each with its own. @param {Map<string, string[]>} errors @param {Place} place */
+function saidBelow(errors, place) {
+  const all = [];
+  for (const [key, said] of errors) {
+    const at = /** @type {Place} */ (JSON.parse(key));
+    if (at.length > place.length && place.every((part, i) => part === at[i])) all.push(placeOf(["body", ...at]) + ": " + said.join("; "));
+  }
+  return all;
 }
 
 /** @param {string} text */
@@ -195,32 +257,38 @@ function Choice(p) {
   const { root } = useContext(Form);
   const id = useId();
   const all = choicesOf(root, p.schema);
-  const [at, setAt] = useState(() => (p.value === undefined ? (p.required && p.share > 0 ? 0 : -1) : Math.max(0, all.findIndex((v) => fits(v, p.value)))));
+  const [at, setAt] = useState(() => (p.value === undefined ? (p.required && p.share > 0 ? 0 : -1) : Math.max(0, all.findIndex((v) => fits(root, v, p.value)))));
   const [share, setShare] = useState(p.share - 1);
   const choose = (/** @type {any} */ e) => {
     const next = Number(valueOf(e));
     setAt(next);
     setShare(fewMembers);
-    p.onChange(next >= 0 && typesOf(all[next])[0] === "null" ? null : undefined);
+    p.onChange(next < 0 ? undefined : typesOf(all[next])[0] === "null" ? null : startOf(root, all[next]));
   };
   return html`<fieldset class="group">
     <legend><bdi>${plain(p.schema.title ?? p.name, 120)}</bdi>${p.required ? html` <span class="required">required</span>` : null}</legend>
     ${p.schema.description ? html`<p class="hint"><bdi class="words">${plain(p.schema.description, 400)}</bdi></p>` : null}
-    <label for=${id}>kind of <bdi>${plain(p.name, 120)}</bdi></label>
-    <select id=${id} value=${String(at)} onChange=${choose}>
-      ${p.required && at >= 0 ? null : html`<option value="-1">${p.required ? "choose…" : "left out"}</option>`}
-      ${all.map((v, i) => html`<option value=${String(i)}>${plain(v.title ?? typeName(root, v), 100)}</option>`)}
-    </select>
-    <${Said} place=${p.place} />
+    <div class="field">
+      <label for=${id}>kind of <bdi>${plain(p.name, 120)}</bdi></label>
+      <select id=${id} value=${String(at)} onChange=${choose}>
+        ${p.required && at >= 0 ? null : html`<option value="-1">${p.required ? "choose…" : "left out"}</option>`}
+        ${all.map((v, i) => html`<option value=${String(i)}>${variantName(root, v)}</option>`)}
+      </select>
+      ${Object.hasOwn(p.schema, "default") ? html`<p class="hint"><span class="bounds">Otherwise ${plain(write(p.schema.default, 0), 80)}.</span></p>` : null}
+    </div>
+    ${at < 0 ? html`<${Said} place=${p.place} />` : null}
     ${at >= 0 ? html`<${Field} key=${at} ...${p} schema=${all[at]} required=${true} depth=${p.depth + 1} share=${share} />` : null}
   </fieldset>`;
 }
 
-/** @param {Schema} s @param {any} value */
-function fits(s, value) {
+/** @param {any} root @param {Schema} s @param {any} value */
+function fits(root, s, value) {
   const t = typeOf(value);
   const types = typesOf(s);
-  if (t === "object" && types.includes("object")) return (s.required ?? []).every((/** @type {string} */ name) => Object.hasOwn(value, name));
+  if (t === "object" && types.includes("object")) {
+    const other = (/** @type {any} */ m) => Object.hasOwn(value, m.name) && Object.hasOwn(resolve(root, m.schema), "const") && write(resolve(root, m.schema).const, 0) !== write(value[m.name], 0);
+    return !membersOf(s).some((m) => (m.required && !Object.hasOwn(value, m.name)) || other(m));
+  }
   return types.length === 0 || types.includes(t) || (t === "number" && types.includes("integer"));
 }
 
@@ -233,16 +301,20 @@ function Said({ place }) {
 
 /** @param {FieldProps} p */
 function ObjectField(p) {
-  const empty = p.value === undefined;
+  const { root } = useContext(Form);
+  const [asked, ask] = useState(false);
+  // What is required may have begun as {}, by itself: that opens nothing.
+  const empty = p.value === undefined || (p.required && typeOf(p.value) === "object" && Object.keys(p.value).length === 0);
   const fits = p.share >= widthOf(p.schema);
-  const open = !empty || (p.required && fits);
+  const open = !empty || (p.required && (asked || fits));
+  const start = () => (ask(true), p.onChange(begun(root, p.schema, {})));
   return html`<fieldset class="group">
     <legend><bdi>${plain(p.schema.title ?? p.name, 120)}</bdi>${p.required ? html` <span class="required">required</span>` : null}</legend>
     ${p.schema.description ? html`<p class="hint"><bdi class="words">${plain(p.schema.description, 400)}</bdi></p>` : null}
     <${Said} place=${p.place} />
     ${open
       ? html`<${Members} schema=${p.schema} value=${p.value} onChange=${p.onChange} place=${p.place} depth=${p.depth + 1} share=${fits ? p.share : fewMembers} />`
-      : html`<button type="button" onClick=${() => p.onChange({})}>${p.required ? "Fill in" : "Add"} ${plain(p.name, 60)}</button>`}
+      : html`<button type="button" onClick=${start}>${p.required ? "Fill in" : "Add"} ${plain(p.name, 60)}</button>`}
     ${!empty && !p.required ? html`<button type="button" onClick=${() => p.onChange(undefined)}>Leave out ${plain(p.name, 60)}</button>` : null}
   </fieldset>`;
 }
@@ -252,7 +324,7 @@ const widthOf = (schema) => Math.max(1, Math.min(fewMembers, membersOf(schema).l
 
 /** The members of an object. @param {{schema: Schema, value: any, onChange: (value: any) => void, place: Place, depth: number, share: number}} p */
 function Members({ schema, value, onChange, place, depth, share }) {
-  const { root } = useContext(Form);
+  const { root, errors } = useContext(Form);
   const [most, setMost] = useState(fewMembers);
   const members = membersOf(schema);
   const shown = members.slice(0, most);
@@ -260,9 +332,17 @@ function Members({ schema, value, onChange, place, depth, share }) {
     const opening = members.slice(0, fewMembers).filter((m) => m.required && opens(resolve(root, m.schema)));
     return opening.length > 0 ? Math.floor((share - widthOf(schema)) / opening.length) : 0;
   }, [root, schema, share]);
-  const rest = schema.additionalProperties;
-  const free = members.length === 0 && rest !== false && (place.length > 0 || rest !== undefined);
-  if (members.length === 0 && !free) return html`<p class="empty">The tool takes no arguments.</p>`;
+  const object = typeOf(value) === "object" ? value : {};
+  const declared = new Set(members.map((m) => m.name));
+  const patterns = Object.entries(schema.patternProperties ?? {});
+  const rest = schema.additionalProperties ?? schema.unevaluatedProperties;
+  // Most schemas allow other members only because they don't say that there are none: those have a place where there is nothing else, or somebody has one.
+  const free = patterns.length > 0 || (rest !== false && (rest !== undefined || members.length === 0));
+  const others = Object.keys(object).filter((name) => !declared.has(name));
+  const missing = [...new Set([...undeclared(schema), ...namesBelow(errors, place)])].filter((name) => !declared.has(name) && !Object.hasOwn(object, name));
+  const entry = rest === false && patterns.length === 1 ? patterns[0][1] : patterns.length > 0 || rest === undefined ? true : rest;
+  const bounds = patterns.length === 0 ? "" : "Names that match " + patterns.slice(0, 5).map(([pattern]) => plain(pattern, 80)).join(" or ") + (rest === false ? "." : ", and others.");
+  if (members.length === 0 && !free && others.length === 0) return html`<p class="empty">${place.length === 0 ? "The tool takes no arguments." : "It has no members."}</p>`;
   return html`
     ${shown.map(
       (m, i) => html`<${Field}
@@ -270,16 +350,28 @@ function Members({ schema, value, onChange, place, depth, share }) {
         schema=${m.schema}
         name=${m.name}
         required=${m.required}
-        value=${member(value, m.name)}
-        onChange=${(/** @type {any} */ v) => onChange(ordered(members, withMember(value, m.name, v)))}
+        value=${member(object, m.name)}
+        onChange=${(/** @type {any} */ v) => onChange(ordered(members, begun(root, schema, withMember(object, m.name, v))))}
         place=${[...place, m.name]}
         depth=${depth}
         share=${i < fewMembers ? each : 0}
       />`,
     )}
     ${shown.length < members.length ? html`<button type="button" onClick=${() => setMost(most + fewMembers)}>Show ${Math.min(fewMembers, members.length - shown.length)} other fields</button>` : null}
-    ${free ? html`<${Entries} schema=${resolve(root, rest === undefined ? true : rest)} value=${value} onChange=${onChange} place=${place} depth=${depth} />` : null}
+    ${free || others.length > 0 || missing.length > 0
+      ? html`<${Entries} schema=${resolve(root, entry)} value=${object} onChange=${onChange} place=${place} depth=${depth} names=${others} missing=${missing} bounds=${bounds} beside=${members.length > 0} />`
+      : null}
   `;
+}
+
+/** Returns the names of members of which the server says something. @param {Map<string, string[]>} errors @param {Place} place */
+function namesBelow(errors, place) {
+  const all = [];
+  for (const key of errors.keys()) {
+    const at = /** @type {Place} */ (JSON.parse(key));
+    if (at.length === place.length + 1 && place.every((part, i) => part === at[i])) all.push(String(at[place.length]));
+  }
+  return all;
 }
 
 /** Whether a required value has fields of its own. @param {Schema} s */
@@ -292,33 +384,48 @@ function ordered(members, value) {
   return Object.fromEntries([...first, ...Object.entries(value).filter(([k]) => !known.has(k))]);
 }
 
-/** Members whose names are chosen by who calls. @param {{schema: Schema, value: any, onChange: (value: any) => void, place: Place, depth: number}} p */
-function Entries({ schema, value, onChange, place, depth }) {
+/**
+ * Members whose names are chosen by who calls. missing are names that have to be among them.
+ * @param {{schema: Schema, value: any, onChange: (value: any) => void, place: Place, depth: number, names: string[], missing: string[], bounds: string, beside: boolean}} p
+ */
+function Entries({ schema, value, onChange, place, depth, names, missing, bounds, beside }) {
+  const { root, errors } = useContext(Form);
   const [name, setName] = useState("");
   const id = useId();
-  const names = Object.keys(value ?? {});
+  const start = startOf(root, schema) ?? (typesOf(schema)[0] === "string" ? "" : blank);
+  const put = (/** @type {string} */ n) => onChange(Object.fromEntries([...Object.entries(value), [n, start]]));
+  const set = (/** @type {string} */ n, /** @type {any} */ v) => onChange(Object.fromEntries(Object.entries(value).map(([k, old]) => [k, k === n ? (v ?? start) : old])));
+  const taken = name === "" || Object.hasOwn(value, name);
   const add = () => {
-    if (name === "" || names.includes(name)) return;
-    onChange(Object.fromEntries([...Object.entries(value ?? {}), [name, ""]]));
+    if (taken) return;
+    put(name);
     setName("");
   };
   return html`
     ${names.map(
       (n) => html`<div class="entry" key=${n}>
-        <${Field} schema=${schema} name=${n} required=${true} value=${value[n]} onChange=${(/** @type {any} */ v) => onChange(Object.fromEntries(Object.entries(value).map(([k, old]) => [k, k === n ? (v ?? "") : old])))} place=${[...place, n]} depth=${depth + 1} share=${fewMembers} />
+        <${Field} schema=${schema} name=${n} required=${true} value=${value[n] === blank ? undefined : value[n]} onChange=${(/** @type {any} */ v) => set(n, v)} place=${[...place, n]} depth=${depth + 1} share=${fewMembers} />
         <button type="button" onClick=${() => onChange(withMember(value, n, undefined))}>Remove ${plain(n, 60)}</button>
       </div>`,
     )}
+    ${missing.slice(0, fewMembers).map(
+      (n) => html`<div class="row" key=${n}>
+        <button type="button" id=${fieldId([...place, n])} onClick=${() => put(n)}>Add <bdi>${plain(n, 60)}</bdi></button>
+        ${errors.has(keyOf([...place, n])) ? html`<strong class="wrong">${plain((errors.get(keyOf([...place, n])) ?? []).join("; "), 400)}</strong>` : html`<span class="required">required</span>`}
+      </div>`,
+    )}
     <div class="row">
-      <label for=${id}>New name</label>
-      <input id=${id} type="text" autocomplete="off" value=${name} onInput=${(/** @type {any} */ e) => setName(valueOf(e))} onKeyDown=${(/** @type {any} */ e) => e.key === "Enter" && (e.preventDefault(), add())} />
-      <button type="button" onClick=${add} disabled=${name === "" || names.includes(name)}>Add</button>
+      <label for=${id}>${beside ? "New other name" : "New name"}</label>
+      <input id=${id} type="text" autocomplete="off" aria-describedby=${bounds ? id + "-hint" : undefined} value=${name} onInput=${(/** @type {any} */ e) => setName(valueOf(e))} onKeyDown=${(/** @type {any} */ e) => e.key === "Enter" && !e.ctrlKey && !e.metaKey && (e.preventDefault(), add())} />
+      <button type="button" onClick=${add} disabled=${taken}>Add</button>
+      ${bounds ? html`<span class="note" id=${id + "-hint"}>${bounds}</span>` : null}
     </div>
   `;
 }
 
 /** @param {FieldProps} p */
 function ArrayField(p) {
+  const { root } = useContext(Form);
   /** @type {any[]} */
   const items = Array.isArray(p.value) ? p.value : [];
   const fixed = Array.isArray(p.schema.prefixItems) ? p.schema.prefixItems : [];
@@ -327,7 +434,7 @@ function ArrayField(p) {
   const set = (/** @type {any[]} */ next) => p.onChange(next.length === 0 && !p.required ? undefined : next);
   const bounds = inSentence(boundsOf(p.schema));
   return html`<fieldset class="group">
-    <legend><bdi>${plain(p.schema.title ?? p.name, 120)}</bdi>${p.required ? html` <span class="required">required</span>` : null}</legend>
+    <legend><bdi>${plain(p.schema.title ?? p.name, 120)}</bdi>${p.required ? html` <span class="required">required</span>` : null} <span class="type">${typeName(root, p.schema)}</span></legend>
     <p class="hint"><bdi class="words">${plain(p.schema.description ?? "", 400)}</bdi> <span class="bounds">${bounds}</span></p>
     <${Said} place=${p.place} />
     ${items.map(
@@ -336,7 +443,7 @@ function ArrayField(p) {
         <button type="button" onClick=${() => set(items.filter((_, at) => at !== i))}>Remove ${plain(p.name, 60)}[${i}]</button>
       </div>`,
     )}
-    ${more ? html`<button type="button" onClick=${() => set([...items, blank])}>Add to ${plain(p.name, 60)}</button>` : null}
+    ${more ? html`<button type="button" onClick=${() => set([...items, startOf(root, schemaOf(items.length)) ?? blank])}>Add to ${plain(p.name, 60)}</button>` : null}
   </fieldset>`;
 }
 

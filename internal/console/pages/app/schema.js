@@ -9,9 +9,10 @@ import { bytes, plain } from "./text.js";
 const mostHops = 32; // from a $ref to the next one
 const mostTypes = 7; // that JSON Schema has
 const mostNested = 32; // allOf in allOf
+const mostConditions = 100; // of a schema
 const mostMerged = 200_000; // members that are put together for a whole schema
 
-/** @typedef {{said: WeakMap<object, Schema>, variants: WeakMap<object, Schema[]>, merged: number}} Memory what is known of a whole schema */
+/** @typedef {{said: WeakMap<object, Schema>, variants: WeakMap<object, Schema[]>, bare: WeakMap<object, Schema>, merged: number}} Memory what is known of a whole schema */
 
 // A part of a schema is resolved once: a page asks at each keystroke, and parts of parts multiply.
 /** @type {WeakMap<object, Memory>} */
@@ -20,7 +21,7 @@ const memories = new WeakMap();
 /** @param {any} root @returns {Memory} */
 function memoryOf(root) {
   const key = objectOf(root);
-  const memory = memories.get(key) ?? { said: new WeakMap(), variants: new WeakMap(), merged: 0 };
+  const memory = memories.get(key) ?? { said: new WeakMap(), variants: new WeakMap(), bare: new WeakMap(), merged: 0 };
   memories.set(key, memory);
   return memory;
 }
@@ -48,6 +49,7 @@ export function resolve(root, schema, depth = 0) {
   remember(memory, s, all);
   const required = new Set(listOf(all.required));
   const properties = { ...objectOf(all.properties) };
+  const conditions = [...conditionsOf(all)];
   for (const part of allOf.slice(0, 100)) {
     const one = resolve(root, part, depth + 1);
     const its = Object.entries(objectOf(one.properties));
@@ -58,12 +60,18 @@ export function resolve(root, schema, depth = 0) {
     }
     for (const [k, v] of its) add(properties, k, v);
     for (const name of listOf(one.required)) required.add(name);
+    conditions.push(...conditionsOf(one));
+    memory.merged += conditions.length;
     if (one.properties) all.properties = properties;
     for (const [k, v] of Object.entries(one)) add(all, k, v);
   }
   all.required = [...required];
+  if (conditions.length > 0) all.conditions = conditions.slice(0, mostConditions);
   return all;
 }
+
+/** Returns what a resolved schema demands under conditions: its own, and those of the parts that were put into it. @param {Schema} s @returns {Schema[]} */
+const conditionsOf = (s) => (s.conditions ? listOf(s.conditions).map(objectOf) : s.if === undefined ? [] : [s]);
 
 /** @type {Schema} */
 const tooMuch = { unknown: "the schema" };
@@ -106,7 +114,7 @@ export function typesOf(s) {
   if (Array.isArray(s.type)) return s.type.filter((t) => typeof t === "string");
   if (Object.hasOwn(s, "const")) return [typeOf(s.const)];
   if (Array.isArray(s.enum)) return [...new Set(s.enum.map(typeOf))];
-  if (s.properties || s.additionalProperties) return ["object"];
+  if (s.properties || s.additionalProperties || s.patternProperties) return ["object"];
   if (s.items || s.prefixItems) return ["array"];
   return [];
 }
@@ -119,12 +127,15 @@ export function typeOf(value) {
   return typeof value;
 }
 
-/** Counts the schemas one of which holds. @param {Schema} s */
+/** Counts the schemas one of which holds. Those that say no more than which members are required have the same form. @param {Schema} s */
 export function kindsOf(s) {
-  for (const all of [s.anyOf, s.oneOf]) if (Array.isArray(all) && all.length > 0) return all.length;
+  for (const all of [s.anyOf, s.oneOf]) if (Array.isArray(all) && all.length > 0) return s.properties && all.every(onlyRequires) ? 0 : all.length;
   const types = typesOf(s);
   return types.length < 2 || types.length > mostTypes || s.enum ? 0 : types.length;
 }
+
+/** @param {any} variant */
+const onlyRequires = (variant) => Object.keys(objectOf(variant)).every((key) => ["required", "title", "description", "not"].includes(key));
 
 /** @param {Schema} s @returns {any[]} */
 function variantsOf(s) {
@@ -143,8 +154,60 @@ export function choicesOf(root, s) {
 
 /** Returns a variant with what is said beside it. @param {any} root @param {Schema} s @param {any} variant */
 function variantOf(root, s, variant) {
-  const { anyOf: _a, oneOf: _o, type: _t, title: _i, description: _d, default: _f, ...rest } = s;
-  return { ...rest, ...resolve(root, variant) };
+  const { anyOf: _a, oneOf: _o, type, title: _i, description: _d, default: _f, ...rest } = s;
+  const own = resolve(root, variant);
+  const all = { ...rest, ...own };
+  if (typeof type === "string" && typesOf(own).length === 0) all.type = type;
+  const [properties, required] = [objectOf(rest.properties), listOf(rest.required)];
+  const memory = memoryOf(root);
+  if ((memory.merged += Object.keys(properties).length + required.length) > mostMerged) return tooMuch;
+  if (rest.properties && own.properties) all.properties = { ...properties, ...objectOf(own.properties) };
+  if (rest.required && own.required) all.required = [...new Set([...required, ...listOf(own.required)])];
+  return all;
+}
+
+/** Returns what a value may be beside null, where that is one thing: the same object each time. @param {any} root @param {Schema} s @returns {Schema|undefined} */
+export function besideNull(root, s) {
+  if (kindsOf(s) !== 2) return undefined;
+  const { bare } = memoryOf(root);
+  const known = bare.get(s);
+  if (known) return known;
+  const all = choicesOf(root, s);
+  const at = all.findIndex((v) => typesOf(v).join() === "null");
+  if (at < 0) return undefined;
+  const other = { ...all[1 - at] };
+  for (const key of ["title", "description", "default"]) if (Object.hasOwn(s, key)) other[key] = s[key];
+  bare.set(s, other);
+  return other;
+}
+
+/** Names a variant so that it can be told from the others. @param {any} root @param {Schema} s @returns {string} */
+export function variantName(root, s) {
+  if (s.title || typesOf(s)[0] !== "object") return plain(s.title ?? typeName(root, s), 100);
+  const all = membersOf(s);
+  const fixed = all.find((m) => Object.hasOwn(resolve(root, m.schema), "const"));
+  if (fixed) return plain(fixed.name, 60) + ": " + plain(write(resolve(root, fixed.schema).const, 0), 60);
+  const names = (all.some((m) => m.required) ? all.filter((m) => m.required) : all).map((m) => plain(m.name, 40));
+  return names.length === 0 ? typeName(root, s) : "object with " + names.slice(0, 5).join(", ") + (names.length > 5 ? ", …" : "");
+}
+
+/** Returns what a required value begins as: an empty array, an object none of whose members is required, or undefined. @param {any} root @param {any} schema */
+export function startOf(root, schema) {
+  const s = resolve(root, schema);
+  if (s.unknown || kindsOf(s) > 0 || s.enum || Object.hasOwn(s, "const")) return undefined;
+  const type = typesOf(s)[0];
+  return type === "array" ? [] : type === "object" && listOf(s.required).length === 0 ? {} : undefined;
+}
+
+/** Returns an object with those of its required members that begin as something. @param {any} root @param {Schema} s resolved @param {any} object */
+export function begun(root, s, object) {
+  const more = [];
+  for (const m of membersOf(s)) {
+    if (!m.required) break; // they stand first
+    const start = Object.hasOwn(object, m.name) ? undefined : startOf(root, m.schema);
+    if (start !== undefined) more.push([m.name, start]);
+  }
+  return more.length > 0 ? Object.fromEntries([...Object.entries(object), ...more]) : object;
 }
 
 /** Names the type of a value. @param {any} root @param {Schema} s @returns {string} */
@@ -212,6 +275,9 @@ export function membersOf(s) {
   return sorted;
 }
 
+/** Returns the names that are required and have no schema of their own. @param {Schema} s @returns {string[]} */
+export const undeclared = (s) => listOf(s.required).filter((name) => typeof name === "string" && !Object.hasOwn(objectOf(s.properties), name));
+
 /** @typedef {{name: string, depth: number, type: string, required: boolean, bounds: string[], description: string, fallback: string|undefined}} Row */
 
 /** Lists a schema as rows of a table, at most so many. @param {any} root @param {number} most @returns {{rows: Row[], more: boolean}} */
@@ -238,13 +304,20 @@ export function rowsOf(root, most) {
     });
     if (!again) below(s, depth + 1, typeof objectOf(schema).$ref === "string" ? [...above, schema.$ref] : above);
   };
+  // A row for what is no value of its own: a condition, or a name that is required and nothing else.
+  const say = (/** @type {string} */ name, /** @type {number} */ depth, required = false) => {
+    if (rows.length < most) rows.push({ name, depth, required, type: "", bounds: [], description: "", fallback: undefined });
+    else more = true;
+  };
   /** @param {Schema} s @param {number} depth @param {any[]} above */
   const below = (s, depth, above) => {
-    if (depth > 12) {
+    if (depth > 12 || more) {
       more = true;
       return;
     }
     for (const m of membersOf(s)) add(m.name, m.schema, m.required, depth, above);
+    for (const name of undeclared(s)) say(plain(name, 120), depth, true);
+    for (const [pattern, schema] of Object.entries(objectOf(s.patternProperties))) add(`(names that match ${pattern})`, schema, false, depth, above);
     const rest = s.additionalProperties;
     if (rest && typeof rest === "object" && Object.keys(rest).length > 0) add("(any other name)", rest, false, depth, above);
     listOf(s.prefixItems).forEach((item, i) => add(`[${i}]`, item, false, depth, above));
@@ -253,7 +326,23 @@ export function rowsOf(root, most) {
     for (const key of ["anyOf", "oneOf"]) {
       listOf(s[key]).forEach((variant, i) => {
         if (hasBelow(root, variant)) add(`(choice ${i + 1})`, variant, false, depth, above);
+        else if (listOf(objectOf(variant).required).length > 0) {
+          say(`(choice ${i + 1})`, depth);
+          below(variant, depth + 1, above);
+        }
       });
+    }
+    for (const key of ["dependentRequired", "dependentSchemas"]) {
+      for (const [name, demand] of Object.entries(objectOf(s[key]))) {
+        say(`(if ${plain(name, 60)} is given)`, depth);
+        below(Array.isArray(demand) ? { required: demand } : resolve(root, demand), depth + 1, above);
+      }
+    }
+    for (const one of conditionsOf(s)) {
+      if (one.then !== undefined) say(plain(`(if ${conditionIn(root, one.if)})`, 200), depth);
+      if (one.then !== undefined) below(resolve(root, one.then), depth + 1, above);
+      if (one.else !== undefined) say(plain(one.then === undefined ? `(unless ${conditionIn(root, one.if)})` : "(otherwise)", 200), depth);
+      if (one.else !== undefined) below(resolve(root, one.else), depth + 1, above);
     }
   };
   const top = resolve(root, root);
@@ -265,7 +354,19 @@ export function rowsOf(root, most) {
 /** @param {any} root @param {any} schema */
 function hasBelow(root, schema) {
   const s = resolve(root, schema);
-  return Boolean(s.properties || s.items || s.prefixItems || s.anyOf || s.oneOf || (s.additionalProperties && typeof s.additionalProperties === "object"));
+  return Boolean(s.properties || s.patternProperties || s.items || s.prefixItems || s.anyOf || s.oneOf || (s.additionalProperties && typeof s.additionalProperties === "object"));
+}
+
+/** Says in words what a condition asks for. @param {any} root @param {any} condition */
+function conditionIn(root, condition) {
+  const s = resolve(root, condition);
+  const asked = Object.entries(objectOf(s.properties)).slice(0, 5).map(([name, schema]) => {
+    const its = resolve(root, schema);
+    const is = Object.hasOwn(its, "const") ? [its.const] : listOf(its.enum).slice(0, 5);
+    return plain(name, 60) + (is.length > 0 ? " is " + is.map((v) => plain(write(v, 0), 40)).join(" or ") : " fits");
+  });
+  for (const name of undeclared(s).slice(0, 5)) asked.push(plain(name, 60) + " is given");
+  return asked.length > 0 ? asked.join(" and ") : plain(write(condition, 0), 120);
 }
 
 /** Says how large a file is that a text in base64 has. @param {string} text */

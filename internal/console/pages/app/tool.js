@@ -5,7 +5,7 @@ import { token } from "../server.js";
 import { violationsOf } from "./api.js";
 import { call } from "./call.js";
 import { Failed } from "./failed.js";
-import { SchemaForm, keyOf } from "./form.js";
+import { SchemaForm, initialOf, keyOf } from "./form.js";
 import { Hour } from "./hour.js";
 import { parse, write } from "./json.js";
 import { ResultView } from "./result.js";
@@ -78,8 +78,8 @@ function About({ tool }) {
 /** @param {{tool: any, callable: boolean}} p */
 function Call({ tool, callable }) {
   const [mode, setMode] = useState(/** @type {"form"|"json"} */ ("form"));
-  const [value, setValue] = useState(/** @type {any} */ ({}));
-  const [text, setText] = useState("{}");
+  const [value, setValue] = useState(() => initialOf(tool.parameters));
+  const [text, setText] = useState(() => write(value));
   const [problem, setProblem] = useState("");
   const [outcome, setOutcome] = useState(/** @type {Outcome|null} */ (null));
   const [running, setRunning] = useState(/** @type {AbortController|null} */ (null));

@@ -79,7 +79,7 @@ func TestConsoleHostile(t *testing.T) {
 		}
 		p.intact(name)
 	}
-	for _, page := range []string{"events", "log", "audit", "refused", "limits"} {
+	for _, page := range []string{"events", "log", "audit", "refused", "limits", "slow", "explain", "files", "callers", "you"} {
 		p.do(script("location.hash = " + quoted("#/"+page)))
 		p.until("!document.body.innerText.includes('Asking the server')")
 		p.intact(page)

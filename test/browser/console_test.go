@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -91,6 +93,37 @@ func (p *page) answers(want string) {
 	p.t.Helper()
 	p.call()
 	p.until(`document.querySelector(".outcome pre")?.innerText.replace(/\n */g, "") === ` + quoted(want))
+}
+
+// pick has the dialog's field for a file take one with some content. The name may be hostile.
+func (p *page) pick(name, content string) {
+	p.t.Helper()
+	path := filepath.Join(p.t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	p.do(chromedp.SetUploadFiles(chromedp.CSS("dialog input[type=file]"), []string{path}))
+	p.until("document.querySelector('dialog input[type=file] + .hint').innerText.includes(' bytes') || document.querySelector('dialog input[type=file] + .hint').innerText.includes(' KiB')")
+}
+
+// fill types into the field with a label, in place of what is there.
+func (p *page) fill(label, text string) {
+	p.t.Helper()
+	p.until("window.found = [...document.querySelectorAll('dialog[open] label, main label')].filter((l) => l.innerText.trim() === " + quoted(label) + ").at(-1)")
+	p.write(`[id="`+eval[string](p, "found.htmlFor")+`"]`, text)
+}
+
+// yes presses what a question has for doing what it asks.
+func (p *page) yes() {
+	p.t.Helper()
+	p.until("document.querySelector('dialog[open] :is(.danger, .primary):not([aria-disabled])')")
+	p.do(script("document.querySelector('dialog[open] :is(.danger, .primary)').click()"))
+}
+
+// asked has the page keep the requests that it makes from now on, in window.asked.
+func (p *page) asked() {
+	p.t.Helper()
+	p.do(script(`window.asked = []; { const ask = window.fetch; window.fetch = (url, o) => { asked.push((o?.method ?? "GET") + " " + new URL(url, location).pathname); return ask(url, o); }; }`))
 }
 
 // TestConsoleVisitor uses the console of a server that lets everybody in, with the keyboard alone.

@@ -8,14 +8,27 @@ export { Failure, ask, failureOf, send };
 
 /** Asks for an operation of the admin door that only looks. @param {string} name @param {Record<string, string|number|boolean|undefined>} [args] @param {AbortSignal} [signal] */
 export function look(name, args = {}, signal) {
+  return ask(addressOf(name, args), { signal });
+}
+
+/** @param {string} name @param {Record<string, string|number|boolean|undefined>} args */
+function addressOf(name, args) {
   const query = new URLSearchParams();
   for (const [k, v] of Object.entries(args)) if (v !== undefined && v !== "" && v !== false) query.set(k, String(v));
   const text = query.toString();
-  return ask("admin/v1/" + name + (text ? "?" + text : ""), { signal });
+  return "admin/v1/" + name + (text ? "?" + text : "");
 }
 
 /** What change is told where no version is expected. */
 export const any = Symbol("any version");
+
+/** Asks for one that takes a file, if the version of what lies there is still the expected one. @param {string} name @param {Record<string, string|boolean|undefined>} args @param {ArrayBuffer} file @param {string|typeof any} expected @param {AbortSignal} signal */
+export function give(name, args, file, expected, signal) {
+  /** @type {Record<string, string>} */
+  const headers = { "Content-Type": "application/octet-stream" };
+  if (expected !== any) headers["If-Match"] = `"${expected}"`;
+  return ask(addressOf(name, args), { method: "POST", headers, body: file, signal });
+}
 
 /** Asks for one that changes something, if its version is still the expected one. @param {string} name @param {object} args @param {string|number|typeof any|undefined} expected */
 export async function change(name, args, expected) {

@@ -6,10 +6,10 @@ import { plain } from "./text.js";
 
 /**
  * A button that opens a question. children are shown in it, such as a field for the reason.
- * @param {{label: string, title: string, yes: string, danger?: boolean, children?: any, disabled?: boolean, onYes: () => Promise<void>, onOpen?: () => void|Promise<void>}} p
- * onOpen may ask for what the answer needs: until it has come, nobody can say yes.
+ * @param {{label: string, title: string, yes: string, danger?: boolean, children?: any, disabled?: boolean, onYes: () => Promise<void>, onOpen?: () => void|Promise<void>, onClose?: () => void}} p
+ * onOpen may ask for what the answer needs: until it has come, nobody can say yes. onClose is called whatever the answer is.
  */
-export function Asking({ label, title, yes, danger, children, disabled, onYes, onOpen }) {
+export function Asking({ label, title, yes, danger, children, disabled, onYes, onOpen, onClose }) {
   const [open, setOpen] = useState(false);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
@@ -26,13 +26,17 @@ export function Asking({ label, title, yes, danger, children, disabled, onYes, o
       if (time === times.current) setProblem(sentence(failure));
     }
   };
+  const close = () => {
+    setOpen(false);
+    onClose?.();
+  };
   const act = async (/** @type {any} */ e) => {
     e.preventDefault();
     if (busy) return;
     setBusy(true);
     try {
       await onYes();
-      setOpen(false);
+      close();
     } catch (failure) {
       setProblem(sentence(failure));
     }
@@ -40,12 +44,12 @@ export function Asking({ label, title, yes, danger, children, disabled, onYes, o
   };
   return html`<button type="button" disabled=${disabled} onClick=${start}>${label}</button>
     ${open
-      ? html`<${Dialog} title=${title} onClose=${() => setOpen(false)}>
+      ? html`<${Dialog} title=${title} onClose=${close}>
           <form onSubmit=${act}>
             ${children}
             <p class="hint" role="alert">${problem ? html`<strong class="wrong">${plain(problem, 600)}</strong>` : null}</p>
             <div class="row">
-              <button type="button" autofocus onClick=${() => setOpen(false)}>Cancel</button>
+              <button type="button" autofocus onClick=${close}>Cancel</button>
               <button class=${danger ? "danger" : "primary"} aria-disabled=${busy ? "true" : undefined}>${yes}</button>
             </div>
           </form>

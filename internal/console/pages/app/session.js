@@ -5,7 +5,7 @@ import { token } from "../server.js";
 import { read } from "./json.js";
 
 /**
- * @typedef {{name: string, scopes: string[], roles: string[]}} Self
+ * @typedef {{name: string, scopes: string[], roles: string[], principal?: string}} Self
  * @typedef {{state: "asking"|"locked"|"in"|"failed", tools: any[], self: Self|null, etag?: string, wrong?: boolean, error?: unknown}} Session
  */
 

@@ -32,9 +32,11 @@ var (
 	waiting       = metrics.Describe("calls_waiting", "Calls that wait for their turn in a tool.", "tool")
 	places        = metrics.Describe("places", "Calls of a tool that may run at the same time.", "tool")
 	inEngine      = metrics.Describe("calls_in_progress", "Calls that run or wait in all tools.")
-	held          = metrics.Describe("resource_held", "What is taken of what is limited: bytes of memory, of compiled code, of files, and of arguments and results, and mappings.", "resource")
-	limit         = metrics.Describe("resource_limit", "How much of it may be taken.", "resource")
-	queued        = metrics.Describe("resource_waiting", "How many wait for more of it.", "resource")
+	held          = metrics.Describe("resource_held_bytes", "What is taken of what is limited: memory, compiled code, files, and arguments and results.", "resource")
+	limit         = metrics.Describe("resource_limit_bytes", "How much of it may be taken.", "resource")
+	mapped        = metrics.Describe("mappings", "Mappings of memory that are taken.")
+	mostMapped    = metrics.Describe("mappings_limit", "How many mappings of memory may be taken.")
+	queued        = metrics.Describe("resource_waiting", "How many wait for more of what is limited, mappings included.", "resource")
 	code          = metrics.Describe("modules", "Modules, by where their compiled code is.", "code")
 	snapshots     = metrics.Describe("snapshots", "Modules that have been initialised, whose memory is kept.")
 	idle          = metrics.Describe("instances_idle", "Instances that wait for a call.")
@@ -104,7 +106,7 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 	to.Count(dropped, of.Crowded, "room")
 	bodies, mostBodies := s.Invoker.Memory()
 	for name, use := range map[string]account.Use{
-		"memory": of.Memory, "code": of.CodeMemory, "mappings": of.Mappings, "manifests": of.Manifests, "sources": of.Sources,
+		"memory": of.Memory, "code": of.CodeMemory, "manifests": of.Manifests, "sources": of.Sources,
 		"bodies": {Held: bodies, Limit: mostBodies},
 	} {
 		to.Gauge(held, float64(use.Held), name)
@@ -112,6 +114,11 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 		if use.Limit > 0 {
 			to.Gauge(limit, float64(use.Limit), name)
 		}
+	}
+	to.Gauge(mapped, float64(of.Mappings.Held))
+	to.Gauge(queued, float64(of.Mappings.Waiting), "mappings")
+	if of.Mappings.Limit > 0 {
+		to.Gauge(mostMapped, float64(of.Mappings.Limit))
 	}
 	f.collectKept(to)
 	var crowded, unsent uint64

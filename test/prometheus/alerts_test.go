@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -69,6 +70,23 @@ func held(calls int, path string) func(t *testing.T, m *monitor, r *served) {
 	}
 }
 
+// crowd has one of two calls of a tool be refused, as both take as long as they may.
+func crowd(t *testing.T, _ *monitor, r *served) {
+	var all sync.WaitGroup
+	var refused atomic.Int32
+	for range 2 {
+		all.Go(func() {
+			if status, _ := r.post("/shop/spin", "{}"); status == http.StatusServiceUnavailable {
+				refused.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := refused.Load(); n != 1 {
+		t.Fatalf("%d calls are refused, want 1", n)
+	}
+}
+
 // reaches has a tool call another one.
 func reaches(t *testing.T) site {
 	s := with("[[grant]]\nmatch = 'a/once'\ntools = ['shop/echo']\n")(t)
@@ -108,9 +126,9 @@ func faults() map[string]fault {
 			again: posts(12, "/admin/v1/disable", `{"pattern":"shop/echo"}`, "Authorization", "Bearer wrong")},
 		"ToolsrvToolFails":       {site: shop, again: posts(5, "/shop/trap", "{}")},
 		"ToolsrvCapabilityFails": {site: reaches, again: posts(5, "/a/once", `{"id":"shop-trap","args":{}}`)},
-		"ToolsrvReachRefused":    {site: reaches, again: posts(5, "/a/once", `{"id":"shop-trap","args":{}}`)},
+		"ToolsrvReachRefused":    {site: reaches, once: posts(1, "/a/once", `{"id":"shop-trap","args":{}}`)},
 		"ToolsrvCallsWait":       {site: with("[limits]\nconcurrency = 1\n"), once: held(3, "/shop/wait")},
-		"ToolsrvOverloaded":      {site: with("[limits]\nconcurrency = 1\nqueue = 0\n"), once: held(3, "/shop/wait")},
+		"ToolsrvOverloaded":      {site: with("[limits]\nconcurrency = 1\nqueue = 0\ntimeout = '3s'\n"), once: crowd},
 		"ToolsrvRateLimited":     {site: with("[rates.default]\nrate = '1/h'\n"), again: posts(400, "/shop/echo", "{}")},
 		"ToolsrvResourceShort": {site: func(t *testing.T) site {
 			return site{server: "memory = '16MiB'", tables: "[limits]\nconcurrency = 16\n", files: map[string][]byte{"shop.wasm": large(t)}}
@@ -173,6 +191,15 @@ func connect(t *testing.T, m *monitor, r *served) {
 		if _, err := conn.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestBursts has promtool ask the rules about series that begin with what they tell.
+func TestBursts(t *testing.T) {
+	t.Parallel()
+	need(t, "promtool")
+	if out, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", "testdata/bursts.yaml").CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v\n%s", err, out)
 	}
 }
 

@@ -166,6 +166,8 @@ func (c *Catalog) Ready() error {
 	switch n := c.reconciler.unready.Load(); {
 	case n < 0:
 		return errors.New("the tools have not been listed yet")
+	case n == 1:
+		return errors.New("1 tool file is still being read, or run to be described")
 	case n > 0:
 		return fmt.Errorf("%d tool files are still being read, or run to be described", n)
 	}

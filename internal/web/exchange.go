@@ -35,6 +35,7 @@ type Exchange struct {
 	in      admitted      // how the request was let in; zero for a probe
 
 	operation string   // what the door did, or empty
+	looks     bool     // it changed nothing, and pages do it every few seconds
 	finally   []func() // what is called when the request has been answered
 
 	trace  *trace.Request   // nil: nobody records requests
@@ -61,6 +62,9 @@ func (x *Exchange) SetTool(path string) { x.tool = path }
 
 // SetOperation names for the log what the request does, where its method and its path do not tell.
 func (x *Exchange) SetOperation(name string) { x.operation = name }
+
+// SetLooks says that the request only looks at the server, as pages do every few seconds. The log tells that at level debug, unless it fails.
+func (x *Exchange) SetLooks() { x.looks = true }
 
 // Call returns the call of a tool that the request makes. Its principal is set. It is part of the exchange, which saves an
 // allocation.

@@ -31,6 +31,9 @@ func levelOf(x *Exchange) slog.Level {
 	if anybody := x.call.Principal == nil && x.failed == nil; level < slog.LevelError && (anybody || isProbe(x.path())) {
 		return slog.LevelDebug
 	}
+	if x.looks && level < slog.LevelWarn && x.failed == nil {
+		return slog.LevelDebug
+	}
 	return level
 }
 

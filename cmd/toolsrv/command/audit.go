@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
 	"github.com/toolsrv/toolsrv/internal/audit"
 )
 
@@ -135,7 +136,7 @@ func actorOf(e *audit.Entry) string {
 		return e.Caller
 	case e.Who == "":
 		return orDash(e.Origin)
-	case e.Origin == "":
+	case e.Origin == "", e.Origin == socket.Origin: // whose names say that they are users of the system
 		return e.Who
 	}
 	return e.Who + " (" + e.Origin + ")"

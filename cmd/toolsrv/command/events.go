@@ -29,6 +29,9 @@ Clients get the same from the server's address, at /events.`,
 		Example: "  toolsrv events --last 20\n  toolsrv events --follow --tool 'math/*' --json",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
+		if err := checkLast(in.Limit); err != nil {
+			return err
+		}
 		if !follow {
 			return ask(ctx, &o, c, out, "events", in, func(w io.Writer, page *admin.Events) error { return showEvents(w, page, false) })
 		}
@@ -39,7 +42,7 @@ Clients get the same from the server's address, at /events.`,
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&in.Tool, "tool", "", "show events of tools alone that match this `pattern`")
-	flags.IntVar(&in.Limit, "last", 100, "how `many` of the last events to show")
+	flags.IntVar(&in.Limit, "last", 100, "how `many` of the last events to show, up to 1000")
 	flags.BoolVarP(&follow, "follow", "f", false, "go on to show events as they happen, until Ctrl-C")
 	completeFlag(cmd, "tool", cobra.NoFileCompletions)
 	return cmd
@@ -80,7 +83,11 @@ func eventText(e *events.Event) string {
 		parts = append(parts, nearby(e.File))
 	}
 	var b strings.Builder
-	for _, part := range append(parts, e.Tool, e.Version, e.State) {
+	state := e.State
+	if strings.HasPrefix(e.Reason, strings.ReplaceAll(state, "_", " ")) { // it says the same, and more
+		state = ""
+	}
+	for _, part := range append(parts, e.Tool, e.Version, state) {
 		if part != "" {
 			b.WriteString(oneLine(part) + " ")
 		}

@@ -32,6 +32,9 @@ restarted. Who can't keep up is told how many lines he has missed.`,
 		Example: "  toolsrv logs --level warn\n  toolsrv logs --follow --tool 'math/*' --json",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
+		if err := checkLast(in.Limit); err != nil {
+			return err
+		}
 		if !follow {
 			return ask(ctx, &o, c, out, "logs", in, func(w io.Writer, page *admin.Logs) error { return showLines(w, page, false) })
 		}
@@ -44,12 +47,20 @@ restarted. Who can't keep up is told how many lines he has missed.`,
 	flags.StringVar(&in.Level, "level", "", "show lines of this `level` or above: debug, info, warn or error")
 	flags.StringVar(&in.Tool, "tool", "", "show lines about tools alone that match this `pattern`")
 	flags.StringVar(&in.Principal, "principal", "", "show lines about this `caller` only: a name, or what tells it from others, such as oidc+https%3a%2f%2fid.example.com+ann")
-	flags.IntVar(&in.Limit, "last", 100, "how `many` of the last lines to show")
+	flags.IntVar(&in.Limit, "last", 100, "how `many` of the last lines to show, up to 1000")
 	flags.BoolVarP(&follow, "follow", "f", false, "go on to show lines as they come, until Ctrl-C")
 	completeFlag(cmd, "level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 	completeFlag(cmd, "tool", cobra.NoFileCompletions)
 	completeFlag(cmd, "principal", cobra.NoFileCompletions)
 	return cmd
+}
+
+// checkLast checks the flag of that name.
+func checkLast(n int) error {
+	if n < 1 || n > 1000 {
+		return &usageError{fmt.Errorf("--last is %d: give 1 to 1000", n)}
+	}
+	return nil
 }
 
 const (

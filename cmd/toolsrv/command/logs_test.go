@@ -39,6 +39,7 @@ func TestLogs(t *testing.T) {
 	}
 	call(`{"item":"x"}`)
 	m.must(t, "disable", "shop/wait", "--reason", "it rains")
+	m.must(t, "status")
 	for _, c := range []struct {
 		args             string
 		has, lacks       string
@@ -51,6 +52,7 @@ func TestLogs(t *testing.T) {
 		{args: "logs --level warn", has: "file refused", lacks: "INFO"},
 		{args: "logs --level error --tool shop/*", noLines: true},
 		{args: "logs --tool shop/echo --last 1", aSingle: true, has: "request"},
+		{args: "logs --last 1000", has: "operation=\"admin disable\"", lacks: "admin status"}, // looking fills no log
 		{args: "events", has: "audit disable /shop/wait by uid"},
 		{args: "events", has: "tool.switched /shop/wait 1.2.3 disabled: it rains"},
 		{args: "events", has: "tool.added /shop/echo", lacks: managedSecret},

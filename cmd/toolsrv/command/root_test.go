@@ -61,6 +61,8 @@ func TestMainUsage(t *testing.T) {
 		{"level of no name", []string{"openapi", "--log-level", "loud"}, 2, "", `invalid argument "loud" for "--log-level" flag: choose debug, info, warn or error`},
 		{"a word for a number", []string{"tokens", "add", "x", "--burst", "many"}, 2, "", `invalid argument "many" for "--burst" flag: write a whole number` + "\n"},
 		{"a number that is too large", []string{"logs", "--last", "99999999999999999999"}, 2, "", `for "--last" flag: the number is too large`},
+		{"more lines than there are", []string{"logs", "--last", "1001"}, 2, "", "--last is 1001: give 1 to 1000"},
+		{"no events", []string{"events", "--last", "0"}, 2, "", "--last is 0: give 1 to 1000"},
 		{"a word for yes or no", []string{"tools", "--all=maybe"}, 2, "", `for "--all" flag: write true or false`},
 		{"a rate that is empty", []string{"tokens", "rate", "x", "--rate", ""}, 2, "", `for "--rate" flag: it is empty: give a value, or leave the flag out`},
 		{"a secret without a name", []string{"secrets", "remove"}, 2, "", "name one secret, as in toolsrv secrets remove github"},

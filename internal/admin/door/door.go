@@ -95,6 +95,9 @@ func (d *Door) Serve(x *web.Exchange) {
 		return
 	}
 	x.SetOperation("admin " + o.Name)
+	if o.Method == http.MethodGet {
+		x.SetLooks()
+	}
 	arguments, err := argumentsOf(x, o)
 	if err != nil {
 		x.Fail(err)

@@ -76,4 +76,8 @@ func TestDocsOfNamespace(t *testing.T) {
 	}
 	p.visit("/docs/math")
 	p.read("/math/add")
+	p.tolerate("/nothing/openapi.json")
+	p.visit("/docs/nothing")
+	p.read("The namespace nothing has no tools that you may call.")
+	p.check()
 }

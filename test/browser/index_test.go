@@ -19,6 +19,11 @@ func TestIndex(t *testing.T) {
 	p.read("/math/add")
 	p.read("claude mcp add --transport http tools " + p.home.JoinPath("mcp").String())
 	p.check()
+	p.click(`a[href="#connect"]`)
+	p.until("document.activeElement.id === 'connect'")
+	p.until("navigator.clipboard.writeText = () => Promise.reject(), document.execCommand = (what) => globalThis.did = what") // as over plain HTTP
+	p.click("#connect ~ p .copy")
+	p.until("globalThis.did === 'copy'")
 	p.write("#filter", "divide")
 	p.until("document.querySelectorAll('.tools li').length === 1")
 	p.tolerate("/admin/v1/self") // which the console asks, and the server does not have

@@ -12,6 +12,13 @@ export function clients(address, closed) {
       text: `claude mcp add --transport http tools ${address}` + (closed ? ' --header "Authorization: Bearer YOUR-TOKEN"' : ""),
     },
     {
+      name: "Claude on the web, on a desktop or a phone",
+      how:
+        "In Settings, at Connectors, add a custom connector with this address. It is Anthropic's servers that connect, so they must be able to reach it." +
+        (closed ? " They sign in at an issuer of OIDC that this server trusts, and have no place for a token: use Claude Code if there is none." : ""),
+      text: address,
+    },
+    {
       name: "Cursor",
       how: "Put this into .cursor/mcp.json of a project, or ~/.cursor/mcp.json." + token,
       text: json({ mcpServers: { tools: { url: address, ...headers } } }),

@@ -33,11 +33,12 @@ function Bar() {
 // Missing is shown in place of the document.
 function Missing({ failure }) {
   const closed = failure instanceof Failure && failure.status === 401;
+  const none = namespace && failure instanceof Failure && failure.status === 404;
   return html`<main class="page">
     <h1>API</h1>
     ${closed
       ? html`<p>To see it you need a token. Whoever runs this server can give you one.</p><${Token} changed=${show} wrong=${true} />`
-      : html`<p role="alert">${plain(sentence(failure), 600)} <button type="button" onClick=${show}>Try again</button></p>
+      : html`<p role="alert">${none ? html`The namespace <code>${namespace}</code> has no tools that you may call. <a href=${new URL("docs", root).href}>See those that have some</a>.` : plain(sentence(failure), 600)} <button type="button" onClick=${show}>Try again</button></p>
           ${token.get() && html`<${Token} changed=${show} />`}`}
   </main>`;
 }

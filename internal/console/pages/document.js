@@ -13,6 +13,9 @@ export function prepare(spec) {
     if (type?.examples) for (const example of Object.values(type.examples)) example.value = written(example.value);
     else if (type) type.example = written(sampleOf(type.schema, find));
   }
+  for (const { post } of Object.values(spec.paths)) {
+    if (post && !post.tags) post.tags = ["without a namespace"]; // or Swagger UI calls them default
+  }
   return spelt(spec);
 }
 

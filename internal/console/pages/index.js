@@ -1,5 +1,6 @@
 // The page at /: what this server is, which tools the visitor may call, and how to connect clients.
 import { sentence } from "./app/api.js";
+import { CopyButton } from "./app/copy.js";
 import { toTool } from "./app/route.js";
 import { plain } from "./app/text.js";
 import { clients } from "./clients.js";
@@ -27,7 +28,7 @@ function Page() {
   return html`<main class="page">
     <header>
       <h1>${plain(about?.title ?? "Tools")}</h1>
-      ${about && html`<p class="version">version ${plain(about.version)}</p>`}
+      ${about && html`<p class="version">version ${plain(about.version)} of the tools, served by toolsrv</p>`}
       ${about?.description && html`<p class="description">${plain(about.description, 2000)}</p>`}
       <p>This server has tools for language models and for programs. Programs call them over HTTP, and agents over the Model Context Protocol.</p>
     </header>
@@ -39,6 +40,7 @@ function Page() {
       ${about.links.console && html`<li><a href=${new URL("console", root).href}>Console</a> shows and tries the tools</li>`}
       <li><a href=${new URL("docs", root).href}>API</a> for programs, to read and to try</li>
       <li><a href=${new URL("openapi.json", root).href}>openapi.json</a> for generators of clients${closed || token.get() ? ", with a token" : ""}</li>
+      ${about.links.mcp && html`<li><a href="#connect" onClick=${toConnect}>Connect an agent</a>: settings for Claude, Cursor, VS Code and others</li>`}
     </ul></nav>`}
     ${tools && html`<${Tools} tools=${tools} />`}
     ${about?.links.mcp && html`<${Connect} about=${about} />`}
@@ -70,29 +72,28 @@ function Tools({ tools }) {
   </section>`;
 }
 
+// toConnect goes to the heading, whose page has no address of its own for it.
+function toConnect(e) {
+  e.preventDefault();
+  const heading = document.getElementById("connect");
+  heading.scrollIntoView();
+  heading.focus();
+}
+
 function Connect({ about }) {
   const address = new URL(about.links.mcp.href, root).href;
   const settings = clients(address, Boolean(token.get()));
   const [chosen, choose] = useState(settings[0].name);
   const { how, text } = settings.find((s) => s.name === chosen);
-  const [copied, tell] = useState("");
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      tell("Copied.");
-    } catch {
-      tell("The browser does not let this page copy: select the text instead.");
-    }
-  };
   return html`<section aria-labelledby="connect">
-    <h2 id="connect">Connect an agent</h2>
+    <h2 id="connect" tabindex="-1">Connect an agent</h2>
     <p>The address for clients of the Model Context Protocol is <code>${address}</code>.</p>
-    <label for="client">Client</label> <select id="client" value=${chosen} onChange=${(e) => (choose(e.target.value), tell(""))}>
+    <label for="client">Client</label> <select id="client" value=${chosen} onChange=${(e) => choose(e.target.value)}>
       ${settings.map((s) => html`<option key=${s.name}>${s.name}</option>`)}
     </select>
     <p>${how}</p>
     <pre tabindex="0" aria-label="Settings">${text}</pre>
-    <p><button type="button" onClick=${copy}>Copy</button> <span role="status">${copied}</span></p>
+    <p><${CopyButton} text=${text} what="settings" /></p>
   </section>`;
 }
 

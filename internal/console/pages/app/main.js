@@ -76,6 +76,7 @@ function Console() {
                 (p) => html`<li key=${p.name}><a href=${to(p.name)} aria-current=${route.page === p.name ? "page" : undefined}>${p.title}</a></li>`,
               )
             : null}
+          <li><a href=${new URL("docs", root).href}>API</a></li>
         </ul>
       </nav>
       <div class="who">

@@ -21,6 +21,7 @@ const (
 	isTrue
 	isFalse
 	isTime
+	isDuration
 	isJSON
 )
 
@@ -61,7 +62,7 @@ func appendAttribute(to []byte, group string, a slog.Attr) []byte {
 	case slog.KindInt64:
 		return binary.AppendVarint(append(to, isInteger), v.Int64())
 	case slog.KindDuration:
-		return binary.AppendVarint(append(to, isInteger), int64(v.Duration()))
+		return binary.AppendVarint(append(to, isDuration), int64(v.Duration()))
 	case slog.KindUint64:
 		return binary.AppendUvarint(append(to, isUnsigned), v.Uint64())
 	case slog.KindFloat64:
@@ -124,6 +125,8 @@ func (r *reader) value() any {
 		return false
 	case isTime:
 		return time.Unix(0, r.integer()).UTC().Format(time.RFC3339Nano)
+	case isDuration: // with its unit, as the log has it in its text form
+		return time.Duration(r.integer()).String()
 	case isJSON:
 		return json.RawMessage(r.text())
 	}

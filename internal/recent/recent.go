@@ -86,7 +86,7 @@ type Line struct {
 	Time    time.Time
 	Level   slog.Level
 	Message string
-	// Attributes are the rest, as JSON has them. Those of a group have its name and a dot before theirs.
+	// Attributes are the rest, as JSON has them; a duration is a text with its unit. Those of a group have its name and a dot before theirs.
 	Attributes map[string]any
 }
 

@@ -55,7 +55,7 @@ func TestLog(t *testing.T) {
 	if want := `{"g.ch":"0x`; err != nil || !strings.HasPrefix(string(odd), want) {
 		t.Errorf("got %s, %v", odd, err)
 	}
-	if want := `"g.d":1000000000,"g.e":"bad","g.f":"NaN","g.h.no":false,"g.h.yes":true,"g.half":0.5,"g.list":["a"],"g.nil":null,"g.t":"1970-01-01T00:00:00Z","g.u":18446744073709551615,"g.x":"y\n\u001b[2J"}`; !strings.HasSuffix(string(odd), want) {
+	if want := `"g.d":"1s","g.e":"bad","g.f":"NaN","g.h.no":false,"g.h.yes":true,"g.half":0.5,"g.list":["a"],"g.nil":null,"g.t":"1970-01-01T00:00:00Z","g.u":18446744073709551615,"g.x":"y\n\u001b[2J"}`; !strings.HasSuffix(string(odd), want) {
 		t.Errorf("got %s, want it to end in %s", odd, want)
 	}
 	warnings := func(line *recent.Line) bool { return line.Level >= slog.LevelWarn }

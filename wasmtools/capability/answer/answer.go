@@ -16,10 +16,10 @@ import (
 // The codes of failures that all capabilities have.
 const (
 	NotGranted  = hostcall.NotGranted // the tool does not declare it, or was not granted it
-	Invalid     = "invalid"     // the guest's arguments make no sense
-	TooLarge    = "too_large"   // what the guest gave, or would be given
-	Limit       = "limit"       // too much of it in one call, or in all
-	Unavailable = "unavailable" // the other side can't be reached, or is busy
+	Invalid     = "invalid"           // the guest's arguments make no sense
+	TooLarge    = "too_large"         // what the guest gave, or would be given
+	Limit       = "limit"             // too much of it in one call, or in all
+	Unavailable = "unavailable"       // the other side can't be reached, or is busy
 	Timeout     = "timeout"
 )
 

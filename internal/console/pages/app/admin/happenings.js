@@ -3,7 +3,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../../html.js";
 import { look, sentence } from "../api.js";
 import { write } from "../json.js";
-import { duration, moment, plain } from "../text.js";
+import { moment, plain } from "../text.js";
 import { Table } from "./table.js";
 
 const kept = 1000; // lines
@@ -19,7 +19,7 @@ const wait = 10; // seconds that the server waits for a line
 /** Writes members as a line of the log's text form has them. @param {Record<string, unknown>} all */
 function wordsOf(all) {
   return Object.entries(all ?? {})
-    .map(([name, value]) => name + "=" + (name === "duration" && typeof value === "number" ? duration(value / 1e9) : typeof value === "string" ? value : write(value, 0)))
+    .map(([name, value]) => name + "=" + (typeof value === "string" ? value : write(value, 0)))
     .join("  ");
 }
 

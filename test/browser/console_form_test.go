@@ -2,10 +2,13 @@ package browser_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
@@ -181,4 +184,92 @@ func TestConsoleParts(t *testing.T) {
 	p.until(`document.querySelector(".field .wrong").innerText.startsWith("x")`)
 	p.write(field(`[]`), `{"x": {"k0": "a"}}`)
 	p.answers(`{"x": {"k0": "a"}}`)
+}
+
+// TestConsoleSnippets has arguments that are too long for a command, and some that are not JSON.
+func TestConsoleSnippets(t *testing.T) {
+	t.Parallel()
+	p := open(t, serve(t, "", echo("text", `{"type": "object", "properties": {"t": {"type": "string"}}}`)), "/console#/tool/echo/text")
+	p.tolerate("/admin/v1/self")
+	p.see("form.call")
+	p.button("JSON")
+	p.do(script("window.saved = []; const made = URL.createObjectURL; URL.createObjectURL = (b) => (b.text().then((t) => saved.push(t)), made(b)); document.querySelectorAll('details').forEach((d) => { d.open = true; })"))
+	p.do(script(`const to = document.querySelector("#arguments-json"); to.value = JSON.stringify({t: "ü".repeat(5000)}); to.dispatchEvent(new Event("input", {bubbles: true}))`))
+	for i, test := range []struct{ name, reads, file string }{
+		{"curl", "--data-binary @arguments.json", "arguments.json"}, {"Python", `open("arguments.json", "rb")`, "arguments.json"},
+		{"JavaScript", `readFile("arguments.json")`, "arguments.json"}, {"MCP", "--data-binary @message.json", "message.json"},
+	} {
+		p.button(test.name)
+		p.read(test.reads)
+		p.read("save that file")
+		p.button("Save " + test.file)
+		p.until(fmt.Sprint("saved.length > ", i))
+		var saved struct {
+			T      string
+			Params struct{ Arguments struct{ T string } }
+		}
+		if err := json.Unmarshal([]byte(eval[string](p, "saved.at(-1)")), &saved); err != nil || saved.T+saved.Params.Arguments.T != strings.Repeat("ü", 5000) {
+			t.Errorf("%s: the saved file does not have the arguments (%v)", test.name, err)
+		}
+	}
+	p.check()
+	p.write("#arguments-json", `{"t": "x",`)
+	p.read("The call stands here once the arguments are right")
+	if eval[bool](p, "document.querySelector('.snippet') !== null") {
+		t.Error("there is a command for arguments that are not JSON")
+	}
+	p.write("#arguments-json", `{"t": "x"}`)
+	p.see(".snippet")
+}
+
+// TestConsoleOptions finds the last of 5,000 options.
+func TestConsoleOptions(t *testing.T) {
+	t.Parallel()
+	p := open(t, serve(t, "", echo("city", `{"type": "object", "properties": {"c": {"enum": [`+listed(5000, `"City @"`)+`]}}}`)), "/console#/tool/echo/city")
+	p.tolerate("/admin/v1/self")
+	p.see("form.call")
+	p.read("The list shows the first 1,000 that have what is typed")
+	p.write(field(`["c"]`), "city 499")
+	p.until(`[...document.querySelectorAll("datalist option")].map((o) => o.value).join() === "City 499,City 4990,City 4991,City 4992,City 4993,City 4994,City 4995,City 4996,City 4997,City 4998,City 4999"`)
+	p.write(field(`["c"]`), "City 4999")
+	p.answers(`{"c": "City 4999"}`)
+}
+
+// TestConsoleLeave leaves the page of a tool that is running, which asks first.
+func TestConsoleLeave(t *testing.T) {
+	t.Parallel()
+	ended, finish := make(chan error, 2), make(chan struct{}, 1)
+	slow := gotool.New("work/slow", "Work slowly.", func(ctx context.Context, _ struct{}) (string, error) {
+		select {
+		case <-finish:
+		case <-ctx.Done():
+		}
+		ended <- ctx.Err()
+		return "finished", ctx.Err()
+	})
+	p := open(t, serve(t, "", slow, add()), "/console#/tool/work/slow")
+	p.tolerate("/admin/v1/self")
+	p.click(".actions .primary")
+	p.read("running")
+	if !eval[bool](p, `!dispatchEvent(new Event("beforeunload", {cancelable: true}))`) {
+		t.Error("the tab closes without a question")
+	}
+	p.do(script("location.hash = '#/connect'"))
+	p.read("The call is still running")
+	p.check()
+	p.button("Stay")
+	finish <- struct{}{}
+	p.read("finished")
+	if err := <-ended; err != nil || eval[string](p, "location.hash") != "#/tool/work/slow" {
+		t.Errorf("who stays has left: %v", err)
+	}
+	p.click(".actions .primary")
+	p.read("running")
+	p.do(script("location.hash = '#/tool/math/add'"))
+	p.button("Cancel the call and leave")
+	p.read("Add two numbers.")
+	p.until("document.querySelector('.facts code').innerText === '/math/add'")
+	if err := <-ended; err == nil {
+		t.Error("the call goes on")
+	}
 }

@@ -188,6 +188,15 @@ function ManyOptions(p) {
   const [near, setNear] = useState(false);
   const id = useId();
   const wordOf = (/** @type {any} */ o) => (typeof o === "string" ? o : write(o, 0));
+  const typed = p.value === undefined ? "" : wordOf(p.value);
+  // The list has as many as a browser can show: those of very many that have what was typed.
+  const cut = p.options.length > mostOptions;
+  const listed = useMemo(() => {
+    if (!near) return [];
+    const words = p.options.map(wordOf);
+    const part = typed.toLowerCase();
+    return (cut ? words.filter((word) => word.toLowerCase().includes(part)) : words).slice(0, mostOptions);
+  }, [near, typed, p.options]);
   const change = (/** @type {any} */ e) => {
     const text = valueOf(e);
     const found = p.options.find((o) => wordOf(o) === text);
@@ -196,8 +205,9 @@ function ManyOptions(p) {
   return html`<${Labelled}
     p=${{ ...p, schema: { ...p.schema, enum: undefined } }}
     type=${"one of " + p.options.length.toLocaleString("en")}
-    input=${(/** @type {any} */ a) => html`<input ...${a} type="text" autocomplete="off" spellcheck=${false} list=${near ? id : undefined} value=${p.value === undefined ? "" : wordOf(p.value)} onInput=${change} onFocus=${() => setNear(true)} onBlur=${() => setNear(false)} />
-      ${near ? html`<datalist id=${id}>${p.options.slice(0, mostOptions).map((o) => html`<option value=${plain(wordOf(o), 120)} />`)}</datalist>` : null}`}
+    note=${cut ? `The list shows the first ${mostOptions.toLocaleString("en")} that have what is typed` : ""}
+    input=${(/** @type {any} */ a) => html`<input ...${a} type="text" autocomplete="off" spellcheck=${false} list=${near ? id : undefined} value=${typed} onInput=${change} onFocus=${() => setNear(true)} onBlur=${() => setNear(false)} />
+      ${near ? html`<datalist id=${id}>${listed.map((word) => html`<option value=${plain(word, 120)} />`)}</datalist>` : null}`}
   />`;
 }
 

@@ -74,7 +74,7 @@ function endingOf(type) {
 
 /** Saves bytes as a file. Their type is left out, and no link stays in the page: a document of a tool, opened at an address of this page, would
  * be a page of this origin. @param {Blob} data @param {string} name */
-function save(data, name) {
+export function save(data, name) {
   const url = URL.createObjectURL(new Blob([data], { type: "application/octet-stream" }));
   const a = document.createElement("a");
   a.href = url;

@@ -21,7 +21,11 @@ export const to = (page) => "#/" + page;
 export function useRoute() {
   const [route, set] = useState(() => read(location.hash));
   useEffect(() => {
-    const changed = () => set(read(location.hash));
+    // A page that must not be left by mistake prevents the event "leave", and asks.
+    const changed = (/** @type {HashChangeEvent} */ e) => {
+      if (dispatchEvent(new CustomEvent("leave", { cancelable: true, detail: new URL(e.newURL).hash }))) set(read(location.hash));
+      else history.replaceState(null, "", e.oldURL);
+    };
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);
   }, []);

@@ -12,28 +12,34 @@ const ascii = (json) => json.replace(/[\u007f-\uffff]/g, (c) => "\\u" + c.charCo
 const shell = (text) => "'" + text.replaceAll("'", `'\\''`) + "'";
 
 /**
+ * A snippet with a file reads that from the folder where it is run: its arguments are too long for a command.
+ * @typedef {{name: string, text: string, file?: {name: string, text: string}}} Snippet
+ *
  * @param {{path: string, operation_id: string}} tool
  * @param {string} args a JSON object
  * @param {string} origin
  * @param {boolean} token whether the server wants one
+ * @returns {Snippet[]}
  */
 export function snippetsOf(tool, args, origin, token) {
   const json = ascii(args);
   const long = json.length > longest;
   const url = origin + tool.path;
-  const data = long ? "@arguments.json" : shell(json);
+  const file = long ? { name: "arguments.json", text: json } : undefined;
   const curlToken = token ? ` \\\n  -H "Authorization: Bearer $${variable}"` : "";
   const message = ascii(messageOf(tool, args));
   const python = long ? `open("arguments.json", "rb").read()` : `json.dumps(arguments).encode()`;
   return [
     {
       name: "curl",
-      text: `curl -s ${shell(url)}${curlToken} \\\n  -H 'Content-Type: application/json' \\\n  -d ${data}`,
+      file,
+      text: `curl -s ${shell(url)}${curlToken} \\\n  -H 'Content-Type: application/json' \\\n  ${long ? "--data-binary @arguments.json" : "-d " + shell(json)}`,
     },
     {
       name: "Python",
+      file,
       text: [
-        `import json${token ? ", os" : ""}, urllib.request`,
+        `import ${[...(long ? [] : ["json"]), ...(token ? ["os"] : []), "urllib.error", "urllib.request"].join(", ")}`,
         ``,
         ...(long ? [] : [`arguments = json.loads(${JSON.stringify(json)})`]),
         `request = urllib.request.Request(`,
@@ -44,11 +50,16 @@ export function snippetsOf(tool, args, origin, token) {
         ...(token ? [`        "Authorization": "Bearer " + os.environ["${variable}"],`] : []),
         `    },`,
         `)`,
-        `print(json.load(urllib.request.urlopen(request)))`,
+        `try:`,
+        `    answer = urllib.request.urlopen(request)`,
+        `except urllib.error.HTTPError as error:`,
+        `    answer = error  # its body says what is wrong`,
+        `print(answer.read().decode())`,
       ].join("\n"),
     },
     {
       name: "JavaScript",
+      file,
       text: [
         ...(long ? [`import { readFile } from "node:fs/promises";`, ``] : []),
         `const answer = await fetch(${JSON.stringify(url)}, {`,
@@ -62,9 +73,10 @@ export function snippetsOf(tool, args, origin, token) {
         `console.log(await answer.json());`,
       ].join("\n"),
     },
-    ...(long ? [] : [{
+    {
       name: "MCP",
-      text: `curl -s ${shell(origin + "/mcp")}${curlToken} \\\n  -H 'Content-Type: application/json' -H 'Mcp-Protocol-Version: 2026-07-28' \\\n  -H 'Mcp-Method: tools/call' -H ${shell("Mcp-Name: " + tool.operation_id)} \\\n  -d ${shell(message)}`,
-    }]),
+      file: long ? { name: "message.json", text: message } : undefined,
+      text: `curl -s ${shell(origin + "/mcp")}${curlToken} \\\n  -H 'Content-Type: application/json' -H 'Mcp-Protocol-Version: 2026-07-28' \\\n  -H 'Mcp-Method: tools/call' -H ${shell("Mcp-Name: " + tool.operation_id)} \\\n  ${long ? "--data-binary @message.json" : "-d " + shell(message)}`,
+    },
   ];
 }

@@ -4,6 +4,7 @@ import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { token } from "../server.js";
 import { violationsOf } from "./api.js";
 import { call } from "./call.js";
+import { Dialog } from "./confirm.js";
 import { Failed } from "./failed.js";
 import { SchemaForm, initialOf, keyOf } from "./form.js";
 import { Hour } from "./hour.js";
@@ -85,8 +86,10 @@ function Call({ tool, callable }) {
   const [running, setRunning] = useState(/** @type {AbortController|null} */ (null));
   const [progress, setProgress] = useState(/** @type {import("./call.js").Progress|null} */ (null));
   useEffect(() => () => running?.abort(), [running]);
+  const [leaving, stay] = useLeaving(running !== null);
 
   const args = mode === "form" ? write(value, 0) : text.trim() || "{}";
+  const invalid = useMemo(() => (mode === "json" ? wrongIn(args) : ""), [mode, args]);
   const errors = useMemo(() => {
     /** @type {Map<string, string[]>} */
     const all = new Map();
@@ -95,9 +98,8 @@ function Call({ tool, callable }) {
   }, [outcome]);
 
   const run = async () => {
-    const wrong = mode === "json" ? wrongIn(args) : "";
-    setProblem(wrong);
-    if (wrong || running) return;
+    setProblem(invalid);
+    if (invalid || running) return;
     const control = new AbortController();
     const began = performance.now();
     setRunning(control);
@@ -157,8 +159,48 @@ function Call({ tool, callable }) {
       </div>
     </form>
     <div class="outcome" id="outcome" tabindex="-1" role="group" aria-label="Outcome of the call">${outcome ? html`<${OutcomeView} outcome=${outcome} tool=${tool} />` : html`<p class="empty">What the tool answers stands here.</p>`}</div>
-    <${Snippets} tool=${tool} args=${args} token=${token.get() !== ""} />
+    <${Snippets} tool=${tool} args=${args} problem=${invalid} token=${token.get() !== ""} />
+    ${leaving && running
+      ? html`<${Dialog} title="The call is still running" onClose=${stay}>
+          <p>Who leaves the page of ${tool.path} cancels its call. What the tool has done by then stays done.</p>
+          <div class="row">
+            <button type="button" autofocus onClick=${stay}>Stay</button>
+            <button type="button" class="danger" onClick=${leaving}>Cancel the call and leave</button>
+          </div>
+        <//>`
+      : null}
   </section>`;
+}
+
+/**
+ * Keeps the page from being left as long as something runs: it returns what leaves it after all, once somebody wants to, and what stays.
+ * @param {boolean} runs @returns {[(() => void)|null, () => void]}
+ */
+function useLeaving(runs) {
+  const [to, setTo] = useState("");
+  const left = useRef(false);
+  useEffect(() => {
+    if (!runs) return;
+    left.current = false;
+    const leave = (/** @type {any} */ e) => {
+      if (left.current) return;
+      e.preventDefault();
+      setTo(e.detail);
+    };
+    const close = (/** @type {Event} */ e) => e.preventDefault();
+    addEventListener("leave", leave);
+    addEventListener("beforeunload", close);
+    return () => {
+      removeEventListener("leave", leave);
+      removeEventListener("beforeunload", close);
+      setTo("");
+    };
+  }, [runs]);
+  const go = () => {
+    left.current = true;
+    location.hash = to;
+  };
+  return [to ? go : null, () => setTo("")];
 }
 
 /** Says why a text is not a JSON object, or "". @param {string} text */

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"strconv"
@@ -89,13 +90,20 @@ func (s *span) asks(target string) {
 		return
 	}
 	s.of = append(s.of, attribute.String("url.scheme", u.Scheme), attribute.String("server.address", u.Hostname()))
-	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	if p := u.Port(); p != "" {
-		port = p
-	}
-	if n, err := strconv.Atoi(port); err == nil {
+	if n, err := strconv.Atoi(cmp.Or(u.Port(), portOf(u.Scheme))); err == nil {
 		s.of = append(s.of, attribute.Int("server.port", n))
 	}
+}
+
+// portOf returns the port of a URL that names none, or "".
+func portOf(scheme string) string {
+	switch scheme {
+	case "http":
+		return "80"
+	case "https":
+		return "443"
+	}
+	return ""
 }
 
 // Ended makes the spans of a call that is recorded, and of its parts.
@@ -113,7 +121,7 @@ func (t *Tracer) Ended(ctx context.Context, r *invoke.Record) {
 		return
 	}
 	s := &span{in: c.in, id: c.own.SpanID(), name: "execute_tool " + nameOf(r.Path), kind: otel.SpanKindInternal, begun: c.begun, ended: now, failed: string(r.Code())}
-	s.of = ofTool(r.Path)
+	s.of = append(ofTool(r.Path), attribute.String("gen_ai.tool.type", "function"))
 	if c.uses > mostUses {
 		s.of = append(s.of, attribute.Int("toolsrv.uses.untold", c.uses-mostUses))
 	}

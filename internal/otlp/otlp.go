@@ -82,8 +82,11 @@ func New(o Options) (*Tracer, error) {
 	}
 	instance := make([]byte, 16)
 	_, _ = crypto.Read(instance) // it never fails
-	from := resource.NewSchemaless(attribute.String("service.name", o.Service), attribute.String("service.version", o.Version),
-		attribute.String("service.instance.id", fmt.Sprintf("%x", instance)))
+	from, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithAttributes(attribute.String("service.name", o.Service),
+		attribute.String("service.version", o.Version), attribute.String("service.instance.id", fmt.Sprintf("%x", instance))))
+	if err != nil {
+		return nil, fmt.Errorf("say what sends spans: %w", err)
+	}
 	if o.Metrics {
 		if t.meter, err = newMeter(&o, from); err != nil {
 			return nil, err

@@ -287,7 +287,8 @@ func TestUses(t *testing.T) {
 			t.Errorf("got %+v", s)
 		case s.Name == "POST" && (s.Of["server.address"] != "::1" || s.Of["server.port"] != "8000"):
 			t.Errorf("got %+v", s)
-		case s.Of["resource.service.name"] != "tools" || s.Of["resource.service.version"] != "v1" || s.Of["resource.service.instance.id"] == "":
+		case s.Of["resource.service.name"] != "tools" || s.Of["resource.service.version"] != "v1" || s.Of["resource.service.instance.id"] == "" || s.Of["resource.telemetry.sdk.name"] != "opentelemetry" ||
+			s.Of["resource.telemetry.sdk.language"] != "go" || s.Of["resource.telemetry.sdk.version"] == "":
 			t.Errorf("got %+v", s)
 		}
 	}

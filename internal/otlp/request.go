@@ -2,7 +2,9 @@ package otlp
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,9 +136,8 @@ func httpSpan(a *web.Answer, r *recorded, now time.Time) *span {
 		s.of = append(s.of, attribute.String("http.route", route))
 	}
 	s.of = append(s.of, network(q)...)
-	if client := (*web.Exchange)(a).From(); client != "" {
-		s.of = append(s.of, attribute.String("client.address", client))
-	}
+	s.of = append(s.of, clientOf(a)...)
+	s.of = append(s.of, serverOf(q)...)
 	if status := a.Status(); status >= http.StatusInternalServerError {
 		s.failed = strconv.Itoa(status)
 	}
@@ -160,6 +161,35 @@ func schemeOf(q *http.Request) string {
 		return "https"
 	}
 	return "http"
+}
+
+// clientOf tells who sent a request, as far as that is known. The port is the one of the connection, of which a proxy's is no client's.
+func clientOf(a *web.Answer) []attribute.KeyValue {
+	client := (*web.Exchange)(a).From()
+	if client == "" {
+		return nil
+	}
+	of := append(make([]attribute.KeyValue, 0, 2), attribute.String("client.address", client))
+	if peer, err := netip.ParseAddrPort(a.Request().RemoteAddr); err == nil && peer.Addr().Unmap().String() == client {
+		of = append(of, attribute.Int("client.port", int(peer.Port())))
+	}
+	return of
+}
+
+// serverOf tells which host a client has asked for.
+func serverOf(q *http.Request) []attribute.KeyValue {
+	host, port, err := net.SplitHostPort(q.Host)
+	if err != nil {
+		host, port = strings.Trim(q.Host, "[]"), portOf(schemeOf(q))
+	}
+	if host == "" {
+		return nil
+	}
+	of := append(make([]attribute.KeyValue, 0, 2), attribute.String("server.address", host))
+	if n, err := strconv.ParseUint(port, 10, 16); err == nil {
+		of = append(of, attribute.Int("server.port", int(n)))
+	}
+	return of
 }
 
 // network tells how a request came; nil: over standard input.
@@ -190,9 +220,6 @@ func code(e *wasmtools.Error) []attribute.KeyValue {
 // toolError is the error.type of a call of MCP whose result says that it failed.
 const toolError = "tool_error"
 
-// internalFault is the one code of JSON-RPC among those that are used which is the fault of the server.
-const internalFault = -32603
-
 func messageSpan(a *web.Answer, q *trace.Request, r *recorded, now time.Time) *span {
 	m := &q.Message
 	s := &span{in: r.inMessage, id: r.message, name: m.Method, kind: otel.SpanKindServer, begun: a.Began(), ended: now}
@@ -204,6 +231,7 @@ func messageSpan(a *web.Answer, q *trace.Request, r *recorded, now time.Time) *s
 	}
 	s.of, s.failed = ofMessage(a, q)
 	s.of = append(s.of, network(a.Request())...)
+	s.of = append(s.of, clientOf(a)...)
 	for key, value := range map[string]string{"mcp.session.id": m.Session, "jsonrpc.request.id": m.ID} {
 		if value != "" {
 			s.of = append(s.of, attribute.String(key, value))
@@ -228,10 +256,8 @@ func ofMessage(a *web.Answer, q *trace.Request) (of []attribute.KeyValue, failed
 	}
 	switch {
 	case m.Fault != 0:
-		fault := strconv.FormatInt(m.Fault, 10)
-		if of = append(of, attribute.String("rpc.response.status_code", fault)); m.Fault == internalFault {
-			failed = fault
-		}
+		failed = strconv.FormatInt(m.Fault, 10)
+		of = append(of, attribute.String("rpc.response.status_code", failed))
 	case a.Error() != nil:
 		failed = toolError
 	}

@@ -120,7 +120,10 @@ func TestTraceOfREST(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", key, top.Of[key], value)
 		}
 	}
-	for key, value := range map[string]string{"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "own-send", "toolsrv.tool": "/own/send", "error.type": ""} {
+	if port := top.Of["server.port"]; top.Of["server.address"] != "127.0.0.1" || !strings.HasSuffix(o.url, ":"+port) || top.Of["client.port"] == "" || top.Of["client.port"] == port {
+		t.Errorf("the request came from %v", top.Of)
+	}
+	for key, value := range map[string]string{"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "own-send", "gen_ai.tool.type": "function", "toolsrv.tool": "/own/send", "error.type": ""} {
 		if call.Of[key] != value {
 			t.Errorf("%s: got %q, want %q", key, call.Of[key], value)
 		}
@@ -234,9 +237,9 @@ func TestTraceOfMCP(t *testing.T) {
 		attributes map[string]string
 	}{
 		{echo, map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "shop-echo", "gen_ai.operation.name": "execute_tool", "mcp.protocol.version": "2026-07-28", "mcp.session.id": "",
-			"network.transport": "tcp", "network.protocol.name": "http", "error.type": "", "rpc.response.status_code": ""}},
+			"network.transport": "tcp", "network.protocol.name": "http", "client.address": "127.0.0.1", "error.type": "", "rpc.response.status_code": ""}},
 		{trap, map[string]string{"gen_ai.tool.name": "shop-trap", "error.type": "tool_error", "toolsrv.code": "tool_trapped"}},
-		{none, map[string]string{"gen_ai.tool.name": "", "error.type": "", "rpc.response.status_code": "-32602"}},
+		{none, map[string]string{"gen_ai.tool.name": "", "error.type": "-32602", "rpc.response.status_code": "-32602"}},
 		{old, map[string]string{"gen_ai.tool.name": "shop-echo", "mcp.protocol.version": "2025-11-25"}},
 	} {
 		if test.of.Kind != "server" {
@@ -248,7 +251,7 @@ func TestTraceOfMCP(t *testing.T) {
 			}
 		}
 	}
-	if echo.Name != "tools/call shop-echo" || none.Name != "tools/call" || trap.Status != "error" || none.Status != "unset" {
+	if echo.Name != "tools/call shop-echo" || none.Name != "tools/call" || trap.Status != "error" || none.Status != "error" || echo.Of["client.port"] == "" {
 		t.Errorf("got %q, %q, %s, %s", echo.Name, none.Name, trap.Status, none.Status)
 	}
 	if echo.Trace != callersTrace || echo.Parent != callersSpan || len(echo.Links) != 1 {
@@ -434,6 +437,7 @@ func TestMetricsForCollector(t *testing.T) {
 	}
 	_, _ = io.Copy(io.Discard, r.ask("/mcp", "tools/call", "shop-echo", `"name":"shop-echo","arguments":{}`).Body)
 	_, _ = io.Copy(io.Discard, r.ask("/mcp", "tools/call", "shop-trap", `"name":"shop-trap","arguments":{}`).Body)
+	_, _ = io.Copy(io.Discard, r.ask("/mcp", "tools/call", "shop-none", `"name":"shop-none","arguments":{}`).Body)
 	_, _ = io.Copy(io.Discard, r.ask("/mcp", "tools/list", "", "").Body)
 	if status, _ := scraped(t, r.url, ""); status != http.StatusNotFound {
 		t.Errorf("/metrics answers %d", status)
@@ -448,6 +452,7 @@ func TestMetricsForCollector(t *testing.T) {
 		{"gen_ai.execute_tool.duration", map[string]string{"gen_ai.tool.name": "shop-trap", "error.type": "tool_trapped"}, 2},
 		{"mcp.server.operation.duration", map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "shop-echo", "mcp.protocol.version": "2026-07-28", "network.transport": "", "error.type": ""}, 1},
 		{"mcp.server.operation.duration", map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "shop-trap", "error.type": "tool_error"}, 1},
+		{"mcp.server.operation.duration", map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "", "error.type": "-32602"}, 1},
 		{"mcp.server.operation.duration", map[string]string{"mcp.method.name": "tools/list", "gen_ai.tool.name": ""}, 1},
 		{"toolsrv_calls_total", map[string]string{"tool": "/shop/echo", "outcome": "ok"}, 3},
 		{"toolsrv_call_duration_seconds", map[string]string{"tool": "/shop/trap", "outcome": "tool_trapped"}, 2},

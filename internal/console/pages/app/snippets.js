@@ -70,7 +70,7 @@ export function snippetsOf(tool, args, origin, token) {
         `  },`,
         `  body: ${long ? `await readFile("arguments.json")` : JSON.stringify(json)},`,
         `});`,
-        `console.log(await answer.json());`,
+        `console.log(await answer.text());`,
       ].join("\n"),
     },
     {

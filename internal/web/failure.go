@@ -163,7 +163,7 @@ func (x *Exchange) Fail(err error) {
 	status, body, left := answerOf(e)
 	x.failed = e
 	if left != nil {
-		x.failed = &wasmtools.Error{Code: e.Code, Err: errors.Join(e.Err, left)}
+		x.failed = &wasmtools.Error{Code: e.Code, Message: e.Message, Err: errors.Join(e.Err, left)}
 	}
 	if x.status != 0 {
 		x.broken = true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/fault"
@@ -16,6 +17,7 @@ import (
 const (
 	maxLoggedPath = 256  // bytes
 	maxLoggedText = 4096 // bytes of a cause; a panic's stack fits
+	maxDetail     = 300  // bytes of what a tool says to its client; the whole is the client's
 )
 
 // levelOf returns at which level the log tells a request.
@@ -127,6 +129,9 @@ func (l *requestLog) Answered(a *Answer) {
 	}
 	if code != "" {
 		attrs = append(attrs, slog.String("code", string(code)))
+		if said := x.failed.Message; said != "" && strings.HasPrefix(string(code), "tool_") {
+			attrs = append(attrs, slog.String("detail", text.Clip(said, maxDetail)))
+		}
 	}
 	for i := range x.call.Uses {
 		u := &x.call.Uses[i]

@@ -311,3 +311,37 @@ func TestUsesInLog(t *testing.T) {
 		log.mu.Unlock()
 	}
 }
+
+// TestDetail: the log has what a tool said of its failure, in part if it is long, and nothing of what others say to clients.
+// Proves: Answers and logs show what is meant to be seen
+func TestDetail(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		failure *wasmtools.Error
+		want    string
+	}{
+		"a tool's":         {&wasmtools.Error{Code: wasmtools.CodeToolError, Message: "2 are left."}, "2 are left."},
+		"with data":        {&wasmtools.Error{Code: wasmtools.CodeToolError, Message: "No.", Data: json.RawMessage("{")}, "No."},
+		"a long one":       {&wasmtools.Error{Code: wasmtools.CodeToolError, Message: strings.Repeat("long", 1000)}, strings.Repeat("long", 74) + "l..."},
+		"without a word":   {&wasmtools.Error{Code: wasmtools.CodeToolError}, ""},
+		"of the arguments": {&wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "private"}, ""},
+		"of the server":    {&wasmtools.Error{Code: wasmtools.CodeInternal, Message: "private"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log lockedLog
+			mux := web.NewMux(web.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+			mux.Mount("/", doorFunc(func(x *web.Exchange) { x.Fail(c.failure) }))
+			mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/shop/order", nil))
+			log.mu.Lock()
+			defer log.mu.Unlock()
+			var line struct{ Code, Detail string }
+			if err := json.Unmarshal(log.text.Bytes(), &line); err != nil {
+				t.Fatalf("%v: %s", err, log.text.Bytes())
+			}
+			if line.Code != string(c.failure.Code) || line.Detail != c.want {
+				t.Errorf("the log has %q, %q; want %q, %q", line.Code, line.Detail, c.failure.Code, c.want)
+			}
+		})
+	}
+}

@@ -101,6 +101,9 @@ type Limits struct {
 	Memory      Use `json:"memory" description:"Memory of all tools, in bytes."`
 	Code        Use `json:"code" description:"Compiled code in memory, in bytes."`
 	Mappings    Use `json:"mappings" description:"Mappings of the address space."`
+	Manifests   Use `json:"manifests" description:"What is kept of manifests, in bytes: schemas and documents."`
+	Sources     Use `json:"sources" description:"Modules of tools as they were written, in bytes, and what scripts have beside them."`
+	Bodies      Use `json:"bodies" description:"Large arguments and results of calls, in bytes."`
 	Connections Use `json:"connections" description:"Connections of clients."`
 }
 
@@ -123,14 +126,18 @@ func status() Operation {
 		of := r.Service
 		engine, table := of.Engine.State(), of.Table.Current()
 		open, most := r.Server.Connections()
+		bodies, mostBodies := of.Invoker.Memory()
 		s := Status{
 			Server: Process{Version: r.Build.Version, Revision: r.Build.Revision, PID: os.Getpid(), Since: of.Began, Addresses: r.Server.Addresses()},
 			Ready:  true,
 			State:  "ok",
 			Tools:  Counts{Generation: table.Number(), Since: table.Published(), All: len(table.Routes()), Refused: len(table.Refused())},
 			Files:  filesOf(of, in.All),
-			Limits: Limits{Memory: useOf(engine.Memory), Code: useOf(engine.CodeMemory), Mappings: useOf(engine.Mappings), Connections: Use{Held: open, Limit: most}},
-			Code:   Compiling{Done: of.Catalog.Compiled(), Running: engine.Compiling.Running, Queued: engine.Compiling.Queued},
+			Limits: Limits{
+				Memory: useOf(engine.Memory), Code: useOf(engine.CodeMemory), Mappings: useOf(engine.Mappings), Manifests: useOf(engine.Manifests), Sources: useOf(engine.Sources),
+				Bodies: Use{Held: bodies, Limit: mostBodies}, Connections: Use{Held: open, Limit: most},
+			},
+			Code: Compiling{Done: of.Catalog.Compiled(), Running: engine.Compiling.Running, Queued: engine.Compiling.Queued},
 		}
 		s.Puts = Puts{Enabled: of.InForce().Admin.Upload, Directories: []string{}}
 		for _, d := range of.Directories() {

@@ -21,8 +21,8 @@ func newStatus() *cobra.Command {
 		Use:   "status",
 		Short: "Tell how a running server is",
 		Long: `Tell how a running server is: its version, whether it takes calls, which files it can't
-serve and why, how many calls run and wait, and what is taken of memory, code and
-connections.`,
+serve and why, how many calls run and wait, and what is taken of each limit, such as
+memory, code and connections.`,
 		Example: `  toolsrv status
   toolsrv status --all --config /etc/toolsrv/toolsrv.toml`,
 		Args: noArguments,
@@ -93,6 +93,9 @@ func showStatus(w io.Writer, s *admin.Status) error {
 		{"memory", use(s.Limits.Memory, size)},
 		{"code", use(s.Limits.Code, size)},
 		{"mappings", use(s.Limits.Mappings, number)},
+		{"manifests", use(s.Limits.Manifests, size)},
+		{"sources", use(s.Limits.Sources, size)},
+		{"bodies", use(s.Limits.Bodies, size)},
 		{"connections", use(s.Limits.Connections, number)},
 	}
 	if text := ratesText(&s.Rates); text != "" {

@@ -3,6 +3,8 @@ package browser_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -15,15 +17,21 @@ import (
 // serve runs a server until the test ends, and returns its address. settings are lines of its configuration, in a folder of its own.
 func serve(t *testing.T, settings string, tools ...*wasmtools.Tool) string {
 	t.Helper()
+	return serveAs(t, func() string { return settings }, tools...)
+}
+
+// serveAs is serve with settings that may be others when the server reads them again.
+func serveAs(t *testing.T, settings func() string, tools ...*wasmtools.Tool) string {
+	t.Helper()
 	dir := t.TempDir()
 	read := func() (*config.Config, error) {
-		return config.Parse([]byte("server.address = '127.0.0.1:0'\ntools.directory = '.'\ntools.cache_directory = '.cache'\n"+settings), dir)
+		return config.Parse([]byte("server.address = '127.0.0.1:0'\ntools.directory = '.'\ntools.cache_directory = '.cache'\n"+settings()), dir)
 	}
 	c, err := read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := service.Open(t.Context(), c, service.Options{Tools: tools, Volatile: true})
+	opened, err := service.Open(t.Context(), c, service.Options{Tools: tools, Volatile: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

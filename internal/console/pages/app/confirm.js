@@ -1,4 +1,5 @@
-// Asks before something is changed. A question shows what will be different, and the answer that changes nothing has the focus.
+// Asks before something is changed. A question shows what will be different. Its first field has the focus, or where it has none the answer that
+// changes nothing.
 
 import { html, useEffect, useRef, useState } from "../html.js";
 import { sentence } from "./api.js";
@@ -63,6 +64,8 @@ export function Dialog({ title, onClose, firm, children }) {
   useEffect(() => {
     const before = document.activeElement;
     ref.current?.showModal();
+    const field = ref.current?.querySelector("input, select, textarea");
+    if (field instanceof HTMLElement) field.focus();
     return () => {
       if (before instanceof HTMLElement) before.focus({ preventScroll: true });
     };

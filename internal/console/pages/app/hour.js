@@ -3,11 +3,11 @@
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { root } from "../server.js";
 import { look } from "./api.js";
-import { amount, count, duration, moment, plain } from "./text.js";
+import { LastErrors, entriesOf } from "./lasterrors.js";
+import { amount, count, duration } from "./text.js";
 
 const every = 10_000; // milliseconds: the server counts in steps of ten seconds
 const steps = 360;
-const fewErrors = 10;
 
 /** @param {{path: string}} p */
 export function Hour({ path }) {
@@ -21,7 +21,7 @@ export function Hour({ path }) {
       try {
         const [numbers, log] = await Promise.all([look("top", { pattern, steps, limit: 1 }, control.signal), look("logs", { tool: pattern, limit: 1000 }, control.signal)]);
         setTop(numbers.tools.find((/** @type {any} */ t) => t.tool === path) ?? null);
-        setErrors(log.lines.filter(isError).slice(-fewErrors).reverse());
+        setErrors(entriesOf(log.lines, path));
       } catch {
         // The numbers stay as they were. What is wrong shows where something is done.
       }
@@ -36,19 +36,8 @@ export function Hour({ path }) {
   return html`<section aria-labelledby="hour">
     <h2 id="hour">Last hour</h2>
     <div class="hour">${top === undefined ? html`<p class="empty">Asking…</p>` : top === null ? html`<p class="empty">Nobody has called it in the last hour.</p>` : html`<${Numbers} top=${top} />`}</div>
-    <h3>Last errors</h3>
-    ${errors.length === 0 ? html`<p class="empty">None among the last lines of the log.</p>` : html`<ul class="errors">${errors.map((line) => html`<li key=${line.number}><${ErrorLine} line=${line} /></li>`)}</ul>`}
+    <${LastErrors} entries=${errors} />
   </section>`;
-}
-
-/** @param {any} line */
-const isError = (line) => line.level === "ERROR" || line.level === "WARN" || Number(line.attributes?.status) >= 400 || (typeof line.attributes?.code === "string" && line.attributes.code !== "");
-
-/** @param {{line: any}} p */
-function ErrorLine({ line }) {
-  const a = line.attributes ?? {};
-  const said = a.error ?? a.reason ?? a.detail ?? "";
-  return html`<time>${moment(line.time)}</time> <code>${plain(a.code ?? line.level, 40)}</code> <bdi>${plain(said || line.message, 300)}</bdi>${a.principal ? html` by <bdi>${plain(a.principal, 60)}</bdi>` : null}${a.request_id ? html` <code>${plain(a.request_id, 64)}</code>` : null}`;
 }
 
 /** @param {{top: any}} p */

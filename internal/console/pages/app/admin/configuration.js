@@ -1,10 +1,11 @@
 // Reads the configuration again, after showing what that changes.
 
-import { html } from "../../html.js";
+import { html, useState } from "../../html.js";
 import { any, change } from "../api.js";
 import { Asking } from "../confirm.js";
+import { Field } from "../field.js";
 import { mayChange } from "../session.js";
-import { plain } from "../text.js";
+import { count, plain } from "../text.js";
 import { useAnswer } from "./table.js";
 import { sentence } from "../api.js";
 
@@ -46,7 +47,23 @@ export function Configuration({ session, changed }) {
 /** @param {{data: any}} p */
 function Difference({ data }) {
   return html`
-    ${parts.filter(([key]) => data[key]?.length > 0).map(([key, title]) => html`<section key=${key} aria-label=${title}><h3>${title}</h3><ul>${data[key].slice(0, 500).map((/** @type {string} */ line) => html`<li><bdi>${plain(line, 400)}</bdi></li>`)}</ul></section>`)}
-    ${data.restart?.length > 0 ? html`<section aria-label="At a restart"><h3>In force at a restart only</h3><ul>${data.restart.map((/** @type {string} */ line) => html`<li><bdi>${plain(line, 400)}</bdi></li>`)}</ul></section>` : null}
+    ${parts.filter(([key]) => data[key]?.length > 0).map(([key, title]) => html`<${Part} key=${key} title=${title} lines=${data[key]} />`)}
+    ${data.restart?.length > 0 ? html`<${Part} title="In force at a restart only" lines=${data.restart} />` : null}
   `;
+}
+
+const few = 20; // lines that need no filter
+const most = 300; // that a page shows at once
+
+/** @param {{title: string, lines: string[]}} p */
+function Part({ title, lines }) {
+  const [filter, setFilter] = useState("");
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = words.length === 0 ? lines : lines.filter((line) => words.every((w) => line.toLowerCase().includes(w)));
+  return html`<section aria-label=${title}>
+    <h2>${title} <span class="note" role="status">${filter ? `${count(found.length, "line")} of ${lines.length.toLocaleString("en")}` : count(lines.length, "line")}</span></h2>
+    ${lines.length > few ? html`<${Field} label="Filter" type="search" value=${filter} onInput=${setFilter} />` : null}
+    <ul>${found.slice(0, most).map((line) => html`<li><bdi>${plain(line, 400)}</bdi></li>`)}</ul>
+    ${found.length > most ? html`<p class="wrong">${count(found.length - most, "other")} not shown: a word in the filter finds them.</p>` : null}
+  </section>`;
 }

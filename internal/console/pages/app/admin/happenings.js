@@ -3,6 +3,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../../html.js";
 import { look, sentence } from "../api.js";
 import { write } from "../json.js";
+import { useStill } from "../still.js";
 import { moment, plain } from "../text.js";
 import { Table } from "./table.js";
 
@@ -84,7 +85,7 @@ function Lines({ source }) {
     return () => control.abort();
   }, [paused]);
   // Lines that come while somebody points at one or reads on would move it away: the list stands still then.
-  const [still, setStill] = useState(false);
+  const { still, handlers } = useStill();
   const shown = useRef(lines);
   if (!still) shown.current = lines;
   const waiting = useMemo(() => (lines && shown.current ? lines.indexOf(shown.current[0]) : 0), [lines, still]);
@@ -93,9 +94,9 @@ function Lines({ source }) {
     <p>${about}</p>
     <div class="row">
       <button type="button" aria-pressed=${paused ? "true" : "false"} onClick=${() => setPaused(!paused)}>Pause</button>
-      <span class="note" role="status">${still && waiting > 0 ? `${waiting} new: move the pointer away from the list to see them` : ""} ${plain(problem, 300)}</span>
+      <span class="note" role="status">${still && waiting > 0 ? `${waiting} new: they show once pointer and focus are away from the list` : ""} ${plain(problem, 300)}</span>
     </div>
-    <div onPointerEnter=${() => setStill(true)} onPointerLeave=${() => setStill(false)}>
+    <div ...${handlers}>
       <${Table}
         label=${title}
         one="line"

@@ -5,11 +5,11 @@ import { change, look } from "../api.js";
 import { Asking } from "../confirm.js";
 import { Field } from "../field.js";
 import { mayChange } from "../session.js";
-import { moment } from "../text.js";
+import { count, moment, plain } from "../text.js";
 import { Table, useAnswer } from "./table.js";
 
-/** @param {{session: import("../session.js").Session, changed: () => void}} p */
-export function Switches({ session, changed }) {
+/** @param {{session: import("../session.js").Session, rows: import("../rows.js").Row[], changed: () => void}} p */
+export function Switches({ session, rows, changed }) {
   const { data, problem, again } = useAnswer(() => look("switches"));
   const may = mayChange(session.self);
   const act = async (/** @type {string} */ operation, /** @type {object} */ args) => {
@@ -20,7 +20,7 @@ export function Switches({ session, changed }) {
   return html`<article class="page">
     <h1>Switches</h1>
     <p>A switch holds above the configuration. Of those that cover a tool, the nearest counts.</p>
-    ${may ? html`<div class="row"><${SwitchOne} to="disable" act=${act} again=${again} /><${SwitchOne} to="enable" act=${act} again=${again} /></div>` : null}
+    ${may ? html`<div class="row"><${SwitchOne} to="disable" rows=${rows} act=${act} again=${again} /><${SwitchOne} to="enable" rows=${rows} act=${act} again=${again} /></div>` : null}
     <${Table}
       label="Switches"
       one="switch"
@@ -51,11 +51,21 @@ export function Switches({ session, changed }) {
   </article>`;
 }
 
-/** @param {{to: "enable"|"disable", act: (operation: string, args: object) => Promise<void>, again: () => Promise<void>}} p */
-function SwitchOne({ to, act, again }) {
+/** Returns the tools that names mean, as the server does. @param {string[]} names @param {import("../rows.js").Row[]} rows */
+function meant(names, rows) {
+  const paths = names.map((name) => "/" + name.replace(/^\//, ""));
+  return rows.filter((r) => names.includes("*") || paths.some((path) => r.path === path || r.path.startsWith(path + "/")));
+}
+
+const fewMeant = 10;
+
+/** @param {{to: "enable"|"disable", rows: import("../rows.js").Row[], act: (operation: string, args: object) => Promise<void>, again: () => Promise<void>}} p */
+function SwitchOne({ to, rows, act, again }) {
   const [name, setName] = useState("");
   const [reason, setReason] = useState("");
   const off = to === "disable";
+  const names = name.split(/\s+/).filter(Boolean);
+  const tools = meant(names, rows);
   const label = off ? "Disable…" : "Enable…";
   return html`<${Asking}
     label=${label}
@@ -63,10 +73,11 @@ function SwitchOne({ to, act, again }) {
     yes=${off ? "Disable" : "Enable"}
     danger=${off}
     onOpen=${again}
-    onYes=${() => act(to, { names: name.split(/\s+/).filter(Boolean), ...(reason.trim() ? { reason: reason.trim() } : {}) })}
+    onYes=${() => act(to, { names, ...(reason.trim() ? { reason: reason.trim() } : {}) })}
   >
     <${Field} label="Tools and namespaces" hint="Such as math/add, math, or * for all; several with spaces between" value=${name} onInput=${setName} required />
     <${Field} label=${off ? "Reason, which callers are told" : "Reason"} value=${reason} onInput=${setReason} />
+    <p role="status">${names.length === 0 ? "Which tools that means stands here." : html`<strong>${off ? "Disables" : "Enables"} ${count(tools.length, "tool")}</strong>${tools.length > 0 ? ": " : "."}<bdi>${plain(tools.slice(0, fewMeant).map((r) => r.path).join(", "), 600)}</bdi>${tools.length > fewMeant ? ` and ${count(tools.length - fewMeant, "other")}` : ""}`}</p>
     <p>${off ? "Running calls go on. Later ones are answered with 503 and the reason." : "They can be called at once, whatever the configuration says of them."}</p>
   <//>`;
 }

@@ -34,10 +34,10 @@ export function Table({ items, columns, keyOf, label, one, empty, problem, again
     </div>
     ${found.length === 0 ? html`<p class="empty">None has all these words. Delete some of them.</p>` : null}
     <div class="scroll" tabindex="0" role="region" aria-label=${label}>
-      <table>
-        <thead><tr>${columns.map((c) => html`<th scope="col">${c.title}</th>`)}</tr></thead>
-        <tbody>
-          ${found.slice(0, most).map((t) => html`<tr key=${keyOf(t)}>${columns.map((c) => html`<td class=${c.kind}>${cellOf(c.cell(t))}</td>`)}</tr>`)}
+      <table class="stacks" role="table">
+        <thead role="rowgroup"><tr role="row">${columns.map((c) => html`<th scope="col" role="columnheader">${c.title}</th>`)}</tr></thead>
+        <tbody role="rowgroup">
+          ${found.slice(0, most).map((t) => html`<tr key=${keyOf(t)} role="row">${columns.map((c) => html`<td class=${c.kind} role="cell" data-title=${c.title}>${cellOf(c.cell(t))}</td>`)}</tr>`)}
         </tbody>
       </table>
     </div>
@@ -45,9 +45,18 @@ export function Table({ items, columns, keyOf, label, one, empty, problem, again
   `;
 }
 
+const short = 400; // characters of a cell
+const longest = 20_000;
+
 // What is a text may be hostile; what is not was made here.
 /** @param {any} cell */
-const cellOf = (cell) => (typeof cell === "string" ? html`<bdi>${plain(cell, 400)}</bdi>` : cell);
+const cellOf = (cell) => (cell === "" ? null : typeof cell !== "string" ? cell : cell.length > short ? html`<${Long} text=${cell} />` : html`<bdi>${plain(cell, short)}</bdi>`);
+
+/** A long text, of which the rest can be opened. @param {{text: string}} p */
+function Long({ text }) {
+  const [all, setAll] = useState(false);
+  return html`<bdi>${plain(text, all ? longest : short)}</bdi> <button type="button" class="link" aria-expanded=${all ? "true" : "false"} onClick=${() => setAll(!all)}>${all ? "Show less" : "Show all of it"}</button>`;
+}
 
 /** Asks when the page is shown, and again. @template T @param {() => Promise<T>} ask @returns {{data: T|undefined, problem: unknown, again: () => Promise<void>}} */
 export function useAnswer(ask) {

@@ -28,7 +28,7 @@ type Target struct {
 
 	changing sync.Mutex   // held by who changes a file, or which version of one is served
 	uploads  atomic.Int64 // files that are coming
-	waiting  atomic.Int64 // who wait for lines of the log, or events
+	waiting  waiting      // who wait for lines of the log, or events
 }
 
 // A Build is a program, as far as it is known.

@@ -30,17 +30,19 @@ func eventsOf() Operation {
 		if in.Limit == 0 {
 			in.Limit = defaultLines
 		}
-		ctx, cancel, err := await(ctx, r, in.Wait)
+		ctx, leave, err := r.waiting.await(ctx, r, in.Wait)
 		if err != nil {
 			return Events{}, err
 		}
-		defer cancel()
-		for after := in.After; ; {
+		defer leave()
+		for after, woken := in.After, false; ; woken = true {
 			page := r.Service.Events.After(after, in.Limit, func(e *events.Event) bool { return in.Tool == "" || e.Tool != "" && matches(e.Tool) })
 			if len(page.Events) > 0 || page.Missed || ctx.Err() != nil || in.Wait == 0 {
 				return Events(page), nil
 			}
-			after = page.Last
+			if after = page.Last; woken {
+				pause(ctx)
+			}
 			select {
 			case <-r.Service.Events.Wait(after):
 			case <-ctx.Done():

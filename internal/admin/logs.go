@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/recent"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 // LogsArguments are the arguments of the operation logs.
@@ -39,12 +39,8 @@ type LogLine struct {
 	Attributes json.RawMessage `json:"attributes" description:"What it says it of, an object."`
 }
 
-const (
-	// defaultLines is how many lines are listed where nothing says otherwise.
-	defaultLines = 100
-	// mostWaiting is how many may wait for lines or events at a time.
-	mostWaiting = 64
-)
+// defaultLines is how many lines are listed where nothing says otherwise.
+const defaultLines = 100
 
 func logs() Operation {
 	o := Looks("logs", "List the last lines of the log, or those that come", func(ctx context.Context, r *Request, in LogsArguments) (Logs, error) {
@@ -57,15 +53,15 @@ func logs() Operation {
 			_ = least.UnmarshalText([]byte(in.Level)) // the schema has looked at it
 		}
 		return linesOf(ctx, r, in, func(line *recent.Line) bool {
-			if isLooking(line) {
+			if line.Level < least {
 				return false
 			}
-			path, _ := line.Attributes["tool"].(string)
-			if path == "" {
-				path, _ = line.Attributes["path"].(string)
+			if in.Tool != "" {
+				if path := cmp.Or(line.Text("tool"), line.Text("path")); path == "" || !matches(path) {
+					return false
+				}
 			}
-			about := in.Principal == "" || line.Attributes["principal"] == in.Principal || line.Attributes["caller"] == in.Principal
-			return line.Level >= least && (in.Tool == "" || path != "" && matches(path)) && about
+			return (in.Principal == "" || line.Text("principal") == in.Principal || line.Text("caller") == in.Principal) && !isLooking(line)
 		})
 	})
 	o.waits = true
@@ -75,22 +71,11 @@ func logs() Operation {
 // isLooking reports whether a line is about somebody who looks at the log or at events: who follows would get a line for each time that he has asked,
 // and ask again at once.
 func isLooking(line *recent.Line) bool {
-	operation, _ := line.Attributes["operation"].(string)
-	return line.Level <= slog.LevelInfo && (operation == "admin logs" || operation == "admin events")
-}
-
-// await returns a context that ends with the time that somebody waits for what happens. Only so many may wait.
-func await(ctx context.Context, r *Request, seconds int) (context.Context, context.CancelFunc, error) {
-	leave := func() {}
-	if seconds > 0 {
-		leave = func() { r.waiting.Add(-1) }
-		if r.waiting.Add(1) > mostWaiting {
-			leave()
-			return nil, nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many wait for what happens: try again later"}
-		}
+	if line.Level > slog.LevelInfo {
+		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
-	return ctx, func() { cancel(); leave() }, nil
+	operation := line.Text("operation")
+	return operation == "admin logs" || operation == "admin events"
 }
 
 // linesOf returns lines that match, and waits for them if it is asked to.
@@ -98,18 +83,18 @@ func linesOf(ctx context.Context, r *Request, in LogsArguments, match func(*rece
 	if in.Limit == 0 {
 		in.Limit = defaultLines
 	}
-	ctx, cancel, err := await(ctx, r, in.Wait)
+	ctx, leave, err := r.waiting.await(ctx, r, in.Wait)
 	if err != nil {
 		return Logs{}, err
 	}
-	defer cancel()
+	defer leave()
 	of, run := &r.Service.Recent.Lines, strconv.FormatInt(r.Service.Began.UnixNano(), 36)
 	after, all := uint64(in.After), Logs{Lines: []LogLine{}, Run: run}
 	forward := after > 0
 	if in.Run != "" && in.Run != run {
 		after = 0
 	}
-	for {
+	for woken := false; ; woken = true {
 		lines, last, missed := of.After(after, in.Limit, forward, match)
 		all.Last, all.Missed = int(last), all.Missed+int(missed)
 		for _, line := range lines {
@@ -122,7 +107,9 @@ func linesOf(ctx context.Context, r *Request, in LogsArguments, match func(*rece
 		if len(all.Lines) > 0 || all.Missed > 0 || ctx.Err() != nil {
 			return all, nil
 		}
-		after = last
+		if after = last; woken {
+			pause(ctx)
+		}
 		of.Wait(ctx, last)
 	}
 }

@@ -303,14 +303,17 @@ type Page struct {
 func (l *Log) After(id string, limit int, match func(*Event) bool) (p Page) {
 	number, ok := l.ids.number(id)
 	l.mu.Lock()
-	all, last := slices.Clone(l.events), l.last
-	ok = ok && l.has(number)
+	from, last := 0, l.last
+	if ok = ok && l.has(number); ok {
+		from = len(l.events) - int(last-number)
+	}
+	all := slices.Clone(l.events[from:]) // what is added waits meanwhile
 	l.mu.Unlock()
 	p.Events = []Event{}
 	if ok {
 		for _, e := range all {
 			switch {
-			case e.number <= number || !match(e):
+			case !match(e):
 			case len(p.Events) == limit:
 				p.Last = p.Events[limit-1].ID
 				return p

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -166,6 +167,52 @@ func TestMillion(t *testing.T) {
 	page := w.log.After("", 100_000, func(*events.Event) bool { return true })
 	if len(page.Events) < 1000 || len(page.Events) > 10_000 || page.Missed {
 		t.Errorf("%d events are kept", len(page.Events))
+	}
+}
+
+// TestPages has an administrator page through the events: forwards from an id, and backwards from now.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, tableOf(t), 10)
+	for n := range 6 {
+		w.log.AddAudit(audit.Record{Entry: audit.Entry{Action: "reload", Target: strconv.Itoa(n)}})
+	}
+	all := w.log.After("", 100, func(*events.Event) bool { return true }).Events
+	if len(all) != 6 {
+		t.Fatalf("got %d events", len(all))
+	}
+	odd := func(e *events.Event) bool { return (e.Audit.Target[0]-'0')%2 == 1 }
+	every := func(*events.Event) bool { return true }
+	for name, c := range map[string]struct {
+		after  string
+		limit  int
+		match  func(*events.Event) bool
+		want   string
+		next   string // from where it goes on
+		missed bool
+	}{
+		"the last ones":             {"", 2, every, "45", "", false},
+		"the last ones that match":  {"", 2, odd, "35", "", false},
+		"after the first":           {all[0].ID, 2, every, "12", "345", false},
+		"after the first, matching": {all[0].ID, 2, odd, "13", "45", false},
+		"all after the first":       {all[0].ID, 100, every, "12345", "", false},
+		"nothing that matches":      {all[0].ID, 100, func(*events.Event) bool { return false }, "", "", false},
+		"after the last":            {all[5].ID, 2, every, "", "", false},
+		"an id of another run":      {"AAAAAAAAAAAAAAAAAAAAAA", 2, every, "45", "", true},
+		"not an id":                 {"99999999999999999999", 2, every, "45", "", true},
+		"a long one":                {strings.Repeat("A", 1<<20), 2, every, "45", "", true},
+	} {
+		targets := func(all []events.Event) (s string) {
+			for _, e := range all {
+				s += e.Audit.Target
+			}
+			return s
+		}
+		page := w.log.After(c.after, c.limit, c.match)
+		next := w.log.After(page.Last, 100, every)
+		if got := targets(page.Events); got != c.want || page.Missed != c.missed || targets(next.Events) != c.next || next.Missed {
+			t.Errorf("%s: got %q and then %q, missed %t; want %q and %q, %t", name, got, targets(next.Events), page.Missed, c.want, c.next, c.missed)
+		}
 	}
 }
 

@@ -133,16 +133,51 @@ func (r *reader) value() any {
 	return r.text()
 }
 
-// parse reads a line that was kept. A gap is none.
+// parse reads what comes first in a line that was kept. A gap is none.
 func parse(number uint64, kept []byte) (line Line, ok bool) {
 	if len(kept) == 0 {
 		return line, false
 	}
 	r := reader(kept)
-	line = Line{Number: number, Time: time.Unix(0, r.integer()).UTC(), Level: slog.Level(r.integer()), Message: r.text(), Attributes: map[string]any{}}
-	for len(r) > 0 {
-		key := r.text()
-		line.Attributes[key] = r.value()
-	}
+	line = Line{Number: number, Time: time.Unix(0, r.integer()).UTC(), Level: slog.Level(r.integer())}
+	line.message, line.rest = r.bytes(int(r.unsigned())), r
 	return line, true
+}
+
+// Text returns the value of an attribute that is a text, or "". Many lines are asked for few attributes, so it reads no other one, and keeps its
+// place as a number: a slice that moves costs three times as much.
+func (l *Line) Text(key string) (value string) {
+	b := l.rest
+	for at := 0; at < len(b); {
+		n, size := binary.Uvarint(b[at:])
+		at += size
+		name := b[at : at+int(n)]
+		at += int(n)
+		kind := b[at]
+		at++
+		switch kind {
+		case isFloat:
+			at += 8
+		case isInteger, isUnsigned, isTime, isDuration:
+			_, size = binary.Uvarint(b[at:]) // a Varint is as long
+			at += size
+		case isText, isJSON:
+			n, size = binary.Uvarint(b[at:])
+			at += size
+			if kind == isText && string(name) == key { // as in Attributes, the last one of a name counts
+				value = string(b[at : at+int(n)])
+			}
+			at += int(n)
+		}
+	}
+	return value
+}
+
+// read reads the rest.
+func (l *Line) read() {
+	l.Message, l.Attributes = string(l.message), map[string]any{}
+	for len(l.rest) > 0 {
+		key := l.rest.text()
+		l.Attributes[key] = l.rest.value()
+	}
 }

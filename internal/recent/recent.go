@@ -82,12 +82,16 @@ func (h *handler) WithGroup(name string) slog.Handler {
 // A Line is one that was kept.
 type Line struct {
 	// Number is the line's, the first being 1.
-	Number  uint64
-	Time    time.Time
-	Level   slog.Level
-	Message string
-	// Attributes are the rest, as JSON has them; a duration is a text with its unit. Those of a group have its name and a dot before theirs.
+	Number uint64
+	Time   time.Time
+	Level  slog.Level
+	// Message and Attributes are the rest, as JSON has it; a duration is a text with its unit. Attributes of a group have its name and a dot before
+	// theirs. A line that is to be matched has neither yet.
+	Message    string
 	Attributes map[string]any
+
+	message []byte // as it is kept
+	rest    reader // the attributes, as they are kept
 }
 
 // A Ring is the last lines, up to a number of bytes.
@@ -134,33 +138,37 @@ func cost(bytes int) int { return bytes + 32 }
 
 // After returns the lines that match and have a higher number, the oldest first. If there are more than most, it returns the last ones, or with
 // forward the first ones, so that the next call can go on. last is the number of the last line that was looked at, and missed says how many are
-// no longer kept.
+// no longer kept. match asks a line for its attributes with [Line.Text].
 func (r *Ring) After(number uint64, most int, forward bool, match func(*Line) bool) (lines []Line, last, missed uint64) {
 	r.mu.Lock()
-	kept, last := slices.Clone(r.lines), r.last
-	r.mu.Unlock()
-	first := last - uint64(len(kept)) + 1
+	first, last := r.last-uint64(len(r.lines))+1, r.last
 	if number > last { // of another process
 		number = 0
 	}
+	from := max(number+1, first)
+	kept := slices.Clone(r.lines[from-first:]) // what is added waits meanwhile
+	r.mu.Unlock()
 	if number > 0 && number+1 < first {
 		missed = first - number - 1
 	}
-	from := max(number+1, first)
+	var line Line // one for all that don't match
+	take := func(n uint64) {
+		var ok bool
+		if line, ok = parse(n, kept[n-from]); ok && match(&line) {
+			line.read()
+			lines = append(lines, line)
+		}
+	}
 	if forward {
 		for n := from; n <= last; n++ {
-			if line, ok := parse(n, kept[n-first]); ok && match(&line) {
-				if lines = append(lines, line); len(lines) == most {
-					return lines, n, missed
-				}
+			if take(n); len(lines) == most {
+				return lines, n, missed
 			}
 		}
 		return lines, last, missed
 	}
 	for n := last; n >= from && len(lines) < most; n-- {
-		if line, ok := parse(n, kept[n-first]); ok && match(&line) {
-			lines = append(lines, line)
-		}
+		take(n)
 	}
 	slices.Reverse(lines)
 	return lines, last, missed

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -79,6 +80,55 @@ func TestLog(t *testing.T) {
 		if said(lines) != c.want || last != c.last {
 			t.Errorf("after %d, %d, forward %t: got %s, %d, want %s, %d", c.after, c.most, c.forward, said(lines), last, c.want, c.last)
 		}
+	}
+}
+
+// TestText has a line that is to be matched asked for attributes: it says what it says once it is read.
+func TestText(t *testing.T) {
+	t.Parallel()
+	l := recent.New()
+	log := slog.New(l.Handler(slog.NewJSONHandler(io.Discard, nil)))
+	log.Info("a", "n", math.MinInt64, "u", uint64(math.MaxUint64), "f", 0.5, "yes", true, "no", false, "t", time.Unix(0, 0), "d", time.Hour, "list", []string{"path"}, "", "empty",
+		"path", "/a/b", slog.Group("g", "path", "/c/d"), "twice", "first", "twice", strings.Repeat("x", 300), "last", "")
+	log.Info("b")
+	for _, c := range []struct{ message, key, want string }{
+		{"a", "path", "/a/b"}, {"a", "g.path", "/c/d"}, {"a", "", "empty"}, {"a", "twice", strings.Repeat("x", 300)}, {"a", "last", ""},
+		{"a", "n", ""}, {"a", "u", ""}, {"a", "f", ""}, {"a", "yes", ""}, {"a", "t", ""}, {"a", "d", ""}, {"a", "list", ""}, {"a", "pat", ""}, {"a", "paths", ""}, {"b", "path", ""},
+	} {
+		got := map[string]string{}
+		lines, _, _ := l.Lines.After(0, 10, true, func(line *recent.Line) bool {
+			got[map[uint64]string{1: "a", 2: "b"}[line.Number]] = line.Text(c.key)
+			return true
+		})
+		if got[c.message] != c.want || len(lines) != 2 {
+			t.Errorf("%s %q: got %q, want %q", c.message, c.key, got[c.message], c.want)
+		}
+		if is, isText := lines[0].Attributes[c.key].(string); c.message == "a" && c.key != "t" && c.key != "d" && isText && is != c.want {
+			t.Errorf("%q: it was matched as %q, and read as %q", c.key, c.want, is)
+		}
+	}
+}
+
+// TestAfterIsCheap: who waits for what never comes looks at each line once, and copies no others.
+func TestAfterIsCheap(t *testing.T) { // not in parallel: it counts what is allocated
+	l := recent.New()
+	log := slog.New(l.Handler(slog.NewJSONHandler(io.Discard, nil)))
+	for range 10_000 {
+		log.Info("request", "path", "/math/add")
+	}
+	const times = 1000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for n := range uint64(times) {
+		looked := 0
+		_, last, missed := l.Lines.After(9999-n%2, 10, true, func(*recent.Line) bool { looked++; return false })
+		if last != 10_000 || missed != 0 || looked != int(1+n%2) {
+			t.Fatalf("got %d, %d, and %d lines looked at", last, missed, looked)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / times; each > 1000 {
+		t.Errorf("looking at a line or two takes %d bytes", each)
 	}
 }
 

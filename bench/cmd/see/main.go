@@ -34,6 +34,7 @@ func groups(b *bench) []measure.Group {
 	return []measure.Group{
 		{Names: []string{"metrics_cost"}, Measure: b.metricsCost},
 		{Names: []string{"trace_cost"}, Measure: b.traceCost},
+		{Names: []string{"follower_cost", "followers_cost"}, Measure: func(ctx context.Context) error { return followersCost(ctx, b) }},
 		{Names: []string{"scrape_10k_ms"}, Measure: b.scrape},
 		{Names: []string{"page_kib"}, Measure: b.page},
 		{Names: []string{"events_fanout_ms"}, Measure: func(ctx context.Context) error { return fanout(ctx, b) }},

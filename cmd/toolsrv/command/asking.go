@@ -33,6 +33,8 @@ type asking struct {
 	asJSON bool
 	// expected is the version that what a command changes must have, or empty.
 	expected string
+	// stderr is the command's, once it runs.
+	stderr io.Writer
 }
 
 // askingHelp says how these commands find the server.
@@ -56,6 +58,7 @@ func newAsking(o *asking, cmd *cobra.Command, run func(ctx context.Context, c *c
 			return err
 		}
 		defer c.Close()
+		o.stderr = cmd.ErrOrStderr()
 		return failedAsking(run(ctx, c, args, cmd.OutOrStdout()))
 	}
 	flags := cmd.Flags()

@@ -35,7 +35,7 @@ Clients get the same from the server's address, at /events.`,
 		if !follow {
 			return ask(ctx, &o, c, out, "events", in, func(w io.Writer, page *admin.Events) error { return showEvents(w, page, false) })
 		}
-		return followed(ctx, c, "events", func() any { return in }, func(page *admin.Events) error {
+		return followed(ctx, &o, c, "events", func() any { return in }, func(page *admin.Events) error {
 			in.After, in.Limit, in.Wait = page.Last, 1000, waitForMore
 			return showEvents(out, page, o.asJSON)
 		})

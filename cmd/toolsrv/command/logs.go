@@ -38,7 +38,7 @@ restarted. Who can't keep up is told how many lines he has missed.`,
 		if !follow {
 			return ask(ctx, &o, c, out, "logs", in, func(w io.Writer, page *admin.Logs) error { return showLines(w, page, false) })
 		}
-		return followed(ctx, c, "logs", func() any { return in }, func(page *admin.Logs) error {
+		return followed(ctx, &o, c, "logs", func() any { return in }, func(page *admin.Logs) error {
 			in.After, in.Run, in.Limit, in.Wait = max(page.Last, 1), page.Run, 1000, waitForMore
 			return showLines(out, page, o.asJSON)
 		})
@@ -71,8 +71,9 @@ const (
 )
 
 // followed shows one answer after another until ctx ends. Once there was one, a server that doesn't answer may be restarting, and is asked again.
-func followed[Out any](ctx context.Context, c *client.Client, operation string, arguments func() any, show func(*Out) error) error {
-	for answered := false; ; {
+// That it has no place is said once.
+func followed[Out any](ctx context.Context, o *asking, c *client.Client, operation string, arguments func() any, show func(*Out) error) error {
+	for answered, said := false, false; ; {
 		answer, err := c.Do(ctx, operation, arguments(), "")
 		switch {
 		case err == nil:
@@ -89,6 +90,10 @@ func followed[Out any](ctx context.Context, c *client.Client, operation string, 
 			return nil
 		case !answered || !mayPass(err):
 			return err
+		}
+		if failed, ok := errors.AsType[*wasmtools.Error](err); ok && failed.Code == wasmtools.CodeOverloaded && !said {
+			said = true
+			fmt.Fprintf(o.stderr, "toolsrv: the server has no place for this now, and is asked again until it has: %s\n", oneLine(failed.Message))
 		}
 		select {
 		case <-ctx.Done():

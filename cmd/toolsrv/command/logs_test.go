@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -204,6 +205,116 @@ func TestFollowNobody(t *testing.T) {
 	for _, name := range []string{"events", "logs"} {
 		if code, _, stderr := run(name, "--follow", "--config", file); code == 0 || !strings.Contains(stderr, "no server answers") {
 			t.Errorf("%s: got %d, %s", name, code, stderr)
+		}
+	}
+}
+
+// TestFollowers: one token can't keep other callers from following the log, nor can all that come over HTTP keep out who comes over the socket. Who
+// finds no place is told so, once, and gets one when there is one.
+func TestFollowers(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "")
+	outside := func(name string) *client.Client {
+		var made admin.TokenMade
+		if err := json.Unmarshal([]byte(m.must(t, "tokens", "add", name, "--scope", "admin:read", "--json")), &made); err != nil {
+			t.Fatal(err)
+		}
+		c, err := client.OverHTTP(m.url, made.Secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	many, others, last := outside("many"), []*client.Client{outside("a"), outside("b"), outside("c"), outside("d")}, outside("last")
+	local, err := client.OverSocket(m.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(local.Close)
+	// fill has a client wait until it finds no place any more, as often as it is said, and returns how often it waits then.
+	ctx, free := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer free()
+	ask := func(ctx context.Context, c *client.Client, wait int) error {
+		_, err := c.Do(ctx, "logs", admin.LogsArguments{Tool: "no/tool", After: 1, Wait: wait}, "")
+		return err
+	}
+	fill := func(name string, c *client.Client, places int) {
+		t.Helper()
+		refused := make(chan error)
+		const more = 3
+		for range places + more {
+			waiting.Go(func() {
+				for ctx.Err() == nil {
+					if err := ask(ctx, c, 10); err != nil && ctx.Err() == nil {
+						select {
+						case refused <- err:
+						case <-ctx.Done():
+						}
+						return
+					}
+				}
+			})
+		}
+		for range more {
+			if failed, ok := errors.AsType[*wasmtools.Error](<-refused); !ok || failed.Code != wasmtools.CodeOverloaded || !strings.Contains(failed.Message, "try again later") {
+				t.Errorf("%s: got %v, want to be told that there is no place", name, failed)
+			}
+		}
+	}
+	fill("one token", many, 16)
+	if err := ask(t.Context(), others[0], 1); err != nil {
+		t.Errorf("beside a token with many followers: %v", err)
+	}
+	for _, c := range others[:3] {
+		fill("other tokens", c, 16)
+	}
+	full := func() bool {
+		failed, ok := errors.AsType[*wasmtools.Error](ask(t.Context(), last, 1))
+		return ok && failed.Code == wasmtools.CodeOverloaded
+	}
+	for tries := 0; !full(); tries++ { // one of the others may be between two questions
+		if tries == 10 {
+			t.Fatal("64 follow over HTTP, and there is always a place for one more")
+		}
+	}
+	if err := ask(t.Context(), local, 1); err != nil {
+		t.Errorf("over the socket, beside 64 followers over HTTP: %v", err)
+	}
+
+	fill("the socket", local, 32)
+	said := map[string]*bufio.Reader{}
+	for _, name := range []string{"logs", "events"} {
+		out, to := io.Pipe()
+		told, tell := io.Pipe()
+		waiting.Go(func() {
+			command.Main([]string{name, "-f", "--config", m.config}, strings.NewReader(""), to, tell)
+			_ = to.Close()
+			_ = tell.Close()
+		})
+		go func() { // until there is a line that tells of the change below
+			defer out.Close()
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				if strings.Contains(lines.Text(), "switched") {
+					return
+				}
+			}
+		}()
+		said[name] = bufio.NewReader(told)
+		line, err := said[name].ReadString('\n')
+		if want := "toolsrv: the server has no place for this now, and is asked again until it has: 32 follow the log or events already"; err != nil || !strings.HasPrefix(line, want) {
+			t.Errorf("%s: got %q, %v", name, line, err)
+		}
+	}
+	free()
+	m.must(t, "disable", "shop/echo")
+	m.must(t, "enable", "shop/echo") // what nobody reads ends the commands
+	m.must(t, "disable", "shop/echo")
+	for name, rest := range said {
+		if more, err := io.ReadAll(rest); err != nil || strings.Contains(string(more), "no place") {
+			t.Errorf("%s: got %q, %v, want it to say once that there is no place", name, more, err)
 		}
 	}
 }

@@ -75,6 +75,46 @@ func Bearer(headers []string) string {
 	return strings.TrimLeft(token, " ") // RFC 9110, section 11.4: one or more blanks
 }
 
+// leastHidden is how many characters a text has after the prefix that is taken for a token: with fewer, too little of the secret is left to matter.
+const leastHidden = 20
+
+// Mask returns a text without what looks like one of our tokens, also mistyped or cut off: clients put them where they don't belong. It keeps the
+// prefix.
+func Mask(s string) string {
+	const begin = len(Prefix) - 1 // of the prefix, before its last character
+	var b strings.Builder
+	rest := s
+	for from := 0; ; {
+		at := strings.IndexByte(rest[from:], Prefix[begin])
+		if at < 0 {
+			break
+		}
+		at += from
+		from = at + 1
+		if at < begin || !strings.EqualFold(rest[at-begin:from], Prefix) {
+			continue
+		}
+		end := from
+		for end < len(rest) && isTokenCharacter(rest[end]) {
+			end++
+		}
+		if end-from >= leastHidden {
+			b.WriteString(rest[:from])
+			b.WriteString("[hidden]")
+			rest, from = rest[end:], 0
+		}
+	}
+	if b.Len() == 0 {
+		return s
+	}
+	b.WriteString(rest)
+	return b.String()
+}
+
+func isTokenCharacter(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
+}
+
 // CheckName returns what is wrong with the name of a token, without showing it: it may be a token in the wrong place.
 func CheckName(name string) error {
 	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-"

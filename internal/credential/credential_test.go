@@ -74,3 +74,37 @@ func TestReadFileErrors(t *testing.T) {
 		t.Errorf("no file: got %v, want an error with its path", err)
 	}
 }
+
+// TestMask takes tokens out of paths that clients have put them into, whole or not, and nothing else.
+func TestMask(t *testing.T) { // not in parallel: it counts allocations
+	const secret = "abcdefghij_klmnopqrstuvwxyz234567abcdefghijklmnopqrstuvwxyz234567abcdefgh"
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":                {"", ""},
+		"a path":               {"/math/add", "/math/add"},
+		"a token":              {"/tsv_" + secret, "/tsv_[hidden]"},
+		"in the middle":        {"/math/tsv_" + secret + "/x", "/math/tsv_[hidden]/x"},
+		"alone":                {"tsv_" + secret, "tsv_[hidden]"},
+		"two":                  {"/tsv_" + secret + "/tsv_" + secret, "/tsv_[hidden]/tsv_[hidden]"},
+		"one after the other":  {"/tsv_" + secret + "tsv_" + secret, "/tsv_[hidden]"},
+		"upper case":           {"/" + strings.ToUpper("tsv_"+secret), "/TSV_[hidden]"},
+		"cut off":              {"/tsv_" + secret[:20], "/tsv_[hidden]"},
+		"cut off soon":         {"/tsv_" + secret[:19], "/tsv_" + secret[:19]},
+		"another character":    {"/tsv_" + secret[:40] + "0" + secret[41:], "/tsv_[hidden]"},
+		"a hyphen":             {"/tsv_" + secret[:10] + "-" + secret[11:], "/tsv_[hidden]"},
+		"a word before":        {"Bearer tsv_" + secret + ", yes", "Bearer tsv_[hidden], yes"},
+		"letters before":       {"xtsv_" + secret, "xtsv_[hidden]"},
+		"prefix twice":         {"/tsv_tsv_" + secret, "/tsv_[hidden]"},
+		"a tool of that name":  {"/tsv_tools/add", "/tsv_tools/add"},
+		"the prefix":           {"tsv_", "tsv_"},
+		"the end of a prefix":  {"sv_" + secret, "sv_" + secret},
+		"not ASCII in between": {"/tsv_" + secret[:30] + "\u00e9" + secret[30:], "/tsv_[hidden]\u00e9" + secret[30:]},
+		"underscores":          {strings.Repeat("_", 50), strings.Repeat("_", 50)},
+	} {
+		if got := credential.Mask(c.text); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { credential.Mask("/math/add_two") }); n != 0 {
+		t.Errorf("a path without a token takes %v allocations", n)
+	}
+}

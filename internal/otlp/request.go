@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	otel "go.opentelemetry.io/otel/trace"
 
+	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/internal/trace"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -129,7 +130,7 @@ func httpSpan(a *web.Answer, r *recorded, now time.Time) *span {
 		attribute.Int("http.response.status_code", a.Status()), attribute.String("toolsrv.request.id", a.RequestID()))
 	route := routeOf(a)
 	if q.URL.Path == route || a.Status() < http.StatusBadRequest { // another path may be anything that was sent here by mistake, such as a token
-		s.of = append(s.of, attribute.String("url.path", q.URL.Path))
+		s.of = append(s.of, attribute.String("url.path", credential.Mask(q.URL.Path)))
 	}
 	if route != "" {
 		s.name += " " + route

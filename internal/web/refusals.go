@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -149,7 +150,7 @@ func (r *refusals) write(what refused, t *tally) {
 	from, requests := t.sources.busiest()
 	attrs := append(what.attrs(), slog.Int("requests", t.requests))
 	if requests > 0 { // they came over HTTP
-		attrs = append(attrs, slog.String("busiest", from), slog.Int("busiest_requests", requests), slog.String("last_path", text.Clip(t.path, maxLoggedPath)))
+		attrs = append(attrs, slog.String("busiest", from), slog.Int("busiest_requests", requests), slog.String("last_path", text.Clip(credential.Mask(t.path), maxLoggedPath)))
 	}
 	attrs = append(attrs, slog.String("last_request_id", t.id))
 	if t.cause != nil { // fmt survives an Error method that panics

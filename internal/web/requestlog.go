@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/internal/fault"
 	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -91,7 +92,7 @@ func (l *requestLog) Answered(a *Answer) {
 	if x.request != nil {
 		attrs = append(attrs,
 			slog.String("method", text.Clip(x.request.Method, maxRequestID)),
-			slog.String("path", text.Clip(x.path(), maxLoggedPath)),
+			slog.String("path", text.Clip(credential.Mask(x.path()), maxLoggedPath)),
 			slog.Int("status", int(x.status)))
 	}
 	took := a.Took()

@@ -107,6 +107,36 @@ func TestCallsBeforeReady(t *testing.T) {
 	})
 }
 
+// TestTokensInPaths: a token that a client has put into the path or the query is in no line of the log, also where it is cut off or mistyped.
+func TestTokensInPaths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const secret = "klmnopqrstuvwxyz234567abcdefghijklmnopqrstuvwxyz234567abcdefgh"
+		var log lockedLog
+		mux := refusing(&log)
+		for _, path := range []string{
+			"/tsv_abcdefghij_" + secret, "/tsv_abcdefghij_" + secret, "/x?token=tsv_abcdefghij_" + secret, "/%74sv%5Fabcdefghij_" + secret,
+			"/TSV_abcdefghij_" + secret[:30], "/" + strings.Repeat("x", 230) + "/tsv_abcdefghij_" + secret, "/x/tsv_abcdefghij_" + secret + "/y",
+		} {
+			refuse(t, mux, path)
+			second()
+			second()
+			refuse(t, mux, "/first")
+			refuse(t, mux, path) // one that has no line of its own
+			second()
+			second()
+		}
+		if err := mux.Close(); err != nil {
+			t.Fatal(err)
+		}
+		log.mu.Lock()
+		text := log.text.String()
+		log.mu.Unlock()
+		if strings.Contains(text, secret[:12]) || strings.Count(text, `"path":"/tsv_[hidden]"`) != 3 || strings.Count(text, `"last_path":"/tsv_[hidden]"`) != 3 {
+			t.Errorf("got %s", text)
+		}
+	})
+}
+
 // TestRefusedCalls makes the log say once a second how many calls of a tool were refused, and when none are any more.
 // Proves: Answers and logs show what is meant to be seen
 func TestRefusedCalls(t *testing.T) {

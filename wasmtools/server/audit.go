@@ -9,6 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/door"
 	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -31,7 +32,7 @@ func (a attempts) Answered(answer *web.Answer) {
 		return // it went wrong, which the operation notes if it had begun
 	}
 	e := audit.Entry{
-		Action:    admin.ActionOf(strings.TrimPrefix(answer.Request().URL.Path, door.Path)),
+		Action:    credential.Mask(admin.ActionOf(strings.TrimPrefix(answer.Request().URL.Path, door.Path))),
 		From:      "socket",
 		RequestID: answer.RequestID(),
 		Refused:   string(failed.Code) + ": " + failed.Message,

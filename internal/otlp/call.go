@@ -3,6 +3,7 @@ package otlp
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -76,6 +77,7 @@ func (c *call) Watched(u hostcall.Use) {
 	s.of = append(s.of, attribute.String("toolsrv.capability", u.Capability), attribute.Int64("toolsrv.sent.bytes", u.Sent), attribute.Int64("toolsrv.received.bytes", u.Received))
 	if u.Capability == "http" && u.Target != "" { // empty: what was asked for could not be read
 		s.asks(u.Target)
+		s.answered(u.Status)
 	}
 	c.tracer.put(s)
 }
@@ -104,6 +106,17 @@ func portOf(scheme string) string {
 		return "443"
 	}
 	return ""
+}
+
+// answered tells the status of an answer. Services can make up others than there are, and such numbers tell nobody anything.
+func (s *span) answered(status int) {
+	if status < 100 || status > 599 {
+		return
+	}
+	s.of = append(s.of, attribute.Int("http.response.status_code", status))
+	if s.failed == "" && status >= http.StatusBadRequest { // as the conventions say of clients, though the tool may have expected it
+		s.failed = strconv.Itoa(status)
+	}
 }
 
 // Ended makes the spans of a call that is recorded, and of its parts.

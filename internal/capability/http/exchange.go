@@ -154,6 +154,7 @@ func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 	if err != nil {
 		return nil, nil, x.failure(err)
 	}
+	x.use.Status = response.StatusCode
 	if f = checkHeaders(response.Header); f != nil {
 		return nil, nil, f
 	}

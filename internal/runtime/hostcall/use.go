@@ -13,6 +13,8 @@ type Use struct {
 	Took           time.Duration
 	// Outcome is empty where it worked, or else the code of the failure that the guest was told.
 	Outcome string
+	// Status is the status of an answer over HTTP, or 0.
+	Status int
 	// Redacted says that the answer had a secret, which was taken out of it.
 	Redacted bool
 }

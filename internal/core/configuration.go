@@ -3,6 +3,8 @@ package core
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/catalog"
@@ -50,13 +52,18 @@ func (s *Service) Configure(c *config.Config) (*Configuration, error) {
 	return next, nil
 }
 
-// CheckHeaders returns an error if the configuration lacks a secret of a header that the collector is sent until a restart, whatever headers
-// the configuration has.
-func (s *Service) CheckHeaders(c *Configuration) error {
+// Unfilled returns the names of the headers that the collector isn't sent under a configuration, sorted: until a restart it is sent those of the
+// start, and the configuration lacks their secrets.
+func (s *Service) Unfilled(c *Configuration) (names []string) {
 	if s.Tracer == nil {
 		return nil
 	}
-	return c.checkThese(s.headers)
+	for _, name := range slices.Sorted(maps.Keys(s.headers)) {
+		if c.checkHeader(s.headers[name]) != nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Publish puts a value in force: policy, limits, grants and all else from one moment on. After an error the old one stays.

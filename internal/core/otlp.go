@@ -24,13 +24,12 @@ func newTracer(s *Service, c *config.Config) (*otlp.Tracer, error) {
 	}
 	return otlp.New(otlp.Options{
 		Endpoint: c.OTLP.Endpoint,
-		Headers:  c.OTLP.Headers,
-		Fill: func(value string) (string, error) {
+		Headers: func() (map[string]string, error) {
 			now := s.InForce()
 			if now == nil {
-				return "", errors.New("the server begins or ends")
+				return nil, errors.New("the server begins or ends")
 			}
-			return now.fill(s, value)
+			return now.fill(s, c.OTLP.Headers), nil
 		},
 		Sample:  c.OTLP.Sample,
 		Metrics: c.OTLP.Metrics,
@@ -41,23 +40,34 @@ func newTracer(s *Service, c *config.Config) (*otlp.Tracer, error) {
 	})
 }
 
-// fill returns a header for the collector, with the secrets of the configuration, which is in force.
-func (c *Configuration) fill(s *Service, value string) (string, error) {
-	return secret.Fill(value, secret.NewView(s.secrets, c.Granted.Secrets()).Secret)
+// fill returns headers for the collector, with the secrets of the configuration, which is in force. Those whose secrets it lacks are left out: see
+// Unfilled.
+func (c *Configuration) fill(s *Service, headers map[string]string) map[string]string {
+	secrets := secret.NewView(s.secrets, c.Granted.Secrets())
+	filled := make(map[string]string, len(headers))
+	for name, value := range headers {
+		if text, err := secret.Fill(value, secrets.Secret); err == nil {
+			filled[name] = text
+		}
+	}
+	return filled
 }
 
-// checkHeaders returns an error if the configuration lacks a secret of a header for the collector.
-func (c *Configuration) checkHeaders() error { return c.checkThese(c.OTLP.Headers) }
-
-func (c *Configuration) checkThese(headers map[string]string) error {
-	has := func(name string) (string, error) {
+// checkHeader returns an error if the configuration lacks a secret of a header for the collector.
+func (c *Configuration) checkHeader(value string) error {
+	_, err := secret.Fill(value, func(name string) (string, error) {
 		if !c.Granted.Secrets().Has(name) {
 			return "", fmt.Errorf("there is no secret %q: add it to a source in [secrets]", name)
 		}
 		return "", nil
-	}
-	for name, value := range headers {
-		if _, err := secret.Fill(value, has); err != nil {
+	})
+	return err
+}
+
+// checkHeaders returns an error if the configuration lacks a secret of its own headers for the collector.
+func (c *Configuration) checkHeaders() error {
+	for name, value := range c.OTLP.Headers {
+		if err := c.checkHeader(value); err != nil {
 			return fmt.Errorf("apply otlp.headers: %s: %w", name, err)
 		}
 	}

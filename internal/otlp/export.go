@@ -108,7 +108,7 @@ func newClient(o *Options, timeout time.Duration) *http.Client {
 		DialContext:     (&net.Dialer{Timeout: timeout}).DialContext,
 		MaxConnsPerHost: 2, MaxResponseHeaderBytes: maxAnswer, TLSHandshakeTimeout: timeout, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 	}
-	return &http.Client{Transport: headers{transport, o.Headers, o.Fill}, Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error {
+	return &http.Client{Transport: headers{transport, o.Headers}, Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return errors.New("it leads elsewhere: set otlp.endpoint to the address of the collector itself")
 	}}
 }
@@ -116,23 +116,20 @@ func newClient(o *Options, timeout time.Duration) *http.Client {
 // headers sets the operator's headers.
 type headers struct {
 	next http.RoundTripper
-	set  map[string]string
-	fill func(string) (string, error)
+	of   func() (map[string]string, error) // or nil
 }
 
 // RoundTrip sends a request with them.
 func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
-	if len(h.set) > 0 {
-		r = r.Clone(r.Context())
-	}
-	for name, value := range h.set {
-		if h.fill != nil {
-			var err error
-			if value, err = h.fill(value); err != nil {
-				return nil, err
-			}
+	if h.of != nil {
+		all, err := h.of()
+		if err != nil {
+			return nil, err
 		}
-		r.Header.Set(name, value)
+		r = r.Clone(r.Context())
+		for name, value := range all {
+			r.Header.Set(name, value)
+		}
 	}
 	return h.next.RoundTrip(r)
 }

@@ -42,9 +42,8 @@ type Options struct {
 	// Endpoint is the address of the collector, such as "https://collector.example:4318". Spans go to /v1/traces below it, and metrics to
 	// /v1/metrics.
 	Endpoint string
-	// Headers are sent with each request. Fill returns what a value stands for now, such as "${secret:key}". Nil: values stand for themselves.
-	Headers map[string]string
-	Fill    func(value string) (string, error)
+	// Headers returns the headers of the next request. It is called concurrently. Nil: there are none.
+	Headers func() (map[string]string, error)
 	// Sample is which part of all requests is recorded, from 0 to 1.
 	Sample float64
 	// Metrics is whether the collector is told metrics, too, and Interval how often. Zero: every 15 seconds.

@@ -87,7 +87,7 @@ func TestBadCollectors(t *testing.T) {
 			s := httptest.NewServer(test.serve)
 			defer s.Close()
 			log := &testkit.Log{}
-			o, err := otlp.New(otlp.Options{Endpoint: s.URL, Sample: 1, Timeout: test.timeout, Headers: map[string]string{"Key": "key"}, Logger: log.Logger(slog.LevelInfo)})
+			o, err := otlp.New(otlp.Options{Endpoint: s.URL, Sample: 1, Timeout: test.timeout, Headers: func() (map[string]string, error) { return map[string]string{"Key": "key"}, nil }, Logger: log.Logger(slog.LevelInfo)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -271,6 +271,9 @@ func TestUses(t *testing.T) {
 		w.Watched(hostcall.Use{Capability: "http", Target: "POST http://[::1]:8000/secret-path"})
 		w.Watched(hostcall.Use{Capability: "http", Target: "%zz"})
 		w.Watched(hostcall.Use{Capability: "http", Outcome: "invalid"})
+		for method, status := range map[string]int{"PUT": 204, "HEAD": 404, "DELETE": 599, "PATCH": 600, "OPTIONS": -1, "TRACE": 99} {
+			w.Watched(hostcall.Use{Capability: "http", Target: method + " https://a.example/", Status: status})
+		}
 		w.Watched(hostcall.Use{Capability: "tools", Target: "secret-tool", Outcome: "not_granted"})
 		call(ctx, o, nil)
 		w.Watched(hostcall.Use{Capability: "tools", Target: "math/add"})
@@ -282,7 +285,10 @@ func TestUses(t *testing.T) {
 		if strings.Contains(s.Raw, "secret") {
 			t.Errorf("a span tells what for: %s", s.Raw)
 		}
+		answer, isAnswer := map[string][2]string{"PUT": {"204"}, "HEAD": {"404", "404"}, "DELETE": {"599", "599"}, "PATCH": {}, "OPTIONS": {}, "TRACE": {}}[s.Name]
 		switch {
+		case isAnswer && answer != [2]string{s.Of["http.response.status_code"], s.Of["error.type"]}:
+			t.Errorf("got %+v, want the status and error.type %q", s, answer)
 		case s.Name == "GET" && (s.Status != "error" || s.Of["error.type"] != "timeout" || len(s.Of["server.address"]) != 256 || s.Of["server.port"] != "443" || s.Ended.Sub(s.Began) != time.Second):
 			t.Errorf("got %+v", s)
 		case s.Name == "POST" && (s.Of["server.address"] != "::1" || s.Of["server.port"] != "8000"):

@@ -128,7 +128,7 @@ func TestTraceOfREST(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", key, call.Of[key], value)
 		}
 	}
-	if sent.Of["server.address"] != "127.0.0.1" || sent.Of["http.request.method"] != "GET" || sent.Of["server.port"] == "" {
+	if sent.Of["server.address"] != "127.0.0.1" || sent.Of["http.request.method"] != "GET" || sent.Of["http.response.status_code"] != "200" || sent.Of["server.port"] == "" {
 		t.Errorf("the request of the tool: %v", sent.Of)
 	}
 	if got := o.service.got("/in-the-path", "Traceparent"); got != "00-"+callersTrace+"-"+sent.ID+"-01" || o.service.got("/in-the-path", "Tracestate") != "vendor=value" {
@@ -378,16 +378,17 @@ func TestCollectorsHeaders(t *testing.T) {
 	}
 }
 
-// TestCollectorsSecretGoes takes the secret away together with the headers that need it, which stay until a restart. The log tells that.
+// TestCollectorsSecretGoes takes the secret away together with the headers that need it, which stay until a restart. The collector is told of calls
+// as before, with the other headers, and the log tells which it lacks.
 func TestCollectorsSecretGoes(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
-	traced(t, c)
+	o := traced(t, c)
 	c.Secrets.Directory = t.TempDir()
-	c.OTLP.Headers = map[string]string{"Authorization": "Bearer ${secret:collector}"}
+	c.OTLP.Headers = map[string]string{"Authorization": "Bearer ${secret:collector}", "X-Team": "tools"}
 	testkit.Put(t, c.Secrets.Directory, "collector", "secret-of-the-collector")
 	r := start(t, c)
-	const line = "the collector is told nothing until a restart"
+	const line = "the collector isn't sent a header until a restart"
 	next := *c
 	next.OTLP.Headers = nil
 	if err := r.Reload(&next); err != nil || r.log.Count(line) != 0 {
@@ -397,8 +398,19 @@ func TestCollectorsSecretGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := next
-	if err := r.Reload(&again); err != nil || r.log.Count(line, "otlp.headers: Authorization", `"level":"WARN"`) != 1 {
+	if err := r.Reload(&again); err != nil || r.log.Count(line, "otlp.headers.Authorization", `"level":"WARN"`) != 1 || r.log.Count(line) != 1 {
 		t.Errorf("without the secret: got %v, %s", err, r.log)
+	}
+	r.status("/shop/echo", "")
+	end(r)
+	h := o.Headers()
+	if len(h) == 0 || len(o.Spans()) == 0 {
+		t.Fatalf("the collector was told nothing: %s", r.log)
+	}
+	for _, one := range h {
+		if one.Get("X-Team") != "tools" || one.Get("Authorization") != "" {
+			t.Errorf("got %v", one)
+		}
 	}
 }
 

@@ -119,8 +119,8 @@ func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generat
 	for _, key := range restart {
 		s.logger.Warn("a changed setting needs a restart", "key", key)
 	}
-	if err := s.service.CheckHeaders(now.Configuration); err != nil {
-		s.logger.Warn("the collector is told nothing until a restart", "error", err)
+	for _, name := range s.service.Unfilled(now.Configuration) {
+		s.logger.Warn("the collector isn't sent a header until a restart: its secret is gone", "key", "otlp.headers."+name)
 	}
 	for _, key := range configured.NeedRestart(s.started, before.Config) {
 		if !slices.Contains(restart, key) {

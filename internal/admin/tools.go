@@ -142,7 +142,8 @@ func toolOf(route *wasmtools.Route, why Why) Tool {
 // busy tells of the calls of a tool; of one of the program's own, nothing is known.
 func busy(route *wasmtools.Route) Busy {
 	b := Busy{Path: route.Path}
-	b.Running, b.Waiting, b.Places, _ = core.PlacesOf(route.Tool)
+	p, _ := core.PlacesOf(route.Tool)
+	b.Running, b.Waiting, b.Places = p.Running, p.Waiting, p.Most
 	return b
 }
 

@@ -31,6 +31,7 @@ var (
 	running       = metrics.Describe("calls_running", "Calls that run in a tool.", "tool")
 	waiting       = metrics.Describe("calls_waiting", "Calls that wait for their turn in a tool.", "tool")
 	places        = metrics.Describe("places", "Calls of a tool that may run at the same time.", "tool")
+	queue         = metrics.Describe("queue_places", "Calls of a tool that may wait for their turn. One more is refused.", "tool")
 	inEngine      = metrics.Describe("calls_in_progress", "Calls that run or wait in all tools.")
 	held          = metrics.Describe("resource_held_bytes", "What is taken of what is limited: memory, compiled code, files, and arguments and results.", "resource")
 	limit         = metrics.Describe("resource_limit_bytes", "How much of it may be taken.", "resource")
@@ -44,6 +45,8 @@ var (
 	compileTook   = metrics.Describe("compile_seconds", "How long modules took to compile.")
 	compileFailed = metrics.Describe("compile_failed_total", "How often a module could not be compiled.")
 	loadTook      = metrics.Describe("code_load_seconds", "How long it took to load code that is kept on disk. What is not there is compiled.")
+	cached        = metrics.Describe("code_cache_bytes", "Compiled code that is kept on disk, as it was counted in the last minute.")
+	mostCached    = metrics.Describe("code_cache_limit_bytes", "How much of it may be kept. What was not used for longest is removed then.")
 	dropped       = metrics.Describe("code_dropped_total", "How often compiled code was dropped from memory, because nobody had called it for long, or for want of room.", "reason")
 	stateTook     = metrics.Describe("state_write_seconds", "How long those waited who kept or deleted something, until that was on disk.")
 	stateFailed   = metrics.Describe("state_writes_failed_total", "How often something could not be kept or deleted.")
@@ -102,6 +105,10 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 	to.Durations(compileTook, of.Compiled)
 	to.Count(compileFailed, of.CompileFailures)
 	to.Durations(loadTook, of.Loaded)
+	if bytes, most, ok := s.Engine.CacheSize(); ok {
+		to.Gauge(cached, float64(bytes))
+		to.Gauge(mostCached, float64(most))
+	}
 	to.Count(dropped, of.Unused, "unused")
 	to.Count(dropped, of.Crowded, "room")
 	bodies, mostBodies := s.Invoker.Memory()
@@ -137,11 +144,12 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 		if !ok {
 			continue
 		}
-		if r, w, p, ok := PlacesOf(route.Tool); ok {
+		if p, ok := PlacesOf(route.Tool); ok {
 			labels := metrics.LabelsOf("tool", path)
-			to.GaugeOf(running, float64(r), labels)
-			to.GaugeOf(waiting, float64(w), labels)
-			to.GaugeOf(places, float64(p), labels)
+			to.GaugeOf(running, float64(p.Running), labels)
+			to.GaugeOf(waiting, float64(p.Waiting), labels)
+			to.GaugeOf(places, float64(p.Most), labels)
+			to.GaugeOf(queue, float64(p.Queue), labels)
 		}
 	}
 }
@@ -182,14 +190,16 @@ func Switched(g *wasmtools.Generation) (disabled, ungranted int) {
 	return disabled, ungranted
 }
 
-// PlacesOf returns how many calls of a tool run and wait, and how many may run. It reports false for a tool of the program's own, whose calls
-// wait for nothing.
-func PlacesOf(t *wasmtools.Tool) (running, waiting, places int, ok bool) {
+// Places are how many calls of a tool run, and how many wait for their turn, and how many may.
+type Places struct{ Running, Waiting, Most, Queue int }
+
+// PlacesOf returns those of a tool. It reports false for one of the program's own, whose calls wait for nothing.
+func PlacesOf(t *wasmtools.Tool) (p Places, ok bool) {
 	counted, ok := t.Caller.(interface {
-		Places() (running, waiting, places int)
+		Places() (running, waiting, places, queue int)
 	})
 	if ok {
-		running, waiting, places = counted.Places()
+		p.Running, p.Waiting, p.Most, p.Queue = counted.Places()
 	}
-	return running, waiting, places, ok
+	return p, ok
 }

@@ -27,10 +27,10 @@ func (caller) IsRunner() {}
 // IsBounded tells that the sandbox ends a call inside another one in time.
 func (caller) IsBounded() {}
 
-// Places tells how many calls of the tool run, how many wait for their turn, and how many may run.
-func (c caller) Places() (running, waiting, places int) {
-	s := c.tool.State()
-	return s.Running, s.Waiting, c.tool.Limits().Concurrency
+// Places tells how many calls of the tool run and how many wait for their turn, and how many may.
+func (c caller) Places() (running, waiting, places, queue int) {
+	s, most := c.tool.State(), c.tool.Limits()
+	return s.Running, s.Waiting, most.Concurrency, most.Queue
 }
 
 // Call runs the tool in the sandbox.

@@ -398,7 +398,8 @@ func TestConsoleMany(t *testing.T) {
 		return all.sort((a, b) => a - b);
 	})()`)
 	slowest := keys[len(keys)*95/100-1]
-	t.Logf("ready after %.0f ms; p95 of a keystroke %.0f ms; %d rows in the page", ready, slowest, eval[int](p, "document.querySelectorAll('.item').length"))
+	t.Logf("page_ready_ms %.0f", ready) // make bench-see reads these two
+	t.Logf("page_key_ms %.1f", slowest)
 	if ready > 10_000 || slowest > 500 { // ten times what it may take on a machine that does nothing else
 		t.Error("that is far too long")
 	}

@@ -233,6 +233,7 @@ func (f figures) Collect(out chan<- prometheus.Metric) {
 	to.When(reloadedAt, at)
 	to.Count(reloaded, s.reloads.ok.Load(), "ok")
 	to.Count(reloaded, s.reloads.failed.Load(), "failed")
+	to.Count(reloaded, s.reloads.prevented.Load(), "not_audited")
 	to.Whether(notReloaded, s.reloads.last.Load())
 	for _, e := range f.engines {
 		to.Gauge(carried, 1, e.Name, e.Version)

@@ -170,11 +170,15 @@ func TestMetrics(t *testing.T) {
 		`toolsrv_tools_listed 1`,
 		`toolsrv_calls_in_progress 0`,
 		`toolsrv_calls_running{tool="/shop/echo"} 0`,
+		`toolsrv_queue_places{tool="/shop/echo"} 64`,
+		`toolsrv_code_cache_bytes `,
+		`toolsrv_code_cache_limit_bytes 2.147483648e+09`,
 		`toolsrv_state_broken 0`,
 		`toolsrv_resource_held_bytes{resource="memory"} `, `toolsrv_mappings `, `toolsrv_resource_waiting{resource="mappings"} 0`,
 		`toolsrv_mcp_sessions 0`,
 		`go_goroutines `,
 		`process_open_fds `,
+		`process_max_fds `,
 	} {
 		if !strings.Contains(text, "\n"+line) {
 			t.Errorf("%s is missing", line)

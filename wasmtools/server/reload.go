@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/audit"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -26,7 +27,12 @@ func (s *Server) Reload(c *config.Config) error {
 		refusedReload(s.service.Audit, err)
 		return err
 	}
-	return reloading(s.service.Audit, differenceOf(before, next), func() error { return s.apply(before, next) })
+	err = reloading(s.service.Audit, differenceOf(before, next), func() error { return s.apply(before, next) })
+	if errors.Is(err, audit.ErrNotKept) { // and nothing was applied
+		s.reloads.prevented.Add(1)
+		s.reloads.last.Store(true)
+	}
+	return err
 }
 
 // ReloadFailed notes in the metrics that there is a configuration which could not even be read, for that reason. Of others Reload knows.
@@ -35,8 +41,9 @@ func (s *Server) ReloadFailed(err error) { s.reloads.end(err) }
 // reloads are how configurations were taken up since the start.
 type reloads struct {
 	ok, failed atomic.Uint64
-	last       atomic.Bool  // the last one failed
-	at         atomic.Int64 // when one was last put in force, in Unix milliseconds; 0: at the start
+	prevented  atomic.Uint64 // by [audit] strict
+	last       atomic.Bool   // the last one failed, or was prevented
+	at         atomic.Int64  // when one was last put in force, in Unix milliseconds; 0: at the start
 }
 
 // end counts one.

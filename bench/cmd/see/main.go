@@ -1,9 +1,9 @@
 // Command see measures what it costs to look at a server: metrics, traces and the like. It prints one line "name value" for each figure and then one for
 // each that falls short of its bar. Explanations go to stderr. It exits with 1 only where something could not be measured.
 //
-//	see [-guests DIRECTORY] [-server BINARY] [-only NAME,...]
+//	see [-guests DIRECTORY] [-server BINARY] [-browser MODULE] [-only NAME,...]
 //
-// `make bench-see` builds what is needed.
+// `make bench-see` builds what is needed; `make setup-browser` installs the browser.
 package main
 
 import (
@@ -26,6 +26,7 @@ type bench struct {
 	measure.Plan
 	guests guest.Shelf
 	server string // the binary
+	pages  string // the module whose tests have a browser use the pages
 	report *measure.Report
 }
 
@@ -37,6 +38,7 @@ func groups(b *bench) []measure.Group {
 		{Names: []string{"follower_cost", "followers_cost"}, Measure: func(ctx context.Context) error { return followersCost(ctx, b) }},
 		{Names: []string{"scrape_10k_ms"}, Measure: b.scrape},
 		{Names: []string{"page_kib"}, Measure: b.page},
+		{Names: []string{"page_ready_ms", "page_key_ms"}, Measure: b.browse},
 		{Names: []string{"events_fanout_ms"}, Measure: func(ctx context.Context) error { return fanout(ctx, b) }},
 	}
 }
@@ -48,6 +50,8 @@ func bars() map[string]measure.Bar {
 		"trace_cost":    {Limit: 0.95, Least: true},
 		"scrape_10k_ms": {Limit: 100},
 		"page_kib":      {Limit: 150},
+		"page_ready_ms": {Limit: 1000},
+		"page_key_ms":   {Limit: 50},
 
 		"events_fanout_ms": {Limit: 500},
 	}
@@ -58,6 +62,7 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	flags := b.Flags("see", log)
 	flags.StringVar((*string)(&b.guests), "guests", "build/bench", "the directory of the guests")
 	flags.StringVar(&b.server, "server", "bin/toolsrv", "the server's binary")
+	flags.StringVar(&b.pages, "browser", "test/browser", "the module whose tests have a browser use the pages")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}

@@ -3,9 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
+	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
 // loaded are the addresses of what a page loads, and imported those of what a script does before it runs.
@@ -53,5 +58,35 @@ func (b *bench) page(ctx context.Context) (err error) {
 	}
 	b.report.Explain("page_kib: %d files", files)
 	b.report.Figure("page_kib", float64(total)/1024)
+	return nil
+}
+
+const (
+	browsed = "TestConsoleMany" // has Chromium show 10,000 tools
+	visits  = 3
+)
+
+// browse has a browser show 10,000 tools: how long until they are listed, and how long 19 of 20 keystrokes in their filter take until the next frame.
+func (b *bench) browse(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^"+browsed+"$", "-count", strconv.Itoa(visits), "-v", ".")
+	cmd.Dir = b.pages
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%v in %s: %w\n%s", cmd.Args, b.pages, err, out)
+	}
+	for _, name := range []string{"page_ready_ms", "page_key_ms"} {
+		var got []float64
+		for _, m := range regexp.MustCompile(`(?m)\b`+name+` ([0-9.]+)$`).FindAllSubmatch(out, -1) {
+			ms, err := strconv.ParseFloat(string(m[1]), 64)
+			if err != nil {
+				return err
+			}
+			got = append(got, ms)
+		}
+		if len(got) != visits {
+			return fmt.Errorf("%s tells %s %d times, not %d\n%s", browsed, name, len(got), visits, out)
+		}
+		b.report.Figure(name, measure.Median(got))
+	}
 	return nil
 }

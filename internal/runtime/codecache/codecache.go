@@ -33,6 +33,13 @@ type Cache struct {
 	limit   int64
 	scratch string
 	written atomic.Int64 // bytes of entries since they were last counted
+	sized   atomic.Pointer[sized]
+}
+
+// sized is what all entries took at a time.
+type sized struct {
+	at    time.Time
+	bytes int64
 }
 
 // An entry is a file: a magic line, the SHA-256 of the key and of all that follows, the number of parts, the size of each, and the
@@ -45,6 +52,7 @@ const (
 
 	defaultLimit = 2 << 30
 	touchAge     = time.Hour // how often use is noted
+	sizeAge      = time.Minute
 
 	entryPrefix   = ".entry-"
 	scratchPrefix = ".staging-"
@@ -312,23 +320,9 @@ func (c *Cache) Put(key Key, parts ...[]byte) error {
 
 // trim removes the least recently used entries until the others take nine tenths of the limit.
 func (c *Cache) trim() error {
-	files, err := os.ReadDir(c.dir)
-	if err != nil {
+	entries, total, err := c.entries()
+	if err != nil || total <= c.limit {
 		return err
-	}
-	var entries []fs.FileInfo
-	var total int64
-	for _, f := range files {
-		if !isName(f.Name()) || !f.Type().IsRegular() {
-			continue
-		}
-		if info, err := f.Info(); err == nil { // otherwise it is gone
-			entries = append(entries, info)
-			total += info.Size()
-		}
-	}
-	if total <= c.limit {
-		return nil
 	}
 	slices.SortFunc(entries, func(a, b fs.FileInfo) int {
 		return cmp.Or(a.ModTime().Compare(b.ModTime()), cmp.Compare(a.Name(), b.Name()))
@@ -342,6 +336,37 @@ func (c *Cache) trim() error {
 		total -= e.Size()
 	}
 	return errors.Join(errs...)
+}
+
+// entries returns the files of all entries, and how many bytes these take.
+func (c *Cache) entries() (all []fs.FileInfo, total int64, err error) {
+	files, err := os.ReadDir(c.dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, f := range files {
+		if !isName(f.Name()) || !f.Type().IsRegular() {
+			continue
+		}
+		if info, err := f.Info(); err == nil { // otherwise it is gone
+			all = append(all, info)
+			total += info.Size()
+		}
+	}
+	return all, total, nil
+}
+
+// Size returns how many bytes all entries take, those of other processes included, and how many they may. To count them takes a look at each, so the
+// answer may be a minute old.
+func (c *Cache) Size() (bytes, limit int64, err error) {
+	if s := c.sized.Load(); s != nil && time.Since(s.at) < sizeAge {
+		return s.bytes, c.limit, nil
+	}
+	_, bytes, err = c.entries()
+	if err == nil {
+		c.sized.Store(&sized{time.Now(), bytes})
+	}
+	return bytes, c.limit, err
 }
 
 // isName reports whether a file is named like an entry.

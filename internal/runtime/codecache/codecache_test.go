@@ -120,6 +120,9 @@ func TestSize(t *testing.T) {
 	if total > limit || len(left) < 3 {
 		t.Errorf("%d entries of %d bytes are left, want some, of at most %d", len(left), total, limit)
 	}
+	if bytes, most, err := c.Size(); err != nil || bytes != total || most != limit {
+		t.Errorf("it has %d bytes of %d (%v), want %d of %d", bytes, most, err, total, limit)
+	}
 	if _, err := os.Stat(first[0]); err != nil {
 		t.Errorf("the entry that was used last is gone: %v", err)
 	}

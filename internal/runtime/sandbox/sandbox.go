@@ -314,6 +314,10 @@ func (e *Engine) SourceUse() account.Use { return e.account.Use(account.Sources)
 // Compiling returns Compiling of State alone, in no time.
 func (e *Engine) Compiling() schedule.State { return e.schedule.State() }
 
+// CacheSize returns how many bytes of compiled code are kept on disk, and how many may be, or reports false where that is not known, or none is. It
+// may look at all files of the cache, once in a minute.
+func (e *Engine) CacheSize() (bytes, limit int64, ok bool) { return e.foundry.CacheSize() }
+
 // State tells what the engine holds. It takes about a millisecond for 10,000 modules.
 func (e *Engine) State() State {
 	s := State{

@@ -73,6 +73,15 @@ type Made struct {
 // Made tells what was made so far.
 func (f *Foundry) Made() Made { return Made{f.compiled.Sum(), f.loaded.Sum(), f.failed.Load()} }
 
+// CacheSize returns how many bytes of compiled code are kept on disk, and how many may be, or reports false where that is not known, or none is.
+func (f *Foundry) CacheSize() (bytes, limit int64, ok bool) {
+	if f.furnace.cache == nil {
+		return 0, 0, false
+	}
+	bytes, limit, err := f.furnace.cache.Size()
+	return bytes, limit, err == nil
+}
+
 // ErrClosed is the error of code that is not made because the engine closes.
 var ErrClosed = errors.New("the engine is closing")
 

@@ -185,10 +185,11 @@ func TestAuditIsKept(t *testing.T) {
 			t.Parallel()
 			c := settings(t)
 			c.State.Directory, c.State.Implied, c.Audit.Strict = filepath.Join(t.TempDir(), "state"), true, strict
+			c.Metrics.Enabled = true
 			if err := os.WriteFile(c.State.Directory, nil, 0o600); err != nil { // a file where the directory should be
 				t.Fatal(err)
 			}
-			r := administered(t, c, staff{})
+			r := administered(t, c, staff{open: true})
 			err := r.Reload(changed(c, func(c *config.Config) { c.Tools.Disabled = []string{"shop/echo"} }))
 			if strict != (err != nil && strings.Contains(err.Error(), "[audit] strict = true lets nothing be changed")) {
 				t.Errorf("got %v", err)
@@ -197,6 +198,17 @@ func TestAuditIsKept(t *testing.T) {
 				t.Errorf("the tool is enabled: %v", route.Enabled)
 			}
 			r.log.Wait(t, `"msg":"the entry of an audit is not kept","audit":true,"action":"reload"`)
+			ok, prevented := 1, 0
+			if strict {
+				ok, prevented = 0, 1
+			}
+			_, text := scraped(t, r.url, "")
+			for _, line := range []string{fmt.Sprintf(`toolsrv_reloads_total{outcome="ok"} %d`, ok),
+				fmt.Sprintf(`toolsrv_reloads_total{outcome="not_audited"} %d`, prevented), fmt.Sprint(`toolsrv_reload_failed `, prevented)} {
+				if !strings.Contains(text, "\n"+line+"\n") {
+					t.Errorf("the metrics don't tell %s", line)
+				}
+			}
 		})
 	}
 }

@@ -136,7 +136,11 @@ func TestHiddenCharacters(t *testing.T) {
 		p.click(at + ".try-out__btn")
 		p.see(at + "textarea")
 		p.click(at + ".execute")
-		p.see(at + ".live-responses-table")
+		answer := "document.querySelector(" + quoted(at+".live-responses-table") + ")"
+		p.until(answer + `?.innerText.includes("⟨U+202E⟩gpj.exe⟨U+200B⟩")`)
+		if eval[bool](p, `/[\u202a-\u202e\u2066-\u2069\u200b\ufeff]/.test(`+answer+".textContent)") {
+			t.Errorf("an answer hides characters:\n%s", p.shown())
+		}
 		hidden := `/[\u202a-\u202e\u2066-\u2069\u200b\ufeff]/.test([...document.querySelectorAll("textarea")].map((t) => t.value).join() + document.querySelector("` + at + `.curl").innerText`
 		if eval[bool](p, hidden+")") {
 			t.Errorf("a body or a command hides characters:\n%s", p.shown())

@@ -20,8 +20,8 @@ const colour = () => document.documentElement.classList.toggle("dark-mode", dark
 dark.addEventListener("change", colour);
 colour();
 
-const bar = document.getElementById("bar");
-const api = document.getElementById("api");
+const bar = /** @type {HTMLElement} */ (document.getElementById("bar"));
+const api = /** @type {HTMLElement} */ (document.getElementById("api"));
 
 function Bar() {
   return html`<header class="bar">
@@ -30,7 +30,7 @@ function Bar() {
   </header>`;
 }
 
-// Missing is shown in place of the document.
+/** Is shown in place of the document. @param {{failure: unknown}} p */
 function Missing({ failure }) {
   const closed = failure instanceof Failure && failure.status === 401;
   const none = namespace && failure instanceof Failure && failure.status === 404;
@@ -72,7 +72,7 @@ async function show() {
   showWith(prepare(spec));
 }
 
-// namespacesOf returns the namespaces one level below one, with how many tools each has.
+/** Returns the namespaces one level below one, with how many tools each has. @param {string[]} paths @param {string} above */
 function namespacesOf(paths, above) {
   const counts = new Map();
   for (const path of paths) {
@@ -86,6 +86,7 @@ function namespacesOf(paths, above) {
   return [...counts];
 }
 
+/** @param {{all: [string, number][], count: number}} p */
 function Namespaces({ all, count }) {
   return html`<main class="page">
     <h1>API${namespace && " of " + namespace}</h1>
@@ -96,9 +97,9 @@ function Namespaces({ all, count }) {
   </main>`;
 }
 
-// showWith shows a document with Swagger UI.
+/** Shows a document with Swagger UI. @param {any} spec */
 function showWith(spec) {
-  const ui = globalThis.SwaggerUIBundle({
+  const ui = /** @type {any} */ (globalThis).SwaggerUIBundle({
     spec,
     domNode: place(),
     deepLinking: true,
@@ -110,6 +111,7 @@ function showWith(spec) {
     plugins: [own],
     defaultModelsExpandDepth: -1,
     showMutatedRequest: false, // it has the token
+    /** @param {any} request */
     requestInterceptor(request) {
       const { Authorization: given } = request.headers;
       if (!given || given.startsWith("Bearer ")) {
@@ -131,26 +133,28 @@ function showWith(spec) {
 // kept is what Swagger UI has in place of the token. Where it had the token itself, it would go on sending it after that was forgotten.
 const kept = "$TOOLSRV_TOKEN";
 
-const isBearer = (scheme) => scheme.type === "http" && scheme.scheme === "bearer";
+const isBearer = (/** @type {any} */ scheme) => scheme.type === "http" && scheme.scheme === "bearer";
 
-// own is what Swagger UI does in our way.
+/** Says what Swagger UI does in our way. Its parts have no types. @param {any} system */
 function own(system) {
   return {
     fn: {
-      resolveSubtree: async (spec, path) => ({ spec: resolve(spec, path), errors: [] }),
+      resolveSubtree: async (/** @type {any} */ spec, /** @type {string[]} */ path) => ({ spec: resolve(spec, path), errors: [] }),
       // Its own samples are as large as a schema asks for. All that has one has an example.
-      getSampleSchema: (schema, type, config, example) => example ?? "",
+      getSampleSchema: (/** @type {any} */ _schema, /** @type {any} */ _type, /** @type {any} */ _config, /** @type {any} */ example) => example ?? "",
     },
     components: {
       // What tools say is text. As Markdown it could have pictures, links and elements of HTML.
-      Markdown: ({ source }) => source ? system.React.createElement("div", { className: "plain" }, visible(source)) : null,
-      curl: ({ request }) => system.React.createElement("div", { className: "curl-command" }, system.React.createElement("h4", null, "Curl"), system.React.createElement("pre", { className: "curl" }, curl(request))),
+      Markdown: (/** @type {any} */ { source }) => source ? system.React.createElement("div", { className: "plain" }, visible(source)) : null,
+      // What a call answers. What is copied or saved of it stays as it is.
+      PlainTextViewer: (/** @type {any} */ { className, children }) => system.React.createElement("pre", { className: "microlight " + (className ?? "") }, visible(String(children))),
+      curl: (/** @type {any} */ { request }) => system.React.createElement("div", { className: "curl-command" }, system.React.createElement("h4", null, "Curl"), system.React.createElement("pre", { className: "curl" }, curl(request))),
     },
     statePlugins: {
       auth: {
         wrapActions: {
           // The dialog of Authorize takes and forgets the token of the page.
-          authorize: (next, { errActions }) => (given) => {
+          authorize: (/** @type {any} */ next, /** @type {any} */ { errActions }) => (/** @type {Record<string, any>} */ given) => {
             for (const [name, one] of Object.entries(given)) {
               const schema = one.schema?.toJS?.() ?? one.schema;
               if (!schema || !isBearer(schema) || one.value === kept) continue;
@@ -161,7 +165,7 @@ function own(system) {
             }
             return next(given);
           },
-          logout: (next) => (names) => {
+          logout: (/** @type {any} */ next) => (/** @type {string[]} */ names) => {
             token.set("");
             show();
             return next(names);
@@ -172,7 +176,7 @@ function own(system) {
   };
 }
 
-// curl returns the command of a request, with the token where its user keeps it.
+/** Returns the command of a request, with the token where its user keeps it. @param {any} request */
 function curl(request) {
   const { origin, pathname } = new URL(request.get("url"), location.href);
   const body = request.get("body") ?? "{}";

@@ -4,9 +4,10 @@ import { sampleOf } from "./sample.js";
 
 const most = 3000; // values that references of one operation are followed to
 
-/** Returns a document with examples wherever one is shown, and with hidden characters spelt out. It changes the one that it is given. */
+/** Returns a document with examples wherever one is shown, and with hidden characters spelt out. It changes the one that it is given. @param {any} spec */
 export function prepare(spec) {
-  const find = (ref) => at(spec, ref);
+  const find = (/** @type {string} */ ref) => at(spec, ref);
+  /** @type {any[]} */
   const media = [...Object.values(spec.paths).flatMap((path) => [path.post?.requestBody, ...Object.values(path.post?.responses ?? {})]), ...Object.values(spec.components?.responses ?? {})];
   for (const { content } of media.filter(Boolean)) {
     const type = content?.["application/json"];
@@ -19,12 +20,12 @@ export function prepare(spec) {
   return spelt(spec);
 }
 
-// written writes a value so that all of it is seen. Swagger UI shows a string as it is.
+/** Writes a value so that all of it is seen. Swagger UI shows a string as it is. @param {unknown} value */
 function written(value) {
   return JSON.stringify(value, null, 2).replace(/[\u007f-\uffff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 }
 
-// spelt spells out hidden characters in names and texts.
+/** Spells out hidden characters in names and texts. @param {any} value @returns {any} */
 function spelt(value) {
   if (typeof value === "string") return visible(value);
   if (Array.isArray(value)) return value.map(spelt);
@@ -32,7 +33,10 @@ function spelt(value) {
   return Object.fromEntries(Object.entries(value).map(([name, of]) => [visible(name), spelt(of)]));
 }
 
-// at returns what a reference such as "#/components/schemas/math-add.Sum" is to, or undefined. Names are spelt out in a document that is prepared.
+/**
+ * Returns what a reference such as "#/components/schemas/math-add.Sum" is to, or undefined. Names are spelt out in a document that is prepared.
+ * @param {any} spec @param {string} ref
+ */
 function at(spec, ref) {
   if (!ref.startsWith("#/")) return undefined;
   return ref.slice(2).split("/").reduce((value, part) => {
@@ -42,6 +46,7 @@ function at(spec, ref) {
   }, spec);
 }
 
+/** @param {string} part */
 function unescaped(part) {
   try {
     part = decodeURIComponent(part);
@@ -51,9 +56,10 @@ function unescaped(part) {
   return part.replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
-/** Returns the part of a document at a path, with what references are to in their place, as far as that has an end. */
+/** Returns the part of a document at a path, with what references are to in their place, as far as that has an end. @param {any} spec @param {string[]} path */
 export function resolve(spec, path) {
   let left = most;
+  /** @param {any} value @param {string[]} above @returns {any} */
   const within = (value, above) => {
     left--;
     if (Array.isArray(value)) return value.map((v) => within(v, above));

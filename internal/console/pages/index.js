@@ -12,7 +12,7 @@ import { Token } from "./token.js";
 const shown = 100;
 
 function Page() {
-  const [state, set] = useState({ loading: true });
+  const [state, set] = useState(/** @type {{about?: any, tools?: any[], failure?: unknown, loading?: boolean}} */ ({ loading: true }));
   const load = async () => {
     try {
       const [about, tools] = await Promise.all([ask("./"), ask("tools")]);
@@ -47,6 +47,7 @@ function Page() {
   </main>`;
 }
 
+/** @param {{tools: any[]}} p */
 function Tools({ tools }) {
   const [filter, type] = useState("");
   const found = useMemo(() => {
@@ -61,7 +62,7 @@ function Tools({ tools }) {
   }
   return html`<section aria-labelledby="tools">
     <h2 id="tools">${tools.length.toLocaleString("en")} ${tools.length === 1 ? "tool" : "tools"}</h2>
-    <label for="filter">Filter</label> <input id="filter" type="search" value=${filter} onInput=${(e) => type(e.target.value)} />
+    <label for="filter">Filter</label> <input id="filter" type="search" value=${filter} onInput=${(/** @type {any} */ e) => type(e.target.value)} />
     <p role="status" class="count">${found.length === tools.length ? "" : `${found.length.toLocaleString("en")} match`}</p>
     ${found.length === 0 && html`<p>No tool has all these words. Use fewer.</p>`}
     <ul class="tools">${found.slice(0, shown).map((t) => html`<li key=${t.path}>
@@ -72,23 +73,24 @@ function Tools({ tools }) {
   </section>`;
 }
 
-// toConnect goes to the heading, whose page has no address of its own for it.
+/** Goes to the heading, whose page has no address of its own for it. @param {Event} e */
 function toConnect(e) {
   e.preventDefault();
   const heading = document.getElementById("connect");
-  heading.scrollIntoView();
-  heading.focus();
+  heading?.scrollIntoView();
+  heading?.focus();
 }
 
+/** @param {{about: any}} p */
 function Connect({ about }) {
   const address = new URL(about.links.mcp.href, root).href;
   const settings = clients(address, Boolean(token.get()));
   const [chosen, choose] = useState(settings[0].name);
-  const { how, text } = settings.find((s) => s.name === chosen);
+  const { how, text } = settings.find((s) => s.name === chosen) ?? settings[0];
   return html`<section aria-labelledby="connect">
     <h2 id="connect" tabindex="-1">Connect an agent</h2>
     <p>The address for clients of the Model Context Protocol is <code>${address}</code>.</p>
-    <label for="client">Client</label> <select id="client" value=${chosen} onChange=${(e) => choose(e.target.value)}>
+    <label for="client">Client</label> <select id="client" value=${chosen} onChange=${(/** @type {any} */ e) => choose(e.target.value)}>
       ${settings.map((s) => html`<option key=${s.name}>${s.name}</option>`)}
     </select>
     <p>${how}</p>

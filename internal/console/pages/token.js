@@ -2,12 +2,15 @@
 import { html, useState } from "./html.js";
 import { token } from "./server.js";
 
-// Token shows the form, or that there is a token already. changed is called when there is another one, and returns once the server was asked.
+/**
+ * Shows the form, or that there is a token already. changed is called when there is another one, and returns once the server was asked.
+ * @param {{changed: () => Promise<void>, wrong?: boolean}} p
+ */
 export function Token({ changed, wrong }) {
   const [typed, type] = useState("");
   const [problem, tell] = useState("");
   const [asking, ask] = useState(false);
-  const take = async (text) => {
+  const take = async (/** @type {string} */ text) => {
     const why = token.set(text);
     tell(why);
     if (why) return;
@@ -16,7 +19,7 @@ export function Token({ changed, wrong }) {
     await changed();
     ask(false);
   };
-  const submit = (event) => {
+  const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     take(typed.trim());
   };
@@ -26,7 +29,7 @@ export function Token({ changed, wrong }) {
   const refused = problem || (wrong && token.get() && !asking ? "The server does not accept this token." : "");
   return html`<form class="token" onSubmit=${submit}>
     <label for="token">Token</label>
-    <input id="token" type="password" autocomplete="off" spellcheck="false" value=${typed} onInput=${(e) => type(e.target.value)} />
+    <input id="token" type="password" autocomplete="off" spellcheck="false" value=${typed} onInput=${(/** @type {any} */ e) => type(e.currentTarget.value)} />
     <button disabled=${!typed.trim()}>Use it</button>
     ${refused ? html`<p role="alert">${refused}</p>` : html`<p>It stays in this tab, and is forgotten when you close it.</p>`}
   </form>`;

@@ -180,7 +180,7 @@ function own(system) {
 function curl(request) {
   const { origin, pathname } = new URL(request.get("url"), location.href);
   const body = request.get("body") ?? "{}";
-  return snippetsOf({ path: pathname, operation_id: "" }, typeof body === "string" ? body : JSON.stringify(body), origin, Boolean(token.get()))[0].text;
+  return snippetsOf({ path: pathname, operation_id: "" }, typeof body === "string" ? body : JSON.stringify(body), origin, Boolean(token.get()), false)[0].text;
 }
 
 // mend mends what of Swagger UI people with screen readers stumble over: headings that leave out a level, links inside buttons that do the same,

@@ -17,10 +17,11 @@ const errorKey = "io.github.toolsrv/error";
  * Calls a tool. It throws a Failure, or an AbortError.
  * @param {{path: string, operation_id: string}} tool
  * @param {string} args a JSON object
- * @param {{signal: AbortSignal, onProgress: (p: Progress) => void}} o
+ * @param {{mcp: boolean, signal: AbortSignal, onProgress: (p: Progress) => void}} o mcp is whether the server speaks it
  * @returns {Promise<Result>}
  */
 export async function call(tool, args, o) {
+  if (!o.mcp) return callREST(tool, args, o.signal);
   const answer = await send("mcp", {
     method: "POST",
     signal: o.signal,

@@ -15,7 +15,7 @@ import { ToolsPage } from "./tools.js";
 /** @typedef {import("./session.js").Session} Session */
 
 /** @type {Session} */
-const asking = { state: "asking", tools: [], self: null };
+const asking = { state: "asking", tools: [], self: null, mcp: true };
 
 function Console() {
   const [session, setSession] = useState(asking);
@@ -58,9 +58,10 @@ function Console() {
     load();
   };
 
-  const mine = pages.filter((p) => p.may(session.self));
+  const served = pages.filter((p) => !p.needsMCP || session.mcp);
+  const mine = served.filter((p) => p.may(session.self));
   const page = mine.find((p) => p.name === route.page);
-  const others = page ? undefined : pages.find((p) => p.name === route.page);
+  const others = page ? undefined : served.find((p) => p.name === route.page);
   useEffect(() => {
     document.title = (route.tool || page?.title || "Tools") + " – Console";
   }, [route, session]);

@@ -18,11 +18,11 @@ import { Connect } from "./connect.js";
 import { mayChange, mayLook } from "./session.js";
 import { You } from "./you.js";
 
-/** @typedef {{name: string, title: string, may: (self: import("./session.js").Self|null) => boolean, view: any}} Page */
+/** @typedef {{name: string, title: string, may: (self: import("./session.js").Self|null) => boolean, needsMCP?: boolean, view: any}} Page needsMCP is whether it says nothing where the server doesn't speak MCP */
 
 /** @type {Page[]} */
 export const pages = [
-  { name: "connect", title: "Connect", may: () => true, view: Connect },
+  { name: "connect", title: "Connect", may: () => true, needsMCP: true, view: Connect },
   { name: "you", title: "You", may: (self) => self !== null, view: You },
   { name: "switches", title: "Switches", may: mayLook, view: Switches },
   { name: "tokens", title: "Tokens", may: mayLook, view: Tokens },

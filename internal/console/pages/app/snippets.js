@@ -19,9 +19,10 @@ const shell = (text) => "'" + text.replaceAll("'", `'\\''`) + "'";
  * @param {string} args a JSON object
  * @param {string} origin
  * @param {boolean} token whether the server wants one
+ * @param {boolean} mcp whether it speaks MCP
  * @returns {Snippet[]}
  */
-export function snippetsOf(tool, args, origin, token) {
+export function snippetsOf(tool, args, origin, token, mcp) {
   const json = ascii(args);
   const long = json.length > longest;
   const url = origin + tool.path;
@@ -73,10 +74,10 @@ export function snippetsOf(tool, args, origin, token) {
         `console.log(await answer.text());`,
       ].join("\n"),
     },
-    {
+    ...(mcp ? [{
       name: "MCP",
       file: long ? { name: "message.json", text: message } : undefined,
       text: `curl -s ${shell(origin + "/mcp")}${curlToken} \\\n  -H 'Content-Type: application/json' -H 'Mcp-Protocol-Version: 2026-07-28' \\\n  -H 'Mcp-Method: tools/call' -H ${shell("Mcp-Name: " + tool.operation_id)} \\\n  ${long ? "--data-binary @message.json" : "-d " + shell(message)}`,
-    },
+    }] : []),
   ];
 }

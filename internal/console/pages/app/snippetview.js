@@ -7,10 +7,10 @@ import { save } from "./result.js";
 import { snippetsOf } from "./snippets.js";
 import { plain } from "./text.js";
 
-/** problem says why the arguments are not JSON, and then there is no call. @param {{tool: any, args: string, problem: string, token: boolean}} p */
-export function Snippets({ tool, args, problem, token }) {
+/** problem says why the arguments are not JSON, and then there is no call. @param {{tool: any, args: string, problem: string, token: boolean, mcp: boolean}} p */
+export function Snippets({ tool, args, problem, token, mcp }) {
   const [chosen, choose] = useState("curl");
-  const all = useMemo(() => snippetsOf(tool, problem ? "{}" : args, root.href.replace(/\/$/, ""), token), [tool, args, problem, token]);
+  const all = useMemo(() => snippetsOf(tool, problem ? "{}" : args, root.href.replace(/\/$/, ""), token, mcp), [tool, args, problem, token, mcp]);
   const one = all.find((s) => s.name === chosen) ?? all[0];
   const summary = html`<summary>The same call from elsewhere</summary>`;
   if (problem) return html`<details>${summary}<p class="note">The call stands here once the arguments are right: ${plain(problem)}</p></details>`;

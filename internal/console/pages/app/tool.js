@@ -32,7 +32,7 @@ export function ToolPage({ row, session, changed }) {
       </p>
       ${mayChange(session.self) ? html`<${Switch} row=${row} changed=${changed} />` : null}
     </header>
-    ${tool ? html`<${About} tool=${tool} /><${Call} tool=${tool} callable=${row.state === "enabled"} />` : html`<p class="empty">${absence(row, session)}</p>`}
+    ${tool ? html`<${About} tool=${tool} /><${Call} tool=${tool} callable=${row.state === "enabled"} mcp=${session.mcp} />` : html`<p class="empty">${absence(row, session)}</p>`}
     ${tool
       ? html`<section aria-labelledby="arguments"><h2 id="arguments">Arguments</h2><${SchemaTable} schema=${tool.parameters} name="arguments" empty="It takes none." /></section>
           <section aria-labelledby="result-schema"><h2 id="result-schema">Result</h2><${SchemaTable} schema=${tool.result} name="result" empty="Its author has not said what the result looks like. Call it to see one." /></section>`
@@ -76,8 +76,8 @@ function About({ tool }) {
 
 /** @typedef {{result?: import("./call.js").Result, failure?: unknown, cancelled?: boolean, seconds: number}} Outcome */
 
-/** @param {{tool: any, callable: boolean}} p */
-function Call({ tool, callable }) {
+/** @param {{tool: any, callable: boolean, mcp: boolean}} p */
+function Call({ tool, callable, mcp }) {
   const [mode, setMode] = useState(/** @type {"form"|"json"} */ ("form"));
   const [value, setValue] = useState(() => initialOf(tool.parameters));
   const [text, setText] = useState(() => write(value));
@@ -107,7 +107,7 @@ function Call({ tool, callable }) {
     /** @type {Partial<Outcome>} */
     let next;
     try {
-      next = { result: await call(tool, args, { signal: control.signal, onProgress: setProgress }) };
+      next = { result: await call(tool, args, { mcp, signal: control.signal, onProgress: setProgress }) };
     } catch (failure) {
       next = control.signal.aborted ? { cancelled: true } : { failure };
     }
@@ -159,7 +159,7 @@ function Call({ tool, callable }) {
       </div>
     </form>
     <div class="outcome" id="outcome" tabindex="-1" role="group" aria-label="Outcome of the call">${outcome ? html`<${OutcomeView} outcome=${outcome} tool=${tool} />` : html`<p class="empty">What the tool answers stands here.</p>`}</div>
-    <${Snippets} tool=${tool} args=${args} problem=${invalid} token=${token.get() !== ""} />
+    <${Snippets} tool=${tool} args=${args} problem=${invalid} token=${token.get() !== ""} mcp=${mcp} />
     ${leaving && running
       ? html`<${Dialog} title="The call is still running" onClose=${stay}>
           <p>Who leaves the page of ${tool.path} cancels its call. What the tool has done by then stays done.</p>

@@ -36,7 +36,7 @@ export function Configuration({ session, changed }) {
     <p>What the configuration's file says differently from what is in force.</p>
     <div class="row">
       <button type="button" onClick=${again}>Compare again</button>
-      ${may && some ? html`<${Asking} label="Reload…" title="Put the new configuration in force?" yes="Reload" danger onYes=${act}><${Difference} data=${data} /><p>It changes just this: if somebody has saved the file since, nothing happens.</p><//>` : null}
+      ${may && some && !problem ? html`<${Asking} label="Reload…" title="Put the new configuration in force?" yes="Reload" danger onYes=${act}><${Difference} data=${data} /><p>It changes just this: if somebody has saved the file since, nothing happens.</p><//>` : null}
     </div>
     ${problem ? html`<p class="wrong" role="alert">${plain(sentence(problem), 2000)}</p>` : null}
     ${data && !problem ? html`<${Difference} data=${data} />` : null}

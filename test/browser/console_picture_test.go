@@ -33,7 +33,7 @@ func (p *page) picture(name string) {
 // TestPictures takes the pictures of the documentation: go test -run TestPictures -update writes them.
 func TestPictures(t *testing.T) {
 	t.Parallel()
-	server := serve(t, administered(), add(), divide(), order(), large())
+	server := serve(t, administered()+grants, append(granted(), large())...)
 	p := open(t, server, "/console")
 	p.tolerate("status of 401")
 	p.read("wants a token")
@@ -53,4 +53,8 @@ func TestPictures(t *testing.T) {
 	p.pageOf("audit", "Audit")
 	p.read("1 entry")
 	p.picture("console-audit.png")
+	p.light(1240)
+	p.pageOf("reach", "Reach")
+	p.see(".reach svg")
+	p.picture("console-reach.png")
 }

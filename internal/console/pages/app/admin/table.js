@@ -13,9 +13,10 @@ const most = 300;
 
 /**
  * @template T
- * @param {{items: T[]|undefined, columns: Column<T>[], keyOf: (t: T) => string, label: string, one: string, empty: string, problem?: unknown, again?: () => void}} p
+ * @param {{items: T[]|undefined, columns: Column<T>[], keyOf: (t: T) => string, label: string, one: string, empty: string, problem?: unknown, again?: () => void, above?: (found: T[]) => any}} p
+ * above makes what stands above the rows that the filter leaves
  */
-export function Table({ items, columns, keyOf, label, one, empty, problem, again }) {
+export function Table({ items, columns, keyOf, label, one, empty, problem, again, above }) {
   const [filter, setFilter] = useState("");
   const id = useId();
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
@@ -32,7 +33,7 @@ export function Table({ items, columns, keyOf, label, one, empty, problem, again
       <input id=${id} type="search" autocomplete="off" spellcheck=${false} value=${filter} onInput=${(/** @type {any} */ e) => setFilter(e.currentTarget.value)} />
       <span class="note" role="status">${filter ? `${count(found.length, one)} of ${items.length.toLocaleString("en")}` : count(items.length, one)}</span>
     </div>
-    ${found.length === 0 ? html`<p class="empty">None has all these words. Delete some of them.</p>` : null}
+    ${found.length === 0 ? html`<p class="empty">None has all these words. Delete some of them.</p>` : above?.(found)}
     <div class="scroll" tabindex="0" role="region" aria-label=${label}>
       <table class="stacks" role="table">
         <thead role="rowgroup"><tr role="row">${columns.map((c) => html`<th scope="col" role="columnheader">${c.title}</th>`)}</tr></thead>

@@ -87,8 +87,8 @@ func TestConsoleReload(t *testing.T) {
 	other.read("1 tool")
 }
 
-// TestConsoleRate calls a tool too often, over MCP and over REST.
-func TestConsoleRate(t *testing.T) {
+// TestConsoleTooOften calls a tool too often, over MCP and over REST.
+func TestConsoleTooOften(t *testing.T) {
 	t.Parallel()
 	for _, mcp := range []string{"true", "false"} {
 		t.Run("mcp="+mcp, func(t *testing.T) {

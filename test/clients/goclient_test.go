@@ -1,9 +1,14 @@
 package clients_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +51,43 @@ func TestGoClient(t *testing.T) {
 	s := start(t, tools, "")
 
 	runGenerated(t, get(t, s.url+"/openapi.json"), "./testdata/call", token, s.url)
+}
+
+// TestNamespaceClient has a client that is generated from the document of one namespace call the tool of it that its caller may call:
+// testdata/namespace/main.go says what it expects. The document says nothing of the namespace's other tool, nor of other namespaces.
+func TestNamespaceClient(t *testing.T) {
+	t.Parallel()
+	tools := t.TempDir()
+	told := func(name, description string) tool {
+		made := echo(name, orderSchema)
+		made.Description = description
+		return made
+	}
+	write(t, tools, "shop", told("order", "Return the order."), told("unlatch", "Open the back door."))
+	write(t, tools, "shop/cellar", told("unlock", "Open the cellar."))
+	write(t, tools, "shopping", told("list", "Say what is wanted."))
+	write(t, tools, "vault", told("unlock", "Open the vault."))
+	const buyer = "a-token-of-a-buyer"
+	s := start(t, tools, fmt.Sprintf("[[auth.token]]\nname = 'buyer'\nsha256 = '%x'\nscopes = ['shop/order', 'vault/unlock']\n", sha256.Sum256([]byte(buyer))))
+
+	document := getAs(t, buyer, s.url+"/shop/openapi.json")
+	var said struct {
+		Paths map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(document, &said); err != nil {
+		t.Fatal(err)
+	}
+	if paths := slices.Collect(maps.Keys(said.Paths)); !slices.Equal(paths, []string{"/shop/order"}) {
+		t.Errorf("the buyer's document has the paths %q", paths)
+	}
+	others := regexp.MustCompile("(?i)unlatch|back door|cellar|shopping|vault|unlock")
+	if found := others.FindAll(document, -1); found != nil {
+		t.Errorf("the buyer's document tells of other tools: %q", found)
+	}
+	if whole := get(t, s.url+"/openapi.json"); len(others.FindAll(whole, -1)) < 6 {
+		t.Errorf("the whole document has none of them, so it is not known whether they are left out:\n%s", whole)
+	}
+	runGenerated(t, document, "./testdata/namespace", buyer, s.url)
 }
 
 // TestAdminClient has a client that is generated from the document of the admin door administer a running service: testdata/administer/main.go says

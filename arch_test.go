@@ -24,6 +24,8 @@ var edges = map[string][]string{
 	"internal/testkit/pagetest": {"internal/testkit"},
 	// A collector for tests.
 	"internal/testkit/otlptest": {},
+	// Registries for tests.
+	"internal/testkit/ocitest": {},
 	// What tests share that run guests.
 	"internal/testkit/sandboxtest": {"internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/toolfile"},
 	// What tests of stores share.
@@ -44,6 +46,8 @@ var edges = map[string][]string{
 	"internal/reach": {},
 	// The URLs that tests of it share.
 	"internal/reach/reachtest": {},
+	// Modules in registries; knows no tool.
+	"internal/oci": {"internal/reach", "internal/text"},
 	// How long things took; knows nothing of what they are.
 	"internal/durations": {},
 	// Paths and patterns of them; knows no tools.
@@ -387,7 +391,9 @@ var homes = map[string][]string{
 	"golang.org/x/net/netutil":                 {"wasmtools/server"},
 	"github.com/KimMachineGun/automemlimit":    {"internal/runtime/account"},
 	"go.etcd.io/bbolt":                         {"internal/state/local", "bench/cmd/capabilities"},
-	"github.com/google/go-containerregistry":   {"deploy/internal/image"},
+	"github.com/google/go-containerregistry":   {"deploy/internal/image", "internal/testkit/ocitest"},
+	"oras.land/oras-go/v2":                     {"internal/oci"},
+	"github.com/opencontainers":                {"internal/oci"},
 	"github.com/goreleaser/nfpm/v2":            {"deploy/internal/linuxpackage"},
 	"golang.org/x/crypto/x509roots/fallback":   {"deploy/internal/image"},
 	"golang.org/x/mod":                         {"deploy/internal/sdks"},
@@ -410,6 +416,7 @@ var testHomes = map[string][]string{
 	"github.com/chromedp/chromedp":              {"test/browser"},
 	"github.com/chromedp/cdproto":               {"test/browser"},
 	"golang.org/x/oauth2":                       {"test/clients"},
+	"github.com/opencontainers":                 {"internal/oci"},
 	"golang.org/x/sys":                          {"internal/runtime/linmem"},
 	"golang.org/x/net/http2/hpack":              {"wasmtools/server"},
 	"github.com/prometheus/client_golang":       {"internal/metrics"},

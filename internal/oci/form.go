@@ -1,0 +1,120 @@
+package oci
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// Types of content.
+const (
+	configType = "application/vnd.wasm.config.v0+json"
+	moduleType = "application/wasm"
+)
+
+// moduleTypes are the types of layers that are a module: today's, and what was used before there was one.
+var moduleTypes = []string{moduleType, "application/vnd.wasm.content.layer.v1+wasm", "application/vnd.module.wasm.content.layer.v1+wasm"}
+
+// A manifest is an artifact's, or an index of several.
+type manifest struct {
+	ocispec.Manifest
+	Manifests []ocispec.Descriptor `json:"manifests"`
+}
+
+func (m *manifest) isIndex() bool { return len(m.Manifests) > 0 }
+
+// forWasm returns which manifest of an index has the module: the one for wasm, or else the only one that is for a platform. Builders of images
+// add statements of how they were built, for a platform that is unknown.
+func (m *manifest) forWasm() (ocispec.Descriptor, error) {
+	var wasm, others []ocispec.Descriptor
+	for _, d := range m.Manifests {
+		switch p := d.Platform; {
+		case p != nil && p.Architecture == "wasm":
+			wasm = append(wasm, d)
+		case p == nil || p.Architecture != "unknown":
+			others = append(others, d)
+		}
+	}
+	if len(wasm) == 0 {
+		wasm = others
+	}
+	if len(wasm) != 1 {
+		return ocispec.Descriptor{}, misformed("it is an index of %d artifacts: name the digest of one", len(wasm))
+	}
+	return wasm[0], nil
+}
+
+// module returns the layer with the module. If unpack is not nil, it finds the module in the layer.
+func (m *manifest) module() (layer ocispec.Descriptor, unpack func(from io.Reader, to io.Writer, most int64) error, err error) {
+	var modules, archives []ocispec.Descriptor
+	for _, l := range m.Layers {
+		switch {
+		case slices.Contains(moduleTypes, l.MediaType):
+			modules = append(modules, l)
+		case strings.HasSuffix(l.MediaType, ".tar"), strings.HasSuffix(l.MediaType, ".tar+gzip"), strings.HasSuffix(l.MediaType, ".tar.gzip"):
+			archives = append(archives, l)
+		}
+	}
+	switch {
+	case len(modules) == 1:
+		return modules[0], nil, nil
+	case len(modules) > 1:
+		return layer, nil, misformed("it has %d modules: one for each artifact is served", len(modules))
+	case len(archives) == 1 && strings.HasSuffix(archives[0].MediaType, "gzip"):
+		return archives[0], unzip, nil
+	case len(archives) == 1:
+		return archives[0], untar, nil
+	}
+	return layer, nil, misformed("it has no module: it needs a layer of the type %s", moduleType)
+}
+
+// maxUnpacked is how much more an archive may hold than its module, in bytes, and maxFiles how many files.
+const (
+	maxUnpacked = 1 << 20
+	maxFiles    = 1000
+)
+
+// unzip finds the module in a compressed archive.
+func unzip(from io.Reader, to io.Writer, most int64) error {
+	z, err := gzip.NewReader(from)
+	if err != nil {
+		return misformed("its archive is not compressed as it says")
+	}
+	return untar(z, to, most)
+}
+
+// untar finds the module in an archive: the only .wasm file.
+func untar(from io.Reader, to io.Writer, most int64) error {
+	limited := &io.LimitedReader{R: from, N: most + maxUnpacked}
+	archive, found := tar.NewReader(limited), false
+	for range maxFiles {
+		h, err := archive.Next()
+		switch {
+		case errors.Is(err, io.EOF) && !found:
+			return misformed("its archive has no .wasm file")
+		case errors.Is(err, io.EOF):
+			return nil
+		case limited.N <= 0:
+			return misformed("its archive holds more than %d bytes", most+maxUnpacked)
+		case err != nil:
+			return misformed("its archive is damaged")
+		case h.Typeflag != tar.TypeReg || path.Ext(h.Name) != ".wasm":
+			continue
+		case found:
+			return misformed("its archive has more than one .wasm file")
+		case h.Size > most:
+			return misformed("its module has %d bytes; the limit is %d", h.Size, most)
+		}
+		found = true
+		if _, err := io.Copy(to, archive); err != nil {
+			return misformed("its archive is damaged")
+		}
+	}
+	return misformed("its archive has more than %d files", maxFiles)
+}

@@ -1,0 +1,162 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	connectTimeout = 10 * time.Second
+	stallTimeout   = 30 * time.Second // without a byte of an answer
+	maxRedirects   = 5
+	maxTries       = 3
+	maxWait        = 5 * time.Second // between two tries; whoever has to wait longer is told
+	maxRetryAfter  = time.Hour
+)
+
+// errStalled is what ends an answer that no longer comes.
+var errStalled = errors.New("nothing of the answer has come for a while")
+
+// A BusyError means that a registry wants to be left alone for a time.
+type BusyError struct {
+	Status int
+	After  time.Duration
+}
+
+// Error says for how long.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("the registry answers %d: it wants to be asked again in %v", e.Status, e.After.Round(time.Second))
+}
+
+// guard sends requests. It lets none of them fall back to HTTP, tries harmless ones again, and ends answers that stall.
+type guard struct {
+	base  http.RoundTripper
+	plain bool // the registry itself is asked over HTTP
+	stall time.Duration
+}
+
+// RoundTrip sends a request. Requests by redirects and for tokens come here, too.
+func (g *guard) RoundTrip(q *http.Request) (*http.Response, error) {
+	if q.URL.Scheme != "https" && (q.URL.Scheme != "http" || !g.plain) {
+		return nil, fmt.Errorf("the registry leads to %s without TLS, which is not followed", q.URL.Host)
+	}
+	harmless := (q.Method == http.MethodGet || q.Method == http.MethodHead) && (q.Body == nil || q.Body == http.NoBody)
+	for try := 1; ; try++ {
+		answer, err := g.once(q)
+		if err == nil && !passes(answer.StatusCode) {
+			return answer, nil
+		}
+		wait := time.Duration(1<<try) * 100 * time.Millisecond
+		wait = wait/2 + rand.N(wait)
+		if err == nil {
+			after, said := retryAfter(answer.Header.Get("Retry-After"), time.Now())
+			if said {
+				wait = after
+			}
+			if wait > maxWait || said && (try == maxTries || !harmless) {
+				answer.Body.Close()
+				return nil, &BusyError{answer.StatusCode, wait}
+			}
+		}
+		if try == maxTries || !harmless || refused(err) {
+			return answer, err
+		}
+		if err == nil {
+			answer.Body.Close()
+		}
+		select {
+		case <-q.Context().Done():
+			return nil, context.Cause(q.Context())
+		case <-time.After(wait):
+		}
+	}
+}
+
+// passes reports whether an answer may be another one soon.
+func passes(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
+}
+
+// refused reports whether asking again is of no use.
+func refused(err error) bool {
+	var forbidden *forbiddenError
+	return errors.As(err, &forbidden) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// retryAfter reads the header of that name.
+func retryAfter(header string, now time.Time) (after time.Duration, ok bool) {
+	if header == "" {
+		return 0, false
+	}
+	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter), true
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return max(0, min(at.Sub(now), maxRetryAfter)), true
+	}
+	return 0, false
+}
+
+// once sends a request once.
+func (g *guard) once(q *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(q.Context())
+	answer, err := g.base.RoundTrip(q.WithContext(ctx))
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	b := &body{ReadCloser: answer.Body, ctx: ctx, cancel: cancel, stall: g.stall}
+	b.timer = time.AfterFunc(g.stall, func() { cancel(errStalled) })
+	answer.Body = b
+	answer.Request = q
+	return answer, nil
+}
+
+// A body is an answer's, which ends when nothing of it comes.
+type body struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	stall  time.Duration
+	timer  *time.Timer
+}
+
+// Read reads what comes.
+func (b *body) Read(p []byte) (int, error) {
+	b.timer.Reset(b.stall)
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && b.ctx.Err() != nil {
+		err = context.Cause(b.ctx)
+	}
+	return n, err
+}
+
+// Close ends the answer.
+func (b *body) Close() error {
+	b.timer.Stop()
+	err := b.ReadCloser.Close()
+	b.cancel(nil)
+	return err
+}
+
+// checkRedirect bounds redirects. The library below takes credentials off those that leave the registry.
+func checkRedirect(q *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return &forbiddenError{fmt.Errorf("the registry redirects more than %d times", maxRedirects)}
+	}
+	if via[len(via)-1].URL.Scheme == "https" && q.URL.Scheme != "https" {
+		return &forbiddenError{fmt.Errorf("the registry redirects to %s without TLS, which is not followed", q.URL.Host)}
+	}
+	return nil
+}
+
+// A forbiddenError is why the client doesn't go somewhere.
+type forbiddenError struct{ error }
+
+func (e *forbiddenError) Unwrap() error { return e.error }

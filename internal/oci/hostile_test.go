@@ -1,0 +1,309 @@
+package oci_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/certtest"
+	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
+)
+
+// TestLies pulls from a registry that answers with something else than it said. Nothing of it counts, and no more is read than was said.
+// Proves: Nothing of a registry counts that was not verified
+func TestLies(t *testing.T) {
+	t.Parallel()
+	blob := func(f func(w http.ResponseWriter)) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, q *http.Request) bool {
+			if strings.Contains(q.URL.Path, "/blobs/") {
+				f(w)
+				return true
+			}
+			return false
+		}
+	}
+	manifest := func(f func(w http.ResponseWriter, q *http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, q *http.Request) bool {
+			return strings.Contains(q.URL.Path, "/manifests/") && f(w, q)
+		}
+	}
+	other := strings.Repeat("x", len(module))
+	for name, c := range map[string]struct {
+		before func(http.ResponseWriter, *http.Request) bool
+		want   string
+	}{
+		"another module of the same length": {blob(func(w http.ResponseWriter) { io.WriteString(w, other) }), "is not what its digest says"},
+		"a longer one, whose length is not said": {blob(func(w http.ResponseWriter) {
+			w.(http.Flusher).Flush()
+			for range 1 << 14 { // of 64 KiB each, were it read
+				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+					return
+				}
+			}
+		}), "has more than the 18 bytes"},
+		"a length of 10 GB": {blob(func(w http.ResponseWriter) { w.Header().Set("Content-Length", "10000000000") }), "mismatch Content-Length"},
+		"a shorter one":     {blob(func(w http.ResponseWriter) { w.(http.Flusher).Flush(); io.WriteString(w, "short") }), "ends after 5 of 18 bytes"},
+		"nothing":           {blob(func(w http.ResponseWriter) { w.(http.Flusher).Flush() }), "ends after 0 of 18 bytes"},
+		"a connection that is cut": {blob(func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(module)))
+			w.Write(module[:9])
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}), "unexpected EOF"},
+		"a digest of another module": {blob(func(w http.ResponseWriter) {
+			w.Header().Set("Docker-Content-Digest", "sha256:"+strings.Repeat("a", 64))
+			w.Write(module)
+		}), "mismatch"},
+		"a module that was moved":   {blob(func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }), "the registry has nothing of this name"},
+		"an answer of another kind": {blob(func(w http.ResponseWriter) { w.WriteHeader(http.StatusTeapot); io.WriteString(w, "\x1b[31mtea") }), "418"},
+		"another manifest than it said": {manifest(func(w http.ResponseWriter, q *http.Request) bool {
+			if q.Method != http.MethodGet {
+				return false
+			}
+			io.WriteString(w, strings.Repeat("{", 409))
+			return true
+		}), "mismatch"},
+		"a manifest of 10 GB": {manifest(func(w http.ResponseWriter, q *http.Request) bool {
+			w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+			w.Header().Set("Docker-Content-Digest", "sha256:"+strings.Repeat("a", 64))
+			w.Header().Set("Content-Length", "10000000000")
+			return true
+		}), "its manifest has 10000000000 bytes; the limit is 1048576"},
+		"a digest that is not verified": {manifest(func(w http.ResponseWriter, q *http.Request) bool {
+			w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+			w.Header().Set("Docker-Content-Digest", "sha512:"+strings.Repeat("a", 128))
+			w.Header().Set("Content-Length", "10")
+			return true
+		}), "is not a digest that is verified"},
+		"no digest, and no length": {manifest(func(w http.ResponseWriter, q *http.Request) bool { w.(http.Flusher).Flush(); return true }), "acme/csv:1.2: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := ocitest.Serve(t)
+			ref, _ := pushed(t, s)
+			s.Before(c.before)
+			_, _, err := pull(t, open(t, s.Host, oci.Options{}), ref)
+			wants(t, err, c.want)
+			if err != nil && strings.Contains(err.Error(), "\x1b") {
+				t.Errorf("the error has what a terminal obeys: %q", err)
+			}
+		})
+	}
+}
+
+// TestDigestHolds pulls by a digest from a registry that has another artifact for it.
+// Proves: Nothing of a registry counts that was not verified
+func TestDigestHolds(t *testing.T) {
+	t.Parallel()
+	s := ocitest.Serve(t)
+	ref, first := pushed(t, s)
+	second := put(t, s, "acme/csv", "1.2", nil, layer{"application/wasm", []byte("another one")})
+	r := open(t, s.Host, oci.Options{})
+	if got, a, err := pull(t, r, ref.At(first.Manifest)); err != nil || string(got) != string(module) || a.Manifest != first.Manifest {
+		t.Errorf("got %q, %+v, %v", got, a, err)
+	}
+	if now, err := r.Resolve(t.Context(), ref); err != nil || now != second {
+		t.Errorf("got %s, %v, want %s", now, err, second)
+	}
+	s.Before(func(w http.ResponseWriter, q *http.Request) bool {
+		if strings.Contains(q.URL.Path, "/manifests/sha256:") {
+			q.URL.Path = "/v2/acme/csv/manifests/" + second // which is then served
+		}
+		return false
+	})
+	_, _, err := pull(t, r, ref.At(first.Manifest))
+	wants(t, err, "mismatch")
+}
+
+// TestRedirects has a registry lead elsewhere. Credentials stay, TLS stays, and so does the kind of network.
+// Proves: Nothing of a registry counts that was not verified
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	const user, password = "ann", "secret-of-ann-7654321"
+	for name, c := range map[string]struct {
+		registry string // its address
+		to       string // where the module is said to be; %s is the other server
+		names    map[string]string
+		want     string
+	}{
+		"a store on the internet":                {"93.184.216.34", "http://store.example", map[string]string{"store.example": "93.184.216.35"}, ""},
+		"one beside a registry in a network":     {"10.0.0.7", "http://store.example", map[string]string{"store.example": "10.9.9.9"}, ""},
+		"a service of the network":               {"93.184.216.34", "http://store.example", map[string]string{"store.example": "10.0.0.8"}, "whose address is private"},
+		"a service of the machine":               {"93.184.216.34", "http://store.example", map[string]string{"store.example": "127.0.0.1"}, "whose address is loopback"},
+		"the same, from a registry in a network": {"10.0.0.7", "http://store.example", map[string]string{"store.example": "127.0.0.1"}, "whose address is loopback"},
+		"a cloud's metadata":                     {"10.0.0.7", "http://169.254.169.254", nil, "whose address is link-local"},
+		"a neighbour with a public address":      {"93.184.216.34", "http://8.8.8.9", nil, "of a network that the server's machine is in"},
+		"IPv4 in IPv6":                           {"93.184.216.34", "http://[::ffff:127.0.0.1]", nil, "whose address is loopback"},
+		"a file":                                 {"93.184.216.34", "file:///etc/passwd", nil, "file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := ocitest.Serve(t)
+			pushed(t, s)
+			var leaked atomic.Bool
+			store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				if q.Header.Get("Authorization") != "" {
+					leaked.Store(true)
+				}
+				w.Write(module)
+			}))
+			t.Cleanup(store.Close)
+			basic := ocitest.Basic(user, password)
+			s.Before(func(w http.ResponseWriter, q *http.Request) bool {
+				if basic(w, q) {
+					return true
+				}
+				if strings.Contains(q.URL.Path, "/blobs/") {
+					http.Redirect(w, q, c.to+"/blob", http.StatusTemporaryRedirect)
+					return true
+				}
+				return false
+			})
+			network := hosts{names: map[string]string{"registry.example": c.registry}, behind: map[string]string{c.registry + ":80": s.Host}}
+			for name, a := range c.names {
+				network.names[name] = a
+				network.behind[a+":80"] = store.Listener.Addr().String()
+			}
+			keys := credentialsFile(t, "registry.example", user, password)
+			r := open(t, "registry.example", oci.Options{PlainHTTP: true, Network: network, Credentials: keys})
+			got, _, err := pull(t, r, reference(t, "registry.example", "acme/csv:1.2"))
+			wants(t, err, c.want)
+			if c.want == "" && string(got) != string(module) {
+				t.Errorf("got %q", got)
+			}
+			if leaked.Load() {
+				t.Error("the store was shown credentials")
+			}
+			if err != nil && strings.Contains(err.Error(), password) {
+				t.Errorf("the error has the password: %v", err)
+			}
+		})
+	}
+}
+
+// TestNoFallback has a registry with TLS lead to one without, and tokens be issued there. The certificate is checked.
+func TestNoFallback(t *testing.T) {
+	t.Parallel()
+	s := ocitest.ServeTLS(t)
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { w.Write(module) }))
+	t.Cleanup(plain.Close)
+	ca := authorityFile(t, s)
+	ref := reference(t, s.Host, "acme/csv:1.2")
+	r := open(t, s.Host, oci.Options{CA: ca, Credentials: credentialsFile(t, s.Host, "ann", "secret-of-ann-7654321")})
+	if _, err := r.Push(t.Context(), ref, module, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := pull(t, r, ref); err != nil || string(got) != string(module) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	s.Before(func(w http.ResponseWriter, q *http.Request) bool {
+		if strings.Contains(q.URL.Path, "/blobs/") {
+			http.Redirect(w, q, plain.URL, http.StatusFound)
+			return true
+		}
+		return false
+	})
+	_, _, err := pull(t, r, ref)
+	wants(t, err, "without TLS")
+	s.Before(func(w http.ResponseWriter, q *http.Request) bool {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="`+plain.URL+`/token",service="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	})
+	_, _, err = pull(t, r, ref)
+	wants(t, err, "http")
+	_, _, err = pull(t, open(t, s.Host, oci.Options{CA: testkit.Put(t, t.TempDir(), "ca.pem", certtest.NewAuthority(t, "another").PEM)}), ref)
+	wants(t, err, "certificate signed by unknown authority")
+	// A registry elsewhere is asked over TLS only, whatever it says.
+	_, _, err = pull(t, open(t, "registry.example:80", oci.Options{Network: hosts{names: map[string]string{"registry.example": "93.184.216.34"}, behind: map[string]string{"93.184.216.34:80": plain.Listener.Addr().String()}}}), reference(t, "registry.example:80", "acme/csv:1.2"))
+	wants(t, err, "HTTP")
+}
+
+// TestBusy has a registry ask to be left alone: for a moment, in which the client waits, and for longer, of which it tells.
+func TestBusy(t *testing.T) {
+	t.Parallel()
+	s := ocitest.Serve(t)
+	ref, _ := pushed(t, s)
+	r := open(t, s.Host, oci.Options{})
+	for _, c := range []struct {
+		header string
+		status int
+		times  int64 // that it answers so
+		after  time.Duration
+		want   string
+	}{
+		{"", http.StatusTooManyRequests, 1, 0, ""},
+		{"0", http.StatusServiceUnavailable, 2, 0, ""},
+		{"", http.StatusBadGateway, 1 << 20, 0, "502"},
+		{"60", http.StatusTooManyRequests, 1, time.Minute, "asked again in 1m0s"},
+		{"99999999999", http.StatusTooManyRequests, 1 << 20, 0, "429"},
+		{"4294967295", http.StatusTooManyRequests, 1, time.Hour, "asked again in 1h0m0s"},
+		{time.Now().Add(30 * time.Minute).UTC().Format(http.TimeFormat), http.StatusServiceUnavailable, 1, 30 * time.Minute, "asked again in"},
+		{"soon", http.StatusTooManyRequests, 1, 0, ""},
+	} {
+		var times atomic.Int64
+		s.Before(func(w http.ResponseWriter, q *http.Request) bool {
+			if times.Add(1) > c.times {
+				return false
+			}
+			if c.header != "" {
+				w.Header().Set("Retry-After", c.header)
+			}
+			w.WriteHeader(c.status)
+			return true
+		})
+		_, _, err := pull(t, r, ref)
+		wants(t, err, c.want)
+		var busy *oci.BusyError
+		if errors.As(err, &busy) != (c.after > 0) || busy != nil && (busy.After > c.after || busy.After < c.after-time.Minute) {
+			t.Errorf("%q: got %+v, want %v", c.header, busy, c.after)
+		}
+	}
+}
+
+// TestLists has a registry list without end.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	s := ocitest.Serve(t)
+	ref, _ := pushed(t, s)
+	r := open(t, s.Host, oci.Options{})
+	if tags, err := r.Tags(t.Context(), ref); err != nil || fmt.Sprint(tags) != "[1.2]" {
+		t.Errorf("got %v, %v", tags, err)
+	}
+	if names, err := r.Repositories(t.Context()); err != nil || fmt.Sprint(names) != "[acme/csv]" {
+		t.Errorf("got %v, %v", names, err)
+	}
+	page := 0
+	s.Before(func(w http.ResponseWriter, q *http.Request) bool {
+		page++
+		w.Header().Set("Link", fmt.Sprintf(`<%s?last=%d>; rel="next"`, q.URL.Path, page))
+		io.WriteString(w, `{"name":"acme/csv","tags":["a"],"repositories":["a"]}`)
+		return true
+	})
+	_, err := r.Tags(t.Context(), ref)
+	wants(t, err, "page")
+	_, err = r.Repositories(t.Context())
+	wants(t, err, "more than 100 pages")
+	if page > 250 {
+		t.Errorf("%d pages were asked for", page)
+	}
+	s.Before(func(w http.ResponseWriter, _ *http.Request) bool {
+		io.WriteString(w, `{"name":"acme/csv","tags":[`+strings.Repeat(`"a",`, 20_000)+`"b"]}`)
+		return true
+	})
+	_, err = r.Tags(t.Context(), ref)
+	wants(t, err, "more than 10000 tags")
+	s.Before(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusNotFound); return true })
+	_, err = r.Repositories(t.Context())
+	wants(t, err, "lists no repositories")
+}

@@ -1,0 +1,231 @@
+// Package oci pushes modules to registries of the Open Container Initiative, and pulls them.
+//
+// An artifact has one module. What this package pushes is what wkg and wassette push: a configuration of type
+// application/vnd.wasm.config.v0+json and one layer of type application/wasm. What it pulls may also be a layer of an older type, or an
+// image with one layer of files, of which one is a .wasm file: hyper-mcp takes those.
+//
+// A registry is hostile: everything that it sends is bounded before memory is taken for it, and nothing counts whose digest was not verified.
+// It can't lead a client elsewhere with credentials, from HTTPS to HTTP, or into a network that it is not in itself.
+package oci
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// Options say how a registry is reached. The zero value is ready to use.
+type Options struct {
+	// MaxModule is how many bytes a module may have; 0 is 64 MiB.
+	MaxModule int64
+	// PlainHTTP has a registry asked over HTTP. One on loopback is asked so, too, unless CA is set.
+	PlainHTTP bool
+	// CA is a PEM file with certificates of authorities that are trusted beside the system's. Empty: those alone.
+	CA string
+	// Credentials is a file in the form of docker's config.json. Empty: docker's own, and podman's auth.json.
+	Credentials string
+	// Agent is what the client calls itself, such as "toolsrv/1.2.3".
+	Agent string
+	// Network is what addresses are looked up and dialled with. Nil is the system's, with the proxies of the environment.
+	Network Network
+}
+
+const (
+	defaultMaxModule = 64 << 20 // bytes
+	maxManifest      = 1 << 20  // bytes of a manifest
+	maxPages         = 100      // of a list
+	maxPage          = 4 << 20  // bytes of a page of a list
+	maxNames         = 10_000   // of a list
+)
+
+// A Registry is a client of one registry. It is safe for concurrent use.
+type Registry struct {
+	host      string
+	plain     bool
+	maxModule int64
+	client    *auth.Client
+	transport *http.Transport
+	found     func() bool // whether there were credentials
+}
+
+// Open returns a client of a registry, which is not asked anything yet. The caller closes it.
+func Open(host string, o Options) (*Registry, error) {
+	if err := (registry.Reference{Registry: host}).ValidateRegistry(); err != nil {
+		return nil, fmt.Errorf("%.100q is not the name of a registry: write one such as ghcr.io or registry.example.com:5000", host)
+	}
+	roots, err := authorities(o.CA)
+	if err != nil {
+		return nil, err
+	}
+	r := &Registry{host: host, plain: o.PlainHTTP || o.CA == "" && isLoopback(host), maxModule: o.MaxModule}
+	if r.maxModule <= 0 {
+		r.maxModule = defaultMaxModule
+	}
+	keys := &keyring{file: o.Credentials}
+	if err := keys.check(); err != nil {
+		return nil, err
+	}
+	dial := newDialer(registry.Reference{Registry: host}.Host(), o.Network)
+	r.transport = &http.Transport{
+		Proxy:                  dial.proxy,
+		DialContext:            dial.dial,
+		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    connectTimeout,
+		ResponseHeaderTimeout:  stallTimeout,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+		MaxIdleConns:           4,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // a small answer must not become a large one
+	}
+	r.client = &auth.Client{
+		Client:     &http.Client{Transport: &guard{base: r.transport, plain: r.plain, stall: stallTimeout}, CheckRedirect: checkRedirect},
+		Credential: keys.credential,
+		Cache:      auth.NewCache(),
+	}
+	r.found = keys.found.Load
+	if o.Agent != "" {
+		r.client.SetUserAgent(o.Agent)
+	}
+	return r, nil
+}
+
+// Close gives connections back.
+func (r *Registry) Close() { r.transport.CloseIdleConnections() }
+
+// authorities returns the system's authorities with those of a file.
+func authorities(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificates of authorities: %w", err)
+	}
+	if !roots.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("%s has no certificate: name a PEM file", file)
+	}
+	return roots, nil
+}
+
+// isLoopback reports whether a host, with a port or without, is the machine itself.
+func isLoopback(host string) bool {
+	name := host
+	if before, _, err := net.SplitHostPort(host); err == nil {
+		name = before
+	}
+	name = strings.Trim(name, "[]")
+	a, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && a.Unmap().IsLoopback()
+}
+
+// repository returns the client of one of the registry's repositories.
+func (r *Registry) repository(ref Reference) *remote.Repository {
+	return &remote.Repository{
+		Client:           r.client,
+		Reference:        registry.Reference{Registry: r.host, Repository: ref.Repository},
+		PlainHTTP:        r.plain,
+		MaxMetadataBytes: maxPage,
+		TagListMaxPages:  maxPages,
+	}
+}
+
+// Tags returns the tags of a repository.
+func (r *Registry) Tags(ctx context.Context, ref Reference) ([]string, error) {
+	var tags []string
+	err := r.repository(ref).Tags(ctx, "", func(page []string) error { return take(&tags, page, "tags") })
+	if err != nil {
+		ref.Tag, ref.Digest = "", ""
+		return nil, r.explain(ref.String(), err)
+	}
+	return tags, nil
+}
+
+// Repositories returns the names of the registry's repositories. Many registries list none, such as ghcr.io.
+func (r *Registry) Repositories(ctx context.Context) ([]string, error) {
+	var names []string
+	asked := &remote.Registry{RepositoryOptions: remote.RepositoryOptions{
+		Client: r.client, Reference: registry.Reference{Registry: r.host}, PlainHTTP: r.plain, MaxMetadataBytes: maxPage,
+	}}
+	pages := 0
+	err := asked.Repositories(ctx, "", func(page []string) error {
+		if pages++; pages > maxPages {
+			return fmt.Errorf("the list has more than %d pages", maxPages)
+		}
+		return take(&names, page, "repositories")
+	})
+	if answer, ok := errors.AsType[*errcode.ErrorResponse](err); ok && (answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed) {
+		return nil, fmt.Errorf("%s lists no repositories: ask for the tags of one", r.host)
+	}
+	if err != nil {
+		return nil, r.explain(r.host, err)
+	}
+	return names, nil
+}
+
+// take adds a page to a list.
+func take(to *[]string, page []string, what string) error {
+	if len(*to)+len(page) > maxNames {
+		return fmt.Errorf("the list has more than %d %s", maxNames, what)
+	}
+	for _, name := range page {
+		if len(name) <= maxName {
+			*to = append(*to, name)
+		}
+	}
+	return nil
+}
+
+// explain says what is wrong, where, and what to do. What a registry says is escaped and clipped.
+func (r *Registry) explain(what string, err error) error {
+	status := 0
+	if answer, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
+		status = answer.StatusCode
+	}
+	noCredentials := errors.Is(err, auth.ErrBasicCredentialNotFound)
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errStalled):
+		return fmt.Errorf("%s: %w", what, err)
+	case errors.Is(err, errdef.ErrNotFound) || status == http.StatusNotFound:
+		return fmt.Errorf("%s: %w", what, ErrNotFound)
+	case noCredentials, status == http.StatusUnauthorized && !r.found():
+		return fmt.Errorf("%s: %s asks who you are, and there are no credentials for it: log in with docker or podman, or name a file that has them", what, r.host)
+	case status == http.StatusUnauthorized:
+		return fmt.Errorf("%s: %s does not take the credentials that were found: log in again", what, r.host)
+	case status == http.StatusForbidden:
+		return fmt.Errorf("%s: %s does not allow it with these credentials", what, r.host)
+	}
+	return &clipped{what: what, err: err}
+}
+
+// ErrNotFound means that a registry has no such artifact.
+var ErrNotFound = errors.New("the registry has nothing of this name")
+
+// clipped is an error with text of a registry.
+type clipped struct {
+	what string
+	err  error
+}
+
+func (e *clipped) Error() string { return e.what + ": " + text.ClipEscaped(e.err.Error(), 400) }
+func (e *clipped) Unwrap() error { return e.err }

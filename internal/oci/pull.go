@@ -1,0 +1,202 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// An Artifact is what was pulled or pushed.
+type Artifact struct {
+	// Manifest is the digest of its manifest, which is the artifact's.
+	Manifest string
+	// Digest and Size are those of the module.
+	Digest string
+	Size   int64
+	// Annotations are those of the manifest. They are foreign.
+	Annotations map[string]string
+}
+
+// Resolve returns the digest that a reference has now. It is the registry's word until the artifact is pulled by it.
+func (r *Registry) Resolve(ctx context.Context, ref Reference) (digest string, err error) {
+	if ref.Digest != "" {
+		return ref.Digest, nil
+	}
+	found, err := r.resolve(ctx, ref)
+	return found.Digest.String(), err
+}
+
+func (r *Registry) resolve(ctx context.Context, ref Reference) (ocispec.Descriptor, error) {
+	found, err := r.repository(ref).Manifests().Resolve(ctx, ref.which())
+	if err != nil {
+		return found, r.explain(ref.String(), err)
+	}
+	if err := checkDescriptor(found, maxManifest); err != nil {
+		return found, fmt.Errorf("%s: its manifest %w", ref, err)
+	}
+	return found, nil
+}
+
+// checkDescriptor bounds what a registry says of content.
+func checkDescriptor(d ocispec.Descriptor, most int64) error {
+	if d.Size < 0 || d.Size > most {
+		return fmt.Errorf("has %d bytes; the limit is %d", d.Size, most)
+	}
+	return CheckDigest(d.Digest.String())
+}
+
+// Pull writes the module of an artifact to w. Only if it returns no error, what was written is the module: the digests of the manifest and of
+// the layer have been verified then, and the manifest's is the one of the reference, if that has one. Nothing else gives out what comes from
+// a registry, so what else has to be verified belongs here.
+func (r *Registry) Pull(ctx context.Context, ref Reference, w io.Writer) (*Artifact, error) {
+	a, err := r.pull(ctx, ref, w)
+	if err != nil {
+		return nil, r.explainPull(ref, err)
+	}
+	return a, nil
+}
+
+// explainPull adds the reference to an error that does not have it.
+func (r *Registry) explainPull(ref Reference, err error) error {
+	var own *formError
+	if errors.As(err, &own) {
+		return fmt.Errorf("%s: %w", ref, err)
+	}
+	return r.explain(ref.String(), err)
+}
+
+// A formError is what is wrong with an artifact.
+type formError struct{ text string }
+
+func (e *formError) Error() string { return e.text }
+
+func misformed(format string, args ...any) error { return &formError{fmt.Sprintf(format, args...)} }
+
+func (r *Registry) pull(ctx context.Context, ref Reference, w io.Writer) (*Artifact, error) {
+	repository := r.repository(ref)
+	found, err := repository.Manifests().Resolve(ctx, ref.which())
+	if err != nil {
+		return nil, err
+	}
+	top := found.Digest.String()
+	if ref.Digest != "" && top != ref.Digest {
+		return nil, misformed("the registry answers with %.100s", top)
+	}
+	fetch := func(d ocispec.Descriptor) (*manifest, error) {
+		if err := checkDescriptor(d, maxManifest); err != nil {
+			return nil, misformed("its manifest %v", err)
+		}
+		from, err := repository.Manifests().Fetch(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		defer from.Close()
+		var content bytes.Buffer
+		if err := verified(from, d, &content); err != nil {
+			return nil, fmt.Errorf("its manifest: %w", err)
+		}
+		return readManifest(content.Bytes())
+	}
+	m, err := fetch(found)
+	if err != nil {
+		return nil, err
+	}
+	if m.isIndex() {
+		one, err := m.forWasm()
+		if err != nil {
+			return nil, err
+		}
+		if m, err = fetch(one); err != nil {
+			return nil, err
+		}
+		if m.isIndex() {
+			return nil, misformed("an index leads to another one")
+		}
+	}
+	layer, unpack, err := m.module()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDescriptor(layer, r.maxModule); err != nil {
+		return nil, misformed("its module %v", err)
+	}
+	from, err := repository.Blobs().Fetch(ctx, layer)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	sum := &counted{w: w, sum: sha256.New()}
+	if unpack == nil {
+		err = verified(from, layer, sum)
+	} else {
+		err = verifiedThrough(from, layer, func(from io.Reader) error { return unpack(from, sum, r.maxModule) })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its module: %w", err)
+	}
+	return &Artifact{Manifest: top, Digest: "sha256:" + hex.EncodeToString(sum.sum.Sum(nil)), Size: sum.n, Annotations: m.Annotations}, nil
+}
+
+// counted writes, and counts and sums what it writes.
+type counted struct {
+	w   io.Writer
+	sum hash.Hash
+	n   int64
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.sum.Write(b[:n])
+	c.n += int64(n)
+	return n, err
+}
+
+// verified copies content that has to be what a descriptor says. Only without an error it is.
+func verified(from io.Reader, d ocispec.Descriptor, to io.Writer) error {
+	return verifiedThrough(from, d, func(from io.Reader) error {
+		_, err := io.Copy(to, from)
+		return err
+	})
+}
+
+// verifiedThrough has use read content, which has to be what a descriptor says: at most a byte more is read.
+func verifiedThrough(from io.Reader, d ocispec.Descriptor, use func(io.Reader) error) error {
+	sum := sha256.New()
+	limited := &io.LimitedReader{R: from, N: d.Size + 1}
+	read := io.TeeReader(limited, sum)
+	failed := use(read)
+	// Content that is not what was said is the error, not what it led to.
+	_, err := io.Copy(io.Discard, read)
+	switch got := d.Size + 1 - limited.N; {
+	case err != nil:
+		return err
+	case got > d.Size:
+		return misformed("has more than the %d bytes that its manifest says", d.Size)
+	case got < d.Size:
+		return fmt.Errorf("ends after %d of %d bytes: %w", got, d.Size, io.ErrUnexpectedEOF)
+	case digest.NewDigest(digest.SHA256, sum) != d.Digest:
+		return misformed("is not what its digest says: the registry, or who is between, has changed it")
+	}
+	return failed
+}
+
+// readManifest reads a manifest, or an index of some.
+func readManifest(content []byte) (*manifest, error) {
+	var m manifest
+	if err := json.Unmarshal(content, &m); err != nil {
+		return nil, misformed("its manifest is not JSON of the right form")
+	}
+	if len(m.Layers) > 0 && len(m.Manifests) > 0 {
+		return nil, misformed("its manifest has both layers and manifests")
+	}
+	return &m, nil
+}

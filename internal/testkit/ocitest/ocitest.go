@@ -1,0 +1,98 @@
+// Package ocitest has registries for tests.
+package ocitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+)
+
+// A Server is a registry on loopback. Requests pass Before, if there is one, which reports whether it has answered.
+type Server struct {
+	*httptest.Server
+	// Host is the registry's name, with its port.
+	Host string
+	// Requests counts those that came.
+	Requests atomic.Int64
+
+	before atomic.Pointer[func(w http.ResponseWriter, q *http.Request) bool]
+}
+
+// Serve starts a registry, which ends with the test.
+func Serve(t testing.TB) *Server { return serve(t, (*httptest.Server).Start) }
+
+// ServeTLS is Serve with a certificate for example.com and loopback, which no system trusts.
+func ServeTLS(t testing.TB) *Server { return serve(t, (*httptest.Server).StartTLS) }
+
+func serve(t testing.TB, start func(*httptest.Server)) *Server {
+	t.Helper()
+	s, real := &Server{}, registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		s.Requests.Add(1)
+		if before := s.before.Load(); before == nil || !(*before)(w, q) {
+			real.ServeHTTP(w, q)
+		}
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	start(s.Server)
+	t.Cleanup(s.Close)
+	s.Host = s.Listener.Addr().String()
+	return s
+}
+
+// Before has requests pass a function first, which reports whether it has answered. Nil: none.
+func (s *Server) Before(f func(w http.ResponseWriter, q *http.Request) bool) {
+	if f == nil {
+		s.before.Store(nil)
+		return
+	}
+	s.before.Store(&f)
+}
+
+// Basic asks for a name and a password.
+func Basic(user, password string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, q *http.Request) bool {
+		if u, p, ok := q.BasicAuth(); ok && u == user && p == password {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="tools"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+}
+
+// Bearer asks for a token, which is at /token of the registry for a name and a password, and good for the scopes that were asked for.
+func Bearer(user, password string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, q *http.Request) bool {
+		if q.URL.Path == "/token" {
+			if u, p, ok := q.BasicAuth(); !ok || u != user || p != password {
+				w.WriteHeader(http.StatusUnauthorized)
+				return true
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"token": "good for " + strings.Join(q.URL.Query()["scope"], " "), "expires_in": 300})
+			return true
+		}
+		action := "pull"
+		if q.Method != http.MethodGet && q.Method != http.MethodHead {
+			action = "push"
+		}
+		if token, ok := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer good for "); ok && (strings.Contains(token, action) || strings.HasPrefix(q.URL.Path, "/v2/_catalog")) {
+			return false
+		}
+		scope := "registry:catalog:*"
+		if parts := strings.Split(strings.TrimPrefix(q.URL.Path, "/v2/"), "/"); len(parts) > 2 {
+			scope = fmt.Sprintf("repository:%s:%s", strings.Join(parts[:len(parts)-2], "/"), map[string]string{"pull": "pull", "push": "pull,push"}[action])
+		}
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="tools",scope=%q`, q.Host, scope))
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+}

@@ -117,7 +117,7 @@ var edges = map[string][]string{
 	// Refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools", "internal/credential"},
 	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
-	"wasmtools/config": {"wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile", "internal/secret"},
+	"wasmtools/config": {"wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile", "internal/secret", "internal/naming"},
 	// One file becomes tools, the same way for serving and for the author's commands.
 	"internal/toolfile": {"wasmtools/capability/answer", "internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/lacking"},
 	// Keys with values: knows nobody who keeps them.

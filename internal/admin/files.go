@@ -26,7 +26,7 @@ import (
 // FileArguments are the arguments of the operations put and remove.
 type FileArguments struct {
 	Name      string `json:"name" description:"The file's name in its directory, such as math/add.wasm or math/add.py." minLength:"1" maxLength:"512"`
-	Directory string `json:"directory,omitempty" description:"The directory, as the configuration calls it or as an absolute path; needed where there are several." maxLength:"4096"`
+	Directory string `json:"directory,omitempty" description:"The directory: the name of its source, or what the configuration calls it, or an absolute path. Needed where there are several." maxLength:"4096"`
 	DryRun    bool   `json:"dry_run,omitempty" description:"Whether to tell only what would change."`
 }
 
@@ -197,10 +197,10 @@ func (r files) directory(in FileArguments) (core.Directory, error) {
 	all := r.Service.Directories()
 	var paths []string
 	for _, d := range all {
-		if in.Directory == d.Path || in.Directory == d.ID || in.Directory != "" && filepath.Clean(in.Directory) == filepath.Clean(d.Path) {
+		if in.Directory == d.Path || in.Directory == d.ID || in.Directory != "" && in.Directory == d.Name || in.Directory != "" && filepath.Clean(in.Directory) == filepath.Clean(d.Path) {
 			return d, nil
 		}
-		paths = append(paths, d.Path)
+		paths = append(paths, cmp.Or(d.Name, d.Path))
 	}
 	switch {
 	case len(all) == 0:

@@ -39,6 +39,8 @@ import (
 
 // A Sourced is a source with what a Catalog keeps for it.
 type Sourced struct {
+	// Name is what people call the source. Empty: by where it lies. Where there are several sources, it stands behind the places of files.
+	Name string
 	// Source is where files come from. The caller closes it, after the Catalog.
 	Source Source
 	// Record names a file in an existing folder. If a file of the source wants a path that another file has, the Catalog notes there
@@ -46,6 +48,11 @@ type Sourced struct {
 	Record string
 	// Scripts makes modules of the source's scripts. Nil: they are refused.
 	Scripts Builder
+	// Namespaces are those in which the files may have tools, each with those below it; "" is that of tools without a namespace. Nil: all
+	// that no other source names.
+	Namespaces []string
+	// Prefix is put before the namespace of each file, which is where its manifest or its folder says. Empty: nothing is.
+	Prefix string
 }
 
 // Options say what a Catalog serves and how. Sources and Engine are required.

@@ -123,11 +123,10 @@ func namespaceOf(tool string) string { return strings.Trim(path.Dir(tool), "/.")
 
 // namespaces returns where a file may have tools once it is loaded: in its folder, and where it has or wants some now.
 func (f *file) namespaces() []string {
-	in := f.listed.Folder
-	if in == "" && f.serving == nil && f.waiting == nil {
+	if f.listed.Folder == "" && f.serving == nil && f.waiting == nil {
 		return []string{anywhere}
 	}
-	all := []string{in}
+	all := []string{f.from.namespace(f.listed.Folder)}
 	for _, m := range []*module{f.serving, f.waiting} {
 		all = m.namespaces(all)
 	}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,9 @@ type feed struct {
 	Sourced
 	id     string
 	prefix string // of the keys of its files
+	told   string // its name, where that stands behind the places of its files
+
+	binding binding
 
 	scripts   scripts
 	rollbacks Rollbacks // nil: there are none
@@ -38,9 +42,28 @@ func newFeeds(sources []Sourced, rollbacks Rollbacks) []*feed {
 	feeds := make([]*feed, len(sources))
 	for i, s := range sources {
 		feeds[i] = &feed{Sourced: s, id: s.Source.ID(), prefix: fmt.Sprintf("%06d/", i), listAt: time.Now(), scripts: scripts{source: s.Source, builder: s.Scripts, rollbacks: rollbacks}, rollbacks: rollbacks}
+		if len(sources) > 1 {
+			feeds[i].told = s.Name
+		}
 	}
+	bind(feeds)
 	return feeds
 }
+
+// call returns what people call the source.
+func (f *feed) call() string { return cmp.Or(f.Name, f.Source.Place(".")) }
+
+// place returns where a file or folder lies, for people.
+func (f *feed) place(name string) string {
+	place := f.Source.Place(name)
+	if f.told != "" {
+		place += " (" + f.told + ")"
+	}
+	return place
+}
+
+// namespace returns the namespace of a file in a folder, unless its manifest has one.
+func (f *feed) namespace(folder string) string { return strings.Trim(f.Prefix+"/"+folder, "/") }
 
 // key returns what the index knows a file by. Keys have the order of the sources, and in each the order of the names.
 func (f *feed) key(name string) string { return f.prefix + name }

@@ -101,6 +101,9 @@ func (c *Catalog) check(ctx context.Context, id FileID, content []byte) (*Checke
 	if err := m.Describe(ctx); err != nil {
 		return nil, err
 	}
+	if err := feedOf(c.reconciler, id.SourceID).binding.check(m); err != nil {
+		return nil, err
+	}
 	var limitsFor func(path string) limits.Limits
 	var granter toolfile.Granter
 	if !c.on(func(r *reconciler) { limitsFor, granter = r.limits, r.grants }) {
@@ -127,7 +130,7 @@ func (c *Catalog) check(ctx context.Context, id FileID, content []byte) (*Checke
 
 // loadToCheck loads what may become a file of a source.
 func loadToCheck(ctx context.Context, r *reconciler, id FileID, content []byte) (*toolfile.Module, error) {
-	place := toolfile.Place{Folder: folderOf(id.Name), Source: id.Name, Replaces: true}
+	place := toolfile.Place{Folder: folderOf(id.Name), Source: id.Name, Prefix: feedOf(r, id.SourceID).Prefix, Replaces: true}
 	if strings.HasSuffix(id.Name, ".wasm") {
 		return toolfile.Load(r.engine, content, place)
 	}

@@ -93,7 +93,7 @@ func (x *index) at(key string) *file {
 }
 
 // place returns where a file lies, for people.
-func (f *file) place() string { return f.from.Source.Place(f.name) }
+func (f *file) place() string { return f.from.place(f.name) }
 
 // offer serves a new version of a file in place of the old one, if every path that it wants is free. Otherwise the old one
 // stays, and the new one waits. offer reports whether the new one is served.

@@ -41,11 +41,11 @@ func List(ctx context.Context, sources []Sourced) ([]File, error) {
 			listing = &Listing{Problems: []Problem{{".", err}}}
 		}
 		for _, e := range listing.Entries {
-			files = append(files, File{Name: e.ID, Place: f.Source.Place(e.ID), Err: e.Err, feed: f, entry: e})
+			files = append(files, File{Name: e.ID, Place: f.place(e.ID), Err: e.Err, feed: f, entry: e})
 			keys = append(keys, f.key(e.ID))
 		}
 		for _, p := range listing.Problems {
-			files = append(files, File{Name: p.Name, Place: f.Source.Place(p.Name), Err: p.Err})
+			files = append(files, File{Name: p.Name, Place: f.place(p.Name), Err: p.Err})
 			keys = append(keys, f.key(p.Name))
 		}
 	}
@@ -55,6 +55,9 @@ func List(ctx context.Context, sources []Sourced) ([]File, error) {
 	}
 	return files, nil
 }
+
+// Check returns why what Load has loaded may not be served by the file's source, or nil. It must have been described.
+func (f *File) Check(m *toolfile.Module) error { return f.feed.binding.check(m) }
 
 // Load loads a file whose Err is nil, as a Catalog would. It fails if the file is no longer what List saw.
 func (f *File) Load(ctx context.Context, engine *sandbox.Engine) (*toolfile.Module, error) {

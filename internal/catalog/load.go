@@ -275,6 +275,9 @@ func (r *reconciler) finish(l *load) {
 		r.listWithin(f.from, r.intervals.recheck)
 	}
 	if l.err == nil && m != nil {
+		l.err = f.from.binding.check(m.Module)
+	}
+	if l.err == nil && m != nil {
 		l.err = m.build(r.limits, r.grants)
 	}
 	if l.err != nil && m != nil {

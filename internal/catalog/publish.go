@@ -33,7 +33,7 @@ func (r *reconciler) publish() error {
 	var refused []wasmtools.Refusal
 	for _, f := range r.feeds {
 		for _, p := range f.problems {
-			refused = append(refused, wasmtools.Refusal{Source: f.Source.Place(p.Name), Err: p.Err})
+			refused = append(refused, wasmtools.Refusal{Source: f.place(p.Name), Err: p.Err})
 		}
 	}
 	for _, f := range r.index.refused() {

@@ -300,9 +300,9 @@ func (r *reconciler) state() State {
 		Files:     map[Stage]int{},
 	}
 	for _, f := range r.feeds {
-		s.Sources = append(s.Sources, SourceState{Place: f.Source.Place("."), Listed: f.listedAt, ListTook: f.listTook, Files: map[Stage]int{}, Problems: len(f.problems), Served: f.served.Sum()})
+		s.Sources = append(s.Sources, SourceState{Name: f.Name, Place: f.Source.Place("."), Listed: f.listedAt, ListTook: f.listTook, Files: map[Stage]int{}, Problems: len(f.problems), Served: f.served.Sum()})
 		for _, p := range f.problems {
-			s.Refused = append(s.Refused, Refused{Source: f.Source.Place(p.Name), Err: p.Err, Since: p.since})
+			s.Refused = append(s.Refused, Refused{Source: f.place(p.Name), Err: p.Err, Since: p.since})
 		}
 	}
 	for _, f := range r.index.files {

@@ -178,7 +178,7 @@ func (e *Entry) cost() int64 {
 
 // load loads a file of a source, and returns the digest of its content with it. place lacks where that is.
 func (f *feed) load(ctx context.Context, e Entry, engine *sandbox.Engine, place toolfile.Place) (m *toolfile.Module, content string, err error) {
-	place.Folder, place.Source = e.Folder, f.Source.Place(e.ID)
+	place.Folder, place.Source, place.Prefix = e.Folder, f.place(e.ID), f.Prefix
 	if e.Kind == Script {
 		made, content, err := f.scripts.make(ctx, e)
 		if err != nil {

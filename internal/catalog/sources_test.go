@@ -22,10 +22,11 @@ type area struct {
 	engine  *sandbox.Engine
 	records string
 	log     *testkit.Log
+	bound   map[string]catalog.Sourced // by the sources' IDs: what else is said of them
 }
 
 func newArea(t *testing.T) *area {
-	return &area{t, sandboxtest.Engine(t, sandbox.Config{}), t.TempDir(), &testkit.Log{}}
+	return &area{t, sandboxtest.Engine(t, sandbox.Config{}), t.TempDir(), &testkit.Log{}, map[string]catalog.Sourced{}}
 }
 
 // source returns a source with this ID, and a file for each name, whose only tool has the last element of it as its name.
@@ -47,7 +48,9 @@ func (a *area) put(m *memory, name, answer string) {
 func (a *area) catalog(sources ...*memory) *catalog.Catalog {
 	o := catalog.Options{Engine: a.engine, Poll: 20 * time.Millisecond, Logger: a.log.Logger(slog.LevelInfo)}
 	for _, s := range sources {
-		o.Sources = append(o.Sources, catalog.Sourced{Source: s, Record: filepath.Join(a.records, strings.ReplaceAll(s.id, "/", "-")+".json")})
+		one := a.bound[s.id]
+		one.Source, one.Record = s, filepath.Join(a.records, strings.ReplaceAll(s.id, "/", "-")+".json")
+		o.Sources = append(o.Sources, one)
 	}
 	c, err := catalog.Start(a.t.Context(), o)
 	if err != nil {

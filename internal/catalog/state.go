@@ -28,8 +28,8 @@ type State struct {
 
 // A SourceState is what is known of a source.
 type SourceState struct {
-	// Place is where it lies.
-	Place string
+	// Name is what it is called, or empty, and Place is where it lies.
+	Name, Place string
 	// Listed is when it was listed last without an error, or zero, and ListTook what the last listing took.
 	Listed   time.Time
 	ListTook time.Duration

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -80,7 +81,7 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 		to.Whether(ready, of.Awaited == 0)
 		told := map[string]bool{}
 		for _, source := range of.Sources {
-			place := strings.ToValidUTF8(source.Place, "\uFFFD")
+			place := strings.ToValidUTF8(cmp.Or(source.Name, source.Place), "\uFFFD")
 			if told[place] {
 				continue // Prometheus would refuse all
 			}

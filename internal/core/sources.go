@@ -44,7 +44,7 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 	s, all := &Sources{}, configured.Sources(c)
 	for _, one := range all {
 		o := directory.Options{Modules: c.Tools.Modules, Logger: logger, MayBeAway: len(all) > 1}
-		from := catalog.Sourced{Record: recordFile(c, one.Directory)}
+		from := catalog.Sourced{Name: one.Name, Record: recordFile(c, one.Directory), Namespaces: one.Namespaces, Prefix: one.Prefix}
 		if one.Scripts {
 			o.Scripts, from.Scripts = builder, builder
 		} else {
@@ -73,14 +73,22 @@ func openFiles(paths []string, logger *slog.Logger) (*Sources, error) {
 
 // A Directory is one that is served.
 type Directory struct {
-	// ID is its source's, an absolute path, and Path what the configuration calls it.
-	ID, Path string
+	// ID is its source's, an absolute path, and Path what the configuration calls it. Name is its source's where the configuration gives it one.
+	ID, Path, Name string
+	// told is whether the name stands behind the places of files.
+	told bool
 	// Scripts tells which files of it are scripts. Nil: none are served.
 	Scripts directory.Names
 }
 
 // Place returns where a file of it lies, for people.
-func (d Directory) Place(name string) string { return filepath.Join(d.Path, filepath.FromSlash(name)) }
+func (d Directory) Place(name string) string {
+	place := filepath.Join(d.Path, filepath.FromSlash(name))
+	if d.told {
+		place += " (" + d.Name + ")"
+	}
+	return place
+}
 
 // Unserved returns the paths of the scripts that were passed over when the sources were listed last. It must not be called meanwhile.
 func (s *Sources) Unserved() (paths []string) {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/naming"
@@ -28,6 +29,8 @@ type Place struct {
 	// Folder is the file's folder in its source, with slashes, or empty at the top. It is the namespace if the manifest has
 	// none.
 	Folder string
+	// Prefix is put before the namespace, wherever that comes from; empty: nothing is.
+	Prefix string
 	// Source names the file for people.
 	Source string
 	// Replaces is whether the file replaces one that is served.
@@ -151,6 +154,9 @@ func (m *Module) setManifest(said *manifest.Manifest, size int) error {
 		if err := naming.CheckNamespace(m.namespace); err != nil {
 			return fmt.Errorf("its folder is its namespace: %w, or give the manifest a \"namespace\"", err)
 		}
+	}
+	if m.place.Prefix != "" {
+		m.namespace = strings.TrimSuffix(m.place.Prefix+"/"+m.namespace, "/")
 	}
 	if err := m.keep(int64(size) * documentCopies); err != nil {
 		return err

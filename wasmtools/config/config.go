@@ -126,10 +126,17 @@ type Tools struct {
 
 // A Source is a table [[source]]: a directory of tools.
 type Source struct {
+	// Name is what people call the source, which no other one is called. Empty: by its directory.
+	Name string
 	// Directory holds the .wasm files, also in subfolders.
 	Directory string
 	// Scripts is whether scripts in Directory are served, too.
 	Scripts bool
+	// Namespaces are those in which its files may have tools, each with those below it; "" is that of tools without a namespace. Nil: all that no
+	// other source names.
+	Namespaces []string
+	// Prefix is put before the namespace of each file. Empty: nothing is.
+	Prefix string
 }
 
 // Auth is the table [auth].

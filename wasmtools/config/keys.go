@@ -24,7 +24,6 @@ const (
 	maxReason      = 1000     // bytes
 	maxURL         = 2000     // bytes
 	maxOverrides   = 1000
-	maxSources     = 100
 	maxAddresses   = 16
 	defaultModules = 10_000
 	maxModules     = 100_000
@@ -163,20 +162,14 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	d.known["auth"]["certificate"] = ruleTables(d, "auth.certificate", certificate.Claims(), &c.Auth.Certificates)
 	d.known["auth.oidc"]["rule"] = ruleTables(d, "auth.oidc.rule", nil, &c.Auth.OIDC.Rules)
 	top["override"] = d.overrides(&c.Overrides)
-	top["source"] = d.sources(&c.Sources, directory)
+	top["source"] = sourceTables(d, &c.Sources, directory)
 	top["grant"] = d.grants(&c.Grants, builtin.With(c.Capabilities), directory, "")
 	d.readTable("", values, top)
 
 	if _, ok := d.offsets["tools.directory"]; !ok && len(c.Sources) > 0 {
 		c.Tools.Directory = "" // the default stands for want of another
 	}
-	known := map[string]bool{c.Tools.Directory: true}
-	for i, s := range c.Sources {
-		if s.Directory != "" && known[s.Directory] {
-			d.fail(join(index("source", i), "directory"), errors.New("is listed twice: each file is served once, so leave one out"))
-		}
-		known[s.Directory] = true
-	}
+	checkSources(d, c)
 	if which == "" && len(c.Tools.Enabled) > 0 {
 		d.fail("tools.enabled", errors.New(`the list has no effect without mode = "allowlist": set mode, too`))
 	}
@@ -216,19 +209,6 @@ func (d *document) table(name string, t key.Table) keys.Reader {
 		d.readTable(name, values, t)
 		return nil
 	}
-}
-
-// sources reads the tables [[source]].
-func (d *document) sources(to *[]Source, directory string) keys.Reader {
-	return tableList(d, "source", maxSources, "put the folders into one", to, func(place string, values map[string]any, s *Source) {
-		d.readTable(place, values, key.Table{
-			"directory": keys.Word(&s.Directory, "a path", keys.Path(directory, true)),
-			"scripts":   keys.Boolean(&s.Scripts),
-		})
-		if _, ok := values["directory"]; !ok {
-			d.fail(place, errors.New(`directory is missing: name the folder that holds the tools, as in directory = "/srv/acme"`))
-		}
-	})
 }
 
 // overrides reads the tables [[override]].

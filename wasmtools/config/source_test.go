@@ -2,7 +2,7 @@ package config_test
 
 import (
 	"reflect"
-	"slices"
+	"strings"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/configured"
@@ -17,12 +17,13 @@ func TestSources(t *testing.T) {
 		"[tools]\nscripts = true":             {{Directory: "/etc/tools", Scripts: true}},
 		"[[source]]\ndirectory = '/srv/acme'": {{Directory: "/srv/acme"}},
 		"[tools]\nscripts = true\n[[source]]\ndirectory = 'acme'\n[[source]]\ndirectory = '../b'\nscripts = true": {{Directory: "/etc/acme"}, {Directory: "/b", Scripts: true}},
+		"[[source]]\nname = 'a'\ndirectory = '/a'\nnamespaces = ['acme', 'web/v2', '']\nprefix = 'acme'":          {{Name: "a", Directory: "/a", Namespaces: []string{"acme", "web/v2", ""}, Prefix: "acme"}},
 		"[[source]]\ndirectory = 'acme'\n[tools]\ndirectory = 'tools'":                                            {{Directory: "/etc/tools"}, {Directory: "/etc/acme"}},
 	} {
 		c, err := config.Parse([]byte(text), "/etc")
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
-		} else if got := configured.Sources(c); !slices.Equal(got, want) {
+		} else if got := configured.Sources(c); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, want %+v", text, got, want)
 		}
 	}
@@ -37,5 +38,30 @@ func TestSourcesNeedRestart(t *testing.T) {
 	}
 	if got := configured.NeedRestart(now, now); got != nil {
 		t.Errorf("the same: got %q", got)
+	}
+}
+
+// TestWrongSources names what is wrong with a source, and where.
+func TestWrongSources(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"no directory":       {"name = 'a'", "2:3: source[0]: directory is missing"},
+		"a name":             {"name = 'a b'", "source[0].name: is not a valid name"},
+		"an empty name":      {"name = ''", "source[0].name: is not a valid name"},
+		"two of a name":      {"name = 'a'\ndirectory = '/a'\n[[source]]\nname = 'a'\ndirectory = '/b'", "source[1].name: is the name of two sources"},
+		"nothing served":     {"directory = '/a'\nnamespaces = []", "source[0].namespaces: is empty, so nothing would be served"},
+		"a pattern":          {"directory = '/a'\nnamespaces = ['b', 'acme/*']", "source[0].namespaces[1]: is a pattern: write the namespace alone"},
+		"everything":         {"directory = '/a'\nnamespaces = ['*']", `source[0].namespaces[0]: namespace "*":`},
+		"a slash":            {"directory = '/a'\nnamespaces = ['/acme']", "source[0].namespaces[0]: namespace"},
+		"dots":               {"directory = '/a'\nnamespaces = ['acme/..']", "source[0].namespaces[0]: namespace"},
+		"no list":            {"directory = '/a'\nnamespaces = 'acme'", "source[0].namespaces: must be a list"},
+		"an empty prefix":    {"directory = '/a'\nprefix = ''", "source[0].prefix: must not be empty"},
+		"a prefix":           {"directory = '/a'\nprefix = 'a//b'", "source[0].prefix: namespace"},
+		"a prefix elsewhere": {"directory = '/a'\nprefix = 'web'\nnamespaces = ['', 'acme', 'webs']", "source[0].prefix: is in none of its namespaces"},
+		"many namespaces":    {"directory = '/a'\nnamespaces = ['x'" + strings.Repeat(", 'x'", 100) + "]", "source[0].namespaces: there are 101 namespaces; at most 100 are allowed"},
+	} {
+		if _, err := config.Parse([]byte("\n[[source]]\n"+c.text), ""); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
 	}
 }

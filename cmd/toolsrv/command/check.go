@@ -160,6 +160,7 @@ type checkedFile struct {
 
 	author    bool             // Reason is an error in a script, for its author
 	turn      int              // in which a catalog gives it its paths
+	listed    *catalog.File    // nil: it is of no source
 	declared  []string         // paths, also of a file that is refused
 	module    *toolfile.Module // nil: refused
 	described bool             // its manifest is known by running it
@@ -288,7 +289,7 @@ func (c *check) load(ctx context.Context, engine *sandbox.Engine, settings *conf
 			}
 			return file.Load(ctx, engine)
 		})
-		f.turn = file.Turn
+		f.turn, f.listed = file.Turn, &file
 	}
 	return files, sources.Unserved(), nil
 }
@@ -391,6 +392,11 @@ func (c *checked) match(file string, odd []string) {
 
 // fit adds a file's tools to the others, by operation id.
 func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limitsFor func(path string) limits.Limits, grants toolfile.Granter) error {
+	if f.listed != nil {
+		if err := f.listed.Check(f.module); err != nil {
+			return err
+		}
+	}
 	if err := f.module.Build(limitsFor, grants); err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ directory. toolsrv rollback NAME brings it back. --dry-run tells which tools wou
 }
 
 func addDirectory(cmd *cobra.Command, in *admin.FileArguments) {
-	cmd.Flags().StringVar(&in.Directory, "directory", "", "`directory` on the server, as its configuration calls it; needed where it serves several")
+	cmd.Flags().StringVar(&in.Directory, "directory", "", "`directory` on the server, as its configuration calls it, or the name of its source; needed where it serves several")
 	completeFlag(cmd, "directory", cobra.NoFileCompletions)
 	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "change nothing, and tell what would change")
 }

@@ -154,12 +154,43 @@ func TestPut(t *testing.T) {
 	}
 }
 
+// TestPutNamed puts a file into a source by its name, and shows that name wherever the file is named.
+func TestPutNamed(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "upload = true\n[[source]]\ndirectory = \"tools\"\n[[source]]\nname = \"ours\"\ndirectory = \"other\"\nnamespaces = [\"math\"]\nprefix = \"math\"\n")
+	other := filepath.Join(filepath.Dir(m.config), "other")
+	testkit.Put(t, other, "bad.wasm", "not a module")
+	file := testkit.Put(t, t.TempDir(), "add.wasm", release(t, "v2", "add", "1"))
+	if got := m.must(t, "put", file, "--directory", "ours"); !strings.Contains(got, "/math/v2/add") {
+		t.Errorf("put: got %s", got)
+	}
+	named := " (ours)"
+	for _, c := range [][]string{{"tools", "math/v2/add", "--json"}, {"status", "--json", "--all"}, {"history", "math/v2/add", "--json"}} {
+		eventually(t, strings.Join(c, " ")+" names the source", func() bool {
+			_, stdout, _ := run(append(c, "--config", m.config)...)
+			return strings.Contains(stdout, filepath.Join(other, "add.wasm")+named)
+		})
+	}
+	eventually(t, "bad.wasm is refused", func() bool {
+		return strings.Contains(m.must(t, "refused"), "bad.wasm"+named)
+	})
+	code, stdout, _ := run("check", "--config", m.config)
+	if code != 1 || !strings.Contains(stdout, "ok       "+filepath.Join(other, "add.wasm")+named+": 1 tool: /math/v2/add") {
+		t.Errorf("check: got %d, %s", code, stdout)
+	}
+	testkit.Put(t, filepath.Dir(m.tools()), "tools/thief.wasm", release(t, "math", "steal", "1"))
+	code, stdout, _ = run("check", "--config", m.config)
+	if code != 1 || !strings.Contains(stdout, "thief.wasm: has tools in the namespace math, which the source ours alone may serve") {
+		t.Errorf("check: got %d, %s", code, stdout)
+	}
+}
+
 // TestPutRefuses changes nothing where it refuses: no file comes, none goes, and every tool stays as it is.
 func TestPutRefuses(t *testing.T) {
 	t.Parallel()
 	m := manage(t, "upload = true\n")
 	off := manage(t, "")
-	several := manage(t, "upload = true\n[[source]]\ndirectory = \"tools\"\n[[source]]\ndirectory = \"other\"\n")
+	several := manage(t, "upload = true\n[[source]]\ndirectory = \"tools\"\n[[source]]\nname = \"other\"\ndirectory = \"other\"\nnamespaces = [\"math\"]\n")
 	dir := t.TempDir()
 	good := testkit.Put(t, dir, "good.wasm", release(t, "math", "add", "1"))
 	shop := testkit.Put(t, dir, "shop.wasm", release(t, "shop", "echo", "9"))
@@ -168,6 +199,7 @@ func TestPutRefuses(t *testing.T) {
 	if err := os.Truncate(large, 10<<30); err != nil {
 		t.Fatal(err)
 	}
+	testkit.Put(t, filepath.Dir(several.config), "other/there.txt", "")
 	served := string(testkit.Read(t, m.tools(), "shop.wasm"))
 	for name, c := range map[string]struct {
 		args []string
@@ -179,6 +211,7 @@ func TestPutRefuses(t *testing.T) {
 		"remove, not allowed":    {[]string{"remove", "shop.wasm"}, off, 21, "[admin] upload = true"},
 		"several directories":    {[]string{"put", good}, several, 3, "Several directories are served"},
 		"another directory":      {[]string{"put", good, "--directory", "/etc"}, several, 3, "/etc is not served"},
+		"another's namespace":    {[]string{"put", shop, "--directory", "other"}, several, 3, "has tools in the namespace shop, and its source other may serve only math"},
 		"not a module":           {[]string{"put", broken, "new.wasm"}, m, 3, "would be refused"},
 		"not a module, in place": {[]string{"put", broken, "shop.wasm"}, m, 3, "would be refused"},
 		"another's tool":         {[]string{"put", shop, "math/add.wasm"}, m, 3, "/shop/echo is taken"},

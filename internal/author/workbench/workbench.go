@@ -77,7 +77,7 @@ func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
 		return nil, err
 	}
 	f.Size = len(content)
-	f.module, err = toolfile.Load(s.Engine, content, toolfile.Place{Folder: folderOf(o.Config, name), Source: name})
+	f.module, err = toolfile.Load(s.Engine, content, placeOf(o.Config, name))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -217,28 +217,31 @@ func (f *File) TryExamples(ctx context.Context, tell func(toolfile.Trial)) {
 	f.module.TryExamples(ctx, tell)
 }
 
-// folderOf returns the folder of a file in the first directory of tools that has it below it, or "".
-func folderOf(c *config.Config, file string) string {
+// placeOf returns where a file lies: in the first directory of tools that has it, or in none.
+func placeOf(c *config.Config, file string) toolfile.Place {
 	for _, s := range configured.Sources(c) {
-		if folder := folderIn(s.Directory, file); folder != "" {
-			return folder
+		if folder, ok := folderIn(s.Directory, file); ok {
+			return toolfile.Place{Folder: folder, Prefix: s.Prefix, Source: file}
 		}
 	}
-	return ""
+	return toolfile.Place{Source: file}
 }
 
-// folderIn returns the folder of a file in the tools directory, with slashes, or "" where it is not below it.
-func folderIn(directory, file string) string {
+// folderIn returns the folder of a file in the tools directory, with slashes. ok is false where it is not in that.
+func folderIn(directory, file string) (folder string, ok bool) {
 	abs, err := filepath.Abs(file)
 	if err != nil {
-		return ""
+		return "", false
 	}
 	if directory, err = filepath.Abs(directory); err != nil {
-		return ""
+		return "", false
 	}
-	folder, err := filepath.Rel(directory, filepath.Dir(abs))
-	if err != nil || !filepath.IsLocal(folder) || folder == "." {
-		return ""
+	folder, err = filepath.Rel(directory, filepath.Dir(abs))
+	if err != nil || !filepath.IsLocal(folder) {
+		return "", false
 	}
-	return filepath.ToSlash(folder)
+	if folder == "." {
+		return "", true
+	}
+	return filepath.ToSlash(folder), true
 }

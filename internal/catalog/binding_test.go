@@ -1,0 +1,173 @@
+package catalog_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// never fails the test where a tool at a path gives an answer, in any generation until the test ends.
+func never(t *testing.T, c *catalog.Catalog, path, answer string) {
+	t.Helper()
+	look := func(g *wasmtools.Generation) {
+		if r, ok := g.Lookup(path); ok && call(t, r.Tool) == answer {
+			t.Errorf("generation %d has %s of %s", g.Number(), path, r.Tool.Source)
+		}
+	}
+	end := c.Table().Subscribe(look)
+	t.Cleanup(end)
+	look(c.Table().Current())
+}
+
+// TestStolenNamespace has somebody who writes into other sources want the path of a tool of payments, which has grants: while the right file is
+// there, is removed, comes under another name, is changed, the configuration is put in force again, and at a start without it.
+// Proves: A namespace is its source's
+func TestStolenNamespace(t *testing.T) {
+	t.Parallel()
+	a := newArea(t)
+	bound, free := a.source("/acme", "right", "acme/x.wasm"), a.source("/free", "right", "free/x.wasm")
+	pay := a.source("/pay", "right", "payments/send.wasm")
+	a.bound["/acme"] = catalog.Sourced{Name: "acme", Namespaces: []string{"acme", "web"}}
+	a.bound["/pay"] = catalog.Sourced{Name: "pay", Namespaces: []string{"payments"}}
+	evil := version(t, "wrong", "payments", "send")
+	steal := func() {
+		bound.set("acme/y.wasm", evil, nil)
+		free.set("payments/deep/y.wasm", evil, nil)
+		bound.set("payments/send.wasm", version(t, "wrong", "", "send"), nil)
+	}
+	refused := func(c *catalog.Catalog) {
+		t.Helper()
+		await(t, c, "the refusals", func(g *wasmtools.Generation) bool {
+			mine := reason(g, "/acme:acme/y.wasm (acme)")
+			return mine == "has tools in the namespace payments, and its source acme may serve only acme, web and what is below: move it to another source, or add to the namespaces of its [[source]]" &&
+				reason(g, "/acme:payments/send.wasm (acme)") == mine &&
+				reason(g, "/free:payments/deep/y.wasm") == "has tools in the namespace payments, which the source pay alone may serve: move it there, or give it another namespace"
+		})
+	}
+	c := a.catalog(bound, free, pay)
+	never(t, c, "/payments/send", "wrong")
+	awaitTable(t, c, []string{"/acme/x", "/free/x", "/payments/send"}, nil)
+	steal()
+	refused(c)
+	awaitAnswer(t, c, "/payments/send", "right")
+	pay.remove("payments/send.wasm")
+	await(t, c, "no tool of payments", func(g *wasmtools.Generation) bool { return slices.Equal(paths(g), []string{"/acme/x", "/free/x"}) })
+	refused(c)
+	pay.set("payments/other.wasm", version(t, "right", "", "send"), nil)
+	awaitAnswer(t, c, "/payments/send", "right")
+	pay.set("payments/other.wasm", []byte("no module"), nil)
+	if err := c.Reconfigure(catalog.Configuration{}); err != nil {
+		t.Fatal(err)
+	}
+	refused(c)
+	bound.set("acme/x.wasm", evil, nil) // what it served stays
+	await(t, c, "the refusal of x", func(g *wasmtools.Generation) bool { return reason(g, "/acme:acme/x.wasm (acme)") != "" })
+	awaitAnswer(t, c, "/acme/x", "right")
+	for _, source := range []string{"/acme", "/free"} {
+		_, err := c.Check(t.Context(), catalog.FileID{SourceID: source, Name: "up.wasm"}, evil)
+		if err == nil || !strings.Contains(err.Error(), "in the namespace payments") {
+			t.Errorf("Check for %s: got %v", source, err)
+		}
+	}
+	if _, err := c.Check(t.Context(), catalog.FileID{SourceID: "/pay", Name: "up.wasm"}, version(t, "right", "payments", "send")); err != nil && !strings.Contains(err.Error(), "is taken") {
+		t.Error(err)
+	}
+	closeNow(t, c)
+
+	away(pay)
+	bound.set("acme/x.wasm", version(t, "right", "", "x"), nil)
+	c = a.catalog(bound, free, pay)
+	never(t, c, "/payments/send", "wrong")
+	awaitTable(t, c, []string{"/acme/x", "/free/x"}, []string{"pay:. (pay)", "y.wasm (acme)", "send.wasm (acme)", "y.wasm"})
+	refused(c)
+	a.put(pay, "payments/send.wasm", "right")
+	pay.remove("payments/other.wasm")
+	back(pay)
+	awaitAnswer(t, c, "/payments/send", "right")
+}
+
+// TestBindings has files in the namespaces that their source may serve, beside those, and where the source puts something before what they say.
+func TestBindings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name             string
+		namespaces       []string
+		prefix           string
+		file, says, tool string // the file, the namespace of its manifest, and the tool's path
+		refused          string
+	}{
+		{"its own", []string{"acme"}, "", "x.wasm", "acme", "/acme/x", ""},
+		{"below", []string{"acme"}, "", "x.wasm", "acme/web", "/acme/web/x", ""},
+		{"the folder", []string{"acme"}, "", "acme/x.wasm", "", "/acme/x", ""},
+		{"the same letters", []string{"acme"}, "", "x.wasm", "acme2", "", "in the namespace acme2, and its source s may serve only acme and what is below"},
+		{"another case", []string{"acme"}, "", "x.wasm", "ACME", "", "in the namespace ACME,"},
+		{"above", []string{"acme/web"}, "", "x.wasm", "acme", "", "in the namespace acme, and its source s may serve only acme/web and what is below"},
+		{"none", []string{"acme"}, "", "x.wasm", "", "", "has tools without a namespace, and its source"},
+		{"the name of a tool", []string{"x"}, "", "x.wasm", "", "", "has tools without a namespace"},
+		{"none alone", []string{""}, "", "x.wasm", "", "/x", ""},
+		{"none alone is not all", []string{""}, "", "x.wasm", "acme", "", "may serve tools without a namespace only:"},
+		{"none and one", []string{"", "b"}, "", "x.wasm", "acme", "", "may serve tools without a namespace and only b and what is below:"},
+		{"any", nil, "", "x.wasm", "acme", "/acme/x", ""},
+		{"of another one", nil, "", "x.wasm", "other/y", "", "in the namespace other/y, which the source other alone may serve"},
+		{"a prefix", nil, "acme", "x.wasm", "web", "/acme/web/x", ""},
+		{"a prefix before a folder", nil, "acme/v2", "web/x.wasm", "", "/acme/v2/web/x", ""},
+		{"a prefix alone", []string{"acme"}, "acme", "x.wasm", "", "/acme/x", ""},
+		{"a prefix before what another one has", []string{"acme"}, "acme", "x.wasm", "other", "/acme/other/x", ""},
+		{"a prefix into another one's", nil, "other", "x.wasm", "z", "", "in the namespace other/z, which the source other alone"},
+		{"too long with the prefix", nil, strings.Repeat("a", 40), "x.wasm", strings.Repeat("b", 40), "", "at most"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a := newArea(t)
+			s, other := a.source("/s", ""), a.source("/other", "")
+			a.bound["/s"] = catalog.Sourced{Name: "s", Namespaces: c.namespaces, Prefix: c.prefix}
+			a.bound["/other"] = catalog.Sourced{Name: "other", Namespaces: []string{"other"}}
+			s.set(c.file, version(t, "right", c.says, "x"), nil)
+			of := a.catalog(s, other)
+			if err := of.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			why := reason(of.Table().Current(), "/s:"+c.file+" (s)")
+			if got := paths(of.Table().Current()); c.refused == "" && (why != "" || !slices.Equal(got, []string{c.tool})) || c.refused != "" && (got != nil || !strings.Contains(why, c.refused)) {
+				t.Errorf("got %q, refused %q; want %q, %q", got, why, c.tool, c.refused)
+			}
+		})
+	}
+}
+
+// TestDescribedElsewhere refuses a module that says only when it is run in which namespace its tools are.
+func TestDescribedElsewhere(t *testing.T) {
+	t.Parallel()
+	a := newArea(t)
+	s := a.source("/s", "")
+	a.bound["/s"] = catalog.Sourced{Namespaces: []string{"acme"}}
+	s.set("a/x.wasm", testkit.Fixture(t, "catalog/described"), nil)
+	s.set("acme/x.wasm", testkit.Fixture(t, "catalog/described"), nil)
+	c := a.catalog(s)
+	awaitTable(t, c, []string{"/acme/told"}, []string{"x.wasm"})
+	if got := reason(c.Table().Current(), "/s:a/x.wasm"); !strings.Contains(got, "its source /s:. may serve only acme") {
+		t.Errorf("got %q", got)
+	}
+	files, err := catalog.List(context.Background(), []catalog.Sourced{{Source: s, Namespaces: []string{"acme"}}})
+	if err != nil || len(files) != 2 {
+		t.Fatalf("List: got %v, %v", files, err)
+	}
+	for i, wrong := range []bool{true, false} {
+		m, err := files[i].Load(t.Context(), a.engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if err := m.Describe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := files[i].Check(m); (err != nil) != wrong {
+			t.Errorf("%s: got %v", files[i].Name, err)
+		}
+	}
+}

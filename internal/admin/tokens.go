@@ -57,6 +57,12 @@ type TokenName struct {
 	Name string `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
 }
 
+// Revocation are the arguments of the operation tokens revoke.
+type Revocation struct {
+	Name   string `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
+	DryRun bool   `json:"dry_run,omitempty" description:"Whether to tell only what would end."`
+}
+
 // Rotation are the arguments of the operation tokens rotate.
 type Rotation struct {
 	Name  string `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
@@ -100,8 +106,15 @@ type TokenMade struct {
 
 // A TokenChanged is a token after a change.
 type TokenChanged struct {
-	Token    Token    `json:"token" description:"What it is now; one that was revoked, what it was."`
+	Token    Token    `json:"token" description:"What it is now."`
 	Warnings []string `json:"warnings,omitempty" description:"What may not be meant so."`
+}
+
+// A TokenRevoked is a token that has ended, or would end.
+type TokenRevoked struct {
+	DryRun bool     `json:"dry_run" description:"Whether nothing was changed."`
+	Token  Token    `json:"token" description:"What it was, or is."`
+	Ends   []string `json:"ends" description:"The names of the narrower tokens that end with it."`
 }
 
 // A Self is who asks.
@@ -190,20 +203,25 @@ func tokenOperations() []Operation {
 				return r.Service.Tokens.SetRate(ctx, in.Name, rate, expect)
 			})
 		}),
-		Changes("tokens revoke", "End a token, and those that it made", func(ctx context.Context, r *Request, in TokenName) (TokenChanged, error) {
-			return r.changeToken(ctx, in.Name, in, func(ctx context.Context, expect int64) (tokens.Token, error) {
+		Changes("tokens revoke", "End a token, and those that it made, or tell which that would be", func(ctx context.Context, r *Request, in Revocation) (TokenRevoked, error) {
+			if in.DryRun {
+				return r.wouldEnd(in.Name)
+			}
+			done := TokenRevoked{Ends: []string{}}
+			changed, err := r.changeToken(ctx, in.Name, in, func(ctx context.Context, expect int64) (tokens.Token, error) {
 				all, _ := r.Service.Tokens.List() // where not all are known, a new one of its name begins anew
 				was, err := r.Service.Tokens.Revoke(ctx, in.Name, expect)
 				if err != nil {
 					return was, err
 				}
-				for _, t := range all {
-					if strings.HasPrefix(t.Name, was.Name+"/") { // it ends with the one that was revoked
-						err = errors.Join(err, r.forget(ctx, t.Name))
-					}
+				done.Ends = endingWith(was.Name, all)
+				for _, name := range done.Ends {
+					err = errors.Join(err, r.forget(ctx, name))
 				}
 				return was, errors.Join(err, r.forget(ctx, was.Name))
 			})
+			done.Token = changed.Token
+			return done, err
 		}),
 	}
 }
@@ -282,6 +300,20 @@ func (r *Request) forget(ctx context.Context, name string) error {
 	return r.Service.Brought.Forget(ctx, id)
 }
 
+// tokenToChange returns a token of the state, or why there is none to be changed.
+func (r *Request) tokenToChange(name string) (tokens.Token, error) {
+	t, err := r.Service.Tokens.Show(name)
+	if err == nil {
+		return t, nil
+	}
+	for _, d := range r.Service.InForce().Auth.Declared {
+		if d.Name == name {
+			return t, invalid("The configuration declares this token: change its table [[auth.token]], and reload")
+		}
+	}
+	return t, tokenError(err)
+}
+
 // changeToken changes a token as change does.
 func (r *Request) changeToken(ctx context.Context, name string, asked any, change func(ctx context.Context, expect int64) (tokens.Token, error)) (changed TokenChanged, err error) {
 	expect := state.Any
@@ -290,14 +322,9 @@ func (r *Request) changeToken(ctx context.Context, name string, asked any, chang
 			return changed, &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "No token has the version that was expected"}
 		}
 	}
-	before, err := r.Service.Tokens.Show(name)
+	before, err := r.tokenToChange(name)
 	if err != nil {
-		for _, d := range r.Service.InForce().Auth.Declared {
-			if d.Name == name {
-				return changed, invalid("The configuration declares this token: change its table [[auth.token]], and reload")
-			}
-		}
-		return changed, tokenError(err)
+		return changed, err
 	}
 	err = r.change(ctx, before.Name, tokenOf(before), asked, func(ctx context.Context) error {
 		now, err := change(ctx, expect)
@@ -306,6 +333,34 @@ func (r *Request) changeToken(ctx context.Context, name string, asked any, chang
 	})
 	r.Version = changed.Token.Version
 	return changed, tokenError(err)
+}
+
+// wouldEnd tells what a revocation would end.
+func (r *Request) wouldEnd(name string) (TokenRevoked, error) {
+	would := TokenRevoked{DryRun: true}
+	was, err := r.tokenToChange(name)
+	if err != nil {
+		return would, err
+	}
+	all, err := r.Service.Tokens.List()
+	if err != nil {
+		return would, tokenError(err)
+	}
+	would.Token, would.Ends = tokenOf(was), endingWith(was.Name, all)
+	err = r.Expect(would.Token.Version)
+	r.Version = would.Token.Version
+	return would, err
+}
+
+// endingWith returns the names of the tokens that end with the one of a name, which has made them, or others that have.
+func endingWith(name string, all []tokens.Token) []string {
+	ends := []string{}
+	for _, t := range all {
+		if strings.HasPrefix(t.Name, name+"/") {
+			ends = append(ends, t.Name)
+		}
+	}
+	return ends
 }
 
 // tokenError returns an error as those who ask are told it.

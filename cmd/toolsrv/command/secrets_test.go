@@ -131,13 +131,13 @@ func TestOwnSecretsOnly(t *testing.T) {
 	if got := as(deep, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-deep-1"}); !strings.Contains(got, `"principal":"issued+ann%2fagent%2fdeep"`) {
 		t.Errorf("the agent's agent: got %s", got)
 	}
-	if _, err := over.Do(t.Context(), "tokens revoke", admin.TokenName{Name: "ann/agent"}, ""); err != nil {
+	if _, err := over.Do(t.Context(), "tokens revoke", admin.Revocation{Name: "ann/agent"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if answer, err := over.Do(t.Context(), "secrets list", struct{}{}, ""); err != nil || strings.Contains(string(answer.Result), "agent") || !strings.Contains(string(answer.Result), `"issued+ann"`) {
 		t.Errorf("after the agent was revoked: got %s, %v", answer.Result, err)
 	}
-	if _, err := over.Do(t.Context(), "tokens revoke", admin.TokenName{Name: "ann"}, ""); err != nil {
+	if _, err := over.Do(t.Context(), "tokens revoke", admin.Revocation{Name: "ann"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if answer, err := over.Do(t.Context(), "secrets list", struct{}{}, ""); err != nil || strings.Contains(string(answer.Result), "issued+ann") {

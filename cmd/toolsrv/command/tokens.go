@@ -193,18 +193,20 @@ func newTokensScopes() *cobra.Command {
 
 func newTokensRevoke() *cobra.Command {
 	var o asking
+	var in admin.Revocation
 	cmd := newAsking(&o, &cobra.Command{
 		Use: "revoke NAME", Short: "End a token",
-		Long:    "End a token, and the narrower ones that it made: the next request with one is refused, and its\nstreams and sessions end. Callers without a token are not let in again when the last one is gone.",
-		Example: "  toolsrv tokens revoke ci",
+		Long: `End a token, and the narrower ones that it made, which --dry-run names before: the next
+request with one is refused, and its streams and sessions end. Callers without a token are
+not let in again when the last one is gone.`,
+		Example: "  toolsrv tokens revoke ci --dry-run\n  toolsrv tokens revoke ci",
 		Args:    oneToken, ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
-		return ask(ctx, &o, c, out, "tokens revoke", admin.TokenName{Name: args[0]}, func(w io.Writer, t *admin.TokenChanged) error {
-			_, err := fmt.Fprintf(w, "The token %s is revoked.\n", oneLine(t.Token.Name))
-			return err
-		})
+		in.Name = args[0]
+		return ask(ctx, &o, c, out, "tokens revoke", in, showRevoked)
 	})
 	o.addExpected(cmd)
+	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "change nothing, and tell which tokens would end")
 	return cmd
 }
 
@@ -247,6 +249,21 @@ func oneToken(cmd *cobra.Command, args []string) error {
 func showMade(w io.Writer, made *admin.TokenMade) error {
 	fmt.Fprintf(w, "%s\n\nThis is the token of %s. Keep it now: nobody can be told it again.\n", oneLine(made.Secret), oneLine(made.Token.Name))
 	return showWarnings(w, made.Warnings)
+}
+
+func showRevoked(w io.Writer, t *admin.TokenRevoked) error {
+	done := "is revoked"
+	if t.DryRun {
+		done = "would be revoked"
+	}
+	fmt.Fprintf(w, "The token %s %s.\n", oneLine(t.Token.Name), done)
+	if len(t.Ends) > 0 {
+		fmt.Fprintln(w, "With it, these narrower ones:")
+	}
+	for _, name := range t.Ends {
+		fmt.Fprintf(w, "  %s\n", oneLine(name))
+	}
+	return nil
 }
 
 func showChanged(w io.Writer, changed *admin.TokenChanged) error {

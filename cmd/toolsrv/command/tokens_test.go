@@ -21,6 +21,17 @@ type way struct {
 	ask  func(operation, arguments string, command ...string) string
 }
 
+// clientAs returns a client of a server with a token.
+func clientAs(t *testing.T, m managed, token string) *client.Client {
+	t.Helper()
+	c, err := client.OverHTTP(m.url, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
 // waysOf returns all ways to ask a server.
 func waysOf(t *testing.T, m managed) []way {
 	over, err := client.OverSocket(m.socket)
@@ -116,7 +127,29 @@ func TestTokens(t *testing.T) {
 		if call(secret) != letIn || call(next) != letIn {
 			t.Errorf("%s: one of two secrets is refused", w.name)
 		}
-		step("tokens revoke", `{"name":"ci"}`, "ci")
+		narrower := func(by, name string) string {
+			answer, err := clientAs(t, m, by).Do(t.Context(), "tokens attenuate", admin.NewToken{Name: name, Scopes: []string{"shop/echo"}}, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return secretIn(string(answer.Result))
+		}
+		narrow := narrower(narrower(next, "agent"), "deep")
+		w.ask("tokens add", `{"name":"cinema","scopes":["shop"]}`, "cinema", "--scope", "shop")
+		const ends = `"ends":["ci/agent","ci/agent/deep"]`
+		if answer := step("tokens revoke", `{"name":"ci","dry_run":true}`, "ci", "--dry-run"); !strings.Contains(varies.ReplaceAllString(answer, ""), ends) {
+			t.Errorf("%s: what would be revoked: got %s", w.name, answer)
+		}
+		if call(narrow) != letIn || call(next) != letIn {
+			t.Errorf("%s: a token was revoked by asking what would be", w.name)
+		}
+		if answer := step("tokens revoke", `{"name":"ci"}`, "ci"); !strings.Contains(varies.ReplaceAllString(answer, ""), ends) {
+			t.Errorf("%s: what was revoked: got %s", w.name, answer)
+		}
+		if call(narrow) != http.StatusUnauthorized {
+			t.Errorf("%s: a narrower token is taken after its maker was revoked", w.name)
+		}
+		w.ask("tokens revoke", `{"name":"cinema"}`, "cinema")
 		if call(secret) != http.StatusUnauthorized || call(next) != http.StatusUnauthorized {
 			t.Errorf("%s: a token that was revoked is taken", w.name)
 		}

@@ -5,7 +5,7 @@ import { change } from "../api.js";
 import { Asking, Dialog } from "../confirm.js";
 import { Field } from "../field.js";
 import { BoundsFields, boundsOf, listed, unbounded } from "../newtoken.js";
-import { moment, plain } from "../text.js";
+import { count, moment, plain } from "../text.js";
 
 /** Says what bounds a token's calls. @param {any} t */
 export const boundsText = (t) => [t.rate, t.burst ? t.burst + " at once" : "", t.concurrent ? t.concurrent + " running" : ""].filter(Boolean).join(", ") || "as rates.default";
@@ -49,6 +49,7 @@ export function Acts({ token, mine, onMade, again }) {
   const [grace, setGrace] = useState("1h");
   const [scopes, setScopes] = useState("");
   const [bounds, setBounds] = useState(unbounded);
+  const [ends, setEnds] = useState(/** @type {string[]} */ ([]));
   const { name, version } = token;
   const asNow = () => setBounds({ rate: token.rate ?? "", burst: String(token.burst || ""), concurrent: String(token.concurrent || "") });
   return html`
@@ -64,8 +65,12 @@ export function Acts({ token, mine, onMade, again }) {
       <p>Its lifetime begins anew. Its narrower tokens go on, so revoke one that has leaked.</p>
       <${Field} label="The old secret is taken for" hint="Such as 1h; empty: at once no longer" value=${grace} onInput=${setGrace} />
     <//>
-    <${Asking} label="Revoke" title=${`Revoke ${name}?`} yes="Revoke" danger onYes=${async () => (await change("tokens/revoke", { name }, version), await again())}>
-      <p>The next request with it is refused, and its streams end. So do the narrower tokens that it made. Nothing takes this back.</p>
+    <${Asking} label="Revoke" title=${`Revoke ${name}?`} yes="Revoke" danger onOpen=${async () => setEnds((await change("tokens/revoke", { name, dry_run: true }, version)).ends)} onClose=${() => setEnds([])} onYes=${async () => (await change("tokens/revoke", { name }, version), await again())}>
+      <p>The next request with it is refused, and its streams end. Nothing takes this back.</p>
+      ${ends.length > 0
+        ? html`<p><strong class="wrong">${count(ends.length, "narrower token")} that it made end with it:</strong></p>
+            <ul class="ends" tabindex="0" aria-label="Tokens that end with it">${ends.map((end) => html`<li key=${end}><bdi><code>${plain(end, 200)}</code></bdi></li>`)}</ul>`
+        : null}
       ${mine ? html`<p><strong class="wrong">It is the token that you are signed in with.</strong></p>` : null}
     <//>
   `;

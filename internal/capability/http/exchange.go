@@ -128,7 +128,9 @@ func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.origin() + x.target.Path}
 	defer func() {
 		if x.use.Took = time.Since(start); f != nil {
-			x.use.Outcome = f.Code
+			if x.use.Outcome = f.Code; x.rule == nil { // also of a redirect, which the guest is told of as one
+				x.use.Outcome = answer.NotGranted
+			}
 			x.know()
 			f.Message = x.redact.String(f.Message)
 		}

@@ -11,7 +11,7 @@ type Use struct {
 	// Sent and Received are in bytes.
 	Sent, Received int64
 	Took           time.Duration
-	// Outcome is empty where it worked, or else the code of the failure that the guest was told.
+	// Outcome is empty where it worked, NotGranted, or the code of another failure that the guest was told.
 	Outcome string
 	// Status is the status of an answer over HTTP, or 0.
 	Status int

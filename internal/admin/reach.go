@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/admin/reach"
@@ -74,7 +75,10 @@ func find(principals []*wasmtools.Principal, name string) (*wasmtools.Principal,
 		}
 	}
 	hint := "; there are none that are known by name"
-	if len(names) > 0 {
+	switch {
+	case len(principals) == 1 && principals[0].Origin() == wasmtools.OriginOpen:
+		hint = ": without tokens everybody may call, and is named " + strconv.Quote(names[0])
+	case len(names) > 0:
 		const most = 10
 		hint = ": there are " + strings.Join(names[:min(most, len(names))], ", ")
 		if len(names) > most {

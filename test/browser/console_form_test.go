@@ -75,6 +75,8 @@ func TestConsoleMembers(t *testing.T) {
 		echo("beside", `{"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"], "anyOf": [{"$ref": "#/$defs/circle"}, {"$ref": "#/$defs/square"}], "$defs": {
 			"circle": {"properties": {"shape": {"const": "circle"}, "radius": {"type": "number"}}, "required": ["shape"]},
 			"square": {"properties": {"shape": {"const": "square"}, "side": {"type": "number"}}, "required": ["shape"]}}}`),
+		echo("both", `{"type": "object", "anyOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}, {"properties": {"b": {"type": "number"}}, "required": ["b"]}],
+			"oneOf": [{"properties": {"c": {"type": "string"}}, "required": ["c"]}, {"properties": {"d": {"type": "number"}}, "required": ["d"]}]}`),
 		echo("either", `{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}`),
 		echo("extra", `{"type": "object", "properties": {"a": {"type": "string"}, "o": {"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": {"type": "integer"}}}, "additionalProperties": {"type": "integer"}}`),
 		echo("pattern", `{"type": "object", "patternProperties": {"^x-": {"type": "integer"}}, "additionalProperties": false}`),
@@ -116,6 +118,13 @@ func TestConsoleMembers(t *testing.T) {
 	p.choose(field(`["shape"]`), "square")
 	p.write(field(`["side"]`), "3")
 	p.answers(`{"id": 1,"shape": "square","side": 3}`)
+
+	begin("both")
+	p.choose("form.call select", "object with b")
+	p.write(field(`["b"]`), "2.5")
+	p.choose(`[id="`+eval[string](p, `document.querySelectorAll("form.call > .field > select")[1].id`)+`"]`, "object with b, d")
+	p.write(field(`["d"]`), "3")
+	p.answers(`{"b": 2.5,"d": 3}`)
 
 	begin("either")
 	p.write(field(`["b"]`), "yes")

@@ -368,6 +368,14 @@ func TestConsoleSchema(t *testing.T) {
 	p.button("Leave out tree")
 	p.call()
 	p.read("done")
+	p.fill("Filter the arguments", "number 9")
+	p.read("19 rows, with those around them")
+	p.fill("Filter the arguments", "next")
+	p.until("document.querySelector('table.schema tbody').innerText.startsWith('tree')") // next stands within it
+	p.fill("Filter the arguments", "nothing of it")
+	p.read("No row has all these words.")
+	p.check()
+	p.fill("Filter the arguments", " ")
 	p.button("Show all rows")
 	p.until("document.querySelectorAll('table.schema tbody tr').length > 100")
 	if rows := eval[int](p, "document.querySelectorAll('table.schema tbody tr').length"); rows > 110 {

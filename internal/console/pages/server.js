@@ -54,9 +54,9 @@ export async function send(path, options = {}) {
   return fetch(new URL(path, root), { credentials: "omit", redirect: "error", ...options, headers });
 }
 
-/** Returns the JSON that the server answers with, or throws a Failure. @param {string} path @param {RequestInit} options */
-export async function ask(path, options = {}) {
+/** Returns the JSON that the server answers with, or throws a Failure. @param {string} path @param {RequestInit} options @param {(text: string) => any} parse */
+export async function ask(path, options = {}, parse = JSON.parse) {
   const response = await send(path, { ...options, headers: { Accept: "application/json", ...options.headers } });
-  if (!response.ok) throw await failureOf(response);
-  return response.json();
+  if (!response.ok) throw await failureOf(response, parse);
+  return parse(await response.text());
 }

@@ -1,8 +1,12 @@
 // What the console asks of the server, beyond what every page asks.
 
-import { Failure, ask, failureOf, send } from "../server.js";
+import { Failure, failureOf, send, ask as request } from "../server.js";
+import { read } from "./json.js";
 
-export { Failure, ask, failureOf, send };
+export { Failure, failureOf, send };
+
+/** Returns the JSON that the server answers with, its numbers as they are written, or throws a Failure. @param {string} path @param {RequestInit} [options] */
+export const ask = (path, options) => request(path, options, read);
 
 /** @typedef {{type: string, loc: (string|number)[], msg: string}} Violation */
 

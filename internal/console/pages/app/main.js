@@ -5,7 +5,7 @@ import { root, token } from "../server.js";
 import { look, sentence } from "./api.js";
 import { listen } from "./changes.js";
 import { pages } from "./pages.js";
-import { to, useRoute } from "./route.js";
+import { leave, to, useRoute } from "./route.js";
 import { rowsOf } from "./rows.js";
 import { mayLook, open } from "./session.js";
 import { SignIn } from "./signin.js";
@@ -82,8 +82,8 @@ function Console() {
       </nav>
       <div class="who">
         ${session.self ? html`<span class="name"><bdi>${plain(session.self.name, 40)}</bdi></span>` : null}
-        ${token.get() && (letIn || session.state === "failed") ? html`<button type="button" onClick=${() => become("")}>Sign out</button>` : null}
-        ${!token.get() && letIn ? html`<button type="button" onClick=${() => setSigning(true)}>Sign in</button>` : null}
+        ${token.get() && (letIn || session.state === "failed") ? html`<button type="button" onClick=${() => leave(() => become(""))}>Sign out</button>` : null}
+        ${!token.get() && letIn ? html`<button type="button" onClick=${() => leave(() => setSigning(true))}>Sign in</button>` : null}
       </div>
     </header>
     <main id="main" tabindex="-1">

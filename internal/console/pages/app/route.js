@@ -18,12 +18,18 @@ export const toTool = (path) => "#/tool" + path;
 /** @param {string} page */
 export const to = (page) => "#/" + page;
 
+/** Returns whether the page can be left now. One that must not be left by mistake prevents the event, asks, and then does what leaves it. @param {() => void} go */
+export const mayLeave = (go) => dispatchEvent(new CustomEvent("leave", { cancelable: true, detail: go }));
+
+/** Leaves the page, once it may be left. @param {() => void} go */
+export const leave = (go) => void (mayLeave(go) && go());
+
 export function useRoute() {
   const [route, set] = useState(() => read(location.hash));
   useEffect(() => {
-    // A page that must not be left by mistake prevents the event "leave", and asks.
     const changed = (/** @type {HashChangeEvent} */ e) => {
-      if (dispatchEvent(new CustomEvent("leave", { cancelable: true, detail: new URL(e.newURL).hash }))) set(read(location.hash));
+      const { hash } = new URL(e.newURL);
+      if (mayLeave(() => (location.hash = hash))) set(read(location.hash));
       else history.replaceState(null, "", e.oldURL);
     };
     addEventListener("hashchange", changed);

@@ -129,7 +129,9 @@ export function typeOf(value) {
 
 /** Counts the schemas one of which holds. Those that say no more than which members are required have the same form. @param {Schema} s */
 export function kindsOf(s) {
-  for (const all of [s.anyOf, s.oneOf]) if (Array.isArray(all) && all.length > 0) return s.properties && all.every(onlyRequires) ? 0 : all.length;
+  const key = offered(s);
+  if (key) return s[key].length;
+  if (listOf(s.anyOf).length > 0 || listOf(s.oneOf).length > 0) return 0;
   const types = typesOf(s);
   return types.length < 2 || types.length > mostTypes || s.enum ? 0 : types.length;
 }
@@ -137,10 +139,15 @@ export function kindsOf(s) {
 /** @param {any} variant */
 const onlyRequires = (variant) => Object.keys(objectOf(variant)).every((key) => ["required", "title", "description", "not"].includes(key));
 
+/** Returns which list of schemas is offered first, if any is: a form of what was chosen offers the other one. @param {Schema} s @returns {"anyOf"|"oneOf"|undefined} */
+function offered(s) {
+  for (const key of /** @type {const} */ (["anyOf", "oneOf"])) if (listOf(s[key]).length > 0 && !(s.properties && s[key].every(onlyRequires))) return key;
+}
+
 /** @param {Schema} s @returns {any[]} */
 function variantsOf(s) {
-  if (Array.isArray(s.anyOf) && s.anyOf.length > 0) return s.anyOf;
-  if (Array.isArray(s.oneOf) && s.oneOf.length > 0) return s.oneOf;
+  const key = offered(s);
+  if (key) return s[key];
   return kindsOf(s) > 0 ? typesOf(s).map((type) => ({ ...s, type })) : [];
 }
 
@@ -154,9 +161,17 @@ export function choicesOf(root, s) {
 
 /** Returns a variant with what is said beside it. @param {any} root @param {Schema} s @param {any} variant */
 function variantOf(root, s, variant) {
-  const { anyOf: _a, oneOf: _o, type, title: _i, description: _d, default: _f, ...rest } = s;
+  const { type, title: _i, description: _d, default: _f, ...rest } = s;
+  const key = offered(s);
+  if (key) delete rest[key];
   const own = resolve(root, variant);
   const all = { ...rest, ...own };
+  if (key && offered(rest)) {
+    all.title = variantName(root, own); // or it would be named by what is still to be chosen
+    // A schema has one list of each name. For a form both are lists to choose from.
+    if (own.oneOf && own.anyOf) return tooMuch;
+    if (own.oneOf) all.anyOf = rest.oneOf;
+  }
   if (typeof type === "string" && typesOf(own).length === 0) all.type = type;
   const [properties, required] = [objectOf(rest.properties), listOf(rest.required)];
   const memory = memoryOf(root);

@@ -1,20 +1,30 @@
 // A schema as a table, with the schema itself below.
 
 import { html, useMemo, useState } from "../html.js";
+import { Field } from "./field.js";
 import { inSentence, rowsOf } from "./schema.js";
 import { indented, write } from "./json.js";
-import { plain } from "./text.js";
+import { count, plain } from "./text.js";
 import { TextView } from "./textview.js";
 
+const noFilter = 20; // rows that need none
 const few = 100;
 const most = 2000;
 
 /** @param {{schema: any, name: string, empty: string}} p */
 export function SchemaTable({ schema, name, empty }) {
   const [all, setAll] = useState(false);
-  const { rows, more } = useMemo(() => rowsOf(schema, all ? most : few), [schema, all]);
+  const [filter, setFilter] = useState("");
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const whole = all || words.length > 0;
+  const { rows: known, more } = useMemo(() => rowsOf(schema, whole ? most : few), [schema, whole]);
+  const { rows, found } = useMemo(() => (words.length > 0 ? matching(known, words) : { rows: known, found: known.length }), [known, filter]);
   if (schema === null || schema === undefined) return html`<p class="empty">${empty}</p>`;
   return html`
+    ${known.length > noFilter
+      ? html`<${Field} label=${"Filter the " + name} type="search" value=${filter} onInput=${setFilter} />
+          <p class="note" role="status">${words.length === 0 ? "" : found > 0 ? count(found, "row") + ", with those around them" : "No row has all these words. Delete some of them."}</p>`
+      : null}
     <div class="scroll" tabindex="0" role="region" aria-label=${"Table of the " + name}>
       <table class="schema">
         <thead>
@@ -37,10 +47,32 @@ export function SchemaTable({ schema, name, empty }) {
         </tbody>
       </table>
     </div>
-    ${more && !all ? html`<button type="button" onClick=${() => setAll(true)}>Show all rows</button>` : null}
-    ${more && all ? html`<p class="note">The table ends here: the schema below has the rest.</p>` : null}
+    ${more && !whole ? html`<button type="button" onClick=${() => setAll(true)}>Show all rows</button>` : null}
+    ${more && whole ? html`<p class="note">The table ends here: the schema below has the rest.</p>` : null}
     <${Source} schema=${schema} name=${name} />
   `;
+}
+
+/** Returns the rows that have all words, with those that they are within, and how many they are. @param {import("./schema.js").Row[]} all @param {string[]} words */
+function matching(all, words) {
+  /** @type {import("./schema.js").Row[]} */
+  const rows = [];
+  /** @type {import("./schema.js").Row[]} */
+  const within = []; // of the row that is looked at, the outermost first
+  const shown = new Set();
+  let found = 0;
+  for (const row of all) {
+    while (within.length > 0 && within[within.length - 1].depth >= row.depth) within.pop();
+    within.push(row);
+    const text = [row.name, row.type, row.description, ...row.bounds].join(" ").toLowerCase();
+    if (!words.every((word) => text.includes(word))) continue;
+    found++;
+    for (const one of within) {
+      if (!shown.has(one)) rows.push(one);
+      shown.add(one);
+    }
+  }
+  return { rows, found };
 }
 
 /** The schema itself, which is written out only for those who open it. @param {{schema: any, name: string}} p */

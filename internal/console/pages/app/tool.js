@@ -177,7 +177,7 @@ function Call({ tool, callable, mcp }) {
  * @param {boolean} runs @returns {[(() => void)|null, () => void]}
  */
 function useLeaving(runs) {
-  const [to, setTo] = useState("");
+  const [to, setTo] = useState(/** @type {{go: () => void}|null} */ (null));
   const left = useRef(false);
   useEffect(() => {
     if (!runs) return;
@@ -185,7 +185,7 @@ function useLeaving(runs) {
     const leave = (/** @type {any} */ e) => {
       if (left.current) return;
       e.preventDefault();
-      setTo(e.detail);
+      setTo({ go: e.detail });
     };
     const close = (/** @type {Event} */ e) => e.preventDefault();
     addEventListener("leave", leave);
@@ -193,14 +193,14 @@ function useLeaving(runs) {
     return () => {
       removeEventListener("leave", leave);
       removeEventListener("beforeunload", close);
-      setTo("");
+      setTo(null);
     };
   }, [runs]);
   const go = () => {
     left.current = true;
-    location.hash = to;
+    to?.go();
   };
-  return [to ? go : null, () => setTo("")];
+  return [to ? go : null, () => setTo(null)];
 }
 
 /** Says why a text is not a JSON object, or "". @param {string} text */

@@ -40,7 +40,7 @@ export function Configuration({ session, changed }) {
     </div>
     ${problem ? html`<p class="wrong" role="alert">${plain(sentence(problem), 2000)}</p>` : null}
     ${data && !problem ? html`<${Difference} data=${data} />` : null}
-    ${data && !some && !problem ? html`<p class="empty">Nothing differs. Change the file of the configuration on the server's machine, then compare again.</p>` : null}
+    ${data && !some && !problem && !(data.restart?.length > 0) ? html`<p class="empty">Nothing differs. Change the file of the configuration on the server's machine, then compare again.</p>` : null}
   </article>`;
 }
 

@@ -62,14 +62,28 @@ function Lines({ source }) {
   const [lines, setLines] = useState(/** @type {Line[]|undefined} */ (undefined));
   const [paused, setPaused] = useState(false);
   const [problem, setProblem] = useState("");
+  const [tool, setTool] = useState(""); // a pattern: only lines of those that match
+  const asked = useRef(tool); // an answer to what was asked before is not for this list
   const next = useRef(/** @type {object|undefined} */ (undefined));
+  const shown = useRef(/** @type {Line[]|undefined} */ (undefined));
+  const ask = (/** @type {any} */ e) => {
+    e.preventDefault();
+    const pattern = String(new FormData(e.currentTarget).get("tool")).trim();
+    if (pattern === tool) return;
+    asked.current = pattern;
+    next.current = shown.current = undefined;
+    setLines(undefined);
+    setPaused(false);
+    setTool(pattern);
+  };
   useEffect(() => {
     if (paused) return;
     const control = new AbortController();
     const follow = async () => {
       while (!control.signal.aborted) {
         try {
-          const answer = await look(source.operation, next.current ? { ...next.current, wait, limit: 1000 } : { limit: 200 }, control.signal);
+          const answer = await look(source.operation, { tool, ...(next.current ? { ...next.current, wait, limit: 1000 } : { limit: 200 }) }, control.signal);
+          if (asked.current !== tool) return;
           setProblem(answer.missed && next.current ? "There was more than the server keeps." : "");
           next.current = source.next(answer);
           const more = source.lines(answer).reverse();
@@ -83,15 +97,19 @@ function Lines({ source }) {
     };
     follow();
     return () => control.abort();
-  }, [paused]);
+  }, [paused, tool]);
   // Lines that come while somebody points at one or reads on would move it away: the list stands still then.
   const { still, handlers } = useStill();
-  const shown = useRef(lines);
   if (!still) shown.current = lines;
   const waiting = useMemo(() => (lines && shown.current ? lines.indexOf(shown.current[0]) : 0), [lines, still]);
   return html`<article class="page">
     <h1>${title}</h1>
     <p>${about}</p>
+    <form class="row" onSubmit=${ask}>
+      <label for="of-tool">Tools</label>
+      <input id="of-tool" name="tool" autocomplete="off" spellcheck=${false} placeholder="all, or such as math/*" />
+      <button>Ask</button>
+    </form>
     <div class="row">
       <button type="button" aria-pressed=${paused ? "true" : "false"} onClick=${() => setPaused(!paused)}>Pause</button>
       <span class="note" role="status">${still && waiting > 0 ? `${waiting} new: they show once pointer and focus are away from the list` : ""} ${plain(problem, 300)}</span>
@@ -102,7 +120,7 @@ function Lines({ source }) {
         one="line"
         items=${shown.current}
         keyOf=${(/** @type {Line} */ l) => l.key}
-        empty=${empty}
+        empty=${tool ? "There is nothing of such tools." : empty}
         columns=${[
           { title: "Time", kind: "time", cell: (/** @type {Line} */ l) => moment(l.time) },
           { title: source.kind, cell: (/** @type {Line} */ l) => l.kind },

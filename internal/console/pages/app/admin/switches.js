@@ -5,6 +5,7 @@ import { change, look } from "../api.js";
 import { Asking } from "../confirm.js";
 import { Field } from "../field.js";
 import { mayChange } from "../session.js";
+import { Passing } from "../switch.js";
 import { count, moment, plain } from "../text.js";
 import { Table, useAnswer } from "./table.js";
 
@@ -63,6 +64,7 @@ const fewMeant = 10;
 function SwitchOne({ to, rows, act, again }) {
   const [name, setName] = useState("");
   const [reason, setReason] = useState("");
+  const [passing, setPassing] = useState(false);
   const off = to === "disable";
   const names = name.split(/\s+/).filter(Boolean);
   const tools = meant(names, rows);
@@ -73,10 +75,11 @@ function SwitchOne({ to, rows, act, again }) {
     yes=${off ? "Disable" : "Enable"}
     danger=${off}
     onOpen=${again}
-    onYes=${() => act(to, { names, ...(reason.trim() ? { reason: reason.trim() } : {}) })}
+    onYes=${() => act(to, { names, ...(passing ? { until_restart: true } : {}), ...(reason.trim() ? { reason: reason.trim() } : {}) })}
   >
     <${Field} label="Tools and namespaces" hint="Such as math/add, math, or * for all; several with spaces between" value=${name} onInput=${setName} required />
     <${Field} label=${off ? "Reason, which callers are told" : "Reason"} value=${reason} onInput=${setReason} />
+    <${Passing} passing=${passing} onChange=${setPassing} />
     <p role="status">${names.length === 0 ? "Which tools that means stands here." : html`<strong>${off ? "Disables" : "Enables"} ${count(tools.length, "tool")}</strong>${tools.length > 0 ? ": " : "."}<bdi>${plain(tools.slice(0, fewMeant).map((r) => r.path).join(", "), 600)}</bdi>${tools.length > fewMeant ? ` and ${count(tools.length - fewMeant, "other")}` : ""}`}</p>
     <p>${off ? "Running calls go on. Later ones are answered with 503 and the reason." : "They can be called at once, whatever the configuration says of them."}</p>
   <//>`;

@@ -200,7 +200,7 @@ func TestNoFallback(t *testing.T) {
 	ca := authorityFile(t, s)
 	ref := reference(t, s.Host, "acme/csv:1.2")
 	r := open(t, s.Host, oci.Options{CA: ca, Credentials: credentialsFile(t, s.Host, "ann", "secret-of-ann-7654321")})
-	if _, err := r.Push(t.Context(), ref, module, nil); err != nil {
+	if _, err := r.Push(t.Context(), ref, "csv.wasm", module, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, _, err := pull(t, r, ref); err != nil || string(got) != string(module) {

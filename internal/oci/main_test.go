@@ -61,7 +61,7 @@ func pull(t *testing.T, r *oci.Registry, ref oci.Reference) ([]byte, *oci.Artifa
 func pushed(t *testing.T, s *ocitest.Server) (oci.Reference, *oci.Artifact) {
 	t.Helper()
 	ref := reference(t, s.Host, "acme/csv:1.2")
-	a, err := open(t, s.Host, oci.Options{}).Push(t.Context(), ref, module, map[string]string{"org.opencontainers.image.title": "csv"})
+	a, err := open(t, s.Host, oci.Options{}).Push(t.Context(), ref, "csv.wasm", module, map[string]string{"org.opencontainers.image.title": "csv"})
 	if err != nil {
 		t.Fatal(err)
 	}

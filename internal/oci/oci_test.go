@@ -233,7 +233,7 @@ func TestCredentials(t *testing.T) {
 			ref := reference(t, s.Host, "acme/csv:1.2")
 			keys := credentialsFile(t, s.Host, user, password)
 			r := open(t, s.Host, oci.Options{Credentials: keys})
-			if _, err := r.Push(t.Context(), ref, module, nil); err != nil {
+			if _, err := r.Push(t.Context(), ref, "csv.wasm", module, nil); err != nil {
 				t.Fatal(err)
 			}
 			if got, _, err := pull(t, r, ref); err != nil || !bytes.Equal(got, module) {
@@ -276,10 +276,10 @@ func TestHelper(t *testing.T) {
 		return testkit.Put(t, t.TempDir(), "config.json", text)
 	}
 	ref := reference(t, s.Host, "acme/csv:1.2")
-	if _, err := open(t, s.Host, oci.Options{Credentials: keys("ours")}).Push(t.Context(), ref, module, nil); err != nil {
+	if _, err := open(t, s.Host, oci.Options{Credentials: keys("ours")}).Push(t.Context(), ref, "csv.wasm", module, nil); err != nil {
 		t.Error(err)
 	}
-	_, err := open(t, s.Host, oci.Options{Credentials: keys("missing")}).Push(t.Context(), ref, module, nil)
+	_, err := open(t, s.Host, oci.Options{Credentials: keys("missing")}).Push(t.Context(), ref, "csv.wasm", module, nil)
 	wants(t, err, "docker-credential-missing")
 	// podman's file is found where podman has it.
 	t.Setenv("DOCKER_CONFIG", t.TempDir())

@@ -19,10 +19,10 @@ type configuration struct {
 	LayerDigests []digest.Digest `json:"layerDigests"`
 }
 
-// Push makes an artifact of a module, and gives it the tag of the reference. The same module with the same annotations is the same artifact,
-// so it has no time: that is the first of 1970.
-func (r *Registry) Push(ctx context.Context, ref Reference, module []byte, annotations map[string]string) (*Artifact, error) {
-	layer := ocispec.Descriptor{MediaType: moduleType, Digest: digest.FromBytes(module), Size: int64(len(module))}
+// Push makes an artifact of a module, and gives it the tag of the reference. name is what clients call the file that they pull. The same module
+// with the same name and annotations is the same artifact, so it has no time: that is the first of 1970.
+func (r *Registry) Push(ctx context.Context, ref Reference, name string, module []byte, annotations map[string]string) (*Artifact, error) {
+	layer := ocispec.Descriptor{MediaType: moduleType, Digest: digest.FromBytes(module), Size: int64(len(module)), Annotations: map[string]string{ocispec.AnnotationTitle: name}}
 	about, err := json.Marshal(configuration{Created: time.Unix(0, 0).UTC(), Architecture: "wasm", OS: "wasip1", LayerDigests: []digest.Digest{layer.Digest}})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,78 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+)
+
+// registryFlags are the flags of the commands that ask a registry.
+type registryFlags struct {
+	options oci.Options
+	asJSON  bool
+}
+
+func (f *registryFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.asJSON, "json", false, "print a JSON object")
+	flags.BoolVar(&f.options.PlainHTTP, "plain-http", false, "ask over HTTP, as a registry on loopback is without it")
+	flags.Var((*fileFlag)(&f.options.CA), "ca", "PEM `file` with authorities that are trusted beside the system's")
+	flags.Var((*fileFlag)(&f.options.Credentials), "credentials", "`file` in the form of docker's config.json (default docker's and podman's)")
+	completeFlag(cmd, "ca", cobra.FixedCompletions([]cobra.Completion{"pem", "crt"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeFlag(cmd, "credentials", cobra.FixedCompletions([]cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt))
+}
+
+// open opens a registry as the flags say. The caller closes it.
+func (f *registryFlags) open(host string) (*oci.Registry, error) {
+	o := f.options
+	o.MaxModule, o.Agent = sandbox.MaxModule, "toolsrv"
+	if b, err := readBuild(); err == nil {
+		o.Agent = "toolsrv/" + b.Version
+	}
+	return oci.Open(host, o)
+}
+
+// artifactArgument reads a reference that a user has typed.
+func artifactArgument(typed string) (oci.Reference, error) {
+	ref, err := oci.ParseReference(typed)
+	if err != nil {
+		return ref, &usageError{err}
+	}
+	return ref, nil
+}
+
+// takes returns a check that there are as many arguments as the usage says.
+func takes(count int, missing string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < count:
+			return errors.New(missing + ", as in " + firstExample(cmd))
+		case len(args) > count:
+			return fmt.Errorf("unexpected argument %q: write it as in %s", args[count], firstExample(cmd))
+		}
+		return nil
+	}
+}
+
+// artifact is what `push --json` and `pull --json` print. Its members are stable.
+type artifact struct {
+	// Reference has the digest of the artifact: who writes it down gets the same one again.
+	Reference string `json:"reference"`
+	Tag       string `json:"tag,omitempty"`
+	Digest    string `json:"digest"`
+	// Module and Size are the digest of the .wasm file, and its bytes.
+	Module string   `json:"module"`
+	Size   int64    `json:"size"`
+	File   string   `json:"file"`
+	Tools  []string `json:"tools"`
+}
+
+func newArtifact(ref oci.Reference, a *oci.Artifact, file string, tools []string) artifact {
+	return artifact{
+		Reference: oci.Scheme + ref.At(a.Manifest).String(), Tag: ref.Tag, Digest: a.Manifest, Module: a.Digest, Size: a.Size, File: file, Tools: append([]string{}, tools...),
+	}
+}

@@ -1,0 +1,140 @@
+package command_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
+)
+
+// TestRegistry pushes a file, finds it, and pulls it by its tag and by its digest.
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	s := ocitest.Serve(t)
+	file, folder := shop(t), t.TempDir()
+	ref := "oci://" + s.Host + "/acme/shop"
+	code, digest, stderr := run("push", file, ref+":1.2.0")
+	digest = strings.TrimSpace(digest)
+	if code != 0 || !strings.HasPrefix(digest, ref+"@sha256:") || !strings.Contains(stderr, "/acme/shop:1.2.0: 10 tools: /shop/echo, ") {
+		t.Fatalf("push: got %d, %q, %s", code, digest, stderr)
+	}
+	if code, _, stderr := run("push", file, ref+":1.10.0"); code != 0 {
+		t.Fatalf("push: got %d, %s", code, stderr)
+	}
+	for _, from := range []string{ref + ":1.2.0", digest} {
+		to := filepath.Join(folder, "got.wasm")
+		if code, stdout, stderr := run("pull", from, "-o", to); code != 0 || strings.TrimSpace(stdout) != digest || !strings.Contains(stderr, "got.wasm: 10 tools: /shop/echo, ") || !bytes.Equal(testkit.Read(t, to), testkit.Read(t, file)) {
+			t.Errorf("pull %s: got %d, %q, %s", from, code, stdout, stderr)
+		}
+	}
+	if code, stdout, stderr := run("search", s.Host, "sho"); code != 0 || !strings.Contains(stdout, ref+"  1.10.0, 1.2.0\n") {
+		t.Errorf("search: got %d, %q, %s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := run("search", s.Host+"/acme", "csv"); code != 0 || stdout != "Nothing was found.\n" {
+		t.Errorf("search: got %d, %q, %s", code, stdout, stderr)
+	}
+	// A script is pushed as the module that build makes of it.
+	add := testkit.Put(t, folder, "add.ts", addTypeScript)
+	if code, _, stderr := run("push", add, "oci://"+s.Host+"/acme/add:1"); code != 0 || !strings.Contains(stderr, "1 tool: /") {
+		t.Errorf("push: got %d, %s", code, stderr)
+	}
+	if code, _, stderr := run("build", add); code != 0 {
+		t.Fatal(stderr)
+	}
+	got := filepath.Join(folder, "got.wasm")
+	if code, _, stderr := run("pull", "oci://"+s.Host+"/acme/add:1", "-o", got); code != 0 || !bytes.Equal(testkit.Read(t, got), testkit.Read(t, filepath.Join(folder, "add.wasm"))) {
+		t.Errorf("pull: got %d, %s", code, stderr)
+	}
+}
+
+// TestRegistryAnswers compares what --json prints with what programs rely on.
+func TestRegistryAnswers(t *testing.T) {
+	t.Parallel()
+	s := ocitest.Serve(t)
+	file, folder := shop(t), t.TempDir()
+	var all strings.Builder
+	for _, args := range [][]string{
+		{"push", file, "oci://" + s.Host + "/acme/shop:1.2.0"},
+		{"pull", "oci://" + s.Host + "/acme/shop:1.2.0", "-o", filepath.Join(folder, "shop.wasm")},
+		{"search", s.Host},
+		{"search", s.Host + "/acme/shop"},
+		{"search", s.Host, "none"},
+	} {
+		code, stdout, stderr := run(append(args, "--json")...)
+		if code != 0 || !json.Valid([]byte(stdout)) {
+			t.Errorf("%q: got %d, %s", args, code, stderr)
+		}
+		all.WriteString("$ toolsrv " + strings.Join(args, " ") + " --json\n" + stdout + "\n")
+	}
+	got := strings.NewReplacer(filepath.Dir(file), "/home", folder, "/home", s.Host, "registry.example.com").Replace(all.String())
+	for _, p := range passes {
+		got = p.is.ReplaceAllString(got, p.as)
+	}
+	golden := filepath.Join("testdata", "registry", "answers.txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want := string(testkit.Read(t, golden)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestRegistryRefuses pushes and pulls what can't be, and leaves the file that was there.
+func TestRegistryRefuses(t *testing.T) {
+	t.Parallel()
+	s := ocitest.Serve(t)
+	file, folder := shop(t), t.TempDir()
+	there := testkit.Put(t, folder, "there.wasm", "what was there")
+	ref := "oci://" + s.Host + "/acme/shop:1"
+	if code, _, stderr := run("push", file, ref); code != 0 {
+		t.Fatal(stderr)
+	}
+	s.Before(func(w http.ResponseWriter, q *http.Request) bool {
+		if strings.Contains(q.URL.Path, "/blobs/") {
+			w.(http.Flusher).Flush()
+			_, _ = w.Write(bytes.Repeat([]byte("x"), len(testkit.Read(t, file))))
+			return true
+		}
+		return false
+	})
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"pull", ref, "-o", there}, 1, "is not what its digest says"},
+		{[]string{"pull", "oci://" + s.Host + "/acme/none:1", "-o", there}, 1, "the registry has nothing of this name"},
+		{[]string{"pull", ref, "-o", folder}, 1, "is a folder"},
+		{[]string{"pull", "https://" + s.Host + "/x:1"}, 2, "does not name an artifact"},
+		{[]string{"pull"}, 2, "REFERENCE is missing: name what to pull, as in toolsrv pull oci://ghcr.io/acme/csv:1.2.0"},
+		{[]string{"pull", ref, "x"}, 2, `unexpected argument "x"`},
+		{[]string{"push", file}, 2, "FILE or REFERENCE is missing"},
+		{[]string{"push", file, "oci://" + s.Host + "/acme/shop"}, 2, "REFERENCE needs a tag"},
+		{[]string{"push", file, "oci://" + s.Host + "/acme/shop@sha256:" + strings.Repeat("0", 64)}, 2, "REFERENCE needs a tag"},
+		{[]string{"push", there, ref}, 1, "there.wasm: "},
+		{[]string{"search"}, 2, "REGISTRY is missing"},
+		{[]string{"search", "no such/host"}, 1, "is not the name of a registry"},
+		{[]string{"search", s.Host, "a", "b"}, 2, `unexpected argument "b"`},
+		{[]string{"pull", ref, "--ca", there}, 1, "has no certificate"},
+		{[]string{"pull", ref, "--credentials", filepath.Join(folder, "none.json")}, 1, "read the file of credentials"},
+	} {
+		if code, _, stderr := run(c.args...); code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: got %d, %s, want %d, %q", c.args, code, stderr, c.code, c.want)
+		}
+	}
+	if got := string(testkit.Read(t, there)); got != "what was there" {
+		t.Errorf("the file has %q now", got)
+	}
+}

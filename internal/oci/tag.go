@@ -1,0 +1,79 @@
+package oci
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A version is what a tag such as 1.2.0 or v1.2 says. Parts that are missing are -1.
+type version struct{ major, minor, patch int }
+
+// versionOf reads a tag. One with more than numbers is not a version: what is not released yet is served to nobody who has not named it.
+func versionOf(tag string) (v version, ok bool) {
+	parts := strings.Split(strings.TrimPrefix(tag, "v"), ".")
+	if len(parts) > 3 {
+		return v, false
+	}
+	v = version{-1, -1, -1}
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 31)
+		if err != nil || part[0] == '+' || len(part) > 1 && part[0] == '0' {
+			return v, false
+		}
+		*[]*int{&v.major, &v.minor, &v.patch}[i] = int(n)
+	}
+	return v, true
+}
+
+func (v version) compare(w version) int {
+	return cmp.Or(cmp.Compare(v.major, w.major), cmp.Compare(v.minor, w.minor), cmp.Compare(v.patch, w.patch))
+}
+
+// CompareTags orders tags by the versions that they say: below all are those that say none.
+func CompareTags(a, b string) int {
+	v, ok := versionOf(a)
+	w, other := versionOf(b)
+	switch {
+	case ok && other:
+		return v.compare(w)
+	case ok:
+		return 1
+	case other:
+		return -1
+	}
+	return 0
+}
+
+// A Range is a set of versions: "~1.2" has all 1.2 from 1.2.0, "~1.2.3" those from 1.2.3, and "~1" all 1 from 1.0.0.
+type Range struct{ from version }
+
+// ParseRange reads a range.
+func ParseRange(s string) (Range, error) {
+	v, ok := versionOf(strings.TrimPrefix(s, "~"))
+	if !ok || !strings.HasPrefix(s, "~") || strings.HasPrefix(s, "~v") {
+		return Range{}, fmt.Errorf("%.100q is not a range of versions: write one such as ~1.2", s)
+	}
+	return Range{v}, nil
+}
+
+// Newest returns the tag of the newest version in the range. Tags such as 1.2 are left out: they move.
+func (r Range) Newest(tags []string) (tag string, err error) {
+	var newest version
+	for _, t := range tags {
+		v, ok := versionOf(t)
+		if !ok || v.minor < 0 || v.patch < 0 {
+			continue
+		}
+		in := v.major == r.from.major && (r.from.minor < 0 || v.minor == r.from.minor) && v.compare(r.from) >= 0
+		if in && (tag == "" || v.compare(newest) > 0 || v == newest && t < tag) {
+			tag, newest = t, v
+		}
+	}
+	if tag == "" {
+		return "", errors.New("no tag is a version in the range: tags with three numbers count, such as 1.2.0")
+	}
+	return tag, nil
+}

@@ -229,9 +229,22 @@ func eval[T any](p *page, expression string) T {
 	return value
 }
 
-// click clicks what matches a selector, once that can be seen.
+// click clicks what matches a selector, once that can be seen and has stayed where it is: a click is made at a point, and what comes in above
+// it, such as the hour's plot, moves it away.
 func (p *page) click(selector string) {
 	p.t.Helper()
+	p.see(selector)
+	eval[bool](p, `new Promise((yes) => {
+		let was, times = 0;
+		const look = () => {
+			const at = document.querySelector(`+quoted(selector)+`)?.getBoundingClientRect();
+			times = at && was && at.x === was.x && at.y === was.y && at.height === was.height ? times + 1 : 0;
+			was = at;
+			if (times === 5) yes(true);
+			else setTimeout(look, 10);
+		};
+		look();
+	})`)
 	p.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 

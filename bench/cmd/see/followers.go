@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -14,18 +13,14 @@ import (
 )
 
 // followersCost compares a server whose log some follow, for lines that never come, with one whose log nobody follows.
-func followersCost(ctx context.Context, b *bench) (err error) {
-	p, err := b.pair(ctx, "[state]\ndirectory = 'state'")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.close()) }()
-	for name, followers := range map[string]int{"follower_cost": 1, "followers_cost": 32} {
-		leave, err := follows(ctx, p.with, followers)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(b.cost(ctx, name, p), leave()); err != nil {
+func followersCost(ctx context.Context, b *bench) error {
+	for _, n := range []struct {
+		name      string
+		followers int
+	}{{"follower_cost", 1}, {"followers_cost", 32}} {
+		if err := b.cost(ctx, n.name, "[state]\ndirectory = 'state'", "", func(ctx context.Context, s *service.Service) (func() error, error) {
+			return follows(ctx, s, n.followers)
+		}); err != nil {
 			return err
 		}
 	}

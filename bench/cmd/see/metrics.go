@@ -55,32 +55,29 @@ func get(ctx context.Context, s *service.Service, path, accept string) (sent int
 }
 
 // metricsCost compares a server that tells metrics, and is asked for them each second, with one that does not count them.
-func (b *bench) metricsCost(ctx context.Context) (err error) {
-	p, err := b.pair(ctx, metrics)
-	if err != nil {
-		return err
+func (b *bench) metricsCost(ctx context.Context) error {
+	return b.cost(ctx, "metrics_cost", "", metrics, func(ctx context.Context, s *service.Service) (func() error, error) {
+		asking, stop := context.WithCancel(ctx)
+		asked := make(chan error, 1)
+		go func() { asked <- askEachSecond(asking, s) }()
+		return func() error { stop(); return <-asked }, nil
+	})
+}
+
+// askEachSecond asks for /metrics until ctx is done.
+func askEachSecond(ctx context.Context, s *service.Service) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if _, _, err := scraped(ctx, s); err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
-	asking, stop := context.WithCancel(ctx)
-	asked := make(chan error, 1)
-	go func() {
-		asked <- func() error {
-			for tick := time.NewTicker(time.Second); ; {
-				select {
-				case <-asking.Done():
-					tick.Stop()
-					return nil
-				case <-tick.C:
-				}
-				if _, _, err := scraped(asking, p.with); err != nil && asking.Err() == nil {
-					return err
-				}
-			}
-		}()
-	}()
-	err = b.cost(ctx, "metrics_cost", p)
-	stop()
-	return errors.Join(err, <-asked)
 }
 
 const (

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/load"
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
@@ -22,43 +24,63 @@ func (b *bench) calls(ctx context.Context, s *service.Service) (load.Seen, time.
 	}, b.report.Log)
 }
 
-// A pair are two servers that are called in turn. with has what is measured, and without does not.
-type pair struct{ with, without *service.Service }
+// beside is what goes on beside the calls of one server, until leave.
+type beside func(ctx context.Context, s *service.Service) (leave func() error, err error)
 
-// pair starts both, which differ by these tables.
-func (b *bench) pair(ctx context.Context, tables string) (p pair, err error) {
-	if p.without, err = b.serve(ctx, "", b.guests.FillSmall); err != nil {
-		return pair{}, err
+// cost prints as a figure the processor time of a call to a server without these tables ÷ that with them: what they leave of calls/s where nothing
+// else runs. Calls/s themselves move by more than the bars allow where something does. Two processes of one and the same configuration differ by
+// some 4 % as long as they live, so that each round begins two new ones, and the median of the rounds counts.
+func (b *bench) cost(ctx context.Context, name, always, tables string, do beside) error {
+	var ratios []float64
+	for i := range b.Rounds {
+		ratio, err := b.round(ctx, i, always, tables, do)
+		if err != nil {
+			return err
+		}
+		ratios = append(ratios, ratio)
 	}
-	if p.with, err = b.serve(ctx, tables, b.guests.FillSmall); err != nil {
-		return pair{}, errors.Join(err, p.without.Close())
-	}
-	return p, nil
+	slices.Sort(ratios)
+	b.report.Explain("%s: half of the rounds have %.3f to %.3f", name, ratios[len(ratios)/4], ratios[len(ratios)*3/4])
+	b.report.Figure(name, measure.Median(ratios))
+	return nil
 }
 
-func (p pair) close() error { return errors.Join(p.with.Close(), p.without.Close()) }
-
-// cost prints as a figure the processor time of a call without it ÷ with it: what it leaves of calls/s where nothing else runs. Calls/s themselves
-// move by more than the bars allow where something does. Each side comes first in every other round. The system counts hundredths of a second, so
-// the rounds count together.
-func (b *bench) cost(ctx context.Context, name string, p pair) error {
+// round begins two servers, and returns the processor time of a call without the tables ÷ that with them.
+func (b *bench) round(ctx context.Context, i int, always, tables string, do beside) (ratio float64, err error) {
 	const with, without = 0, 1
-	sides := [...]*service.Service{with: p.with, without: p.without}
-	var calls [len(sides)]float64
-	var used [len(sides)]time.Duration
-	for i := range b.Rounds {
-		for n := range sides {
-			side := (n + i) % len(sides)
-			seen, took, err := b.calls(ctx, sides[side])
-			if err != nil {
-				return err
+	var sides [2]*service.Service
+	defer func() {
+		for _, s := range sides {
+			if s != nil {
+				err = errors.Join(err, s.Close())
 			}
-			calls[side] += float64(seen.All)
-			used[side] += took
+		}
+	}()
+	for n := range sides {
+		side := (n + i) % len(sides)
+		more := always
+		if side == with {
+			more += tables
+		}
+		if sides[side], err = b.serve(ctx, more, b.guests.FillSmall); err != nil {
+			return 0, err
 		}
 	}
-	cost := func(side int) float64 { return used[side].Seconds() * 1e6 / calls[side] }
-	b.report.Explain("%s: a call takes %.1f µs of a processor with it, and %.1f without; %.3f of the calls in a second", name, cost(with), cost(without), calls[with]/calls[without])
-	b.report.Figure(name, cost(without)/cost(with))
-	return nil
+	leave, err := do(ctx, sides[with])
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	var calls [len(sides)]float64
+	var used [len(sides)]time.Duration
+	for _, n := range []int{with, without, without, with} {
+		side := (n + i) % len(sides)
+		seen, took, err := b.calls(ctx, sides[side])
+		if err != nil {
+			return 0, err
+		}
+		calls[side] += float64(seen.All)
+		used[side] += took
+	}
+	return (used[without].Seconds() / calls[without]) / (used[with].Seconds() / calls[with]), nil
 }

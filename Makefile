@@ -12,7 +12,7 @@ ZIG         := ziglang==0.17.1
 FUZZTIME ?= 20000x
 # Of programs in Python and JavaScript some 15 run in a second.
 FUZZTIME_PROGRAMS ?= 200x
-# The modules of this repository that make test runs. bench/, deploy/, test/browser/, test/clients/ and test/collector/ have targets of their own.
+# The modules of this repository that make test runs. bench/, deploy/, test/browser/, test/clients/, test/collector/ and test/nats/ have targets of their own.
 MODULES  := . sdk/go examples test/embedding
 GO_FILES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
 EXAMPLES := csv geo math plain-go regex template text time trip units
@@ -21,7 +21,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-proxies setup-prometheus test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-mcp test-browser vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-proxies setup-prometheus test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
 # printed once it answers.
@@ -68,7 +68,7 @@ FORCE:
 # Where SKIPS names a file, as in .ci/run, each run of tests adds to it what it has skipped; test/skips lists that. There lint has vetted all.
 ifdef SKIPS
 GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test -vet=off
-test race test-dist test-unprivileged test-egress test-arm64 test-tinygo test-browser test-collector: build/skips
+test race test-dist test-unprivileged test-egress test-arm64 test-tinygo test-browser test-collector test-nats: build/skips
 build/skips: FORCE
 	go build -o $@ ./test/skips
 else
@@ -129,7 +129,7 @@ test-egress:
 	TOOLSRV_EGRESS=1 $(GO_TEST) -count=1 -run '^TestNamespace$$' ./test/egress
 
 # The modules that lint and tidy check.
-LINTED ?= $(MODULES) bench deploy test/browser test/clients test/collector test/mcp
+LINTED ?= $(MODULES) bench deploy test/browser test/clients test/collector test/mcp test/nats
 
 lint:
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
@@ -471,6 +471,10 @@ test-clients:
 # test-collector has the receiver of OpenTelemetry's collector take what a server tells. It needs the proxy of Go's modules the first time.
 test-collector:
 	cd test/collector && $(GO_TEST) -count=1 ./...
+
+# test-nats has servers keep their state in NATS, one node and three in its process. It needs the proxy of Go's modules the first time.
+test-nats:
+	cd test/nats && $(GO_TEST) -count=1 ./...
 
 # test-mcp has the clients of others take the running service over MCP: the official conformance suite, the SDKs for TypeScript
 # and Python, FastMCP's client, the Inspector, and the programs of examples/agents. It needs npm and Python and, the first time, their registries.

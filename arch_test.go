@@ -124,6 +124,7 @@ var edges = map[string][]string{
 	"internal/state":                {},
 	"internal/state/local":          {"internal/durations", "internal/ownership", "internal/state", "internal/state/internal/watch", "internal/wholefile"},
 	"internal/state/memory":         {"internal/state", "internal/state/internal/watch"},
+	"internal/state/nats":           {"internal/durations", "internal/state", "internal/state/internal/watch"},
 	"internal/state/internal/watch": {"internal/state"},
 	// What happens to tools, and who listens; knows nobody who changes anything.
 	"internal/events": {
@@ -394,6 +395,7 @@ var homes = map[string][]string{
 	"github.com/google/go-containerregistry":   {"deploy/internal/image", "internal/testkit/ocitest"},
 	"oras.land/oras-go/v2":                     {"internal/oci"},
 	"github.com/opencontainers":                {"internal/oci"},
+	"github.com/nats-io/nats.go":               {"internal/state/nats"},
 	"github.com/goreleaser/nfpm/v2":            {"deploy/internal/linuxpackage"},
 	"golang.org/x/crypto/x509roots/fallback":   {"deploy/internal/image"},
 	"golang.org/x/mod":                         {"deploy/internal/sdks"},
@@ -424,6 +426,8 @@ var testHomes = map[string][]string{
 	"github.com/prometheus/common":              {"wasmtools/server"},
 	"golang.org/x/time":                         {"internal/rates"},
 	"go.etcd.io/bbolt":                          {"internal/state/local"},
+	"github.com/nats-io/nats.go":                {"test/nats"},
+	"github.com/nats-io/nats-server/v2":         {"test/nats"},
 	"github.com/coreos/go-oidc/v3":              {"internal/oidc", "wasmtools/server"},
 	"github.com/miekg/dns":                      {"test/egress", "internal/capability/http"},
 	"github.com/google/go-containerregistry":    {"deploy/internal/image"},

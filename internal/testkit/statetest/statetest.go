@@ -17,8 +17,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// Test runs all tests on stores that open returns. Each is closed at the end of its test.
-func Test(t *testing.T, open func(t *testing.T) state.Store) {
+// testPlain runs the tests in which no time has to pass.
+func testPlain(t *testing.T, open func(t *testing.T) state.Store) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, state.Store)
@@ -42,24 +42,45 @@ func Test(t *testing.T, open func(t *testing.T) state.Store) {
 			}
 		})
 	}
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, state.Space)
-	}{
-		{"Expiry", testExpiry},
-		{"QuotaOfExpired", testQuotaOfExpired},
-		{"Watch", testWatch},
-	} {
+}
+
+// Test runs all tests on stores that open returns. Each is closed at the end of its test.
+func Test(t *testing.T, open func(t *testing.T) state.Store) {
+	testPlain(t, open)
+	for _, test := range timed {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := open(t)
-				test.run(t, s.Space("a"))
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-			})
+			synctest.Test(t, func(t *testing.T) { runTimed(t, test.run, open(t), bubble{}) })
 		})
+	}
+}
+
+// TestSet runs all tests on stores that take their time from a clock that is set.
+func TestSet(t *testing.T, open func(t *testing.T, c *SetClock) state.Store) {
+	testPlain(t, func(t *testing.T) state.Store { return open(t, NewSetClock()) })
+	for _, test := range timed {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := NewSetClock()
+			runTimed(t, test.run, open(t, c), c)
+		})
+	}
+}
+
+// timed are the tests in which time passes.
+var timed = []struct {
+	name string
+	run  func(*testing.T, state.Space, Clock)
+}{
+	{"Expiry", testExpiry},
+	{"QuotaOfExpired", testQuotaOfExpired},
+	{"Watch", testWatch},
+}
+
+func runTimed(t *testing.T, run func(*testing.T, state.Space, Clock), s state.Store, c Clock) {
+	run(t, s.Space("a"), c)
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -12,6 +12,59 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
+// A Clock has time pass for a store.
+type Clock interface {
+	Sleep(time.Duration)
+	// Eventually reports whether something is so once all that is under way has been done.
+	Eventually(func() bool) bool
+}
+
+// bubble is the time of a bubble of testing/synctest.
+type bubble struct{}
+
+func (bubble) Sleep(d time.Duration) { time.Sleep(d) }
+
+func (bubble) Eventually(is func() bool) bool {
+	synctest.Wait()
+	return is()
+}
+
+// A SetClock is a clock that only Sleep moves, for stores that are told the time but wait for others in real time.
+type SetClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// NewSetClock returns a clock that shows the time of now.
+func NewSetClock() *SetClock { return &SetClock{now: time.Now()} }
+
+// Now returns the time.
+func (c *SetClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Sleep implements Clock.
+func (c *SetClock) Sleep(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// Eventually implements Clock.
+func (c *SetClock) Eventually(is func() bool) bool {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range 3000 {
+		if is() {
+			return true
+		}
+		<-tick.C
+	}
+	return false
+}
+
 // setFor sets a key for a time.
 func setFor(t *testing.T, s state.Space, key string, expect int64, ttl time.Duration) {
 	t.Helper()
@@ -21,7 +74,7 @@ func setFor(t *testing.T, s state.Space, key string, expect int64, ttl time.Dura
 }
 
 // testExpiry lets time pass: an entry exists until just before its end.
-func testExpiry(t *testing.T, s state.Space) {
+func testExpiry(t *testing.T, s state.Space, c Clock) {
 	set(t, s, "for ever", "")
 	setFor(t, s, "second", state.Any, time.Second)
 	setFor(t, s, "minute", state.Any, time.Minute)
@@ -40,11 +93,11 @@ func testExpiry(t *testing.T, s state.Space) {
 	if left := time.Until(e.Expires); err != nil || left <= 0 || left > time.Minute {
 		t.Errorf("a minute is %v, %v", left, err)
 	}
-	time.Sleep(time.Second - time.Millisecond)
+	c.Sleep(time.Second - time.Millisecond)
 	if got := get(t, s, "second"); got != "second" {
 		t.Errorf("an entry is gone before its time: %s", got)
 	}
-	time.Sleep(time.Millisecond)
+	c.Sleep(time.Millisecond)
 	for key, want := range map[string]string{"second": "-", "shortened": "-", "many/7": "-", "minute": "minute", "for ever": "", "kept": "kept", "kept longer": "kept longer"} {
 		if got := get(t, s, key); got != want {
 			t.Errorf("after a second %s is %q, want %q", key, got, want)
@@ -59,15 +112,14 @@ func testExpiry(t *testing.T, s state.Space) {
 	if version, err := s.Set(t.Context(), "shortened", nil, state.Absent, state.SetOptions{}); err != nil || version <= kept {
 		t.Errorf("what has expired is made anew at version %d, %v", version, err)
 	}
-	time.Sleep(2 * time.Minute) // a store deletes what nobody asks for
-	synctest.Wait()
-	if u := usage(t, s); u.Entries != 4 {
-		t.Errorf("%+v is left, want 4 entries", u)
+	c.Sleep(2 * time.Minute) // a store deletes what nobody asks for
+	if !c.Eventually(func() bool { return usage(t, s).Entries == 4 }) {
+		t.Errorf("%+v is left, want 4 entries", usage(t, s))
 	}
 }
 
 // testQuotaOfExpired fills a space with what expires: it is full until then, and not for longer.
-func testQuotaOfExpired(t *testing.T, s state.Space) {
+func testQuotaOfExpired(t *testing.T, s state.Space, c Clock) {
 	quota := state.Usage{Entries: 100, Bytes: 100 * (state.Overhead + 10)}
 	put := func(key string, size int) error {
 		_, err := s.Set(t.Context(), key, make([]byte, size), state.Any, state.SetOptions{TTL: time.Second, Quota: quota})
@@ -79,11 +131,11 @@ func testQuotaOfExpired(t *testing.T, s state.Space) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Second - time.Millisecond)
+		c.Sleep(time.Second - time.Millisecond)
 		if err := put("more", 6); !errors.Is(err, state.ErrQuota) {
 			t.Errorf("got %v above the quota", err)
 		}
-		time.Sleep(time.Millisecond)
+		c.Sleep(time.Millisecond)
 		// Needs the room of all.
 		if err := put("large", 100*(state.Overhead+10)-state.Overhead-5); err != nil {
 			t.Errorf("got %v where all has expired", err)
@@ -91,12 +143,12 @@ func testQuotaOfExpired(t *testing.T, s state.Space) {
 		if err := put("more", 0); !errors.Is(err, state.ErrQuota) {
 			t.Errorf("got %v above the quota", err)
 		}
-		time.Sleep(time.Second)
+		c.Sleep(time.Second)
 	}
 }
 
 // testWatch watches a prefix from the beginning.
-func testWatch(t *testing.T, s state.Space) {
+func testWatch(t *testing.T, s state.Space, c Clock) {
 	for i := range 3 {
 		set(t, s, fmt.Sprint("in/", i), "old")
 	}
@@ -135,10 +187,9 @@ func testWatch(t *testing.T, s state.Space) {
 		t.Error(err)
 	}
 	want("-in/0")
-	time.Sleep(2 * time.Second)
+	c.Sleep(2 * time.Second)
 	usage(t, s)
 	want("-in/ttl")
-	synctest.Wait() // the watcher waits for more
 	cancel(errors.New("enough"))
 	want("enough")
 	if _, open := <-events; open {

@@ -1,0 +1,271 @@
+package nats
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// What a connection waits for.
+const (
+	dialLimit    = 5 * time.Second
+	askLimit     = 2 * time.Second
+	tellEvery    = 10 * time.Second
+	tryEvery     = 500 * time.Millisecond
+	pingEvery    = 5 * time.Second
+	leastPayload = 64 << 10
+	// besides is how much of a message is left for its subject and headers.
+	besides = 8 << 10
+)
+
+// connect connects, and makes the bucket where it is missing. What may pass by itself, such as a server that is not there yet, it waits for.
+func (s *Store) connect(ctx context.Context) error {
+	options, err := s.clientOptions()
+	if err != nil {
+		return err
+	}
+	told := time.Now().Add(tellEvery - time.Second)
+	for {
+		failed := s.reach(options)
+		if failed == nil {
+			if failed = s.makeBucket(ctx); failed == nil {
+				return nil
+			}
+		}
+		if isFinal(failed) {
+			return failed
+		}
+		if time.Since(told) > tellEvery {
+			told = time.Now()
+			s.options.Log.Warn("waiting for NATS, which has the state", slog.String("url", s.options.URL), slog.Any("error", failed))
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: waited for it until %w, and last got: %w", state.ErrUnavailable, context.Cause(ctx), failed)
+		case <-time.After(tryEvery):
+		}
+	}
+}
+
+// reach connects, unless there is a connection.
+func (s *Store) reach(options []client.Option) error {
+	if s.conn != nil {
+		return nil
+	}
+	conn, err := client.Connect(s.options.URL, options...)
+	if err != nil {
+		return err
+	}
+	if conn.MaxPayload() < leastPayload {
+		conn.Close()
+		return finalError{fmt.Errorf("the server takes messages of %d bytes: set max_payload to %d at least", conn.MaxPayload(), leastPayload)}
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		conn.Close()
+		return finalError{err}
+	}
+	s.conn, s.js = conn, js
+	return nil
+}
+
+// A finalError is one that no waiting heals.
+type finalError struct{ error }
+
+func (e finalError) Unwrap() error { return e.error }
+
+func isFinal(err error) bool {
+	final, ok := errors.AsType[finalError](err)
+	return ok && final.error != nil || errors.Is(err, client.ErrAuthorization) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount)
+}
+
+func (s *Store) clientOptions() ([]client.Option, error) {
+	o := []client.Option{
+		client.Name("toolsrv"),
+		client.Timeout(dialLimit),
+		client.MaxReconnects(-1),
+		client.ReconnectWait(50 * time.Millisecond),
+		client.ReconnectJitter(200*time.Millisecond, 500*time.Millisecond),
+		client.ReconnectBufSize(-1), // what can't be sent fails at once, and is not sent later when nobody waits for it any more
+		client.PingInterval(pingEvery),
+		client.MaxPingsOutstanding(2),
+		client.IgnoreAuthErrorAbort(),
+		client.DisconnectErrHandler(func(*client.Conn, error) { wake(s.looking) }),
+		client.ReconnectHandler(func(*client.Conn) {
+			s.again()
+			wake(s.looking)
+		}),
+		client.ErrorHandler(func(_ *client.Conn, _ *client.Subscription, err error) {
+			s.options.Log.Debug("NATS", slog.Any("error", err))
+		}),
+	}
+	if s.options.Dial != nil {
+		o = append(o, client.InProcessServer(s.options.Dial))
+	}
+	if s.options.Credentials != "" {
+		if _, err := os.ReadFile(s.options.Credentials); err != nil {
+			return nil, fmt.Errorf("read the credentials: %w", err)
+		}
+		o = append(o, client.UserCredentials(s.options.Credentials)) // which it reads with each connection
+	}
+	secure := &tls.Config{MinVersion: tls.VersionTLS12}
+	isSecure := s.options.CA != "" || s.options.Certificate != "" || strings.HasPrefix(s.options.URL, "tls://")
+	if s.options.CA != "" {
+		text, err := os.ReadFile(s.options.CA)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificates of authorities: %w", err)
+		}
+		if secure.RootCAs = x509.NewCertPool(); !secure.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s has no certificate in PEM", s.options.CA)
+		}
+	}
+	if s.options.Certificate != "" {
+		if _, err := tls.LoadX509KeyPair(s.options.Certificate, s.options.Key); err != nil {
+			return nil, fmt.Errorf("read the certificate for NATS: %w", err)
+		}
+		secure.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // which may have been renewed
+			pair, err := tls.LoadX509KeyPair(s.options.Certificate, s.options.Key)
+			return &pair, err
+		}
+	}
+	if isSecure {
+		o = append(o, client.Secure(secure))
+	}
+	return o, nil
+}
+
+// Check returns an error where the files that the options name can't be used. It connects to nobody.
+func Check(o Options) error {
+	_, err := (&Store{options: o}).clientOptions()
+	return err
+}
+
+// wake puts a value into a channel that has one place.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// batchesSince is the version of the first servers with atomic batches.
+const batchesSince = "2.12"
+
+// makeBucket makes the bucket where it is missing, with three replicas in a cluster. One that is there has to have what a state needs, or gets it.
+func (s *Store) makeBucket(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	stream, err := s.js.Stream(ctx, s.bucket.stream())
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		config := jetstream.StreamConfig{
+			Name: s.bucket.stream(), Description: "the state of toolsrv", Subjects: []string{s.bucket.subjects()},
+			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: 1,
+			DenyDelete: true, AllowRollup: true, AllowDirect: true, AllowMsgTTL: true, AllowAtomicPublish: true,
+		}
+		if s.conn.ConnectedClusterName() != "" {
+			config.Replicas = 3
+		}
+		stream, err = s.js.CreateStream(ctx, config)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process has just made it
+			stream, err = s.js.Stream(ctx, s.bucket.stream())
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("make the bucket %s: %w", s.bucket, err)
+	}
+	config := stream.CachedInfo().Config
+	if !config.AllowAtomicPublish || !config.AllowMsgTTL || config.MaxMsgsPerSubject != 1 {
+		config.AllowAtomicPublish, config.AllowMsgTTL, config.MaxMsgsPerSubject = true, true, 1
+		if stream, err = s.js.UpdateStream(ctx, config); err != nil {
+			return finalError{fmt.Errorf("have the bucket %s take atomic batches: %w", s.bucket, err)}
+		}
+	}
+	if !stream.CachedInfo().Config.AllowAtomicPublish { // the server does not know it
+		return finalError{fmt.Errorf("the server is NATS %s, which has no atomic batches: use %s or newer", s.conn.ConnectedServerVersion(), batchesSince)}
+	}
+	return nil
+}
+
+// errGone is returned for a message that the stream does not have.
+var errGone = errors.New("the message is gone")
+
+// A stored message is one of the stream.
+type stored struct {
+	Subject  string `json:"subject"`
+	Sequence uint64 `json:"seq"`
+	Data     []byte `json:"data"`
+}
+
+// ask has the leader of the stream give a message: the last one of a subject, or the one that has a sequence.
+func (s *Store) ask(ctx context.Context, subject string, sequence uint64) (m stored, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	request, err := json.Marshal(struct {
+		Sequence uint64 `json:"seq,omitempty"`
+		Last     string `json:"last_by_subj,omitempty"`
+	}{sequence, subject})
+	if err != nil {
+		return m, err
+	}
+	answer, err := s.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+s.bucket.stream(), request)
+	if err != nil {
+		return m, fmt.Errorf("read from NATS: %w", err)
+	}
+	var said struct {
+		Message stored             `json:"message"`
+		Error   jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(answer.Data, &said); err != nil {
+		return m, fmt.Errorf("read from NATS: %w", err)
+	}
+	switch {
+	case said.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return m, errGone
+	case said.Error.Code != 0:
+		return m, fmt.Errorf("read from NATS: %s", cmp.Or(said.Error.Description, "it refuses"))
+	}
+	return said.Message, nil
+}
+
+// fetch returns the value of an entry that the copy does not hold.
+func (s *Store) fetch(ctx context.Context, space string, e *entry) ([]byte, error) {
+	if e.parts == 0 {
+		m, err := s.ask(ctx, "", e.version)
+		if err != nil {
+			return nil, err
+		}
+		_, value, err := parseHead(m.Data, state.MaxValue)
+		if m.Subject != s.bucket.head(space, e.key) || err != nil || len(value) != e.size {
+			return nil, fmt.Errorf("the message %d of the bucket is not what it was: %w", e.version, errForeign)
+		}
+		return value, nil
+	}
+	value := make([]byte, 0, e.size)
+	for i := range e.parts {
+		m, err := s.ask(ctx, "", e.version-uint64(e.parts-i))
+		if err != nil {
+			return nil, err
+		}
+		if m.Subject != s.bucket.part(space, e.key, i+1) || len(value)+len(m.Data) > e.size {
+			return nil, fmt.Errorf("the parts of the value at %d of the bucket are not what they were: %w", e.version, errForeign)
+		}
+		value = append(value, m.Data...)
+	}
+	if len(value) != e.size {
+		return nil, fmt.Errorf("the value at %d of the bucket is not whole: %w", e.version, errForeign)
+	}
+	return value, nil
+}

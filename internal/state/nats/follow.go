@@ -1,0 +1,398 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// How the stream is followed.
+const (
+	// heartbeat is how often the server says that nothing has happened.
+	heartbeat = time.Second
+	// leastPause and mostPause are between two tries.
+	leastPause, mostPause = 50 * time.Millisecond, 5 * time.Second
+	// markersFor is how long the stream has the marker of a key that was deleted. A copy that is older than resumeFor is read anew, since it may have missed some.
+	markersFor, resumeFor = time.Hour, 30 * time.Minute
+	// lookEvery is how often the leader is asked how far it is, and lag how long the copy may be behind that.
+	lookEvery, lag = time.Second, time.Second
+	// cutAfter is after how long without an answer writes are refused.
+	cutAfter = 3 * time.Second
+	// doubtFor is how long nothing is written after a write was not answered: a leader goes on answering for a while that has lost the others.
+	doubtFor = 3 * time.Second
+)
+
+// health is what is known of whether the copy is what the stream has.
+type health struct {
+	mu      sync.Mutex
+	fresh   time.Time // when the copy was last known to have all
+	cut     *Cut      // nil: it has
+	told    bool      // the log was told of the cut
+	doubt   error     // why the last write was not answered; nil: it was
+	doubted time.Time // when that was
+	failed  time.Time // when the log was last told of a write that failed
+	broken  error
+	created time.Time          // of the stream
+	follows context.CancelFunc // ends what follows the stream now, or nil
+}
+
+// A Cut is a time in which the state is read as it was last known, and can't be written.
+type Cut struct {
+	Since time.Time
+	Why   error
+}
+
+// CutOff returns since when the store is cut off from the others, and why, or nil.
+func (s *Store) CutOff() *Cut {
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	return s.health.cut
+}
+
+// Broken returns why nothing can be read or written any more until the program is started again, or nil.
+func (s *Store) Broken() error {
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	return s.health.broken
+}
+
+// lose gives the state up.
+func (s *Store) lose(err error) {
+	s.health.mu.Lock()
+	first := s.health.broken == nil
+	if first {
+		s.health.broken = fmt.Errorf("%w: %w", state.ErrUnavailable, err)
+	}
+	s.health.mu.Unlock()
+	if first {
+		s.options.Log.Error("state is lost for this process, so tools get errors", slog.Any("error", err))
+		s.arrived()
+	}
+}
+
+// arrived has Open return.
+func (s *Store) arrived() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.ready:
+	default:
+		close(s.ready)
+	}
+}
+
+// again has the stream followed anew.
+func (s *Store) again() {
+	s.health.mu.Lock()
+	if s.health.follows != nil {
+		s.health.follows()
+	}
+	s.health.mu.Unlock()
+	wake(s.kicked)
+}
+
+// follow is the goroutine that takes up what the stream has, until the store is closed.
+func (s *Store) follow() {
+	pause := leastPause
+	for s.ctx.Err() == nil && s.Broken() == nil {
+		ctx, cancel := context.WithCancel(s.ctx)
+		s.health.mu.Lock()
+		s.health.follows = cancel
+		s.health.mu.Unlock()
+		whole, err := s.session(ctx)
+		cancel()
+		if s.ctx.Err() != nil {
+			return
+		}
+		if whole {
+			pause = leastPause
+		}
+		s.options.Log.Debug("the state is followed anew", slog.Any("because", err))
+		select {
+		case <-s.ctx.Done():
+		case <-s.kicked:
+			// Not all at once, where there are many.
+			time.Sleep(rand.N(leastPause / 2))
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		pause = min(2*pause, mostPause)
+	}
+}
+
+// session follows the stream from the copy's position, and reports whether it came to the end of what there was.
+func (s *Store) session(ctx context.Context) (whole bool, err error) {
+	stream, info, err := s.info(ctx)
+	if err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	start, resumes := s.copy.position+1, s.copy.position > 0 && s.freshWithin(resumeFor)
+	if !resumes {
+		s.copy.round++
+		start = 1
+	}
+	s.mu.Unlock()
+	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		FilterSubject: s.bucket.heads(), DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: start,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: 30 * time.Second,
+	})
+	if err != nil {
+		return false, fmt.Errorf("follow the stream: %w", err)
+	}
+	defer s.leave(consumer.CachedInfo().Name)
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(1000), jetstream.PullHeartbeat(heartbeat), jetstream.PullExpiry(10*heartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
+	if err != nil {
+		return false, fmt.Errorf("follow the stream: %w", err)
+	}
+	defer messages.Stop()
+	if consumer.CachedInfo().NumPending == 0 {
+		s.complete(!resumes, info.State.LastSeq)
+		whole = true
+	}
+	for next := uint64(1); ; next++ {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return whole, err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return whole, err
+		}
+		if meta.Sequence.Consumer != next {
+			return whole, fmt.Errorf("message %d came in place of %d", meta.Sequence.Consumer, next)
+		}
+		s.apply(m, meta)
+		if !whole && meta.NumPending == 0 {
+			s.complete(!resumes, info.State.LastSeq)
+			whole = true
+		}
+		if err := s.Broken(); err != nil {
+			return whole, err
+		}
+	}
+}
+
+// leave deletes a consumer that is not used any more, if the server is there. It would go by itself otherwise.
+func (s *Store) leave(name string) {
+	ctx, cancel := context.WithTimeout(s.ctx, askLimit)
+	defer cancel()
+	if s.conn.IsConnected() {
+		_ = s.js.DeleteConsumer(ctx, s.bucket.stream(), name)
+	}
+}
+
+// info asks the leader how far the stream is. A stream that is not the one that was followed before is the end of the store: its sequences, which are
+// versions here, may come back.
+func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	stream, err := s.js.Stream(ctx, s.bucket.stream())
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil, fmt.Errorf("the bucket %s is not there any more: bring it back, or start toolsrv anew", s.bucket)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask NATS for the bucket %s: %w", s.bucket, err)
+	}
+	info := stream.CachedInfo()
+	s.mu.RLock()
+	position := s.copy.position
+	s.mu.RUnlock()
+	s.health.mu.Lock()
+	before := s.health.created
+	if before.IsZero() {
+		s.health.created = info.Created
+	}
+	s.health.mu.Unlock()
+	if !before.IsZero() && !before.Equal(info.Created) && info.State.LastSeq < position {
+		s.lose(fmt.Errorf("the bucket %s was made anew, and is at %d where it was at %d before: start toolsrv anew if it is as it should be", s.bucket, info.State.LastSeq, position))
+		return nil, nil, s.Broken()
+	}
+	return stream, info, nil
+}
+
+// freshWithin reports whether the copy was whole not long ago.
+func (s *Store) freshWithin(d time.Duration) bool {
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	return time.Since(s.health.fresh) < d
+}
+
+// apply takes up a message.
+func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+	space, key, err := s.bucket.parse(m.Subject())
+	var head entry
+	var value []byte
+	deletes := m.Headers().Get(operation) != ""
+	if err == nil && key != "" && !deletes {
+		head, value, err = parseHead(m.Data(), state.MaxValue)
+		head.key, head.version = key, meta.Sequence.Stream
+	}
+	if err == nil && len(value) > 0 {
+		if known, has := s.options.Forms[space]; has && value[0] > known {
+			s.lose(fmt.Errorf("the entry %.60q of %q is %w: its form is %d, but this version reads %d", key, space, state.ErrNewer, value[0], known))
+		}
+	}
+	s.mu.Lock()
+	changed := false
+	switch {
+	case err != nil && key != "": // somebody else has written there, over what there was
+		changed = s.copy.drop(space, key)
+	case err != nil:
+	case key == "":
+		s.copy.content(space).turn = meta.Sequence.Stream
+	case deletes:
+		changed = s.copy.drop(space, key)
+	default:
+		changed = s.copy.put(space, head, value)
+	}
+	s.copy.taken++
+	s.copy.advance(meta.Sequence.Stream)
+	full := s.copy.entries > maxEntries+maxEntries/3
+	s.mu.Unlock()
+	if err != nil {
+		s.options.Log.Warn("a message in the bucket of the state is ignored", slog.String("subject", m.Subject()), slog.Any("error", err))
+	}
+	if changed {
+		s.hub.Changed(space, key)
+	}
+	if full {
+		s.lose(fmt.Errorf("the bucket %s has more than %d keys", s.bucket, maxEntries))
+	}
+}
+
+// complete notes that the copy has all that the stream had when it was at a sequence.
+func (s *Store) complete(anew bool, sequence uint64) {
+	var gone [][2]string
+	s.mu.Lock()
+	if anew {
+		gone = s.copy.missing()
+		for _, at := range gone {
+			s.copy.drop(at[0], at[1])
+		}
+	}
+	s.copy.advance(sequence)
+	s.mu.Unlock()
+	for _, at := range gone {
+		s.hub.Changed(at[0], at[1])
+	}
+	s.health.mu.Lock()
+	s.health.fresh = time.Now()
+	s.health.mu.Unlock()
+	s.arrived()
+	wake(s.looking)
+}
+
+// await waits until the copy has a sequence.
+func (s *Store) await(ctx context.Context, sequence uint64) error {
+	s.mu.Lock()
+	if s.copy.position >= sequence {
+		s.mu.Unlock()
+		return nil
+	}
+	done := make(chan struct{})
+	s.copy.waiters = append(s.copy.waiters, waiter{sequence, done})
+	s.mu.Unlock()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for i, w := range s.copy.waiters {
+			if w.done == done {
+				s.copy.waiters = append(s.copy.waiters[:i], s.copy.waiters[i+1:]...)
+				break
+			}
+		}
+		return fmt.Errorf("%w: the stream is at %d, which did not come here in time", state.ErrUnavailable, sequence)
+	}
+}
+
+// look is the goroutine that asks the leader again and again how far it is: a stream that is silent may be cut off.
+func (s *Store) look() {
+	<-s.ready
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-tick.C:
+		case <-s.looking:
+		}
+		s.judge(s.compare())
+	}
+}
+
+// compare returns why the copy is not what the stream has, or nil.
+func (s *Store) compare() error {
+	if !s.conn.IsConnected() {
+		return errors.New("there is no connection to NATS")
+	}
+	began := time.Now()
+	_, info, err := s.info(s.ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, lag)
+	defer cancel()
+	before := s.taken()
+	if err := s.await(ctx, info.State.LastSeq); err != nil {
+		if s.taken() == before { // it is silent, and not only slow
+			s.again()
+		}
+		return err
+	}
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	s.health.fresh = began
+	if time.Since(s.health.doubted) > doubtFor {
+		s.health.doubt = nil
+	}
+	return s.health.doubt
+}
+
+// taken returns how many messages were taken up.
+func (s *Store) taken() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.copy.taken
+}
+
+// judge notes whether the state is cut off, and tells the log.
+func (s *Store) judge(why error) {
+	h := &s.health
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return
+	}
+	switch {
+	case why == nil && h.cut != nil:
+		if h.told {
+			s.options.Log.Info("the state is whole again", slog.Duration("after", time.Since(h.cut.Since).Round(time.Millisecond)))
+		}
+		h.cut, h.told = nil, false
+	case why == nil:
+	case h.cut == nil && s.conn.IsConnected() && time.Since(h.fresh) < cutAfter && h.doubt == nil:
+		// One answer that is late is not the end.
+	default:
+		since := h.fresh
+		if h.cut != nil {
+			since = h.cut.Since
+		}
+		h.cut = &Cut{since, why}
+		if !h.told {
+			h.told = true
+			s.options.Log.Error("the state is cut off: what was known is served, and nothing can be changed until NATS is back", slog.Any("error", why))
+		}
+	}
+}

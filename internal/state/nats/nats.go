@@ -1,0 +1,266 @@
+// Package nats keeps state in a bucket of NATS JetStream, which several processes share.
+//
+// Each process has a copy of the keys, and of the values that are small. The copy is what the stream has, message by message in its order, up to
+// a position: so what is read is never half of a change, and reading waits for nobody. A write goes to the stream's leader, and returns once the
+// copy has it. It is one atomic batch, which the leader takes only if the space has not changed since the copy's position: so a version that is
+// expected, and a quota, hold for all processes together.
+//
+// A process that is cut off reads what it knew, and writes nothing.
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/toolsrv/toolsrv/internal/durations"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/internal/watch"
+)
+
+var (
+	_ state.Store = (*Store)(nil)
+	_ state.Space = (*space)(nil)
+)
+
+// A Store is a state in a bucket. It is safe for concurrent use.
+type Store struct {
+	options Options
+	conn    *client.Conn
+	js      jetstream.JetStream
+	bucket  bucket
+	hub     watch.Hub
+	running sync.WaitGroup
+	stop    context.CancelFunc
+	ctx     context.Context // until the store is closed
+	ended   chan struct{}   // closed when Close begins
+	once    sync.Once
+	kicked  chan struct{} // has a value when the stream is to be followed anew, or looked at
+	looking chan struct{}
+	ready   chan struct{} // closed when the copy was whole for the first time, or never will be
+	places  chan struct{} // has a value for each batch that is under way
+
+	mu   sync.RWMutex
+	copy replica
+
+	health  health
+	writers writers
+	written durations.Histogram
+	lost    atomic.Uint64 // writes that failed
+}
+
+// Options are options of Open.
+type Options struct {
+	// URL names the servers, as in "nats://a,b:4223,c", or "tls://a".
+	URL string
+	// Credentials is a file with a user's JWT and seed, or empty.
+	Credentials string
+	// CA is a file with the certificates of who signs those of the servers; empty: those of the system. Certificate and Key are files with what
+	// the servers know this client by, or empty.
+	CA, Certificate, Key string
+	// Prefix is the name of the bucket.
+	Prefix string
+	// Log is told when the state is cut off, and when it is not any more. Nil: nobody is told.
+	Log *slog.Logger
+	// Forms are the newest forms of records that the program knows, by the names of their spaces (see [state.Encode]).
+	Forms map[string]byte
+	// Now is the time. Nil: time.Now.
+	Now func() time.Time
+	// Limit is how long a write may take; 0: 5 s.
+	Limit time.Duration
+	// Dial has the client connect without a network. Nil: by TCP.
+	Dial client.InProcessConnProvider
+}
+
+// Bounds of the copy, so that whoever fills the bucket does not fill this process.
+const (
+	// inlineBytes is the size of the largest value that the copy can have. Others are read from the servers.
+	inlineBytes = 16 << 10
+	// maxValues is how many bytes of values the copy has.
+	maxValues = 256 << 20
+	// maxEntries is how many keys there may be. A third more, made by somebody else, are the end of it.
+	maxEntries = 1_500_000
+)
+
+// limitDefault is how long a write may take.
+const limitDefault = 5 * time.Second
+
+// Open connects to the servers, makes the bucket where it is missing, and returns once the copy is whole. Until then it tells the log every ten
+// seconds what it waits for. It ends with ctx. Its errors say what to do.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Limit == 0 {
+		o.Limit = limitDefault
+	}
+	s := &Store{
+		options: o, bucket: bucket(o.Prefix), ended: make(chan struct{}),
+		kicked: make(chan struct{}, 1), looking: make(chan struct{}, 1), ready: make(chan struct{}), places: make(chan struct{}, mostBatches),
+		copy: newReplica(), writers: writers{of: map[string]*writer{}},
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	if err := s.open(ctx); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("open the state at %s: %w", o.URL, err)
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	s.running.Go(s.follow)
+	s.running.Go(s.look)
+	s.running.Go(s.sweep)
+	select {
+	case <-s.ready:
+		return s.Broken()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: the bucket %s was not read in time: %w", state.ErrUnavailable, s.bucket, context.Cause(ctx))
+	}
+}
+
+// Close implements state.Store.
+func (s *Store) Close() error {
+	s.once.Do(func() {
+		close(s.ended)
+		s.writers.wait()
+		s.stop()
+		s.running.Wait()
+		s.hub.Close()
+		if s.conn != nil {
+			s.conn.Close()
+		}
+	})
+	return nil
+}
+
+// usable returns why nothing can be read or written.
+func (s *Store) usable() error {
+	select {
+	case <-s.ended:
+		return fmt.Errorf("%w: it is closed", state.ErrUnavailable)
+	default:
+		return s.Broken()
+	}
+}
+
+// Space implements state.Store.
+func (s *Store) Space(name string) state.Space { return &space{s, name} }
+
+// A space is a name: what it holds is in the copy.
+type space struct {
+	store *Store
+	name  string
+}
+
+// Get implements state.Space.
+func (s *space) Get(ctx context.Context, key string, most int) (state.Entry, bool, error) {
+	if err := errors.Join(state.CheckKey(key), s.store.usable()); err != nil {
+		return state.Entry{}, false, err
+	}
+	for try := 0; ; try++ {
+		s.store.mu.RLock()
+		e := s.store.copy.get(s.name, key, s.store.now())
+		s.store.mu.RUnlock()
+		switch {
+		case e == nil:
+			return state.Entry{}, false, nil
+		case e.size > most:
+			return state.Entry{}, false, state.CheckSize(e.size, most)
+		case e.held:
+			return e.entry(append([]byte{}, e.value...)), true, nil
+		}
+		value, err := s.store.fetch(ctx, s.name, e)
+		if err == nil {
+			return e.entry(value), true, nil
+		}
+		if !errors.Is(err, errGone) || try == 2 {
+			return state.Entry{}, false, causeOf(ctx, err)
+		}
+		// Somebody has just written the key.
+		if err := s.store.barrier(ctx, s.name); err != nil {
+			return state.Entry{}, false, causeOf(ctx, err)
+		}
+	}
+}
+
+// Set implements state.Space.
+func (s *space) Set(ctx context.Context, key string, value []byte, expect int64, o state.SetOptions) (uint64, error) {
+	if err := state.CheckSet(key, value, expect, o.TTL); err != nil {
+		return 0, err
+	}
+	w := &write{key: key, value: append([]byte{}, value...), expect: expect, quota: o.Quota}
+	if o.TTL != 0 {
+		w.expires = s.store.options.Now().Add(o.TTL).UnixMilli()
+	}
+	done, err := s.store.submit(ctx, s.name, w)
+	return done.version, err
+}
+
+// Delete implements state.Space.
+func (s *space) Delete(ctx context.Context, key string, expect int64) (bool, error) {
+	if err := errors.Join(state.CheckKey(key), state.CheckExpect(expect)); err != nil {
+		return false, err
+	}
+	done, err := s.store.submit(ctx, s.name, &write{key: key, expect: expect, deletes: true})
+	return done.deleted, err
+}
+
+// List implements state.Space.
+func (s *space) List(_ context.Context, prefix, after string, limit int) (keys []string, more bool, err error) {
+	if err := s.store.usable(); err != nil {
+		return nil, false, err
+	}
+	if limit < 1 || limit > state.MaxPage {
+		limit = state.MaxPage
+	}
+	s.store.mu.RLock()
+	defer s.store.mu.RUnlock()
+	return s.store.copy.list(s.name, prefix, after, limit, s.store.now())
+}
+
+// Usage implements state.Space.
+func (s *space) Usage(context.Context) (u state.Usage, err error) {
+	if err := s.store.usable(); err != nil {
+		return u, err
+	}
+	s.store.mu.RLock()
+	defer s.store.mu.RUnlock()
+	if c := s.store.copy.spaces[s.name]; c != nil {
+		u = c.usage
+	}
+	return u, nil
+}
+
+// Watch implements state.Space. A process that was cut off yields what has changed meanwhile once it is back.
+func (s *space) Watch(ctx context.Context, prefix string) iter.Seq2[state.Event, error] {
+	return s.store.hub.Watch(ctx, s, s.name, prefix)
+}
+
+// now is the time in Unix milliseconds.
+func (s *Store) now() int64 { return s.options.Now().UnixMilli() }
+
+// causeOf returns the cause of ctx where that is done, and err as one about state.ErrUnavailable otherwise.
+func causeOf(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, state.ErrUnavailable):
+		return err
+	}
+	return fmt.Errorf("%w: %w", state.ErrUnavailable, err)
+}

@@ -1,0 +1,87 @@
+package nats
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A bucket is the name of one. Its stream has the subjects of three kinds:
+//
+//	$KV.<bucket>.e.<space>          the turn of a space: each write of the space writes it, too
+//	$KV.<bucket>.e.<space>.<key>    the head of an entry, with its value if that is small
+//	$KV.<bucket>.v.<space>.<key>.1  and so on: the parts of a value that is not. They come right before the head.
+//
+// Spaces and keys are in base64, for URLs: a subject has no spaces, dots and asterisks in its parts.
+type bucket string
+
+func (b bucket) stream() string   { return "KV_" + string(b) }
+func (b bucket) subjects() string { return "$KV." + string(b) + ".>" }
+func (b bucket) heads() string    { return "$KV." + string(b) + ".e.>" }
+
+func (b bucket) turn(space string) string {
+	return "$KV." + string(b) + ".e." + base64.RawURLEncoding.EncodeToString([]byte(space))
+}
+
+func (b bucket) head(space, key string) string {
+	return b.turn(space) + "." + base64.RawURLEncoding.EncodeToString([]byte(key))
+}
+
+func (b bucket) part(space, key string, number int) string {
+	return fmt.Sprintf("$KV.%s.v.%s.%s.%d", b, base64.RawURLEncoding.EncodeToString([]byte(space)), base64.RawURLEncoding.EncodeToString([]byte(key)), number)
+}
+
+// parse returns the space and the key of a head's subject. The key is empty for the turn of a space.
+func (b bucket) parse(subject string) (space, key string, err error) {
+	rest, ok := strings.CutPrefix(subject, "$KV."+string(b)+".e.")
+	first, second, isHead := strings.Cut(rest, ".")
+	if !ok || first == "" || isHead && second == "" {
+		return "", "", errForeign
+	}
+	name, err := base64.RawURLEncoding.DecodeString(first)
+	if err != nil {
+		return "", "", errForeign
+	}
+	k, err := base64.RawURLEncoding.DecodeString(second)
+	if err != nil {
+		return "", "", errForeign
+	}
+	return string(name), string(k), nil
+}
+
+// errForeign is returned for a message that is not of this program.
+var errForeign = errors.New("it was not written by toolsrv")
+
+// A head has when the entry expires, in Unix milliseconds or 0; the size of its value; how many parts that has; and the value itself if it has none.
+const (
+	form    = 1
+	headLen = 1 + 8 + 4 + 1
+	// maxParts is how many parts a value has at most: more than one is needed where it does not fit into a message.
+	maxParts = 64
+)
+
+func newHead(expires int64, size, parts int, value []byte) []byte {
+	h := make([]byte, headLen, headLen+len(value))
+	h[0] = form
+	binary.BigEndian.PutUint64(h[1:], uint64(expires))
+	binary.BigEndian.PutUint32(h[9:], uint32(size))
+	h[13] = byte(parts)
+	return append(h, value...)
+}
+
+// parseHead reads a head. value is a part of record.
+func parseHead(record []byte, most int) (e entry, value []byte, err error) {
+	if len(record) < headLen || record[0] != form {
+		return e, nil, errForeign
+	}
+	e.expires = int64(binary.BigEndian.Uint64(record[1:]))
+	e.size = int(binary.BigEndian.Uint32(record[9:]))
+	e.parts = int(record[13])
+	value = record[headLen:]
+	if e.size > most || e.expires < 0 || e.parts > maxParts || e.parts == 0 && len(value) != e.size || e.parts > 0 && len(value) > 0 {
+		return e, nil, errForeign
+	}
+	return e, value, nil
+}

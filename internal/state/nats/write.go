@@ -1,0 +1,514 @@
+package nats
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	mrand "math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// Bounds of a batch. The server takes 1000 messages, and of all clients 50 batches of a stream at a time.
+const (
+	mostWrites   = 200
+	mostBytes    = 4 << 20
+	mostMessages = 900
+	mostSwept    = 256
+	mostBatches  = 8
+)
+
+// The headers of messages.
+const (
+	operation   = "KV-Operation"
+	ttlHeader   = "Nats-TTL"
+	batchID     = "Nats-Batch-Id"
+	batchNumber = "Nats-Batch-Sequence"
+	batchCommit = "Nats-Batch-Commit"
+)
+
+// A write is one change of a space.
+type write struct {
+	key     string
+	value   []byte
+	deletes bool
+	sweeps  bool // deletes what has expired, whatever its key
+	expect  int64
+	expires int64
+	quota   state.Usage
+	done    chan outcome
+}
+
+type outcome struct {
+	version uint64
+	deleted bool
+	err     error
+}
+
+// writers are those of spaces that are written now.
+type writers struct {
+	mu      sync.Mutex
+	of      map[string]*writer
+	running sync.WaitGroup
+	closed  bool
+}
+
+// A writer makes the changes of a space, one batch after the other. While it waits for the servers, the next batch gathers.
+type writer struct {
+	space   string
+	pending []*write
+}
+
+// wait returns when all writes are made, or have failed. No other begins.
+func (w *writers) wait() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.running.Wait()
+}
+
+// submit has a change made, and waits for it.
+func (s *Store) submit(ctx context.Context, space string, w *write) (outcome, error) {
+	if ctx.Err() != nil {
+		return outcome{}, context.Cause(ctx)
+	}
+	if err := s.usable(); err != nil {
+		return outcome{}, err
+	}
+	if cut := s.CutOff(); cut != nil {
+		return outcome{}, fmt.Errorf("%w: it is cut off since %s, and can't be changed until NATS is back: %w", state.ErrUnavailable, cut.Since.UTC().Format(time.RFC3339), cut.Why)
+	}
+	began := time.Now()
+	w.done = make(chan outcome, 1)
+	if err := s.enqueue(space, w); err != nil {
+		return outcome{}, err
+	}
+	select {
+	case o := <-w.done:
+		s.written.Add(time.Since(began))
+		return o, o.err
+	case <-ctx.Done():
+		return outcome{}, context.Cause(ctx)
+	}
+}
+
+func (s *Store) enqueue(space string, one *write) error {
+	w := &s.writers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return fmt.Errorf("%w: it is closed", state.ErrUnavailable)
+	}
+	of := w.of[space]
+	if of == nil {
+		of = &writer{space: space}
+		w.of[space] = of
+		w.running.Go(func() { s.run(of) })
+	}
+	of.pending = append(of.pending, one)
+	return nil
+}
+
+// run makes the changes of a space until there are none.
+func (s *Store) run(of *writer) {
+	for {
+		writes := s.writers.take(of)
+		if writes == nil {
+			return
+		}
+		s.places <- struct{}{}
+		s.write(of.space, writes)
+		<-s.places
+	}
+}
+
+// take takes the writes of a batch: no key twice, so that each has a version of its own. It returns nil at the end of the writer.
+func (w *writers) take(of *writer) (writes []*write) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(of.pending) == 0 {
+		delete(w.of, of.space)
+		return nil
+	}
+	bytes, keys := 0, map[string]bool{}
+	var left []*write
+	for i, one := range of.pending {
+		if len(writes) == mostWrites || len(writes) > 0 && bytes+len(one.value) > mostBytes {
+			left = append(left, of.pending[i:]...)
+			break
+		}
+		if keys[one.key] {
+			left = append(left, one)
+			continue
+		}
+		keys[one.key] = true
+		bytes += len(one.value)
+		writes = append(writes, one)
+	}
+	of.pending = left
+	return writes
+}
+
+// write makes changes in one batch, and tells those who wait.
+func (s *Store) write(space string, writes []*write) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.options.Limit)
+	defer cancel()
+	sure := false // the copy has all that the space had when the writes came
+	for try := 0; len(writes) > 0; try++ {
+		p := s.plan(space, writes)
+		if p.doubtful && !sure {
+			if err := s.barrier(ctx, space); err != nil {
+				fail(writes, s.unanswered(ctx, err))
+				return
+			}
+			sure = true
+			continue
+		}
+		sequence, err := s.publish(ctx, space, p)
+		switch {
+		case err == nil:
+			if err := s.await(ctx, sequence); err != nil {
+				fail(writes, fmt.Errorf("%w: the change was made, but is not seen here yet", err))
+				return
+			}
+			writes = p.tell(sequence)
+			continue
+		case errors.Is(err, errConflict): // somebody else has written the space
+			err = s.barrier(ctx, space)
+			sure = true
+		case errors.Is(err, errAgain):
+			err = nil
+		}
+		if err == nil {
+			err = pause(ctx, min(time.Duration(try+1)*2*time.Millisecond, 50*time.Millisecond))
+		}
+		if err != nil {
+			fail(writes, s.unanswered(ctx, err))
+			return
+		}
+	}
+}
+
+func fail(writes []*write, err error) {
+	for _, w := range writes {
+		w.done <- outcome{err: err}
+	}
+}
+
+// pause waits for a random time, so that those who write the same space do not meet again.
+func pause(ctx context.Context, most time.Duration) error {
+	select {
+	case <-time.After(mrand.N(most)):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// unanswered returns the error of a write. Where NATS does not answer, the store is cut off for now.
+func (s *Store) unanswered(ctx context.Context, err error) error {
+	silent := ctx.Err() != nil && s.ctx.Err() == nil
+	if silent {
+		err = fmt.Errorf("NATS did not confirm the change within %v, which may have been made: %w", s.options.Limit, err)
+	}
+	h := &s.health
+	h.mu.Lock()
+	now := time.Now()
+	tells := now.Sub(h.failed) > tellEvery
+	if tells {
+		h.failed = now
+	}
+	if silent {
+		h.doubt, h.doubted = err, now
+	}
+	h.mu.Unlock()
+	s.lost.Add(1)
+	if tells {
+		s.options.Log.Error("a change of the state was not made", slog.Any("error", err))
+	}
+	wake(s.looking)
+	return fmt.Errorf("%w: %w", state.ErrUnavailable, err)
+}
+
+// barrier returns once the copy has all that the leader has of a space.
+func (s *Store) barrier(ctx context.Context, space string) error {
+	last, err := s.ask(ctx, s.bucket.turn(space), 0)
+	if errors.Is(err, errGone) { // nobody has written it, or somebody has taken it away by hand
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c := s.copy.spaces[space]; c != nil {
+			c.turn = 0
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.await(ctx, last.Sequence)
+}
+
+// A plan is what a batch has to do.
+type plan struct {
+	messages []*client.Msg
+	turn     uint64 // the last write of the space that it knows
+	writes   []planned
+	doubtful bool // somebody is refused, which may be wrong where the copy is old
+}
+
+// planned is a write of a plan: what becomes of it, and which message is its head, or that it has to wait for another batch.
+type planned struct {
+	*write
+	outcome
+	head  int
+	later bool
+}
+
+// plan decides what becomes of writes, as the copy is now.
+func (s *Store) plan(space string, writes []*write) (p plan) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	c := s.copy.spaces[space]
+	if c == nil {
+		c = &content{}
+	}
+	now, usage := s.now(), c.usage
+	p.turn = c.turn
+	expired := c.due.expired(now, mostSwept+1)
+	done, gone := map[string]bool{}, map[string]bool{} // keys that the plan has written, and what it has swept
+	sweep := func(besides string) {
+		for i, e := range expired {
+			if i == mostSwept || done[e.key] || gone[e.key] || e.key == besides {
+				continue
+			}
+			gone[e.key] = true
+			p.delete(s.bucket, space, e)
+			usage.Entries--
+			usage.Bytes -= e.counts()
+		}
+	}
+	for _, w := range writes {
+		one := planned{write: w, head: -1}
+		old := c.entries[w.key]
+		if gone[w.key] {
+			old = nil
+		}
+		there := old != nil && !old.expired(now)
+		var version uint64
+		if there {
+			version = old.version
+		}
+		switch {
+		case w.sweeps:
+			sweep("")
+		case len(p.messages) > mostMessages-2*maxParts-2*mostSwept:
+			one.later = true
+		default:
+			if one.err = state.Conflict(version, w.expect); one.err != nil {
+				break
+			}
+			if w.deletes {
+				if one.deleted = there; there {
+					p.delete(s.bucket, space, old)
+					usage.Entries--
+					usage.Bytes -= old.counts()
+					done[w.key] = true
+				}
+				break
+			}
+			after, err := fits(w, old, there, usage)
+			if err != nil {
+				sweep(w.key)
+				after, err = fits(w, old, there, usage)
+			}
+			switch {
+			case err != nil && len(expired) > mostSwept:
+				one.later = true // there is more to sweep
+			case err != nil:
+				one.err = err
+			case old == nil && s.copy.entries >= maxEntries:
+				one.err = fmt.Errorf("%w: there are %d keys, which is the most", state.ErrUnavailable, s.copy.entries)
+			default:
+				one.head = p.set(s, space, w, old)
+				usage = after
+				done[w.key] = true
+			}
+		}
+		p.doubtful = p.doubtful || one.err != nil || w.deletes && !one.deleted && !one.later
+		p.writes = append(p.writes, one)
+	}
+	return p
+}
+
+// fits returns what a space holds after a write, and an error where that is more than the quota. Where the old entry has expired, it is gone by rights.
+func fits(w *write, old *entry, there bool, before state.Usage) (after state.Usage, err error) {
+	after = before
+	if old != nil {
+		after.Entries--
+		after.Bytes -= old.counts()
+		if !there {
+			before = after
+		}
+	}
+	after.Entries++
+	after.Bytes += state.SizeOf(w.key, w.value)
+	return after, w.quota.Exceeds(before, after)
+}
+
+// delete adds what deletes an entry.
+func (p *plan) delete(b bucket, space string, e *entry) {
+	p.mark(b.head(space, e.key))
+	for i := range e.parts {
+		p.mark(b.part(space, e.key, i+1))
+	}
+}
+
+// mark adds the marker of a message that is deleted. It goes by itself, later.
+func (p *plan) mark(subject string) {
+	m := client.NewMsg(subject)
+	m.Header.Set(operation, "DEL")
+	m.Header.Set(ttlHeader, markersFor.String())
+	p.messages = append(p.messages, m)
+}
+
+// set adds what sets a key, and returns the place of the head.
+func (p *plan) set(s *Store, space string, w *write, old *entry) int {
+	parts, size, rest := 0, len(w.value), w.value
+	if size > inlineBytes {
+		most := int(min(s.conn.MaxPayload(), 8<<20)) - besides
+		for ; len(rest) > 0; parts++ {
+			m := client.NewMsg(s.bucket.part(space, w.key, parts+1))
+			m.Data = rest[:min(most, len(rest))]
+			rest = rest[len(m.Data):]
+			p.messages = append(p.messages, m)
+		}
+	}
+	m := client.NewMsg(s.bucket.head(space, w.key))
+	m.Data = newHead(w.expires, size, parts, rest)
+	p.messages = append(p.messages, m)
+	head := len(p.messages) - 1
+	if old != nil {
+		for i := parts; i < old.parts; i++ {
+			p.mark(s.bucket.part(space, w.key, i+1))
+		}
+	}
+	return head
+}
+
+// tell tells those who wait what became of their writes, of which the last message has a sequence, and returns the other writes.
+func (p *plan) tell(last uint64) (later []*write) {
+	for _, w := range p.writes {
+		if w.later {
+			later = append(later, w.write)
+			continue
+		}
+		if w.head >= 0 {
+			w.version = last - uint64(len(p.messages)-w.head)
+		}
+		w.done <- w.outcome
+	}
+	return later
+}
+
+// Errors of publish.
+var (
+	errConflict = errors.New("somebody else has written the space")
+	errAgain    = errors.New("the batch was not taken")
+)
+
+// Codes of the server's errors.
+const (
+	wrongSequence         = 10071
+	wrongSequenceInFlight = 10164
+	incompleteBatch       = 10176
+	tooManyBatches        = 10210
+)
+
+// publish has the leader take the batch of a plan, and returns the sequence of its last message: the turn of the space.
+func (s *Store) publish(ctx context.Context, space string, p plan) (uint64, error) {
+	if len(p.messages) == 0 {
+		return 0, nil
+	}
+	turn := client.NewMsg(s.bucket.turn(space))
+	turn.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(p.turn, 10))
+	turn.Header.Set(batchCommit, "1")
+	id := rand.Text()
+	messages := append(p.messages, turn)
+	for i, m := range messages {
+		m.Header.Set(batchID, id)
+		m.Header.Set(batchNumber, strconv.Itoa(i+1))
+	}
+	for _, m := range p.messages {
+		if err := s.conn.PublishMsg(m); err != nil {
+			return 0, fmt.Errorf("send to NATS: %w", err)
+		}
+	}
+	answer, err := s.conn.RequestMsgWithContext(ctx, turn)
+	if err != nil {
+		return 0, fmt.Errorf("send to NATS: %w", err)
+	}
+	var ack struct {
+		Sequence uint64              `json:"seq"`
+		Error    *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(answer.Data, &ack); err != nil {
+		return 0, fmt.Errorf("send to NATS: its answer %.60q: %w", answer.Data, err)
+	}
+	switch {
+	case ack.Error == nil && ack.Sequence > 0:
+		s.health.mu.Lock()
+		s.health.doubt = nil
+		s.health.mu.Unlock()
+		return ack.Sequence, nil
+	case ack.Error == nil:
+		return 0, fmt.Errorf("send to NATS: it answers %.60q", answer.Data)
+	}
+	switch ack.Error.ErrorCode {
+	case wrongSequence, wrongSequenceInFlight:
+		return 0, errConflict
+	case incompleteBatch, tooManyBatches:
+		return 0, errAgain
+	}
+	return 0, fmt.Errorf("NATS refuses the change: %s", ack.Error.Description)
+}
+
+// sweepEvery is how often what has expired is deleted, and sweepGrace for how long the processes leave it to each other.
+const sweepEvery, sweepGrace = time.Second, 2 * time.Second
+
+// sweep is the goroutine that deletes what has expired: it is not seen any more, so that is not urgent.
+func (s *Store) sweep() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if s.CutOff() != nil || s.Broken() != nil {
+			continue
+		}
+		now := s.now() - mrand.N(sweepGrace).Milliseconds()
+		var spaces []string
+		s.mu.RLock()
+		for space, c := range s.copy.timed {
+			if len(c.due) > 0 && c.due[0].expired(now) && len(spaces) < mostSwept {
+				spaces = append(spaces, space)
+			}
+		}
+		s.mu.RUnlock()
+		for _, space := range spaces {
+			if ctx := s.ctx; ctx.Err() == nil {
+				_, _ = s.submit(ctx, space, &write{sweeps: true}) // which is logged, and the next round tries again
+			}
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package nats_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/nats"
+)
+
+// TestAway takes the servers away from two replicas: they read what they knew, write nothing, and say so; once the servers are back, they agree again.
+func TestAway(t *testing.T) {
+	c := start(t, 1, nil)
+	one, other := open(t, c, nil), open(t, c, nil)
+	if _, err := one.Space("a").Set(t.Context(), "key", []byte("before"), state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other replica knows the key", func() bool {
+		_, ok, _ := other.Space("a").Get(t.Context(), "key", 10)
+		return ok
+	})
+	c.stop(0)
+	for i, s := range []*nats.Store{one, other} {
+		eventually(t, "the store is cut off", func() bool { return s.CutOff() != nil })
+		began := time.Now()
+		if _, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "cut off since") {
+			t.Errorf("replica %d sets with the error %v", i, err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("replica %d refuses after %v", i, took)
+		}
+		if e, _, err := s.Space("a").Get(t.Context(), "key", 10); err != nil || string(e.Value) != "before" {
+			t.Errorf("replica %d reads %q, %v", i, e.Value, err)
+		}
+		if keys, _, err := s.Space("a").List(t.Context(), "", "", 0); err != nil || len(keys) != 1 {
+			t.Errorf("replica %d lists %q, %v", i, keys, err)
+		}
+	}
+	c.run(t, 0)
+	c.wait(t)
+	back := time.Now()
+	for _, s := range []*nats.Store{one, other} {
+		eventually(t, "the store is whole again", func() bool { return s.CutOff() == nil })
+	}
+	t.Logf("whole again after %v", time.Since(back))
+	if _, err := one.Space("a").Set(t.Context(), "key", []byte("after"), state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other replica has the new value", func() bool {
+		e, _, _ := other.Space("a").Get(t.Context(), "key", 10)
+		return string(e.Value) == "after"
+	})
+}
+
+// TestWithoutQuorum leaves one of three nodes: writes fail in bounded time, reads go on, and all is well once there are two.
+func TestWithoutQuorum(t *testing.T) {
+	c := start(t, 3, nil)
+	s := open(t, c, func(o *nats.Options) { o.Limit = 2 * time.Second })
+	space := s.Space("a")
+	if _, err := space.Set(t.Context(), "key", []byte("before"), state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.stop(0)
+	c.stop(1)
+	for i := range 8 {
+		began := time.Now()
+		_, err := space.Set(t.Context(), "key", []byte("lost"), state.Any, state.SetOptions{})
+		if !errors.Is(err, state.ErrUnavailable) || time.Since(began) > 4*time.Second {
+			t.Errorf("write %d has the error %v after %v", i, err, time.Since(began))
+		}
+		if e, _, err := space.Get(t.Context(), "key", 10); err != nil || string(e.Value) != "before" {
+			t.Errorf("read %q, %v", e.Value, err)
+		}
+	}
+	eventually(t, "the store is cut off", func() bool { return s.CutOff() != nil })
+	c.run(t, 0)
+	began := time.Now()
+	eventually(t, "a write is taken again", func() bool {
+		_, err := space.Set(t.Context(), "key", []byte("after"), state.Any, state.SetOptions{})
+		return err == nil
+	})
+	t.Logf("a write is taken %v after the second node was started", time.Since(began))
+}
+
+// TestCatchUp has a replica that missed many changes know them once it is back.
+func TestCatchUp(t *testing.T) {
+	c := start(t, 1, nil)
+	gate := newGate(t, c)
+	one, cut := open(t, c, nil), open(t, c, func(o *nats.Options) { o.URL = gate.url() })
+	gate.shut()
+	eventually(t, "the store is cut off", func() bool { return cut.CutOff() != nil })
+	const changes = 1000
+	for i := range changes {
+		if _, err := one.Space("a").Set(t.Context(), fmt.Sprint(i%300), fmt.Append(nil, i), state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := one.Space("a").Delete(t.Context(), "7", state.Any); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := cut.Space("a").Usage(t.Context()); err != nil || u.Entries != 0 {
+		t.Errorf("the store that is cut off has %+v, %v", u, err)
+	}
+	gate.open()
+	began := time.Now()
+	eventually(t, "the store is whole again", func() bool { return cut.CutOff() == nil })
+	took := time.Since(began)
+	if u, err := cut.Space("a").Usage(t.Context()); err != nil || u.Entries != 299 {
+		t.Errorf("the store has %+v, %v", u, err)
+	}
+	if e, _, err := cut.Space("a").Get(t.Context(), fmt.Sprint((changes-1)%300), 10); err != nil || string(e.Value) != fmt.Sprint(changes-1) {
+		t.Errorf("the last change is %q, %v", e.Value, err)
+	}
+	t.Logf("caught up after %v", took)
+	if took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestMadeAnew has somebody delete the bucket: nothing is forgotten that was known, and nothing is written over.
+func TestMadeAnew(t *testing.T) {
+	c := start(t, 1, nil)
+	s := open(t, c, nil)
+	for i := range 10 {
+		if _, err := s.Space("a").Set(t.Context(), fmt.Sprint(i), nil, state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	js, _ := raw(t, c)
+	if err := js.DeleteStream(t.Context(), "KV_toolsrv"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the store is cut off", func() bool { return s.CutOff() != nil })
+	if _, ok, err := s.Space("a").Get(t.Context(), "3", 10); !ok || err != nil {
+		t.Errorf("after the bucket was deleted, a key is there: %t, %v", ok, err)
+	}
+	second := open(t, c, nil) // makes it anew
+	if _, err := second.Space("a").Set(t.Context(), "other", nil, state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the store is given up", func() bool { return s.Broken() != nil })
+	if _, err := s.Space("a").Set(t.Context(), "3", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "made anew") {
+		t.Errorf("a write has the error %v", err)
+	}
+}
+
+// TestNobodyThere opens a state whose servers are not there: it ends in time, and says what it waited for.
+func TestNobodyThere(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	began := time.Now()
+	_, err := nats.Open(ctx, nats.Options{URL: fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)), Prefix: "toolsrv"})
+	if !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "no servers available") || time.Since(began) > 10*time.Second {
+		t.Errorf("got %v after %v", err, time.Since(began))
+	}
+}

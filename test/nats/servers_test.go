@@ -1,0 +1,123 @@
+package nats_test
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// A cluster is one node of NATS or several, with JetStream, in this process.
+type cluster struct {
+	nodes   []*server.Server
+	options []*server.Options
+}
+
+// start starts nodes, which end with the test. change may change the options of each.
+func start(t testing.TB, nodes int, change func(o *server.Options)) *cluster {
+	t.Helper()
+	c := &cluster{}
+	var routes []*url.URL
+	for range nodes {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", freePort(t))})
+	}
+	for i := range nodes {
+		o := &server.Options{
+			ServerName: fmt.Sprint("node", i), Host: "127.0.0.1", Port: freePort(t),
+			JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+			JetStreamMaxMemory: 1 << 30, JetStreamMaxStore: 4 << 30,
+		}
+		if nodes > 1 {
+			var port int
+			fmt.Sscanf(routes[i].Port(), "%d", &port)
+			o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}
+			o.Routes = routes
+		}
+		if change != nil {
+			change(o)
+		}
+		c.options = append(c.options, o)
+		c.nodes = append(c.nodes, nil)
+		c.run(t, i)
+	}
+	t.Cleanup(func() {
+		for i := range c.nodes {
+			c.stop(i)
+		}
+	})
+	c.wait(t)
+	return c
+}
+
+// run starts a node, with what it had.
+func (c *cluster) run(t testing.TB, i int) {
+	t.Helper()
+	node, err := server.NewServer(c.options[i].Clone())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.nodes[i] = node
+	node.Start()
+}
+
+// stop ends a node.
+func (c *cluster) stop(i int) {
+	if c.nodes[i] != nil {
+		c.nodes[i].Shutdown()
+		c.nodes[i].WaitForShutdown()
+		c.nodes[i] = nil
+	}
+}
+
+// wait waits until all nodes take connections, and a cluster has a leader.
+func (c *cluster) wait(t testing.TB) {
+	t.Helper()
+	eventually(t, "the nodes are ready", func() bool {
+		leads := len(c.nodes) == 1
+		for _, n := range c.nodes {
+			if n != nil && !n.ReadyForConnections(10*time.Millisecond) {
+				return false
+			}
+			leads = leads || n != nil && n.JetStreamIsLeader()
+		}
+		return leads
+	})
+}
+
+// url returns the addresses of the nodes.
+func (c *cluster) url() string {
+	var all []string
+	for _, o := range c.options {
+		all = append(all, fmt.Sprintf("127.0.0.1:%d", o.Port))
+	}
+	return "nats://" + strings.Join(all, ",")
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// eventually waits until something is so.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(60 * time.Second)
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("it did not come to be that %s", what)
+		}
+	}
+}

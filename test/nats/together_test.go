@@ -1,0 +1,293 @@
+package nats_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/nats"
+)
+
+// TestQuotaOfReplicas has three replicas fill a space at once: the quota holds to the byte, and is used up.
+func TestQuotaOfReplicas(t *testing.T) {
+	c := start(t, 3, nil)
+	const each, entries = 60, 100
+	quota := state.Usage{Entries: entries, Bytes: entries * (state.Overhead + 6 + 5)}
+	var stores []*nats.Store
+	for range 3 {
+		stores = append(stores, open(t, c, nil))
+	}
+	var made, refused atomic.Int64
+	var wg sync.WaitGroup
+	for i, s := range stores {
+		for caller := range 2 {
+			wg.Go(func() {
+				space := s.Space("kv/a")
+				for n := range each {
+					_, err := space.Set(t.Context(), fmt.Sprintf("%d%d/%03d", i, caller, n), []byte("12345"), state.Absent, state.SetOptions{Quota: quota})
+					switch {
+					case err == nil:
+						made.Add(1)
+					case errors.Is(err, state.ErrQuota):
+						refused.Add(1)
+					default:
+						t.Error(err)
+					}
+					if u, err := space.Usage(t.Context()); err != nil || u.Entries > quota.Entries || u.Bytes > quota.Bytes {
+						t.Errorf("the space holds %+v, %v", u, err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if made.Load() != entries || refused.Load() != 6*each-entries {
+		t.Errorf("%d were made and %d refused, want %d and %d", made.Load(), refused.Load(), entries, 6*each-entries)
+	}
+}
+
+// TestCountOfReplicas has replicas count by compare-and-set: no count is lost, and no version comes back after a key was deleted.
+func TestCountOfReplicas(t *testing.T) {
+	c := start(t, 1, nil)
+	const each = 40
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[uint64]bool{}
+	for range 3 {
+		space := open(t, c, nil).Space("a")
+		wg.Go(func() {
+			for done := 0; done < each; {
+				e, _, err := space.Get(t.Context(), "n", state.MaxValue)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var n int
+				fmt.Sscan(string(e.Value), &n)
+				version, err := space.Set(t.Context(), "n", fmt.Append(nil, n+1), int64(e.Version), state.SetOptions{})
+				if errors.Is(err, state.ErrConflict) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				done++
+				mu.Lock()
+				if seen[version] {
+					t.Errorf("the version %d came back", version)
+				}
+				seen[version] = true
+				mu.Unlock()
+				if other := fmt.Sprint(rand.IntN(5)); done%4 == 0 { // versions are of the space, whatever else is in it
+					if _, err := space.Set(t.Context(), "other/"+other, nil, state.Any, state.SetOptions{}); err != nil {
+						t.Error(err)
+					}
+					if _, err := space.Delete(t.Context(), "other/"+other, state.Any); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	space := open(t, c, nil).Space("a")
+	if e, _, err := space.Get(t.Context(), "n", 100); err != nil || string(e.Value) != fmt.Sprint(3*each) {
+		t.Errorf("counted %s, %v, want %d", e.Value, err, 3*each)
+	}
+}
+
+// TestRefusedByTheNewest refuses and allows by what the leader has, and not by what a replica knows.
+func TestRefusedByTheNewest(t *testing.T) {
+	c := start(t, 1, nil)
+	one, other := open(t, c, nil).Space("a"), open(t, c, nil).Space("a")
+	for i := range 200 {
+		key := fmt.Sprint(i)
+		version, err := one.Set(t.Context(), key, []byte("x"), state.Absent, state.SetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Set(t.Context(), key, nil, state.Absent, state.SetOptions{}); !errors.Is(err, state.ErrConflict) {
+			t.Fatalf("made twice: %v", err)
+		}
+		if e, ok, err := other.Get(t.Context(), key, 10); err != nil || !ok || e.Version != version {
+			t.Fatalf("after a conflict there is version %d, %t, %v; want %d", e.Version, ok, err, version)
+		}
+		if deleted, err := other.Delete(t.Context(), key, int64(version)); err != nil || !deleted {
+			t.Fatalf("deleted %t, %v", deleted, err)
+		}
+		if _, err := one.Set(t.Context(), key, nil, state.Absent, state.SetOptions{}); err != nil {
+			t.Fatalf("what was just deleted elsewhere can't be made: %v", err)
+		}
+		if deleted, err := other.Delete(t.Context(), key, state.Any); err != nil || !deleted {
+			t.Fatalf("what was just made elsewhere is not deleted: %t, %v", deleted, err)
+		}
+	}
+}
+
+// TestLargeValues keeps values of all sizes around those that need parts, and replaces them by others, while another replica reads.
+func TestLargeValues(t *testing.T) {
+	c := start(t, 3, nil)
+	one, other := open(t, c, nil), open(t, c, nil)
+	sizes := []int{0, 1, 16 << 10, 16<<10 + 1, 100 << 10, 1<<20 - 8<<10, 1<<20 - 8<<10 + 1, state.MaxValue}
+	for i := range 3 * len(sizes) {
+		size := sizes[rand.IntN(len(sizes))]
+		value := []byte(strings.Repeat(string(rune('a'+i)), size))
+		version, err := one.Space("a").Set(t.Context(), "key", value, state.Any, state.SetOptions{})
+		if err != nil {
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+		eventually(t, "the other replica has it", func() bool {
+			e, ok, err := other.Space("a").Get(t.Context(), "key", state.MaxValue)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok && e.Version == version && string(e.Value) != string(value) {
+				t.Fatalf("%d bytes became %d others", size, len(e.Value))
+			}
+			return ok && e.Version == version
+		})
+	}
+	if _, err := one.Space("a").Delete(t.Context(), "key", state.Any); err != nil {
+		t.Fatal(err)
+	}
+	js, _ := raw(t, c)
+	stream, err := js.Stream(t.Context(), "KV_toolsrv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := stream.CachedInfo().State; s.Bytes > 10_000 {
+		t.Errorf("after a key was deleted the bucket has %d bytes in %d messages", s.Bytes, s.Msgs)
+	}
+}
+
+// raw returns a client that is not toolsrv.
+func raw(t testing.TB, c *cluster) (jetstream.JetStream, *client.Conn) {
+	t.Helper()
+	conn, err := client.Connect(c.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js, conn
+}
+
+// TestForeign has somebody else write into the bucket: what is not of toolsrv is ignored, and nothing panics or gets stuck.
+func TestForeign(t *testing.T) {
+	c := start(t, 1, nil)
+	s := open(t, c, nil)
+	space := s.Space("a")
+	version, err := space.Set(t.Context(), "key", []byte("value"), state.Any, state.SetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	js, _ := raw(t, c)
+	head := "$KV.toolsrv.e.YQ.a2V5" // of "key" in "a"
+	rubbish := [][]byte{nil, {0}, {1}, {2}, []byte("nothing of the kind"), append([]byte{1}, make([]byte, 12)...), append([]byte{1, 255}, make([]byte, 20)...),
+		append([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 0}, 1, 2, 3), append([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 255}, 1), make([]byte, 1<<20-1000)}
+	for _, subject := range []string{head, "$KV.toolsrv.e.YQ.%%%", "$KV.toolsrv.e.====", "$KV.toolsrv.e.YQ.a2V5.a.b.c", "$KV.toolsrv.something", "$KV.toolsrv.v.YQ.a2V5.1", "$KV.toolsrv.e.YQ.b3RoZXI"} {
+		for _, data := range rubbish {
+			if _, err := js.Publish(t.Context(), subject, data); err != nil {
+				t.Fatalf("%s: %v", subject, err)
+			}
+		}
+	}
+	// A head that claims parts which are not there.
+	if _, err := js.Publish(t.Context(), "$KV.toolsrv.e.YQ.bGllcw", append([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}, 2)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the rubbish has come", func() bool {
+		_, ok, err := space.Get(t.Context(), "lies", 10)
+		return ok || errors.Is(err, state.ErrTooLarge)
+	})
+	if e, ok, err := space.Get(t.Context(), "key", state.MaxValue); ok || err != nil {
+		t.Errorf("what somebody has written over is read as %q, %v", e.Value, err)
+	}
+	if _, _, err := space.Get(t.Context(), "lies", state.MaxValue); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("a value without its parts is read with the error %v", err)
+	}
+	if now, err := space.Set(t.Context(), "key", []byte("again"), state.Any, state.SetOptions{}); err != nil || now <= version {
+		t.Errorf("set at version %d, %v", now, err)
+	}
+	keys, _, err := space.List(t.Context(), "", "", 0)
+	if err != nil || !slices.Equal(keys, []string{"key", "lies"}) {
+		t.Errorf("there are the keys %q, %v", keys, err)
+	}
+	again := open(t, c, nil) // a replica that starts with it
+	if e, _, err := again.Space("a").Get(t.Context(), "key", state.MaxValue); err != nil || string(e.Value) != "again" {
+		t.Errorf("got %q, %v", e.Value, err)
+	}
+}
+
+// TestNewer does not open a bucket with records that it does not know.
+func TestNewer(t *testing.T) {
+	c := start(t, 1, nil)
+	if _, err := open(t, c, nil).Space("tokens").Set(t.Context(), "key", []byte{9, '{', '}'}, state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	s, err := nats.Open(ctx, nats.Options{URL: c.url(), Prefix: "toolsrv", Forms: map[string]byte{"tokens": 8}})
+	if !errors.Is(err, state.ErrNewer) {
+		t.Errorf("got %v", err)
+	}
+	if err == nil {
+		s.Close()
+	}
+}
+
+// TestWatchFromElsewhere has a replica see what others change, as deleted and as expired, too.
+func TestWatchFromElsewhere(t *testing.T) {
+	c := start(t, 1, nil)
+	one, other := open(t, c, nil).Space("a"), open(t, c, nil).Space("a")
+	events := make(chan string)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for e, err := range other.Watch(ctx, "") {
+			switch {
+			case err != nil:
+				return
+			case e.Synced:
+				events <- "synced"
+			default:
+				events <- fmt.Sprintf("%s=%s %t", e.Key, e.Value, e.Deleted)
+			}
+		}
+	}()
+	want := func(want string) {
+		t.Helper()
+		if got := <-events; got != want {
+			t.Errorf("got the event %q, want %q", got, want)
+		}
+	}
+	want("synced")
+	if _, err := one.Set(t.Context(), "key", []byte("1"), state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want("key=1 false")
+	if _, err := one.Delete(t.Context(), "key", state.Any); err != nil {
+		t.Fatal(err)
+	}
+	want("key= true")
+	if _, err := one.Set(t.Context(), "soon", []byte("2"), state.Any, state.SetOptions{TTL: time.Millisecond * 200}); err != nil {
+		t.Fatal(err)
+	}
+	want("soon=2 false")
+	want("soon= true")
+}

@@ -53,6 +53,9 @@ type Sourced struct {
 	Namespaces []string
 	// Prefix is put before the namespace of each file, which is where its manifest or its folder says. Empty: nothing is.
 	Prefix string
+	// Most is how many modules and scripts of it are served; 0 means 10,000. It may list ten times as many files, at least 100,000, for scripts
+	// to be made of.
+	Most int
 }
 
 // Options say what a Catalog serves and how. Sources and Engine are required.

@@ -18,7 +18,8 @@ type feed struct {
 	prefix string // of the keys of its files
 	told   string // its name, where that stands behind the places of its files
 
-	binding binding
+	binding  binding
+	patience *patience
 
 	scripts   scripts
 	rollbacks Rollbacks // nil: there are none
@@ -30,6 +31,9 @@ type feed struct {
 	listTook time.Duration // the last one
 	listAt   time.Time     // when the next listing is due; zero: once a change is told
 	problems []problem     // at the last listing
+	failed   int           // how often it could not be listed since then
+	stalled  int           // how many of its files take long to be read
+	alone    bool          // there is no other source
 
 	noted        precedence.Precedence // as its record has it
 	recordFailed bool                  // the last precedence could not be written
@@ -41,14 +45,25 @@ type feed struct {
 func newFeeds(sources []Sourced, rollbacks Rollbacks) []*feed {
 	feeds := make([]*feed, len(sources))
 	for i, s := range sources {
-		feeds[i] = &feed{Sourced: s, id: s.Source.ID(), prefix: fmt.Sprintf("%06d/", i), listAt: time.Now(), scripts: scripts{source: s.Source, builder: s.Scripts, rollbacks: rollbacks}, rollbacks: rollbacks}
-		if len(sources) > 1 {
+		asked := &patience{}
+		feeds[i] = &feed{Sourced: s, patience: asked, id: s.Source.ID(), prefix: fmt.Sprintf("%06d/", i), listAt: time.Now(), scripts: scripts{source: s.Source, builder: s.Scripts, rollbacks: rollbacks, patience: asked}, rollbacks: rollbacks}
+		feeds[i].alone = len(sources) == 1
+		if !feeds[i].alone {
 			feeds[i].told = s.Name
 		}
 	}
 	bind(feeds)
 	return feeds
 }
+
+// isSlow reports whether files of the source take long to be read, so that it is to keep no file of another source from being read.
+func (f *feed) isSlow() bool { return f != nil && f.stalled > 0 && !f.alone }
+
+// most returns how many modules and scripts of the source are served.
+func (f *feed) most() int { return cmp.Or(f.Most, mostFiles) }
+
+// mostFiles is how many of a source are served that says nothing else.
+const mostFiles = 10_000
 
 // call returns what people call the source.
 func (f *feed) call() string { return cmp.Or(f.Name, f.Source.Place(".")) }

@@ -60,7 +60,7 @@ func fileOf(r *reconciler, id FileID) *file {
 
 // Open opens the version of a file in its source that State or Files told of, or fails with ErrChanged where the source has another one.
 func (s *FileState) Open(ctx context.Context) (io.ReadCloser, error) {
-	return s.from.Source.Open(ctx, s.Name, s.version)
+	return s.from.patience.open(ctx, s.from.Source, s.Name, s.version)
 }
 
 // A Checked is what a Catalog would make of a file.

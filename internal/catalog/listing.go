@@ -13,7 +13,7 @@ import (
 func (r *reconciler) list(f *feed) {
 	f.listing, f.listAt = true, time.Time{}
 	began := time.Now()
-	r.queues.add(&r.queues.lists, 0, func(ctx context.Context) func() {
+	r.queues.add(&r.queues.lists, f, 0, func(ctx context.Context) func() {
 		ctx, cancel := context.WithTimeoutCause(ctx, r.intervals.timeout, fmt.Errorf("listing it took longer than %v", r.intervals.timeout))
 		defer cancel()
 		listing, err := f.list(ctx, r.intervals.recheck)
@@ -33,7 +33,8 @@ func (r *reconciler) list(f *feed) {
 func (r *reconciler) reconcile(f *feed, listing *Listing, err error, now time.Time) {
 	if err != nil {
 		r.setProblems(f, []Problem{{".", err}})
-		r.listWithin(f, r.intervals.retry)
+		r.listWithin(f, r.intervals.retry<<min(f.failed, mostFailed))
+		f.failed++
 		r.noteTried(f)
 		return
 	}
@@ -41,7 +42,7 @@ func (r *reconciler) reconcile(f *feed, listing *Listing, err error, now time.Ti
 		r.listWithin(f, time.Until(now.Add(listing.Again)))
 	}
 	r.setProblems(f, listing.Problems)
-	f.listedAt = now
+	f.listedAt, f.failed = now, 0
 	first := !f.listed
 	f.listed = true
 	if !r.listed {
@@ -53,7 +54,19 @@ func (r *reconciler) reconcile(f *feed, listing *Listing, err error, now time.Ti
 			return
 		}
 	}
+	room := f.most()
+	for _, known := range r.index.files {
+		if known.from == f {
+			room--
+		}
+	}
+	whole := !listing.Partial && len(listing.Problems) == 0 // otherwise files that are gone stay
 	for _, e := range listing.Entries {
+		if r.index.files[f.key(e.ID)] == nil {
+			if room--; room < 0 && !whole {
+				continue
+			}
+		}
 		r.compare(f, e, now)
 	}
 	r.forget(f, listing)
@@ -61,6 +74,34 @@ func (r *reconciler) reconcile(f *feed, listing *Listing, err error, now time.Ti
 		r.endAway(f)
 	}
 }
+
+// The bounds of what is taken of a listing.
+const (
+	leastParts   = 100_000
+	mostProblems = 1000
+)
+
+// bound cuts a listing that has more than most files, and says so.
+func bound(l *Listing, most int) {
+	files, all := 0, max(leastParts, 10*most)
+	at := slices.IndexFunc(l.Entries, func(e Entry) bool {
+		if e.Kind != Part {
+			files++
+		}
+		all--
+		return files > most || all < 0
+	})
+	if len(l.Problems) > mostProblems {
+		l.Problems, l.Partial = append(slices.Clip(l.Problems[:mostProblems]), Problem{".", fmt.Errorf("it has problems with %d more folders", len(l.Problems)-mostProblems)}), true
+	}
+	if at >= 0 {
+		l.Entries, l.Partial = l.Entries[:at:at], true
+		l.Problems = append(slices.Clip(l.Problems), Problem{".", fmt.Errorf("it lists more than %d modules and scripts, or more files for scripts than it may: the rest is not served", most)})
+	}
+}
+
+// mostFailed is how often the time is doubled after which a source is listed again that could not be listed: up to four seconds.
+const mostFailed = 3
 
 // at returns the file of a source that has a name.
 func (r *reconciler) at(from *feed, name string) *file {

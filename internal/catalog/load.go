@@ -90,7 +90,7 @@ func (r *reconciler) queueLoad(f *file) {
 
 // readWithin has a file read, which may take as much memory as the load weighs.
 func (r *reconciler) readWithin(l *load) {
-	r.queues.read(l.entry.cost(), l.weight, func(context.Context) func() {
+	r.queues.read(l.file.from, l.entry.cost(), l.weight, func(context.Context) func() {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -104,13 +104,20 @@ func (r *reconciler) readWithin(l *load) {
 		case <-stall.C:
 		}
 		if r.isLarge(l) { // it counts as running, since it holds much memory
-			r.do <- func() { r.stall(l) }
+			var end func()
+			r.do <- func() {
+				r.stall(l)
+				end = r.queues.longReads.stall(l.file.from)
+			}
 			<-done
-			return func() { r.stallEnded(l) }
+			return func() {
+				end()
+				r.stallEnded(l)
+			}
 		}
 		return func() {
 			r.stall(l)
-			r.queues.add(&r.queues.stalled, 0, func(context.Context) func() {
+			r.queues.add(&r.queues.stalled, l.file.from, 0, func(context.Context) func() {
 				<-done
 				return func() { r.stallEnded(l) }
 			})
@@ -121,6 +128,7 @@ func (r *reconciler) readWithin(l *load) {
 // stall notes that reading a file takes long.
 func (r *reconciler) stall(l *load) {
 	r.stalled++
+	l.file.from.stalled++
 	r.markSlow(l.file)
 	r.setDeadline()
 }
@@ -128,6 +136,7 @@ func (r *reconciler) stall(l *load) {
 // stallEnded goes on with a load whose reading took long.
 func (r *reconciler) stallEnded(l *load) {
 	r.stalled--
+	l.file.from.stalled--
 	r.setDeadline()
 	r.wasRead(l)
 }
@@ -205,7 +214,7 @@ func (r *reconciler) needsMore(l *load) bool {
 // compile compiles a load, and then calls next if that went well.
 func (r *reconciler) compile(l *load, next func()) {
 	l.stage = StageCompiling
-	r.queues.add(&r.queues.waits, l.entry.Size, func(context.Context) func() {
+	r.queues.add(&r.queues.waits, l.file.from, l.entry.Size, func(context.Context) func() {
 		l.err = r.guard(l.file, func() error { return l.module.Compile(l.ctx) })
 		return func() {
 			if l.err != nil || l.ctx.Err() != nil {
@@ -222,7 +231,7 @@ func (r *reconciler) compile(l *load, next func()) {
 func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 	l.stage, l.weight = StageDescribing, r.queues.smallRoom()
 	l.module.Allow(l.weight)
-	r.queues.add(in, l.entry.Size, func(context.Context) func() {
+	r.queues.add(in, l.file.from, l.entry.Size, func(context.Context) func() {
 		ctx, cancel := l.ctx, context.CancelFunc(func() {})
 		if limit > 0 {
 			ctx, cancel = context.WithTimeout(ctx, limit)
@@ -249,7 +258,7 @@ func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 
 // takeSaid has a load go on that has been described, with as much memory as it weighs.
 func (r *reconciler) takeSaid(l *load) {
-	r.queues.read(l.entry.Size, l.weight, func(context.Context) func() {
+	r.queues.read(l.file.from, l.entry.Size, l.weight, func(context.Context) func() {
 		defer r.engine.Claim(l.weight)()
 		l.module.Allow(l.weight)
 		l.err = r.guard(l.file, func() error { return l.module.Describe(l.ctx) })
@@ -415,7 +424,7 @@ func (r *reconciler) serve(f *file) {
 	if m == nil || m.compiled {
 		return
 	}
-	r.queues.add(&r.queues.compiles, f.listed.Size, func(ctx context.Context) func() {
+	r.queues.add(&r.queues.compiles, f.from, f.listed.Size, func(ctx context.Context) func() {
 		err := r.guard(f, func() error { return m.Compile(ctx) })
 		return func() {
 			m.compiled = err == nil

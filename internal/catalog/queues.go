@@ -10,12 +10,23 @@ import (
 // A job does its part on a goroutine of its own, and returns the rest for the reconciler's goroutine.
 type job func(ctx context.Context) (rest func())
 
-// A queue holds jobs of one kind, and runs some at a time, the cheap ones first. The reconciler's goroutine owns it.
+// A queue holds jobs of one kind, and runs some at a time: in turn those of each source, and of one source the cheap ones first. The
+// reconciler's goroutine owns it.
 type queue struct {
-	limit   int   // how many run at a time at most
+	limit   int   // how many run at a time at most, of one source and of all that are not slow
 	room    int64 // the total weight that may run; 0: any
 	running int
-	used    int64  // what they weigh
+	used    int64 // what they weigh
+	lanes   []*lane
+	started int // how many jobs have been
+}
+
+// A lane has the jobs of one source in a queue.
+type lane struct {
+	from    *feed
+	running int
+	stalled int    // how many of them take long, and keep no others from running
+	last    int    // which of the queue's jobs its last one was
 	tasks   []task // sorted up to the last sort, the first one last
 	sorted  bool
 }
@@ -28,31 +39,89 @@ type task struct {
 	job    job
 }
 
-func (l *queue) add(t task) {
-	l.tasks = append(l.tasks, t)
-	l.sorted = false
+// waiting returns how many jobs have not begun.
+func (l *queue) waiting() (n int) {
+	for _, lane := range l.lanes {
+		n += len(lane.tasks)
+	}
+	return n
 }
 
-// start starts as many jobs as may run. Each sends its rest to do, which must be received from until running is 0.
-func (l *queue) start(ctx context.Context, do chan<- func()) {
+// lane returns the jobs of a source.
+func (l *queue) lane(from *feed) *lane {
+	for _, lane := range l.lanes {
+		if lane.from == from {
+			return lane
+		}
+	}
+	l.lanes = append(l.lanes, &lane{from: from})
+	return l.lanes[len(l.lanes)-1]
+}
+
+func (l *queue) add(from *feed, t task) {
+	lane := l.lane(from)
+	lane.tasks = append(lane.tasks, t)
+	lane.sorted = false
+}
+
+// stall notes that a running job of a source takes long. It keeps no job of another source from running any longer. The result ends that.
+func (l *queue) stall(from *feed) (end func()) {
+	lane := l.lane(from)
+	lane.stalled++
+	return func() { lane.stalled-- }
+}
+
+// next returns the lane whose turn it is, or nil: that of the source with the fewest running jobs. A slow source has one place of its own, beside
+// those that the others share.
+func (l *queue) next() (next *lane) {
+	shared := 0 // places that are taken
+	for _, one := range l.lanes {
+		if !one.from.isSlow() {
+			shared += one.running - one.stalled
+		}
+	}
+	for _, one := range l.lanes {
+		free := shared < l.limit
+		if one.from.isSlow() {
+			free = one.running == one.stalled
+		}
+		if len(one.tasks) == 0 || !free || one.running >= l.limit {
+			continue
+		}
+		one.sort()
+		if l.running > 0 && l.room > 0 && l.used+one.tasks[len(one.tasks)-1].weight > l.room {
+			continue // the running ones end
+		}
+		if next == nil || cmp.Or(cmp.Compare(one.running, next.running), cmp.Compare(one.last, next.last)) < 0 {
+			next = one
+		}
+	}
+	return next
+}
+
+func (l *lane) sort() {
 	if !l.sorted {
 		slices.SortFunc(l.tasks, func(a, b task) int { return cmp.Or(cmp.Compare(b.cost, a.cost), b.turn-a.turn) })
 		l.sorted = true
 	}
-	for l.running < l.limit && len(l.tasks) > 0 {
-		last := len(l.tasks) - 1
-		j, weight := l.tasks[last].job, l.tasks[last].weight
-		if l.running > 0 && l.room > 0 && l.used+weight > l.room {
-			return // the running ones end, and no other is cheaper
-		}
-		l.tasks[last] = task{}
-		l.tasks = l.tasks[:last]
+}
+
+// start starts as many jobs as may run. Each sends its rest to do, which must be received from until running is 0.
+func (l *queue) start(ctx context.Context, do chan<- func()) {
+	for lane := l.next(); lane != nil; lane = l.next() {
+		last := len(lane.tasks) - 1
+		j, weight := lane.tasks[last].job, lane.tasks[last].weight
+		lane.tasks[last] = task{}
+		lane.tasks = lane.tasks[:last]
 		l.running++
 		l.used += weight
+		l.started++
+		lane.running, lane.last = lane.running+1, l.started
 		go func() {
 			rest := j(ctx)
 			do <- func() {
 				l.running--
+				lane.running--
 				l.used -= weight
 				rest()
 			}
@@ -105,21 +174,21 @@ func (q *queues) all() []*queue {
 	return []*queue{&q.lists, &q.reads, &q.longReads, &q.stalled, &q.waits, &q.describes, &q.longDescribes, &q.compiles}
 }
 
-// add adds a job for a file of a size to a queue.
-func (q *queues) add(l *queue, size int64, j job) {
+// add adds a job for a file of a size, of a source, to a queue.
+func (q *queues) add(l *queue, from *feed, size int64, j job) {
 	q.turn++
-	l.add(task{cost: size, turn: q.turn, job: j})
+	l.add(from, task{cost: size, turn: q.turn, job: j})
 }
 
 // read adds the job of reading a file of a size, which takes that many bytes of memory meanwhile. It is one of a large file where it takes more
 // than each of the small ones may.
-func (q *queues) read(size, weight int64, j job) {
+func (q *queues) read(from *feed, size, weight int64, j job) {
 	if size < largeFile && weight <= q.smallRoom() {
-		q.add(&q.reads, size, j)
+		q.add(&q.reads, from, size, j)
 		return
 	}
 	q.turn++
-	q.longReads.add(task{size, q.turn, weight, j})
+	q.longReads.add(from, task{size, q.turn, weight, j})
 }
 
 // smallRoom returns how many bytes of memory loading a small file may take.
@@ -128,11 +197,11 @@ func (q *queues) smallRoom() int64 {
 }
 
 // reading reports whether small files are still to be read.
-func (q *queues) reading() bool { return q.reads.running > 0 || len(q.reads.tasks) > 0 }
+func (q *queues) reading() bool { return q.reads.running > 0 || q.reads.waiting() > 0 }
 
 // compiling reports whether modules are compiled, or are to be.
 func (q *queues) compiling() bool {
-	return q.waits.running > 0 || len(q.waits.tasks) > 0 || q.compiles.running > 0 || len(q.compiles.tasks) > 0
+	return q.waits.running > 0 || q.waits.waiting() > 0 || q.compiles.running > 0 || q.compiles.waiting() > 0
 }
 
 func (q *queues) start(ctx context.Context, do chan<- func()) {

@@ -13,7 +13,7 @@ func TestQueueHasRoom(t *testing.T) {
 	q := queue{limit: 3, room: 10}
 	do, end := make(chan func()), make(chan struct{})
 	for turn, weight := range []int64{9, 20, 4, 6, 5} {
-		q.add(task{weight, turn, weight, func(context.Context) func() {
+		q.add(nil, task{weight, turn, weight, func(context.Context) func() {
 			<-end
 			return func() {}
 		}})

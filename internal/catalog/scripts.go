@@ -42,6 +42,7 @@ type scripts struct {
 	source    Source
 	builder   Builder   // nil: the source's scripts are refused
 	rollbacks Rollbacks // nil: there are none
+	patience  *patience
 
 	mu      sync.Mutex
 	makings map[string]*making // by ID
@@ -168,7 +169,7 @@ func (s *scripts) own(ctx context.Context, e Entry) (digest string, instead []by
 	if e.Size > maxScript {
 		return "", nil, fmt.Errorf("has %d bytes; a script may have %s", e.Size, text.Size(maxScript))
 	}
-	content, err := read(ctx, s.source, e)
+	content, err := s.patience.read(ctx, s.source, e)
 	if err != nil {
 		return "", nil, err
 	}

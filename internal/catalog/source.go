@@ -134,7 +134,7 @@ func (l *Listing) has(name string) bool {
 
 // list lists a source, and sorts the entries by name. Without a Catalog nothing has to settle.
 func (f *feed) list(ctx context.Context, settle time.Duration) (*Listing, error) {
-	l, err := f.Source.List(ctx)
+	l, err := f.patience.list(ctx, f.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +154,7 @@ func (f *feed) list(ctx context.Context, settle time.Duration) (*Listing, error)
 		err := fmt.Errorf("is listed more than once by its source (%d surplus entries): only the first counts", more)
 		l.Problems = append(slices.Clip(l.Problems), Problem{twice, err})
 	}
+	bound(l, f.most())
 	f.scripts.take(l, settle, time.Now())
 	return l, nil
 }
@@ -196,7 +197,7 @@ func (f *feed) load(ctx context.Context, e Entry, engine *sandbox.Engine, place 
 
 // loadModule loads a file that is a module.
 func (f *feed) loadModule(ctx context.Context, e Entry, engine *sandbox.Engine, place toolfile.Place) (*toolfile.Module, error) {
-	content, err := read(ctx, f.Source, e)
+	content, err := f.patience.read(ctx, f.Source, e)
 	if err == nil && f.rollbacks != nil {
 		content, err = f.rollbacks.Instead(ctx, f.id, e.ID, content)
 	}

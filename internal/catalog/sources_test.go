@@ -3,6 +3,8 @@ package catalog_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -213,4 +215,120 @@ func TestListedTwice(t *testing.T) {
 	})
 	one.remove("x.wasm")
 	awaitTable(t, c, nil, nil)
+}
+
+// hung is what never returns, whatever its context says, until the test has closed its catalog.
+func hung(t *testing.T) func(context.Context) error {
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	return func(context.Context) error {
+		<-end
+		return errAway
+	}
+}
+
+// TestSourceNeverReturns has a source that returns neither from List nor from Open, and heeds no context. The others are served, it is told what
+// hangs, and Close does not wait for it.
+func TestSourceNeverReturns(t *testing.T) {
+	t.Parallel()
+	a := newArea(t)
+	never := hung(t) // ends after the catalogs are closed
+	one, two := a.source("/one", "v0001", "x.wasm"), a.source("/two", "v0002", "z.wasm")
+	two.listing(never)
+	c := a.catalog(one, two)
+	awaitTable(t, c, []string{"/x"}, nil)
+	if err := c.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	await(t, c, "what hangs", func(g *wasmtools.Generation) bool {
+		return strings.Contains(reason(g, "/two:."), "it does not answer: what it was asked before has not ended yet")
+	})
+	a.put(one, "y.wasm", "v0001")
+	awaitTable(t, c, []string{"/x", "/y"}, []string{"two:."})
+	if n := two.listed(); n != 1 {
+		t.Errorf("it was listed %d times at once", n)
+	}
+	closeNow(t, c)
+}
+
+// TestFilesNeverOpen has more files in one source than are read at a time, small and large, which are never opened. Small and large files of
+// another source that come later are served before any of those is given up.
+func TestFilesNeverOpen(t *testing.T) {
+	t.Parallel()
+	a := newArea(t)
+	end := make(chan struct{})
+	defer close(end)
+	opened := func(f *stored) {
+		f.open = func(context.Context) (io.ReadCloser, error) {
+			<-end
+			return nil, errAway
+		}
+	}
+	large := func(name string) []byte { // with a custom section
+		return append(version(t, "v0001", "", name), append([]byte{0, 0x82, 0x80, 0x80, 0x01, 1, 'x'}, make([]byte, 2<<20)...)...)
+	}
+	one, two, three := a.source("/one", ""), a.source("/two", ""), a.source("/three", "")
+	for i := range 40 {
+		for _, s := range []*memory{two, three} {
+			s.set(fmt.Sprintf("small%d.wasm", i), []byte("x"), opened) // cheaper than all others
+			s.set(fmt.Sprintf("large%d.wasm", i), make([]byte, 1<<20), opened)
+		}
+	}
+	c := a.catalog(one, two, three)
+	await(t, c, "the first reads", func(*wasmtools.Generation) bool { return len(c.State().Loading) > 0 })
+	one.set("small.wasm", version(t, "v0001", "", "small"), nil)
+	one.set("large.wasm", large("large"), nil)
+	began := time.Now()
+	awaitTable(t, c, []string{"/large", "/small"}, nil)
+	if took := time.Since(began); took > 4*time.Second { // a read may take 5 s
+		t.Errorf("they were served after %v", took)
+	}
+	closeNow(t, c)
+}
+
+// TestEndlessSource has a source grow without end, with other names each time, and with as many problems.
+func TestEndlessSource(t *testing.T) {
+	t.Parallel()
+	a := newArea(t)
+	one, two := a.source("/one", "v0001", "x.wasm"), a.source("/two", "v0002", "z.wasm")
+	a.bound["/two"] = catalog.Sourced{Most: 50}
+	c := a.catalog(one, two)
+	awaitTable(t, c, []string{"/x", "/z"}, nil)
+	for round := range 3 {
+		two.mu.Lock()
+		two.problems = nil
+		for i := range 100_000 {
+			name := fmt.Sprintf("m%d-%d.wasm", round, i)
+			two.files[name] = stored{Entry: catalog.Entry{ID: name, Version: "1", Err: errAway}}
+			if round > 0 {
+				delete(two.files, fmt.Sprintf("m%d-%d.wasm", round-1, i))
+			}
+			if i < 5000 {
+				two.problems = append(two.problems, catalog.Problem{Name: name, Err: errAway})
+			}
+		}
+		two.mu.Unlock()
+		before := two.listed()
+		two.tell()
+		await(t, c, "the listing", func(g *wasmtools.Generation) bool {
+			return two.listed() > before && strings.Contains(a.reasons(g, "/two:."), "more than 50 modules and scripts")
+		})
+		s := c.State()
+		if n := s.Sources[1].Files[catalog.StageRefused] + s.Sources[1].Files[catalog.StageServed]; n > 51 || s.Sources[1].Problems > 1002 {
+			t.Fatalf("round %d: there are %d files and %d problems", round, n, s.Sources[1].Problems)
+		}
+		a.put(one, fmt.Sprintf("a/x%d.wasm", round), fmt.Sprintf("v%04d", round))
+		awaitAnswer(t, c, "/a/x", "v0000") // of the first round
+	}
+	awaitAnswer(t, c, "/z", "v0002")
+}
+
+// reasons returns why a file is refused, all reasons together.
+func (a *area) reasons(g *wasmtools.Generation, source string) (all string) {
+	for _, r := range g.Refused() {
+		if r.Source == source {
+			all += r.Err.Error() + "\n"
+		}
+	}
+	return all
 }

@@ -44,7 +44,7 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 	s, all := &Sources{}, configured.Sources(c)
 	for _, one := range all {
 		o := directory.Options{Modules: c.Tools.Modules, Logger: logger, MayBeAway: len(all) > 1}
-		from := catalog.Sourced{Name: one.Name, Record: recordFile(c, one.Directory), Namespaces: one.Namespaces, Prefix: one.Prefix}
+		from := catalog.Sourced{Name: one.Name, Record: recordFile(c, one.Directory), Namespaces: one.Namespaces, Prefix: one.Prefix, Most: c.Tools.Modules}
 		if one.Scripts {
 			o.Scripts, from.Scripts = builder, builder
 		} else {

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 
@@ -92,15 +93,18 @@ func (k keeper) all(ctx context.Context) (failed error) {
 		live = append(live, versions.File{Source: files[i].SourceID, Name: files[i].Name})
 	}
 	s.Versions.SetLive(live)
+	hangs := map[string]bool{} // sources
 	for i := range files {
 		f := &files[i]
-		if f.Content == "" || f.SourceID == "" || s.Versions.Has(live[i], f.Content) {
+		if f.Content == "" || f.SourceID == "" || hangs[f.SourceID] || s.Versions.Has(live[i], f.Content) {
 			continue
 		}
 		began := time.Now()
-		if err := k.one(ctx, f, live[i]); err != nil && failed == nil {
+		err := k.one(ctx, f, live[i])
+		if err != nil && failed == nil {
 			failed = err
 		}
+		hangs[f.SourceID] = errors.Is(err, errSlow)
 		if errors.Is(failed, versions.ErrFull) || !wait(ctx, time.Since(began)) {
 			return failed
 		}
@@ -108,11 +112,25 @@ func (k keeper) all(ctx context.Context) (failed error) {
 	return failed
 }
 
+// readWithin is how long reading a file to be kept may take.
+const readWithin = 30 * time.Second
+
+// errSlow tells that a file could not be read in time.
+var errSlow = fmt.Errorf("its source does not give a file within %v", readWithin)
+
 // one keeps a version of a file. One that its source has no more is none.
-func (k keeper) one(ctx context.Context, f *catalog.FileState, as versions.File) error {
+func (k keeper) one(ctx context.Context, f *catalog.FileState, as versions.File) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readWithin, errSlow)
+	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}()
 	content, err := f.Open(ctx)
 	if err == nil {
 		defer content.Close()
+		defer context.AfterFunc(ctx, func() { content.Close() })() // a source that hangs is not waited for
 		err = k.of.Versions.Keep(as, f.Content, f.Size, content)
 	}
 	if errors.Is(err, catalog.ErrChanged) || errors.Is(err, versions.ErrChanged) || errors.Is(err, fs.ErrNotExist) {

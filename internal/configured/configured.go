@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/tokens"
@@ -13,13 +14,24 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// Sources returns the directories of tools in the order of their precedence: first the one of Tools, and then Sources.
+// Sources returns the sources of tools in the order of their precedence: first the one of Tools, and then Sources.
 func Sources(c *config.Config) []config.Source {
 	var all []config.Source
 	if c.Tools.Directory != "" {
 		all = append(all, config.Source{Directory: c.Tools.Directory, Scripts: c.Tools.Scripts})
 	}
 	return append(all, c.Sources...)
+}
+
+// Place returns where a source is, for people: a path, or a repository with what of it is served.
+func Place(s config.Source) string {
+	switch {
+	case s.OCI == "":
+		return s.Directory
+	case strings.Contains(s.Tag, ":"):
+		return oci.Scheme + s.OCI + "@" + s.Tag
+	}
+	return oci.Scheme + s.OCI + ":" + s.Tag
 }
 
 // Limits returns the limits of the tool at a path such as "/math/add".

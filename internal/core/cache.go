@@ -21,18 +21,14 @@ func CacheDir(c *config.Config) (string, error) {
 	return filepath.Join(base, "toolsrv"), nil
 }
 
-// recordFile returns the file with the record of which files of a directory wait for which others, or "" if there is no place
-// for it.
-func recordFile(c *config.Config, directory string) string {
+// recordFile returns the file with the record of which files of a source wait for which others, or "" if there is no place
+// for it. source is its ID.
+func recordFile(c *config.Config, source string) string {
 	cache, err := CacheDir(c)
 	if err != nil {
 		return ""
 	}
-	directory, err = filepath.Abs(directory)
-	if err != nil {
-		return ""
-	}
-	id := sha256.Sum256([]byte(directory))
+	id := sha256.Sum256([]byte(source))
 	return filepath.Join(cache, fmt.Sprintf("paths-%x.json", id[:8]))
 }
 

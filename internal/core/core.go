@@ -297,9 +297,8 @@ func (s *Service) LogReady(ctx context.Context) bool {
 
 // Directories returns those that are served.
 func (s *Service) Directories() (all []Directory) {
-	for i, d := range s.sources.directories {
-		name := s.sources.All[i].Name
-		all = append(all, Directory{ID: d.ID(), Path: d.Place("."), Name: name, told: name != "" && len(s.sources.All) > 1, Scripts: s.sources.names[i]})
+	for _, d := range s.sources.directories {
+		all = append(all, Directory{ID: d.ID(), Path: d.Place("."), Name: d.called, told: d.called != "" && len(s.sources.All) > 1, Scripts: d.scripts})
 	}
 	return all
 }

@@ -11,8 +11,11 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/catalog/directory"
+	"github.com/toolsrv/toolsrv/internal/catalog/registry"
 	"github.com/toolsrv/toolsrv/internal/configured"
+	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/script/engine"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -23,13 +26,19 @@ type Sources struct {
 	// All are the sources in the order of their precedence, with their records.
 	All []catalog.Sourced
 
-	directories []*directory.Directory
-	names       []directory.Names // of the scripts of each directory, or nil
+	directories []opened
 	closers     []io.Closer
 }
 
-// OpenSources opens the directories of a configuration, each with its scripts or without. It fails where none of them can be used: see
-// CheckSources. The caller closes the Sources.
+// opened is a directory among the sources.
+type opened struct {
+	*directory.Directory
+	called  string          // what the configuration calls the source
+	scripts directory.Names // tells which files are scripts, or nil
+}
+
+// OpenSources opens the sources of a configuration: directories, each with its scripts or without, and modules of registries. It fails where
+// none of them can be used: see CheckSources. The caller closes the Sources.
 func OpenSources(c *config.Config, logger *slog.Logger) (*Sources, error) {
 	return openSources(c, logger, nil, nil)
 }
@@ -42,9 +51,21 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 	}
 	builder := script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper, Memory: before, Readers: script.NewReaders(account.MachineMemory(), claim)}
 	s, all := &Sources{}, configured.Sources(c)
+	var cache *registry.Cache // of all registries
 	for _, one := range all {
+		if one.OCI != "" {
+			if cache == nil {
+				cache = registry.OpenCache(registryCache(c), 0)
+			}
+			from, err := openRegistry(c, one, cache, logger)
+			if err != nil {
+				return nil, errors.Join(fmt.Errorf("open a registry of tools: %w", err), s.Close())
+			}
+			s.All, s.closers = append(s.All, from), append(s.closers, from.Source.(io.Closer))
+			continue
+		}
 		o := directory.Options{Modules: c.Tools.Modules, Logger: logger, MayBeAway: len(all) > 1}
-		from := catalog.Sourced{Name: one.Name, Record: recordFile(c, one.Directory), Namespaces: one.Namespaces, Prefix: one.Prefix, Most: c.Tools.Modules}
+		from := catalog.Sourced{Name: one.Name, Namespaces: one.Namespaces, Prefix: one.Prefix, Most: c.Tools.Modules}
 		if one.Scripts {
 			o.Scripts, from.Scripts = builder, builder
 		} else {
@@ -54,11 +75,40 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open a directory of tools: %w", err), s.Close())
 		}
-		s.directories, s.names, s.closers = append(s.directories, d), append(s.names, o.Scripts), append(s.closers, d)
-		from.Source = d
+		s.directories, s.closers = append(s.directories, opened{d, one.Name, o.Scripts}), append(s.closers, d)
+		from.Source, from.Record = d, recordFile(c, d.ID())
 		s.All = append(s.All, from)
 	}
 	return s, nil
+}
+
+// openRegistry begins to follow a module of a registry.
+func openRegistry(c *config.Config, one config.Source, cache *registry.Cache, logger *slog.Logger) (catalog.Sourced, error) {
+	repository, err := oci.ParseReference(one.OCI)
+	if err != nil {
+		return catalog.Sourced{}, err
+	}
+	source, err := registry.Open(registry.Options{
+		Repository: repository, Which: one.Tag, Cache: cache, Logger: logger, Registry: RegistryOptions(one),
+	})
+	if err != nil {
+		return catalog.Sourced{}, fmt.Errorf("%s: %w", one.OCI, err)
+	}
+	return catalog.Sourced{Name: one.Name, Source: source, Record: recordFile(c, source.ID()), Namespaces: one.Namespaces, Prefix: one.Prefix}, nil
+}
+
+// RegistryOptions say how the registry of a source is reached.
+func RegistryOptions(s config.Source) oci.Options {
+	return oci.Options{MaxModule: sandbox.MaxModule, PlainHTTP: s.PlainHTTP, CA: s.CA, Credentials: s.Credentials, Agent: "toolsrv"}
+}
+
+// registryCache returns the folder that keeps what was pulled, or "" if there is no place for it.
+func registryCache(c *config.Config) string {
+	cache, err := CacheDir(c)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(cache, "registry")
 }
 
 // openFiles opens the files of these paths.
@@ -109,12 +159,15 @@ func (s *Sources) Close() error {
 	return errors.Join(errs...)
 }
 
-// CheckSources returns an error that says what to do if none of the directories of a configuration can be used, because it is missing or is
-// not a directory. Where others can be, one that can't is a problem that the catalog tells, and it may come later. The error has absolute
+// CheckSources returns an error that says what to do if none of the sources of a configuration can be used, because its directory is missing or is
+// not one. Registries may be away. Where others can be, one that can't is a problem that the catalog tells, and it may come later. The error has absolute
 // paths, since its reader may not know where the server was started.
 func CheckSources(c *config.Config) error {
 	var errs []error
 	for _, one := range configured.Sources(c) {
+		if one.OCI != "" {
+			return nil
+		}
 		err := checkDirectory(one.Directory)
 		if err == nil {
 			return nil

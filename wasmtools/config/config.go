@@ -124,14 +124,24 @@ type Tools struct {
 	CacheDir string `restart:"tools.cache_directory"`
 }
 
-// A Source is a table [[source]]: a directory of tools.
+// A Source is a table [[source]]: a directory of tools, or a module of a registry.
 type Source struct {
 	// Name is what people call the source, which no other one is called. Empty: by its directory.
 	Name string
-	// Directory holds the .wasm files, also in subfolders.
+	// Directory holds the .wasm files, also in subfolders. Empty: there is an OCI.
 	Directory string
 	// Scripts is whether scripts in Directory are served, too.
 	Scripts bool
+	// OCI is the repository of a registry that has a module, such as "ghcr.io/acme/csv". Empty: there is a Directory.
+	OCI string
+	// Tag is the tag of the module, a range of versions such as "~1.2", or a digest.
+	Tag string
+	// Credentials is a file with those for the registry, in the form of docker's config.json. Empty: docker's own, and podman's.
+	Credentials string
+	// CA is a file with authorities that are trusted beside the system's. Empty: those alone.
+	CA string
+	// PlainHTTP has a registry asked over HTTP that is not on loopback.
+	PlainHTTP bool
 	// Namespaces are those in which its files may have tools, each with those below it; "" is that of tools without a namespace. Nil: all that no
 	// other source names.
 	Namespaces []string

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/naming"
+	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
@@ -26,14 +27,68 @@ func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 			"scripts":    keys.Boolean(&s.Scripts),
 			"namespaces": namespaces(&s.Namespaces),
 			"prefix":     keys.Word(&s.Prefix, `a namespace such as "acme"`, namespace),
+
+			"oci":         keys.Word(&s.OCI, `a repository such as "ghcr.io/acme/csv"`, repository),
+			"tag":         keys.Word(&s.Tag, `a tag such as "1.2.0", a range such as "~1.2", or a digest`, tag),
+			"credentials": keys.Word(&s.Credentials, "a path", keys.Path(directory, true)),
+			"ca":          keys.Word(&s.CA, "a path", keys.Path(directory, true)),
+			"plain_http":  keys.Boolean(&s.PlainHTTP),
 		})
-		if _, ok := values["directory"]; !ok {
-			d.fail(place, errors.New(`directory is missing: name the folder that holds the tools, as in directory = "/srv/acme"`))
-		}
+		checkKind(d, place, values)
 		if s.Prefix != "" && s.Namespaces != nil && !slices.ContainsFunc(s.Namespaces, func(n string) bool { return overlap(n, s.Prefix) }) {
 			d.fail(join(place, "prefix"), errors.New("is in none of its namespaces, so nothing would be served: add it there, or leave one of the two out"))
 		}
 	})
+}
+
+// checkKind checks that a source is of one kind, and has the keys of that.
+func checkKind(d *document, place string, values map[string]any) {
+	_, directory := values["directory"]
+	_, oci := values["oci"]
+	switch {
+	case directory && oci:
+		d.fail(join(place, "oci"), errors.New("stands beside directory: make two sources of them"))
+	case oci:
+		if _, ok := values["tag"]; !ok {
+			d.fail(place, errors.New(`tag is missing: say what of the repository is served, as in tag = "1.2.0", tag = "~1.2", or a digest`))
+		}
+		if _, ok := values["scripts"]; ok {
+			d.fail(join(place, "scripts"), errors.New("is for directories: what a registry has are modules, also of scripts"))
+		}
+	default:
+		for _, key := range []string{"tag", "credentials", "ca", "plain_http"} {
+			if _, ok := values[key]; ok {
+				d.fail(join(place, key), errors.New(`is for registries: name a repository, as in oci = "ghcr.io/acme/csv"`))
+			}
+		}
+		if !directory {
+			d.fail(place, errors.New(`directory or oci is missing: name the folder that holds the tools, as in directory = "/srv/acme", or a repository, as in oci = "ghcr.io/acme/csv"`))
+		}
+	}
+}
+
+// repository reads the name of a repository, without a tag.
+func repository(s string) (string, error) {
+	ref, err := oci.ParseReference(s)
+	if err != nil {
+		return "", errors.New(`is not a repository: name one such as "ghcr.io/acme/csv", in lower case`)
+	}
+	if ref.Tag != "" || ref.Digest != "" {
+		return "", errors.New("has a tag or a digest: write that with the key tag")
+	}
+	return ref.String(), nil
+}
+
+// tag reads what of a repository is meant.
+func tag(s string) (string, error) {
+	switch {
+	case strings.HasPrefix(s, "~"):
+		_, err := oci.ParseRange(s)
+		return s, err
+	case strings.Contains(s, ":"):
+		return s, oci.CheckDigest(s)
+	}
+	return s, oci.CheckTag(s)
 }
 
 // namespaces reads those of a source.
@@ -75,7 +130,7 @@ func overlap(a, b string) bool {
 
 // checkSources checks what no two sources may have in common.
 func checkSources(d *document, c *Config) {
-	directories, names := map[string]bool{c.Tools.Directory: true}, map[string]bool{}
+	directories, names, artifacts := map[string]bool{c.Tools.Directory: true}, map[string]bool{}, map[[2]string]bool{}
 	for i, s := range c.Sources {
 		if s.Directory != "" && directories[s.Directory] {
 			d.fail(join(index("source", i), "directory"), errors.New("is listed twice: each file is served once, so leave one out"))
@@ -83,6 +138,9 @@ func checkSources(d *document, c *Config) {
 		if s.Name != "" && names[s.Name] {
 			d.fail(join(index("source", i), "name"), errors.New("is the name of two sources: give each its own"))
 		}
-		directories[s.Directory], names[s.Name] = true, true
+		if s.OCI != "" && artifacts[[2]string{s.OCI, s.Tag}] {
+			d.fail(join(index("source", i), "oci"), errors.New("is listed twice with this tag: leave one out"))
+		}
+		directories[s.Directory], names[s.Name], artifacts[[2]string{s.OCI, s.Tag}] = true, true, true
 	}
 }

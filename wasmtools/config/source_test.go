@@ -16,9 +16,10 @@ func TestSources(t *testing.T) {
 		"":                                    {{Directory: "/etc/tools"}},
 		"[tools]\nscripts = true":             {{Directory: "/etc/tools", Scripts: true}},
 		"[[source]]\ndirectory = '/srv/acme'": {{Directory: "/srv/acme"}},
-		"[tools]\nscripts = true\n[[source]]\ndirectory = 'acme'\n[[source]]\ndirectory = '../b'\nscripts = true": {{Directory: "/etc/acme"}, {Directory: "/b", Scripts: true}},
-		"[[source]]\nname = 'a'\ndirectory = '/a'\nnamespaces = ['acme', 'web/v2', '']\nprefix = 'acme'":          {{Name: "a", Directory: "/a", Namespaces: []string{"acme", "web/v2", ""}, Prefix: "acme"}},
-		"[[source]]\ndirectory = 'acme'\n[tools]\ndirectory = 'tools'":                                            {{Directory: "/etc/tools"}, {Directory: "/etc/acme"}},
+		"[tools]\nscripts = true\n[[source]]\ndirectory = 'acme'\n[[source]]\ndirectory = '../b'\nscripts = true":             {{Directory: "/etc/acme"}, {Directory: "/b", Scripts: true}},
+		"[[source]]\nname = 'a'\ndirectory = '/a'\nnamespaces = ['acme', 'web/v2', '']\nprefix = 'acme'":                      {{Name: "a", Directory: "/a", Namespaces: []string{"acme", "web/v2", ""}, Prefix: "acme"}},
+		"[[source]]\noci = 'oci://ghcr.io/acme/csv'\ntag = '~1.2'\nca = 'ca.pem'\ncredentials = '/k.json'\nplain_http = true": {{OCI: "ghcr.io/acme/csv", Tag: "~1.2", CA: "/etc/ca.pem", Credentials: "/k.json", PlainHTTP: true}},
+		"[[source]]\ndirectory = 'acme'\n[tools]\ndirectory = 'tools'":                                                        {{Directory: "/etc/tools"}, {Directory: "/etc/acme"}},
 	} {
 		c, err := config.Parse([]byte(text), "/etc")
 		if err != nil {
@@ -45,7 +46,19 @@ func TestSourcesNeedRestart(t *testing.T) {
 func TestWrongSources(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
-		"no directory":       {"name = 'a'", "2:3: source[0]: directory is missing"},
+		"no directory":       {"name = 'a'", "2:3: source[0]: directory or oci is missing"},
+		"two kinds":          {"directory = '/a'\noci = 'ghcr.io/acme/csv'", "source[0].oci: stands beside directory"},
+		"no tag":             {"oci = 'ghcr.io/acme/csv'", "source[0]: tag is missing"},
+		"a tag in the name":  {"oci = 'ghcr.io/acme/csv:1.2'", "source[0].oci: has a tag or a digest: write that with the key tag"},
+		"no repository":      {"oci = 'csv'\ntag = '1'", "source[0].oci: is not a repository"},
+		"a password":         {"oci = 'ann:pass@ghcr.io/acme/csv'\ntag = '1'", "source[0].oci: is not a repository"},
+		"a tag with a space": {"oci = 'ghcr.io/acme/csv'\ntag = '1 2'", "source[0].tag: is not a tag"},
+		"an empty tag":       {"oci = 'ghcr.io/acme/csv'\ntag = ''", "source[0].tag: is not a tag"},
+		"a range":            {"oci = 'ghcr.io/acme/csv'\ntag = '~x'", "source[0].tag: is not a range of versions"},
+		"a short digest":     {"oci = 'ghcr.io/acme/csv'\ntag = 'sha256:abc'", "source[0].tag: is not a digest"},
+		"scripts of one":     {"oci = 'ghcr.io/acme/csv'\ntag = '1'\nscripts = true", "source[0].scripts: is for directories"},
+		"a tag of a folder":  {"directory = '/a'\ntag = '1'", "source[0].tag: is for registries"},
+		"one artifact twice": {"oci = 'ghcr.io/acme/csv'\ntag = '1'\n[[source]]\noci = 'oci://ghcr.io/acme/csv'\ntag = '1'", "source[1].oci: is listed twice"},
 		"a name":             {"name = 'a b'", "source[0].name: is not a valid name"},
 		"an empty name":      {"name = ''", "source[0].name: is not a valid name"},
 		"two of a name":      {"name = 'a'\ndirectory = '/a'\n[[source]]\nname = 'a'\ndirectory = '/b'", "source[1].name: is the name of two sources"},

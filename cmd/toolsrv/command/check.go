@@ -197,7 +197,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	case c.strict && all.Warnings > 0:
 		return fmt.Errorf("warnings: %d, and --strict allows none", all.Warnings)
 	case len(all.Files) == 0:
-		fmt.Fprintf(stderr, "%s has no tool files\n", strings.Join(directoriesOf(all.settings), ", "))
+		fmt.Fprintf(stderr, "%s has no tool files\n", strings.Join(placesOf(all.settings), ", "))
 	}
 	return nil
 }
@@ -242,10 +242,10 @@ func (c *check) look(ctx context.Context, stderr io.Writer, args []string) (*che
 	return all, nil
 }
 
-// directoriesOf returns the directories of tools of a configuration.
-func directoriesOf(c *config.Config) (all []string) {
+// placesOf returns the sources of tools of a configuration.
+func placesOf(c *config.Config) (all []string) {
 	for _, s := range configured.Sources(c) {
-		all = append(all, s.Directory)
+		all = append(all, configured.Place(s))
 	}
 	return all
 }

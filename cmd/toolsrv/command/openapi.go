@@ -212,7 +212,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	if o.config == "" {
 		logger.Info("no configuration file: every setting has its default", "looked_for", defaultConfig, "directory", c.Tools.Directory)
 	} else {
-		logger.Info("configuration read", "file", o.config, "directory", strings.Join(directoriesOf(c), ", "))
+		logger.Info("configuration read", "file", o.config, "directory", strings.Join(placesOf(c), ", "))
 	}
 	go heap.Keep(ctx, core.MemoryOf(c).Heap) // it ends with the command
 	tools, s, err := openServer(ctx, c, server.Options{Listeners: listeners, Awaited: len(listeners) > 0, Load: o.loadSoon}, core.Options{Logger: logger})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/heap"
+	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
@@ -198,7 +200,7 @@ func needsToken(c *config.Config) bool { return !configured.Open(c) }
 func tellPlace(w io.Writer, p place, c *config.Config) {
 	var directories []string
 	for _, source := range configured.Sources(c) {
-		directories = append(directories, nearby(source.Directory))
+		directories = append(directories, nearby(configured.Place(source)))
 	}
 	switch {
 	case p.files != nil:
@@ -223,6 +225,9 @@ func tellPlace(w io.Writer, p place, c *config.Config) {
 
 // nearby returns a path as it is written in the current folder, if it is in it.
 func nearby(path string) string {
+	if strings.HasPrefix(path, oci.Scheme) {
+		return path
+	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return path
@@ -272,7 +277,10 @@ func emptyAdvice(p place, c *config.Config) string {
 	if p.files != nil {
 		return "No tool is served yet: correct the files first."
 	}
-	sources := configured.Sources(c)
+	sources := slices.DeleteFunc(configured.Sources(c), func(s config.Source) bool { return s.OCI != "" })
+	if len(sources) == 0 {
+		return "No tool is served yet: toolsrv refused says what is wrong with the registries."
+	}
 	advice := fmt.Sprintf("No tool is served yet. Put a script (.py, .js, .ts) or a .wasm file into %s: it is served within a second.", few([]string{nearby(sources[0].Directory)}))
 	if !sources[0].Scripts {
 		advice = fmt.Sprintf("No tool is served yet. Put a .wasm file into %s: it is served within a second. For scripts set tools.scripts = true.", few([]string{nearby(sources[0].Directory)}))

@@ -1,0 +1,292 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/ownership"
+	"github.com/toolsrv/toolsrv/internal/wholefile"
+)
+
+// A Cache keeps modules in a folder, each in a file that has its digest for a name, and for each source a record of what it had last. Several
+// sources share it, and several processes can. What others could have written there is not used. Files may be deleted at any time.
+type Cache struct {
+	folder string
+	limit  int64
+	turns  chan struct{}
+	wrong  error // why nothing is kept
+
+	mu     sync.Mutex
+	inUse  map[*Source]string // the modules of sources that are open
+	warned bool
+}
+
+const (
+	maxPulls    = 2       // at a time, so that a start with many sources takes little memory and bandwidth
+	cacheLimit  = 1 << 30 // bytes
+	maxRecord   = 4 << 10 // bytes
+	staleAge    = 24 * time.Hour
+	pullPrefix  = ".pull-"
+	moduleEnd   = ".wasm"
+	recordStart = "source-"
+)
+
+// A record is what a source had last.
+type record struct {
+	Reference string `json:"reference"` // the source's
+	Manifest  string `json:"manifest"`  // digest of the artifact
+	Module    string `json:"module"`    // digest of the module
+	Size      int64  `json:"size"`      // of the module, in bytes
+}
+
+// OpenCache opens the cache in a folder, which is made when it is needed. limit bounds the modules in it, in bytes; 0 means 1 GiB. Modules of
+// open sources count, but are not removed. Where the folder can't be used, or is "", what is pulled stays in memory.
+func OpenCache(folder string, limit int64) *Cache {
+	if limit <= 0 {
+		limit = cacheLimit
+	}
+	c := &Cache{folder: folder, limit: limit, turns: make(chan struct{}, maxPulls), inUse: map[*Source]string{}}
+	if folder == "" {
+		c.wrong = errors.New("there is no folder for it")
+		return c
+	}
+	if c.wrong = os.MkdirAll(folder, 0o700); c.wrong == nil {
+		c.wrong = ownership.Check(folder)
+	}
+	files, _ := os.ReadDir(folder) // if it can't be read, nothing is stale
+	for _, f := range files {
+		if info, err := f.Info(); err == nil && strings.HasPrefix(f.Name(), pullPrefix) && time.Since(info.ModTime()) > staleAge {
+			_ = os.Remove(filepath.Join(folder, f.Name()))
+		}
+	}
+	return c
+}
+
+// turn waits until a source may pull.
+func (c *Cache) turn(ctx context.Context) (give func(), err error) {
+	select {
+	case c.turns <- struct{}{}:
+		return func() { <-c.turns }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (c *Cache) modulePath(digest string) string {
+	return filepath.Join(c.folder, strings.TrimPrefix(digest, "sha256:")+moduleEnd)
+}
+
+func (c *Cache) recordPath(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return filepath.Join(c.folder, recordStart+hex.EncodeToString(sum[:16])+".json")
+}
+
+// last returns what a source had last, if that is still there.
+func (c *Cache) last(id string) (r record, ok bool) {
+	if c.wrong != nil {
+		return r, false
+	}
+	f, err := os.Open(c.recordPath(id))
+	if err != nil {
+		return r, false
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxRecord))
+	if err != nil || json.Unmarshal(content, &r) != nil || r.Reference != id || oci.CheckDigest(r.Module) != nil || oci.CheckDigest(r.Manifest) != nil || r.Size < 0 {
+		return r, false
+	}
+	return r, c.has(r)
+}
+
+// has reports whether a module is there, by its size.
+func (c *Cache) has(r record) bool {
+	info, err := os.Stat(c.modulePath(r.Module))
+	return c.wrong == nil && err == nil && info.Mode().IsRegular() && info.Size() == r.Size
+}
+
+// keep has pull write a module, and keeps it, or returns it where that can't be.
+func (c *Cache) keep(by *Source, pull func(io.Writer) (record, error), logger *slog.Logger) (r record, content []byte, err error) {
+	wrong := c.wrong
+	var f *os.File
+	if wrong == nil {
+		wrong = os.MkdirAll(c.folder, 0o700) // somebody may have removed it
+	}
+	if wrong == nil {
+		f, wrong = os.CreateTemp(c.folder, pullPrefix)
+	}
+	if wrong == nil {
+		disk := &writer{w: f}
+		r, err = pull(disk)
+		if wrong = disk.failed; wrong == nil && err == nil {
+			wrong = f.Sync()
+		}
+		wrong = errors.Join(wrong, f.Close())
+		if wrong == nil && err == nil {
+			c.use(by, r.Module)
+			wrong = os.Rename(f.Name(), c.modulePath(r.Module))
+		}
+		if wrong != nil || err != nil {
+			_ = os.Remove(f.Name())
+		}
+		if wrong == nil {
+			if err == nil {
+				c.note(r, logger)
+				c.trim()
+			}
+			return r, nil, err
+		}
+	}
+	c.warn(logger, wrong)
+	var b bytes.Buffer
+	r, err = pull(&b)
+	return r, b.Bytes(), err
+}
+
+// A writer tells an error of the disk from one of the registry.
+type writer struct {
+	w      io.Writer
+	failed error
+}
+
+func (w *writer) Write(b []byte) (int, error) {
+	n, err := w.w.Write(b)
+	if err != nil {
+		w.failed = err
+	}
+	return n, err
+}
+
+// note writes down what a source has.
+func (c *Cache) note(r record, logger *slog.Logger) {
+	content, err := json.Marshal(r)
+	if err == nil {
+		err = wholefile.Write(c.recordPath(r.Reference), content)
+	}
+	if err != nil {
+		c.warn(logger, err)
+	}
+}
+
+// warn says once that modules are not kept.
+func (c *Cache) warn(logger *slog.Logger, err error) {
+	c.mu.Lock()
+	before := c.warned
+	c.warned = true
+	c.mu.Unlock()
+	if !before {
+		logger.Warn("modules of registries are not kept on disk, so none is served after a start while its registry is away", "folder", c.folder, "error", err)
+	}
+}
+
+// use notes which module a source needs.
+func (c *Cache) use(by *Source, module string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inUse[by] = module
+}
+
+// release notes that a source needs none any more.
+func (c *Cache) release(by *Source) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.inUse, by)
+}
+
+// trim removes the oldest modules that are beyond the limit, and records without a module.
+func (c *Cache) trim() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	needed := map[string]bool{}
+	for _, module := range c.inUse {
+		needed[filepath.Base(c.modulePath(module))] = true
+	}
+	files, err := os.ReadDir(c.folder)
+	if err != nil {
+		return // it is tried again at the next pull
+	}
+	type module struct {
+		name string
+		size int64
+		at   time.Time
+	}
+	var all []module
+	var sum int64
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			continue
+		}
+		switch {
+		case strings.HasSuffix(f.Name(), moduleEnd):
+			sum += info.Size()
+			all = append(all, module{f.Name(), info.Size(), info.ModTime()})
+		case strings.HasPrefix(f.Name(), recordStart) && time.Since(info.ModTime()) > 365*staleAge:
+			_ = os.Remove(filepath.Join(c.folder, f.Name())) // of a source that nobody has any more, most likely
+		}
+	}
+	slices.SortFunc(all, func(a, b module) int { return a.at.Compare(b.at) })
+	for _, m := range all {
+		if sum > c.limit && !needed[m.name] && os.Remove(filepath.Join(c.folder, m.name)) == nil {
+			sum -= m.size
+		}
+	}
+}
+
+// open opens a module. What is read is verified at its end: the last Read fails where it is not what its digest says.
+func (c *Cache) open(r record) (io.ReadCloser, error) {
+	if c.wrong != nil {
+		return nil, c.wrong
+	}
+	path := c.modulePath(r.Module)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || info.Size() != r.Size || !info.Mode().IsRegular() {
+		f.Close()
+		_ = os.Remove(path)
+		return nil, errors.Join(err, errDamaged)
+	}
+	return &verifying{File: f, path: path, want: r.Module, sum: sha256.New()}, nil
+}
+
+// errDamaged means that the cache has something else than it should.
+var errDamaged = errors.New("the copy on disk is damaged: it is pulled again")
+
+// verifying reads a module of the cache.
+type verifying struct {
+	*os.File
+	path, want string
+	sum        hash.Hash
+}
+
+// Read reads on. At the end it fails unless all was what the digest says; the copy is removed then.
+func (v *verifying) Read(p []byte) (int, error) {
+	n, err := v.File.Read(p)
+	v.sum.Write(p[:n])
+	if errors.Is(err, io.EOF) && fmt.Sprintf("sha256:%x", v.sum.Sum(nil)) != v.want {
+		_ = os.Remove(v.path)
+		return n, errDamaged
+	}
+	return n, err
+}
+
+// WriteTo and the like of a file would pass Read by.
+func (v *verifying) WriteTo(w io.Writer) (int64, error) {
+	return io.Copy(w, struct{ io.Reader }{v})
+}

@@ -1,0 +1,287 @@
+// Package registry has the source of a catalog that takes one module from a registry of OCI.
+//
+// A source that names a tag, or a range of versions, asks the registry now and then what that is. A digest never changes, so once its module
+// is there, nobody is asked. What was pulled is kept in a [Cache]: it is served from there while the registry is away, also at a start, and
+// verified again each time that it is read.
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/oci"
+)
+
+// Options say where a module is. Repository, Which and Cache are required.
+type Options struct {
+	// Repository is the repository, without a tag or a digest.
+	Repository oci.Reference
+	// Which is a tag, a range of versions such as "~1.2", or a digest.
+	Which string
+	// Locked is the digest that the tag or the range had when it was locked. Empty: it is what the registry says.
+	Locked string
+	// Registry says how the registry is reached.
+	Registry oci.Options
+	// Cache keeps what was pulled.
+	Cache *Cache
+	// Logger is told what is served. Nil discards.
+	Logger *slog.Logger
+	// Poll is the time between two questions; 0 means a minute.
+	Poll time.Duration
+}
+
+const (
+	defaultPoll = time.Minute
+	firstRetry  = time.Second
+	maxRetry    = 5 * time.Minute
+	lookTimeout = 15 * time.Minute // for a question, with what has to be pulled
+)
+
+// A Source is one module of a registry. Close it after the Catalog that it is the source of.
+type Source struct {
+	options  Options
+	versions oci.Range // if isRange
+	isRange  bool
+	registry *oci.Registry
+
+	changes chan struct{}
+	tried   chan struct{} // closed once the registry was asked, or what it had is known
+	once    sync.Once     // closes it
+	stop    context.CancelFunc
+	stopped sync.WaitGroup
+
+	mu     sync.Mutex
+	held   *held
+	failed error // the last time
+}
+
+// held is what is served.
+type held struct {
+	record
+	content []byte // where the cache can't keep it
+}
+
+var _ catalog.Source = (*Source)(nil)
+
+// Open begins to follow a module. It waits for no registry.
+func Open(o Options) (*Source, error) {
+	s := &Source{options: o, changes: make(chan struct{}, 1), tried: make(chan struct{})}
+	if s.options.Logger == nil {
+		s.options.Logger = slog.New(slog.DiscardHandler)
+	}
+	s.options.Poll = cmp.Or(o.Poll, defaultPoll)
+	var err error
+	if strings.HasPrefix(o.Which, "~") {
+		s.isRange = true
+		if s.versions, err = oci.ParseRange(o.Which); err != nil {
+			return nil, err
+		}
+	}
+	if s.registry, err = oci.Open(o.Repository.Host, o.Registry); err != nil {
+		return nil, err
+	}
+	if r, ok := o.Cache.last(s.ID()); ok && (s.pin() == "" || r.Manifest == s.pin()) {
+		s.held = &held{record: r}
+		o.Cache.use(s, r.Module)
+		s.once.Do(func() { close(s.tried) })
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.stopped.Go(func() { s.follow(ctx) })
+	return s, nil
+}
+
+// pin returns the digest that the artifact must have, or "" where the registry says which.
+func (s *Source) pin() string {
+	if strings.HasPrefix(s.options.Which, "sha256:") {
+		return s.options.Which
+	}
+	return s.options.Locked
+}
+
+// ID returns the reference, with the tag, the range or the digest that the configuration has.
+func (s *Source) ID() string {
+	if strings.HasPrefix(s.options.Which, "sha256:") {
+		return oci.Scheme + s.options.Repository.String() + "@" + s.options.Which
+	}
+	return oci.Scheme + s.options.Repository.String() + ":" + s.options.Which
+}
+
+// Place returns the reference, which has one file.
+func (s *Source) Place(string) string { return s.ID() }
+
+// Changes sends a value when another module is to be served, or when a problem comes or goes.
+func (s *Source) Changes() <-chan struct{} { return s.changes }
+
+// Close ends it.
+func (s *Source) Close() error {
+	s.stop()
+	s.stopped.Wait()
+	s.registry.Close()
+	s.options.Cache.release(s)
+	return nil
+}
+
+// List returns the module, once it is known whether there is one.
+func (s *Source) List(ctx context.Context) (*catalog.Listing, error) {
+	select {
+	case <-s.tried:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		return nil, s.failed
+	}
+	l := &catalog.Listing{Entries: []catalog.Entry{{ID: s.name(), Version: s.held.Module, Size: s.held.Size}}}
+	if s.failed != nil {
+		l.Problems = []catalog.Problem{{Name: ".", Err: fmt.Errorf("%w; what was pulled before is served", s.failed)}}
+	}
+	return l, nil
+}
+
+// name returns what the file is called.
+func (s *Source) name() string { return path.Base(s.options.Repository.Repository) + ".wasm" }
+
+// Open returns the module, from the cache or else from the registry.
+func (s *Source) Open(ctx context.Context, name, version string) (io.ReadCloser, error) {
+	s.mu.Lock()
+	h := s.held
+	s.mu.Unlock()
+	if h == nil || name != s.name() || version != h.Module {
+		return nil, catalog.ErrChanged
+	}
+	if h.content != nil {
+		return io.NopCloser(strings.NewReader(string(h.content))), nil
+	}
+	if f, err := s.options.Cache.open(h.record); err == nil {
+		return f, nil
+	}
+	// Somebody has emptied the cache, or damaged it.
+	again, err := s.pull(ctx, h.Manifest)
+	switch {
+	case err != nil:
+		return nil, err
+	case again.Module != version: // whoever changed the cache has changed what it says of the artifact
+		s.hold(again, nil)
+		return nil, catalog.ErrChanged
+	case again.content != nil:
+		s.hold(again, nil)
+		return io.NopCloser(strings.NewReader(string(again.content))), nil
+	}
+	return s.options.Cache.open(again.record)
+}
+
+// follow asks the registry until ctx ends.
+func (s *Source) follow(ctx context.Context) {
+	wait := firstRetry
+	for ctx.Err() == nil {
+		next, err := s.look(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			wait = firstRetry
+		}
+		s.hold(next, err)
+		pause := s.options.Poll
+		if err != nil {
+			pause, wait = wait, min(2*wait, maxRetry)
+			if busy, ok := errors.AsType[*oci.BusyError](err); ok {
+				pause = max(pause, busy.After)
+			}
+		} else if s.pin() != "" {
+			return // it never changes
+		}
+		timer := time.NewTimer(pause*9/10 + rand.N(pause/5+1)) // so that not all servers ask at once
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// look asks what is to be served now. It returns nil where that has not changed.
+func (s *Source) look(ctx context.Context) (*held, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("it took longer than %v", lookTimeout))
+	defer cancel()
+	s.mu.Lock()
+	now := s.held
+	s.mu.Unlock()
+	digest := s.pin()
+	if digest == "" {
+		tag := s.options.Which
+		if s.isRange {
+			tags, err := s.registry.Tags(ctx, s.options.Repository)
+			if err != nil {
+				return nil, err
+			}
+			if tag, err = s.versions.Newest(tags); err != nil {
+				return nil, fmt.Errorf("%s: %w", s.ID(), err)
+			}
+		}
+		ref := s.options.Repository
+		ref.Tag = tag
+		var err error
+		if digest, err = s.registry.Resolve(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	if now != nil && now.Manifest == digest && (now.content != nil || s.options.Cache.has(now.record)) {
+		return nil, nil
+	}
+	return s.pull(ctx, digest)
+}
+
+// pull pulls an artifact into the cache or, where that can't keep it, into memory.
+func (s *Source) pull(ctx context.Context, digest string) (*held, error) {
+	give, err := s.options.Cache.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	r, content, err := s.options.Cache.keep(s, func(w io.Writer) (record, error) {
+		a, err := s.registry.Pull(ctx, s.options.Repository.At(digest), w)
+		if err != nil {
+			return record{}, err
+		}
+		return record{Reference: s.ID(), Manifest: a.Manifest, Module: a.Digest, Size: a.Size}, nil
+	}, s.options.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return &held{record: r, content: content}, nil
+}
+
+// hold takes up what is to be served, if there is anything new, and tells of it.
+func (s *Source) hold(next *held, err error) {
+	s.mu.Lock()
+	told := next != nil || (err == nil) != (s.failed == nil) || err != nil && err.Error() != s.failed.Error()
+	if next != nil {
+		if s.held == nil || s.held.Manifest != next.Manifest {
+			s.options.Logger.Info("pulled from a registry", "reference", s.ID(), "digest", next.Manifest, "bytes", next.Size)
+		}
+		s.held = next
+	}
+	s.failed = err
+	s.mu.Unlock()
+	s.once.Do(func() { close(s.tried) })
+	if told {
+		select {
+		case s.changes <- struct{}{}:
+		default: // one is told already
+		}
+	}
+}

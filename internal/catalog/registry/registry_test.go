@@ -1,0 +1,316 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/catalog/registry"
+	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m, "internal/oci.", "catalog/registry.") }
+
+func noKeys(t *testing.T) oci.Options {
+	return oci.Options{Credentials: testkit.Put(t, t.TempDir(), "none.json", "{}")}
+}
+
+// push pushes a module to acme/csv, and returns the artifact.
+func push(t *testing.T, s *ocitest.Server, tag, module string) *oci.Artifact {
+	t.Helper()
+	r, err := oci.Open(s.Host, noKeys(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	a, err := r.Push(t.Context(), oci.Reference{Host: s.Host, Repository: "acme/csv", Tag: tag}, "csv.wasm", []byte(module), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// follow opens a source of acme/csv.
+func follow(t *testing.T, host, which, folder string, change func(*registry.Options)) *registry.Source {
+	t.Helper()
+	o := registry.Options{Repository: oci.Reference{Host: host, Repository: "acme/csv"}, Which: which, Registry: noKeys(t), Cache: registry.OpenCache(folder, 0), Poll: 5 * time.Millisecond}
+	if change != nil {
+		change(&o)
+	}
+	s, err := registry.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// content returns what a source has, and what is wrong with it.
+func content(t *testing.T, s *registry.Source) (content string, problem error) {
+	t.Helper()
+	l, err := s.List(t.Context())
+	if err != nil {
+		return "", err
+	}
+	if len(l.Problems) > 0 {
+		problem = l.Problems[0].Err
+	}
+	e := l.Entries[0]
+	f, err := s.Open(t.Context(), e.ID, e.Version)
+	if errors.Is(err, catalog.ErrChanged) {
+		return "", problem
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if int64(len(b)) != e.Size || e.ID != "csv.wasm" {
+		t.Errorf("%s has %d bytes, and %d were listed", e.ID, len(b), e.Size)
+	}
+	return string(b), problem
+}
+
+// await waits until a source has a content, and a problem or none.
+func await(t *testing.T, s *registry.Source, want, problem string) {
+	t.Helper()
+	testkit.Until(t, fmt.Sprintf("%q with %q", want, problem), func() bool {
+		got, err := content(t, s)
+		return got == want && (err == nil) == (problem == "") && (err == nil || strings.Contains(err.Error(), problem))
+	})
+}
+
+// TestTagMoves serves what a tag is now, and tells when that is something else.
+func TestTagMoves(t *testing.T) {
+	t.Parallel()
+	at := ocitest.Serve(t)
+	push(t, at, "1.2", "one")
+	s := follow(t, at.Host, "1.2", t.TempDir(), nil)
+	await(t, s, "one", "")
+	<-s.Changes()
+	push(t, at, "1.2", "two")
+	<-s.Changes()
+	await(t, s, "two", "")
+	if _, err := s.Open(t.Context(), "csv.wasm", "sha256:"+strings.Repeat("0", 64)); !errors.Is(err, catalog.ErrChanged) {
+		t.Errorf("another version: got %v", err)
+	}
+	if want := "oci://" + at.Host + "/acme/csv:1.2"; s.ID() != want || s.Place(".") != want {
+		t.Errorf("got %s, %s", s.ID(), s.Place("."))
+	}
+}
+
+// TestRange serves the newest version of a range.
+func TestRange(t *testing.T) {
+	t.Parallel()
+	at := ocitest.Serve(t)
+	push(t, at, "1.2.9", "nine")
+	push(t, at, "1.3.0", "other")
+	s := follow(t, at.Host, "~1.2", t.TempDir(), nil)
+	await(t, s, "nine", "")
+	push(t, at, "1.2.10", "ten")
+	await(t, s, "ten", "")
+}
+
+// TestAway has the registry go away. What was pulled is served, also by another process.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	at, folder := ocitest.Serve(t), t.TempDir()
+	push(t, at, "1", "one")
+	first := follow(t, at.Host, "1", folder, nil)
+	await(t, first, "one", "")
+	at.Before(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusInternalServerError)
+		return true
+	})
+	await(t, first, "one", "500")
+	host := at.Host
+	first.Close()
+	at.Close()
+	second := follow(t, host, "1", folder, nil)
+	if got, _ := content(t, second); got != "one" { // at once
+		t.Errorf("got %q", got)
+	}
+	await(t, second, "one", "what was pulled before is served")
+	if _, err := follow(t, host, "1", t.TempDir(), nil).List(t.Context()); err == nil {
+		t.Error("there is a module without a registry, and without a cache")
+	}
+}
+
+// TestPinned asks nobody for what has a digest, once it is there.
+func TestPinned(t *testing.T) {
+	t.Parallel()
+	at, folder := ocitest.Serve(t), t.TempDir()
+	one := push(t, at, "1", "one")
+	push(t, at, "1", "two")
+	for name, which := range map[string]string{"a digest": one.Manifest, "a locked tag": "1"} {
+		lock := func(o *registry.Options) { o.Locked = one.Manifest }
+		first := follow(t, at.Host, which, folder, lock)
+		await(t, first, "one", "")
+		first.Close()
+		asked := at.Requests.Load()
+		second := follow(t, at.Host, which, folder, lock)
+		await(t, second, "one", "")
+		second.Close()
+		if n := at.Requests.Load(); n != asked {
+			t.Errorf("%s: the registry was asked %d times more", name, n-asked)
+		}
+	}
+	// A record of what the tag was is not what was locked.
+	third := follow(t, at.Host, "1", folder, nil)
+	await(t, third, "two", "")
+	third.Close()
+	await(t, follow(t, at.Host, "1", folder, func(o *registry.Options) { o.Locked = one.Manifest }), "one", "")
+}
+
+// TestDamaged has somebody change what the cache has, or remove it. Nothing of that is served.
+// Proves: Nothing of a registry counts that was not verified
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	at, folder := ocitest.Serve(t), t.TempDir()
+	one := push(t, at, "1", "one")
+	s := follow(t, at.Host, one.Manifest, folder, nil)
+	await(t, s, "one", "")
+	file := filepath.Join(folder, strings.TrimPrefix(one.Digest, "sha256:")+".wasm")
+	for _, c := range []struct {
+		name   string
+		damage func() error
+	}{
+		{"the same length", func() error { return os.WriteFile(file, []byte("two"), 0o600) }},
+		{"shorter", func() error { return os.WriteFile(file, nil, 0o600) }},
+		{"longer", func() error { return os.WriteFile(file, []byte("one and more"), 0o600) }},
+		{"gone", func() error { return os.Remove(file) }},
+		{"a folder", func() error { return errors.Join(os.Remove(file), os.Mkdir(file, 0o700)) }},
+		{"all of it", func() error { return os.RemoveAll(folder) }},
+	} {
+		name := c.name
+		if err := c.damage(); err != nil {
+			t.Fatal(name, err)
+		}
+		var b []byte
+		testkit.Until(t, name, func() bool {
+			f, err := s.Open(t.Context(), "csv.wasm", one.Digest)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			defer f.Close()
+			b, err = io.ReadAll(f)
+			return err == nil
+		})
+		if string(b) != "one" {
+			t.Errorf("%s: got %q", name, b)
+		}
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("%s: it is not kept again: %v", name, err)
+		}
+	}
+	s.Close()
+	// Records that say something else.
+	for _, text := range []string{"", "{", "null", `{"reference":"x"}`, strings.Repeat("x", 10_000)} {
+		records, err := filepath.Glob(filepath.Join(folder, "source-*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			if err := os.WriteFile(r, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again := follow(t, at.Host, one.Manifest, folder, nil)
+		await(t, again, "one", "")
+		again.Close()
+	}
+}
+
+// TestNoCache serves from memory where there is no folder, or it can't be used.
+func TestNoCache(t *testing.T) {
+	t.Parallel()
+	at := ocitest.Serve(t)
+	push(t, at, "1", "one")
+	file := testkit.Put(t, t.TempDir(), "file", "")
+	for _, folder := range []string{"", filepath.Join(file, "cache")} {
+		var log testkit.Log
+		s := follow(t, at.Host, "1", folder, func(o *registry.Options) { o.Logger = log.Logger(0) })
+		await(t, s, "one", "")
+		push(t, at, "1", "two"+folder)
+		await(t, s, "two"+folder, "")
+		push(t, at, "1", "one")
+		await(t, s, "one", "")
+		s.Close()
+		if n := log.Count("modules of registries are not kept on disk"); n != 1 {
+			t.Errorf("it was told %d times: %s", n, log.String())
+		}
+	}
+}
+
+// TestBounded removes the oldest modules, and none that is served.
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	at, folder := ocitest.Serve(t), t.TempDir()
+	cache := registry.OpenCache(folder, 250)
+	module := func(i int) string { return strings.Repeat(fmt.Sprint(i%10), 100) }
+	push(t, at, "stays", module(0))
+	stays := follow(t, at.Host, "stays", "", func(o *registry.Options) { o.Cache = cache })
+	await(t, stays, module(0), "")
+	moves := follow(t, at.Host, "moves", "", func(o *registry.Options) { o.Cache = cache })
+	for i := 1; i < 6; i++ {
+		push(t, at, "moves", module(i))
+		await(t, moves, module(i), "")
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*.wasm"))
+	if err != nil || len(files) > 2 {
+		t.Errorf("the cache has %q, %v", files, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(folder, ".pull-*")); len(left) > 0 {
+		t.Errorf("unfinished files are left: %q", left)
+	}
+	await(t, stays, module(0), "")
+}
+
+// TestWrongArtifact keeps what is served when a tag leads to what is none.
+func TestWrongArtifact(t *testing.T) {
+	t.Parallel()
+	at := ocitest.Serve(t)
+	push(t, at, "1", "one")
+	s := follow(t, at.Host, "1", t.TempDir(), nil)
+	await(t, s, "one", "")
+	var lies atomic.Bool
+	at.Before(func(w http.ResponseWriter, q *http.Request) bool {
+		if lies.Load() && strings.Contains(q.URL.Path, "/blobs/") {
+			io.WriteString(w, "xxx")
+			return true
+		}
+		return false
+	})
+	lies.Store(true)
+	push(t, at, "1", "two") // its layer is there already as far as Exists says
+	await(t, s, "one", "is not what its digest says")
+	lies.Store(false)
+}
+
+// TestHangs bounds what a registry that never answers holds up: neither a listing nor the end waits for it.
+func TestHangs(t *testing.T) {
+	t.Parallel()
+	at := ocitest.Serve(t)
+	at.Before(func(_ http.ResponseWriter, q *http.Request) bool { <-q.Context().Done(); return true })
+	s := follow(t, at.Host, "1", t.TempDir(), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.List(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	s.Close()
+}

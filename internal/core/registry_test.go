@@ -1,0 +1,70 @@
+package core_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// push pushes a module, and returns its artifact.
+func push(t *testing.T, at *ocitest.Server, repository, tag string, module []byte) *oci.Artifact {
+	t.Helper()
+	r, err := oci.Open(at.Host, oci.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	a, err := r.Push(t.Context(), oci.Reference{Host: at.Host, Repository: repository, Tag: tag}, "x.wasm", module, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestRegistrySource serves a directory and two modules of a registry, one of which moves, one outside its namespaces. The service starts again
+// while the registry is away.
+func TestRegistrySource(t *testing.T) {
+	t.Parallel()
+	at := ocitest.Serve(t)
+	c, directories := sources(t, "one")
+	testkit.Put(t, directories[0], "a.wasm", guest(t, "own", "echo"))
+	push(t, at, "acme/shop", "1.2.0", guest(t, "shop", "echo"))
+	bank := push(t, at, "acme/bank", "1", guest(t, "bank", "echo"))
+	push(t, at, "acme/evil", "1", guest(t, "bank", "steal"))
+	c.Sources = append(c.Sources,
+		config.Source{OCI: at.Host + "/acme/shop", Tag: "~1.2", Prefix: "acme"},
+		config.Source{OCI: at.Host + "/acme/bank", Tag: bank.Manifest, Name: "bank", Namespaces: []string{"bank"}},
+		config.Source{OCI: at.Host + "/acme/evil", Tag: "1", Name: "evil"})
+	s := open(t, c, core.Options{})
+	await(t, s, "/acme/shop/echo", "/bank/echo", "/own/echo")
+	if got := call(t, s, "/acme/shop/echo", `{"a":1}`); got != `{"a":1}` {
+		t.Errorf("got %s", got)
+	}
+	refused := s.Table.Current().Refused()
+	if len(refused) != 1 || !strings.Contains(refused[0].Err.Error(), "which the source bank alone may serve") || !strings.HasPrefix(refused[0].Source, "oci://"+at.Host+"/acme/evil:1") {
+		t.Errorf("refused are %+v", refused)
+	}
+	if d := s.Directories(); len(d) != 1 || d[0].Path != directories[0] {
+		t.Errorf("the directories are %+v", d)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	at.Before(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusInternalServerError)
+		return true
+	})
+	testkit.Put(t, directories[0], "b.wasm", guest(t, "own", "late"))
+	s = open(t, c, core.Options{})
+	await(t, s, "/acme/shop/echo", "/bank/echo", "/own/echo", "/own/late")
+	if files, err := filepath.Glob(filepath.Join(c.Tools.CacheDir, "registry", "*.wasm")); err != nil || len(files) != 3 {
+		t.Errorf("the cache has %q, %v", files, err)
+	}
+}

@@ -56,8 +56,11 @@ type Server interface {
 	Ready() error
 	// Addresses are those that it listens on.
 	Addresses() []string
-	// Connections returns how many clients are connected, and how many may be.
-	Connections() (open, most int64)
+	// Connections tells how many clients are connected, Streams how many streams they have open, and Sessions how many sessions of MCP: nil where the
+	// server doesn't speak it.
+	Connections() Use
+	Streams() Use
+	Sessions() *Use
 	// Slow are the slowest calls of the last hour, the slowest first.
 	Slow() []slow.Call
 	// Prepare reads the configuration again, and makes what is to be in force, unless it is only to be looked at. An *wasmtools.Error says what is

@@ -98,20 +98,24 @@ type Busy struct {
 
 // Limits are what is taken of what is limited.
 type Limits struct {
-	Memory      Use `json:"memory" description:"Memory of all tools, in bytes."`
-	Code        Use `json:"code" description:"Compiled code in memory, in bytes."`
-	Mappings    Use `json:"mappings" description:"Mappings of the address space."`
-	Manifests   Use `json:"manifests" description:"What is kept of manifests, in bytes: schemas and documents."`
-	Sources     Use `json:"sources" description:"Modules of tools as they were written, in bytes, and what scripts have beside them."`
-	Bodies      Use `json:"bodies" description:"Large arguments and results of calls, in bytes."`
-	Connections Use `json:"connections" description:"Connections of clients."`
+	Memory      Use  `json:"memory" description:"Memory of all tools, in bytes."`
+	Code        Use  `json:"code" description:"Compiled code in memory, in bytes."`
+	Mappings    Use  `json:"mappings" description:"Mappings of the address space."`
+	Manifests   Use  `json:"manifests" description:"What is kept of manifests, in bytes: schemas and documents."`
+	Sources     Use  `json:"sources" description:"Modules of tools as they were written, in bytes, and what scripts have beside them."`
+	Bodies      Use  `json:"bodies" description:"Large arguments and results of calls, in bytes."`
+	Connections Use  `json:"connections" description:"Connections of clients."`
+	Streams     Use  `json:"streams" description:"Streams of events and of MCP that clients have open."`
+	Sessions    *Use `json:"sessions,omitempty" description:"Sessions of clients of older versions of MCP; missing where the server doesn't speak it."`
+	State       *Use `json:"state,omitempty" description:"What tools and operators keep, in bytes on disk; missing where nothing is kept there."`
 }
 
 // A Use is how much is taken of something.
 type Use struct {
-	Held    int64 `json:"held" description:"How much is taken."`
-	Limit   int64 `json:"limit" description:"How much may be; 0 is without a limit."`
-	Waiting int   `json:"waiting" description:"How many wait for more."`
+	Held    int64    `json:"held" description:"How much is taken."`
+	Limit   int64    `json:"limit" description:"How much may be; 0 is without a limit."`
+	Waiting int      `json:"waiting" description:"How many wait for more."`
+	By      []Holder `json:"by,omitempty" description:"Who holds most of it, where that is known: five at most, those with the most first."`
 }
 
 // A Compiling is what is compiled.
@@ -125,7 +129,6 @@ func status() Operation {
 	return Looks("status", "Tell how the server is", func(_ context.Context, r *Request, in StatusArguments) (Status, error) {
 		of := r.Service
 		engine, table := of.Engine.State(), of.Table.Current()
-		open, most := r.Server.Connections()
 		bodies, mostBodies := of.Invoker.Memory()
 		s := Status{
 			Server: Process{Version: r.Build.Version, Revision: r.Build.Revision, PID: os.Getpid(), Since: of.Began, Addresses: r.Server.Addresses()},
@@ -135,9 +138,13 @@ func status() Operation {
 			Files:  filesOf(of, in.All),
 			Limits: Limits{
 				Memory: useOf(engine.Memory), Code: useOf(engine.CodeMemory), Mappings: useOf(engine.Mappings), Manifests: useOf(engine.Manifests), Sources: useOf(engine.Sources),
-				Bodies: Use{Held: bodies, Limit: mostBodies}, Connections: Use{Held: open, Limit: most},
+				Bodies: Use{Held: bodies, Limit: mostBodies, By: CallersOf(of.Invoker.Holders())}, Connections: r.Server.Connections(), Streams: r.Server.Streams(), Sessions: r.Server.Sessions(),
 			},
 			Code: Compiling{Done: of.Catalog.Compiled(), Running: engine.Compiling.Running, Queued: engine.Compiling.Queued},
+		}
+		s.Limits.holdersOf(core.Holders(table))
+		if kept, ok := of.State.Figures(); ok && kept.Bytes > 0 {
+			s.Limits.State = &Use{Held: kept.Bytes}
 		}
 		s.Puts = Puts{Enabled: of.InForce().Admin.Upload, Directories: []string{}}
 		for _, d := range of.Directories() {

@@ -71,6 +71,17 @@ func (v *Invoker) Memory() (held, most int64) {
 	return v.memory.used, v.memory.most
 }
 
+// Holders returns how much of that each caller holds, by name or address. Callers of one name count together.
+func (v *Invoker) Holders() map[string]int64 {
+	v.memory.mu.Lock()
+	defer v.memory.mu.Unlock()
+	by := make(map[string]int64, len(v.memory.held))
+	for caller, held := range v.memory.held {
+		by[caller.String()] += held
+	}
+	return by
+}
+
 func errNotFound() error { return &wasmtools.Error{Code: wasmtools.CodeNotFound} }
 
 // RouteTo returns the route of a tool that is in no table. Nobody has switched it off.

@@ -76,6 +76,9 @@ func (d *Door) Close() error {
 // State returns how many sessions and streams there are.
 func (d *Door) State() (sessions int, streams int64) { return d.sessions.Number(), d.streams.Load() }
 
+// Sessions returns how many sessions there are, how many there may be, and how many each caller has.
+func (d *Door) Sessions() (open, most int, by map[string]int64) { return d.sessions.State() }
+
 // EndSessions ends the sessions of principals that are no longer let in.
 func (d *Door) EndSessions(ended func(*wasmtools.Principal) bool) { d.sessions.End(ended) }
 

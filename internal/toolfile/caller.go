@@ -33,6 +33,9 @@ func (c caller) Places() (running, waiting, places, queue int) {
 	return s.Running, s.Waiting, most.Concurrency, most.Queue
 }
 
+// Holding tells what the tool's program holds.
+func (c caller) Holding() sandbox.Holding { return c.tool.Holding() }
+
 // Call runs the tool in the sandbox.
 func (c caller) Call(ctx context.Context, call *wasmtools.Call) ([]byte, error) {
 	spec := sandbox.CallSpec{Input: call.Arguments, Principal: (*tools.Origin)(call), Listener: call.Listener, Counter: (*counter)(call), Fuel: &call.Fuel}

@@ -51,6 +51,17 @@ func (p *Places) Take(x *Exchange) (give func(), err error) {
 	return func() { p.give(caller) }, nil
 }
 
+// State returns how many places are taken, how many there are, and how many each caller has, by name or address. Callers of one name count together.
+func (p *Places) State() (taken, most int, by map[string]int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	by = make(map[string]int64, len(p.by))
+	for caller, n := range p.by {
+		by[caller.String()] += int64(n)
+	}
+	return p.taken, p.most, by
+}
+
 func (p *Places) give(caller rates.Caller) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

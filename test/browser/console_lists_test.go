@@ -54,14 +54,16 @@ func TestConsoleLists(t *testing.T) {
 	}
 }
 
-// TestConsoleOrder: the tools that use up most keep their places while others are called more, until somebody wants them sorted.
+// TestConsoleOrder: the tools that use up most keep their places while others are called more, until somebody wants them sorted. Below stands who holds
+// most.
 func TestConsoleOrder(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered(), add(), divide()), "/console")
 	p.tolerate("status of 401")
 	p.read("wants a token")
 	p.signIn(boss)
-	const paths = "[...document.querySelectorAll('main tbody tr')].map((r) => r.cells[0].innerText).join()"
+	const called = "[aria-label='Tools with calls'] tbody"
+	const paths = "[...document.querySelectorAll(`" + called + " tr`)].map((r) => r.cells[0].innerText).join()"
 	calls := func(tool string, times int) {
 		p.do(script(fmt.Sprintf(`window.called = Promise.all(Array.from({length: %d}, () => fetch("%s", {method: "POST", body: '{"a":1,"b":1}', headers: {"Content-Type": "application/json", Authorization: "Bearer %s"}}))).then(() => true)`, times, tool, boss)))
 		if !eval[bool](p, "called") {
@@ -76,12 +78,19 @@ func TestConsoleOrder(t *testing.T) {
 		p.see(fmt.Sprintf("meter[aria-label=%q]", name))
 	}
 	calls("/math/divide", 5)
-	p.until("document.querySelector('main tbody').innerText.includes('6 calls')")
+	p.until("document.querySelector(`" + called + "`).innerText.includes('6 calls')")
 	if got := eval[string](p, paths); got != "/math/add,/math/divide" {
 		t.Errorf("the rows have moved: %s", got)
 	}
 	p.button("Sort by calls")
 	p.until(paths + " === '/math/divide,/math/add'")
+	for _, held := range []string{`connections\tboss\t\d+ connections?`, `streams\tboss\t1 stream`} { // of changes, to which the page listens
+		p.until("/" + held + "/.test(document.querySelector(`[aria-label='Who holds most'] tbody`).innerText)")
+	}
+	for _, name := range []string{"Streams", "Sessions of MCP"} {
+		p.see(fmt.Sprintf("meter[aria-label=%q]", name))
+	}
+	p.read("State on disk")
 	p.check()
 }
 

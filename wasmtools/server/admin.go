@@ -27,8 +27,27 @@ func (s administered) Addresses() (all []string) {
 	return all
 }
 
-// Connections returns how many clients are connected, and how many may be.
-func (s administered) Connections() (open, most int64) { return s.conns.clients(), s.conns.most }
+// Connections tells how many clients are connected.
+func (s administered) Connections() admin.Use {
+	return admin.Use{Held: s.conns.clients(), Limit: s.conns.most, By: admin.CallersOf(s.conns.holders())}
+}
+
+// Streams tells how many streams are open.
+func (s administered) Streams() admin.Use {
+	taken, most, by := s.streams.State()
+	return admin.Use{Held: int64(taken), Limit: int64(most), By: admin.CallersOf(by)}
+}
+
+// Sessions tells how many sessions of MCP there are.
+func (s administered) Sessions() *admin.Use {
+	for _, d := range s.doors {
+		if d, ok := d.(mcpDoor); ok {
+			open, most, by := d.Door.Sessions()
+			return &admin.Use{Held: int64(open), Limit: int64(most), By: admin.CallersOf(by)}
+		}
+	}
+	return nil
+}
 
 // Slow are the slowest calls of the last hour.
 func (s administered) Slow() []slow.Call { return s.slow.List() }

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,15 +31,16 @@ type connections struct {
 	leaving atomic.Bool // another process takes new connections
 
 	mu      sync.Mutex
-	number  int64    // of clients, but those that go
-	going   int64    // are being closed, by us
-	unknown queue    // wait for a request, by the time since when
-	known   queue    // likewise, of clients that have shown a token
-	bodies  queue    // waiting for the next part of a body, by the time of the last one
-	writing queue    // writing a part of an answer, by the time when that began
-	large   queue    // have a large head that has not ended
-	held    int64    // bytes of large heads, until their requests have been answered
-	closed  closings // since told
+	all     map[*watchedConn]struct{} // those that have not ended
+	number  int64                     // of clients, but those that go
+	going   int64                     // are being closed, by us
+	unknown queue                     // wait for a request, by the time since when
+	known   queue                     // likewise, of clients that have shown a token
+	bodies  queue                     // waiting for the next part of a body, by the time of the last one
+	writing queue                     // writing a part of an answer, by the time when that began
+	large   queue                     // have a large head that has not ended
+	held    int64                     // bytes of large heads, until their requests have been answered
+	closed  closings                  // since told
 	told    time.Time
 	shook   time.Time   // when a failed handshake was told last
 	calm    *time.Timer // until the log says that none are closed any more; nil: it has
@@ -74,11 +76,12 @@ type client struct {
 	inWrite place // in writing
 	gone    bool  // it is not counted any more
 
-	spare atomic.Bool // it came when all places were taken
-	known atomic.Bool // by a token
-	asked atomic.Bool // something of the request has come that it waits for
-	head  head        // of the goroutine that reads
-	body  body        // likewise
+	spare atomic.Bool                         // it came when all places were taken
+	known atomic.Bool                         // by a token
+	by    atomic.Pointer[wasmtools.Principal] // who made the last request; nil: nobody whose name is known
+	asked atomic.Bool                         // something of the request has come that it waits for
+	head  head                                // of the goroutine that reads
+	body  body                                // likewise
 
 	streams int // requests of HTTP/2 that have not ended; guarded by connections.mu
 }
@@ -94,6 +97,50 @@ func (c *connections) clients() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.number
+}
+
+// holders returns how many connections each client has, and requests of HTTP/2 that count as one. A client is named by who made its last request, or
+// by its address, which is a proxy's where one is in between.
+func (c *connections) holders() map[string]int64 {
+	by := map[string]int64{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.all {
+		if !w.gone {
+			by[holderOf(w)] += int64(max(1, w.streams))
+		}
+	}
+	return by
+}
+
+// holderOf returns who has a connection.
+func holderOf(w *watchedConn) string {
+	if p := w.by.Load(); p != nil {
+		for q := p.Within(); q != nil; q = q.Within() {
+			p = q
+		}
+		return p.String()
+	}
+	peer, err := netip.ParseAddrPort(w.socket.RemoteAddr().String())
+	if err != nil {
+		return "clients without an address"
+	}
+	address := peer.Addr().Unmap().WithZone("")
+	if address.Is4() {
+		return address.String()
+	}
+	network, _ := address.Prefix(64) // what one client has at least
+	return network.String()
+}
+
+// note keeps who makes a request over a connection.
+func (c *client) note(p *wasmtools.Principal) {
+	if p.Origin() == wasmtools.OriginOpen {
+		p = nil
+	}
+	if c.by.Load() != p {
+		c.by.Store(p)
+	}
 }
 
 // places returns how many connections there may be. c.mu is held.
@@ -169,6 +216,7 @@ func (c *connections) expel(w *watchedConn) {
 // ended stops counting a connection.
 func (c *connections) ended(w *watchedConn) {
 	c.mu.Lock()
+	delete(c.all, w)
 	c.forget(w)
 	if w.gone {
 		c.going--
@@ -214,6 +262,7 @@ func (c *connections) room(w *watchedConn, must bool) (out *watchedConn, ok bool
 		return nil, false
 	}
 	c.count(1)
+	c.all[w] = struct{}{}
 	over := c.number - c.places()
 	switch {
 	case over <= 0:
@@ -226,6 +275,7 @@ func (c *connections) room(w *watchedConn, must bool) (out *watchedConn, ok bool
 	default:
 		if out = c.tardiest(c.newcomer); out == nil {
 			c.count(-1)
+			delete(c.all, w)
 			return nil, false
 		}
 	}
@@ -365,6 +415,9 @@ func (c *connections) Check(*http.Request) error { return nil }
 // are not asked.
 func (c *connections) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
 	w := connOf(r)
+	if w != nil {
+		w.note(current)
+	}
 	if s := streamOf(r); s != nil && !c.admitStream(s, current.Origin() != wasmtools.OriginOpen) || w != nil && !c.admit(w, current.Origin() != wasmtools.OriginOpen) {
 		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "All connections are in use; try again later"}
 	}

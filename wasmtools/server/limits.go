@@ -31,7 +31,7 @@ func newConnections(both *core.Connections, memory int64, logger *slog.Logger) *
 	most := max(1, min(maxConns, memory/16/connMemory, both.All()*16/17))
 	c := &connections{
 		most: most, spare: max(1, most/16), both: both, heads: memory / 64, logger: logger,
-		tardy: tardy, newcomer: newcomer, left: make(chan struct{}, 1),
+		tardy: tardy, newcomer: newcomer, left: make(chan struct{}, 1), all: map[*watchedConn]struct{}{},
 	}
 	both.AddClients(c.spare)
 	return c

@@ -79,6 +79,7 @@ type Server struct {
 	calls     inFlight
 	slow      *slow.Calls
 	conns     *connections
+	streams   *web.Places // of all doors
 	draining  atomic.Bool
 	awaited   bool          // clients may be waiting when Run begins
 	handing   atomic.Bool   // HandOver was called
@@ -159,15 +160,15 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		Logger:      s.logger,
 	}))
 	s.mount(resourcePath, resourceDoor{s})
-	streams := web.NewPlaces(mostStreams(s.conns.most))
+	s.streams = web.NewPlaces(mostStreams(s.conns.most))
 	s.mount(events.Path, events.NewDoor(s.service.Events, events.Options{
-		Places: streams,
+		Places: s.streams,
 		Off:    func() bool { return !s.inForce().Events.Enabled },
 		Admin:  func() bool { return !administered{s}.isOff() },
 	}))
 	if c.MCP.Enabled {
 		tools := newToolset(s.service)
-		s.mount(mcp.Path, mcpDoor{mcp.NewDoor(tools, mcp.Options{Streams: streams, Sessions: mostSessions(s.conns.most)}), tools})
+		s.mount(mcp.Path, mcpDoor{mcp.NewDoor(tools, mcp.Options{Streams: s.streams, Sessions: mostSessions(s.conns.most)}), tools})
 	}
 	if err := openMetrics(ctx, s, c); err != nil {
 		return err

@@ -21,8 +21,8 @@ func newStatus() *cobra.Command {
 		Use:   "status",
 		Short: "Tell how a running server is",
 		Long: `Tell how a running server is: its version, whether it takes calls, which files it can't
-serve and why, how many calls run and wait, and what is taken of each limit, such as
-memory, code and connections.`,
+serve and why, how many calls run and wait, what is taken of each limit, such as memory,
+code and connections, and which tools and callers hold most of it.`,
 		Example: `  toolsrv status
   toolsrv status --all --config /etc/toolsrv/toolsrv.toml`,
 		Args: noArguments,
@@ -46,6 +46,18 @@ func ratesText(r *admin.Rates) string {
 		parts = append(parts, fmt.Sprintf("%d callers known, %d calls refused", n, r.Refused))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// holderText names who holds something.
+func holderText(h *admin.Holder) string {
+	if len(h.Tools) == 0 {
+		return h.Caller
+	}
+	said := strings.Join(h.Tools, ", ")
+	if h.Others > 0 {
+		said += fmt.Sprintf(" and %d more", h.Others)
+	}
+	return said
 }
 
 // sumText tells how many calls there were.
@@ -80,12 +92,16 @@ func showStatus(w io.Writer, s *admin.Status) error {
 	}
 	size := text.RoundSize[int64]
 	number := func(n int64) string { return fmt.Sprint(n) }
+	state := s.State
+	if s.Limits.State != nil {
+		state += ", " + size(s.Limits.State.Held)
+	}
 	rows := [][]string{
 		{"server", fmt.Sprintf("toolsrv %s (revision %s), process %d, since %s", s.Server.Version, s.Server.Revision, s.Server.PID, stamp(s.Server.Since))},
 		{"listens on", strings.Join(s.Server.Addresses, ", ")},
 		{"ready", ready},
 		{"compiled", compiled},
-		{"state", s.State},
+		{"state", state},
 		{"tools", fmt.Sprintf("%d, of them %d disabled, %d not granted what they need", s.Tools.All, s.Tools.Disabled, s.Tools.NotGranted)},
 		{"calls", fmt.Sprintf("%d running, %d waiting", s.Calls.Running, s.Calls.Waiting)},
 		{"last minute", sumText(s.Calls.Minute)},
@@ -97,12 +113,38 @@ func showStatus(w io.Writer, s *admin.Status) error {
 		{"sources", use(s.Limits.Sources, size)},
 		{"bodies", use(s.Limits.Bodies, size)},
 		{"connections", use(s.Limits.Connections, number)},
+		{"streams", use(s.Limits.Streams, number)},
+	}
+	if s.Limits.Sessions != nil {
+		rows = append(rows, []string{"sessions", use(*s.Limits.Sessions, number)})
 	}
 	if text := ratesText(&s.Rates); text != "" {
 		rows = append(rows, []string{"rates", text})
 	}
 	if err := table(w, rows); err != nil {
 		return err
+	}
+	rows = [][]string{{"HELD", "OF", "BY"}}
+	for _, part := range []struct {
+		of    string
+		use   *admin.Use
+		write func(int64) string
+	}{
+		{"memory", &s.Limits.Memory, size}, {"code", &s.Limits.Code, size}, {"mappings", &s.Limits.Mappings, number}, {"bodies", &s.Limits.Bodies, size},
+		{"connections", &s.Limits.Connections, number}, {"streams", &s.Limits.Streams, number}, {"sessions", s.Limits.Sessions, number},
+	} {
+		if part.use == nil {
+			continue
+		}
+		for i := range part.use.By {
+			rows = append(rows, []string{part.write(part.use.By[i].Held), part.of, holderText(&part.use.By[i])})
+		}
+	}
+	if len(rows) > 1 {
+		fmt.Fprintln(w)
+		if err := table(w, rows); err != nil {
+			return err
+		}
 	}
 	if len(s.Calls.Busy) > 0 {
 		rows = [][]string{{"BUSY", "RUNNING", "WAITING", "PLACES"}}

@@ -106,6 +106,17 @@ func (s *Sessions) Number() int {
 	return len(s.byID)
 }
 
+// State returns how many sessions there are, how many there may be, and how many each caller has, by name. Callers of one name count together.
+func (s *Sessions) State() (open, most int, by map[string]int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	by = make(map[string]int64, len(s.owners))
+	for o, own := range s.owners {
+		by[o.name] += int64(own.Len())
+	}
+	return len(s.byID), s.max, by
+}
+
 // Close ends all sessions, with their streams and calls, and waits for those. It returns nil and can be called twice.
 func (s *Sessions) Close() error {
 	s.unsubscribe()

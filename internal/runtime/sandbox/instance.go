@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -34,15 +35,16 @@ type instance struct {
 	params     [1]uint64               // of entry, and its results
 	call       call
 
-	since     time.Time // start of the last call
-	resident  int64     // bytes that it takes while it is idle
-	overhead  int64     // bytes that it takes besides its memory
-	stackSize int64     // call stack that a call has from the start, in bytes of the estimate
-	claimed   int64     // bytes that the account holds for it
-	mappings  int64     // mappings that the account holds for it
-	reserved  uint64    // bytes of address space
-	most      int64     // largest memory that the module declares, in bytes
-	adapted   bool      // it was refused memory while it started
+	since     time.Time    // start of the last call
+	resident  int64        // bytes that it takes while it is idle
+	overhead  int64        // bytes that it takes besides its memory
+	stackSize int64        // call stack that a call has from the start, in bytes of the estimate
+	claimed   int64        // bytes that the account holds for it
+	told      atomic.Int64 // what claimed was when the call began, or grew: others may read it while the call runs
+	mappings  int64        // mappings that the account holds for it
+	reserved  uint64       // bytes of address space
+	most      int64        // largest memory that the module declares, in bytes
+	adapted   bool         // it was refused memory while it started
 }
 
 // build makes the memory and the guest.
@@ -82,6 +84,7 @@ func (i *instance) grow(size int64) {
 		panic(err)
 	}
 	i.claimed = bytes
+	i.tell()
 }
 
 // enlarge takes the room for grow. The error is an *Error.
@@ -105,6 +108,13 @@ func (i *instance) enlarge(bytes int64) error {
 	}
 	c.short = 0
 	return nil
+}
+
+// tell notes what the account holds for an instance whose call runs. That is the same in most calls: then it only reads.
+func (i *instance) tell() {
+	if i.told.Load() != i.claimed {
+		i.told.Store(i.claimed)
+	}
 }
 
 // cool gives back to the account what an idle instance does not take.

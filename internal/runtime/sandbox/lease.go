@@ -66,6 +66,7 @@ func (l *lease) prepare(r *run) (err error) {
 		// It is not kept while the run waits for room for more than a moment: those who wait hold nothing.
 		if more := m.callRoom(r, i.snapshot, i.overhead) - i.claimed; more <= 0 || r.seizeSoon(m.engine, more) {
 			i.claimed += max(0, more)
+			i.tell()
 			l.intact = true
 		} else {
 			m.discard(i)
@@ -188,6 +189,9 @@ func (m *module) count(n int) (last bool) {
 
 // discard closes an instance.
 func (m *module) discard(i *instance) {
+	m.mu.Lock()
+	delete(m.made, i)
+	m.mu.Unlock()
 	if err := i.close(); err != nil {
 		m.engine.log.Warn("close an instance", "digest", m.digest, "error", err)
 	}

@@ -90,15 +90,16 @@ type module struct {
 	paces    instrument.Paces
 
 	mu       sync.Mutex
-	attached bool          // the engine knows of it, and is not closed
-	users    int           // holds and calls; without any, the module is freed
-	calls    int           // that run or wait, and compilations that somebody waits for
-	drained  chan struct{} // closed when the last of calls ends, for Engine.Close; nil: it does not wait
-	called   time.Time     // start of the last call
-	heat     uint32        // calls since its code was loaded, those long ago counting less
-	snapshot *snapshot     // nil: none yet
-	starting chan struct{} // closed when the start under way is over; nil: none is
-	idle     []*instance   // in the order of use
+	attached bool                   // the engine knows of it, and is not closed
+	users    int                    // holds and calls; without any, the module is freed
+	calls    int                    // that run or wait, and compilations that somebody waits for
+	drained  chan struct{}          // closed when the last of calls ends, for Engine.Close; nil: it does not wait
+	called   time.Time              // start of the last call
+	heat     uint32                 // calls since its code was loaded, those long ago counting less
+	snapshot *snapshot              // nil: none yet
+	starting chan struct{}          // closed when the start under way is over; nil: none is
+	idle     []*instance            // in the order of use
+	made     map[*instance]struct{} // those that are not closed: idle ones, and those of calls
 }
 
 // enlist makes the module one of its code's, which holds the sources. Engine.mu is held.

@@ -390,5 +390,6 @@ func (m *module) allot(ctx context.Context, r *run, code *foundry.Native, s *sna
 		return nil, failed(err)
 	}
 	built = true
+	m.add(i)
 	return i, nil
 }

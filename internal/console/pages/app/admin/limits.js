@@ -2,6 +2,7 @@
 
 import { html, useEffect, useRef } from "../../html.js";
 import { look, sentence } from "../api.js";
+import { useStill } from "../still.js";
 import { amount, bytes, count, moment, plain } from "../text.js";
 import { Table, useAnswer } from "./table.js";
 
@@ -9,10 +10,13 @@ const every = 5000; // milliseconds
 
 export function Limits() {
   const { data, problem, again } = useAnswer(async () => ({ status: await look("status"), top: await look("top", { limit: 1000 }) }));
-  // Rows keep their places while the numbers change, until somebody wants them sorted.
+  // Rows keep their places while the numbers change, until somebody wants them sorted. New ones wait while somebody points at a list.
   const order = useRef(/** @type {string[]} */ ([]));
+  const held = useRef(/** @type {Map<string, Held>} */ (new Map()));
+  const { still, handlers } = useStill();
   const sort = () => {
     order.current = [];
+    held.current = new Map();
     again();
   };
   useEffect(() => {
@@ -22,7 +26,8 @@ export function Limits() {
   if (!data) return html`<article class="page"><h1>Limits</h1><p class="empty">${problem ? plain(sentence(problem), 600) : "Asking the server…"}</p></article>`;
   const { status: s, top } = data;
   const l = s.limits;
-  const tools = inOrder(order.current, toolsOf(top, s.calls.busy));
+  const tools = inOrder(order.current, toolsOf(top, s.calls.busy), still);
+  const holders = keptOf(held.current, holdersOf(l), still);
   return html`<article class="page">
     <h1>Limits</h1>
     ${problem ? html`<p class="wrong" role="alert">${plain(sentence(problem), 600)}</p>` : null}
@@ -41,8 +46,12 @@ export function Limits() {
     <${Use} name="Arguments and results" use=${l.bodies} unit=${bytes} />
     <${Use} name="Mappings" use=${l.mappings} unit=${(/** @type {number} */ n) => count(n, "mapping")} />
     <${Use} name="Connections" use=${l.connections} unit=${(/** @type {number} */ n) => count(n, "connection")} />
+    <${Use} name="Streams" use=${l.streams} unit=${(/** @type {number} */ n) => count(n, "stream")} />
+    ${l.sessions ? html`<${Use} name="Sessions of MCP" use=${l.sessions} unit=${(/** @type {number} */ n) => count(n, "session")} />` : null}
+    ${l.state ? html`<${Use} name="State on disk" use=${l.state} unit=${bytes} />` : null}
     <h2>What uses them up</h2>
     <div class="row"><button type="button" onClick=${sort}>Sort by calls</button></div>
+    <div ...${handlers}>
     <${Table}
       label="Tools with calls"
       one="tool"
@@ -58,7 +67,51 @@ export function Limits() {
         { title: "Last hour", text: () => "", cell: (/** @type {any} */ t) => count(t.hour, "call") },
       ]}
     />
+    <h2>Who holds most</h2>
+    <${Table}
+      label="Who holds most"
+      one="holder"
+      items=${holders}
+      keyOf=${(/** @type {Held} */ h) => h.key}
+      empty="Nobody holds anything."
+      columns=${[
+        { title: "Of", cell: (/** @type {Held} */ h) => h.of },
+        { title: "Who", cell: (/** @type {Held} */ h) => h.who },
+        { title: "Held", text: () => "", cell: (/** @type {Held} */ h) => (h.held > 0 ? h.unit(h.held) : "less than others") },
+      ]}
+    />
+    </div>
   </article>`;
+}
+
+/** @typedef {{key: string, of: string, who: string, held: number, unit: (n: number) => string}} Held */
+
+/** Returns who holds most of each limit. @param {any} limits @returns {Map<string, Held>} */
+function holdersOf(limits) {
+  const all = new Map();
+  for (const [name, of, unit] of /** @type {[string, string, (n: number) => string][]} */ ([
+    ["memory", "memory of tools", bytes],
+    ["code", "compiled code", bytes],
+    ["mappings", "mappings", (n) => count(n, "mapping")],
+    ["bodies", "arguments and results", bytes],
+    ["connections", "connections", (n) => count(n, "connection")],
+    ["streams", "streams", (n) => count(n, "stream")],
+    ["sessions", "sessions of MCP", (n) => count(n, "session")],
+  ])) {
+    for (const h of limits[name]?.by ?? []) {
+      const who = h.caller ?? (h.tools ?? []).join(", ") + (h.others ? ` and ${h.others} more` : "");
+      all.set(name + " " + who, { key: name + " " + who, of, who, held: h.held, unit });
+    }
+  }
+  return all;
+}
+
+/** Puts who holds something where they were, and new ones at the end. @param {Map<string, Held>} kept which grows @param {Map<string, Held>} now @param {boolean} still */
+function keptOf(kept, now, still) {
+  const empty = kept.size === 0;
+  for (const [key, h] of kept) if (!now.has(key)) kept.set(key, { ...h, held: 0 });
+  for (const [key, h] of now) if (!still || empty || kept.has(key)) kept.set(key, h);
+  return [...kept.values()];
 }
 
 /** Returns what is known of each tool with calls, the busiest first. @param {any} top @param {any[]} busy */
@@ -68,10 +121,10 @@ function toolsOf(top, busy) {
   return all;
 }
 
-/** Puts tools where they were, and new ones at the end. @param {string[]} order which grows @param {Map<string, any>} tools */
-function inOrder(order, tools) {
+/** Puts tools where they were, and new ones at the end. @param {string[]} order which grows @param {Map<string, any>} tools @param {boolean} still */
+function inOrder(order, tools, still) {
   const known = new Set(order);
-  for (const path of tools.keys()) if (!known.has(path)) order.push(path);
+  for (const path of tools.keys()) if (!known.has(path) && (!still || known.size === 0)) order.push(path);
   return order.map((path) => tools.get(path) ?? { path, calls: 0, fuel: 0, hour: 0 });
 }
 

@@ -1,0 +1,52 @@
+package admin
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/toolsrv/toolsrv/internal/core"
+)
+
+// A Holder holds a part of something that is limited.
+type Holder struct {
+	Tools  []string `json:"tools,omitempty" description:"The paths of tools of one program, or of those that share an engine: three at most."`
+	Others int      `json:"others,omitempty" description:"How many tools it has beside those."`
+	Caller string   `json:"caller,omitempty" description:"The caller's name, or the address of callers without one."`
+	Held   int64    `json:"held" description:"How much."`
+}
+
+const (
+	mostHolders = 5 // that are told of
+	mostTools   = 3 // of each
+)
+
+// holdersOf fills in which tools hold most.
+func (l *Limits) holdersOf(all []*core.Holder) {
+	for _, part := range []struct {
+		of   *Use
+		held func(*core.Holder) int64
+	}{
+		{&l.Memory, func(h *core.Holder) int64 { return h.Memory }},
+		{&l.Code, func(h *core.Holder) int64 { return h.Code }},
+		{&l.Mappings, func(h *core.Holder) int64 { return h.Mappings }},
+	} {
+		slices.SortFunc(all, func(a, b *core.Holder) int {
+			return cmp.Or(cmp.Compare(part.held(b), part.held(a)), slices.Compare(a.Tools, b.Tools))
+		})
+		for _, h := range all[:min(len(all), mostHolders)] {
+			if held := part.held(h); held > 0 {
+				shown := min(len(h.Tools), mostTools)
+				part.of.By = append(part.of.By, Holder{Tools: h.Tools[:shown], Others: len(h.Tools) - shown, Held: held})
+			}
+		}
+	}
+}
+
+// CallersOf returns the callers who hold most, given what each holds.
+func CallersOf(by map[string]int64) (all []Holder) {
+	for caller, held := range by {
+		all = append(all, Holder{Caller: caller, Held: held})
+	}
+	slices.SortFunc(all, func(a, b Holder) int { return cmp.Or(cmp.Compare(b.Held, a.Held), cmp.Compare(a.Caller, b.Caller)) })
+	return all[:min(len(all), mostHolders)]
+}

@@ -11,17 +11,17 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// never fails the test where a tool at a path gives an answer, in any generation until the test ends.
-func never(t *testing.T, c *catalog.Catalog, path, answer string) {
+// never fails the test where a tool at a path gives an answer, in any generation until end is called.
+func never(t *testing.T, c *catalog.Catalog, path, answer string) (end func()) {
 	t.Helper()
 	look := func(g *wasmtools.Generation) {
 		if r, ok := g.Lookup(path); ok && call(t, r.Tool) == answer {
 			t.Errorf("generation %d has %s of %s", g.Number(), path, r.Tool.Source)
 		}
 	}
-	end := c.Table().Subscribe(look)
-	t.Cleanup(end)
+	end = c.Table().Subscribe(look)
 	look(c.Table().Current())
+	return end
 }
 
 // TestStolenNamespace has somebody who writes into other sources want the path of a tool of payments, which has grants: while the right file is

@@ -72,6 +72,8 @@ type Options struct {
 	Limits func(path string) limits.Limits
 	// Grants says what tools were granted of what they need, when Limits is called, too. Nil grants nothing.
 	Grants toolfile.Granter
+	// Pins say which content files must have. Nil: any.
+	Pins Pins
 	// Policy says which tools start enabled.
 	Policy wasmtools.Policy
 	// Value is what else belongs to the configuration: see [wasmtools.Configuration].
@@ -217,13 +219,14 @@ func (c *Catalog) SyncedAt(path string) bool { return c.Synced() || !c.reconcile
 type Configuration struct {
 	Limits func(path string) limits.Limits
 	Grants toolfile.Granter
+	Pins   Pins
 	Policy wasmtools.Policy
 	Value  any
 }
 
 // Reconfigure replaces the configuration. All of it is in force from one moment on, before Reconfigure returns: the tools are made beside
 // those that are served, and only the generation that has all of them is published. Programs are not compiled again, and a tool whose limits
-// and grants are the same keeps its calls and its queue. A file that was refused because its tool had too little memory is read again; until
+// and grants are the same keeps its calls and its queue. A file that was refused because its tool had too little memory, or by a pin, is read again; until
 // then Synced returns false. Reconfigure fails when the Catalog is closed.
 func (c *Catalog) Reconfigure(to Configuration) error {
 	done := make(chan error, 1)

@@ -106,8 +106,12 @@ func (c *Catalog) check(ctx context.Context, id FileID, content []byte) (*Checke
 	}
 	var limitsFor func(path string) limits.Limits
 	var granter toolfile.Granter
-	if !c.on(func(r *reconciler) { limitsFor, granter = r.limits, r.grants }) {
+	var pins Pins
+	if !c.on(func(r *reconciler) { limitsFor, granter, pins = r.limits, r.grants, r.pins }) {
 		return nil, errClosed
+	}
+	if err := pinned(pins, id.Name, m.Digest(), m.Paths()); err != nil {
+		return nil, err
 	}
 	if err := m.Build(limitsFor, granter); err != nil {
 		return nil, err

@@ -284,7 +284,9 @@ func (r *reconciler) finish(l *load) {
 		r.listWithin(f.from, r.intervals.recheck)
 	}
 	if l.err == nil && m != nil {
-		l.err = f.from.binding.check(m.Module)
+		if l.err = f.from.binding.check(m.Module); l.err == nil {
+			l.err = pinned(r.pins, f.name, m.Digest(), m.Paths())
+		}
 	}
 	if l.err == nil && m != nil {
 		l.err = m.build(r.limits, r.grants)

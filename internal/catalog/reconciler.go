@@ -32,6 +32,7 @@ type reconciler struct {
 
 	limits func(path string) limits.Limits
 	grants toolfile.Granter
+	pins   Pins
 	index  *index
 	queues queues
 	made   int64              // size of the largest bundle of a script, in bytes, or what one is taken to have
@@ -79,6 +80,7 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, 
 		ctx:       ctx,
 		limits:    o.Limits,
 		grants:    o.Grants,
+		pins:      o.Pins,
 		index:     newIndex(o.Tools),
 		queues:    newQueues(runtime.GOMAXPROCS(0), memory),
 		made:      madeSize,
@@ -209,12 +211,13 @@ const startDebounce = 500 * time.Millisecond
 
 // reconfigure replaces the configuration. What it does to the index nobody sees before publish.
 func (r *reconciler) reconfigure(to Configuration) error {
-	r.limits, r.grants = to.Limits, to.Grants
+	r.limits, r.grants, r.pins = to.Limits, to.Grants, to.Pins
 	for _, f := range r.index.files {
 		var memory *toolfile.MemoryError
-		if errors.As(f.refused, &memory) && f.loading == nil && f.listed.Settling == 0 { // it may be taken now
+		if (errors.As(f.refused, &memory) || errors.As(f.refused, new(*PinError))) && f.loading == nil && f.listed.Settling == 0 { // it may be taken now
 			r.queueLoad(f)
 		}
+		holdPins(r, f)
 		if err := r.index.build(f, r.limits, r.grants); err != nil {
 			r.refuse(f, err)
 		}

@@ -141,6 +141,7 @@ func settingsDifference(before, now *config.Config) []string {
 	to.value("auth.oidc.name", was.Name, is.Name)
 	to.list("auth.oidc.rule", rules(was.Rules), rules(is.Rules))
 	to.list("auth.certificate", rules(before.Auth.Certificates), rules(now.Auth.Certificates))
+	to.list("pin", pins(before.Pins), pins(now.Pins))
 	to.silent("auth.tokens_file", before.Auth.TokensFile, now.Auth.TokensFile)
 	to.silent("secrets.directory", before.Secrets.Directory, now.Secrets.Directory)
 	to.silent("secrets.files", before.Secrets.Files, now.Secrets.Files)
@@ -179,6 +180,13 @@ func rules(list []config.ClaimRule) (all []string) {
 			line += " (" + rates.Describe(r.Rate) + ")"
 		}
 		all = append(all, line)
+	}
+	return all
+}
+
+func pins(list []config.Pin) (all []string) {
+	for _, p := range list {
+		all = append(all, p.Match+": "+text.ShortDigest(p.SHA256))
 	}
 	return all
 }

@@ -27,7 +27,9 @@ type Unmatched struct {
 // String says it in a sentence.
 func (u Unmatched) String() string {
 	message := "the entry matches no tool"
-	if u.Entry != "" {
+	if u.Entry != "" && isFile(u.Entry) {
+		message = strconv.Quote(text.Short(u.Entry)) + " is the name of no file"
+	} else if u.Entry != "" {
 		message = strconv.Quote(text.Short(u.Entry)) + " matches no tool"
 	}
 	if u.Meant != "" {
@@ -39,9 +41,9 @@ func (u Unmatched) String() string {
 // maxGuesses is the number of entries for which a similar name is looked for: each is compared with all names.
 const maxGuesses = 20
 
-// UnmatchedOf returns the entries of Tools.Disabled and Tools.Enabled and the patterns of Overrides, Grants and declared tokens that match none of
-// the tools at paths such as "/math/add".
-func UnmatchedOf(c *config.Config, paths []string) []Unmatched {
+// UnmatchedOf returns the entries of Tools.Disabled and Tools.Enabled and the patterns of Overrides, Pins, Grants and declared tokens that match none of
+// the tools at paths such as "/math/add", and the pins that match none of the files with these names in their sources either.
+func UnmatchedOf(c *config.Config, paths, files []string) []Unmatched {
 	known := map[string]struct{}{} // tools and namespaces
 	for _, path := range paths {
 		for path = strings.TrimPrefix(path, "/"); ; {
@@ -84,6 +86,14 @@ func UnmatchedOf(c *config.Config, paths []string) []Unmatched {
 	for i, o := range c.Overrides {
 		if !matches(o.Match) {
 			add(fmt.Sprintf("%s[%d]", "override", i)+".match", o.Match)
+		}
+	}
+	for i, p := range c.Pins {
+		switch key := fmt.Sprintf("%s[%d]", "pin", i) + ".match"; {
+		case isFile(p.Match) && !slices.Contains(files, p.Match):
+			all = append(all, Unmatched{Key: key, Entry: p.Match, Meant: text.Nearest(p.Match, files)})
+		case !isFile(p.Match) && !matches(p.Match):
+			add(key, p.Match)
 		}
 	}
 	for i, g := range c.Grants {

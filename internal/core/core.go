@@ -231,6 +231,7 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 		Table:   s.Table,
 		Limits:  in.Limits,
 		Grants:  in.Grants,
+		Pins:    in.Pins,
 		Policy:  in.Policy,
 		Value:   in.Value,
 		Tools:   own,

@@ -2,10 +2,12 @@ package core
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
+	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -29,7 +31,16 @@ func (s *Service) WarnUnmatched() {
 		paths = append(paths, route.Path)
 	}
 	s.reviewGrants(c)
-	unmatched := configured.UnmatchedOf(c, paths)
+	var files []string
+	if len(c.Pins) > 0 {
+		for _, f := range s.Catalog.Files() {
+			files = append(files, f.Name)
+			if refused, ok := errors.AsType[*catalog.PinError](f.Err); ok { // its tools are known, though nobody may call them
+				paths = append(paths, refused.Paths...)
+			}
+		}
+	}
+	unmatched := configured.UnmatchedOf(c, paths, files)
 	for _, u := range unmatched {
 		s.complaints = append(s.complaints, complaint{u.Key, u.Entry + " is not the name of a tool"})
 	}

@@ -45,6 +45,8 @@ type Config struct {
 	Console Console
 	Events  Events
 	OTLP    OTLP
+	// Pins say which content files must have.
+	Pins []Pin
 	// Grants say what tools may reach; those that match a tool add up.
 	Grants []Grant
 	// Capabilities are what the program brings along, besides package builtin. Only the program sets them; the file has no key for them,
@@ -147,6 +149,16 @@ type Source struct {
 	Namespaces []string
 	// Prefix is put before the namespace of each file. Empty: nothing is.
 	Prefix string
+}
+
+// A Pin is a table [[pin]]: the files that it matches must have its digest, or that of another pin with the same match.
+type Pin struct {
+	// Match is a pattern of tools, such as "acme/*", or the name of a file in its source, such as "acme/csv.wasm", which has a dot.
+	Match string
+	// SHA256 is the digest of a module, or of what a script is made into, in lower-case hexadecimal.
+	SHA256 string
+	// Line is where the table stands in the file; 0: there is no file.
+	Line int
 }
 
 // Auth is the table [auth].

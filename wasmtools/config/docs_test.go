@@ -114,7 +114,7 @@ func knownKeys(t *testing.T) (keys []string) {
 				continue
 			}
 			switch table + name {
-			case "server", "server.tls", "tools", "auth", "auth.token", "auth.oidc", "auth.oidc.rule", "mcp", "limits", "secrets", "state", "admin", "audit", "rates", "metrics", "events", "console", "otlp", "override", "grant", "source":
+			case "server", "server.tls", "tools", "auth", "auth.token", "auth.oidc", "auth.oidc.rule", "mcp", "limits", "secrets", "state", "admin", "audit", "rates", "metrics", "events", "console", "otlp", "override", "grant", "source", "pin":
 			default:
 				keys = append(keys, table+name)
 			}

@@ -163,6 +163,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	d.known["auth.oidc"]["rule"] = ruleTables(d, "auth.oidc.rule", nil, &c.Auth.OIDC.Rules)
 	top["override"] = d.overrides(&c.Overrides)
 	top["source"] = sourceTables(d, &c.Sources, directory)
+	top["pin"] = pinTables(d, &c.Pins)
 	top["grant"] = d.grants(&c.Grants, builtin.With(c.Capabilities), directory, "")
 	d.readTable("", values, top)
 

@@ -24,7 +24,7 @@ func (d *document) tokens(to *[]Token, directory string) keys.Reader {
 	return tableList(d, "auth.token", maxDeclared, "make them with `toolsrv tokens add`", to, func(place string, values map[string]any, t *Token) {
 		d.readTable(place, values, rateKeys(key.Table{
 			"name":     keys.Word(&t.Name, `a string such as "ci"`, func(s string) (string, error) { return s, credential.CheckName(s) }),
-			"sha256":   digestOf(&t.SHA256),
+			"sha256":   digestOf(&t.SHA256, "printf %s TOKEN | sha256sum"),
 			"file":     keys.Word(&t.File, "a path", keys.Path(directory, true)),
 			"scopes":   keys.Words(&t.Scopes, func(s string) (string, error) { return s, scope.Check(s) }),
 			"expires":  moment(&t.Expires),
@@ -49,9 +49,9 @@ func (d *document) tokens(to *[]Token, directory string) keys.Reader {
 	})
 }
 
-// digestOf reads a SHA-256 in hexadecimal digits.
-func digestOf(to *[sha256.Size]byte) keys.Reader {
-	const want = "is not a SHA-256: it has 64 of the digits 0-9 a-f, as `printf %s TOKEN | sha256sum` prints them"
+// digestOf reads a SHA-256 in hexadecimal digits. printer is a command that prints it.
+func digestOf(to *[sha256.Size]byte, printer string) keys.Reader {
+	want := "is not a SHA-256: it has 64 of the digits 0-9 a-f, as `" + printer + "` prints them"
 	return func(value any) error {
 		text, ok := value.(string)
 		if !ok {

@@ -32,7 +32,7 @@ match = "mat/*"
 match = "math/add/more"
 `)
 	var got []string
-	for _, u := range configured.UnmatchedOf(c, paths) {
+	for _, u := range configured.UnmatchedOf(c, paths, nil) {
 		got = append(got, u.Key+": "+u.String())
 	}
 	want := []string{
@@ -49,7 +49,7 @@ match = "math/add/more"
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := configured.UnmatchedOf(config.Default(), paths); got != nil {
+	if got := configured.UnmatchedOf(config.Default(), paths, nil); got != nil {
 		t.Errorf("the defaults: got %v", got)
 	}
 }
@@ -63,7 +63,7 @@ func TestUnmatchedBounded(t *testing.T) {
 	}
 	c := config.Default()
 	c.Tools.Disabled = slices.Repeat([]string{"shop/tol-77"}, 90_000)
-	got := configured.UnmatchedOf(c, paths)
+	got := configured.UnmatchedOf(c, paths, nil)
 	guesses := 0
 	for _, u := range got {
 		if u.Meant != "" {

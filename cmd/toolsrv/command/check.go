@@ -72,7 +72,7 @@ A file that a server takes may still trouble clients. The warnings are:
   description   a description of more than 1024 characters, which OpenAI refuses
   array-items   an array without a schema in items, which OpenAI and VS Code refuse
   unmatched     an entry of the configuration's enabled or disabled, or the match of an
-                override or a grant, that matches no tool
+                override, a pin or a grant, that matches no tool
   unserved      a script in a directory whose scripts are not served
   ungranted     a tool that the configuration does not grant what it needs
   grant         a grant for every tool, and what is odd about the files of secrets
@@ -332,11 +332,11 @@ func compileAll(ctx context.Context, files []*checkedFile) {
 // judge finds out which of the files a server would take together, and lints those. grants may be nil.
 func (c *checked) judge(grants toolfile.Granter, models bool) error {
 	limitsFor := func(path string) limits.Limits { return configured.Limits(c.settings, path) }
-	taken := map[string]*wasmtools.Tool{}
+	taken, pins := map[string]*wasmtools.Tool{}, configured.PinsOf(c.settings)
 	for _, f := range inTurn(c.Files) {
 		if f.module != nil {
 			f.declared = f.module.Paths()
-			f.refuse(f.fit(taken, limitsFor, grants))
+			f.refuse(f.fit(taken, pins, limitsFor, grants))
 		}
 		if f.module == nil {
 			c.Refused++
@@ -376,11 +376,14 @@ func inTurn(files []*checkedFile) []*checkedFile {
 // match finds entries of the configuration for tools that do not exist, and wrong grants. odd has the findings about its secrets.
 func (c *checked) match(file string, odd []string) {
 	c.config = file
-	var paths []string
+	var paths, names []string
 	for _, f := range c.Files {
 		paths = append(paths, f.declared...)
+		if f.listed != nil {
+			names = append(names, f.listed.Name)
+		}
 	}
-	for _, u := range configured.UnmatchedOf(c.settings, paths) {
+	for _, u := range configured.UnmatchedOf(c.settings, paths, names) {
 		c.Unmatched = append(c.Unmatched, unmatched{u.Key, u.Entry, u.String()})
 	}
 	c.Grants = broker.Review(c.settings, c.tools)
@@ -391,9 +394,12 @@ func (c *checked) match(file string, odd []string) {
 }
 
 // fit adds a file's tools to the others, by operation id.
-func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, limitsFor func(path string) limits.Limits, grants toolfile.Granter) error {
+func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, pins *configured.Pins, limitsFor func(path string) limits.Limits, grants toolfile.Granter) error {
 	if f.listed != nil {
 		if err := f.listed.Check(f.module); err != nil {
+			return err
+		}
+		if err := pins.Check(f.listed.Name, f.declared, f.module.Digest()); err != nil {
 			return err
 		}
 	}

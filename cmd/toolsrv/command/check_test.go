@@ -1,7 +1,9 @@
 package command_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -159,6 +161,30 @@ func broken(t *testing.T) []byte {
 		t.Fatal("the fixture has changed")
 	}
 	return []byte(strings.Replace(module, body, "\x01\x01\x0b", 1))
+}
+
+// TestCheckPins refuses a file that is not what it is pinned to, and names pins that are for nothing.
+func TestCheckPins(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	good := release(t, "math", "add", "1")
+	testkit.Put(t, dir, "tools/good.wasm", good)
+	testkit.Put(t, dir, "tools/bad.wasm", release(t, "shop", "buy", "1"))
+	pin := fmt.Sprintf("sha256 = \"%x\"\n", sha256.Sum256(good))
+	config := testkit.Put(t, dir, "toolsrv.toml", "[[pin]]\nmatch = \"math\"\n"+pin+"[[pin]]\nmatch = \"shop/*\"\n"+pin+"[[pin]]\nmatch = \"bed.wasm\"\n"+pin)
+	code, stdout, _ := run("check", "--config", config)
+	for _, want := range []string{
+		"ok       " + dir + "/tools/good.wasm: 1 tool: /math/add\n",
+		"refused  " + dir + "/tools/bad.wasm: /shop/buy is pinned to ",
+		`pin[2].match: "bed.wasm" is the name of no file: did you mean "bad.wasm"? (unmatched)`,
+	} {
+		if code != 1 || !strings.Contains(stdout, want) {
+			t.Errorf("exit code %d, no %q in\n%s", code, want, stdout)
+		}
+	}
+	if strings.Contains(stdout, "pin[0]") || strings.Contains(stdout, "pin[1]") {
+		t.Errorf("got\n%s", stdout)
+	}
 }
 
 func TestCheckConfig(t *testing.T) {

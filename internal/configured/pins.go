@@ -1,0 +1,91 @@
+package configured
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/pattern"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// Pins are those of a configuration. They never change and are safe for concurrent use. Nil has none.
+type Pins struct{ all []pinned }
+
+// A pinned is what files must have that one match is for.
+type pinned struct {
+	match   string
+	digests []string
+}
+
+// PinsOf returns the pins of a configuration.
+func PinsOf(c *config.Config) *Pins {
+	if len(c.Pins) == 0 {
+		return nil
+	}
+	p, places := &Pins{}, map[string]int{}
+	for _, one := range c.Pins {
+		at, ok := places[one.Match]
+		if !ok {
+			at = len(p.all)
+			places[one.Match] = at
+			p.all = append(p.all, pinned{match: one.Match})
+		}
+		p.all[at].digests = append(p.all[at].digests, one.SHA256)
+	}
+	return p
+}
+
+// Check returns why a file of a name in its source, with tools of these paths, may not have a digest, or nil. Each match that is for it must
+// allow the digest.
+func (p *Pins) Check(name string, paths []string, digest string) error {
+	if p == nil {
+		return nil
+	}
+	for i := range p.all {
+		one := &p.all[i]
+		if one.isFor(name, paths) && !slices.Contains(one.digests, digest) {
+			return fmt.Errorf("%s is pinned to %s, and the file is %s: put the pinned file back, or change the [[pin]]", cmp.Or(one.tool(paths), "it"), one.list(), digest)
+		}
+	}
+	return nil
+}
+
+// isFile reports whether what a pin matches is the name of a file.
+func isFile(match string) bool { return strings.Contains(match, ".") }
+
+func (p *pinned) isFor(name string, paths []string) bool {
+	if isFile(p.match) {
+		return p.match == name
+	}
+	return p.tool(paths) != ""
+}
+
+// tool returns the first of some paths that is pinned, or "".
+func (p *pinned) tool(paths []string) string {
+	if isFile(p.match) {
+		return ""
+	}
+	for _, path := range paths {
+		if pattern.Match(p.match, path) {
+			return path
+		}
+	}
+	return ""
+}
+
+func (p *pinned) list() string {
+	if len(p.digests) == 1 {
+		return p.digests[0]
+	}
+	var short []string
+	for _, d := range p.digests {
+		short = append(short, text.ShortDigest(d))
+	}
+	if len(short) > maxListed {
+		short = append(short[:maxListed], fmt.Sprintf("%d more", len(short)-maxListed))
+	}
+	return "one of " + strings.Join(short, ", ")
+}

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -66,5 +67,32 @@ func TestRegistrySource(t *testing.T) {
 	await(t, s, "/acme/shop/echo", "/bank/echo", "/own/echo", "/own/late")
 	if files, err := filepath.Glob(filepath.Join(c.Tools.CacheDir, "registry", "*.wasm")); err != nil || len(files) != 3 {
 		t.Errorf("the cache has %q, %v", files, err)
+	}
+}
+
+// TestLocked serves what is locked of a tag, whatever the tag has become.
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	at := ocitest.Serve(t)
+	first := push(t, at, "acme/shop", "1", guest(t, "shop", "first"))
+	push(t, at, "acme/shop", "1", guest(t, "shop", "second"))
+	folder := t.TempDir()
+	file := testkit.Put(t, folder, "toolsrv.toml", "[tools]\ncache_directory = 'cache'\n[[source]]\noci = '"+at.Host+"/acme/shop'\ntag = '1'\n")
+	testkit.Put(t, folder, "toolsrv.lock", `{"version": 1, "sources": [{"oci": "`+at.Host+`/acme/shop", "tag": "1", "digest": "`+first.Manifest+`"}]}`)
+	for _, want := range []string{"/shop/first", "/shop/second"} {
+		c, err := config.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, c, core.Options{})
+		await(t, s, want)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if want == "/shop/first" {
+			if err := os.Remove(filepath.Join(folder, "toolsrv.lock")); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

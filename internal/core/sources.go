@@ -89,7 +89,7 @@ func openRegistry(c *config.Config, one config.Source, cache *registry.Cache, lo
 		return catalog.Sourced{}, err
 	}
 	source, err := registry.Open(registry.Options{
-		Repository: repository, Which: one.Tag, Cache: cache, Logger: logger, Registry: RegistryOptions(one),
+		Repository: repository, Which: one.Tag, Locked: one.Locked, Cache: cache, Logger: logger, Registry: RegistryOptions(one),
 	})
 	if err != nil {
 		return catalog.Sourced{}, fmt.Errorf("%s: %w", one.OCI, err)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strings"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -33,6 +34,30 @@ func (r *Registry) Resolve(ctx context.Context, ref Reference) (digest string, e
 	}
 	found, err := r.resolve(ctx, ref)
 	return found.Digest.String(), err
+}
+
+// Find returns the digest of what is meant by a tag of a repository, by a range of versions such as "~1.2", or by a digest. tag is the one that
+// it has.
+func (r *Registry) Find(ctx context.Context, repository Reference, which string) (digest, tag string, err error) {
+	switch {
+	case CheckDigest(which) == nil:
+		return which, "", nil
+	case strings.HasPrefix(which, "~"):
+		versions, err := ParseRange(which)
+		if err != nil {
+			return "", "", err
+		}
+		tags, err := r.Tags(ctx, repository)
+		if err != nil {
+			return "", "", err
+		}
+		if which, err = versions.Newest(tags); err != nil {
+			return "", "", fmt.Errorf("%s: %w", repository, err)
+		}
+	}
+	repository.Tag = which
+	digest, err = r.Resolve(ctx, repository)
+	return digest, which, err
 }
 
 func (r *Registry) resolve(ctx context.Context, ref Reference) (ocispec.Descriptor, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/lockfile"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/textfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -138,6 +139,8 @@ type Source struct {
 	OCI string
 	// Tag is the tag of the module, a range of versions such as "~1.2", or a digest.
 	Tag string
+	// Locked is the digest that the lock beside the configuration has for OCI and Tag, or empty. Load sets it; the file has no key for it.
+	Locked string
 	// Credentials is a file with those for the registry, in the form of docker's config.json. Empty: docker's own, and podman's.
 	Credentials string
 	// CA is a file with authorities that are trusted beside the system's. Empty: those alone.
@@ -314,6 +317,9 @@ func Load(path string, capabilities ...capability.Kind) (*Config, error) {
 	d := &document{scanner: scanner{name: path, text: text}}
 	c, err := d.read(filepath.Dir(path), capabilities)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.readLock(lockfile.Path(path)); err != nil {
 		return nil, err
 	}
 	if c.Auth.TokensFile != "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/keys"
+	"github.com/toolsrv/toolsrv/internal/lockfile"
 	"github.com/toolsrv/toolsrv/internal/naming"
 	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -65,6 +66,23 @@ func checkKind(d *document, place string, values map[string]any) {
 			d.fail(place, errors.New(`directory or oci is missing: name the folder that holds the tools, as in directory = "/srv/acme", or a repository, as in oci = "ghcr.io/acme/csv"`))
 		}
 	}
+}
+
+// readLock gives sources the digests that are locked. Without sources of registries no lock is read.
+func (c *Config) readLock(path string) error {
+	if !slices.ContainsFunc(c.Sources, func(s Source) bool { return s.OCI != "" }) {
+		return nil
+	}
+	lock, err := lockfile.Read(path)
+	if err != nil {
+		return err
+	}
+	for i := range c.Sources {
+		if s := &c.Sources[i]; s.OCI != "" && !strings.Contains(s.Tag, ":") {
+			s.Locked = lock.Digest(s.OCI, s.Tag)
+		}
+	}
+	return nil
 }
 
 // repository reads the name of a repository, without a tag.

@@ -50,8 +50,6 @@ const (
 // A Source is one module of a registry. Close it after the Catalog that it is the source of.
 type Source struct {
 	options  Options
-	versions oci.Range // if isRange
-	isRange  bool
 	registry *oci.Registry
 
 	changes chan struct{}
@@ -81,12 +79,6 @@ func Open(o Options) (*Source, error) {
 	}
 	s.options.Poll = cmp.Or(o.Poll, defaultPoll)
 	var err error
-	if strings.HasPrefix(o.Which, "~") {
-		s.isRange = true
-		if s.versions, err = oci.ParseRange(o.Which); err != nil {
-			return nil, err
-		}
-	}
 	if s.registry, err = oci.Open(o.Repository.Host, o.Registry); err != nil {
 		return nil, err
 	}
@@ -222,20 +214,8 @@ func (s *Source) look(ctx context.Context) (*held, error) {
 	s.mu.Unlock()
 	digest := s.pin()
 	if digest == "" {
-		tag := s.options.Which
-		if s.isRange {
-			tags, err := s.registry.Tags(ctx, s.options.Repository)
-			if err != nil {
-				return nil, err
-			}
-			if tag, err = s.versions.Newest(tags); err != nil {
-				return nil, fmt.Errorf("%s: %w", s.ID(), err)
-			}
-		}
-		ref := s.options.Repository
-		ref.Tag = tag
 		var err error
-		if digest, err = s.registry.Resolve(ctx, ref); err != nil {
+		if digest, _, err = s.registry.Find(ctx, s.options.Repository, s.options.Which); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,122 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/lockfile"
+	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// locking holds the flags of `toolsrv lock` and `toolsrv update`.
+type locking struct {
+	config string
+	asJSON bool
+}
+
+func (l *locking) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&l.asJSON, "json", false, "print a JSON array")
+	cmd.Flags().Var((*fileFlag)(&l.config), "config", "configuration `file` (default toolsrv.toml)")
+	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
+}
+
+// moving returns the sources of the configuration that can be locked, with the path of the lock. Each may be locked already.
+func (l *locking) moving() (sources []config.Source, path string, err error) {
+	file := l.config
+	if file == "" {
+		file = defaultConfig
+	}
+	c, err := config.Load(file)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, s := range c.Sources {
+		if s.OCI != "" && !strings.Contains(s.Tag, ":") {
+			sources = append(sources, s)
+		}
+	}
+	if len(sources) == 0 {
+		return nil, "", fmt.Errorf("%s has no source of a registry by a tag or a range, so there is nothing to lock", file)
+	}
+	return sources, lockfile.Path(file), nil
+}
+
+// openSource opens the registry of a source. The caller closes it.
+func openSource(s config.Source) (*oci.Registry, oci.Reference, error) {
+	ref, err := oci.ParseReference(s.OCI)
+	if err != nil {
+		return nil, ref, err
+	}
+	registry, err := oci.Open(ref.Host, core.RegistryOptions(s))
+	return registry, ref, err
+}
+
+// findNow returns what a source's tag or range is now.
+func findNow(ctx context.Context, s config.Source) (digest, tag string, err error) {
+	registry, ref, err := openSource(s)
+	if err != nil {
+		return "", "", err
+	}
+	defer registry.Close()
+	return registry.Find(ctx, ref, s.Tag)
+}
+
+func newLock() *cobra.Command {
+	var l locking
+	cmd := &cobra.Command{
+		Use:   "lock",
+		Short: "Write down the digests of the tools that a configuration takes from registries",
+		Long: `Write the digests that the tags and ranges of a configuration's registries have now into
+toolsrv.lock beside it. From its next start on, a server serves those, whatever happens
+to the tags. What is locked already stays as it is: 'toolsrv update' moves it.
+
+Keep the file with the configuration, in version control. A source that is not in it
+follows its tag.`,
+		Example: `  toolsrv lock
+  toolsrv lock --config /etc/toolsrv/toolsrv.toml`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			sources, path, err := l.moving()
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilInterrupted(cmd.Context())
+			defer stop()
+			var lock lockfile.Lock
+			for _, s := range sources {
+				e := lockfile.Entry{OCI: s.OCI, Tag: s.Tag, Digest: s.Locked}
+				if e.Digest == "" {
+					if e.Digest, _, err = findNow(ctx, s); err != nil {
+						return err
+					}
+				}
+				lock = append(lock, e)
+			}
+			if err := lockfile.Write(path, lock); err != nil {
+				return fmt.Errorf("write what is locked: %w", err)
+			}
+			if l.asJSON {
+				return printJSON(cmd.OutOrStdout(), lock)
+			}
+			for _, e := range lock {
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s%s:%s  %s\n", oci.Scheme, e.OCI, e.Tag, e.Digest); err != nil {
+					return err
+				}
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "Wrote %s.\n", text.Escape(path))
+			return nil
+		},
+	}
+	l.add(cmd)
+	return cmd
+}
+
+// errNotLocked means that there is nothing to update.
+var errNotLocked = errors.New("nothing is locked: toolsrv lock does that")

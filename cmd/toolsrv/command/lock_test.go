@@ -1,0 +1,84 @@
+package command_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+)
+
+// pushTools pushes a module with a manifest to acme/shop.
+func pushTools(t *testing.T, s *ocitest.Server, tag, manifest string) {
+	t.Helper()
+	file := testkit.Put(t, t.TempDir(), "shop.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), manifest))
+	if code, _, stderr := run("push", file, "oci://"+s.Host+"/acme/shop:"+tag); code != 0 {
+		t.Fatal(stderr)
+	}
+}
+
+// TestLockAndUpdate locks a range, has the registry get a newer version, shows what an update would change, and does it.
+func TestLockAndUpdate(t *testing.T) {
+	t.Parallel()
+	s, folder := ocitest.Serve(t), t.TempDir()
+	tool := func(name, description, more string) string {
+		return fmt.Sprintf(`{"name":%q,"description":%q,"parameters":{"type":"object"}%s}`, name, description, more)
+	}
+	pushTools(t, s, "1.2.0", `{"abi":1,"namespace":"shop","tools":[`+tool("echo", "Echoes.", "")+","+tool("old", "Goes.", `,"needs":{"kv":true}`)+`]}`)
+	toml := testkit.Put(t, folder, "toolsrv.toml", fmt.Sprintf("[[source]]\noci = \"%s/acme/shop\"\ntag = \"~1.2\"\n[[source]]\ndirectory = \"tools\"\n", s.Host))
+	lock := filepath.Join(folder, "toolsrv.lock")
+	if code, _, stderr := run("update", "--config", toml); code != 1 || !strings.Contains(stderr, "nothing is locked: toolsrv lock does that") {
+		t.Errorf("update: got %d, %s", code, stderr)
+	}
+	code, first, stderr := run("lock", "--config", toml)
+	if code != 0 || !strings.HasPrefix(first, "oci://"+s.Host+"/acme/shop:~1.2  sha256:") || !strings.Contains(stderr, "Wrote "+lock) {
+		t.Fatalf("lock: got %d, %q, %s", code, first, stderr)
+	}
+	if code, stdout, _ := run("update", "--dry-run", "--config", toml); code != 0 || stdout != "All is as it was locked.\n" {
+		t.Errorf("update: got %d, %q", code, stdout)
+	}
+	pushTools(t, s, "1.2.1", `{"abi":1,"namespace":"shop","needs":{"http":["https://api.example.com"]},"tools":[`+tool("echo", "Echoes, and more.", "")+","+tool("late", "Comes.", "")+`]}`)
+	if code, again, stderr := run("lock", "--config", toml); code != 0 || again != first {
+		t.Errorf("lock moves what is locked: got %d, %q, %s", code, again, stderr)
+	}
+	before := testkit.Read(t, lock)
+	var shown string
+	for _, dry := range []bool{true, false} {
+		args, want := []string{"update", "--config", toml}, 0
+		if dry {
+			args, want = append(args, "--dry-run"), 3
+		}
+		code, stdout, stderr := run(args...)
+		for _, line := range []string{"acme/shop:~1.2 is 1.2.1 now\n", "  tool    /shop/echo is changed: description\n", "  tool    /shop/late is added\n", "  tool    /shop/old is removed\n", "  need    http https://api.example.com is added\n", "  need    kv is removed\n"} {
+			if !strings.Contains(stdout, line) {
+				t.Errorf("%q: got %q, want %q", args, stdout, line)
+			}
+		}
+		if code != want || !dry && stdout != shown {
+			t.Errorf("%q: got %d, %q, %s", args, code, stdout, stderr)
+		}
+		shown = stdout
+		if changed := string(testkit.Read(t, lock)) != string(before); changed == dry {
+			t.Errorf("%q: the lock has changed: %t", args, changed)
+		}
+	}
+	if code, stdout, _ := run("update", "--dry-run", "--config", toml, "--json"); code != 0 || strings.TrimSpace(stdout) != "[]" {
+		t.Errorf("update: got %d, %q", code, stdout)
+	}
+	// What is damaged is told, and starts no server with something else.
+	if err := os.WriteFile(lock, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"lock", "update", "openapi"} {
+		if code, _, stderr := run(name, "--config", toml); code != 1 || !strings.Contains(stderr, "toolsrv.lock is damaged: remove it") {
+			t.Errorf("%s: got %d, %s", name, code, stderr)
+		}
+	}
+	if code, _, stderr := run("lock", "--config", testkit.Put(t, t.TempDir(), "toolsrv.toml", "title = 'x'")); code != 1 || !strings.Contains(stderr, "has no source of a registry by a tag or a range") {
+		t.Errorf("lock: got %d, %s", code, stderr)
+	}
+}

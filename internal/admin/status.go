@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -152,6 +153,9 @@ func status() Operation {
 		}
 		if err := r.Server.Ready(); err != nil {
 			s.Ready, s.Because = false, err.Error()
+		}
+		if cut := of.State.CutOff(); cut != nil {
+			s.State = fmt.Sprintf("cut off since %s, so nothing can be changed: %v", cut.Since.UTC().Format(time.RFC3339), cut.Why)
 		}
 		if err := of.State.Broken(); err != nil {
 			s.State = err.Error()

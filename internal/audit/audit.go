@@ -55,7 +55,7 @@ type Options struct {
 	Most uint64
 }
 
-// A Log is the entries. It is safe for concurrent use. One process has one of a space.
+// A Log is the entries. It is safe for concurrent use. One process has one of a space; several processes can share the space.
 type Log struct {
 	options Options
 	turn    chan struct{} // holds a value while nobody appends or verifies: an entry needs the hash of the one before

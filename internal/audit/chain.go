@@ -131,15 +131,19 @@ func lastNumber(ctx context.Context, s state.Space, after uint64) (last uint64, 
 	return low, nil
 }
 
+// maxTurns is how often an entry is added anew because other processes were faster. Each time one of them was, so all of them come forward.
+const maxTurns = 100
+
 // append adds an entry at the end.
 func (l *Log) append(ctx context.Context, e *Entry) (hash Hash, err error) {
 	s, err := l.space()
 	if err != nil {
 		return hash, err
 	}
-	hash, err = l.put(ctx, s, e)
-	if errors.Is(err, state.ErrConflict) { // another process had the state until now
-		hash, err = l.put(ctx, s, e)
+	for range maxTurns {
+		if hash, err = l.put(ctx, s, e); !errors.Is(err, state.ErrConflict) { // otherwise another process has added one
+			break
+		}
 	}
 	if err != nil {
 		return hash, err

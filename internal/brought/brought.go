@@ -25,7 +25,7 @@ const (
 )
 
 // ErrNowhere is returned where the server keeps no state.
-var ErrNowhere = errors.New("the server keeps no state: set state.directory")
+var ErrNowhere = errors.New("the server keeps no state: set state.directory or state.url")
 
 // A record is a secret in the state. It is not encrypted: see RATIONALE.md.
 type record struct {
@@ -209,6 +209,66 @@ func (s *Store) Forget(ctx context.Context, id personal.ID) error {
 		}
 	}
 	return nil
+}
+
+// followAfter is how long after an error the state is asked again.
+const followAfter = time.Second
+
+// Follow takes up what other processes set and remove, until ctx ends.
+func (s *Store) Follow(ctx context.Context) {
+	for s.space != nil && ctx.Err() == nil {
+		there := map[string]bool{} // until all were told
+		for event, err := range s.space.Watch(ctx, "") {
+			switch {
+			case err != nil:
+			case event.Synced:
+				s.mu.Lock()
+				s.lost = nil
+				for key := range s.known {
+					if !there[key] {
+						s.take(ctx, key)
+					}
+				}
+				s.mu.Unlock()
+				there = nil
+			default:
+				if there != nil {
+					there[event.Key] = true
+				}
+				s.mu.Lock()
+				s.take(ctx, event.Key)
+				s.mu.Unlock()
+			}
+			if err != nil {
+				break
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(followAfter):
+		}
+	}
+}
+
+// take takes up what the state has of a key at this moment. What can't be read stays as it was. s.mu is held.
+func (s *Store) take(ctx context.Context, key string) {
+	before, had := s.known[key]
+	_, has, err := s.space.Get(ctx, key, state.MaxValue)
+	if err != nil {
+		return
+	}
+	if !has {
+		if delete(s.known, key); had {
+			s.secrets.Bring(before.Of, before.root, before.Name, "")
+		}
+		return
+	}
+	now, value, err := s.read(ctx, key)
+	if err != nil || had && now.Version == before.Version {
+		return
+	}
+	s.known[key] = now
+	s.secrets.Bring(now.Of, now.root, now.Name, value)
 }
 
 // List returns what is known of all of them, by caller and name.

@@ -28,6 +28,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/switches"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
@@ -208,6 +209,9 @@ func (s *Service) openEngine(ctx context.Context, c *config.Config, compilers in
 
 // start begins to follow the files, with the first configuration in force.
 func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.Tool) error {
+	if _, err := s.State.open(ctx, c); err != nil {
+		return err
+	}
 	first, err := s.Configure(c)
 	if err != nil {
 		return err
@@ -245,6 +249,10 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopKeeper = stop
 	s.keeping.Go(func() { keeper{s}.run(background) })
+	if s.State.InNATS() { // where others change things, too
+		s.keeping.Go(func() { s.Switches.Follow(background) })
+		s.keeping.Go(func() { s.Brought.Follow(background) })
+	}
 	return nil
 }
 
@@ -255,7 +263,11 @@ func (s *Service) openTokens(c *config.Config) error {
 		return err
 	}
 	o := tokens.Options{Logger: s.Logger}
-	if directory := s.State.Directory(); directory != "" {
+	directory := s.State.Directory()
+	if s.State.InNATS() && c.State.Directory != "" && local.MakeDirectory(c.State.Directory) == nil {
+		directory = c.State.Directory // what is marked is of this machine
+	}
+	if directory != "" {
 		o.Mark = filepath.Join(directory, "tokens.made")
 	}
 	s.Tokens = tokens.Open(store, o)

@@ -57,6 +57,7 @@ var (
 	auditLost     = metrics.Describe("audit_lost_total", "Entries of the audit that could not be kept.")
 	spansDropped  = metrics.Describe("spans_dropped_total", "Spans that the collector of OpenTelemetry was not told, because too many waited for it, or it did not take them.", "reason")
 	stateBroken   = metrics.Describe("state_broken", "Whether what tools and operators keep can't be kept: 1 or 0.")
+	stateCutOff   = metrics.Describe("state_cut_off", "Whether NATS is away, which has the state, so that nothing can be changed: 1 or 0.")
 	rateLimited   = metrics.Describe("calls_rate_limited_total", "Calls that were refused because the caller made too many.")
 	rateLimitedBy = metrics.Describe("rates_known", "Callers of whom calls are counted for their rates.", "kind")
 )
@@ -159,10 +160,13 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 func (f Figures) collectKept(to metrics.Sink) {
 	s := f.Of
 	to.Whether(stateBroken, s.State.Broken() != nil)
+	to.Whether(stateCutOff, s.State.CutOff() != nil)
 	if written, ok := s.State.Figures(); ok {
 		to.Durations(stateTook, written.Written)
 		to.Count(stateFailed, written.Failed)
-		to.Gauge(stateBytes, float64(written.Bytes))
+		if written.Bytes > 0 {
+			to.Gauge(stateBytes, float64(written.Bytes))
+		}
 	}
 	for kind, n := range s.Audit.Changes() {
 		outcome := "ok"

@@ -1,15 +1,20 @@
 package core
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/audit"
 	"github.com/toolsrv/toolsrv/internal/brought"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
+	"github.com/toolsrv/toolsrv/internal/state/nats"
 	"github.com/toolsrv/toolsrv/internal/switches"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/versions"
@@ -24,6 +29,7 @@ type State struct {
 	mu        sync.Mutex
 	store     state.Store // nil: not opened yet
 	directory string      // of store; empty: it has none
+	url       string      // of store; empty: it is not in NATS
 }
 
 // forms are the newest forms of records that this program knows, by space.
@@ -34,8 +40,32 @@ func forms() map[string]byte {
 // For returns the store under a configuration, or nil. The first configuration that names a directory opens it; one that is implied is opened
 // when it is first used. An open store stays until the process ends, whatever a later configuration says. Where the configuration has
 // a listener, somebody waits there already, and tools that keep nothing should work: then state that can't be opened is not an error, but
-// counts as lost later.
-func (s *State) For(c *config.Config) (state.Store, error) {
+// counts as lost later; one in NATS goes on trying.
+func (s *State) For(c *config.Config) (state.Store, error) { return s.open(context.Background(), c) }
+
+// waitForNATS is how long a start waits for servers that are not there yet.
+const waitForNATS = 30 * time.Second
+
+// inNATS returns what a configuration says of a state in NATS.
+func inNATS(c *config.Config, log *slog.Logger) nats.Options {
+	of := &c.State
+	return nats.Options{URL: of.URL, Credentials: of.Credentials, CA: of.CA, Certificate: of.Certificate, Key: of.Key, Prefix: of.Prefix, Log: log, Forms: forms()}
+}
+
+// openNATS opens a state in NATS.
+func (s *State) openNATS(ctx context.Context, c *config.Config) (state.Store, error) {
+	store := nats.Begin(inNATS(c, s.logger))
+	s.logger.Info("state is in NATS", "url", c.State.URL, "bucket", c.State.Prefix)
+	ctx, cancel := context.WithTimeoutCause(ctx, waitForNATS, fmt.Errorf("a start waits for %v", waitForNATS))
+	defer cancel()
+	if err := store.Wait(ctx); err != nil && (len(c.Server.Listeners) == 0 || !errors.Is(err, state.ErrUnavailable)) {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
+}
+
+// open is For, which waits no longer than ctx.
+func (s *State) open(ctx context.Context, c *config.Config) (state.Store, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.store != nil {
@@ -43,6 +73,12 @@ func (s *State) For(c *config.Config) (state.Store, error) {
 	}
 	o := local.Options{Log: s.logger, Forms: forms()}
 	switch directory := c.State.Directory; {
+	case c.State.URL != "":
+		store, err := s.openNATS(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		s.store, s.url = store, c.State.URL
 	case directory != "" && c.State.Implied:
 		s.store, s.directory = local.Defer(directory, o), directory
 	case directory != "":
@@ -80,8 +116,14 @@ func (s *State) Directory() string {
 // Check returns an error where a process that follows this one could not open the state that a configuration names in place of this one's.
 func (s *State) Check(c *config.Config) error {
 	s.mu.Lock()
-	open, directory := s.store != nil, s.directory
+	open, directory, url := s.store != nil, s.directory, s.url
 	s.mu.Unlock()
+	if c.State.URL != "" {
+		if c.State.URL == url {
+			return nil
+		}
+		return CheckNATS(c)
+	}
 	// A reload opens what is not open yet. What no configuration names may be missing.
 	if !open || c.State.Directory == "" || c.State.Implied || c.State.Directory == directory {
 		return nil
@@ -109,15 +151,45 @@ func (s *State) Broken() error {
 	return store.Broken()
 }
 
-// Figures tells what was written so far. It reports false where nothing is kept on disk.
-func (s *State) Figures() (local.Figures, bool) {
+// CutOff returns since when the servers are away that have the state, and why, or nil. Until they are back it is read as it was last known, and can't
+// be changed.
+func (s *State) CutOff() *nats.Cut {
 	s.mu.Lock()
-	store, ok := s.store.(interface{ Figures() local.Figures })
+	store, ok := s.store.(*nats.Store)
 	s.mu.Unlock()
 	if !ok {
-		return local.Figures{}, false
+		return nil
 	}
-	return store.Figures(), true
+	return store.CutOff()
+}
+
+// InNATS reports whether the state is in NATS.
+func (s *State) InNATS() bool {
+	_, ok := s.Store().(*nats.Store)
+	return ok
+}
+
+// CheckNATS returns an error where the files can't be used that a configuration names for NATS. It connects to nobody.
+func CheckNATS(c *config.Config) error {
+	if c.State.URL == "" {
+		return nil
+	}
+	return nats.Check(inNATS(c, nil))
+}
+
+// Figures tells what was written so far. It reports false where nothing is kept on disk or in NATS. Bytes is 0 in NATS.
+func (s *State) Figures() (local.Figures, bool) {
+	s.mu.Lock()
+	of := s.store
+	s.mu.Unlock()
+	switch store := of.(type) {
+	case *nats.Store:
+		f := store.Figures()
+		return local.Figures{Written: f.Written, Failed: f.Failed}, true
+	case interface{ Figures() local.Figures }:
+		return store.Figures(), true
+	}
+	return local.Figures{}, false
 }
 
 // Close closes the state. A second Close returns the result of the first.

@@ -24,6 +24,9 @@ var ErrStateInUse = local.ErrLocked
 // ErrNoState is returned where there is nothing to copy.
 var ErrNoState = errors.New("nothing was kept yet: there is no state")
 
+// ErrInNATS is returned where a file was expected.
+var ErrInNATS = errors.New("the state is in NATS and not in a file: copy its bucket with `nats stream backup`, and see docs/operations.md")
+
 // WriteTo writes a copy of the state as it is at one moment, while others use it.
 func (s *State) WriteTo(w io.Writer) (int64, error) {
 	store := s.Store()
@@ -38,6 +41,9 @@ func (s *State) WriteTo(w io.Writer) (int64, error) {
 	}
 	if on, ok := store.(*local.Store); ok {
 		return on.WriteTo(w)
+	}
+	if s.InNATS() {
+		return 0, ErrInNATS
 	}
 	return 0, ErrNoState
 }

@@ -113,7 +113,7 @@ type Change struct {
 }
 
 // ErrNotKept is the cause of an error where there is nowhere to keep what is switched.
-var ErrNotKept = errors.New("what is switched can't be kept, since the configuration names no state.directory")
+var ErrNotKept = errors.New("what is switched can't be kept, since the configuration names neither state.directory nor state.url")
 
 // ErrChanged is returned where the record was changed from outside. What it has is in force then, and the change has not been made.
 var ErrChanged = errors.New("somebody else has just switched something: look, and try again")
@@ -173,10 +173,9 @@ func (s *Switches) write(ctx context.Context, next map[string]wasmtools.Switch) 
 	}
 	version, err := s.space.Set(ctx, record, value, int64(s.version), state.SetOptions{})
 	if errors.Is(err, state.ErrConflict) { // another process has the same state, or it could not be read at the start
-		if again := s.read(ctx); again != nil {
+		if again := s.take(ctx); again != nil {
 			return fmt.Errorf("keep what is switched: %w", again)
 		}
-		s.table.Switch(sorted(s.kept), nil)
 		return ErrChanged
 	}
 	if err != nil {
@@ -184,6 +183,68 @@ func (s *Switches) write(ctx context.Context, next map[string]wasmtools.Switch) 
 	}
 	s.version = version
 	return nil
+}
+
+// take reads the record, and puts in force what is other than before. s.mu is held.
+func (s *Switches) take(ctx context.Context) error {
+	before, version := s.kept, s.version
+	if err := s.read(ctx); err != nil || s.version == version {
+		return err
+	}
+	var set []wasmtools.Switch
+	var reset []string
+	for _, one := range sorted(s.kept) {
+		// What is set or reset at a scope takes back what was switched below it.
+		above := func(other string) bool {
+			return other != one.Scope && covers(other, one.Scope) && s.kept[other] != before[other]
+		}
+		if s.kept[one.Scope] != before[one.Scope] || slices.ContainsFunc(slices.Collect(maps.Keys(s.kept)), above) || slices.ContainsFunc(slices.Collect(maps.Keys(before)), above) {
+			set = append(set, one)
+		}
+	}
+	for scope := range before {
+		if _, has := s.kept[scope]; !has {
+			reset = append(reset, scope)
+		}
+	}
+	for _, scope := range reset {
+		maps.DeleteFunc(s.passing, func(old string, _ bool) bool { return covers(scope, old) })
+	}
+	for _, one := range set {
+		maps.DeleteFunc(s.passing, func(old string, _ bool) bool { return covers(one.Scope, old) })
+	}
+	isAbove := func(scope string) bool {
+		return slices.ContainsFunc(set, func(one wasmtools.Switch) bool { return covers(scope, one.Scope) })
+	}
+	if slices.ContainsFunc(reset, isAbove) {
+		s.table.Switch(nil, reset) // first, since what is set after it stays
+		reset = nil
+	}
+	s.table.Switch(set, reset)
+	return nil
+}
+
+// followAfter is how long after an error the state is asked again.
+const followAfter = time.Second
+
+// Follow puts in force what other processes switch, until ctx ends.
+func (s *Switches) Follow(ctx context.Context) {
+	for s.space != nil && ctx.Err() == nil {
+		for _, err := range s.space.Watch(ctx, "") { // which has one key
+			if err == nil {
+				s.mu.Lock()
+				err = s.take(ctx)
+				s.mu.Unlock()
+			}
+			if err != nil {
+				break
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(followAfter):
+		}
+	}
 }
 
 // IsSo reports whether a change would change nothing.

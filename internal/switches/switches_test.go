@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -209,6 +210,58 @@ func TestTwo(t *testing.T) {
 	if _, err := all[1].Apply(t.Context(), switches.Change{Set: to(false, "/b")}); err != nil || len(off(tables[1])) != 2 {
 		t.Errorf("once more: got %v, and off are %s", err, off(tables[1]))
 	}
+}
+
+// TestFollow has a process follow what another one switches, in any order, narrow and wide: both have the same in force.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	paths := []string{"a/x", "a/y", "a/b/x", "a/b/y", "c/x"}
+	scopes := []string{"/", "/a", "/a/x", "/a/y", "/a/b", "/a/b/x", "/c", "/c/x"}
+	tables := []*wasmtools.RouteTable{newTable(t, paths...), newTable(t, paths...)}
+	var all []*switches.Switches
+	for _, table := range tables {
+		s, err := switches.Open(t.Context(), store, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() { all[1].Follow(ctx) })
+	told := make(chan struct{}, 1)
+	defer tables[1].Subscribe(func(*wasmtools.Generation) {
+		select {
+		case told <- struct{}{}:
+		default:
+		}
+	})()
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 300 {
+		change := switches.Change{}
+		if scope := scopes[random.IntN(len(scopes))]; random.IntN(3) == 0 {
+			change.Reset = []string{scope}
+		} else {
+			change.Set = to(random.IntN(2) == 0, scope)
+		}
+		if _, err := all[0].Apply(ctx, change); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 > 0 {
+			continue // what comes close together is taken up together
+		}
+		late := time.After(10 * time.Second)
+		for !slices.Equal(off(tables[0]), off(tables[1])) {
+			select {
+			case <-told:
+			case <-late:
+				t.Fatalf("change %d, %+v: off are %s, and with the one who follows %s", i, change, off(tables[0]), off(tables[1]))
+			}
+		}
+	}
+	end()
+	following.Wait()
 }
 
 // TestHammer switches from many goroutines: what is in force at the end is what is kept.

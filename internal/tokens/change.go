@@ -51,7 +51,7 @@ var (
 	// ErrMore means that a narrower token would have more rights than its maker.
 	ErrMore = errors.New("more than the token has")
 	// ErrNowhere is returned where there is no state to keep a token in.
-	ErrNowhere = errors.New("tokens can't be kept: set state.directory in the configuration")
+	ErrNowhere = errors.New("tokens can't be kept: set state.directory or state.url in the configuration")
 )
 
 // A moreError says in its own words what was more.

@@ -41,7 +41,7 @@ const (
 var ErrFull = errors.New("there is no room for more versions of files: raise state.versions")
 
 // ErrOff is returned where no versions are kept.
-var ErrOff = errors.New("no versions of files are kept: the configuration names no state.directory, or state.versions is 0")
+var ErrOff = errors.New("no versions of files are kept: the configuration names no state.directory (a state in NATS has none yet), or state.versions is 0")
 
 // ErrUnknown is returned for a version that is not kept.
 var ErrUnknown = errors.New("is not kept")

@@ -23,6 +23,9 @@ type Condition struct {
 // StateUnavailable is a Condition's State where nothing can be kept or read until the server is started again.
 const StateUnavailable = "unavailable"
 
+// StateCutOff is a Condition's State where the state is read as it was last known, and can't be changed, until NATS is back.
+const StateCutOff = "cut off"
+
 // isProbe reports whether a path is a probe, which is answered without checking the dependencies.
 func isProbe(path string) bool { return path == healthPath || path == readyPath }
 

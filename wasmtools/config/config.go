@@ -298,7 +298,7 @@ func Default() *Config {
 		Tools:   Tools{Directory: "tools", Modules: defaultModules},
 		Auth:    Auth{OIDC: OIDC{Name: "sub"}},
 		MCP:     MCP{Enabled: true, Search: searches[0]},
-		State:   State{Versions: 1 << 30},
+		State:   State{Versions: 1 << 30, Prefix: "toolsrv"},
 		Metrics: Metrics{Tools: defaultCounted},
 		Console: Console{Enabled: true},
 		Events:  Events{Enabled: true},

@@ -122,7 +122,7 @@ fuel = 0
 		Events:  config.Events{Enabled: false},
 		OTLP: config.OTLP{Endpoint: "https://collector.example:4318/base", Headers: map[string]string{"X-Key": "a ${secret:collector} b"}, Sample: 0.25, Metrics: true, Timeout: 2 * time.Second,
 			Service: "our tools"},
-		State: config.State{Versions: 1 << 30},
+		State: config.State{Versions: 1 << 30, Prefix: "toolsrv"},
 		Limits: limits.Limits{
 			Timeout: 90 * time.Second, Fuel: 1_000_000, Memory: 1 << 30, Stack: 65536,
 			Input: 2_000_000, Output: 3_000, LogLines: 7, Concurrency: 3, Queue: 9,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -47,6 +48,18 @@ type State struct {
 	// Implied is whether the program has chosen Directory, because the file names none. Then it is made when something is first kept there, and
 	// where that fails, all else goes on. Only the program sets it; the file has no key for it.
 	Implied bool
+	// URL names the servers of NATS that have the state in place of Directory, such as "nats://a,b,c"; empty: it is in Directory. Then that has
+	// only what is of this machine, such as the admin socket.
+	URL string `restart:"state.url"`
+	// Credentials is a file with a user's credentials for them, or empty.
+	Credentials string `restart:"state.credentials"`
+	// CA is a file with the certificates of who issues those of the servers; empty: the system's. Certificate and Key are what the servers know this
+	// one by, or empty.
+	CA          string `restart:"state.server_ca"`
+	Certificate string `restart:"state.certificate"`
+	Key         string `restart:"state.key"`
+	// Prefix is the name of the bucket, which servers have in common that share a state.
+	Prefix string `restart:"state.prefix"`
 	// Versions is how much earlier versions of served files may take there together, in bytes; 0 keeps none.
 	Versions int64
 }
@@ -88,8 +101,64 @@ func stateTable(s *State, directory string) key.Table {
 			s.Implied = false
 			return named(value)
 		},
-		"versions": keys.Quantity(limittable.Bytes, 0, 1<<50, func(n int64) { s.Versions = n }),
+		"url":         keys.Word(&s.URL, `addresses such as "nats://a,b,c"`, natsURL),
+		"credentials": keys.Word(&s.Credentials, "a path", keys.Path(directory, false)),
+		"server_ca":   keys.Word(&s.CA, "a path", keys.Path(directory, false)),
+		"certificate": keys.Word(&s.Certificate, "a path", keys.Path(directory, false)),
+		"key":         keys.Word(&s.Key, "a path", keys.Path(directory, false)),
+		"prefix":      keys.Word(&s.Prefix, "a name", bucketName),
+		"versions":    keys.Quantity(limittable.Bytes, 0, 1<<50, func(n int64) { s.Versions = n }),
 	}
+}
+
+// checkState checks what belongs together in [state].
+func checkState(d *document, s *State) {
+	switch {
+	case s.URL != "" && s.Directory != "" && !s.Implied:
+		d.fail("state.directory", errors.New("does not go with url: leave one of them out, since a state is in one place"))
+	case s.URL == "" && (s.Credentials != "" || s.CA != "" || s.Certificate != "" || s.Key != ""):
+		d.fail("state", errors.New("credentials, server_ca, certificate and key are for NATS: set url, too"))
+	case (s.Certificate == "") != (s.Key == ""):
+		d.fail("state", errors.New("certificate and key belong together: name the files of both"))
+	}
+}
+
+// mostServers is how many servers of NATS may be named.
+const mostServers = 16
+
+// natsURL checks the addresses of servers of NATS.
+func natsURL(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	scheme, hosts, ok := strings.Cut(s, "://")
+	if !ok || scheme != "nats" && scheme != "tls" {
+		return "", errors.New("must begin with nats:// or tls://")
+	}
+	all := strings.Split(hosts, ",")
+	if len(all) > mostServers {
+		return "", fmt.Errorf("names %d servers; at most %d are allowed", len(all), mostServers)
+	}
+	for _, host := range all {
+		u, err := url.Parse(scheme + "://" + host)
+		switch {
+		case err != nil || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "":
+			return "", errors.New("is not a list of hosts: write nats://a:4222,b:4222")
+		case u.User != nil:
+			return "", errors.New("has a user or password: put credentials into a file, and name it in state.credentials")
+		}
+	}
+	return s, nil
+}
+
+// bucketName checks the name of a bucket.
+func bucketName(s string) (string, error) {
+	if s == "" || len(s) > 32 || strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	}) {
+		return "", errors.New("must be 1 to 32 of the characters A-Z a-z 0-9 - _")
+	}
+	return s, nil
 }
 
 // grants reads the tables [[grant]]. Where match is missing, all is what it is; without all, that is an error.
@@ -156,6 +225,7 @@ func (c *Config) LoadGrants(file, directory string) error {
 		top[name] = d.table(name, t)
 	}
 	d.readTable("", values, top)
+	checkState(d, &state)
 	if err := d.err(); err != nil {
 		return err
 	}

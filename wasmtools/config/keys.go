@@ -179,6 +179,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	}
 	checkOIDC(d, &c.Auth.OIDC)
 	checkOTLP(d, &c.OTLP)
+	checkState(d, &c.State)
 	checkRate(d, "rates.default", &c.Rates.Default)
 	checkRate(d, "rates.anonymous", &c.Rates.Anonymous)
 	if len(c.Auth.Certificates) > 0 && c.Server.TLS.ClientCA == "" {

@@ -85,8 +85,11 @@ func (s *Server) ready() error {
 func (s *Server) condition() (c web.Condition) {
 	compiled := s.service.Catalog.Compiled()
 	c.Compiled = &compiled
-	if s.service.State.Broken() != nil {
+	switch {
+	case s.service.State.Broken() != nil:
 		c.State = web.StateUnavailable
+	case s.service.State.CutOff() != nil:
+		c.State = web.StateCutOff
 	}
 	return c
 }
@@ -112,7 +115,7 @@ func (s *Server) CheckRestart(c *config.Config) error {
 		return err
 	}
 	if err := s.service.State.Check(c); err != nil {
-		return fmt.Errorf("try state.directory: %w", err)
+		return fmt.Errorf("try the state: %w", err)
 	}
 	return nil
 }

@@ -210,6 +210,9 @@ func (c *check) look(ctx context.Context, stderr io.Writer, args []string) (*che
 		if settings, err = loadConfig(c.config); err != nil {
 			return nil, err
 		}
+		if err := core.CheckNATS(settings); err != nil {
+			return nil, fmt.Errorf("%s: state: %w", c.config, err)
+		}
 	}
 	tools, err := core.OpenBare(ctx, settings, 1, newLogger(stderr, slog.LevelWarn))
 	if err != nil {

@@ -103,6 +103,9 @@ func copyState(ctx context.Context, o *asking, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if c.State.URL != "" {
+		return core.ErrInNATS
+	}
 	path := core.StateFile(c.State.Directory)
 	f, err := core.OpenStateFile(path)
 	switch {
@@ -141,6 +144,9 @@ the restored state has an entry of this. Run it as the user that the server runs
 			c, err := o.load()
 			if err != nil {
 				return err
+			}
+			if c.State.URL != "" {
+				return core.ErrInNATS
 			}
 			who, err := socket.User(os.Getuid())
 			if err != nil {

@@ -137,7 +137,7 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 	}
 	in := *o.Config
 	if !f.keeps(builtin.With(in.Capabilities)) {
-		in.State.Directory = "" // it is left to a server that has it
+		in.State.Directory, in.State.URL = "", "" // it is left to a server that has it
 	}
 	inForce, err := f.service.Configure(&in)
 	if err != nil {

@@ -35,7 +35,7 @@ func Review(c *config.Config, tools []*wasmtools.Tool) (findings []capability.Fi
 				continue
 			}
 			k.Review(&capability.Review{
-				Needs: needsOf(matched, k.Name), All: needsOf(tools, k.Name), State: c.State.Directory != "", Matches: len(matched) > 0, Nameless: len(c.Auth.Tokens) > 0,
+				Needs: needsOf(matched, k.Name), All: needsOf(tools, k.Name), State: c.State.Directory != "" || c.State.URL != "", Matches: len(matched) > 0, Nameless: len(c.Auth.Tokens) > 0,
 				Report: func(f capability.Finding) {
 					f.Key, f.Line, f.Capability = place+f.Key, g.Line, k.Name
 					findings = append(findings, f)

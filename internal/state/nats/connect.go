@@ -48,13 +48,16 @@ func (s *Store) connect(ctx context.Context) error {
 		if isFinal(failed) {
 			return failed
 		}
+		s.health.mu.Lock()
+		s.health.cut = &Cut{s.health.cut.Since, failed}
+		s.health.mu.Unlock()
 		if time.Since(told) > tellEvery {
 			told = time.Now()
 			s.options.Log.Warn("waiting for NATS, which has the state", slog.String("url", s.options.URL), slog.Any("error", failed))
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: waited for it until %w, and last got: %w", state.ErrUnavailable, context.Cause(ctx), failed)
+			return context.Cause(ctx)
 		case <-time.After(tryEvery):
 		}
 	}

@@ -285,6 +285,9 @@ func (s *Store) complete(anew bool, sequence uint64) {
 	}
 	s.health.mu.Lock()
 	s.health.fresh = time.Now()
+	if !s.health.told { // it is the first time
+		s.health.cut = nil
+	}
 	s.health.mu.Unlock()
 	s.arrived()
 	wake(s.looking)

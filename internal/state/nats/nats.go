@@ -93,9 +93,19 @@ const (
 // limitDefault is how long a write may take.
 const limitDefault = 5 * time.Second
 
-// Open connects to the servers, makes the bucket where it is missing, and returns once the copy is whole. Until then it tells the log every ten
-// seconds what it waits for. It ends with ctx. Its errors say what to do.
+// Open connects to the servers, makes the bucket where it is missing, and returns once the copy is whole, or with an error when ctx ends.
 func Open(ctx context.Context, o Options) (*Store, error) {
+	s := Begin(o)
+	if err := s.Wait(ctx); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Begin returns a store that connects to the servers meanwhile, and makes the bucket where it is missing. All uses of it fail with ErrUnavailable
+// until the copy is whole. The log is told every ten seconds what it waits for.
+func Begin(o Options) *Store {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -110,27 +120,35 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		kicked: make(chan struct{}, 1), looking: make(chan struct{}, 1), ready: make(chan struct{}), places: make(chan struct{}, mostBatches),
 		copy: newReplica(), writers: writers{of: map[string]*writer{}},
 	}
+	s.health.cut = &Cut{time.Now(), errors.New("NATS was not reached yet")}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	if err := s.open(ctx); err != nil {
-		_ = s.Close()
-		return nil, fmt.Errorf("open the state at %s: %w", o.URL, err)
-	}
-	return s, nil
+	s.running.Go(func() {
+		if err := s.connect(s.ctx); err != nil {
+			if s.ctx.Err() == nil {
+				s.lose(err)
+			}
+			return
+		}
+		s.running.Go(s.follow)
+		s.running.Go(s.look)
+		s.running.Go(s.sweep)
+	})
+	return s
 }
 
-func (s *Store) open(ctx context.Context) error {
-	if err := s.connect(ctx); err != nil {
-		return err
-	}
-	s.running.Go(s.follow)
-	s.running.Go(s.look)
-	s.running.Go(s.sweep)
+// Wait returns once the copy is whole. Its errors say what to do. After one because ctx has ended, the store goes on trying.
+func (s *Store) Wait(ctx context.Context) error {
+	var err error
 	select {
 	case <-s.ready:
-		return s.Broken()
+		err = s.Broken()
 	case <-ctx.Done():
-		return fmt.Errorf("%w: the bucket %s was not read in time: %w", state.ErrUnavailable, s.bucket, context.Cause(ctx))
+		err = fmt.Errorf("%w: it was not read in time (%w), and last was: %w", state.ErrUnavailable, context.Cause(ctx), s.CutOff().Why)
 	}
+	if err != nil {
+		return fmt.Errorf("open the state at %s: %w", s.options.URL, err)
+	}
+	return nil
 }
 
 // Close implements state.Store.
@@ -153,10 +171,22 @@ func (s *Store) usable() error {
 	select {
 	case <-s.ended:
 		return fmt.Errorf("%w: it is closed", state.ErrUnavailable)
-	default:
+	case <-s.ready:
 		return s.Broken()
+	default:
+		return fmt.Errorf("%w: it was not read yet", state.ErrUnavailable)
 	}
 }
+
+// Figures are what a store has written since it was opened.
+type Figures struct {
+	// Written is how long those waited who kept or deleted something. Failed is how often it could not be written.
+	Written durations.Sum
+	Failed  uint64
+}
+
+// Figures tells what was written so far.
+func (s *Store) Figures() Figures { return Figures{s.written.Sum(), s.lost.Load()} }
 
 // Space implements state.Store.
 func (s *Store) Space(name string) state.Space { return &space{s, name} }

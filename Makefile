@@ -4,6 +4,7 @@
 # The rest is for those who work on toolsrv itself; .ci/run calls most of it.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+ORAS        := oras.land/oras/cmd/oras@v1.3.6
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 WASMTIME    := wasmtime==50.0.1
 ZIG         := ziglang==0.17.1
@@ -21,7 +22,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-proxies setup-prometheus test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
 # printed once it answers.
@@ -253,6 +254,11 @@ setup-proxies:
 # needed.
 setup-prometheus:
 	apt-get install --yes --no-install-recommends prometheus
+
+# setup-registry installs what test/registry skips where it is missing, as root: Debian's registry, whose service is not needed, and the client oras.
+setup-registry:
+	apt-get install --yes --no-install-recommends docker-registry
+	GOBIN=/usr/local/bin go install $(ORAS)
 
 # test-arm64 runs what depends on the processor as linux/arm64 under qemu-user (Debian's packages qemu-user and
 # qemu-user-static have it), in paranoid mode.

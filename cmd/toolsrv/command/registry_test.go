@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
 // TestRegistry pushes a file, finds it, and pulls it by its tag and by its digest.
@@ -59,13 +60,29 @@ func TestRegistryAnswers(t *testing.T) {
 	s := ocitest.Serve(t)
 	file, folder := shop(t), t.TempDir()
 	var all strings.Builder
+	toml := testkit.Put(t, folder, "toolsrv.toml", "[[source]]\noci = '"+s.Host+"/acme/moves'\ntag = '~1'\n")
+	moves := func(version, manifest string) {
+		module := testkit.Put(t, t.TempDir(), "moves.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), manifest))
+		if code, _, stderr := run("push", module, "oci://"+s.Host+"/acme/moves:"+version); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
 	for _, args := range [][]string{
 		{"push", file, "oci://" + s.Host + "/acme/shop:1.2.0"},
 		{"pull", "oci://" + s.Host + "/acme/shop:1.2.0", "-o", filepath.Join(folder, "shop.wasm")},
 		{"search", s.Host},
 		{"search", s.Host + "/acme/shop"},
 		{"search", s.Host, "none"},
+		{"lock", "--config", toml},
+		{"update", "--config", toml},
+		{"update", "--config", toml},
 	} {
+		switch {
+		case args[0] == "lock":
+			moves("1.0.0", manifestOf("shop", "echo", "old"))
+		case args[0] == "update":
+			moves("1.0.1", strings.Replace(manifestOf("shop", "echo", "late"), `"abi":1,`, `"abi":1,"needs":{"kv":true},`, 1))
+		}
 		code, stdout, stderr := run(append(args, "--json")...)
 		if code != 0 || !json.Valid([]byte(stdout)) {
 			t.Errorf("%q: got %d, %s", args, code, stderr)

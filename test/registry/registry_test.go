@@ -1,0 +1,141 @@
+package registry_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+)
+
+// need skips a test where a program is missing.
+func need(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("there is no %s: make setup-registry installs it (%v)", program, err)
+	}
+}
+
+// serve starts Debian's registry on a free port of loopback, and returns its name.
+func serve(t *testing.T) string {
+	t.Helper()
+	need(t, "docker-registry")
+	folder := t.TempDir()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	settings := testkit.Put(t, folder, "registry.yml", fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\n", folder, host))
+	var out bytes.Buffer
+	cmd := exec.Command("docker-registry", "serve", settings)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+		if t.Failed() {
+			t.Log(out.String())
+		}
+	})
+	testkit.Until(t, "the registry answers", func() bool {
+		answer, err := http.Get("http://" + host + "/v2/")
+		if err != nil {
+			return false
+		}
+		answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+	return host
+}
+
+// open opens a registry without credentials.
+func open(t *testing.T, host string) *oci.Registry {
+	t.Helper()
+	r, err := oci.Open(host, oci.Options{Credentials: testkit.Put(t, t.TempDir(), "none.json", "{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// run runs a client in a folder.
+func run(t *testing.T, folder, program string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "HOME="+folder, "DOCKER_CONFIG="+folder)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
+	}
+}
+
+// pull pulls a module.
+func pull(t *testing.T, r *oci.Registry, ref oci.Reference) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if _, err := r.Pull(t.Context(), ref, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestRegistry pushes to the real registry, and finds and pulls it there.
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	host := serve(t)
+	r, module := open(t, host), testkit.Fixture(t, "e2e/guest")
+	ref := oci.Reference{Host: host, Repository: "acme/guest", Tag: "1.2.0"}
+	pushed, err := r.Push(t.Context(), ref, "guest.wasm", module, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []oci.Reference{ref, ref.At(pushed.Manifest)} {
+		if got := pull(t, r, ref); !bytes.Equal(got, module) {
+			t.Errorf("%s: got %d bytes", ref, len(got))
+		}
+	}
+	if digest, tag, err := r.Find(t.Context(), oci.Reference{Host: host, Repository: "acme/guest"}, "~1.2"); err != nil || digest != pushed.Manifest || tag != "1.2.0" {
+		t.Errorf("got %s, %s, %v", digest, tag, err)
+	}
+	if names, err := r.Repositories(t.Context()); err != nil || strings.Join(names, " ") != "acme/guest" {
+		t.Errorf("got %q, %v", names, err)
+	}
+	if _, err := r.Resolve(context.Background(), oci.Reference{Host: host, Repository: "acme/none", Tag: "1"}); !errors.Is(err, oci.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestOras exchanges modules with oras.
+func TestOras(t *testing.T) {
+	t.Parallel()
+	need(t, "oras")
+	host, folder := serve(t), t.TempDir()
+	r, module := open(t, host), testkit.Fixture(t, "e2e/guest")
+	if _, err := r.Push(t.Context(), oci.Reference{Host: host, Repository: "acme/ours", Tag: "1"}, "guest.wasm", module, nil); err != nil {
+		t.Fatal(err)
+	}
+	run(t, folder, "oras", "pull", "--plain-http", host+"/acme/ours:1")
+	if got := testkit.Read(t, folder, "guest.wasm"); !bytes.Equal(got, module) {
+		t.Errorf("oras has pulled %d bytes", len(got))
+	}
+	testkit.Put(t, folder, "config.json", "{}")
+	run(t, folder, "oras", "push", "--plain-http", "--config", "config.json:application/vnd.wasm.config.v0+json", host+"/acme/theirs:1", "guest.wasm:application/wasm")
+	if got := pull(t, r, oci.Reference{Host: host, Repository: "acme/theirs", Tag: "1"}); !bytes.Equal(got, module) {
+		t.Errorf("got %d bytes of oras'", len(got))
+	}
+}

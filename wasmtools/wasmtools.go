@@ -7,6 +7,8 @@
 package wasmtools
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 
@@ -73,4 +75,34 @@ func (t *Tool) OperationID() string {
 		return t.Name
 	}
 	return strings.ReplaceAll(t.Namespace, "/", "-") + "-" + t.Name
+}
+
+// Fingerprint returns the SHA-256, in lower-case hexadecimal, of all that clients are shown of the tool: its path, title, description,
+// annotations, icons and examples, and the schemas of its arguments and of its result, without regard to white space between the parts of
+// JSON. A client that has approved a tool knows by it that it is told the same. The tool's code, version and limits are not in it: Digest is
+// the file's.
+func (t *Tool) Fingerprint() string {
+	shown := struct {
+		Path        string
+		Title       string
+		Description string
+		Annotations Annotations
+		Icons       []Icon
+		Parameters  json.RawMessage
+		Result      json.RawMessage
+		Examples    []Example
+	}{Path: t.Path(), Title: t.Title, Description: t.Description, Annotations: t.Annotations, Icons: t.Icons, Examples: t.Examples}
+	if t.Parameters != nil {
+		shown.Parameters = t.Parameters.JSON()
+	}
+	if t.Result != nil {
+		shown.Result = t.Result.JSON()
+	}
+	text, err := json.Marshal(shown)
+	if err != nil { // an example is no JSON, which is shown to nobody
+		shown.Examples = nil
+		text, _ = json.Marshal(shown) // schemas are JSON
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }

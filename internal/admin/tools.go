@@ -29,15 +29,16 @@ type Tools struct {
 
 // A Tool is what an operator wants to know of one.
 type Tool struct {
-	Path    string `json:"path" description:"Where it is called, such as /math/add."`
-	State   string `json:"state" enum:"enabled,disabled,not_granted" description:"Whether it can be called."`
-	Why     Why    `json:"why" description:"What decides that."`
-	Version string `json:"version" description:"As its author wrote it, or empty."`
-	Digest  string `json:"digest" description:"The SHA-256 of its file in hexadecimal, or empty for one that has no file."`
-	File    string `json:"file" description:"Where its file lies, or empty."`
-	Running int    `json:"running" description:"How many calls of it run."`
-	Waiting int    `json:"waiting" description:"How many calls of it wait for their turn."`
-	Places  int    `json:"places" description:"How many calls of it may run."`
+	Path        string `json:"path" description:"Where it is called, such as /math/add."`
+	State       string `json:"state" enum:"enabled,disabled,not_granted" description:"Whether it can be called."`
+	Why         Why    `json:"why" description:"What decides that."`
+	Version     string `json:"version" description:"As its author wrote it, or empty."`
+	Digest      string `json:"digest" description:"The SHA-256 of its file in hexadecimal, or empty for one that has no file."`
+	Fingerprint string `json:"fingerprint" description:"The SHA-256 of what clients are shown of it, by which a token can be bound to that."`
+	File        string `json:"file" description:"Where its file lies, or empty."`
+	Running     int    `json:"running" description:"How many calls of it run."`
+	Waiting     int    `json:"waiting" description:"How many calls of it wait for their turn."`
+	Places      int    `json:"places" description:"How many calls of it may run."`
 }
 
 // The states of a tool.
@@ -127,7 +128,7 @@ func matcher(text string) (func(path string) bool, error) {
 
 func toolOf(route *wasmtools.Route, why Why) Tool {
 	t := route.Tool
-	told := Tool{Path: route.Path, State: Enabled, Why: why, Version: t.Version, Digest: t.Digest, File: t.Source}
+	told := Tool{Path: route.Path, State: Enabled, Why: why, Version: t.Version, Digest: t.Digest, Fingerprint: t.Fingerprint(), File: t.Source}
 	switch {
 	case route.Ungranted:
 		told.State = NotGranted

@@ -33,7 +33,8 @@ func TestAnswers(t *testing.T) {
 		"discover": {request(message("server/discover", "")), `200 {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25","2025-06-18"],` +
 			`"capabilities":{"tools":{"listChanged":true}},"instructions":"Say \"please\".","ttlMs":60000,"cacheScope":"public",` + server + `}}`},
 		"list": {at("/mcp/math", request(message("tools/list", ""))), `200 {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[` +
-			`{"name":"math-add","description":"A tool.","inputSchema":{"type":"object","properties":{"n":{"type":"integer","default":7}},"additionalProperties":false}}` +
+			`{"name":"math-add","description":"A tool.","inputSchema":{"type":"object","properties":{"n":{"type":"integer","default":7}},"additionalProperties":false},` +
+			`"_meta":{"io.github.toolsrv/digest":"796124ce77cbb31c6b6e654ce1f9a4353936a970b05de59822891047cee16239"}}` +
 			`],"ttlMs":5000,"cacheScope":"public",` + server + `}}`},
 		"list of a namespace without tools": {at("/mcp/nothing", request(message("tools/list", `"cursor":null`))), `200 {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":5000,"cacheScope":"public",` + server + `}}`},
 		"call": {request(call("math-add", `{"n": 1}`)), `200 {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"{\"n\": 1}"}],` +

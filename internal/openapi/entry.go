@@ -53,6 +53,7 @@ type listing struct {
 	Result      json.RawMessage       `json:"result"` // null where the tool declares none
 	Version     string                `json:"version"`
 	Digest      string                `json:"digest"`
+	Fingerprint string                `json:"fingerprint"`
 }
 
 type pathItem struct {
@@ -67,6 +68,7 @@ type operation struct {
 	Description string                `json:"description,omitempty"`
 	Annotations wasmtools.Annotations `json:"x-annotations,omitzero"`
 	Icons       []wasmtools.Icon      `json:"x-icons,omitempty"`
+	Fingerprint string                `json:"x-fingerprint"`
 	RequestBody content               `json:"requestBody"`
 	Responses   struct {
 		Result content `json:"200"`
@@ -112,12 +114,12 @@ func (d *Door) newEntry(tool *wasmtools.Tool) *entry {
 	shown := listing{
 		Name: tool.Name, Namespace: tool.Namespace, Path: path, Method: "POST", OperationID: id,
 		Title: tool.Title, Description: tool.Description, Annotations: tool.Annotations, Icons: tool.Icons,
-		Version: tool.Version, Digest: tool.Digest,
+		Version: tool.Version, Digest: tool.Digest, Fingerprint: tool.Fingerprint(),
 		Parameters: tool.Parameters.JSON(),
 	}
 	op := operation{
 		OperationID: id, Summary: cmp.Or(tool.Title, tool.Name), Description: tool.Description,
-		Annotations: tool.Annotations, Icons: tool.Icons,
+		Annotations: tool.Annotations, Icons: tool.Icons, Fingerprint: shown.Fingerprint,
 	}
 	if tool.Namespace != "" {
 		op.Tags = []string{tool.Namespace}

@@ -105,8 +105,12 @@ func (e *entry) element(input, output json.RawMessage, description string) (json
 		}
 		out = append(append(out, `,"annotations":`...), hints...)
 	}
-	return slices.Clip(append(out, '}')), nil
+	out = append(append(append(out, `,"_meta":{"`+digestKey+`":"`...), t.Fingerprint()...), `"}}`...)
+	return slices.Clip(out), nil
 }
+
+// digestKey is where an element says by which digest a client knows that a tool which it has approved is shown as it was.
+const digestKey = "io.github.toolsrv/digest"
 
 // within reports whether the tool belongs to a namespace or to one below it.
 func (e *entry) within(namespace string) bool {

@@ -50,12 +50,15 @@ func TestElement(t *testing.T) {
 	view := setOf(t, tableOf(t, full, plain), toolset.Options{}).View("", wasmtools.Everybody())
 	const head = `{"name":"math-add","title":"Add <two> numbers","description":"Adds.\n\"Quickly\" & well.",` +
 		`"icons":[{"src":"https://example.com/i.png","mimeType":"image/png","sizes":["48x48"],"theme":"dark"}],"inputSchema":{"type":"object","properties":{}},`
-	const tail = `"annotations":{"readOnlyHint":true,"destructiveHint":false}}`
+	digest := func(t *wasmtools.Tool) string {
+		return `"_meta":{"io.github.toolsrv/digest":"` + t.Fingerprint() + `"}}`
+	}
+	tail := `"annotations":{"readOnlyHint":true,"destructiveHint":false},` + digest(full)
 	for era, want := range map[toolset.Era]string{toolset.Legacy: head + tail, toolset.Modern: head + `"outputSchema":{"type":"number"},` + tail} {
 		if got := elements(t, view, era)["math-add"]; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if got, want := elements(t, view, era)["plain"], `{"name":"plain","inputSchema":{"type":"object","properties":{}},"outputSchema":{"type":"object"}}`; got != want {
+		if got, want := elements(t, view, era)["plain"], `{"name":"plain","inputSchema":{"type":"object","properties":{}},"outputSchema":{"type":"object"},`+digest(plain); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

@@ -432,6 +432,8 @@ var testHomes = map[string][]string{
 	"go.etcd.io/bbolt":                          {"internal/state/local"},
 	"github.com/nats-io/nats.go":                {"test/nats"},
 	"github.com/nats-io/nats-server/v2":         {"test/nats"},
+	"github.com/nats-io/jwt/v2":                 {"test/nats"},
+	"github.com/nats-io/nkeys":                  {"test/nats"},
 	"github.com/coreos/go-oidc/v3":              {"internal/oidc", "wasmtools/server"},
 	"github.com/miekg/dns":                      {"test/egress", "internal/capability/http"},
 	"github.com/google/go-containerregistry":    {"deploy/internal/image"},

@@ -162,7 +162,8 @@ func (w *writers) take(of *writer) (writes []*write) {
 func (s *Store) write(space string, writes []*write) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.options.Limit)
 	defer cancel()
-	sure := false // the copy has all that the space had when the writes came
+	sure := false    // the copy has all that the space had when the writes came
+	careful := false // the last batch was not taken, and it was not said why
 	for try := 0; len(writes) > 0; try++ {
 		p := s.plan(space, writes)
 		if p.doubtful && !sure {
@@ -173,7 +174,7 @@ func (s *Store) write(space string, writes []*write) {
 			sure = true
 			continue
 		}
-		sequence, err := s.publish(ctx, space, p)
+		sequence, err := s.publish(ctx, space, p, careful)
 		switch {
 		case err == nil:
 			if err := s.await(ctx, sequence); err != nil {
@@ -186,7 +187,7 @@ func (s *Store) write(space string, writes []*write) {
 			err = s.barrier(ctx, space)
 			sure = true
 		case errors.Is(err, errAgain):
-			err = nil
+			err, careful = nil, true
 		}
 		if err == nil {
 			err = pause(ctx, min(time.Duration(try+1)*2*time.Millisecond, 50*time.Millisecond))
@@ -432,8 +433,9 @@ const (
 	tooManyBatches        = 10210
 )
 
-// publish has the leader take the batch of a plan, and returns the sequence of its last message: the turn of the space.
-func (s *Store) publish(ctx context.Context, space string, p plan) (uint64, error) {
+// publish has the leader take the batch of a plan, and returns the sequence of its last message: the turn of the space. Where it is careful it asks
+// after each message, since what is wrong with one, such as that an account is full, is not told at the end.
+func (s *Store) publish(ctx context.Context, space string, p plan, careful bool) (uint64, error) {
 	if len(p.messages) == 0 {
 		return 0, nil
 	}
@@ -447,13 +449,35 @@ func (s *Store) publish(ctx context.Context, space string, p plan) (uint64, erro
 		m.Header.Set(batchNumber, strconv.Itoa(i+1))
 	}
 	for _, m := range p.messages {
-		if err := s.conn.PublishMsg(m); err != nil {
+		if careful {
+			if _, err := s.send(ctx, m); err != nil {
+				return 0, err
+			}
+		} else if err := s.conn.PublishMsg(m); err != nil {
 			return 0, fmt.Errorf("send to NATS: %w", err)
 		}
 	}
-	answer, err := s.conn.RequestMsgWithContext(ctx, turn)
+	sequence, err := s.send(ctx, turn)
+	if err == nil && sequence == 0 {
+		err = errors.New("send to NATS: its answer has no sequence")
+	}
+	if err != nil {
+		return 0, err
+	}
+	s.health.mu.Lock()
+	s.health.doubt = nil
+	s.health.mu.Unlock()
+	return sequence, nil
+}
+
+// send sends a message and returns what the leader says: the sequence at the end of a batch, and 0 before.
+func (s *Store) send(ctx context.Context, m *client.Msg) (uint64, error) {
+	answer, err := s.conn.RequestMsgWithContext(ctx, m)
 	if err != nil {
 		return 0, fmt.Errorf("send to NATS: %w", err)
+	}
+	if len(answer.Data) == 0 {
+		return 0, nil
 	}
 	var ack struct {
 		Sequence uint64              `json:"seq"`
@@ -462,14 +486,8 @@ func (s *Store) publish(ctx context.Context, space string, p plan) (uint64, erro
 	if err := json.Unmarshal(answer.Data, &ack); err != nil {
 		return 0, fmt.Errorf("send to NATS: its answer %.60q: %w", answer.Data, err)
 	}
-	switch {
-	case ack.Error == nil && ack.Sequence > 0:
-		s.health.mu.Lock()
-		s.health.doubt = nil
-		s.health.mu.Unlock()
+	if ack.Error == nil {
 		return ack.Sequence, nil
-	case ack.Error == nil:
-		return 0, fmt.Errorf("send to NATS: it answers %.60q", answer.Data)
 	}
 	switch ack.Error.ErrorCode {
 	case wrongSequence, wrongSequenceInFlight:

@@ -1,0 +1,169 @@
+package nats_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/nats"
+	"github.com/toolsrv/toolsrv/internal/testkit/certtest"
+)
+
+// account has a node know an account with some room on disk, and returns a file with credentials of a user.
+func account(t *testing.T, o *server.Options, room int64) string {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := func(make func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
+		pair, err := make()
+		must(err)
+		public, err := pair.PublicKey()
+		must(err)
+		return pair, public
+	}
+	operator, operatorID := keys(nkeys.CreateOperator)
+	of, ofID := keys(nkeys.CreateAccount)
+	system, systemID := keys(nkeys.CreateAccount)
+	user, userID := keys(nkeys.CreateUser)
+	_ = system
+
+	claims := jwt.NewAccountClaims(ofID)
+	claims.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: room, MemoryStorage: 64 << 20, Streams: 10, Consumer: 100}
+	text, err := claims.Encode(operator)
+	must(err)
+	systemText, err := jwt.NewAccountClaims(systemID).Encode(operator)
+	must(err)
+	operatorText, err := jwt.NewOperatorClaims(operatorID).Encode(operator)
+	must(err)
+	trusted, err := jwt.DecodeOperatorClaims(operatorText)
+	must(err)
+	resolver := &server.MemAccResolver{}
+	must(resolver.Store(ofID, text))
+	must(resolver.Store(systemID, systemText))
+	o.TrustedOperators, o.AccountResolver, o.SystemAccount = []*jwt.OperatorClaims{trusted}, resolver, systemID
+
+	userText, err := jwt.NewUserClaims(userID).Encode(of)
+	must(err)
+	seed, err := user.Seed()
+	must(err)
+	creds, err := jwt.FormatUserConfig(userText, seed)
+	must(err)
+	file := filepath.Join(t.TempDir(), "user.creds")
+	must(os.WriteFile(file, creds, 0o600))
+	return file
+}
+
+// TestCredentials opens a state with credentials, and fails at once without them, or with those of another account.
+func TestCredentials(t *testing.T) {
+	var file string
+	c := start(t, 1, func(o *server.Options) { file = account(t, o, 64<<20) })
+	s := open(t, c, func(o *nats.Options) { o.Credentials = file })
+	if _, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{}); err != nil {
+		t.Error(err)
+	}
+	other := account(t, &server.Options{}, 0)
+	empty := filepath.Join(t.TempDir(), "empty.creds")
+	if err := os.WriteFile(empty, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ file, want string }{
+		"none":             {"", "Authorization"},
+		"another operator": {other, "Authorization"},
+		"no such file":     {"/nowhere/user.creds", "read the credentials"},
+		"no credentials":   {empty, "nats:"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		began := time.Now()
+		s, err := nats.Open(ctx, nats.Options{URL: c.url(), Prefix: "toolsrv", Credentials: test.file})
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v after %v, want %q", name, err, time.Since(began), test.want)
+		}
+		cancel()
+	}
+}
+
+// TestFullAccount fills what an account has on disk: writes fail with the reason, reads go on, and there is room again after deletions.
+func TestFullAccount(t *testing.T) {
+	var file string
+	c := start(t, 1, func(o *server.Options) { file = account(t, o, 1<<20) })
+	s := open(t, c, func(o *nats.Options) { o.Credentials = file })
+	space := s.Space("a")
+	var failed error
+	made := 0
+	for ; failed == nil && made < 1000; made++ {
+		_, failed = space.Set(t.Context(), fmt.Sprint(made), make([]byte, 15<<10), state.Any, state.SetOptions{})
+	}
+	if !errors.Is(failed, state.ErrUnavailable) || !strings.Contains(failed.Error(), "NATS refuses the change") {
+		t.Fatalf("after %d values: %v", made, failed)
+	}
+	if e, ok, err := space.Get(t.Context(), "0", 16<<10); err != nil || !ok || len(e.Value) != 15<<10 {
+		t.Errorf("read %d bytes, %t, %v", len(e.Value), ok, err)
+	}
+	if u, err := space.Usage(t.Context()); err != nil || u.Entries != int64(made-1) {
+		t.Errorf("the space holds %+v, %v, and %d were made", u, err, made-1)
+	}
+}
+
+// TestTLS opens a state over TLS on both sides, and not with a certificate that the other side does not know.
+func TestTLS(t *testing.T) {
+	known, other, dir := certtest.NewAuthority(t, "known"), certtest.NewAuthority(t, "other"), t.TempDir()
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(known.PEM)
+	c := start(t, 1, func(o *server.Options) {
+		o.TLS = true
+		o.TLSConfig = &tls.Config{Certificates: []tls.Certificate{known.Pair(nil)}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
+	})
+	files := func(name string, a *certtest.Authority) (ca, certificate, key string) {
+		text, secret := a.Issue(nil)
+		return certtest.Write(t, dir, name+"-ca.pem", a.PEM), certtest.Write(t, dir, name+".pem", text), certtest.Write(t, dir, name+"-key.pem", secret)
+	}
+	ca, certificate, key := files("known", known)
+	otherCA, otherCertificate, otherKey := files("other", other)
+	for _, test := range []struct {
+		name, ca, certificate, key string
+		ok                         bool
+	}{
+		{"all", ca, certificate, key, true},
+		{"no certificate", ca, "", "", false},
+		{"a certificate of somebody else", ca, otherCertificate, otherKey, false},
+		{"a server of somebody else", otherCA, certificate, key, false},
+		{"a server that the system does not know", "", certificate, key, false},
+		{"another one's key", ca, certificate, otherKey, false},
+		{"no certificates in the file", key, certificate, key, false},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		if test.ok {
+			ctx = t.Context()
+		}
+		s, err := nats.Open(ctx, nats.Options{URL: "tls" + strings.TrimPrefix(c.url(), "nats"), Prefix: "toolsrv", CA: test.ca, Certificate: test.certificate, Key: test.key})
+		if (err == nil) != test.ok {
+			t.Errorf("%s: got the error %v", test.name, err)
+		}
+		if err == nil {
+			if _, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{}); err != nil {
+				t.Errorf("%s: %v", test.name, err)
+			}
+			s.Close()
+		}
+		cancel()
+	}
+}

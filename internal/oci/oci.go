@@ -5,7 +5,7 @@
 // image with one layer of files, of which one is a .wasm file: hyper-mcp takes those.
 //
 // A registry is hostile: everything that it sends is bounded before memory is taken for it, and nothing counts whose digest was not verified.
-// It can't lead a client elsewhere with credentials, from HTTPS to HTTP, or into a network that it is not in itself.
+// It can't lead a client elsewhere with credentials, from HTTPS to HTTP, or into a kind of network that it is not in itself.
 package oci
 
 import (

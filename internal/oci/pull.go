@@ -159,16 +159,18 @@ func (r *Registry) pull(ctx context.Context, ref Reference, w io.Writer) (*Artif
 		return nil, err
 	}
 	defer from.Close()
-	sum := &counted{w: w, sum: sha256.New()}
-	if unpack == nil {
-		err = verified(from, layer, sum)
+	a := &Artifact{Manifest: top, Digest: layer.Digest.String(), Size: layer.Size, Annotations: m.Annotations}
+	if unpack == nil { // the layer is the module, which is not summed twice
+		err = verified(from, layer, w)
 	} else {
-		err = verifiedThrough(from, layer, func(from io.Reader) error { return unpack(from, sum, r.maxModule) })
+		to := &counted{w: w, sum: sha256.New()}
+		err = verifiedThrough(from, layer, func(from io.Reader) error { return unpack(from, to, r.maxModule) })
+		a.Digest, a.Size = "sha256:"+hex.EncodeToString(to.sum.Sum(nil)), to.n
 	}
 	if err != nil {
 		return nil, fmt.Errorf("its module: %w", err)
 	}
-	return &Artifact{Manifest: top, Digest: "sha256:" + hex.EncodeToString(sum.sum.Sum(nil)), Size: sum.n, Annotations: m.Annotations}, nil
+	return a, nil
 }
 
 // counted writes, and counts and sums what it writes.

@@ -187,16 +187,17 @@ func (s *Source) follow(ctx context.Context) {
 			wait = firstRetry
 		}
 		s.hold(next, err)
-		pause := s.options.Poll
+		pause, least := s.options.Poll, time.Duration(0)
 		if err != nil {
 			pause, wait = wait, min(2*wait, maxRetry)
 			if busy, ok := errors.AsType[*oci.BusyError](err); ok {
-				pause = max(pause, busy.After)
+				least = busy.After
 			}
 		} else if s.pin() != "" {
 			return // it never changes
 		}
-		timer := time.NewTimer(pause*9/10 + rand.N(pause/5+1)) // so that not all servers ask at once
+		// Not all servers are to ask at once, and none before it may.
+		timer := time.NewTimer(max(least, pause*9/10) + rand.N(pause/5+1))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:

@@ -38,6 +38,8 @@ var (
 	limit         = metrics.Describe("resource_limit_bytes", "How much of it may be taken.", "resource")
 	mapped        = metrics.Describe("mappings", "Mappings of memory that are taken.")
 	mostMapped    = metrics.Describe("mappings_limit", "How many mappings of memory may be taken.")
+	inFiles       = metrics.Describe("guest_open_files", "Files that tools have open.")
+	mostInFiles   = metrics.Describe("guest_open_files_limit", "How many files tools may have open.")
 	queued        = metrics.Describe("resource_waiting", "How many wait for more of what is limited, mappings included.", "resource")
 	code          = metrics.Describe("modules", "Modules, by where their compiled code is.", "code")
 	snapshots     = metrics.Describe("snapshots", "Modules that have been initialised, whose memory is kept.")
@@ -128,6 +130,10 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 	to.Gauge(queued, float64(of.Mappings.Waiting), "mappings")
 	if of.Mappings.Limit > 0 {
 		to.Gauge(mostMapped, float64(of.Mappings.Limit))
+	}
+	to.Gauge(inFiles, float64(of.Files.Held))
+	if of.Files.Limit > 0 {
+		to.Gauge(mostInFiles, float64(of.Files.Limit))
 	}
 	f.collectKept(to)
 	var crowded, unsent uint64

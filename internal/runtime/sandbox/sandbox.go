@@ -280,9 +280,10 @@ type State struct {
 	Memory, Mappings, CodeMemory account.Use
 	// Manifests is how many bytes [Program.Keep] has counted of all. They are part of Memory.
 	Manifests account.Use
-	// Sources is how many bytes the modules themselves take, which are kept as they were written, compressed or not. They are part
-	// of Memory.
+	// Sources is how many bytes the modules themselves take, which are kept as they were written, compressed or not, beside Memory.
 	Sources account.Use
+	// Files is how many files guests have open.
+	Files account.Use
 	// Compiling is what is compiled, or loaded from the cache, and what waits for that.
 	Compiling schedule.State
 	// Compiled is what modules have taken to compile since the engine began, and Loaded what code from the cache has. CompileFailures is how
@@ -327,6 +328,7 @@ func (e *Engine) State() State {
 		CodeMemory: e.account.Use(account.Code),
 		Manifests:  e.account.Use(account.Manifests),
 		Sources:    e.account.Use(account.Sources),
+		Files:      e.account.Use(account.Descriptors),
 		Compiling:  e.schedule.State(),
 		Unused:     e.unused.Load(),
 		Crowded:    e.crowded.Load(),

@@ -143,7 +143,11 @@ func (s *Store) Wait(ctx context.Context) error {
 	case <-s.ready:
 		err = s.Broken()
 	case <-ctx.Done():
-		err = fmt.Errorf("%w: it was not read in time (%w), and last was: %w", state.ErrUnavailable, context.Cause(ctx), s.CutOff().Why)
+		cut := s.CutOff()
+		if cut == nil { // it has just become whole
+			return s.Broken()
+		}
+		err = fmt.Errorf("%w: it was not read in time (%w), and last was: %w", state.ErrUnavailable, context.Cause(ctx), cut.Why)
 	}
 	if err != nil {
 		return fmt.Errorf("open the state at %s: %w", s.options.URL, err)

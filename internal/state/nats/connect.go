@@ -37,7 +37,7 @@ func (s *Store) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	told := time.Now().Add(tellEvery - time.Second)
+	told := time.Now().Add(time.Second - tellEvery) // the first line comes after a second
 	for {
 		failed := s.reach(options)
 		if failed == nil {

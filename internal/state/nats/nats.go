@@ -175,6 +175,9 @@ func (s *Store) usable() error {
 	select {
 	case <-s.ended:
 		return fmt.Errorf("%w: it is closed", state.ErrUnavailable)
+	default:
+	}
+	select {
 	case <-s.ready:
 		return s.Broken()
 	default:

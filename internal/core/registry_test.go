@@ -11,6 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -48,7 +49,8 @@ func TestRegistrySource(t *testing.T) {
 	if got := call(t, s, "/acme/shop/echo", `{"a":1}`); got != `{"a":1}` {
 		t.Errorf("got %s", got)
 	}
-	refused := s.Table.Current().Refused()
+	var refused []wasmtools.Refusal
+	testkit.Until(t, "a file is refused", func() bool { refused = s.Table.Current().Refused(); return len(refused) > 0 })
 	if len(refused) != 1 || !strings.Contains(refused[0].Err.Error(), "which the source bank alone may serve") || !strings.HasPrefix(refused[0].Source, "oci://"+at.Host+"/acme/evil:1") {
 		t.Errorf("refused are %+v", refused)
 	}

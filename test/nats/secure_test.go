@@ -101,7 +101,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestFullAccount fills what an account has on disk: writes fail with the reason, reads go on, and there is room again after deletions.
+// TestFullAccount fills what an account has on disk: writes fail with the reason, and reads go on.
 func TestFullAccount(t *testing.T) {
 	var file string
 	c := start(t, 1, func(o *server.Options) { file = account(t, o, 1<<20) })

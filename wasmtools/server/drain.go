@@ -115,7 +115,11 @@ func (s *Server) CheckRestart(c *config.Config) error {
 		return err
 	}
 	if err := s.service.State.Check(c); err != nil {
-		return fmt.Errorf("try the state: %w", err)
+		key := "state.directory"
+		if c.State.URL != "" {
+			key = "state.url"
+		}
+		return fmt.Errorf("try %s: %w", key, err)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -32,7 +31,7 @@ type Cache struct {
 	wrong  error // why nothing is kept
 
 	mu     sync.Mutex
-	inUse  map[*Source]string // the modules of sources that are open
+	inUse  map[*Source][]string // the modules of sources that are open
 	warned bool
 }
 
@@ -55,12 +54,12 @@ type record struct {
 }
 
 // OpenCache opens the cache in a folder, which is made when it is needed. limit bounds the modules in it, in bytes; 0 means 1 GiB. Modules of
-// open sources count, but are not removed. Where the folder can't be used, or is "", what is pulled stays in memory.
+// open sources count, but are not removed. Where the folder can't be used, or is "", nothing is kept: what is opened is pulled again.
 func OpenCache(folder string, limit int64) *Cache {
 	if limit <= 0 {
 		limit = cacheLimit
 	}
-	c := &Cache{folder: folder, limit: limit, turns: make(chan struct{}, maxPulls), inUse: map[*Source]string{}}
+	c := &Cache{folder: folder, limit: limit, turns: make(chan struct{}, maxPulls), inUse: map[*Source][]string{}}
 	if folder == "" {
 		c.wrong = errors.New("there is no folder for it")
 		return c
@@ -119,8 +118,9 @@ func (c *Cache) has(r record) bool {
 	return c.wrong == nil && err == nil && info.Mode().IsRegular() && info.Size() == r.Size
 }
 
-// keep has pull write a module, and keeps it, or returns it where that can't be.
-func (c *Cache) keep(by *Source, pull func(io.Writer) (record, error), logger *slog.Logger) (r record, content []byte, err error) {
+// keep has pull write a module, and keeps it. Where that can't be, it is pulled all the same, so that the record is true, and kept is false:
+// modules of many sources in memory would have no bound.
+func (c *Cache) keep(by *Source, pull func(io.Writer) (record, error), logger *slog.Logger) (r record, kept bool, err error) {
 	wrong := c.wrong
 	var f *os.File
 	if wrong == nil {
@@ -146,15 +146,13 @@ func (c *Cache) keep(by *Source, pull func(io.Writer) (record, error), logger *s
 		if wrong == nil {
 			if err == nil {
 				c.note(r, logger)
-				c.trim()
 			}
-			return r, nil, err
+			return r, err == nil, err
 		}
 	}
 	c.warn(logger, wrong)
-	var b bytes.Buffer
-	r, err = pull(&b)
-	return r, b.Bytes(), err
+	r, err = pull(io.Discard)
+	return r, false, err
 }
 
 // A writer tells an error of the disk from one of the registry.
@@ -193,11 +191,21 @@ func (c *Cache) warn(logger *slog.Logger, err error) {
 	}
 }
 
-// use notes which module a source needs.
+// use notes that a source needs a module, beside those that it may still be read of.
 func (c *Cache) use(by *Source, module string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.inUse[by] = module
+	if !slices.Contains(c.inUse[by], module) {
+		c.inUse[by] = append(c.inUse[by], module)
+	}
+}
+
+// useOnly notes that a source needs no other module than this one.
+func (c *Cache) useOnly(by *Source, module string) {
+	c.mu.Lock()
+	c.inUse[by] = []string{module}
+	c.mu.Unlock()
+	c.trim()
 }
 
 // release notes that a source needs none any more.
@@ -212,8 +220,10 @@ func (c *Cache) trim() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	needed := map[string]bool{}
-	for _, module := range c.inUse {
-		needed[filepath.Base(c.modulePath(module))] = true
+	for _, modules := range c.inUse {
+		for _, module := range modules {
+			needed[filepath.Base(c.modulePath(module))] = true
+		}
 	}
 	files, err := os.ReadDir(c.folder)
 	if err != nil {

@@ -66,7 +66,7 @@ type Source struct {
 // held is what is served.
 type held struct {
 	record
-	content []byte // where the cache can't keep it
+	kept bool // in the cache, which may have lost it since
 }
 
 var _ catalog.Source = (*Source)(nil)
@@ -83,7 +83,7 @@ func Open(o Options) (*Source, error) {
 		return nil, err
 	}
 	if r, ok := o.Cache.last(s.ID()); ok && (s.pin() == "" || r.Manifest == s.pin()) {
-		s.held = &held{record: r}
+		s.held = &held{record: r, kept: true}
 		o.Cache.use(s, r.Module)
 		s.once.Do(func() { close(s.tried) })
 	}
@@ -146,7 +146,7 @@ func (s *Source) List(ctx context.Context) (*catalog.Listing, error) {
 // name returns what the file is called.
 func (s *Source) name() string { return path.Base(s.options.Repository.Repository) + ".wasm" }
 
-// Open returns the module, from the cache or else from the registry.
+// Open returns the module, from the cache or else from the registry. It is verified while it is read.
 func (s *Source) Open(ctx context.Context, name, version string) (io.ReadCloser, error) {
 	s.mu.Lock()
 	h := s.held
@@ -154,8 +154,8 @@ func (s *Source) Open(ctx context.Context, name, version string) (io.ReadCloser,
 	if h == nil || name != s.name() || version != h.Module {
 		return nil, catalog.ErrChanged
 	}
-	if h.content != nil {
-		return io.NopCloser(strings.NewReader(string(h.content))), nil
+	if !h.kept {
+		return s.stream(ctx, h), nil
 	}
 	if f, err := s.options.Cache.open(h.record); err == nil {
 		return f, nil
@@ -168,11 +168,48 @@ func (s *Source) Open(ctx context.Context, name, version string) (io.ReadCloser,
 	case again.Module != version: // whoever changed the cache has changed what it says of the artifact
 		s.hold(again, nil)
 		return nil, catalog.ErrChanged
-	case again.content != nil:
+	case !again.kept:
 		s.hold(again, nil)
-		return io.NopCloser(strings.NewReader(string(again.content))), nil
+		return s.stream(ctx, again), nil
 	}
 	return s.options.Cache.open(again.record)
+}
+
+// stream returns a module as it comes from the registry, for a cache that can't keep it. The last Read fails unless it is the one that was
+// verified before.
+func (s *Source) stream(ctx context.Context, h *held) io.ReadCloser {
+	ctx, cancel := context.WithCancel(ctx)
+	from, to := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		give, err := s.options.Cache.turn(ctx)
+		if err == nil {
+			var r record
+			if r, err = s.fetch(ctx, h.Manifest, to); err != nil {
+				err = &catalog.PassingError{Err: err} // so that a registry that is away is not asked without a pause
+			} else if r.Module != h.Module {
+				err = catalog.ErrChanged
+			}
+			give()
+		}
+		to.CloseWithError(err) // nil is the end
+	}()
+	return &streamed{from, cancel, done}
+}
+
+// streamed is a module that comes. Close ends its coming, and waits for that.
+type streamed struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+	done   <-chan struct{}
+}
+
+func (s *streamed) Close() error {
+	s.cancel()
+	err := s.PipeReader.Close()
+	<-s.done
+	return err
 }
 
 // follow asks the registry until ctx ends.
@@ -220,30 +257,33 @@ func (s *Source) look(ctx context.Context) (*held, error) {
 			return nil, err
 		}
 	}
-	if now != nil && now.Manifest == digest && (now.content != nil || s.options.Cache.has(now.record)) {
+	if now != nil && now.Manifest == digest && (!now.kept || s.options.Cache.has(now.record)) {
 		return nil, nil
 	}
 	return s.pull(ctx, digest)
 }
 
-// pull pulls an artifact into the cache or, where that can't keep it, into memory.
+// pull pulls an artifact into the cache, if that can keep it.
 func (s *Source) pull(ctx context.Context, digest string) (*held, error) {
 	give, err := s.options.Cache.turn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer give()
-	r, content, err := s.options.Cache.keep(s, func(w io.Writer) (record, error) {
-		a, err := s.registry.Pull(ctx, s.options.Repository.At(digest), w)
-		if err != nil {
-			return record{}, err
-		}
-		return record{Reference: s.ID(), Manifest: a.Manifest, Module: a.Digest, Size: a.Size}, nil
-	}, s.options.Logger)
+	r, kept, err := s.options.Cache.keep(s, func(w io.Writer) (record, error) { return s.fetch(ctx, digest, w) }, s.options.Logger)
 	if err != nil {
 		return nil, err
 	}
-	return &held{record: r, content: content}, nil
+	return &held{record: r, kept: kept}, nil
+}
+
+// fetch writes the module of an artifact to w.
+func (s *Source) fetch(ctx context.Context, digest string, w io.Writer) (record, error) {
+	a, err := s.registry.Pull(ctx, s.options.Repository.At(digest), w)
+	if err != nil {
+		return record{}, err
+	}
+	return record{Reference: s.ID(), Manifest: a.Manifest, Module: a.Digest, Size: a.Size}, nil
 }
 
 // hold takes up what is to be served, if there is anything new, and tells of it.
@@ -258,6 +298,9 @@ func (s *Source) hold(next *held, err error) {
 	}
 	s.failed = err
 	s.mu.Unlock()
+	if next != nil && next.kept {
+		s.options.Cache.useOnly(s, next.Module)
+	}
 	s.once.Do(func() { close(s.tried) })
 	if told {
 		select {

@@ -1,0 +1,309 @@
+// Command fleet measures what many replicas ask of one state in NATS. Each replica is the store that a server has, with a connection and a copy of
+// its own; all of them are in this process, and each of the three nodes of NATS is a process of its own, so that what the nodes use can be told
+// from what the replicas do.
+//
+//	fleet [-replicas 3,10,100,300,1000] [-keys 1000] [-span 10s]
+//
+// It prints a row of a table for each number of replicas. The machine is shared by the nodes and all replicas, so times are those of a machine that
+// does a fleet's work alone: docs/scale.md says what follows for machines that don't. It ends with the straight lines through what was used.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/cluster"
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/nats"
+)
+
+func main() {
+	os.Exit(measure.Main("fleet", run, map[string]measure.Child{cluster.Command: cluster.Child}))
+}
+
+// nodes is how many nodes of NATS there are.
+const nodes = 3
+
+func run(ctx context.Context, arguments []string, out, log io.Writer) error {
+	flags := flag.NewFlagSet("fleet", flag.ContinueOnError)
+	flags.SetOutput(log)
+	sizes := flags.String("replicas", "3,10,100,300,1000", "numbers of replicas, separated by commas")
+	keys := flags.Int("keys", 1000, "how many keys of 100 bytes the state has")
+	span := flags.Duration("span", 10*time.Second, "how long nothing happens, and how long changes are made")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "| replicas | all begin: s | nodes' CPU s | idle: nodes' cores | messages/s | KiB/s | nodes' MiB | a replica's µs/s | changed by all: p50, p99 ms | a write: p50, p99 ms | a node ends: writes again s | all whole s | all nodes end and begin: all whole s |")
+	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	for _, text := range strings.Split(*sizes, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%q is not a number of replicas", text)
+		}
+		row, err := measureFleet(ctx, n, *keys, *span, log)
+		if err != nil {
+			return fmt.Errorf("%d replicas: %w", n, err)
+		}
+		fmt.Fprintln(out, row)
+	}
+	return nil
+}
+
+// A fleet is replicas on one cluster.
+type fleet struct {
+	nodes    *cluster.Cluster
+	replicas []*nats.Store
+	seen     []atomic.Uint64 // by replica, the last version of the key that changes
+	watching sync.WaitGroup
+	stop     context.CancelFunc
+}
+
+// measureFleet returns a row of the table.
+func measureFleet(ctx context.Context, n, keys int, span time.Duration, log io.Writer) (row string, err error) {
+	directory, err := os.MkdirTemp("", "fleet")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(directory)
+	f := &fleet{seen: make([]atomic.Uint64, n)}
+	if f.nodes, err = cluster.Start(ctx, nodes, directory, log); err != nil {
+		return "", err
+	}
+	defer f.nodes.Close()
+	if err := f.fill(ctx, keys); err != nil {
+		return "", err
+	}
+
+	before, err := f.nodes.Used()
+	if err != nil {
+		return "", err
+	}
+	began := time.Now()
+	defer f.close()
+	if err := f.open(ctx, n); err != nil {
+		return "", err
+	}
+	opened := time.Since(began)
+	after, err := f.nodes.Used()
+	if err != nil {
+		return "", err
+	}
+	row = fmt.Sprintf("| %d | %.2f | %.2f ", n, opened.Seconds(), after.Less(before).Processor.Seconds())
+
+	idle, own, err := f.idle(ctx, span)
+	if err != nil {
+		return "", err
+	}
+	row += fmt.Sprintf("| %.3f | %.0f | %.0f | %d | %.0f ", idle.Processor.Seconds()/span.Seconds(), float64(idle.In+idle.Out)/span.Seconds(),
+		float64(idle.InBytes+idle.OutBytes)/1024/span.Seconds(), idle.Resident>>20, float64(own.Microseconds())/span.Seconds()/float64(n))
+
+	seen, written, err := f.change(ctx, span)
+	if err != nil {
+		return "", err
+	}
+	row += fmt.Sprintf("| %s | %s ", percentiles(seen), percentiles(written))
+
+	f.nodes.Kill(0)
+	began = time.Now()
+	writes, whole, err := f.recover(ctx, began)
+	if err != nil {
+		return "", fmt.Errorf("after a node had ended: %w", err)
+	}
+	row += fmt.Sprintf("| %.2f | %.2f ", writes.Seconds(), whole.Seconds())
+
+	for i := 1; i < nodes; i++ {
+		f.nodes.Kill(i)
+	}
+	for i := range nodes {
+		if err := f.nodes.Run(i); err != nil {
+			return "", err
+		}
+	}
+	began = time.Now()
+	if _, whole, err = f.recover(ctx, began); err != nil {
+		return "", fmt.Errorf("after all nodes had ended: %w", err)
+	}
+	return row + fmt.Sprintf("| %.2f |", whole.Seconds()), nil
+}
+
+func percentiles(all []time.Duration) string {
+	return fmt.Sprintf("%.1f, %.1f", milliseconds(measure.Percentile(all, 50)), milliseconds(measure.Percentile(all, 99)))
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
+
+func (f *fleet) options() nats.Options { return nats.Options{URL: f.nodes.URL(), Prefix: "fleet"} }
+
+// fill writes the keys that replicas find.
+func (f *fleet) fill(ctx context.Context, keys int) error {
+	s, err := nats.Open(ctx, f.options())
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var failed atomic.Pointer[error]
+	var writing sync.WaitGroup
+	for i := range keys {
+		writing.Go(func() {
+			if _, err := s.Space("keys").Set(ctx, fmt.Sprint(i), make([]byte, 100), state.Any, state.SetOptions{}); err != nil {
+				failed.Store(&err)
+			}
+		})
+	}
+	writing.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// space and key are what changes.
+const space, key = "changes", "key"
+
+// open opens all replicas at once, and returns when each has its copy. Each watches the key.
+func (f *fleet) open(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	for range n {
+		f.replicas = append(f.replicas, nats.Begin(f.options()))
+	}
+	var watched context.Context
+	watched, f.stop = context.WithCancel(context.Background())
+	for i, s := range f.replicas {
+		if err := s.Wait(ctx); err != nil {
+			return err
+		}
+		f.watching.Go(func() {
+			for e, err := range s.Space(space).Watch(watched, key) {
+				if err != nil {
+					return
+				}
+				if !e.Synced {
+					f.seen[i].Store(e.Version)
+				}
+			}
+		})
+	}
+	return nil
+}
+
+func (f *fleet) close() {
+	if f.stop != nil {
+		f.stop()
+	}
+	var closing sync.WaitGroup
+	for _, s := range f.replicas {
+		closing.Go(func() { _ = s.Close() })
+	}
+	closing.Wait()
+	f.watching.Wait()
+}
+
+// idle returns what the nodes, and this process, use while nothing happens.
+func (f *fleet) idle(ctx context.Context, span time.Duration) (used cluster.Used, own time.Duration, err error) {
+	before, err := f.nodes.Used()
+	if err != nil {
+		return used, 0, err
+	}
+	own, err = processor()
+	if err != nil {
+		return used, 0, err
+	}
+	select {
+	case <-ctx.Done():
+		return used, 0, ctx.Err()
+	case <-time.After(span):
+	}
+	after, err := f.nodes.Used()
+	if err != nil {
+		return used, 0, err
+	}
+	now, err := processor()
+	return after.Less(before), now - own, err
+}
+
+// processor returns how long this process has computed.
+func processor() (time.Duration, error) {
+	var used syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), err
+}
+
+// change changes a key ten times a second, each time at another replica. It returns how long it took until all replicas had each change, and until it
+// was answered.
+func (f *fleet) change(ctx context.Context, span time.Duration) (seen, written []time.Duration, err error) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for i := range int(span / (100 * time.Millisecond)) {
+		began := time.Now()
+		version, err := f.replicas[i%len(f.replicas)].Space(space).Set(ctx, key, nil, state.Any, state.SetOptions{})
+		if err != nil {
+			return nil, nil, err
+		}
+		written = append(written, time.Since(began))
+		if err := f.have(ctx, version); err != nil {
+			return nil, nil, err
+		}
+		seen = append(seen, time.Since(began))
+		<-tick.C
+	}
+	return seen, written, nil
+}
+
+// have waits until all replicas have a version.
+func (f *fleet) have(ctx context.Context, version uint64) error {
+	late := time.Now().Add(2 * time.Minute)
+	for i := range f.seen {
+		for f.seen[i].Load() < version {
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case time.Now().After(late):
+				return fmt.Errorf("replica %d does not see a change within two minutes", i)
+			}
+			time.Sleep(500 * time.Microsecond)
+		}
+	}
+	return nil
+}
+
+// recover returns how long after something had happened a change was taken, and how long it took until all replicas had it and were not cut off.
+func (f *fleet) recover(ctx context.Context, began time.Time) (writes, whole time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	var version uint64
+	for i := 0; ; i++ {
+		version, err = f.replicas[i%len(f.replicas)].Space(space).Set(ctx, key, nil, state.Any, state.SetOptions{})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, state.ErrUnavailable) {
+			return 0, 0, err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	writes = time.Since(began)
+	if err := f.have(ctx, version); err != nil {
+		return 0, 0, err
+	}
+	for i, s := range f.replicas {
+		for s.CutOff() != nil {
+			if ctx.Err() != nil {
+				return 0, 0, fmt.Errorf("replica %d is cut off: %w", i, s.CutOff().Why)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	return writes, time.Since(began), nil
+}

@@ -1,0 +1,267 @@
+// Package cluster runs nodes of NATS with JetStream, each in a process of its own, so that what they cost can be told from what others do.
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// Command is the first argument of a program that is to run Child.
+const Command = "node"
+
+// A Node is what a process is told that is to be a node.
+type Node struct {
+	Name      string
+	Port      int
+	Route     int    // the port for the other nodes
+	Routes    []int  // those of all nodes; one: there is no cluster
+	Directory string // what the node keeps
+}
+
+// Used is what a node has used since it was started, and what it holds.
+type Used struct {
+	Processor         time.Duration
+	Resident          int64 // bytes
+	In, Out           int64 // messages from clients and other nodes, and to them
+	InBytes, OutBytes int64
+	Connections       int
+}
+
+// Less returns what was used since before. What a node holds is as it is now.
+func (u Used) Less(before Used) Used {
+	u.Processor -= before.Processor
+	u.In -= before.In
+	u.Out -= before.Out
+	u.InBytes -= before.InBytes
+	u.OutBytes -= before.OutBytes
+	return u
+}
+
+// Child is a node until its input ends. It answers each line there with what it has used, as JSON.
+func Child(arguments []string, out io.Writer) error {
+	if len(arguments) != 1 {
+		return errors.New("a node is told in one argument")
+	}
+	var n Node
+	if err := json.Unmarshal([]byte(arguments[0]), &n); err != nil {
+		return err
+	}
+	o := &server.Options{
+		ServerName: n.Name, Host: "127.0.0.1", Port: n.Port, JetStream: true, StoreDir: n.Directory, NoSigs: true, NoLog: true,
+		JetStreamMaxMemory: 1 << 30, JetStreamMaxStore: 8 << 30,
+	}
+	if len(n.Routes) > 1 {
+		o.Cluster = server.ClusterOpts{Name: "bench", Host: "127.0.0.1", Port: n.Route}
+		for _, port := range n.Routes {
+			o.Routes = append(o.Routes, server.RoutesFromStr("nats://127.0.0.1:"+strconv.Itoa(port))...)
+		}
+	}
+	node, err := server.NewServer(o)
+	if err != nil {
+		return err
+	}
+	node.Start()
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		v, err := node.Varz(nil)
+		if err != nil {
+			return err
+		}
+		var used syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+			return err
+		}
+		err = json.NewEncoder(out).Encode(Used{
+			Processor: time.Duration(used.Utime.Nano() + used.Stime.Nano()), Resident: v.Mem, In: v.InMsgs, Out: v.OutMsgs,
+			InBytes: v.InBytes, OutBytes: v.OutBytes, Connections: v.Connections,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	node.Shutdown()
+	node.WaitForShutdown()
+	return nil
+}
+
+// A Cluster is some nodes. It is not safe for concurrent use.
+type Cluster struct {
+	nodes     []Node
+	processes []*process
+	log       io.Writer
+}
+
+type process struct {
+	command *exec.Cmd
+	input   io.WriteCloser
+	output  *bufio.Reader
+}
+
+// Start starts nodes that keep what they have in a directory, and waits until they take writes. What goes wrong in them is written to log.
+func Start(ctx context.Context, nodes int, directory string, log io.Writer) (*Cluster, error) {
+	ports, err := freePorts(2 * nodes)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{processes: make([]*process, nodes), log: log}
+	for i := range nodes {
+		c.nodes = append(c.nodes, Node{fmt.Sprint("node", i), ports[i], ports[nodes+i], ports[nodes:], fmt.Sprintf("%s/node%d", directory, i)})
+		if err := c.Run(i); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	if err := c.Wait(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Run starts a node that does not run, with what it had.
+func (c *Cluster) Run(i int) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(c.nodes[i])
+	if err != nil {
+		return err
+	}
+	p := &process{command: exec.Command(self, Command, string(text))}
+	p.command.Stderr = c.log
+	if p.input, err = p.command.StdinPipe(); err != nil {
+		return err
+	}
+	output, err := p.command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	p.output = bufio.NewReader(output)
+	if err := p.command.Start(); err != nil {
+		return err
+	}
+	c.processes[i] = p
+	return nil
+}
+
+// Kill ends a node at once, as SIGKILL does.
+func (c *Cluster) Kill(i int) {
+	if p := c.processes[i]; p != nil {
+		_ = p.command.Process.Kill()
+		_ = p.command.Wait()
+		c.processes[i] = nil
+	}
+}
+
+// Process returns the process of a node, or nil where it does not run.
+func (c *Cluster) Process(i int) *os.Process {
+	if p := c.processes[i]; p != nil {
+		return p.command.Process
+	}
+	return nil
+}
+
+// Wait waits until something can be written.
+func (c *Cluster) Wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		err := c.writes(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the nodes of NATS take no writes: %w", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// writes reports whether there is a leader, by having a stream made with as many copies as there are nodes.
+func (c *Cluster) writes(ctx context.Context) error {
+	conn, err := nats.Connect(c.URL(), nats.MaxReconnects(0))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := conn.JetStream(nats.Context(ctx), nats.MaxWait(5*time.Second))
+	if err != nil {
+		return err
+	}
+	if _, err := js.AddStream(&nats.StreamConfig{Name: "ready", Subjects: []string{"ready"}, Replicas: len(c.nodes)}); err != nil {
+		return err
+	}
+	return js.DeleteStream("ready")
+}
+
+// URL returns the addresses of the nodes.
+func (c *Cluster) URL() string {
+	var all []string
+	for _, n := range c.nodes {
+		all = append(all, fmt.Sprintf("127.0.0.1:%d", n.Port))
+	}
+	return "nats://" + strings.Join(all, ",")
+}
+
+// Used returns the sum of what the running nodes have used. Connections are those of clients.
+func (c *Cluster) Used() (sum Used, err error) {
+	for i, p := range c.processes {
+		if p == nil {
+			continue
+		}
+		if _, err := io.WriteString(p.input, "\n"); err != nil {
+			return sum, fmt.Errorf("node %d: %w", i, err)
+		}
+		line, err := p.output.ReadBytes('\n')
+		if err != nil {
+			return sum, fmt.Errorf("node %d: %w", i, err)
+		}
+		var u Used
+		if err := json.Unmarshal(line, &u); err != nil {
+			return sum, err
+		}
+		sum.Processor += u.Processor
+		sum.Resident += u.Resident
+		sum.In += u.In
+		sum.Out += u.Out
+		sum.InBytes += u.InBytes
+		sum.OutBytes += u.OutBytes
+		sum.Connections += u.Connections
+	}
+	return sum, nil
+}
+
+// Close ends all nodes.
+func (c *Cluster) Close() {
+	for i := range c.processes {
+		c.Kill(i)
+	}
+}
+
+// freePorts returns ports of this machine that nobody listens at.
+func freePorts(n int) (ports []int, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}

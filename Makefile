@@ -22,7 +22,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-fleet bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-fleet bench-many bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
 # printed once it answers.
@@ -382,6 +382,14 @@ bench-see: build bench-guests
 bench-fleet:
 	cd bench && go build -o ../$(BENCH)/fleet ./cmd/fleet
 	@$(BENCH)/fleet
+
+# bench-many measures several servers with one state in NATS: how soon they agree, and what it costs. It needs quiet, and takes 15 minutes, 10 of which
+# a server is cut off: make bench-many CUT=10s
+CUT ?= 10m
+
+bench-many: build bench-guests
+	cd bench && go build -o ../$(BENCH)/many ./cmd/many
+	@$(BENCH)/many -guests $(BENCH) -server bin/toolsrv -cut $(CUT)
 
 # soak squeezes an hour's worth of calls into SOAK, and fails where memory, file descriptors or latency grow. The server has
 # SOAK_TOOLS further tools: make soak SOAK=10m SOAK_TOOLS=5000.

@@ -339,11 +339,12 @@ var edges = map[string][]string{
 
 	// Measures what embedders use, and the parts below it.
 	"bench/cmd/attack":        {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "internal/manifest"},
-	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "internal/runtime/wasmbin", "wasmtools", "wasmtools/config", "wasmtools/invoke", "internal/manifest", "internal/core"},
+	"bench/cmd/capabilities":  {"bench/internal/guest", "bench/internal/measure", "wasmtools", "wasmtools/config", "wasmtools/invoke", "internal/core"},
 	"bench/cmd/languages":     {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "internal/runtime/sandbox", "internal/toolfile"},
 	"bench/cmd/mcp":           {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/sandbox":       {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "internal/toolfile", "internal/core"},
 	"bench/cmd/operate":       {"internal/rates", "wasmtools", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/claim", "internal/oidc", "internal/state", "internal/state/local", "internal/tokens", "wasmtools/config", "wasmtools/server", "wasmtools/service"},
+	"bench/cmd/many":          {"bench/internal/cluster", "bench/internal/gate", "internal/admin", "internal/admin/client", "internal/admin/socket", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/see":           {"internal/admin", "internal/admin/client", "internal/admin/socket", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/fleet":         {"bench/internal/cluster", "bench/internal/measure", "internal/state", "internal/state/nats"},
 	"bench/cmd/scale":         {"bench/internal/guest", "bench/internal/measure", "bench/internal/service", "internal/script/engine"},

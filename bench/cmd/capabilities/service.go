@@ -10,19 +10,10 @@ import (
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	toolsrv "github.com/toolsrv/toolsrv/internal/core"
-	"github.com/toolsrv/toolsrv/internal/manifest"
-	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
-
-// The tools of the guest reach.rs, in its order, and what they need.
-const reachManifest = `{"abi": 1, "namespace": "reach",
-	"needs": {"http": ["http://127.0.0.1:%d"], "kv": true, "tools": ["bench/add"]},
-	"tools": [%s]}`
-
-var reachTools = []string{"fetch", "get", "gets", "set", "call", "nothing"}
 
 // A service is the tools that are measured, without doors.
 type service struct {
@@ -47,21 +38,14 @@ func (b *bench) service(ctx context.Context, port int, grants string) (s *servic
 	}
 	c.Server.Memory, c.Tools.CacheDir = 16<<30, filepath.Join(s.files, "cache")
 	c.Limits.Concurrency, c.Limits.Timeout = waitingCalls, 5*time.Minute // all calls wait that are to wait
-	declared := ""
-	for i, name := range reachTools {
-		if i > 0 {
-			declared += ","
-		}
-		declared += fmt.Sprintf(`{"name": %q, "description": "Measured.", "parameters": {"type": "object"}}`, name)
-	}
 	var files []string
-	for name, said := range map[string]string{
-		guest.Reach: fmt.Sprintf(reachManifest, port, declared),
-		guest.Small: `{"abi": 1, "namespace": "bench", "tools": [{"name": "add", "description": "Adds.", "parameters": ` + guest.Parameters + `}]}`,
+	for name, describe := range map[string]func([]byte) ([]byte, error){
+		guest.Reach: func(module []byte) ([]byte, error) { return guest.DescribeReach(module, port) },
+		guest.Small: func(module []byte) ([]byte, error) { return guest.Describe(module, guest.Parameters, "add") },
 	} {
 		module, err := b.guests.Read(name)
 		if err == nil {
-			module, err = wasmbin.SetCustom(module, manifest.Section, []byte(said))
+			module, err = describe(module)
 		}
 		if err != nil {
 			return s, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
@@ -96,6 +97,17 @@ func Describe(module []byte, parameters string, tools ...string) ([]byte, error)
 	}
 	text.WriteString(`]}`)
 	return wasmbin.SetCustom(module, manifest.Section, text.Bytes())
+}
+
+// DescribeReach returns the module Reach with its manifest. Its tools are reach/fetch, which sends requests to a port of this machine, get, gets, set,
+// call, and nothing.
+func DescribeReach(module []byte, port int) ([]byte, error) {
+	var tools []string
+	for _, name := range []string{"fetch", "get", "gets", "set", "call", "nothing"} { // in the guest's order
+		tools = append(tools, fmt.Sprintf(`{"name":%q,"description":"Measured.","parameters":{"type":"object"}}`, name))
+	}
+	return wasmbin.SetCustom(module, manifest.Section, fmt.Appendf(nil,
+		`{"abi":1,"namespace":"reach","needs":{"http":["http://127.0.0.1:%d"],"kv":true,"tools":["bench/add"]},"tools":[%s]}`, port, strings.Join(tools, ",")))
 }
 
 // FillSmall writes the small guest to directory, as the tool bench/add.

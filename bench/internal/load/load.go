@@ -28,6 +28,7 @@ const Command = "load"
 // A Load is what to send, and how. Make its Text with Request.
 type Load struct {
 	Host        string        // host:port
+	Others      []string      // further ones, which have their share of the connections
 	Text        []byte        // of one request, which is sent again and again
 	Answer      string        // what the body of each answer holds; the status is 200
 	Connections int           // each with one request at a time
@@ -78,7 +79,8 @@ func Child(_ []string, out io.Writer) error {
 	lists, counts, errs := make([][]time.Duration, l.Connections), make([]int, l.Connections), make([]error, l.Connections)
 	var all sync.WaitGroup
 	for i := range l.Connections {
-		all.Go(func() { lists[i], counts[i], errs[i] = l.requests(begin, end) })
+		host := append([]string{l.Host}, l.Others...)[i%(1+len(l.Others))]
+		all.Go(func() { lists[i], counts[i], errs[i] = l.requests(host, begin, end) })
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -99,10 +101,10 @@ func Child(_ []string, out io.Writer) error {
 	})
 }
 
-// requests makes one request after the other on one connection until end, and returns the times of those that began
+// requests makes one request after the other on one connection to a host until end, and returns the times of those that began
 // after begin, and how many there were in all. It reads answers no further than it must: its own time is time that the server does not get.
-func (l *Load) requests(begin, end time.Time) (list []time.Duration, sent int, err error) {
-	c, err := net.Dial("tcp", l.Host)
+func (l *Load) requests(host string, begin, end time.Time) (list []time.Duration, sent int, err error) {
+	c, err := net.Dial("tcp", host)
 	if err != nil {
 		return nil, 0, err
 	}

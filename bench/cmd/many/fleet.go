@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toolsrv/toolsrv/bench/internal/cluster"
+	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/bench/internal/service"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+	"github.com/toolsrv/toolsrv/internal/admin/socket"
+)
+
+// replicas is how many servers and how many nodes of NATS there are.
+const replicas = 3
+
+// A fleet is servers with one state.
+type fleet struct {
+	nodes   *cluster.Cluster
+	servers []*server
+}
+
+// A server is one of a fleet, with its admin socket.
+type server struct {
+	*service.Service
+	over *client.Client
+}
+
+// grants let reach/* use what it needs.
+const grants = `
+[[grant]]
+match = "reach/*"
+http = ["http://127.0.0.1:1"]
+private = ["127.0.0.1/32"]
+kv = "1GiB"
+tools = ["bench/add"]
+`
+
+// nodes starts the nodes.
+func (b *bench) nodes(ctx context.Context) (c *cluster.Cluster, end func() error, err error) {
+	directory, err := os.MkdirTemp("", "toolsrv-bench-nats-")
+	if err != nil {
+		return nil, nil, err
+	}
+	if c, err = cluster.Start(ctx, replicas, directory, b.report.Log); err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(directory))
+	}
+	return c, func() error { c.Close(); return os.RemoveAll(directory) }, nil
+}
+
+// start starts a server. The state is in NATS at the URL, or in a directory where that is empty.
+func (b *bench) start(ctx context.Context, url string) (*server, error) {
+	state := ""
+	if url != "" {
+		state = fmt.Sprintf("[state]\nurl = %q\n", url)
+	}
+	s, err := service.InFolder(ctx, service.Options{Binary: b.server, Rest: state + grants}, b.fill)
+	if err != nil {
+		return nil, err
+	}
+	over, err := client.OverSocket(filepath.Join(s.Directory, ".toolsrv", socket.Name))
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &server{s, over}, nil
+}
+
+func (s *server) close() error {
+	s.over.Close()
+	return s.Close()
+}
+
+// fill writes the tools.
+func (b *bench) fill(directory string) error {
+	if err := b.guests.FillSmall(directory); err != nil {
+		return err
+	}
+	module, err := b.guests.Read(guest.Reach)
+	if err == nil {
+		module, err = guest.DescribeReach(module, 1)
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(directory, "reach.wasm"), module, 0o600)
+}
+
+// fleet starts so many servers with one state, in nodes that are there. Its servers are closed by end.
+func (b *bench) fleet(ctx context.Context, n int, url func(i int) string) (all []*server, end func() error, err error) {
+	end = func() error {
+		var err error
+		for _, s := range all {
+			err = errors.Join(err, s.close())
+		}
+		return err
+	}
+	for i := range n {
+		s, err := b.start(ctx, url(i))
+		if err != nil {
+			return nil, nil, errors.Join(err, end())
+		}
+		all = append(all, s)
+	}
+	return all, end, nil
+}
+
+// A caller calls tools of a server over one connection.
+type caller struct {
+	url    string
+	client http.Client
+}
+
+func (s *server) caller() *caller {
+	return &caller{url: s.URL, client: http.Client{Transport: &http.Transport{}}}
+}
+
+func (c *caller) close() { c.client.CloseIdleConnections() }
+
+// call returns the status and the body of an answer.
+func (c *caller) call(ctx context.Context, path, arguments string) (int, string, error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+path, strings.NewReader(arguments))
+	if err != nil {
+		return 0, "", err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	answer, err := c.client.Do(q)
+	if err != nil {
+		return 0, "", err
+	}
+	body, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(body), errors.Join(err, answer.Body.Close())
+}
+
+// must calls a tool that must answer with something.
+func (c *caller) must(ctx context.Context, path, arguments, want string) error {
+	status, body, err := c.call(ctx, path, arguments)
+	if err == nil && (status != http.StatusOK || !strings.Contains(body, want)) {
+		err = fmt.Errorf("%s with %s answered %d %.300s, not %s", path, arguments, status, body, want)
+	}
+	return err
+}
+
+// key returns the arguments of the tools that use a key.
+func key(n int) string { return fmt.Sprintf(`{"key":"%d"}`, n) }

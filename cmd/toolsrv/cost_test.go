@@ -97,6 +97,29 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// TestNoTemplates makes sure that the program has no template that calls methods by name: the linker would keep every exported method of every
+// type for it, which are 5.7 MB.
+func TestNoTemplates(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the symbols of other systems are in other forms")
+	}
+	program, err := elf.Open(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	symbols, err := program.Symbols()
+	if err != nil || len(symbols) < 10_000 {
+		t.Fatalf("got %d symbols, %v", len(symbols), err)
+	}
+	for _, s := range symbols {
+		if s.Name == "text/template.(*state).evalField" {
+			t.Errorf("the program has %s: find out who uses text/template or html/template", s.Name)
+		}
+	}
+}
+
 // TestStatic makes sure that make build makes what the tests run, a program that asks for no library of the system.
 func TestStatic(t *testing.T) {
 	t.Parallel()
@@ -104,7 +127,7 @@ func TestStatic(t *testing.T) {
 	make := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", "build") // it may be another make that runs the tests
 	make.Dir = "../.."
 	out, err := make.Output()
-	if err != nil || !regexp.MustCompile(`(?m)^CGO_ENABLED=0 go build .* \./cmd/toolsrv$`).Match(out) {
+	if err != nil || !regexp.MustCompile(`(?m)^CGO_ENABLED=0 go build .*-tags=grpcnotrace .* \./cmd/toolsrv$`).Match(out) {
 		t.Errorf("make build runs %s (%v)", out, err)
 	}
 	if runtime.GOOS != "linux" || testkit.Race {

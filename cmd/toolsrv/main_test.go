@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		if runtime.GOOS == "windows" {
 			binary += ".exe"
 		}
-		args := []string{"build", "-trimpath", "-o", binary} // as make build has it: paths take memory
+		args := []string{"build", "-trimpath", "-tags=grpcnotrace", "-o", binary} // as make build has it: paths and unused methods take memory
 		build := exec.Command("go", args...)
 		if testkit.Race {
 			build.Args = append(build.Args, "-race")

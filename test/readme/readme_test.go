@@ -148,7 +148,7 @@ func follow(t *testing.T, dir, address, block string, wait bool) {
 func pack(t *testing.T, name string) string {
 	t.Helper()
 	folder := t.TempDir()
-	shell(t, "../..", "CGO_ENABLED=0 go build -trimpath -gcflags=all=-dwarf=false -ldflags=-s -o "+filepath.Join(folder, name, "toolsrv")+" ./cmd/toolsrv")
+	shell(t, "../..", "CGO_ENABLED=0 go build -trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false -ldflags=-s -o "+filepath.Join(folder, name, "toolsrv")+" ./cmd/toolsrv")
 	shell(t, folder, "tar czf "+name+".tar.gz "+name)
 	return folder
 }

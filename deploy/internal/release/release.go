@@ -101,13 +101,13 @@ func (r *Release) identify(ctx context.Context) error {
 	return nil
 }
 
-// build builds the program for each system, without libc and without the paths of this machine. The version is the one that Go has written into
+// build builds the program for each system, as make build does: without libc and without the paths of this machine. The version is the one that Go has written into
 // the program, so that all of a release says the same as `toolsrv version`.
 func (r *Release) build(ctx context.Context) error {
 	for _, s := range r.Systems {
 		file := r.Program(s)
 		environment := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOOS=" + s.OS, "GOARCH=" + s.Arch}
-		if _, err := r.Output(ctx, environment, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", file, "./cmd/toolsrv"); err != nil {
+		if _, err := r.Output(ctx, environment, "go", "build", "-trimpath", "-tags=grpcnotrace", "-buildvcs=true", "-ldflags=-s -w", "-o", file, "./cmd/toolsrv"); err != nil {
 			return fmt.Errorf("build for %s: %w", s, err)
 		}
 		info, err := buildinfo.ReadFile(file)

@@ -1,7 +1,6 @@
 package project
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"text/template"
 )
 
 // The files of a folder to serve, and the folder of its tools.
@@ -141,7 +139,7 @@ func (f *Folder) plan(dir string, s Scaffold) (steps []step, err error) {
 	case tools:
 		f.Kept = append(f.Kept, fmt.Sprintf("%s holds files already, which are kept: no first tool was added.", toolsFolder))
 	case script != "":
-		content, err := render(script, s)
+		content, err := render(script, s.words())
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +160,7 @@ func (f *Folder) plan(dir string, s Scaffold) (steps []step, err error) {
 	if !tools && script == "" {
 		steps = append(steps, step{name: toolsFolder})
 	}
-	ignore, err := render("template/folder/gitignore.tmpl", struct{ Script bool }{script != ""})
+	ignore, err := render("template/folder/gitignore.tmpl", map[string]string{"Script": when(script != "")})
 	if err != nil {
 		return nil, err
 	}
@@ -203,17 +201,28 @@ func holdsFiles(dir string) (bool, error) {
 	return true, nil
 }
 
-// render returns what a template makes of data.
-func render(name string, data any) ([]byte, error) {
+// render returns what a template makes of values.
+func render(name string, values map[string]string) ([]byte, error) {
 	content, err := templates.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	t, err := template.New(path.Base(name)).Option("missingkey=error").Parse(string(content))
+	filled, err := fill(string(content), values)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	var out bytes.Buffer
-	err = t.Execute(&out, data)
-	return out.Bytes(), err
+	return []byte(filled), nil
+}
+
+// words returns the values that templates have, without those that depend on the SDK.
+func (s Scaffold) words() map[string]string {
+	return map[string]string{"Name": s.Name, "Namespace": s.Namespace, "Path": s.Path()}
+}
+
+// when is the value of what holds or doesn't.
+func when(holds bool) string {
+	if holds {
+		return "true"
+	}
+	return ""
 }

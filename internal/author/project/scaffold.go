@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path"
@@ -165,22 +166,22 @@ func (s Scaffold) write(dir string) error {
 		within, _ := sdkFile(s.Language)
 		at = path.Join(sdkFolder, within)
 	}
-	data := struct {
-		Scaffold
-		Version string // of the SDK
-		Package string // a name for npm, which wants no capitals
-		Carried bool   // the SDK is in the project
-		SDKDir  string // where it is, quoted
-		SDKFile string // the same as npm wants it
-		SDKURL  string // the same as pip wants it, which takes no path of a folder in the project
-		TinyGo  bool
-	}{s, SDKVersion, strings.ToLower(s.Name) + "-tool", s.carried(), quote(at), quote("file:" + at),
-		(&url.URL{Scheme: "file", Path: filepath.ToSlash(at)}).String(), s.Language == TinyGo}
+	values := s.words()
+	maps.Copy(values, map[string]string{
+		"Version":   SDKVersion,
+		"Package":   strings.ToLower(s.Name) + "-tool", // a name for npm, which wants no capitals
+		"Published": when(s.Published),
+		"Carried":   when(s.carried()), // the SDK is in the project
+		"SDKDir":    quote(at),
+		"SDKFile":   quote("file:" + at),                                             // as npm wants it
+		"SDKURL":    (&url.URL{Scheme: "file", Path: filepath.ToSlash(at)}).String(), // as pip wants it, which takes no path of a folder in the project
+		"TinyGo":    when(s.Language == TinyGo),
+	})
 	return fs.WalkDir(templates, root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		content, err := render(name, data)
+		content, err := render(name, values)
 		if err != nil {
 			return err
 		}

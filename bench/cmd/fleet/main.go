@@ -270,12 +270,26 @@ func (f *fleet) have(ctx context.Context, version uint64) error {
 			case ctx.Err() != nil:
 				return ctx.Err()
 			case time.Now().After(late):
-				return fmt.Errorf("replica %d does not see a change within two minutes", i)
+				return f.unseen(version)
 			}
 			time.Sleep(500 * time.Microsecond)
 		}
 	}
 	return nil
+}
+
+// unseen says of replicas that do not have a version what they say themselves.
+func (f *fleet) unseen(version uint64) error {
+	n, why := 0, error(nil)
+	for i, s := range f.replicas {
+		if f.seen[i].Load() < version {
+			n++
+			if cut := s.CutOff(); cut != nil {
+				why = cut.Why
+			}
+		}
+	}
+	return fmt.Errorf("%d replicas do not see a change within two minutes; one is cut off because of: %w", n, why)
 }
 
 // recover returns how long after something had happened a change was taken, and how long it took until all replicas had it and were not cut off.

@@ -167,6 +167,12 @@ func wake(c chan struct{}) {
 // batchesSince is the version of the first servers with atomic batches.
 const batchesSince = "2.12"
 
+// maxFollowers is how many may follow the stream, those that went away half a minute ago among them. Servers allow 1,000 where a stream does not say.
+const maxFollowers = 10_000
+
+// maximumConsumers is the code of the error that a stream may not have so many.
+const maximumConsumers jetstream.ErrorCode = 10026
+
 // makeBucket makes the bucket where it is missing, with three replicas in a cluster. One that is there has to have what a state needs, or gets it.
 func (s *Store) makeBucket(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
@@ -177,11 +183,16 @@ func (s *Store) makeBucket(ctx context.Context) error {
 			Name: s.bucket.stream(), Description: "the state of toolsrv", Subjects: []string{s.bucket.subjects()},
 			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: 1,
 			DenyDelete: true, AllowRollup: true, AllowDirect: true, AllowMsgTTL: true, AllowAtomicPublish: true,
+			MaxConsumers: maxFollowers,
 		}
 		if s.conn.ConnectedClusterName() != "" {
 			config.Replicas = 3
 		}
 		stream, err = s.js.CreateStream(ctx, config)
+		if failed, ok := errors.AsType[*jetstream.APIError](err); ok && failed.ErrorCode == maximumConsumers { // the account allows fewer
+			config.MaxConsumers = 0
+			stream, err = s.js.CreateStream(ctx, config)
+		}
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process has just made it
 			stream, err = s.js.Stream(ctx, s.bucket.stream())
 		}

@@ -3,11 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -18,13 +16,11 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/load"
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
+	"github.com/toolsrv/toolsrv/bench/internal/principals"
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
-	"github.com/toolsrv/toolsrv/internal/state"
-	"github.com/toolsrv/toolsrv/internal/state/local"
-	"github.com/toolsrv/toolsrv/internal/tokens"
 )
 
 // A served is the server, with its admin socket.
@@ -77,48 +73,6 @@ func (s *served) token(ctx context.Context, name string, scopes ...string) (stri
 
 const manyTokens = 10_000
 
-// fillTokens makes a state with many tokens, and returns the secret of one.
-func fillTokens(ctx context.Context, directory string) (secret string, err error) {
-	store, err := local.Open(directory, local.Options{})
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	made := tokens.Open(store, tokens.Options{})
-	secret, _, err = made.Add(ctx, tokens.Spec{Name: "team", Scopes: []string{"bench/*", "of-0/*"}})
-	if err = errors.Join(err, made.Close()); err != nil {
-		return "", err
-	}
-	space := store.Space(tokens.Space)
-	e, _, err := space.Get(ctx, "name/team", state.MaxValue)
-	if err != nil {
-		return "", err
-	}
-	var record map[string]any
-	form := e.Value[0]
-	if err := json.Unmarshal(e.Value[1:], &record); err != nil {
-		return "", err
-	}
-	// The others are written as that one was, all at once: each made by an operator would take two writes to the disk one after the other.
-	errs := make([]error, 64)
-	var all sync.WaitGroup
-	for i := range errs {
-		all.Go(func() {
-			for n := 1 + i; n < manyTokens && errs[i] == nil; n += len(errs) {
-				other := maps.Clone(record)
-				other["id"], other["sha256"], other["scopes"] = fmt.Sprintf("%010d", n), fmt.Sprintf("%064x", n), []string{"bench/*", fmt.Sprintf("of-%d/*", n)}
-				value, err := state.Encode(form, other)
-				if err == nil {
-					_, err = space.Set(ctx, fmt.Sprintf("name/team-%d", n), value, state.Absent, state.SetOptions{})
-				}
-				errs[i] = err
-			}
-		})
-	}
-	all.Wait()
-	return secret, errors.Join(errs...)
-}
-
 // scoped compares a server whose callers show one of 10,000 tokens with one that asks for none. Both are called as fast as they answer.
 func (b *bench) scoped(ctx context.Context) (err error) {
 	open, err := b.serve(ctx, b.guests.FillSmall)
@@ -128,7 +82,7 @@ func (b *bench) scoped(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, open.close()) }()
 	var secret string
 	scoped, err := b.serve(ctx, func(directory string) (err error) {
-		secret, err = fillTokens(ctx, filepath.Join(directory, "..", "state"))
+		secret, err = principals.Fill(ctx, filepath.Join(directory, "..", "state"), manyTokens)
 		return errors.Join(err, b.guests.FillSmall(directory))
 	})
 	if err != nil {

@@ -1,8 +1,9 @@
-// Command scale starts the real server with many tools, from an empty cache and then from a warm one, and prints what that takes: a row
-// of a table for each number of tools.
+// Command scale starts the real server with many tools, from an empty cache and then from a warm one, or with many tokens, and prints what that
+// takes: a row of a table for each number of them.
 //
 //	scale -guests DIRECTORY [-server BINARY] [-tools 1000,10000]
 //	scale -engine python [-server BINARY] [-tools 2,10,100]
+//	scale -guests DIRECTORY [-server BINARY] -principals 1,1000,10000,99000
 //
 // The tools are the small guest in Rust, each with another constant in its code, or scripts of an engine. `make bench-scale` builds
 // what is needed. The server lets up to 256 MiB of garbage lie, unless GOGC is set.
@@ -36,8 +37,12 @@ func run(ctx context.Context, arguments []string, out, _ io.Writer) error {
 	server := flags.String("server", "bin/toolsrv", "the server's binary")
 	tools := flags.String("tools", "", "numbers of tools, separated by commas; 1000,10000, or 2,10,100 of an engine")
 	name := flags.String("engine", "", "the engine of the tools' scripts")
+	tokens := flags.String("principals", "", "numbers of tokens, separated by commas, in place of tools")
 	if err := flags.Parse(arguments); err != nil {
 		return err
+	}
+	if *tokens != "" {
+		return manyPrincipals(ctx, *server, guest.Shelf(*guests), *tokens, out)
 	}
 	var makes maker
 	var err error

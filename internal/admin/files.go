@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,8 +16,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/internal/upload"
-	"github.com/toolsrv/toolsrv/internal/versions"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -55,21 +51,8 @@ const (
 // files are those of the server that a request is about.
 type files struct{ *Request }
 
-// A spot is where a file lies in a directory, or is to lie.
-type spot struct {
-	upload.Directory
-	catalog.FileID
-	place string // for people
-}
-
-// path returns where the file is.
-func (at *spot) path() string { return filepath.Join(at.Path, filepath.FromSlash(at.Name)) }
-
-// version returns what the file is to versions of files.
-func (at *spot) version() versions.File { return versions.File{Source: at.SourceID, Name: at.Name} }
-
 func put() Operation {
-	return Takes("put", "Put a module or a script into a directory of tools", sandbox.MaxModule, func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
+	return Takes("put", "Put a module or a script into a directory of tools or a bucket", sandbox.MaxModule, func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
 		r := files{asked}
 		at, err := r.spot(in)
 		if err != nil {
@@ -80,7 +63,7 @@ func put() Operation {
 			return Placed{}, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many files are being put: try again later"}
 		}
 		defer r.uploads.Add(-1)
-		f, err := at.Begin(at.Name)
+		f, err := at.begin()
 		if err != nil {
 			return Placed{}, badFile(err)
 		}
@@ -95,12 +78,13 @@ func put() Operation {
 }
 
 // place checks a file that has come, puts it into its place, and waits until it is served. A dry run ends with the check. r.changing is held.
-func (r files) place(ctx context.Context, at *spot, f *upload.File, reason string, dryRun bool) (Placed, error) {
-	before, old, err := r.lying(at)
+func (r files) place(ctx context.Context, at *spot, f incoming, reason string, dryRun bool) (Placed, error) {
+	was, err := r.lying(at)
 	if err != nil {
 		return Placed{}, err
 	}
-	defer r.Service.Engine.Claim(min(f.Size()+int64(len(old)), r.Service.Engine.Memory()/2))() // the check counts its own
+	before := was.digest
+	defer r.Service.Engine.Claim(min(f.Size()+int64(len(was.content)), r.Service.Engine.Memory()/2))() // the check counts its own
 	content, err := f.Content()
 	if err != nil {
 		return Placed{}, err
@@ -109,8 +93,8 @@ func (r files) place(ctx context.Context, at *spot, f *upload.File, reason strin
 	if err != nil {
 		return Placed{}, refusedFile(ctx, err)
 	}
-	_, rolled := r.Service.Versions.RolledBack(at.version())
-	done := Placed{DryRun: dryRun, Changed: f.Digest() != before || rolled, File: at.path(), Digest: f.Digest(), Before: before,
+	_, rolled := at.RolledBack(at.version())
+	done := Placed{DryRun: dryRun, Changed: f.Digest() != before || rolled || r.lost(at), File: at.path(), Digest: f.Digest(), Before: before,
 		Tools: checked.Paths, Gone: r.without(at.FileID, checked.Paths), Ungranted: checked.Ungranted, Warnings: []string{}}
 	for _, w := range checked.Findings {
 		done.Warnings = append(done.Warnings, fmt.Sprintf("%s: %s: %s (%s)", w.Tool, w.Place, w.Message, w.Rule))
@@ -120,17 +104,8 @@ func (r files) place(ctx context.Context, at *spot, f *upload.File, reason strin
 		return done, nil
 	}
 	if done.Changed {
-		r.keepOld(at, before, old)
-		err = r.change(ctx, done.File, digestOf(before), fileDigest{done.Digest, reason}, func(ctx context.Context) error {
-			if err := at.still(before); err != nil {
-				return err
-			}
-			if err := f.Commit(); err != nil {
-				return badFile(err)
-			}
-			_, err := r.Service.Versions.Unroll(ctx, at.version())
-			return err
-		})
+		r.keepOld(at, was)
+		err = r.change(ctx, done.File, digestOf(before), fileDigest{done.Digest, reason}, func(ctx context.Context) error { return at.put(ctx, f, was) })
 		if err != nil {
 			return Placed{}, err
 		}
@@ -140,7 +115,7 @@ func (r files) place(ctx context.Context, at *spot, f *upload.File, reason strin
 }
 
 func remove() Operation {
-	return Changes("remove", "Remove a module or a script from a directory of tools", func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
+	return Changes("remove", "Remove a module or a script from a directory of tools or a bucket", func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
 		r := files{asked}
 		at, err := r.spot(in)
 		if err != nil {
@@ -148,10 +123,11 @@ func remove() Operation {
 		}
 		r.changing.Lock()
 		defer r.changing.Unlock()
-		before, old, err := r.lying(at)
+		was, err := r.lying(at)
 		if err != nil {
 			return Placed{}, err
 		}
+		before := was.digest
 		if before == "" {
 			return Placed{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no file " + at.place}
 		}
@@ -161,14 +137,8 @@ func remove() Operation {
 			r.Version = before
 			return done, nil
 		}
-		r.keepOld(at, before, old)
-		err = r.change(ctx, done.File, digestOf(before), nil, func(ctx context.Context) error {
-			if err := at.Remove(at.Name); err != nil {
-				return badFile(err)
-			}
-			_, err := r.Service.Versions.Unroll(ctx, at.version())
-			return err
-		})
+		r.keepOld(at, was)
+		err = r.change(ctx, done.File, digestOf(before), nil, func(ctx context.Context) error { return at.remove(ctx, was) })
 		if err != nil {
 			return Placed{}, err
 		}
@@ -185,7 +155,7 @@ func (r files) spot(in FileArguments) (*spot, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := &spot{upload.Directory{Path: d.ID, Scripts: d.Scripts}, catalog.FileID{SourceID: d.ID, Name: in.Name}, d.Place(in.Name)}
+	at := r.spotIn(d, in.Name)
 	if err := at.CheckName(in.Name); err != nil {
 		return nil, badFile(err)
 	}
@@ -204,7 +174,7 @@ func (r files) directory(in FileArguments) (core.Directory, error) {
 	}
 	switch {
 	case len(all) == 0:
-		return core.Directory{}, invalid("The server serves no directory, but single files")
+		return core.Directory{}, invalid("The server serves no directory that files can be put into")
 	case in.Directory != "":
 		return core.Directory{}, invalid(fmt.Sprintf("%s is not served: name one of %s", text.Short(in.Directory), strings.Join(paths, ", ")))
 	case len(all) > 1:
@@ -213,43 +183,28 @@ func (r files) directory(in FileArguments) (core.Directory, error) {
 	return all[0], nil
 }
 
-// lying returns the digest and the content of what lies in a file's place, or nothing, if it is what the caller expects.
-func (r files) lying(at *spot) (digest string, content []byte, err error) {
-	if digest, content, err = at.lying(); err != nil {
-		return "", nil, err
+// lying returns what lies in a file's place, if it is what the caller expects.
+func (r files) lying(at *spot) (lying, error) {
+	was, err := at.lying()
+	if err != nil {
+		return was, err
 	}
-	return digest, content, r.Expect(cmp.Or(digest, noFile))
+	return was, r.Expect(cmp.Or(was.digest, noFile))
 }
 
-func (at *spot) lying() (digest string, content []byte, err error) {
-	content, err = at.Read(at.Name, sandbox.MaxModule)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", nil, nil
-	case err != nil:
-		return "", nil, badFile(err)
-	}
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:]), content, nil
-}
-
-// still returns an error where something else lies in the file's place than what had the digest: somebody has written it while the new file was
-// checked, and would lose what he wrote.
-func (at *spot) still(digest string) error {
-	now, _, err := at.lying()
-	if err == nil && now != digest {
-		return changing()
-	}
-	return err
+// lost reports whether the content of a file in a bucket is not there as it was put, so that the same has to be put again.
+func (r files) lost(at *spot) bool {
+	s, ok := r.file(at.FileID)
+	return ok && at.bucket != nil && s.Err != nil
 }
 
 // keepOld keeps the content of a file before it is replaced, if it is what is served.
-func (r files) keepOld(at *spot, digest string, content []byte) {
+func (r files) keepOld(at *spot, was lying) {
 	s, ok := r.file(at.FileID)
-	if !ok || digest == "" || s.Content != digest || !r.Service.Versions.IsOn() {
+	if !ok || was.digest == "" || s.Content != was.digest || !at.IsOn() || at.bucket != nil { // which keeps it itself
 		return
 	}
-	if err := r.Service.Versions.Keep(at.version(), digest, int64(len(content)), bytes.NewReader(content)); err != nil {
+	if err := r.Service.Versions.Keep(at.version(), was.digest, int64(len(was.content)), bytes.NewReader(was.content)); err != nil {
 		r.Service.Logger.Warn("a version of a file is not kept", "file", at.Name, "error", err)
 	}
 }
@@ -295,6 +250,12 @@ func (r files) await(ctx context.Context, id catalog.FileID, digest string, agai
 
 // badFile returns why a file can't be put or removed, for who asks.
 func badFile(err error) error {
+	if err == nil {
+		return nil
+	}
+	if of := stateError(err); of != nil {
+		return of
+	}
 	code := wasmtools.CodeInvalidArguments
 	if errors.Is(err, fs.ErrNotExist) {
 		code = wasmtools.CodeNotFound

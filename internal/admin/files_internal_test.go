@@ -9,6 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/upload"
+	"github.com/toolsrv/toolsrv/internal/versions"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -23,25 +24,25 @@ func TestStill(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := testkit.Put(t, dir, "a.wasm", "before")
-		at := &spot{upload.Directory{Path: dir}, catalog.FileID{SourceID: dir, Name: "a.wasm"}, path}
-		digest, _, err := at.lying()
+		at := &spot{Directory: upload.Directory{Path: dir}, keeper: &versions.Store{}, FileID: catalog.FileID{SourceID: dir, Name: "a.wasm"}, place: path}
+		was, err := at.lying()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := edit(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := at.still(digest); (err == nil) != (name == "nothing happens") {
+		if err := at.still(was); (err == nil) != (name == "nothing happens") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	dir := t.TempDir()
-	at := &spot{upload.Directory{Path: dir}, catalog.FileID{SourceID: dir, Name: "a.wasm"}, filepath.Join(dir, "a.wasm")}
-	if err := at.still(""); err != nil {
+	at := &spot{Directory: upload.Directory{Path: dir}, keeper: &versions.Store{}, FileID: catalog.FileID{SourceID: dir, Name: "a.wasm"}, place: filepath.Join(dir, "a.wasm")}
+	if err := at.still(lying{}); err != nil {
 		t.Error(err)
 	}
 	testkit.Put(t, dir, "a.wasm", "made meanwhile")
-	if failed, ok := errors.AsType[*wasmtools.Error](at.still("")); !ok || failed.Code != wasmtools.CodeChanged {
+	if failed, ok := errors.AsType[*wasmtools.Error](at.still(lying{})); !ok || failed.Code != wasmtools.CodeChanged {
 		t.Errorf("got %v", failed)
 	}
 }

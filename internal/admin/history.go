@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -65,7 +65,7 @@ type Version struct {
 func history() Operation {
 	return Looks("history", "List which versions of files are kept", func(ctx context.Context, asked *Request, in HistoryArguments) (History, error) {
 		r := files{asked}
-		if !r.Service.Versions.IsOn() {
+		if !r.keeps() {
 			return History{}, unkept(versions.ErrOff)
 		}
 		removed := r.removals(ctx)
@@ -100,6 +100,11 @@ func history() Operation {
 	})
 }
 
+// keeps reports whether versions are kept of any files.
+func (r files) keeps() bool {
+	return r.Service.Versions.IsOn() || slices.ContainsFunc(r.Service.Directories(), func(d core.Directory) bool { return r.keeper(d.ID).IsOn() })
+}
+
 // knownFiles returns all files, also those of which there are only versions.
 func (r files) knownFiles() ([]catalog.FileState, error) {
 	all := r.Service.Catalog.Files()
@@ -108,8 +113,8 @@ func (r files) knownFiles() ([]catalog.FileState, error) {
 		there[all[i].FileID] = true
 	}
 	for _, d := range r.Service.Directories() {
-		gone, err := r.Service.Versions.Files(d.ID)
-		if err != nil {
+		gone, err := r.keeper(d.ID).Files(d.ID)
+		if err != nil && !errors.Is(err, versions.ErrOff) {
 			return nil, err
 		}
 		for _, f := range gone {
@@ -189,16 +194,20 @@ func (r files) removals(ctx context.Context) map[string]Removed {
 // versionsOf tells of the versions of a file.
 func (r files) versionsOf(s *catalog.FileState, removed map[string]Removed) (Versions, error) {
 	f := versions.File{Source: s.SourceID, Name: s.Name}
-	kept, err := r.Service.Versions.Of(f)
+	keeper := r.keeper(s.SourceID)
+	kept, err := keeper.Of(f)
+	if errors.Is(err, versions.ErrOff) {
+		err = nil
+	}
 	told := Versions{File: s.Source, Served: s.Content, Versions: []Version{}}
 	for _, v := range kept {
 		told.Versions = append(told.Versions, Version{v.Digest, v.Size, v.Since, v.Digest == s.Content})
 	}
 	if isGone(s) {
-		by := removed[filepath.Join(s.SourceID, filepath.FromSlash(s.Name))]
+		by := removed[r.spotIn(core.Directory{ID: s.SourceID, Bucket: r.bucketOf(s.SourceID)}, s.Name).path()]
 		told.Removed = &by
 	}
-	if back, ok := r.Service.Versions.RolledBack(f); ok {
+	if back, ok := keeper.RolledBack(f); ok {
 		told.RolledBack = &RolledBack{back.Over, back.By, back.Since, back.Reason}
 	}
 	return told, err
@@ -262,7 +271,7 @@ func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArg
 	if err != nil {
 		return RollingBack{}, err
 	}
-	kept, err := r.Service.Versions.Of(at.version())
+	kept, err := at.Of(at.version())
 	if err != nil {
 		return RollingBack{}, unkept(err)
 	}
@@ -270,14 +279,14 @@ func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArg
 	if err != nil {
 		return RollingBack{}, err
 	}
-	if back, ok := r.Service.Versions.RolledBack(at.version()); ok && in.Version == "" { // it was not removed with the operation remove
+	if back, ok := at.RolledBack(at.version()); ok && in.Version == "" { // it was not removed with the operation remove
 		to = back.Digest
 	}
-	content, err := r.Service.Versions.Read(at.version(), to)
+	content, err := at.keeper.Read(at.version(), to)
 	if err != nil {
 		return RollingBack{}, unkept(err)
 	}
-	f, err := at.Begin(at.Name)
+	f, err := at.begin()
 	if err != nil {
 		return RollingBack{}, badFile(err)
 	}
@@ -299,15 +308,16 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 		return RollingBack{}, invalid(fmt.Sprintf("%q is not a version: write the first digits of its SHA-256, four at least, as toolsrv history lists them", text.Short(v)))
 	}
 	f := versions.File{Source: s.SourceID, Name: s.Name}
-	over, err := sourceOf(ctx, s)
+	over, err := r.sourceOf(ctx, s)
 	if err != nil {
 		return RollingBack{}, err
 	}
-	kept, err := r.Service.Versions.Of(f)
+	keeper := r.keeper(s.SourceID)
+	kept, err := keeper.Of(f)
 	if err != nil {
 		return RollingBack{}, unkept(err)
 	}
-	_, rolled := r.Service.Versions.RolledBack(f)
+	_, rolled := keeper.RolledBack(f)
 	to, err := choose(kept, s, over, in.Version, rolled)
 	if err != nil {
 		return RollingBack{}, err
@@ -315,11 +325,11 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 	done := RollingBack{File: s.Source, Digest: to, Before: s.Content, Source: over, Changed: to != s.Content || s.Err != nil}
 	if done.Changed {
 		apply := func(ctx context.Context) error {
-			_, err := r.Service.Versions.Unroll(ctx, f)
+			_, err := keeper.Unroll(ctx, f)
 			return err
 		}
 		if to != over {
-			content, err := r.Service.Versions.Read(f, to)
+			content, err := keeper.Read(f, to)
 			if err != nil {
 				return RollingBack{}, unkept(err)
 			}
@@ -327,7 +337,7 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 				return RollingBack{}, refusedFile(ctx, err)
 			}
 			apply = func(ctx context.Context) error {
-				return r.Service.Versions.Roll(ctx, versions.Rollback{File: f, Over: over, Digest: to, By: r.by(), Since: time.Now().UTC().Truncate(time.Millisecond), Reason: in.Reason})
+				return keeper.Roll(ctx, versions.Rollback{File: f, Over: over, Digest: to, By: r.by(), Since: time.Now().UTC().Truncate(time.Millisecond), Reason: in.Reason})
 			}
 		}
 		if err := r.change(ctx, s.Source, digestOf(s.Content), fileDigest{to, in.Reason}, func(ctx context.Context) error { return unkept(apply(ctx)) }); err != nil {
@@ -345,7 +355,14 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 }
 
 // sourceOf returns the digest of what the source of a file has now.
-func sourceOf(ctx context.Context, s *catalog.FileState) (string, error) {
+func (r files) sourceOf(ctx context.Context, s *catalog.FileState) (string, error) {
+	if b := r.bucketOf(s.SourceID); b != nil {
+		there, err := b.Look(s.Name)
+		if err != nil {
+			return "", badFile(err)
+		}
+		return there.Digest, nil
+	}
 	content, err := s.Open(ctx)
 	if err == nil {
 		defer content.Close()
@@ -410,6 +427,8 @@ func unkept(err error) error {
 	switch {
 	case err == nil || errors.Is(err, context.Canceled):
 		return err
+	case errors.Is(err, state.ErrConflict):
+		return changing()
 	case errors.Is(err, versions.ErrUnknown), errors.Is(err, versions.ErrDamaged):
 		code = wasmtools.CodeNotFound
 	case errors.Is(err, state.ErrTooLarge):

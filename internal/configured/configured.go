@@ -23,9 +23,11 @@ func Sources(c *config.Config) []config.Source {
 	return append(all, c.Sources...)
 }
 
-// Place returns where a source is, for people: a path, or a repository with what of it is served.
+// Place returns where a source is, for people: a path, a repository with what of it is served, or a bucket.
 func Place(s config.Source) string {
 	switch {
+	case s.Bucket != "":
+		return "nats:" + s.Bucket
 	case s.OCI == "":
 		return s.Directory
 	case strings.Contains(s.Tag, ":"):

@@ -228,6 +228,9 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 		s.Logger.Error("what operators have switched on and off before is not in force", "error", err)
 	}
 	s.Versions = openVersions(ctx, s, c, store)
+	if err := s.sources.follow(store); err != nil {
+		return err
+	}
 	in := forCatalog(first)
 	s.Catalog, err = catalog.Start(ctx, catalog.Options{
 		Sources: s.sources.All,
@@ -308,10 +311,13 @@ func (s *Service) LogReady(ctx context.Context) bool {
 	return true
 }
 
-// Directories returns those that are served.
+// Directories returns those that are served, with the buckets: where files are put.
 func (s *Service) Directories() (all []Directory) {
 	for _, d := range s.sources.directories {
 		all = append(all, Directory{ID: d.ID(), Path: d.Place("."), Name: d.called, told: d.called != "" && len(s.sources.All) > 1, Scripts: d.scripts})
+	}
+	for _, b := range s.sources.buckets {
+		all = append(all, Directory{ID: b.ID(), Path: b.ID(), Name: b.called, told: b.called != "" && len(s.sources.All) > 1, Scripts: b.scripts, Bucket: b.Bucket})
 	}
 	return all
 }

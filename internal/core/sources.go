@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/catalog/bucket"
 	"github.com/toolsrv/toolsrv/internal/catalog/directory"
 	"github.com/toolsrv/toolsrv/internal/catalog/registry"
 	"github.com/toolsrv/toolsrv/internal/configured"
@@ -18,6 +19,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/script/engine"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/nats"
+	"github.com/toolsrv/toolsrv/internal/versions"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -27,7 +31,16 @@ type Sources struct {
 	All []catalog.Sourced
 
 	directories []opened
+	buckets     []openedBucket
 	closers     []io.Closer
+}
+
+// openedBucket is a bucket among the sources.
+type openedBucket struct {
+	*bucket.Bucket
+	called  string // what the configuration calls the source
+	name    string // of the bucket
+	scripts directory.Names
 }
 
 // opened is a directory among the sources.
@@ -51,12 +64,16 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 	}
 	builder := script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper, Memory: before, Readers: script.NewReaders(account.MachineMemory(), claim)}
 	s, all := &Sources{}, configured.Sources(c)
-	var cache *registry.Cache // of all registries
+	var cache *registry.Cache // of all registries and buckets
 	for _, one := range all {
+		if cache == nil && one.Directory == "" {
+			cache = registry.OpenCache(registryCache(c), 0)
+		}
+		if one.Bucket != "" {
+			s.openBucket(c, one, cache, builder, logger)
+			continue
+		}
 		if one.OCI != "" {
-			if cache == nil {
-				cache = registry.OpenCache(registryCache(c), 0)
-			}
 			from, err := openRegistry(c, one, cache, logger)
 			if err != nil {
 				return nil, errors.Join(fmt.Errorf("open a registry of tools: %w", err), s.Close())
@@ -97,6 +114,39 @@ func openRegistry(c *config.Config, one config.Source, cache *registry.Cache, lo
 	return catalog.Sourced{Name: one.Name, Source: source, Record: recordFile(c, source.ID()), Namespaces: one.Namespaces, Prefix: one.Prefix}, nil
 }
 
+// openBucket opens a bucket, which is empty until a service has it followed.
+func (s *Sources) openBucket(c *config.Config, one config.Source, cache *registry.Cache, builder script.Builder, logger *slog.Logger) {
+	opened := openedBucket{called: one.Name, name: one.Bucket}
+	from := catalog.Sourced{Name: one.Name, Namespaces: one.Namespaces, Prefix: one.Prefix, Most: c.Tools.Modules}
+	o := bucket.Options{Name: one.Bucket, Cache: cache, Logger: logger, Versions: func() int { return bucketVersions(c) }}
+	if one.Scripts {
+		o.Scripts, opened.scripts, from.Scripts = builder, builder, builder
+	}
+	opened.Bucket = bucket.Open(o)
+	from.Source, from.Record = opened.Bucket, recordFile(c, opened.ID())
+	s.All, s.buckets, s.closers = append(s.All, from), append(s.buckets, opened), append(s.closers, opened)
+}
+
+// bucketVersions returns how many versions are kept of a file in a bucket.
+func bucketVersions(c *config.Config) int {
+	if c.State.Versions == 0 {
+		return 1
+	}
+	return versions.PerFile
+}
+
+// follow has the buckets followed, whose records are in a state.
+func (s *Sources) follow(store state.Store) error {
+	for _, b := range s.buckets {
+		in, ok := store.(*nats.Store)
+		if !ok {
+			return fmt.Errorf("the bucket %s can't be used: the state is not in NATS", b.name)
+		}
+		b.Follow(store.Space(bucket.Space(b.name)), in.Objects(b.name))
+	}
+	return nil
+}
+
 // RegistryOptions say how the registry of a source is reached.
 func RegistryOptions(s config.Source) oci.Options {
 	return oci.Options{MaxModule: sandbox.MaxModule, PlainHTTP: s.PlainHTTP, CA: s.CA, Credentials: s.Credentials, Agent: "toolsrv"}
@@ -121,7 +171,7 @@ func openFiles(paths []string, logger *slog.Logger) (*Sources, error) {
 	return &Sources{All: []catalog.Sourced{{Source: files, Scripts: builder}}, closers: []io.Closer{files}}, nil
 }
 
-// A Directory is one that is served.
+// A Directory is one that is served, or a bucket: where files are put.
 type Directory struct {
 	// ID is its source's, an absolute path, and Path what the configuration calls it. Name is its source's where the configuration gives it one.
 	ID, Path, Name string
@@ -129,11 +179,16 @@ type Directory struct {
 	told bool
 	// Scripts tells which files of it are scripts. Nil: none are served.
 	Scripts directory.Names
+	// Bucket is set where it is not a directory on disk, but a bucket: then ID and Path are its address.
+	Bucket *bucket.Bucket
 }
 
 // Place returns where a file of it lies, for people.
 func (d Directory) Place(name string) string {
 	place := filepath.Join(d.Path, filepath.FromSlash(name))
+	if d.Bucket != nil {
+		place = d.Bucket.Place(name)
+	}
 	if d.told {
 		place += " (" + d.Name + ")"
 	}
@@ -165,7 +220,7 @@ func (s *Sources) Close() error {
 func CheckSources(c *config.Config) error {
 	var errs []error
 	for _, one := range configured.Sources(c) {
-		if one.OCI != "" {
+		if one.Directory == "" {
 			return nil
 		}
 		err := checkDirectory(one.Directory)

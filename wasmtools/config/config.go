@@ -127,15 +127,17 @@ type Tools struct {
 	CacheDir string `restart:"tools.cache_directory"`
 }
 
-// A Source is a table [[source]]: a directory of tools, or a module of a registry.
+// A Source is a table [[source]]: a directory of tools, a module of a registry, or a bucket.
 type Source struct {
 	// Name is what people call the source, which no other one is called. Empty: by its directory.
 	Name string
-	// Directory holds the .wasm files, also in subfolders. Empty: there is an OCI.
+	// Directory holds the .wasm files, also in subfolders. Empty: there is an OCI or a Bucket.
 	Directory string
-	// Scripts is whether scripts in Directory are served, too.
+	// Bucket is the name of an object bucket in the NATS that has the state. Empty: there is a Directory or an OCI.
+	Bucket string
+	// Scripts is whether scripts in Directory or Bucket are served, too.
 	Scripts bool
-	// OCI is the repository of a registry that has a module, such as "ghcr.io/acme/csv". Empty: there is a Directory.
+	// OCI is the repository of a registry that has a module, such as "ghcr.io/acme/csv". Empty: there is a Directory or a Bucket.
 	OCI string
 	// Tag is the tag of the module, a range of versions such as "~1.2", or a digest.
 	Tag string

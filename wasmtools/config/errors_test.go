@@ -26,7 +26,7 @@ func TestErrors(t *testing.T) {
 		{"below a table", "[auth]\ntitle = 'x'", `unknown key "title" in [auth]: it belongs above the first table`},
 		{"in an override", "[[override]]\nmatch = 'a'\n[[override]]\nmatch = 'b'\nmemroy = 1", `configuration:5:1: unknown key "memroy" in [[override]]: did you mean "memory"?`},
 		{"in a source", "[[source]]\ndirectory = 'a'\nscript = true", `configuration:3:1: unknown key "script" in [[source]]: did you mean "scripts"?`},
-		{"a source without a directory", "[[source]]\nscripts = true", `configuration:1:3: source[0]: directory or oci is missing`},
+		{"a source without a directory", "[[source]]\nscripts = true", `configuration:1:3: source[0]: directory, oci or bucket is missing`},
 		{"a source with an empty directory", "[[source]]\ndirectory = ''", `configuration:2:1: source[0].directory: must not be empty`},
 		{"a source as a table", "[source]\ndirectory = 'a'", `configuration:1:2: source: each source is a table of its own`},
 		{"a source twice", "[[source]]\ndirectory = 'a'\n[[source]]\ndirectory = './a'", `configuration:4:1: source[1].directory: is listed twice`},

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,6 +30,7 @@ func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 			"namespaces": namespaces(&s.Namespaces),
 			"prefix":     keys.Word(&s.Prefix, `a namespace such as "acme"`, namespace),
 
+			"bucket":      keys.Word(&s.Bucket, `a name such as "tools"`, bucket),
 			"oci":         keys.Word(&s.OCI, `a repository such as "ghcr.io/acme/csv"`, repository),
 			"tag":         keys.Word(&s.Tag, `a tag such as "1.2.0", a range such as "~1.2", or a digest`, tag),
 			"credentials": keys.Word(&s.Credentials, "a path", keys.Path(directory, true)),
@@ -46,9 +48,12 @@ func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 func checkKind(d *document, place string, values map[string]any) {
 	_, directory := values["directory"]
 	_, oci := values["oci"]
+	_, bucket := values["bucket"]
 	switch {
 	case directory && oci:
 		d.fail(join(place, "oci"), errors.New("stands beside directory: make two sources of them"))
+	case bucket && (directory || oci):
+		d.fail(join(place, "bucket"), errors.New("stands beside directory or oci: make two sources of them"))
 	case oci:
 		if _, ok := values["tag"]; !ok {
 			d.fail(place, errors.New(`tag is missing: say what of the repository is served, as in tag = "1.2.0", tag = "~1.2", or a digest`))
@@ -62,10 +67,21 @@ func checkKind(d *document, place string, values map[string]any) {
 				d.fail(join(place, key), errors.New(`is for registries: name a repository, as in oci = "ghcr.io/acme/csv"`))
 			}
 		}
-		if !directory {
-			d.fail(place, errors.New(`directory or oci is missing: name the folder that holds the tools, as in directory = "/srv/acme", or a repository, as in oci = "ghcr.io/acme/csv"`))
+		if !directory && !bucket {
+			d.fail(place, errors.New(`directory, oci or bucket is missing: name the folder that holds the tools, as in directory = "/srv/acme", a repository, as in oci = "ghcr.io/acme/csv", or a bucket, as in bucket = "tools"`))
 		}
 	}
+}
+
+// bucketNames are what NATS takes behind the prefix of the state.
+var bucketNames = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+
+// bucket reads the name of an object bucket.
+func bucket(s string) (string, error) {
+	if !bucketNames.MatchString(s) {
+		return "", errors.New(`must be 1 to 32 of the characters A-Z a-z 0-9 _ -, as in "tools"`)
+	}
+	return s, nil
 }
 
 // readLock gives sources the digests that are locked. Without sources of registries no lock is read.
@@ -148,7 +164,7 @@ func overlap(a, b string) bool {
 
 // checkSources checks what no two sources may have in common.
 func checkSources(d *document, c *Config) {
-	directories, names, artifacts := map[string]bool{c.Tools.Directory: true}, map[string]bool{}, map[[2]string]bool{}
+	directories, names, artifacts, buckets := map[string]bool{c.Tools.Directory: true}, map[string]bool{}, map[[2]string]bool{}, map[string]bool{}
 	for i, s := range c.Sources {
 		if s.Directory != "" && directories[s.Directory] {
 			d.fail(join(index("source", i), "directory"), errors.New("is listed twice: each file is served once, so leave one out"))
@@ -159,6 +175,13 @@ func checkSources(d *document, c *Config) {
 		if s.OCI != "" && artifacts[[2]string{s.OCI, s.Tag}] {
 			d.fail(join(index("source", i), "oci"), errors.New("is listed twice with this tag: leave one out"))
 		}
+		switch {
+		case s.Bucket != "" && buckets[s.Bucket]:
+			d.fail(join(index("source", i), "bucket"), errors.New("is listed twice: leave one out"))
+		case s.Bucket != "" && c.State.URL == "":
+			d.fail(join(index("source", i), "bucket"), errors.New("is in the NATS that has the state: set url in [state], too"))
+		}
+		buckets[s.Bucket] = true
 		directories[s.Directory], names[s.Name], artifacts[[2]string{s.OCI, s.Tag}] = true, true, true
 	}
 }

@@ -46,8 +46,15 @@ func TestSourcesNeedRestart(t *testing.T) {
 func TestWrongSources(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
-		"no directory":       {"name = 'a'", "2:3: source[0]: directory or oci is missing"},
+		"no directory":       {"name = 'a'", "2:3: source[0]: directory, oci or bucket is missing"},
 		"two kinds":          {"directory = '/a'\noci = 'ghcr.io/acme/csv'", "source[0].oci: stands beside directory"},
+		"three kinds":        {"bucket = 'a'\ndirectory = '/a'", "source[0].bucket: stands beside directory or oci"},
+		"a bucket's tag":     {"bucket = 'a'\ntag = '1'", "source[0].tag: is for registries"},
+		"a bucket alone":     {"bucket = 'a'", "source[0].bucket: is in the NATS that has the state: set url in [state]"},
+		"a bucket twice":     {"bucket = 'a'\n[[source]]\nbucket = 'a'", "source[1].bucket: is listed twice"},
+		"a bucket's name":    {"bucket = 'a.b'", "source[0].bucket: must be 1 to 32 of the characters"},
+		"a pattern's name":   {"bucket = '*'", "source[0].bucket: must be 1 to 32 of the characters"},
+		"no bucket":          {"bucket = ''", "source[0].bucket: must be 1 to 32 of the characters"},
 		"no tag":             {"oci = 'ghcr.io/acme/csv'", "source[0]: tag is missing"},
 		"a tag in the name":  {"oci = 'ghcr.io/acme/csv:1.2'", "source[0].oci: has a tag or a digest: write that with the key tag"},
 		"no repository":      {"oci = 'csv'\ntag = '1'", "source[0].oci: is not a repository"},

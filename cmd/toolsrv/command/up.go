@@ -277,7 +277,10 @@ func emptyAdvice(p place, c *config.Config) string {
 	if p.files != nil {
 		return "No tool is served yet: correct the files first."
 	}
-	sources := slices.DeleteFunc(configured.Sources(c), func(s config.Source) bool { return s.OCI != "" })
+	sources := slices.DeleteFunc(configured.Sources(c), func(s config.Source) bool { return s.Directory == "" })
+	if len(sources) == 0 && slices.ContainsFunc(c.Sources, func(s config.Source) bool { return s.Bucket != "" }) {
+		return "No tool is served yet: toolsrv put FILE puts one into the bucket, where [admin] upload = true."
+	}
 	if len(sources) == 0 {
 		return "No tool is served yet: toolsrv refused says what is wrong with the registries."
 	}

@@ -220,7 +220,7 @@ func (f *File) TryExamples(ctx context.Context, tell func(toolfile.Trial)) {
 // placeOf returns where a file lies: in the first directory of tools that has it, or in none.
 func placeOf(c *config.Config, file string) toolfile.Place {
 	for _, s := range configured.Sources(c) {
-		if folder, ok := folderIn(s.Directory, file); ok {
+		if folder, ok := folderIn(s.Directory, file); ok && s.Directory != "" {
 			return toolfile.Place{Folder: folder, Prefix: s.Prefix, Source: file}
 		}
 	}

@@ -31,7 +31,7 @@ type Cache struct {
 	wrong  error // why nothing is kept
 
 	mu     sync.Mutex
-	inUse  map[*Source][]string // the modules of sources that are open
+	inUse  map[any]map[string]bool // the modules of sources that are open
 	warned bool
 }
 
@@ -59,7 +59,7 @@ func OpenCache(folder string, limit int64) *Cache {
 	if limit <= 0 {
 		limit = cacheLimit
 	}
-	c := &Cache{folder: folder, limit: limit, turns: make(chan struct{}, maxPulls), inUse: map[*Source][]string{}}
+	c := &Cache{folder: folder, limit: limit, turns: make(chan struct{}, maxPulls), inUse: map[any]map[string]bool{}}
 	if folder == "" {
 		c.wrong = errors.New("there is no folder for it")
 		return c
@@ -192,24 +192,29 @@ func (c *Cache) warn(logger *slog.Logger, err error) {
 }
 
 // use notes that a source needs a module, beside those that it may still be read of.
-func (c *Cache) use(by *Source, module string) {
+func (c *Cache) use(by any, module string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !slices.Contains(c.inUse[by], module) {
-		c.inUse[by] = append(c.inUse[by], module)
+	if c.inUse[by] == nil {
+		c.inUse[by] = map[string]bool{}
 	}
+	c.inUse[by][module] = true
 }
 
-// useOnly notes that a source needs no other module than this one.
-func (c *Cache) useOnly(by *Source, module string) {
+// useOnly notes that a source needs no other modules than these.
+func (c *Cache) useOnly(by any, modules ...string) {
+	needs := make(map[string]bool, len(modules))
+	for _, module := range modules {
+		needs[module] = true
+	}
 	c.mu.Lock()
-	c.inUse[by] = []string{module}
+	c.inUse[by] = needs
 	c.mu.Unlock()
 	c.trim()
 }
 
 // release notes that a source needs none any more.
-func (c *Cache) release(by *Source) {
+func (c *Cache) release(by any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.inUse, by)
@@ -221,7 +226,7 @@ func (c *Cache) trim() {
 	defer c.mu.Unlock()
 	needed := map[string]bool{}
 	for _, modules := range c.inUse {
-		for _, module := range modules {
+		for module := range modules {
 			needed[filepath.Base(c.modulePath(module))] = true
 		}
 	}

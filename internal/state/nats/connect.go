@@ -225,6 +225,11 @@ type stored struct {
 
 // ask has the leader of the stream give a message: the last one of a subject, or the one that has a sequence.
 func (s *Store) ask(ctx context.Context, subject string, sequence uint64) (m stored, err error) {
+	return s.askOf(ctx, s.bucket.stream(), subject, sequence)
+}
+
+// askOf is ask for some stream.
+func (s *Store) askOf(ctx context.Context, stream, subject string, sequence uint64) (m stored, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	request, err := json.Marshal(struct {
@@ -234,7 +239,7 @@ func (s *Store) ask(ctx context.Context, subject string, sequence uint64) (m sto
 	if err != nil {
 		return m, err
 	}
-	answer, err := s.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+s.bucket.stream(), request)
+	answer, err := s.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, request)
 	if err != nil {
 		return m, fmt.Errorf("read from NATS: %w", err)
 	}
@@ -248,6 +253,8 @@ func (s *Store) ask(ctx context.Context, subject string, sequence uint64) (m sto
 	switch {
 	case said.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
 		return m, errGone
+	case said.Error.ErrorCode == jetstream.JSErrCodeStreamNotFound:
+		return m, jetstream.ErrStreamNotFound
 	case said.Error.Code != 0:
 		return m, fmt.Errorf("read from NATS: %s", cmp.Or(said.Error.Description, "it refuses"))
 	}

@@ -195,6 +195,9 @@ type Figures struct {
 // Figures tells what was written so far.
 func (s *Store) Figures() Figures { return Figures{s.written.Sum(), s.lost.Load()} }
 
+// Objects returns those of the bucket with a name, which has only letters, digits, - and _.
+func (s *Store) Objects(name string) *Objects { return &Objects{s, s.options.Prefix + "_" + name} }
+
 // Space implements state.Store.
 func (s *Store) Space(name string) state.Space { return &space{s, name} }
 

@@ -1,0 +1,294 @@
+// Package bucket has the source of a catalog whose files lie in an object bucket, which several processes share.
+//
+// What a file has is a small record in the state: so all processes see the changes in one order, at once, and a change is made only if nobody else has
+// made one meanwhile. The contents are objects whose names are their digests, which never change. Each process fetches one once, compares it with its
+// digest, and keeps it in the cache on disk, also for a start while the bucket is away.
+//
+// Contents that no record names are removed after a time.
+package bucket
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/catalog/registry"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/upload"
+)
+
+// Objects are contents by their names. They are safe for concurrent use.
+type Objects interface {
+	// Bucket returns the name of the bucket.
+	Bucket() string
+	// Put puts an object, in place of another one of its name. It is durable when Put returns without an error.
+	Put(ctx context.Context, object string, content io.Reader) error
+	// Get returns an object of so many bytes. What it has may be anything.
+	Get(ctx context.Context, object string, size int64) (io.ReadCloser, error)
+}
+
+// Options say what a bucket has. Name and Cache are required.
+type Options struct {
+	// Name is the bucket's.
+	Name string
+	// Scripts tells which files are scripts. Nil: none are served.
+	Scripts upload.Scripts
+	// Cache keeps contents on this machine.
+	Cache *registry.Cache
+	// Versions is how many versions of a file are kept.
+	Versions func() int
+	// Logger is the log. Nil discards.
+	Logger *slog.Logger
+}
+
+// A Bucket is a source. Close it after the Catalog that it is the source of.
+type Bucket struct {
+	options Options
+	names   upload.Directory
+	space   state.Space
+	objects Objects // nil: it is not followed
+
+	changes chan struct{}
+	noted   chan struct{}   // has a value when there is something to note
+	tried   chan struct{}   // closed once it is known what there is
+	once    sync.Once       // closes it
+	ctx     context.Context // until Close
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	fetching turns
+
+	mu     sync.Mutex
+	files  map[string]file
+	moved  chan struct{} // closed at the next change of files
+	synced bool
+	failed error // why the records are not known
+	odd    int   // records that were ignored
+}
+
+// A file is what the state has under a name.
+type file struct {
+	record
+	version uint64
+	err     error // why the record can't be used
+}
+
+const (
+	// mostRecords is how many files there may be, with those that were removed.
+	mostRecords = 120_000
+	// mostOdd is how many ignored records the log is told of.
+	mostOdd = 20
+	// followAgain is how long it takes until records are followed again that could not be.
+	followAgain = 500 * time.Millisecond
+)
+
+var _ catalog.Source = (*Bucket)(nil)
+
+// Open returns a bucket that is empty until Follow is called.
+func Open(o Options) *Bucket {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	b := &Bucket{
+		options: o, names: upload.Directory{Scripts: o.Scripts}, changes: make(chan struct{}, 1), noted: make(chan struct{}, 1), tried: make(chan struct{}),
+		fetching: turns{of: map[string]chan struct{}{}}, files: map[string]file{}, moved: make(chan struct{}), failed: errors.New("the state was not read yet"),
+	}
+	b.ctx, b.stop = context.WithCancel(context.Background())
+	return b
+}
+
+// Space returns the name of the space of the state that has the records of a bucket.
+func Space(name string) string { return "bucket/" + name }
+
+// Follow has the bucket served, whose records are in a space. It is called once, before the Catalog begins.
+func (b *Bucket) Follow(space state.Space, objects Objects) {
+	b.space, b.objects = space, objects
+	b.recall()
+	b.running.Go(b.follow)
+	b.running.Go(b.note)
+}
+
+// ID names the bucket.
+func (b *Bucket) ID() string { return "nats:" + b.options.Name }
+
+// Place returns the address of a file.
+func (b *Bucket) Place(name string) string {
+	if name == "." {
+		return b.ID()
+	}
+	return b.ID() + "/" + name
+}
+
+// Changes sends a value when a file has changed.
+func (b *Bucket) Changes() <-chan struct{} { return b.changes }
+
+// Close ends the following.
+func (b *Bucket) Close() error {
+	b.stop()
+	b.running.Wait()
+	b.options.Cache.Release(b)
+	return nil
+}
+
+// List returns the files, once they are known.
+func (b *Bucket) List(ctx context.Context) (*catalog.Listing, error) {
+	if b.objects == nil {
+		return &catalog.Listing{}, nil
+	}
+	select {
+	case <-b.tried:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := &catalog.Listing{Entries: make([]catalog.Entry, 0, len(b.files))}
+	for name, f := range b.files {
+		e := catalog.Entry{ID: name, Folder: folderOf(name), Kind: catalog.Module, Err: f.err}
+		if !strings.HasSuffix(name, ".wasm") {
+			e.Kind = catalog.Script
+		}
+		served := f.serves()
+		switch {
+		case f.err != nil:
+			e.Version = fmt.Sprint(f.version)
+		case served == nil:
+			continue
+		default:
+			e.Version, e.Size = served.Digest, served.Size
+		}
+		l.Entries = append(l.Entries, e)
+	}
+	slices.SortFunc(l.Entries, func(a, b catalog.Entry) int { return cmp.Compare(a.ID, b.ID) })
+	if b.failed != nil {
+		l.Problems = []catalog.Problem{{Name: ".", Err: fmt.Errorf("%w; what was known before is served", b.failed)}}
+	}
+	return l, nil
+}
+
+func folderOf(name string) string {
+	if folder := path.Dir(name); folder != "." {
+		return folder
+	}
+	return ""
+}
+
+// Open returns the content of a file.
+func (b *Bucket) Open(ctx context.Context, name, version string) (io.ReadCloser, error) {
+	b.mu.Lock()
+	f := b.files[name]
+	b.mu.Unlock()
+	served := f.serves()
+	if f.err != nil || served == nil || served.Digest != version {
+		return nil, catalog.ErrChanged
+	}
+	return b.content(ctx, served.Digest, served.Size)
+}
+
+// follow takes up the records until the bucket is closed.
+func (b *Bucket) follow() {
+	for b.ctx.Err() == nil {
+		err := b.watch()
+		if b.ctx.Err() != nil {
+			return
+		}
+		b.mu.Lock()
+		b.failed = err
+		b.mu.Unlock()
+		b.tell()
+		select {
+		case <-b.ctx.Done():
+		case <-time.After(followAgain):
+		}
+	}
+}
+
+// watch takes up records until that fails.
+func (b *Bucket) watch() error {
+	seen := map[string]bool{}
+	for e, err := range b.space.Watch(b.ctx, "") {
+		switch {
+		case err != nil:
+			return err
+		case e.Synced:
+			b.whole(seen)
+			seen = nil
+		default:
+			b.take(e)
+			if seen != nil {
+				seen[e.Key] = true
+			}
+		}
+	}
+	return b.ctx.Err()
+}
+
+// whole notes that all records were taken up. Files that were not among them are gone.
+func (b *Bucket) whole(seen map[string]bool) {
+	b.mu.Lock()
+	for name := range b.files {
+		if !seen[name] {
+			delete(b.files, name)
+		}
+	}
+	b.synced, b.failed = true, nil
+	b.mu.Unlock()
+	b.tell()
+}
+
+// take takes up a record.
+func (b *Bucket) take(e state.Event) {
+	err := b.names.CheckName(e.Key)
+	var f file
+	if !e.Deleted && err == nil {
+		f = file{version: e.Version}
+		f.record, f.err = decode(e.Value)
+	}
+	b.mu.Lock()
+	_, known := b.files[e.Key]
+	switch {
+	case err != nil || !known && len(b.files) >= mostRecords:
+		b.odd++
+		odd := b.odd
+		b.mu.Unlock()
+		if err == nil {
+			err = fmt.Errorf("there are more than %d files", mostRecords)
+		}
+		if odd <= mostOdd && !e.Deleted {
+			b.options.Logger.Warn("a file of the bucket is ignored", "bucket", b.options.Name, "name", text.Short(e.Key), "error", err)
+		}
+		return
+	case e.Deleted:
+		delete(b.files, e.Key)
+	default:
+		b.files[e.Key] = f
+	}
+	synced := b.synced
+	close(b.moved)
+	b.moved = make(chan struct{})
+	b.mu.Unlock()
+	if synced {
+		b.tell()
+	}
+}
+
+// tell tells the catalog that there may be something new, and has it noted.
+func (b *Bucket) tell() {
+	b.once.Do(func() { close(b.tried) })
+	for _, c := range []chan struct{}{b.changes, b.noted} {
+		select {
+		case c <- struct{}{}:
+		default: // one is told already
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package bucket
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/versions"
+)
+
+const (
+	// removedFor is how long a file that was removed can be brought back.
+	removedFor = 30 * 24 * time.Hour
+	// seenWithin is how long a change may take that was made, until this process has it.
+	seenWithin = 5 * time.Second
+	// readWithin is how long reading a version may take.
+	readWithin = 30 * time.Second
+)
+
+// A Lying file is what lies under a name at one moment. A change that is given it is made only if that is still so: otherwise it is an error about
+// [state.ErrConflict].
+type Lying struct {
+	// Digest is that of the content, or empty where there is none.
+	Digest string
+	was    file
+}
+
+// CheckName returns an error unless a file may have a name.
+func (b *Bucket) CheckName(name string) error { return b.names.CheckName(name) }
+
+// Look returns what lies under a name.
+func (b *Bucket) Look(name string) (Lying, error) {
+	f, err := b.at(name)
+	return Lying{f.Digest, f}, err
+}
+
+// at returns a file that may be changed.
+func (b *Bucket) at(name string) (f file, err error) {
+	if err := b.CheckName(name); err != nil {
+		return f, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, known := b.files[name]
+	switch {
+	case !b.synced || b.failed != nil:
+		return f, fmt.Errorf("%w: what is in the bucket is not known", state.ErrUnavailable)
+	case errors.Is(f.err, state.ErrNewer):
+		return f, f.err
+	case known:
+		return f, nil
+	case len(b.files) >= mostRecords:
+		return f, fmt.Errorf("there are %d files in the bucket, with those that were removed: at most %d are allowed", len(b.files), mostRecords)
+	}
+	for other := range b.files { // where the files are copied to, both may have one place
+		if strings.EqualFold(other, name) {
+			return f, fmt.Errorf("there is %s already, whose name differs from %s in upper and lower case only", other, name)
+		}
+	}
+	return f, nil
+}
+
+// An Incoming file is one that is coming. Write what it has, then Commit it, and Close it in any case.
+type Incoming struct {
+	file *os.File
+	sum  hash.Hash
+	size int64
+}
+
+// Begin begins to take a file.
+func (b *Bucket) Begin(name string) (*Incoming, error) {
+	if err := b.CheckName(name); err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp("", "toolsrv-put-")
+	if err != nil {
+		return nil, err
+	}
+	return &Incoming{file: file, sum: sha256.New()}, nil
+}
+
+// Write implements io.Writer.
+func (f *Incoming) Write(p []byte) (int, error) {
+	n, err := f.file.Write(p)
+	f.sum.Write(p[:n])
+	f.size += int64(n)
+	return n, err
+}
+
+// Digest returns the SHA-256 of what was written, in lower-case hexadecimal.
+func (f *Incoming) Digest() string { return hex.EncodeToString(f.sum.Sum(nil)) }
+
+// Size returns how many bytes were written.
+func (f *Incoming) Size() int64 { return f.size }
+
+// Content returns what was written.
+func (f *Incoming) Content() ([]byte, error) {
+	content := make([]byte, f.size)
+	_, err := io.ReadFull(f.reader(), content)
+	return content, err
+}
+
+func (f *Incoming) reader() io.Reader { return io.NewSectionReader(f.file, 0, f.size) }
+
+// Close frees what the file has.
+func (f *Incoming) Close() {
+	f.file.Close()
+	_ = os.Remove(f.file.Name()) // the system removes it otherwise
+}
+
+// Commit puts a file that has come into the place of another one. When it returns without an error, the change is durable, and this process has it.
+func (b *Bucket) Commit(ctx context.Context, name string, f *Incoming, was Lying) error {
+	if f.size > sandbox.MaxModule {
+		return fmt.Errorf("it has %d bytes; at most %d are allowed", f.size, sandbox.MaxModule)
+	}
+	digest := f.Digest()
+	// The content is there before anybody can want it. Without a record it is removed after a time.
+	if err := b.objects.Put(ctx, digest, f.reader()); err != nil {
+		return err
+	}
+	// So it need not be fetched. That the disk is full is no reason to fail.
+	_ = b.options.Cache.Keep(b, digest, f.size, func(w io.Writer) error { _, err := io.Copy(w, f.reader()); return err })
+	return b.set(ctx, name, was, was.was.with(digest, f.size, b.options.Versions(), now()), 0)
+}
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// Remove removes a file. Its versions stay for a time.
+func (b *Bucket) Remove(ctx context.Context, name string, was Lying) error {
+	next := record{Kept: was.was.Kept}
+	if served := was.was.serves(); served != nil {
+		next = was.was.with(served.Digest, served.Size, b.options.Versions(), now())
+		next.Digest = ""
+	}
+	return b.set(ctx, name, was, next, removedFor)
+}
+
+// set replaces the record of a file, and waits until this process has it.
+func (b *Bucket) set(ctx context.Context, name string, was Lying, next record, ttl time.Duration) error {
+	value, err := state.Encode(form, &next)
+	if err != nil {
+		return err
+	}
+	version, err := b.space.Set(ctx, name, value, int64(was.was.version), state.SetOptions{TTL: ttl})
+	if err != nil {
+		return err
+	}
+	// It is made: who does not wait any longer, does not change that.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), seenWithin)
+	defer cancel()
+	for {
+		b.mu.Lock()
+		has, moved := b.files[name].version >= version, b.moved
+		b.mu.Unlock()
+		if has {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: the change is made, but did not come here in time", state.ErrUnavailable)
+		case <-b.ctx.Done():
+			return fmt.Errorf("%w: the server ends", state.ErrUnavailable)
+		}
+	}
+}
+
+// IsOn reports whether versions are kept.
+func (b *Bucket) IsOn() bool { return b.options.Versions() > 1 }
+
+// Of returns the versions of a file, the one that was kept last first.
+func (b *Bucket) Of(f versions.File) ([]versions.Version, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := b.files[f.Name]
+	return at.versions(), at.err
+}
+
+// Files returns the files of which versions are kept, by name.
+func (b *Bucket) Files(source string) (all []versions.File, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, f := range b.files {
+		if len(f.Kept) > 0 {
+			all = append(all, versions.File{Source: source, Name: name})
+		}
+	}
+	slices.SortFunc(all, func(a, b versions.File) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// RolledBack returns how a file was rolled back.
+func (b *Bucket) RolledBack(f versions.File) (versions.Rollback, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := b.files[f.Name]
+	if at.Back == nil {
+		return versions.Rollback{}, false
+	}
+	return versions.Rollback{File: f, Over: at.Digest, Digest: at.Back.Digest, By: at.Back.By, Since: at.Back.Since, Reason: at.Back.Reason}, true
+}
+
+// Read returns the content of a version of a file, compared with its digest.
+func (b *Bucket) Read(f versions.File, digest string) ([]byte, error) {
+	b.mu.Lock()
+	at := b.files[f.Name]
+	b.mu.Unlock()
+	v := at.find(digest)
+	if v == nil {
+		return nil, unknown(f, digest)
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, readWithin)
+	defer cancel()
+	content, err := b.content(ctx, v.Digest, v.Size)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	return io.ReadAll(content)
+}
+
+func unknown(f versions.File, digest string) error {
+	return fmt.Errorf("the version %s of %s %w", text.ShortDigest(digest), f.Name, versions.ErrUnknown)
+}
+
+// Roll has a version served in place of what a file has, if that is what it is rolled back over.
+func (b *Bucket) Roll(ctx context.Context, r versions.Rollback) error {
+	was, err := b.Look(r.Name)
+	switch {
+	case err != nil:
+		return err
+	case was.Digest != r.Over:
+		return fmt.Errorf("%w: it has another content than what is to be rolled back", state.ErrConflict)
+	case was.was.find(r.Digest) == nil:
+		return unknown(r.File, r.Digest)
+	}
+	next := was.was.record
+	next.Back = &back{r.Digest, r.By, r.Since, r.Reason}
+	return b.set(ctx, r.Name, was, next, 0)
+}
+
+// Unroll has what a file has served again. It reports whether that was not so.
+func (b *Bucket) Unroll(ctx context.Context, f versions.File) (bool, error) {
+	was, err := b.Look(f.Name)
+	if err != nil || was.was.Back == nil {
+		return false, err
+	}
+	own := was.was.find(was.Digest)
+	return true, b.set(ctx, f.Name, was, was.was.with(own.Digest, own.Size, max(len(was.was.Kept), b.options.Versions()), now()), 0)
+}

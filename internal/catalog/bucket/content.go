@@ -1,0 +1,132 @@
+package bucket
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/catalog/registry"
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+const (
+	// tries is how often a content is fetched before that has failed: somebody may just be putting the same one.
+	tries = 3
+	// tryAgain is how long it waits before.
+	tryAgain = 50 * time.Millisecond
+)
+
+// errLost is returned for a content that the bucket does not have as it was put.
+var errLost = errors.New("its content in the bucket is missing, or is not what its digest says: put the file again")
+
+// content returns what has a digest: from the cache, or from the bucket, once. The last Read fails where it is something else.
+func (b *Bucket) content(ctx context.Context, digest string, size int64) (io.ReadCloser, error) {
+	if kept, err := b.options.Cache.Open(digest, size); err == nil {
+		return kept, nil
+	}
+	give, err := b.fetching.take(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	for try := 1; ; try++ {
+		if kept, err := b.options.Cache.Open(digest, size); err == nil { // another file has the same
+			return kept, nil
+		}
+		err := b.options.Cache.Keep(b, digest, size, func(w io.Writer) error {
+			content, err := b.objects.Get(ctx, digest, size)
+			if err != nil {
+				return err
+			}
+			defer content.Close()
+			_, err = io.Copy(w, content)
+			return err
+		})
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, registry.ErrUncached):
+			return b.direct(ctx, digest, size)
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case try < tries && pause(ctx, tryAgain):
+			continue
+		case errors.Is(err, state.ErrUnavailable):
+			return nil, &catalog.PassingError{Err: err}
+		}
+		return nil, &catalog.PassingError{Err: fmt.Errorf("%w (%w)", errLost, err)}
+	}
+}
+
+// direct returns a content from the bucket, where nothing can be kept here.
+func (b *Bucket) direct(ctx context.Context, digest string, size int64) (io.ReadCloser, error) {
+	content, err := b.objects.Get(ctx, digest, size)
+	if err != nil {
+		return nil, &catalog.PassingError{Err: err}
+	}
+	return &verified{content, digest, sha256.New()}, nil
+}
+
+// verified is a content whose last Read fails where it is not what its digest says.
+type verified struct {
+	io.ReadCloser
+	want string
+	sum  hash.Hash
+}
+
+func (v *verified) Read(p []byte) (int, error) {
+	n, err := v.ReadCloser.Read(p)
+	v.sum.Write(p[:n])
+	if errors.Is(err, io.EOF) && hex.EncodeToString(v.sum.Sum(nil)) != v.want {
+		return n, &catalog.PassingError{Err: errLost}
+	}
+	return n, err
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// turns let one at a time do what has a name.
+type turns struct {
+	mu sync.Mutex
+	of map[string]chan struct{} // closed when who has the turn is done
+}
+
+func (t *turns) take(ctx context.Context, name string) (give func(), err error) {
+	for {
+		t.mu.Lock()
+		before, taken := t.of[name]
+		if !taken {
+			done := make(chan struct{})
+			t.of[name] = done
+			t.mu.Unlock()
+			return func() {
+				t.mu.Lock()
+				delete(t.of, name)
+				t.mu.Unlock()
+				close(done)
+			}, nil
+		}
+		t.mu.Unlock()
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package bucket
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/versions"
+)
+
+const (
+	// form is that of records.
+	form byte = 1
+	// maxRecord is the size of a record in bytes, which has a few versions and a reason.
+	maxRecord = 16 << 10
+	// maxKept is how many versions a record may have. Newer programs may keep more of them than this one.
+	maxKept = 50
+)
+
+// A record says what is known of a file. It never changes.
+type record struct {
+	// Digest is that of the content, and empty where the file was removed.
+	Digest string `json:"digest,omitempty"`
+	// Back is what is served in place of that.
+	Back *back `json:"back,omitempty"`
+	// Kept are the versions whose contents are kept, the last one first, with the one that is served.
+	Kept []kept `json:"kept"`
+}
+
+// kept is a version.
+type kept struct {
+	Digest string    `json:"digest"`
+	Size   int64     `json:"size"`
+	Since  time.Time `json:"since"`
+}
+
+// back is a rollback.
+type back struct {
+	Digest string    `json:"digest"`
+	By     string    `json:"by"`
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+var digests = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// decode reads a record. Whoever may write to the bucket may have written it.
+func decode(value []byte) (r record, err error) {
+	if len(value) > maxRecord {
+		return r, fmt.Errorf("its record has %d bytes; at most %d are allowed", len(value), maxRecord)
+	}
+	if err := state.Decode(value, form, &r); err != nil {
+		return record{}, err
+	}
+	return r, r.check()
+}
+
+var errForeign = errors.New("its record was not written by toolsrv")
+
+func (r *record) check() error {
+	if len(r.Kept) > maxKept {
+		return errForeign
+	}
+	for _, k := range r.Kept {
+		if !digests.MatchString(k.Digest) || k.Size < 0 || k.Size > sandbox.MaxModule {
+			return errForeign
+		}
+	}
+	if r.Digest != "" && r.find(r.Digest) == nil || r.Back != nil && (r.Digest == "" || r.find(r.Back.Digest) == nil) {
+		return errForeign
+	}
+	return nil
+}
+
+// find returns a version, or nil.
+func (r *record) find(digest string) *kept {
+	if i := slices.IndexFunc(r.Kept, func(k kept) bool { return k.Digest == digest }); i >= 0 {
+		return &r.Kept[i]
+	}
+	return nil
+}
+
+// serves returns the version that is served, or nil.
+func (r *record) serves() *kept {
+	if r.Back != nil {
+		return r.find(r.Back.Digest)
+	}
+	return r.find(r.Digest)
+}
+
+// with returns the record of the same file with a version as the last one. What was rolled back to becomes the one before, so that the next rollback goes
+// there. most is how many versions stay.
+func (r *record) with(digest string, size int64, most int, now time.Time) record {
+	next := record{Digest: digest, Kept: slices.Clone(r.Kept)}
+	if r.Back != nil {
+		next.last(*r.serves(), now)
+	}
+	next.last(kept{Digest: digest, Size: size}, now)
+	next.Kept = next.Kept[:min(len(next.Kept), max(most, 1))]
+	return next
+}
+
+// last makes a version the last one.
+func (r *record) last(v kept, now time.Time) {
+	v.Since = now
+	if len(r.Kept) > 0 && !now.After(r.Kept[0].Since) {
+		v.Since = r.Kept[0].Since.Add(time.Millisecond)
+	}
+	r.Kept = append([]kept{v}, slices.DeleteFunc(r.Kept, func(k kept) bool { return k.Digest == v.Digest })...)
+}
+
+// versions returns the versions of the file.
+func (r *record) versions() []versions.Version {
+	all := make([]versions.Version, 0, len(r.Kept))
+	for _, k := range r.Kept {
+		all = append(all, versions.Version{Digest: k.Digest, Size: k.Size, Since: k.Since})
+	}
+	return all
+}

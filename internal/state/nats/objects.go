@@ -1,0 +1,225 @@
+package nats
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// Objects are bytes with names in an object bucket beside the state's own bucket, as JetStream's clients make them. The bucket is made when something is
+// first put there. Objects are safe for concurrent use.
+type Objects struct {
+	store *Store
+	name  string // of the bucket
+}
+
+// Errors of objects.
+var (
+	// ErrNoObject is returned where there is no object of a name.
+	ErrNoObject = errors.New("the bucket has no such object")
+	// ErrObject is returned for an object that is not what was put.
+	ErrObject = errors.New("the object in the bucket is not what was put there")
+)
+
+// What an object has at most.
+const (
+	chunkBytes  = 128 << 10
+	maxAhead    = 4 << 20  // bytes that have come and were not read yet
+	maxInfo     = 16 << 10 // bytes of what the bucket says of an object
+	objectLimit = 30 * time.Second
+)
+
+// Bucket returns the name of the bucket, as NATS has it.
+func (o *Objects) Bucket() string { return o.name }
+
+func (o *Objects) stream() string             { return "OBJ_" + o.name }
+func (o *Objects) chunks(of string) string    { return "$O." + o.name + ".C." + of }
+func (o *Objects) about(object string) string { return "$O." + o.name + ".M." + object }
+func encodeObject(object string) string       { return base64.URLEncoding.EncodeToString([]byte(object)) }
+
+// objectInfo is what the bucket says of an object.
+type objectInfo struct {
+	NUID    string `json:"nuid"` // of its chunks
+	Size    int64  `json:"size"`
+	Deleted bool   `json:"deleted"`
+	Options struct {
+		Link json.RawMessage `json:"link"`
+	} `json:"options"`
+}
+
+// nuids are what clients name chunks by. What is none could be a pattern of subjects.
+var nuids = regexp.MustCompile(`^[A-Za-z0-9]{10,40}$`)
+
+func (i *objectInfo) check() error {
+	if !nuids.MatchString(i.NUID) || i.Size < 0 || len(i.Options.Link) > 0 {
+		return ErrObject
+	}
+	return nil
+}
+
+// writable returns why nothing can be written.
+func (o *Objects) writable() error {
+	if err := o.store.usable(); err != nil {
+		return err
+	}
+	if cut := o.store.CutOff(); cut != nil {
+		return fmt.Errorf("%w: it is cut off since %s, and can't be changed until NATS is back: %w", state.ErrUnavailable, cut.Since.UTC().Format(time.RFC3339), cut.Why)
+	}
+	return nil
+}
+
+// Put puts an object, in place of another one of its name. When it returns without an error, the servers have it whole.
+func (o *Objects) Put(ctx context.Context, object string, content io.Reader) error {
+	if err := o.writable(); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, objectLimit)
+	defer cancel()
+	bucket, err := o.bucket(limited)
+	if err == nil {
+		chunk := min(chunkBytes, int(o.store.conn.MaxPayload())-besides)
+		_, err = bucket.Put(limited, jetstream.ObjectMeta{Name: object, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(chunk)}}, content)
+	}
+	if err != nil {
+		return causeOf(ctx, fmt.Errorf("put an object into the bucket %s: %w", o.name, err))
+	}
+	return nil
+}
+
+// bucket returns the bucket, which is made where it is missing: with three replicas in a cluster.
+func (o *Objects) bucket(ctx context.Context) (jetstream.ObjectStore, error) {
+	bucket, err := o.store.js.ObjectStore(ctx, o.name)
+	if !errors.Is(err, jetstream.ErrBucketNotFound) {
+		return bucket, err
+	}
+	config := jetstream.ObjectStoreConfig{Bucket: o.name, Description: "files of tools that toolsrv serves, by their digests", Storage: jetstream.FileStorage, Replicas: 1}
+	if o.store.conn.ConnectedClusterName() != "" {
+		config.Replicas = 3
+	}
+	bucket, err = o.store.js.CreateObjectStore(ctx, config)
+	if errors.Is(err, jetstream.ErrBucketExists) { // another process has just made it
+		return o.store.js.ObjectStore(ctx, o.name)
+	}
+	return bucket, err
+}
+
+// Get returns an object of so many bytes. The end of what is read says nothing of the content: whoever may write to the bucket may have written something
+// else. It fails where there is no such object, and where that has another size. ctx is for reading, too.
+func (o *Objects) Get(ctx context.Context, object string, size int64) (io.ReadCloser, error) {
+	if err := o.store.usable(); err != nil {
+		return nil, err
+	}
+	info, err := o.info(ctx, encodeObject(object))
+	if err != nil {
+		return nil, causeOf(ctx, err)
+	}
+	if info.Size != size {
+		return nil, fmt.Errorf("%w: it has %d bytes in place of %d", ErrObject, info.Size, size)
+	}
+	if size == 0 {
+		return io.NopCloser(bytes.NewReader(nil)), nil
+	}
+	stream, err := o.store.js.Stream(ctx, o.stream())
+	if err != nil {
+		return nil, causeOf(ctx, err)
+	}
+	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		FilterSubject: o.chunks(info.NUID), AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: objectLimit,
+	})
+	if err != nil {
+		return nil, causeOf(ctx, fmt.Errorf("read an object of the bucket %s: %w", o.name, err))
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxBytes(maxAhead), jetstream.PullHeartbeat(heartbeat), jetstream.PullExpiry(10*heartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
+	if err != nil {
+		return nil, causeOf(ctx, fmt.Errorf("read an object of the bucket %s: %w", o.name, err))
+	}
+	reading, cancel := context.WithTimeout(ctx, objectLimit)
+	return &objectReader{of: o, ctx: reading, cancel: cancel, consumer: consumer.CachedInfo().Name, messages: messages, left: size, next: 1}, nil
+}
+
+// An objectReader reads the chunks of an object.
+type objectReader struct {
+	of       *Objects
+	ctx      context.Context
+	cancel   context.CancelFunc
+	consumer string
+	messages jetstream.MessagesContext
+	left     int64 // that did not come yet
+	next     uint64
+	chunk    []byte
+}
+
+// Read implements io.Reader.
+func (r *objectReader) Read(p []byte) (int, error) {
+	for len(r.chunk) == 0 {
+		if r.left == 0 {
+			return 0, io.EOF
+		}
+		if err := r.take(); err != nil {
+			return 0, causeOf(r.ctx, fmt.Errorf("read an object of the bucket %s: %w", r.of.name, err))
+		}
+	}
+	n := copy(p, r.chunk)
+	r.chunk = r.chunk[n:]
+	return n, nil
+}
+
+func (r *objectReader) take() error {
+	m, err := r.messages.Next(jetstream.NextContext(r.ctx))
+	if err != nil {
+		return err
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		return err
+	}
+	if meta.Sequence.Consumer != r.next {
+		return fmt.Errorf("chunk %d came in place of %d", meta.Sequence.Consumer, r.next)
+	}
+	r.next++
+	r.chunk = m.Data()
+	if r.left -= int64(len(r.chunk)); r.left < 0 || r.left > 0 && meta.NumPending == 0 && len(r.chunk) == 0 {
+		return ErrObject
+	}
+	return nil
+}
+
+// Close implements io.Closer.
+func (r *objectReader) Close() error {
+	r.cancel()
+	r.messages.Stop()
+	ctx, cancel := context.WithTimeout(r.of.store.ctx, askLimit)
+	defer cancel()
+	if r.of.store.conn.IsConnected() {
+		_ = r.of.store.js.DeleteConsumer(ctx, r.of.stream(), r.consumer) // it would go by itself otherwise
+	}
+	return nil
+}
+
+// info asks the leader for what the bucket says of an object.
+func (o *Objects) info(ctx context.Context, encoded string) (info objectInfo, err error) {
+	m, err := o.store.askOf(ctx, o.stream(), o.about(encoded), 0)
+	if err != nil {
+		if errors.Is(err, errGone) || errors.Is(err, jetstream.ErrStreamNotFound) {
+			err = ErrNoObject
+		}
+		return info, err
+	}
+	if len(m.Data) > maxInfo || json.Unmarshal(m.Data, &info) != nil {
+		return info, ErrObject
+	}
+	if info.Deleted {
+		return info, ErrNoObject
+	}
+	return info, info.check()
+}

@@ -44,8 +44,8 @@ func run(ctx context.Context, arguments []string, out, log io.Writer) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "| replicas | all begin: s | nodes' CPU s | idle: nodes' cores | messages/s | KiB/s | nodes' MiB | a replica's µs/s | changed by all: p50, p99 ms | a write: p50, p99 ms | a node ends: writes again s | all whole s | all nodes end and begin: all whole s |")
-	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(out, "| replicas | all begin: s | nodes' CPU s | idle: nodes' cores | messages/s | KiB/s | nodes' MiB | a replica's µs/s | changed by all: p50, p99 ms | a write: p50, p99 ms | writes/s of 64 | nodes' µs a write | a replica's µs a write | a node ends: writes again s | all whole s | all nodes end and begin: all whole s |")
+	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, text := range strings.Split(*sizes, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
@@ -113,6 +113,13 @@ func measureFleet(ctx context.Context, n, keys int, span time.Duration, log io.W
 		return "", err
 	}
 	row += fmt.Sprintf("| %s | %s ", percentiles(seen), percentiles(written))
+
+	written64, used, own, err := f.write(ctx, span)
+	if err != nil {
+		return "", err
+	}
+	row += fmt.Sprintf("| %.0f | %.0f | %.1f ", float64(written64)/span.Seconds(), float64(used.Processor.Microseconds())/float64(written64),
+		float64(own.Microseconds())/float64(written64)/float64(n))
 
 	f.nodes.Kill(0)
 	began = time.Now()
@@ -259,6 +266,49 @@ func (f *fleet) change(ctx context.Context, span time.Duration) (seen, written [
 		<-tick.C
 	}
 	return seen, written, nil
+}
+
+// write has 64 write keys, each in a space of its own and through one of the replicas, as fast as they are answered. It returns how many were
+// written, and what the nodes and this process used.
+func (f *fleet) write(ctx context.Context, span time.Duration) (written int64, used cluster.Used, own time.Duration, err error) {
+	before, err := f.nodes.Used()
+	if err != nil {
+		return 0, used, 0, err
+	}
+	if own, err = processor(); err != nil {
+		return 0, used, 0, err
+	}
+	var sum atomic.Int64
+	errs := make([]error, 64)
+	var writing sync.WaitGroup
+	late := time.Now().Add(span)
+	for i := range errs {
+		writing.Go(func() {
+			in := f.replicas[i%len(f.replicas)].Space(fmt.Sprint("of/", i))
+			for at := 0; errs[i] == nil && time.Now().Before(late); at++ {
+				_, errs[i] = in.Set(ctx, fmt.Sprint(at%100), make([]byte, 100), state.Any, state.SetOptions{})
+				sum.Add(1)
+			}
+		})
+	}
+	writing.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return 0, used, 0, err
+	}
+	// Until the slowest replica has all of them.
+	version, err := f.replicas[0].Space(space).Set(ctx, key, nil, state.Any, state.SetOptions{})
+	if err == nil {
+		err = f.have(ctx, version)
+	}
+	if err != nil {
+		return 0, used, 0, err
+	}
+	now, err := processor()
+	if err != nil {
+		return 0, used, 0, err
+	}
+	after, err := f.nodes.Used()
+	return sum.Load(), after.Less(before), now - own, err
 }
 
 // have waits until all replicas have a version.

@@ -46,6 +46,8 @@ var edges = map[string][]string{
 	"internal/reach": {},
 	// The URLs that tests of it share.
 	"internal/reach/reachtest": {},
+	// Signs with keys that the state has; knows nothing of what is signed.
+	"internal/signing": {"internal/state"},
 	// Modules in registries; knows no tool.
 	"internal/oci": {"internal/reach", "internal/text"},
 	// A file of digests; asks no registry.
@@ -180,7 +182,7 @@ var edges = map[string][]string{
 	// REST: sees tools, never sandboxes, and of their schemas where a result is a file.
 	"internal/openapi": {"internal/text", "wasmtools", "wasmtools/invoke", "internal/web", "internal/invoker", "internal/follow", "internal/schemas"},
 	// MCP over HTTP: reads messages, and leaves to protocol what they are answered with.
-	"internal/mcp": {"internal/jsontree", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/session", "internal/mcp/toolset", "internal/web", "internal/naming"},
+	"internal/mcp": {"internal/signing", "internal/state", "internal/jsontree", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/session", "internal/mcp/toolset", "internal/web", "internal/naming"},
 	// What MCP shows of tools; knows no transport.
 	"internal/mcp/toolset": {"internal/rates", "internal/jsontree", "internal/text", "wasmtools", "wasmtools/invoke", "wasmtools/schema", "internal/invoker", "internal/follow", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/fault"},
 	// Messages, for every transport; knows no tools.
@@ -190,7 +192,7 @@ var edges = map[string][]string{
 	// Answers of MCP over HTTP, with and without sessions.
 	"internal/mcp/internal/response": {"internal/mcp/internal/protocol", "internal/web"},
 	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
-	"internal/mcp/session": {"internal/text", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/toolset", "internal/web", "internal/trace"},
+	"internal/mcp/session": {"internal/signing", "internal/state", "internal/text", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/toolset", "internal/web", "internal/trace"},
 	// What of it programs need that embed the server.
 	"wasmtools/service": {"internal/core", "wasmtools", "wasmtools/config", "wasmtools/invoke"},
 	// Bytes by their digests in a folder, and which of them are in force; knows no catalog.
@@ -210,7 +212,7 @@ var edges = map[string][]string{
 	// What operators switch, kept: knows nobody who switches.
 	"internal/switches": {"internal/pattern", "internal/state", "internal/text", "wasmtools"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"internal/core": {"internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/bucket", "internal/catalog/directory", "internal/catalog/registry", "internal/oci", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/state/nats", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
+	"internal/core": {"internal/signing", "internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/bucket", "internal/catalog/directory", "internal/catalog/registry", "internal/oci", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/state/nats", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
 	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
 	"internal/admin": {"internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/catalog/bucket", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
 	// What callers reach in the end, by the tools and their grants; pure.
@@ -419,7 +421,7 @@ var testHomes = map[string][]string{
 	"github.com/tetratelabs/wazero":             {"internal/runtime/instrument", "internal/runtime/instrument/internal/weigh", "internal/runtime/internal/foundry", "internal/runtime/sandbox", "internal/runtime/wasmbin"},
 	"github.com/santhosh-tekuri/jsonschema/v5":  {"deploy/cmd/dist", "test/clients", "test/conformance", "internal/openapi", "internal/schemas"},
 	"github.com/spdx/tools-golang":              {"deploy/cmd/dist"},
-	"github.com/modelcontextprotocol/go-sdk":    {"internal/mcp/session"},
+	"github.com/modelcontextprotocol/go-sdk":    {"internal/mcp/session", "test/nats"},
 	"github.com/google/jsonschema-go":           {"internal/schemas"},
 	"github.com/pelletier/go-toml/v2":           {"wasmtools/config"},
 	"github.com/oapi-codegen/runtime":           {"test/clients"},

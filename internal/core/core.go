@@ -28,6 +28,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/signing"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/switches"
 	"github.com/toolsrv/toolsrv/internal/tokens"
@@ -69,6 +70,8 @@ type Service struct {
 	Switches *switches.Switches
 	// Versions are those of files that are kept.
 	Versions *versions.Store
+	// Keys sign what the processes of one state give to clients.
+	Keys *signing.Keys
 	// Connections counts the connections of tools. A server counts its clients there, too.
 	Connections *Connections
 	// Recent has the last lines of the log.
@@ -228,6 +231,7 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 		s.Logger.Error("what operators have switched on and off before is not in force", "error", err)
 	}
 	s.Versions = openVersions(ctx, s, c, store)
+	s.Keys = s.State.keys(ctx, c, store)
 	if err := s.sources.follow(store); err != nil {
 		return err
 	}
@@ -252,6 +256,7 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopKeeper = stop
 	s.keeping.Go(func() { keeper{s}.run(background) })
+	s.keeping.Go(func() { s.Keys.Follow(background) })
 	if s.State.InNATS() { // where others change things, too
 		s.keeping.Go(func() { s.Switches.Follow(background) })
 		s.keeping.Go(func() { s.Brought.Follow(background) })

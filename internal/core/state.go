@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/audit"
 	"github.com/toolsrv/toolsrv/internal/brought"
+	"github.com/toolsrv/toolsrv/internal/signing"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
@@ -161,6 +162,21 @@ func (s *State) CutOff() *nats.Cut {
 		return nil
 	}
 	return store.CutOff()
+}
+
+// Peers returns the processes that have the same state, or nil where no other has it.
+func (s *State) Peers() state.Peers {
+	peers, _ := s.Store().(state.Peers)
+	return peers
+}
+
+// keys returns the keys that the processes of one state sign with. A state that is only there in case something is kept stays as it is: there they are
+// this process's own.
+func (s *State) keys(ctx context.Context, c *config.Config, store state.Store) *signing.Keys {
+	if c.State.URL == "" && (c.State.Directory == "" || c.State.Implied) {
+		store = nil
+	}
+	return signing.Open(ctx, store, s.logger)
 }
 
 // InNATS reports whether the state is in NATS.

@@ -17,6 +17,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/naming"
+	"github.com/toolsrv/toolsrv/internal/signing"
+	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -34,6 +36,9 @@ type Options struct {
 	Streams *web.Places
 	// Sessions is how many sessions clients of older versions may have: see [session.Options]. Zero: 10,000.
 	Sessions int
+	// Keys sign the ids of those, and Peers are who has the same keys: see [session.Options]. Nil: nobody else.
+	Keys  *signing.Keys
+	Peers state.Peers
 }
 
 // A Door serves a set of tools. Mount it at Path.
@@ -61,7 +66,7 @@ func NewDoor(set *toolset.Set, o Options) *Door {
 		d.places = web.NewPlaces(10_000)
 	}
 	d.idle.New = func() any { return &exchange{door: d} }
-	d.sessions = session.New(set, session.Options{Max: o.Sessions})
+	d.sessions = session.New(set, session.Options{Max: o.Sessions, Keys: o.Keys, Peers: o.Peers})
 	d.unsubscribe = set.Subscribe(d.changes.tell)
 	return d
 }

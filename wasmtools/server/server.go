@@ -168,7 +168,9 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 	}))
 	if c.MCP.Enabled {
 		tools := newToolset(s.service)
-		s.mount(mcp.Path, mcpDoor{mcp.NewDoor(tools, mcp.Options{Streams: s.streams, Sessions: mostSessions(s.conns.most)}), tools})
+		s.mount(mcp.Path, mcpDoor{mcp.NewDoor(tools, mcp.Options{
+			Streams: s.streams, Sessions: mostSessions(s.conns.most), Keys: s.service.Keys, Peers: s.service.State.Peers(),
+		}), tools})
 	}
 	if err := openMetrics(ctx, s, c); err != nil {
 		return err

@@ -46,7 +46,7 @@ func (s *Sessions) Serve(x *web.Exchange, q Request) {
 	switch method {
 	case http.MethodDelete:
 		x.SetOperation("session/end")
-		s.drop(own)
+		s.end(own)
 		x.WriteHeader(http.StatusNoContent)
 	case http.MethodGet:
 		x.SetOperation("session/stream")
@@ -73,12 +73,21 @@ func (s *Sessions) find(x *web.Exchange, q Request) *session {
 		return nil
 	}
 	if ids := h[headerSession]; len(ids) == 1 {
-		if own := s.take(ids[0], q.Namespace, x.Call().Principal); own != nil {
+		switch own, err := s.take(ids[0], q.Namespace, x.Call().Principal); err {
+		case nil:
 			return own
+		case errFull:
+			refuseFull(x, nil)
+			return nil
 		}
 	}
 	refuseMissing(x)
 	return nil
+}
+
+// refuseFull answers a request whose session has no place.
+func refuseFull(x *web.Exchange, id []byte) {
+	refuse(x, http.StatusServiceUnavailable, id, &rpc.Fault{Code: rpc.CodeInternal, Message: "Too many sessions are open; try again later"})
 }
 
 // refuseMissing answers a request of a session that does not exist. A session that has ended and somebody else's get the same answer: a
@@ -93,7 +102,8 @@ const codeNoSession = -32001
 // serveFirst answers a POST that has no session: initialize begins one.
 func (s *Sessions) serveFirst(x *web.Exchange, q Request) {
 	m := q.Message
-	switch _, ok := rpc.String(m.Version); {
+	version, ok := rpc.String(m.Version)
+	switch {
 	case !protocol.Begins(m) || m.ID == nil:
 		refuse(x, http.StatusBadRequest, m.ID, rpc.Invalid("The request has no Mcp-Session-Id; a session begins with initialize"))
 		return
@@ -101,9 +111,9 @@ func (s *Sessions) serveFirst(x *web.Exchange, q Request) {
 		refuse(x, http.StatusBadRequest, m.ID, rpc.InvalidParams("The params have no protocolVersion"))
 		return
 	}
-	own := s.begin(q.Namespace, x.Call().Principal)
-	if own == nil {
-		refuse(x, http.StatusServiceUnavailable, m.ID, &rpc.Fault{Code: rpc.CodeInternal, Message: "Too many sessions are open; try again later"})
+	own, err := s.begin(q.Namespace, protocol.Agreed(version), x.Call().Principal)
+	if err != nil {
+		refuseFull(x, m.ID)
 		return
 	}
 	defer s.give(own)

@@ -24,6 +24,8 @@ type house struct {
 	t   testing.TB
 	mux *web.Mux
 	url string
+
+	sessions *mcp.Door
 }
 
 // http serves the app. A request is somebody's whose name stands in X-User; without it, everybody's.
@@ -43,7 +45,7 @@ func (a *app) http(t testing.TB, o mcp.Options) *house {
 			}
 		}
 	})
-	return &house{app: a, t: t, mux: mux, url: server.URL + mcp.Path}
+	return &house{app: a, t: t, mux: mux, url: server.URL + mcp.Path, sessions: door}
 }
 
 // users is a dependency that believes what it is told.

@@ -3,15 +3,17 @@ package session
 import (
 	"cmp"
 	"container/list"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/signing"
+	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -24,17 +26,24 @@ const (
 
 // Options are the settings of Sessions. The zero value is usable.
 type Options struct {
-	// Max is how many sessions there may be. One more ends an idle one of the principal that has the most, or is refused if none of those
+	// Max is how many sessions are held. One more has an idle one put aside of the principal that has the most, or is refused if none of those
 	// is idle. Zero: 10,000.
 	Max int
-	// Idle is how long a session lasts without a request or an open stream. Zero: 30 minutes.
+	// Idle is how long a session is held without a request or an open stream. Zero: 30 minutes.
 	Idle time.Duration
 	// KeepAlive is how often a stream that has nothing to say says so, for proxies, and to notice that its client is gone.
 	// Zero: 25 seconds.
 	KeepAlive time.Duration
+	// Keys sign the ids. Nil: keys of its own, so that no other process knows the ids.
+	Keys *signing.Keys
+	// Peers are the other processes that have the same keys. Nil: there are none.
+	Peers state.Peers
 }
 
 // Sessions are the sessions of clients over HTTP. They are safe for concurrent use.
+//
+// A session is in its id: whoever has the keys takes it up. What is held of it is what goes on here, and what its stream has told. It can be put
+// aside when nothing does.
 type Sessions struct {
 	set         *toolset.Set
 	protocol    *protocol.Server
@@ -42,13 +51,17 @@ type Sessions struct {
 	idle        time.Duration
 	keepAlive   time.Duration
 	unsubscribe func()
+	unhear      func()
 	stop        chan struct{}
 	running     sync.WaitGroup
+	keys        *signing.Keys
+	peers       state.Peers // nil: there are none
 
 	mu     sync.Mutex
 	closed bool
 	byID   map[string]*session
 	owners map[owner]*list.List // of *session, those used last first
+	ended  ended
 }
 
 // An owner may use a session: the principal that began it. A token that is replaced by another of the same name does not end it.
@@ -92,6 +105,15 @@ func New(set *toolset.Set, o Options) *Sessions {
 		stop:      make(chan struct{}),
 		byID:      map[string]*session{},
 		owners:    map[owner]*list.List{},
+		keys:      o.Keys,
+		peers:     o.Peers,
+		unhear:    func() {},
+	}
+	if s.keys == nil {
+		s.keys = signing.New()
+	}
+	if s.peers != nil {
+		s.unhear = s.peers.Hear(topic, s.hear)
 	}
 	s.protocol = protocol.New(set, protocol.Options{})
 	s.unsubscribe = set.Subscribe(s.tell)
@@ -120,6 +142,7 @@ func (s *Sessions) State() (open, most int, by map[string]int64) {
 // Close ends all sessions, with their streams and calls, and waits for those. It returns nil and can be called twice.
 func (s *Sessions) Close() error {
 	s.unsubscribe()
+	s.unhear()
 	s.mu.Lock()
 	if !s.closed {
 		s.closed = true
@@ -141,39 +164,68 @@ func (s *Sessions) Close() error {
 	return nil
 }
 
-// begin makes a session and puts it into the table, taken. It returns nil if there is no place.
-func (s *Sessions) begin(namespace string, p *wasmtools.Principal) *session {
-	x := &session{
-		Conversation: protocol.NewConversation(),
-		id:           rand.Text(),
-		namespace:    namespace,
-		owner:        ownerOf(p),
-		busy:         1,
-		principal:    p,
-		changed:      make(chan struct{}, 1),
-		edition:      s.set.View(namespace, p).Edition(),
+// Errors of begin and take.
+var (
+	errMissing = errors.New("there is no such session")
+	errFull    = errors.New("too many sessions are open")
+)
+
+// begin makes a session of a version, taken.
+func (s *Sessions) begin(namespace, version string, p *wasmtools.Principal) (*session, error) {
+	own := ownerOf(p)
+	x := s.newSession(newID(s.keys, version, namespace, own), namespace, own, p)
+	x.Conversation = protocol.NewConversation()
+	x.edition = s.set.View(namespace, p).Edition()
+	return s.add(x)
+}
+
+// resume takes up a session that is not held: it has begun in another process, or was put aside. Nobody knows which list its client has, so its
+// stream begins with that it has changed.
+func (s *Sessions) resume(id, namespace string, p *wasmtools.Principal) (*session, error) {
+	own := ownerOf(p)
+	version, ok := checkID(s.keys, id, namespace, own)
+	if !ok {
+		return nil, errMissing
 	}
-	victim, ok := s.add(x)
+	x := s.newSession(id, namespace, own, p)
+	x.Conversation = protocol.Resume(version)
+	x.edition = s.set.View(namespace, p).Edition()
+	x.changed <- struct{}{}
+	return s.add(x)
+}
+
+func (s *Sessions) newSession(id, namespace string, own owner, p *wasmtools.Principal) *session {
+	return &session{id: id, namespace: namespace, owner: own, busy: 1, principal: p, changed: make(chan struct{}, 1)}
+}
+
+// add puts a session into the table, and takes out one that makes room for it. It returns the one that is there, which another request may just
+// have put there.
+func (s *Sessions) add(x *session) (*session, error) {
+	held, victim, err := s.put(x)
 	if victim != nil {
 		victim.Close()
 	}
-	if !ok {
+	if held != x {
 		x.Close()
-		return nil
 	}
-	return x
+	return held, err
 }
 
-// add puts a session into the table, and takes out one that makes room for it.
-func (s *Sessions) add(x *session) (victim *session, ok bool) {
+func (s *Sessions) put(x *session) (held, victim *session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, false
+	switch other := s.byID[x.id]; {
+	case s.closed:
+		return nil, nil, errFull
+	case s.ended.has(x.id):
+		return nil, nil, errMissing
+	case other != nil: // it is the same owner's, as the id says
+		s.use(other, x.principal)
+		return other, nil, nil
 	}
 	if len(s.byID) >= s.max {
 		if victim = s.victim(); victim == nil {
-			return nil, false
+			return nil, nil, errFull
 		}
 		s.remove(victim)
 	}
@@ -184,11 +236,11 @@ func (s *Sessions) add(x *session) (victim *session, ok bool) {
 		s.owners[x.owner] = own
 	}
 	x.used, x.place = time.Now(), own.PushFront(x)
-	return victim, true
+	return x, victim, nil
 }
 
 // victim returns the session that makes room for another. It belongs to the principal with the most sessions, so a client that begins
-// sessions without end ends its own. It is the one that has been idle for longest, preferably one without a stream. It is nil if all
+// sessions without end has its own put aside. It is the one that has been idle for longest, preferably one without a stream. It is nil if all
 // of those have calls.
 func (s *Sessions) victim() (found *session) {
 	var most *list.List
@@ -211,17 +263,26 @@ func (s *Sessions) victim() (found *session) {
 
 // take returns the session of an id and begins to use it, if it belongs to the namespace and the principal. A caller that has taken
 // it gives it back.
-func (s *Sessions) take(id, namespace string, p *wasmtools.Principal) *session {
+func (s *Sessions) take(id, namespace string, p *wasmtools.Principal) (*session, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	x := s.byID[id]
-	if x == nil || x.namespace != namespace || x.owner != ownerOf(p) {
-		return nil
+	if x == nil {
+		s.mu.Unlock()
+		return s.resume(id, namespace, p)
 	}
+	defer s.mu.Unlock()
+	if x.namespace != namespace || x.owner != ownerOf(p) {
+		return nil, errMissing
+	}
+	s.use(x, p)
+	return x, nil
+}
+
+// use begins to use a session that is held.
+func (s *Sessions) use(x *session, p *wasmtools.Principal) {
 	x.busy++
 	x.principal = p
 	s.touch(x)
-	return x
 }
 
 // give ends the use of a session.
@@ -238,12 +299,41 @@ func (s *Sessions) touch(x *session) {
 	}
 }
 
-// drop ends a session, if that has not been done.
+// drop puts a session aside that did not begin.
 func (s *Sessions) drop(x *session) {
 	s.mu.Lock()
 	s.remove(x)
 	s.mu.Unlock()
 	x.Close()
+}
+
+// end ends a session, in all processes.
+func (s *Sessions) end(x *session) {
+	s.hear([]byte(x.id))
+	if s.peers != nil {
+		s.peers.Tell(topic, []byte(x.id))
+	}
+}
+
+// topic is what sessions that have ended are told under.
+const topic = "sessions-ended"
+
+// hear ends a session of which it was told that it has ended.
+func (s *Sessions) hear(message []byte) {
+	if len(message) != idLen {
+		return
+	}
+	id := string(message)
+	s.mu.Lock()
+	x := s.byID[id]
+	if x != nil {
+		s.remove(x)
+	}
+	s.ended.add(id)
+	s.mu.Unlock()
+	if x != nil {
+		x.Close()
+	}
 }
 
 // remove takes a session out of the table.
@@ -259,7 +349,8 @@ func (s *Sessions) remove(x *session) {
 	}
 }
 
-// End drops the sessions of principals that are no longer let in, with their streams and calls.
+// End ends the sessions of principals that are no longer let in, with their streams and calls. Each process does so by itself: one that has lost
+// its state lets nobody in, and others go on.
 func (s *Sessions) End(ended func(*wasmtools.Principal) bool) {
 	s.mu.Lock()
 	var gone []*session
@@ -276,6 +367,7 @@ func (s *Sessions) End(ended func(*wasmtools.Principal) bool) {
 	}
 	for _, x := range gone {
 		s.remove(x)
+		s.ended.add(x.id)
 	}
 	s.mu.Unlock()
 	for _, x := range gone {
@@ -283,7 +375,7 @@ func (s *Sessions) End(ended func(*wasmtools.Principal) bool) {
 	}
 }
 
-// expire drops the sessions that nobody has used for long.
+// expire puts the sessions aside that nobody has used for long.
 func (s *Sessions) expire() {
 	ticker := time.NewTicker(max(s.idle/8, time.Millisecond))
 	defer ticker.Stop()

@@ -112,6 +112,11 @@ func (s *Store) clientOptions() ([]client.Option, error) {
 			wake(s.looking)
 		}),
 		client.ErrorHandler(func(_ *client.Conn, _ *client.Subscription, err error) {
+			if errors.Is(err, client.ErrPermissionViolation) && strings.Contains(err.Error(), s.bucket.topic("")) {
+				s.denied.Do(func() {
+					s.options.Log.Warn("NATS does not let servers hear each other: rates hold for each apart, and a session of MCP ends for one only", slog.String("subjects", s.bucket.topic(">")), slog.Any("error", err))
+				})
+			}
 			s.options.Log.Debug("NATS", slog.Any("error", err))
 		}),
 	}

@@ -33,6 +33,7 @@ var (
 
 // A Store is a state in a bucket. It is safe for concurrent use.
 type Store struct {
+	peers
 	options Options
 	conn    *client.Conn
 	js      jetstream.JetStream
@@ -45,6 +46,7 @@ type Store struct {
 	once    sync.Once
 	kicked  chan struct{} // has a value when the stream is to be followed anew, or looked at
 	looking chan struct{}
+	denied  sync.Once     // the log was told that peers are not heard
 	ready   chan struct{} // closed when the copy was whole for the first time, or never will be
 	places  chan struct{} // has a value for each batch that is under way
 
@@ -120,6 +122,7 @@ func Begin(o Options) *Store {
 		kicked: make(chan struct{}, 1), looking: make(chan struct{}, 1), ready: make(chan struct{}), places: make(chan struct{}, mostBatches),
 		copy: newReplica(), writers: writers{of: map[string]*writer{}},
 	}
+	s.peers = peers{s}
 	s.health.cut = &Cut{time.Now(), errors.New("NATS was not reached yet")}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.running.Go(func() {

@@ -21,6 +21,9 @@ func (b bucket) stream() string   { return "KV_" + string(b) }
 func (b bucket) subjects() string { return "$KV." + string(b) + ".>" }
 func (b bucket) heads() string    { return "$KV." + string(b) + ".e.>" }
 
+// topic returns the subject of what is told and not kept.
+func (b bucket) topic(name string) string { return "toolsrv." + string(b) + "." + name }
+
 func (b bucket) turn(space string) string {
 	return "$KV." + string(b) + ".e." + base64.RawURLEncoding.EncodeToString([]byte(space))
 }

@@ -24,6 +24,13 @@ type Conversation struct {
 // NewConversation returns a conversation. Close it in the end.
 func NewConversation() *Conversation { return &Conversation{closed: make(chan struct{})} }
 
+// Resume returns a conversation that has agreed on a version before, perhaps in another process. Close it in the end.
+func Resume(version string) *Conversation {
+	c := NewConversation()
+	c.version = version
+	return c
+}
+
 // errEnded is the end of a request whose conversation has ended.
 var errEnded = errors.New("the session has ended")
 

@@ -17,6 +17,14 @@ var olderVersions = []string{"2025-11-25", "2025-06-18"}
 // HasSessions reports whether a version of the protocol that is spoken has sessions.
 func HasSessions(version string) bool { return slices.Contains(olderVersions, version) }
 
+// Agreed returns the version of a session whose client asks for one: that one, or the newest one that has sessions.
+func Agreed(version string) string {
+	if HasSessions(version) {
+		return version
+	}
+	return olderVersions[0]
+}
+
 // Begins reports whether a message asks for a session.
 func Begins(m *rpc.Message) bool { return string(m.Method) == initialize }
 
@@ -29,15 +37,13 @@ func (s *Server) sessions() feature {
 	}}
 }
 
-// initialize begins a session, in the version that the client asks for or the newest one that has sessions.
+// initialize begins a session.
 func (s *Server) initialize(_ context.Context, r *Request) Answer {
 	version, ok := rpc.String(r.Version)
 	if !ok {
 		return r.Refuse(rpc.InvalidParams("The params have no protocolVersion"))
 	}
-	if !HasSessions(version) {
-		version = olderVersions[0]
-	}
+	version = Agreed(version)
 	if r.Conversation == nil || !r.Conversation.agree(version) {
 		return r.Refuse(rpc.Invalid("The session has begun already"))
 	}

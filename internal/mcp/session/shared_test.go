@@ -1,0 +1,194 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/mcp"
+	"github.com/toolsrv/toolsrv/internal/signing"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+)
+
+// A hall is where processes hear each other.
+type hall struct {
+	mu    sync.Mutex
+	heard []func([]byte)
+}
+
+func (h *hall) Tell(_ string, message []byte) {
+	h.mu.Lock()
+	all := h.heard
+	h.mu.Unlock()
+	for _, f := range all {
+		f(message)
+	}
+}
+
+func (h *hall) Hear(_ string, f func([]byte)) (stop func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.heard = append(h.heard, f)
+	return func() {}
+}
+
+// pair returns two processes that have the same keys, and hear each other.
+func pair(t *testing.T, o mcp.Options) (one, two *house) {
+	t.Helper()
+	o.Keys, o.Peers = signing.New(), &hall{}
+	return newApp(t).http(t, o), newApp(t).http(t, o)
+}
+
+// A session that has begun in one process goes on in another, in its version, and ends in both.
+func TestSessionElsewhere(t *testing.T) {
+	t.Parallel()
+	one, two := pair(t, mcp.Options{})
+	for _, version := range []string{"2025-11-25", "2025-06-18"} {
+		r := one.do(t.Context(), http.MethodPost, "", strings.Replace(begin, legacy, version, 1), "X-User", "ann")
+		id := r.Header.Get("Mcp-Session-Id")
+		s := []string{"X-User", "ann", "Mcp-Session-Id", id}
+		for range 3 {
+			for i, h := range []*house{two, one} {
+				if status, body := h.post(request("1", "tools/call", version, `"name":"math-add"`, `"arguments":{"a":1}`), s...); status != 200 || !strings.Contains(body, `"sum":2`) {
+					t.Errorf("%s in process %d: %d %s", version, i, status, body)
+				}
+			}
+		}
+		if _, body := two.post(begin, s...); !strings.Contains(body, "begun already") {
+			t.Errorf("%s: initialize again: %s", version, body)
+		}
+		if status, body := two.post(request("1", "resources/list", version), s...); status != 200 || !strings.Contains(body, "Method not found") {
+			t.Errorf("%s: %d %s", version, status, body)
+		}
+		if r := two.do(t.Context(), http.MethodDelete, "", "", s...); r.StatusCode != http.StatusNoContent {
+			t.Errorf("%s: DELETE: %d", version, r.StatusCode)
+		}
+		for i, h := range []*house{one, two} {
+			if status, _ := h.post(request("1", "ping", version), s...); status != http.StatusNotFound {
+				t.Errorf("%s in process %d after DELETE: %d", version, i, status)
+			}
+		}
+	}
+}
+
+// A stream that is opened where the session has not begun tells of a change at first: the client's list may be an older one. The end of the session
+// ends it, wherever that is asked for.
+func TestStreamElsewhere(t *testing.T) {
+	t.Parallel()
+	one, two := pair(t, mcp.Options{})
+	id := one.begin()
+	lines := two.listen(t.Context(), id)
+	const changed = `data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+	two.line(lines, "event: message")
+	two.line(lines, changed)
+	two.put(t, "new")
+	two.line(lines, "event: message")
+	two.line(lines, changed)
+	if r := one.do(t.Context(), http.MethodDelete, "", "", "Mcp-Session-Id", id); r.StatusCode != http.StatusNoContent {
+		t.Fatal(r.Status)
+	}
+	if line, open := <-lines; open {
+		t.Errorf("the stream goes on with %q", line)
+	}
+	own := two.listen(t.Context(), two.begin())
+	two.put(t, "newer")
+	two.line(own, "event: message")
+	two.line(own, changed)
+}
+
+// Whoever has no session of an id gets the same answer, whatever is wrong with it, and nothing is held for them.
+func TestForgedSessions(t *testing.T) {
+	t.Parallel()
+	one, two := pair(t, mcp.Options{})
+	id := one.begin("X-User", "ann")
+	raw, err := base64.RawURLEncoding.DecodeString(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := newApp(t).http(t, mcp.Options{}) // has other keys
+	forged := map[string]string{
+		"nothing":              "",
+		"one of before":        "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+		"one that is too long": id + "A",
+		"one of 10 KB":         strings.Repeat("A", 10<<10),
+		"one cut short":        id[:len(id)-1],
+		"half of one":          id[:len(id)/2],
+		"zeros":                base64.RawURLEncoding.EncodeToString(make([]byte, len(raw))),
+		"another server's":     stranger.begin("X-User", "ann"),
+		"other letters":        strings.Repeat("!", len(id)),
+		"bits after the end":   id[:len(id)-1] + string(id[len(id)-1]+1),
+		"one with a blank":     id[:10] + " " + id[11:],
+		"in small letters":     strings.ToLower(id),
+	}
+	for i := range raw {
+		changed := bytes.Clone(raw)
+		changed[i] ^= 1
+		forged["byte "+string(rune('A'+i))] = base64.RawURLEncoding.EncodeToString(changed)
+	}
+	try := func(h *house, what, user, id, path string) {
+		t.Helper()
+		for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+			if status, body := read(t, h.do(t.Context(), method, path, request("1", "ping", legacy), "X-User", user, "Mcp-Session-Id", id)); status != http.StatusNotFound || !strings.Contains(body, "There is no such session") {
+				t.Errorf("%s: %s: %d %s", what, method, status, body)
+			}
+		}
+	}
+	for what, id := range forged {
+		try(one, what, "ann", id, "")
+		try(two, what, "ann", id, "")
+	}
+	for _, h := range []*house{one, two} {
+		try(h, "another caller's", "eve", id, "")
+		try(h, "nobody's", "", id, "")
+		try(h, "of another address", "ann", id, "/math")
+	}
+	if held, _ := two.sessions.State(); held != 0 {
+		t.Errorf("%d sessions are held for forged ids", held)
+	}
+	if status, _ := two.post(request("1", "ping", legacy), "X-User", "ann", "Mcp-Session-Id", id); status != 200 {
+		t.Errorf("after all that, the session itself: %d", status)
+	}
+}
+
+// What others say of sessions that have ended takes a bounded memory, and does no harm.
+func TestEndedElsewhere(t *testing.T) {
+	t.Parallel()
+	o := mcp.Options{Keys: signing.New(), Peers: &hall{}}
+	h := newApp(t).http(t, o)
+	id := h.begin()
+	say := func(message string) { o.Peers.Tell("sessions-ended", []byte(message)) }
+	for _, message := range []string{"", "x", strings.Repeat("x", 1<<20), id[1:], id + "x"} {
+		say(message)
+	}
+	if status, _ := h.post(request("1", "ping", legacy), "Mcp-Session-Id", id); status != 200 {
+		t.Errorf("after garbage: %d", status)
+	}
+	say(id)
+	if status, _ := h.post(request("1", "ping", legacy), "Mcp-Session-Id", id); status != 404 {
+		t.Errorf("after it has ended: %d", status)
+	}
+}
+
+// Many requests take up a session at the same time while others end it: each has an answer, and at its end nothing is held.
+func TestSessionRace(t *testing.T) {
+	t.Parallel()
+	one, two := pair(t, mcp.Options{Sessions: 4})
+	for range 20 {
+		id := one.begin()
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if status, body := two.post(request("1", "ping", legacy), "Mcp-Session-Id", id); status != 200 && status != 404 && status != 503 && !strings.Contains(body, "session has ended") {
+					t.Errorf("%d %s", status, body)
+				}
+			})
+		}
+		all.Go(func() { one.do(context.Background(), http.MethodDelete, "", "", "Mcp-Session-Id", id) })
+		all.Wait()
+	}
+	testkit.Until(t, "nothing is held", func() bool { held, _ := two.sessions.State(); return held == 0 })
+}

@@ -1,0 +1,234 @@
+// Package signing signs what the servers of one state give to clients and take back from them, each from all: with keys that the state has.
+//
+// A key signs for a week. It is known for another one, at the end of which what it has signed is worth nothing any more. No time stands in what is
+// signed, so clocks may differ: only whoever makes the next key looks at one.
+package signing
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+const (
+	// Space is the name of the space of the state.
+	Space = "signing"
+	// Form is the form of its record.
+	Form byte = 1
+	// record is the key of the one record.
+	record = "keys"
+	// maxRecord is the largest size of the record in bytes.
+	maxRecord = 4 << 10
+
+	// Period is how long a key signs.
+	Period = 7 * 24 * time.Hour
+	// known is how many keys there are at most.
+	known = 2
+	// settle is how long a key has to be known before it signs: by then the other servers know it, too.
+	settle = time.Minute
+	// lookEvery is how often the keys are looked at even if nothing has changed, and lookAfter how long after an error.
+	lookEvery, lookAfter = time.Hour, time.Second
+)
+
+// Size is the size of a signature in bytes.
+const Size = 16
+
+// Keys are the keys of one state. They are safe for concurrent use.
+type Keys struct {
+	own    *key // of this process, for when the state can't be read
+	shared atomic.Pointer[[]*key]
+	space  state.Space
+	log    *slog.Logger
+}
+
+// A key is known by its number.
+type key struct {
+	Number uint32    `json:"number"` // never 0, but for a process's own
+	Secret []byte    `json:"secret"`
+	Made   time.Time `json:"made"`
+	since  time.Time // when this process has learned of it; zero: it signs at once
+}
+
+// New returns keys of this process alone.
+func New() *Keys {
+	k := &Keys{own: newKey(0)}
+	k.shared.Store(&[]*key{})
+	return k
+}
+
+// Open returns the keys that a store has, and makes the first one. Where that fails, the keys are those of this process alone until Follow finds
+// others. Nil is no store.
+func Open(ctx context.Context, store state.Store, log *slog.Logger) *Keys {
+	k := New()
+	if store == nil {
+		return k
+	}
+	k.space, k.log = store.Space(Space), log
+	if err := k.take(ctx); err != nil {
+		k.complain(err)
+	}
+	return k
+}
+
+func newKey(number uint32) *key {
+	k := &key{Number: number, Secret: make([]byte, sha256.Size), Made: time.Now().UTC()}
+	_, _ = rand.Read(k.Secret) // which never fails
+	return k
+}
+
+// Follow takes up what other processes make, and makes the next key when it is time, until ctx ends.
+func (k *Keys) Follow(ctx context.Context) {
+	for k.space != nil && ctx.Err() == nil {
+		err := k.watch(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			continue
+		}
+		k.complain(err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookAfter):
+		}
+	}
+}
+
+// watch takes up what changes for a while.
+func (k *Keys) watch(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	for event, err := range k.space.Watch(ctx, record) {
+		if err == nil && (event.Synced || event.Key == record) {
+			err = k.take(ctx)
+		}
+		if err != nil {
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return nil
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// complain tells the log that the keys can't be read or made. That the state is away it has been told already.
+func (k *Keys) complain(err error) {
+	if !errors.Is(err, state.ErrUnavailable) {
+		k.log.Error("sessions of MCP that begin here are known to this server only", "error", err)
+	}
+}
+
+// take takes up the keys of the state, and makes one where it is time.
+func (k *Keys) take(ctx context.Context) error {
+	for {
+		all, version, err := k.read(ctx)
+		if err != nil {
+			return err
+		}
+		if len(all) > 0 && time.Since(all[0].Made) < Period {
+			k.learn(all)
+			return nil
+		}
+		next := uint32(1)
+		if len(all) > 0 {
+			k.learn(all)
+			next = max(1, all[0].Number+1)
+		}
+		all = append([]*key{newKey(next)}, all...)
+		if err = k.write(ctx, all[:min(known, len(all))], version); err == nil || errors.Is(err, state.ErrConflict) {
+			continue // and read what is there now
+		}
+		if len(all) > 1 && errors.Is(err, state.ErrUnavailable) {
+			return nil // those that there are go on; the state can be read, but not be written now
+		}
+		return err
+	}
+}
+
+// read returns the keys of the state, the newest first, and their version.
+func (k *Keys) read(ctx context.Context) ([]*key, int64, error) {
+	entry, ok, err := k.space.Get(ctx, record, maxRecord)
+	if err != nil || !ok {
+		return nil, state.Absent, err
+	}
+	var all []*key
+	if err := state.Decode(entry.Value, Form, &all); err != nil {
+		return nil, 0, fmt.Errorf("the record %q of %q: %w", record, Space, err)
+	}
+	for _, one := range all {
+		if one == nil || one.Number == 0 || len(one.Secret) != sha256.Size {
+			return nil, 0, fmt.Errorf("the record %q of %q has a key of another form: delete it, so that another is made", record, Space)
+		}
+	}
+	return all[:min(known, len(all))], int64(entry.Version), nil
+}
+
+func (k *Keys) write(ctx context.Context, all []*key, version int64) error {
+	value, err := state.Encode(Form, all)
+	if err != nil {
+		return err
+	}
+	_, err = k.space.Set(ctx, record, value, version, state.SetOptions{})
+	return err
+}
+
+// learn has keys sign and check from now on.
+func (k *Keys) learn(all []*key) {
+	before := *k.shared.Load()
+	for i, one := range all {
+		at := slices.IndexFunc(before, func(b *key) bool { return b.Number == one.Number && hmac.Equal(b.Secret, one.Secret) })
+		switch {
+		case at >= 0:
+			all[i] = before[at]
+		case i == 0 && len(all) > 1:
+			one.since = time.Now()
+		}
+	}
+	k.shared.Store(&all)
+}
+
+// Sign signs a text, and returns the number of the key, and the signature. The text says what it is for, so that what was signed for one thing is
+// not taken for another.
+func (k *Keys) Sign(text []byte) (number uint32, signature [Size]byte) {
+	with := k.own
+	switch all := *k.shared.Load(); {
+	case len(all) == 0:
+	case len(all) > 1 && !all[0].since.IsZero() && time.Since(all[0].since) < settle:
+		with = all[1]
+	default:
+		with = all[0]
+	}
+	return with.Number, with.sign(text)
+}
+
+// Check reports whether a text has a signature by the key of a number. How long it takes says nothing of the signature.
+func (k *Keys) Check(number uint32, text []byte, signature [Size]byte) bool {
+	with := k.own
+	if number != 0 {
+		all := *k.shared.Load()
+		at := slices.IndexFunc(all, func(one *key) bool { return one.Number == number })
+		if at < 0 {
+			return false
+		}
+		with = all[at]
+	}
+	is := with.sign(text)
+	return hmac.Equal(is[:], signature[:])
+}
+
+func (k *key) sign(text []byte) (signature [Size]byte) {
+	h := hmac.New(sha256.New, k.Secret)
+	_, _ = h.Write(text)
+	copy(signature[:], h.Sum(nil))
+	return signature
+}

@@ -1,0 +1,309 @@
+package nats_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/signing"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/switches"
+	"github.com/toolsrv/toolsrv/internal/tokens"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
+)
+
+// A peer is a server over HTTP with a state in NATS.
+type peer struct {
+	service *core.Service
+	url     string
+	stop    func()
+}
+
+// replicate starts a server. It ends with the test, unless it was stopped before.
+func newPeer(t *testing.T, natsURL string, change func(c *config.Config)) *peer {
+	t.Helper()
+	c := config.Default()
+	c.Server.Addresses = []string{"127.0.0.1:0"}
+	c.Tools.Directory, c.Tools.CacheDir, c.State.URL, c.Metrics.Enabled = t.TempDir(), t.TempDir(), natsURL, true
+	if change != nil {
+		change(c)
+	}
+	add := gotool.New("math/add", "Adds.", func(_ context.Context, args struct {
+		A int `json:"a"`
+		B int `json:"b"`
+	}) (int, error) {
+		return args.A + args.B, nil
+	})
+	of, err := service.Open(t.Context(), c, service.Options{Tools: []*wasmtools.Tool{add}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(t.Context(), of, server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(ctx) }()
+	var stopped atomic.Bool
+	r := &peer{service: (*core.Handle)(of).Service(), url: "http://" + s.Addr().String()}
+	r.stop = func() {
+		if stopped.Swap(true) {
+			return
+		}
+		cancel()
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+		if err := of.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(r.stop)
+	eventually(t, "the server is ready", func() bool {
+		a, err := http.Get(r.url + "/readyz")
+		if err == nil {
+			a.Body.Close()
+		}
+		return err == nil && a.StatusCode == 200
+	})
+	return r
+}
+
+// balance returns the address of a balancer that knows nothing: each request goes to the next server.
+func balance(t *testing.T, all ...*peer) string {
+	t.Helper()
+	var turn atomic.Uint64
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			to, err := url.Parse(all[turn.Add(1)%uint64(len(all))].url)
+			if err != nil {
+				t.Error(err)
+			}
+			r.SetURL(to)
+		},
+	}
+	s := httptest.NewServer(proxy)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s.URL
+}
+
+const beginSession = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+const callAdd = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"math-add","arguments":{"a":40,"b":2}}}`
+
+// mcp sends a message to a server, in a session with a token; both may be empty.
+func mcp(t *testing.T, method, at, session, token, body string) (status int, text, id string) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), method, at+"/mcp", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Accept", "application/json, text/event-stream")
+	if session != "" {
+		q.Header.Set("Mcp-Session-Id", session)
+	}
+	if token != "" {
+		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	all, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.StatusCode, string(all), a.Header.Get("Mcp-Session-Id")
+}
+
+// TestSessionsOfAll has sessions go on behind a balancer that sends each request to the next server, after a restart, and while NATS is away.
+func TestSessionsOfAll(t *testing.T) {
+	c := start(t, 1, nil)
+	gate := newGate(t, c)
+	one, two := newPeer(t, c.url(), nil), newPeer(t, gate.url(), nil)
+	at := balance(t, one, two)
+	works := func(when, id string) {
+		t.Helper()
+		for range 6 {
+			if status, text, _ := mcp(t, http.MethodPost, at, id, "", callAdd); status != 200 || !strings.Contains(text, "42") {
+				t.Fatalf("%s: %d %s", when, status, text)
+			}
+		}
+	}
+	_, _, id := mcp(t, http.MethodPost, at, "", "", beginSession)
+	works("at first", id)
+
+	three := newPeer(t, c.url(), nil)
+	if status, text, _ := mcp(t, http.MethodPost, three.url, id, "", callAdd); status != 200 {
+		t.Errorf("on a server that began later: %d %s", status, text)
+	}
+
+	_, _, ended := mcp(t, http.MethodPost, one.url, "", "", beginSession)
+	if status, _, _ := mcp(t, http.MethodDelete, two.url, ended, "", ""); status != http.StatusNoContent {
+		t.Fatalf("DELETE: %d", status)
+	}
+	for _, r := range []*peer{one, three, two} {
+		eventually(t, "a session has ended everywhere", func() bool {
+			status, _, _ := mcp(t, http.MethodPost, r.url, ended, "", callAdd)
+			return status == http.StatusNotFound
+		})
+	}
+
+	gate.shut()
+	eventually(t, "the second server is cut off", func() bool { return two.service.State.CutOff() != nil })
+	works("while one is cut off", id)
+	_, _, late := mcp(t, http.MethodPost, two.url, "", "", beginSession)
+	works("begun on the one that is cut off", late)
+	gate.open()
+	works("after that", id)
+}
+
+// TestSessionsOfTokens has a session be one token's only, on each server, and end with it.
+func TestSessionsOfTokens(t *testing.T) {
+	c := start(t, 1, nil)
+	one, two := newPeer(t, c.url(), nil), newPeer(t, c.url(), nil)
+	secrets := map[string]string{}
+	for _, name := range []string{"ann", "eve"} {
+		secret, _, err := one.service.Tokens.Add(t.Context(), tokens.Spec{Name: name, Scopes: []string{"*"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets[name] = secret
+	}
+	eventually(t, "both servers know the tokens", func() bool {
+		status, _, _ := mcp(t, http.MethodPost, two.url, "", secrets["eve"], beginSession)
+		return status == 200
+	})
+	_, _, id := mcp(t, http.MethodPost, one.url, "", secrets["ann"], beginSession)
+	for i, r := range []*peer{one, two} {
+		for who, want := range map[string]int{secrets["ann"]: 200, secrets["eve"]: 404, "": 401, "nonsense": 401} {
+			if status, text, _ := mcp(t, http.MethodPost, r.url, id, who, callAdd); status != want {
+				t.Errorf("server %d: got %d %s, want %d", i, status, text, want)
+			}
+		}
+	}
+	if _, err := one.service.Tokens.Revoke(t.Context(), "ann", state.Any); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*peer{one, two} {
+		eventually(t, "the token is revoked", func() bool {
+			status, _, _ := mcp(t, http.MethodPost, r.url, id, secrets["ann"], callAdd)
+			return status == 401
+		})
+	}
+	again, _, err := one.service.Tokens.Add(t.Context(), tokens.Spec{Name: "ann", Scopes: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range []*peer{one, two} {
+		eventually(t, "the other token is known", func() bool {
+			status, _, _ := mcp(t, http.MethodPost, r.url, "", again, beginSession)
+			return status == 200
+		})
+		if status, _, _ := mcp(t, http.MethodPost, r.url, id, again, callAdd); status != 404 {
+			t.Errorf("server %d: another token of the same name has the session: %d", i, status)
+		}
+	}
+}
+
+// TestClientOfAll has go-sdk's client use two servers behind a balancer as if they were one.
+func TestClientOfAll(t *testing.T) {
+	c := start(t, 1, nil)
+	one, two := newPeer(t, c.url(), nil), newPeer(t, c.url(), nil)
+	at := balance(t, one, two)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	changed := make(chan struct{}, 100)
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { changed <- struct{}{} },
+	})
+	s, err := client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: at + "/mcp"}, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if list, err := s.ListTools(ctx, nil); err != nil || len(list.Tools) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		result, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "math-add", Arguments: map[string]any{"a": 40, "b": 2}})
+		if err != nil || result.IsError {
+			t.Fatalf("%+v, %v", result, err)
+		}
+	}
+	time.Sleep(100 * time.Millisecond) // until its stream is open, which may be on either
+	for len(changed) > 0 {
+		<-changed
+	}
+	if _, err := one.service.Switches.Apply(ctx, switches.Change{Set: []wasmtools.Switch{{Scope: "/math/add", Since: time.Now()}}}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-changed:
+	case <-ctx.Done():
+		t.Error("the client did not hear of the change")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "no server holds the session", func() bool {
+		return !strings.Contains(metricsOf(t, one)+metricsOf(t, two), "\ntoolsrv_mcp_sessions 1\n")
+	})
+}
+
+func metricsOf(t *testing.T, r *peer) string {
+	t.Helper()
+	a, err := http.Get(r.url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestSigningKeys has processes begin together, and one of them late: all have one key, which the state has.
+func TestSigningKeys(t *testing.T) {
+	c := start(t, 3, nil)
+	var all []*core.Service
+	for range 3 {
+		all = append(all, serve(t, c.url()))
+	}
+	text := []byte("text")
+	for i, s := range all {
+		number, signature := s.Keys.Sign(text)
+		if number == 0 {
+			t.Errorf("process %d signs with a key of its own", i)
+		}
+		for j, other := range all {
+			if !other.Keys.Check(number, text, signature) {
+				t.Errorf("process %d does not take what process %d has signed", j, i)
+			}
+		}
+	}
+	if e, ok, err := all[0].State.Store().Space(signing.Space).Get(t.Context(), "keys", 4<<10); err != nil || !ok || e.Version == 0 {
+		t.Errorf("the state has %v, %t, %v", e, ok, err)
+	}
+}

@@ -29,6 +29,7 @@ const (
 	CodeToolStack            Code = "tool_stack"
 	CodeToolFuel             Code = "tool_fuel"
 	CodeToolTimeout          Code = "tool_timeout"
+	CodeToolChanged          Code = "tool_changed"
 	CodeToolDisabled         Code = "tool_disabled"
 	CodeToolNotGranted       Code = "tool_not_granted"
 	CodeRateLimited          Code = "rate_limited"

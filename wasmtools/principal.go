@@ -37,14 +37,16 @@ type Principal struct {
 	name, origin  string
 	realm         string
 	scopes, roles []string
-	all           bool // a scope is every tool
+	patterns      []string           // the scopes without a fingerprint
+	approved      []pattern.Approval // those with one
+	all           bool               // a scope is every tool
 	rate          Rate
 	within        *Principal // whom calls count for as well, or nil
 }
 
 // NewPrincipal returns a principal that may call the tools that match one of the scopes; without any, it may call nothing. A
 // scope is a path such as "math/add", a namespace such as "math", or a pattern such as "math/*" and "**/add"; "*" is every
-// tool. The name stands in logs, so it must not be a secret; origin says in a word how the principal came to be, such as
+// tool. A path with a fingerprint, such as "math/add@…", is that tool while clients are shown the same of it. The name stands in logs, so it must not be a secret; origin says in a word how the principal came to be, such as
 // "token".
 //
 // NewPrincipal fails where the name or the origin is empty, longer than MaxPrincipalName or has characters that can't be
@@ -58,9 +60,18 @@ func NewPrincipal(name, origin string, scopes ...string) (*Principal, error) {
 	}
 	p := &Principal{name: name, origin: origin, scopes: slices.Clone(scopes)}
 	for _, scope := range scopes {
-		if err := pattern.Check(scope); err != nil {
+		approval, ok, err := pattern.ParseApproval(scope)
+		if ok && err == nil {
+			p.approved = append(p.approved, approval)
+			continue
+		}
+		if err == nil {
+			err = pattern.Check(scope)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("scope of principal %q: %w", text.Short(name), err)
 		}
+		p.patterns = append(p.patterns, scope)
 		if s := strings.TrimPrefix(scope, "/"); s == "*" || s == "**" {
 			p.all = true
 		}
@@ -163,7 +174,7 @@ func (p *Principal) Is(other *Principal) bool {
 	return p == other || p.String() == other.String() && p.Origin() == other.Origin() && p.Realm() == other.Realm()
 }
 
-// Scopes returns the patterns of the tools that the principal may call.
+// Scopes returns the scopes of the tools that the principal may call, as they are written.
 func (p *Principal) Scopes() []string {
 	if p == nil {
 		return nil
@@ -184,14 +195,15 @@ func (p *Principal) Has(role string) bool {
 	return p != nil && (slices.Contains(p.roles, role) || role == RoleAdminRead && slices.Contains(p.roles, RoleAdmin))
 }
 
-// May reports whether the principal may call the tool at a path such as "/math/add". It allocates nothing.
+// May reports whether the principal may call the tool at a path such as "/math/add", be it only while it has a fingerprint: see
+// [Principal.MayCall]. It allocates nothing.
 func (p *Principal) May(path string) bool {
-	return p != nil && (p.all || p.matches(path))
+	return p != nil && (p.all || p.matches(path) || slices.ContainsFunc(p.approved, func(a pattern.Approval) bool { return a.Path == path }))
 }
 
 // MayAll reports whether the principal may call every tool, whatever tools there are.
 func (p *Principal) MayAll() bool { return p != nil && p.all }
 
 func (p *Principal) matches(path string) bool {
-	return slices.ContainsFunc(p.scopes, func(scope string) bool { return pattern.Match(scope, path) })
+	return slices.ContainsFunc(p.patterns, func(one string) bool { return pattern.Match(one, path) })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
+	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
 func TestPrincipal(t *testing.T) {
@@ -70,17 +71,93 @@ func TestWhoMayAll(t *testing.T) {
 	}
 }
 
+// TestMayCall has principals with fingerprints, of which some are the tool's.
+// Proves: A caller reaches its own tools only
+func TestMayCall(t *testing.T) {
+	t.Parallel()
+	add := &wasmtools.Tool{Namespace: "math", Name: "add", Description: "Adds.", Parameters: schema.MustCompile(`{"type":"object"}`), Caller: wasmtools.CallerFunc(nil)}
+	table, err := wasmtools.NewRouteTable(add)
+	if err != nil {
+		t.Fatal(err)
+	}
+	route, _ := table.Lookup("/math/add")
+	other := *add
+	other.Description = "Adds, and tells a stranger."
+	is, is1 := add.Fingerprint(), other.Fingerprint()
+	for scopes, want := range map[string][2]bool{ // may, and may call it as it is
+		"math/add@" + is:                      {true, true},
+		"/math/add@" + is:                     {true, true},
+		"math/add@" + is1:                     {true, false},
+		"math/add@" + is1 + " math/add@" + is: {true, true},
+		"math/add@" + is1 + " math/sub@" + is: {true, false},
+		"math/sub@" + is:                      {false, false},
+		"math@" + is:                          {false, false},
+		"math/add/deep@" + is + " text":       {false, false},
+		"math/add@" + is1 + " math/*":         {true, true}, // scopes add up; package scope refuses both in one token
+	} {
+		p, err := wasmtools.NewPrincipal("ci", "test", strings.Fields(scopes)...)
+		if err != nil {
+			t.Fatal(scopes, err)
+		}
+		if got := [2]bool{p.May("/math/add"), p.MayCall(&route)}; got != want {
+			t.Errorf("%s: got %v, want %v", scopes, got, want)
+		}
+		if p.MayAll() || strings.Join(p.Scopes(), " ") != scopes {
+			t.Errorf("%s: got %t, %q", scopes, p.MayAll(), p.Scopes())
+		}
+		if p.May("/math/add@"+is) && !p.May("/math/x") {
+			t.Errorf("%s: may call a path with a fingerprint", scopes)
+		}
+	}
+	if (*wasmtools.Principal)(nil).MayCall(&route) || !wasmtools.Everybody().MayCall(&route) {
+		t.Error("nobody may, or everybody may not")
+	}
+	if err := table.Replace([]*wasmtools.Tool{&other}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := table.Lookup("/math/add"); route.Fingerprint() != is || now.Fingerprint() != is1 {
+		t.Errorf("the fingerprints are %s and %s, want %s and %s", route.Fingerprint(), now.Fingerprint(), is, is1)
+	}
+}
+
+// BenchmarkMayCall shows what a fingerprint costs a call, and what it costs those who have none.
+func BenchmarkMayCall(b *testing.B) {
+	add := &wasmtools.Tool{Namespace: "math", Name: "add", Description: "Adds.", Parameters: schema.MustCompile(`{"type":"object"}`), Caller: wasmtools.CallerFunc(nil)}
+	table, err := wasmtools.NewRouteTable(add)
+	if err != nil {
+		b.Fatal(err)
+	}
+	route, _ := table.Lookup("/math/add")
+	for _, c := range []struct{ name, scope string }{{"all", "*"}, {"pattern", "math/*"}, {"fingerprint", "math/add@" + add.Fingerprint()}} {
+		p, err := wasmtools.NewPrincipal("ci", "test", c.scope)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(c.name+"/May", func(b *testing.B) {
+			for b.Loop() {
+				p.May(route.Path)
+			}
+		})
+		b.Run(c.name+"/MayCall", func(b *testing.B) {
+			for b.Loop() {
+				p.MayCall(&route)
+			}
+		})
+	}
+}
+
 func TestPrincipalRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ name, origin, scope, want string }{
-		"no name":        {"", "test", "*", "principal's name: it is empty"},
-		"a long name":    {strings.Repeat("x", wasmtools.MaxPrincipalName+1), "test", "*", "it has 129 bytes; at most 128 are allowed"},
-		"a line feed":    {"ci\nadmin", "test", "*", "can't be printed"},
-		"a direction":    {"ci\u202eadmin", "test", "*", "can't be printed"},
-		"broken text":    {"ci\xff", "test", "*", "can't be printed"},
-		"no origin":      {"ci", "", "*", `origin of principal "ci": it is empty`},
-		"an empty scope": {"ci", "test", "", `scope of principal "ci": the pattern is empty`},
-		"a bad scope":    {"ci", "test", "math add", `scope of principal "ci"`},
+		"no name":                      {"", "test", "*", "principal's name: it is empty"},
+		"a long name":                  {strings.Repeat("x", wasmtools.MaxPrincipalName+1), "test", "*", "it has 129 bytes; at most 128 are allowed"},
+		"a line feed":                  {"ci\nadmin", "test", "*", "can't be printed"},
+		"a direction":                  {"ci\u202eadmin", "test", "*", "can't be printed"},
+		"broken text":                  {"ci\xff", "test", "*", "can't be printed"},
+		"no origin":                    {"ci", "", "*", `origin of principal "ci": it is empty`},
+		"an empty scope":               {"ci", "test", "", `scope of principal "ci": the pattern is empty`},
+		"a pattern with a fingerprint": {"ci", "test", "math/*@" + strings.Repeat("0", 64), "a pattern with * can't have one"},
+		"a bad scope":                  {"ci", "test", "math add", `scope of principal "ci"`},
 	} {
 		p, err := wasmtools.NewPrincipal(test.name, test.origin, test.scope)
 		if p != nil || err == nil || !strings.Contains(err.Error(), test.want) {
@@ -94,7 +171,8 @@ func TestMayAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := testing.AllocsPerRun(100, func() { p.May("/math/deep/add") }); n != 0 {
+	route := wasmtools.Route{Path: "/math/deep/add"}
+	if n := testing.AllocsPerRun(100, func() { p.May("/math/deep/add"); p.MayCall(&route) }); n != 0 {
 		t.Errorf("got %v allocations, want none", n)
 	}
 }

@@ -32,6 +32,7 @@ type RouteTable struct {
 type entry struct {
 	path, id string
 	tool     *Tool
+	print    *fingerprint
 }
 
 // A Route is a tool with its switch.
@@ -45,6 +46,8 @@ type Route struct {
 	Ungranted bool
 	// Reason says why the tool is switched off, or is empty.
 	Reason string
+
+	print *fingerprint // nil: the route is of no table
 }
 
 // A Refusal is a file that holds no tool that can be served.
@@ -170,7 +173,7 @@ func (r *RouteTable) entriesOf(tools []*Tool) (entries []entry, samePaths bool, 
 			if err := t.Check(); err != nil {
 				return nil, false, err
 			}
-			entries[i] = entry{path, t.OperationID(), t}
+			entries[i] = entry{path, t.OperationID(), t, &fingerprint{}}
 		}
 		if n < len(r.entries) && r.entries[n].path == path {
 			n++
@@ -276,7 +279,7 @@ func (r *RouteTable) publish() {
 	}
 	for i, e := range r.entries {
 		route := &g.routes[i]
-		route.Tool, route.Path = e.tool, e.path
+		route.Tool, route.Path, route.print = e.tool, e.path, e.print
 		route.Enabled, route.Reason = r.switches.state(e.path)
 		if route.Enabled && len(e.tool.Missing) > 0 {
 			route.Enabled, route.Ungranted = false, true

@@ -537,8 +537,9 @@ func TestUngranted(t *testing.T) {
 		"/math/add": {Tool: lacks, Path: "/math/add", Ungranted: true},
 		"/math/sub": {Tool: off, Path: "/math/sub", Reason: "wrong sums"},
 	} {
-		if got, _ := table.Lookup(path); got != want {
-			t.Errorf("%s: got %+v, want %+v", path, got, want)
+		got, _ := table.Lookup(path)
+		if shown := (wasmtools.Route{Tool: got.Tool, Path: got.Path, Enabled: got.Enabled, Ungranted: got.Ungranted, Reason: got.Reason}); shown != want {
+			t.Errorf("%s: got %+v, want %+v", path, shown, want)
 		}
 	}
 	if err := table.Enable("math"); err != nil {

@@ -60,7 +60,7 @@ func reaches() Operation {
 func Callable(routes []wasmtools.Route, reaches func(path string, needs wasmtools.Needs) []capability.Reached) (all []reach.Tool) {
 	for _, route := range routes {
 		if route.Enabled {
-			all = append(all, reach.Tool{Path: route.Path, Reaches: reaches(route.Path, route.Tool.Needs)})
+			all = append(all, reach.Tool{Route: route, Reaches: reaches(route.Path, route.Tool.Needs)})
 		}
 	}
 	return all
@@ -102,7 +102,7 @@ type Explanation struct {
 
 // A Rule is one condition of a call.
 type Rule struct {
-	Rule    string `json:"rule" enum:"scope,tool,switch,grants,rate" description:"What is asked: whether a scope of the caller matches, whether there is the tool, whether it is switched on, whether it was granted what it needs, whether the caller may make a call now."`
+	Rule    string `json:"rule" enum:"scope,tool,fingerprint,switch,grants,rate" description:"What is asked: whether a scope of the caller matches, whether there is the tool, whether it has the fingerprint of the scope, whether it is switched on, whether it was granted what it needs, whether the caller may make a call now."`
 	Holds   bool   `json:"holds" description:"Whether it holds."`
 	Because string `json:"because" description:"Why."`
 }
@@ -129,6 +129,7 @@ func explain() Operation {
 			return e, nil
 		}
 		say("tool", true, "it is served from "+text.Short(route.Tool.Source))
+		explainFingerprint(p, &route, say)
 		why := decider(g, r.Service.InForce().Config)(&route)
 		on := route.Enabled || route.Ungranted
 		switch {
@@ -145,6 +146,19 @@ func explain() Operation {
 		explainRates(r, p, say)
 		return e, nil
 	})
+}
+
+// explainFingerprint says whether a tool is the one that a scope with a fingerprint is for, if only such a scope has it.
+func explainFingerprint(p *wasmtools.Principal, route *wasmtools.Route, say func(rule string, holds bool, because string)) {
+	approved := p.Approved(route.Path)
+	switch may := p.MayCall(route); {
+	case len(approved) == 0:
+	case may:
+		say("fingerprint", true, "clients are shown the same of the tool as when the caller was bound to it")
+	default:
+		say("fingerprint", false, fmt.Sprintf("the caller is bound to %s, and the tool is %s now: look at what clients are shown of it, and then give the caller the scope %s@%s",
+			strings.Join(approved, " or "), route.Fingerprint(), route.Path[1:], route.Fingerprint()))
+	}
 }
 
 // explainRates says what bounds the calls of a caller.
@@ -201,7 +215,10 @@ func ownNeeds(r *Request, p *wasmtools.Principal, route *wasmtools.Route) string
 // scopeOf says which scope of a caller matches a path.
 func scopeOf(p *wasmtools.Principal, path string, may bool) string {
 	scopes := p.Scopes()
-	at := slices.IndexFunc(scopes, func(scope string) bool { return pattern.Match(scope, path) })
+	at := slices.IndexFunc(scopes, func(scope string) bool {
+		approval, ok, _ := pattern.ParseApproval(scope)
+		return ok && approval.Path == path || !ok && pattern.Match(scope, path)
+	})
 	switch {
 	case may && at >= 0:
 		return fmt.Sprintf("the scope %q of %s matches", scopes[at], p)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/capability/kv"
-	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/scope"
@@ -432,15 +431,22 @@ func (r *Request) unmatched(scopes []string) (warnings []string) {
 	routes := r.Service.Table.Tools()
 	for i, text := range scopes {
 		s, err := scope.Parse([]string{text})
-		if err != nil || len(s.Tools) == 0 {
+		if err != nil || len(s.Tools)+len(s.Approved) == 0 {
 			continue
 		}
-		matched := false
-		for n := 0; n < len(routes) && !matched; n++ {
-			matched = pattern.Match(text, routes[n].Path)
+		p, err := s.Principal("scope", "admin")
+		if err != nil {
+			continue
 		}
-		if !matched {
+		may, mayNow := false, false
+		for n := 0; n < len(routes) && !mayNow; n++ {
+			may, mayNow = may || p.May(routes[n].Path), p.MayCall(&routes[n])
+		}
+		switch {
+		case !may:
 			warnings = append(warnings, fmt.Sprintf("scope %d of %d matches no tool that is served now", i+1, len(scopes)))
+		case !mayNow:
+			warnings = append(warnings, fmt.Sprintf("scope %d of %d has another fingerprint than the tool has now, so it can't be called", i+1, len(scopes)))
 		}
 	}
 	return warnings

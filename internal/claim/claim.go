@@ -68,8 +68,7 @@ func (r *Rules) Principal(name, realm string, values func(claim string) []string
 	for i := range r.rules {
 		one := &r.rules[i]
 		if slices.ContainsFunc(values(one.Claim), one.matches) {
-			all.Tools = append(all.Tools, one.scopes.Tools...)
-			all.Roles = append(all.Roles, one.scopes.Roles...)
+			all.Add(one.scopes)
 			matched = append(matched, byte(i>>8), byte(i))
 			if rate.IsZero() {
 				rate = one.Rate

@@ -103,8 +103,12 @@ func UnmatchedOf(c *config.Config, paths, files []string) []Unmatched {
 	}
 	scopes := func(place string, list []string) {
 		for n, text := range list {
-			if s, err := scope.Parse([]string{text}); err == nil && len(s.Tools) > 0 && !matches(text) {
-				add(fmt.Sprintf("%s.scopes[%d]", place, n), text)
+			s, err := scope.Parse([]string{text})
+			if err != nil || len(s.Tools)+len(s.Approved) == 0 {
+				continue
+			}
+			if path, _, _ := strings.Cut(text, "@"); !matches(path) {
+				add(fmt.Sprintf("%s.scopes[%d]", place, n), path)
 			}
 		}
 	}

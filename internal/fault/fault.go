@@ -15,7 +15,7 @@ import (
 // codes are all of the service.
 var codes = [...]wasmtools.Code{wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed, wasmtools.CodeNotFound, wasmtools.CodeMethodNotAllowed, wasmtools.CodeChanged, wasmtools.CodeRateLimited, wasmtools.CodeRequestTimeout, wasmtools.CodeInputTooLarge, wasmtools.CodeUnsupportedMediaType,
 	wasmtools.CodeInvalidArguments, wasmtools.CodeToolError, wasmtools.CodeToolTrapped, wasmtools.CodeToolBadOutput, wasmtools.CodeToolMemory, wasmtools.CodeToolStack, wasmtools.CodeToolFuel, wasmtools.CodeToolTimeout,
-	wasmtools.CodeToolDisabled, wasmtools.CodeToolNotGranted, wasmtools.CodeOverloaded, wasmtools.CodeNotReady, wasmtools.CodeCancelled, wasmtools.CodeInternal}
+	wasmtools.CodeToolChanged, wasmtools.CodeToolDisabled, wasmtools.CodeToolNotGranted, wasmtools.CodeOverloaded, wasmtools.CodeNotReady, wasmtools.CodeCancelled, wasmtools.CodeInternal}
 
 // Codes returns all codes of the service.
 func Codes() []wasmtools.Code { return slices.Clone(codes[:]) }

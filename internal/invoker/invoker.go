@@ -150,9 +150,9 @@ type Invocation struct {
 }
 
 // Begin admits a call of the tool of a route. It fails with CodeNotFound if the principal may not call the tool, with
-// CodeToolDisabled if the tool is disabled, with CodeToolNotGranted if it lacks what it needs, with CodeOverloaded while there is no
-// room for the large result that it will probably have, and with CodeRateLimited if the caller makes too many calls. A tool that was
-// removed or disabled after its route was found is still called.
+// CodeToolChanged if it is bound to another fingerprint of the tool, with CodeToolDisabled if the tool is disabled, with CodeToolNotGranted if it
+// lacks what it needs, with CodeOverloaded while there is no room for the large result that it will probably have, and with CodeRateLimited if the
+// caller makes too many calls. A tool that was removed or disabled after its route was found is still called.
 //
 // If Begin succeeds, the door must call End when it needs neither the arguments nor the result any longer.
 func (v *Invoker) Begin(route wasmtools.Route, call *wasmtools.Call) (*Invocation, error) {
@@ -213,6 +213,9 @@ func Admits(route wasmtools.Route, p *wasmtools.Principal) error {
 		return errNoPrincipal()
 	case !p.May(route.Path):
 		return errNotFound()
+	case !p.MayCall(&route):
+		return &wasmtools.Error{Code: wasmtools.CodeToolChanged, Message: "Tool " + route.Path + " has changed since this caller was bound to it: its fingerprint is " +
+			route.Fingerprint() + " now. Don't call it again: tell your operator, who looks at what has changed and then binds the token to the new fingerprint"}
 	case route.Ungranted:
 		return &wasmtools.Error{Code: wasmtools.CodeToolNotGranted,
 			Message: "Tool " + route.Path + " was not granted what it needs: " + lacking.Of(route.Tool)}

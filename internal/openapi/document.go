@@ -98,7 +98,7 @@ func (s *derived) documents(l *library, p *wasmtools.Principal) documents {
 	var listings []*fragment
 	var shown []*entry
 	for i, route := range s.generation.Routes() {
-		if route.Enabled && p.May(route.Path) {
+		if route.Enabled && p.MayCall(&route) {
 			shown = append(shown, s.entries[i])
 			listings = append(listings, &s.entries[i].listing)
 		}
@@ -249,7 +249,8 @@ func (s security) failureResponses() []failureResponse {
 		{"default", "Failed", "Any other failure", plain, ""},
 	}
 	if len(s.Schemes) > 0 {
-		all = append(all, failureResponse{"401", "Unauthorized", "The token is missing or not valid", plain, "WWW-Authenticate"})
+		all = append(all, failureResponse{"401", "Unauthorized", "The token is missing or not valid", plain, "WWW-Authenticate"},
+			failureResponse{"409", "ToolChanged", "The tool has changed since the token was bound to it", plain, ""})
 	}
 	return all
 }

@@ -103,7 +103,7 @@ func (s *derived) sightOf(p *wasmtools.Principal) *sight {
 	routes := s.generation.Routes()
 	for o, places := range s.near.sorted() {
 		for at, place := range places {
-			if route := &routes[place.number]; route.Enabled && p.May(route.Path) {
+			if route := &routes[place.number]; route.Enabled && p.MayCall(route) {
 				found[o] = append(found[o], int32(at))
 			}
 		}

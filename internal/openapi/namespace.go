@@ -36,7 +36,7 @@ func (s *derived) documentOf(namespace string, p *wasmtools.Principal) *web.Docu
 	begin, _ := slices.BinarySearchFunc(routes, namespace+"/", func(r wasmtools.Route, path string) int { return strings.Compare(r.Path, path) })
 	end, may := begin, false
 	for ; end < len(routes) && strings.HasPrefix(routes[end].Path, namespace+"/"); end++ {
-		may = may || p.May(routes[end].Path)
+		may = may || p.MayCall(&routes[end])
 	}
 	if !may || namespace == "" {
 		return nil
@@ -54,7 +54,7 @@ func (s *derived) documentOf(namespace string, p *wasmtools.Principal) *web.Docu
 	}
 	var shown []*entry
 	for i := begin; i < end; i++ {
-		if routes[i].Enabled && p.May(routes[i].Path) {
+		if routes[i].Enabled && p.MayCall(&routes[i]) {
 			shown = append(shown, s.entries[i])
 		}
 	}

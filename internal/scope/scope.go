@@ -17,8 +17,9 @@ const Max = 64
 
 // A Set is what a token may do. The zero Set is nothing. It must not be changed.
 type Set struct {
-	Tools []string // patterns
-	Roles []string // words as they are written
+	Tools    []string // patterns
+	Approved []string // paths of tools with their fingerprints
+	Roles    []string // words as they are written
 }
 
 // included returns the roles that a word gives, or nil where it is not one.
@@ -45,12 +46,42 @@ func Parse(scopes []string) (s Set, err error) {
 		list := &s.Tools
 		if included(text) != nil {
 			list = &s.Roles
+		} else if approval, ok, _ := pattern.ParseApproval(text); ok {
+			list, text = &s.Approved, written(approval)
 		}
 		if !slices.Contains(*list, text) {
 			*list = append(*list, text)
 		}
 	}
+	if err := s.checkApproved(scopes); err != nil {
+		return Set{}, err
+	}
 	return s, nil
+}
+
+// written returns an approval in the one form in which sets have it, so that they can be compared.
+func written(a pattern.Approval) string { return a.Path[1:] + "@" + a.Fingerprint }
+
+// checkApproved refuses a fingerprint that changes nothing, since another scope has the tool whatever its fingerprint is: whoever wrote it
+// would rely on it.
+func (s Set) checkApproved(scopes []string) error {
+	for i, text := range scopes {
+		if a, ok, err := pattern.ParseApproval(text); ok && err == nil && s.matches(a.Path) {
+			return fmt.Errorf("scope %d of %d has a fingerprint, but another scope has the same tool without one: remove one of them", i+1, len(scopes))
+		}
+	}
+	return nil
+}
+
+// matches reports whether a pattern of the set has the tool at a path.
+func (s Set) matches(path string) bool {
+	return slices.ContainsFunc(s.Tools, func(p string) bool { return pattern.Match(p, path) })
+}
+
+// allows reports whether the set has a tool with a fingerprint: an element of Approved.
+func (s Set) allows(approved string) bool {
+	path, _, _ := strings.Cut(approved, "@")
+	return slices.Contains(s.Approved, approved) || s.matches("/"+path)
 }
 
 // Check returns what is wrong with a scope, without showing it.
@@ -58,25 +89,40 @@ func Check(text string) error {
 	if included(text) != nil {
 		return nil
 	}
+	if _, ok, err := pattern.ParseApproval(text); ok {
+		return unquoted(err)
+	}
 	if strings.Contains(text, ":") {
 		return errors.New(`it is not a role that there is: use admin, admin:read or metrics, or a pattern of tools such as "math/*"`)
 	}
-	if err := pattern.Check(text); err != nil {
-		message := err.Error()
-		if quoted, err := strconv.QuotedPrefix(message); err == nil {
-			message = "it " + strings.TrimSpace(message[len(quoted):])
-		}
-		return errors.New(message)
+	return unquoted(pattern.Check(text))
+}
+
+// unquoted returns an error without the text at its beginning.
+func unquoted(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	message := err.Error()
+	if quoted, err := strconv.QuotedPrefix(message); err == nil {
+		message = "it " + strings.TrimSpace(message[len(quoted):])
+	}
+	return errors.New(message)
 }
 
 // Scopes returns the set as Parse reads it.
-func (s Set) Scopes() []string { return slices.Concat(s.Tools, s.Roles) }
+func (s Set) Scopes() []string { return slices.Concat(s.Tools, s.Approved, s.Roles) }
 
 // Equal reports whether two sets say the same in the same words.
 func (s Set) Equal(other Set) bool {
-	return slices.Equal(s.Tools, other.Tools) && slices.Equal(s.Roles, other.Roles)
+	return slices.Equal(s.Tools, other.Tools) && slices.Equal(s.Approved, other.Approved) && slices.Equal(s.Roles, other.Roles)
+}
+
+// Add adds what another set has.
+func (s *Set) Add(other Set) {
+	s.Tools = append(s.Tools, other.Tools...)
+	s.Approved = append(s.Approved, other.Approved...)
+	s.Roles = append(s.Roles, other.Roles...)
 }
 
 // Within returns an error that says which part of the set another one does not have, or nil. Patterns are compared by what they match.
@@ -84,6 +130,11 @@ func (s Set) Within(all Set) error {
 	for _, role := range s.Roles {
 		if !all.has(role) {
 			return fmt.Errorf("the scope %q is more than the token has", role)
+		}
+	}
+	for _, a := range s.Approved {
+		if !all.allows(a) {
+			return fmt.Errorf("the scope %q is more than the token has", a)
 		}
 	}
 	for _, p := range s.Tools {
@@ -103,6 +154,11 @@ func (s Set) Clip(all Set) (clipped Set) {
 			clipped.Roles = append(clipped.Roles, role)
 		}
 	}
+	for _, a := range s.Approved {
+		if all.allows(a) {
+			clipped.Approved = append(clipped.Approved, a)
+		}
+	}
 	for _, p := range s.Tools {
 		if _, ok := pattern.Cover(all.Tools, p); ok {
 			clipped.Tools = append(clipped.Tools, p)
@@ -117,7 +173,7 @@ func (s Set) has(role string) bool {
 
 // Principal returns who may do what the set says.
 func (s Set) Principal(name, origin string) (*wasmtools.Principal, error) {
-	p, err := wasmtools.NewPrincipal(name, origin, s.Tools...)
+	p, err := wasmtools.NewPrincipal(name, origin, slices.Concat(s.Tools, s.Approved)...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,12 @@
 package scope_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/scope"
 )
 
@@ -33,6 +35,18 @@ func TestBadScopes(t *testing.T) {
 		"blanks":                    {[]string{"zqzq zq"}, "it has a character that is not allowed in a name"},
 		"asterisks beside a letter": {[]string{"zqzq**"}, "it has ** beside other characters"},
 		"a token in its place":      {[]string{"tsv_" + strings.Repeat("zqzq", 20)}, "it has 84 bytes; a name has at most 64"},
+		"a pattern's fingerprint":   {[]string{"zqzq/*@" + one}, "a pattern with * can't have one"},
+		"everything's fingerprint":  {[]string{"*@" + one}, "a pattern with * can't have one"},
+		"no tool's fingerprint":     {[]string{"@" + one}, "there is no path of a tool before the @"},
+		"half a fingerprint":        {[]string{"zqzq@" + one[:63]}, "what follows the @ is not a fingerprint"},
+		"a capital fingerprint":     {[]string{"zqzq@" + strings.ToUpper(one)}, "what follows the @ is not a fingerprint"},
+		"two fingerprints":          {[]string{"zqzq@" + one + "@" + one}, "what follows the @ is not a fingerprint"},
+		"a fingerprint of a digest": {[]string{"zqzq@sha256:" + one}, "what follows the @ is not a fingerprint"},
+		"an empty name":             {[]string{"zqzq//add@" + one}, "it has an empty name"},
+		"a role's fingerprint":      {[]string{"admin:read@" + one}, "it has a character that is not allowed"},
+		"with and without":          {[]string{"zqzq/add@" + one, "zqzq/add"}, "scope 1 of 2 has a fingerprint, but another scope has the same tool without one"},
+		"with, and all":             {[]string{"*", "zqzq/add@" + one}, "scope 2 of 2 has a fingerprint, but another"},
+		"with, and its namespace":   {[]string{"zqzq", "/zqzq/add@" + one}, "scope 2 of 2 has a fingerprint, but another"},
 		"too many":                  {many, "there are 65 scopes; at most 64 are allowed"},
 	} {
 		s, err := scope.Parse(test.scopes)
@@ -41,6 +55,9 @@ func TestBadScopes(t *testing.T) {
 		}
 	}
 }
+
+// one, two are fingerprints.
+var one, two = strings.Repeat("1a", 32), strings.Repeat("2b", 32)
 
 func TestPrincipal(t *testing.T) {
 	t.Parallel()
@@ -90,6 +107,16 @@ func TestWithin(t *testing.T) {
 		{"admin", "*", `it matches /a, too`, ""},
 		{"admin", "admin:read metrics", "", "admin:read metrics"},
 		{"admin:read", "admin", `the scope "admin" is more`, ""},
+		{"math/*", "math/add@" + one, "", "math/add@" + one},
+		{"math/add@" + one, "/math/add@" + one, "", "math/add@" + one},
+		{"math/add@" + one, "math/add@" + two, `@` + two + `" is more than the token has`, ""},
+		{"math/add@" + one, "math/sub@" + one, `"math/sub@` + one + `" is more`, ""},
+		{"math/add@" + one + " math/add@" + two, "math/add@" + two, "", "math/add@" + two},
+		{"math/add@" + one, "math/add", `the scope "math/add" is more than the token has: it matches /math/add, too`, ""},
+		{"math/add@" + one, "math/add/x", "it matches /math/add/x, too", ""},
+		{"math/add@" + one, "math/add/x@" + one, "is more", ""},
+		{"math/add@" + one + " web", "*", "it matches /a, too", ""},
+		{"math/add@" + one + " web", "web/get math/add@" + two, "is more", "web/get"},
 		{"admin:read math", "metrics math/x", `the scope "metrics" is more`, "math/x"},
 	} {
 		s, of := parse(t, strings.Fields(test.s)...), parse(t, strings.Fields(test.of)...)
@@ -103,5 +130,55 @@ func TestWithin(t *testing.T) {
 		if !slices.Equal(clipped, want) {
 			t.Errorf("%q clipped by %q: got %q, want %q", test.s, test.of, clipped, want)
 		}
+	}
+}
+
+// TestFingerprintsNeverWiden makes tokens of tokens at random. What is clipped, or said to be within, may no more than either.
+// Proves: A caller reaches its own tools only
+func TestFingerprintsNeverWiden(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	words := []string{"a", "a/b", "a/*", "*", "b", "**/b", "a/b/c", "a/b@" + one, "a/b@" + two, "b@" + one, "a/b/c@" + two, "a@" + one}
+	random := func() scope.Set {
+		for {
+			var all []string
+			for range r.IntN(4) {
+				all = append(all, words[r.IntN(len(words))])
+			}
+			if s, err := scope.Parse(all); err == nil {
+				return s
+			}
+		}
+	}
+	allows := func(s scope.Set, path, print string) bool {
+		return slices.ContainsFunc(s.Tools, func(p string) bool { return pattern.Match(p, path) }) || slices.Contains(s.Approved, path[1:]+"@"+print)
+	}
+	within, clipped := 0, 0
+	for range 20_000 {
+		s, of := random(), random()
+		c, isWithin := s.Clip(of), s.Within(of) == nil
+		for _, path := range []string{"/a", "/b", "/a/b", "/a/b/c", "/c/b", "/a/x"} {
+			for _, print := range []string{one, two, strings.Repeat("3c", 32)} {
+				may, mayOf, mayC := allows(s, path, print), allows(of, path, print), allows(c, path, print)
+				if mayC && !(may && mayOf) {
+					t.Fatalf("%q clipped by %q is %q, which may call %s of %.2s", s.Scopes(), of.Scopes(), c.Scopes(), path, print)
+				}
+				if isWithin && may && !mayOf {
+					t.Fatalf("%q is said to be within %q, and may call %s of %.2s", s.Scopes(), of.Scopes(), path, print)
+				}
+				if isWithin && may && !mayC {
+					t.Fatalf("%q is within %q, and clipped is %q", s.Scopes(), of.Scopes(), c.Scopes())
+				}
+			}
+		}
+		if isWithin && len(s.Approved) > 0 {
+			within++
+		}
+		if len(c.Approved) > 0 {
+			clipped++
+		}
+	}
+	if within < 500 || clipped < 500 {
+		t.Errorf("of those with fingerprints, %d were within and %d clipped", within, clipped)
 	}
 }

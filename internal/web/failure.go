@@ -57,6 +57,8 @@ func answerTo(code wasmtools.Code) (status int, detail string) {
 		return http.StatusInternalServerError, "The tool ran out of fuel"
 	case wasmtools.CodeToolTimeout:
 		return http.StatusGatewayTimeout, "The tool ran out of time"
+	case wasmtools.CodeToolChanged:
+		return http.StatusConflict, "The tool has changed since the token was bound to it"
 	case wasmtools.CodeToolDisabled:
 		return http.StatusServiceUnavailable, "The tool is disabled"
 	case wasmtools.CodeToolNotGranted:

@@ -63,7 +63,7 @@ func isRefusal(code wasmtools.Code) bool {
 	switch code {
 	case wasmtools.CodeRateLimited, wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed, wasmtools.CodeNotFound, wasmtools.CodeMethodNotAllowed,
 		wasmtools.CodeRequestTimeout, wasmtools.CodeInputTooLarge, wasmtools.CodeUnsupportedMediaType, wasmtools.CodeInvalidArguments,
-		wasmtools.CodeToolDisabled, wasmtools.CodeToolNotGranted, wasmtools.CodeOverloaded, wasmtools.CodeNotReady:
+		wasmtools.CodeToolChanged, wasmtools.CodeToolDisabled, wasmtools.CodeToolNotGranted, wasmtools.CodeOverloaded, wasmtools.CodeNotReady:
 		return true
 	}
 	return false

@@ -64,8 +64,6 @@ func ruleTables(d *document, name string, claims []string, to *[]ClaimRule) keys
 				return
 			}
 		}
-		if len(r.Scopes) > scope.Max {
-			d.fail(join(place, "scopes"), fmt.Errorf("there are %d scopes; at most %d are allowed: %s", len(r.Scopes), scope.Max, fewPatterns))
-		}
+		d.checkScopes(place, r.Scopes)
 	})
 }

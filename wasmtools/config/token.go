@@ -42,11 +42,26 @@ func (d *document) tokens(to *[]Token, directory string) keys.Reader {
 			d.fail(place, errors.New("a token has either sha256, what `printf %s TOKEN | sha256sum` prints, or file, the path of a file with the token"))
 		case t.SHA256 != [sha256.Size]byte{} && digests[t.SHA256]:
 			d.fail(join(place, "sha256"), errors.New("is the digest of two tokens: each principal needs a token of its own"))
-		case len(t.Scopes) > scope.Max:
-			d.fail(join(place, "scopes"), fmt.Errorf("there are %d scopes; at most %d are allowed: %s", len(t.Scopes), scope.Max, fewPatterns))
 		}
+		d.checkScopes(place, t.Scopes)
 		names[t.Name], digests[t.SHA256] = true, true
 	})
+}
+
+// checkScopes checks scopes together, which are valid one by one.
+func (d *document) checkScopes(place string, scopes []string) {
+	if len(scopes) > scope.Max {
+		d.fail(join(place, "scopes"), fmt.Errorf("there are %d scopes; at most %d are allowed: %s", len(scopes), scope.Max, fewPatterns))
+		return
+	}
+	for _, one := range scopes {
+		if scope.Check(one) != nil {
+			return // it is told already
+		}
+	}
+	if _, err := scope.Parse(scopes); err != nil {
+		d.fail(join(place, "scopes"), err)
+	}
 }
 
 // digestOf reads a SHA-256 in hexadecimal digits. printer is a command that prints it.

@@ -31,7 +31,9 @@ With the first token, callers without one are refused from then on.`,
 
 // scopesHelp says what scopes are.
 const scopesHelp = `A scope is a pattern of tools such as 'math/*', '*' for all, or one of the roles admin,
-admin:read and metrics, which '*' does not have. Without a scope a token may do nothing.`
+admin:read and metrics, which '*' does not have. Without a scope a token may do nothing.
+math/add@FINGERPRINT is that tool for as long as clients are shown the same of it;
+'toolsrv tools --json' has the fingerprints.`
 
 func newTokensAdd() *cobra.Command {
 	return newTokenMaker("tokens add", "add NAME", "Make a token",

@@ -18,8 +18,7 @@ import (
 
 // A Tool is one that can be called: it is enabled, and lacks nothing.
 type Tool struct {
-	// Path is its path, such as "/weather/now".
-	Path string
+	wasmtools.Route
 	// Reaches are what it reaches itself, other tools among them.
 	Reaches []capability.Reached
 }
@@ -56,7 +55,7 @@ func Ways(tools []Tool, o Options, principals ...*wasmtools.Principal) (all []Wa
 	}
 	for _, p := range principals {
 		for i := range tools {
-			if t := &tools[i]; p.May(t.Path) && (o.First == nil || o.First(t.Path)) {
+			if t := &tools[i]; p.MayCall(&t.Route) && (o.First == nil || o.First(t.Path)) {
 				if all = byPath.from(all, p, t); o.Most > 0 && len(all) > o.Most {
 					return nil, false
 				}
@@ -94,7 +93,7 @@ func (g graph) from(all []Way, p *wasmtools.Principal, first *Tool) []Way {
 					continue
 				}
 				path := "/" + r.Entry
-				if t := g[path]; t != nil && !seen[t] && p.May(path) && depth < inner.MaxDepth {
+				if t := g[path]; t != nil && !seen[t] && p.MayCall(&t.Route) && depth < inner.MaxDepth {
 					seen[t] = true
 					next = append(next, &visit{t, v})
 				}

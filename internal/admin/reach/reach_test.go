@@ -14,7 +14,7 @@ import (
 
 // tool returns a tool that reaches what is listed: "http https://a.example", or "tools b/c".
 func tool(path string, reaches ...string) reach.Tool {
-	t := reach.Tool{Path: "/" + path}
+	t := reach.Tool{Route: wasmtools.Route{Path: "/" + path}}
 	for _, r := range reaches {
 		kind, entry, _ := strings.Cut(r, " ")
 		t.Reaches = append(t.Reaches, capability.Reached{Capability: kind, Entry: entry})
@@ -113,7 +113,7 @@ func TestGained(t *testing.T) {
 // TestOwn tells of a caller's own things those only who can have some.
 func TestOwn(t *testing.T) {
 	t.Parallel()
-	tools := []reach.Tool{{Path: "/a/x", Reaches: []capability.Reached{{Capability: "secrets", Entry: "key@principal", Own: true}, {Capability: "kv", Entry: "a", Own: true}, {Capability: "http", Entry: "https://a.example"}}}}
+	tools := []reach.Tool{{Route: wasmtools.Route{Path: "/a/x"}, Reaches: []capability.Reached{{Capability: "secrets", Entry: "key@principal", Own: true}, {Capability: "kv", Entry: "a", Own: true}, {Capability: "http", Entry: "https://a.example"}}}}
 	numbered, err := wasmtools.NewPrincipal("token-1", wasmtools.OriginToken, "*")
 	if err != nil {
 		t.Fatal(err)

@@ -76,6 +76,8 @@ func TestObserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, few, other := mustPrincipal(t, "*"), mustPrincipal(t, "a/*"), wasmtools.Everybody()
+	one, _ := w.table.Lookup("/go/one")
+	right, bound := mustPrincipal(t, "a/*", "go/one@"+one.Fingerprint()), mustPrincipal(t, "a/*", "go/one@"+strings.Repeat("0", 64))
 	const by = " of somebody at /mcp/id-1: "
 	for _, test := range []struct {
 		name, arguments string
@@ -87,6 +89,8 @@ func TestObserved(t *testing.T) {
 		{name: "not granted", arguments: nested(1, "", "go/private", `{}`), want: []string{"refused go/private" + by + "forbidden"}},
 		{name: "not there", arguments: nested(1, "", "go/gone", `{}`), want: []string{"refused /go/gone" + by + "not_found"}},
 		{name: "not for the caller", principal: few, arguments: nested(1, "", "go/one", `{}`), want: []string{"refused /go/one" + by + "not_found"}},
+		{name: "another than the caller is bound to", principal: bound, arguments: nested(1, "", "go/one", `{}`), want: []string{"refused /go/one" + by + "tool_changed"}},
+		{name: "the one that the caller is bound to", principal: right, arguments: nested(1, "", "go/one", `{}`), want: []string{"ended /go/one" + by}},
 		{name: "switched off", arguments: nested(1, "", "go/off", `{}`), want: []string{"refused /go/off" + by + "tool_disabled"}},
 		{name: "too deep", arguments: nested(tools.MaxDepth+1, "a/once", "go/one", `{}`),
 			want: append([]string{"refused /go/one" + by + "forbidden"}, slices.Repeat([]string{"ended /a/once" + by}, tools.MaxDepth)...)},

@@ -115,6 +115,8 @@ func sentenceOf(code wasmtools.Code) string {
 		return "The tool ran out of fuel"
 	case wasmtools.CodeToolTimeout:
 		return "The tool ran out of time"
+	case wasmtools.CodeToolChanged:
+		return "The tool has changed since the token was bound to it"
 	case wasmtools.CodeToolDisabled:
 		return "The tool is disabled"
 	case wasmtools.CodeToolNotGranted:

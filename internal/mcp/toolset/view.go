@@ -49,7 +49,7 @@ func (st *derived) newView(namespace string, p *wasmtools.Principal) *View {
 	}
 	for _, i := range sorted {
 		e, route := st.entries[i], &routes[i]
-		if route.Enabled && e.hidden == "" && e.within(namespace) && p.May(route.Path) {
+		if route.Enabled && e.hidden == "" && e.within(namespace) && p.MayCall(route) {
 			v.listed, v.places = append(v.listed, e), append(v.places, i)
 			v.most = max(v.most, cmp.Or(e.tool.MaxInput, wasmtools.DefaultMaxInput))
 		}

@@ -55,7 +55,7 @@ export function Acts({ token, mine, onMade, again }) {
   return html`
     <${Asking} label="Scopes" title=${`Give ${name} other scopes`} yes="Change scopes" onOpen=${() => setScopes(token.scopes.join(" "))} onYes=${async () => (await change("tokens/scopes", { name, scopes: listed(scopes) }, version), await again())}>
       <p>Now: <code>${plain(token.scopes.join(" ") || "none", 400)}</code></p>
-      <${Field} label="From now on" hint="Patterns of tools such as math/*, and the roles admin, admin:read and metrics" value=${scopes} onInput=${setScopes} />
+      <${Field} label="From now on" hint="Patterns of tools such as math/*, a tool with its fingerprint as in math/add@…, and the roles admin, admin:read and metrics" value=${scopes} onInput=${setScopes} />
     <//>
     <${Asking} label="Rate" title=${`Give ${name} another rate`} yes="Change rate" onOpen=${asNow} onYes=${async () => (await change("tokens/rate", { name, ...boundsOf(bounds) }, version), await again())}>
       <p>Now: ${boundsText(token)}. What it has used up stays used up, and the calls of its narrower tokens count, too.</p>

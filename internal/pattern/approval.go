@@ -1,0 +1,34 @@
+package pattern
+
+import (
+	"errors"
+	"strings"
+)
+
+// An Approval is a scope such as "math/add@…": one tool, for as long as its fingerprint is this one.
+type Approval struct {
+	Path        string // such as "/math/add"
+	Fingerprint string // 64 hexadecimal digits
+}
+
+// ParseApproval reads such a scope. It reports false for one that has no fingerprint. Unless it is the first thing in it, quoted, an error
+// shows nothing of the scope.
+func ParseApproval(scope string) (a Approval, ok bool, err error) {
+	path, fingerprint, ok := strings.Cut(scope, "@")
+	if !ok {
+		return a, false, nil
+	}
+	path = strings.TrimPrefix(path, "/")
+	switch {
+	case strings.Contains(path, "*"):
+		return a, true, errors.New("a fingerprint is that of one tool, and a pattern with * can't have one: name the tool's path before the @")
+	case len(fingerprint) != 64 || strings.Trim(fingerprint, "0123456789abcdef") != "":
+		return a, true, errors.New(`what follows the @ is not a fingerprint: copy the 64 digits that /tools has as "fingerprint" of the tool`)
+	case path == "" || len(path) > maxPattern:
+		return a, true, errors.New(`there is no path of a tool before the @: write one such as "math/add"`)
+	}
+	if err := CheckNames(path); err != nil {
+		return a, true, err
+	}
+	return Approval{"/" + path, fingerprint}, true, nil
+}

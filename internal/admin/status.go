@@ -25,6 +25,7 @@ type Status struct {
 	Because string    `json:"because,omitempty" description:"Why it does not take calls."`
 	State   string    `json:"state" description:"ok, or why what tools and operators keep can't be kept."`
 	Tools   Counts    `json:"tools" description:"How many tools there are, and why some can't be called."`
+	Sources []Source  `json:"sources" description:"Where files come from, in the order of their precedence."`
 	Files   []File    `json:"files" description:"The files that are not served as they are, or all."`
 	Puts    Puts      `json:"puts" description:"Where files can be put and removed."`
 	Calls   Calls     `json:"calls" description:"The calls of tools."`
@@ -65,6 +66,34 @@ type Counts struct {
 type Puts struct {
 	Enabled     bool     `json:"enabled" description:"Whether they can: [admin] upload."`
 	Directories []string `json:"directories" description:"The directories of tools, as the configuration calls them."`
+}
+
+// A Source is where files come from.
+type Source struct {
+	Name     string    `json:"name,omitempty" description:"What the configuration calls it."`
+	Place    string    `json:"place" description:"A directory, or a reference of a registry."`
+	Listed   time.Time `json:"listed,omitzero" description:"When it was last asked what it has, and answered; missing: never."`
+	Files    int       `json:"files" description:"How many files it has."`
+	Served   int       `json:"served" description:"How many of them are served, older versions among them."`
+	Refused  int       `json:"refused" description:"How many have a newest version that is not served."`
+	Problems int       `json:"problems" description:"How many of its folders can't be read, or 1 where it can't be asked."`
+	Reason   string    `json:"reason,omitempty" description:"Why the first of these can't be."`
+}
+
+// sourcesOf tells of the sources of a catalog.
+func sourcesOf(of catalog.State) []Source {
+	told := []Source{}
+	for _, s := range of.Sources {
+		one := Source{Name: s.Name, Place: s.Place, Listed: s.Listed, Served: s.Serving, Refused: s.Files[catalog.StageRefused], Problems: s.Problems}
+		for _, n := range s.Files {
+			one.Files += n
+		}
+		if s.Wrong != nil {
+			one.Reason = s.Wrong.Error()
+		}
+		told = append(told, one)
+	}
+	return told
 }
 
 // A File is a file that holds tools, or should.
@@ -136,7 +165,7 @@ func status() Operation {
 			Ready:  true,
 			State:  "ok",
 			Tools:  Counts{Generation: table.Number(), Since: table.Published(), All: len(table.Routes()), Refused: len(table.Refused())},
-			Files:  filesOf(of, in.All),
+			Files:  filesOf(of, in.All), Sources: sourcesOf(of.Catalog.State()),
 			Limits: Limits{
 				Memory: useOf(engine.Memory), Code: useOf(engine.CodeMemory), Mappings: useOf(engine.Mappings), Manifests: useOf(engine.Manifests), Sources: useOf(engine.Sources),
 				Bodies: Use{Held: bodies, Limit: mostBodies, By: CallersOf(of.Invoker.Holders())}, Connections: r.Server.Connections(), Streams: r.Server.Streams(), Sessions: r.Server.Sessions(),

@@ -304,6 +304,9 @@ func (r *reconciler) state() State {
 	}
 	for _, f := range r.feeds {
 		s.Sources = append(s.Sources, SourceState{Name: f.Name, Place: f.Source.Place("."), Listed: f.listedAt, ListTook: f.listTook, Files: map[Stage]int{}, Problems: len(f.problems), Served: f.served.Sum()})
+		if len(f.problems) > 0 {
+			s.Sources[len(s.Sources)-1].Wrong = f.problems[0].Err
+		}
 		for _, p := range f.problems {
 			s.Refused = append(s.Refused, Refused{Source: f.place(p.Name), Err: p.Err, Since: p.since})
 		}
@@ -311,9 +314,11 @@ func (r *reconciler) state() State {
 	for _, f := range r.index.files {
 		stage := f.stage()
 		s.Files[stage]++
-		s.Sources[slices.Index(r.feeds, f.from)].Files[stage]++
+		from := &s.Sources[slices.Index(r.feeds, f.from)]
+		from.Files[stage]++
 		if f.serving != nil {
 			s.Served++
+			from.Serving++
 		}
 		if f.loading != nil {
 			s.Loading = append(s.Loading, Loading{Source: f.place(), Stage: stage, Since: f.loading.since})

@@ -20,9 +20,10 @@ func newStatus() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "status",
 		Short: "Tell how a running server is",
-		Long: `Tell how a running server is: its version, whether it takes calls, which files it can't
-serve and why, how many calls run and wait, what is taken of each limit, such as memory,
-code and connections, and which tools and callers hold most of it.`,
+		Long: `Tell how a running server is: its version, whether it takes calls, where its tools come
+from, which files it can't serve and why, how many calls run and wait, what is taken of
+each limit, such as memory, code and connections, and which tools and callers hold most
+of it.`,
 		Example: `  toolsrv status
   toolsrv status --all --config /etc/toolsrv/toolsrv.toml`,
 		Args: noArguments,
@@ -150,6 +151,24 @@ func showStatus(w io.Writer, s *admin.Status) error {
 		rows = [][]string{{"BUSY", "RUNNING", "WAITING", "PLACES"}}
 		for _, b := range s.Calls.Busy {
 			rows = append(rows, []string{b.Path, fmt.Sprint(b.Running), fmt.Sprint(b.Waiting), fmt.Sprint(b.Places)})
+		}
+		fmt.Fprintln(w)
+		if err := table(w, rows); err != nil {
+			return err
+		}
+	}
+	if len(s.Sources) > 1 || len(s.Sources) == 1 && s.Sources[0].Problems > 0 {
+		rows = [][]string{{"SOURCE", "LISTED", "FILES", "SERVED", "REFUSED", "PROBLEM"}}
+		for _, f := range s.Sources {
+			name := nearby(f.Place)
+			if f.Name != "" {
+				name = f.Name + " (" + name + ")"
+			}
+			problem := f.Reason
+			if f.Problems > 1 {
+				problem += fmt.Sprintf("; and %d more", f.Problems-1)
+			}
+			rows = append(rows, []string{name, stamp(f.Listed), fmt.Sprint(f.Files), fmt.Sprint(f.Served), fmt.Sprint(f.Refused), problem})
 		}
 		fmt.Fprintln(w)
 		if err := table(w, rows); err != nil {

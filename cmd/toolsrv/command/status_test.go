@@ -68,3 +68,26 @@ func TestHolders(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusSources has a server with two sources, one of which can't be read, tell of both.
+func TestStatusSources(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "[[source]]\nname = \"acme\"\ndirectory = \"tools\"\nnamespaces = [\"shop\", \"weather\"]\n[[source]]\nname = \"gone\"\ndirectory = \"gone\"\nnamespaces = [\"gone\"]\n")
+	code, stdout, stderr := run("status", "--json", "--config", m.config)
+	var s admin.Status
+	if err := json.Unmarshal([]byte(stdout), &s); err != nil || code != 0 {
+		t.Fatalf("got %d, %v, %s%s", code, err, stdout, stderr)
+	}
+	if len(s.Sources) != 2 || s.Sources[0].Name != "acme" || s.Sources[0].Files != 3 || s.Sources[0].Served != 2 || s.Sources[0].Refused != 1 || s.Sources[0].Problems != 0 || s.Sources[0].Listed.IsZero() {
+		t.Errorf("got the sources %+v", s.Sources)
+	}
+	if gone := s.Sources[len(s.Sources)-1]; gone.Name != "gone" || gone.Problems != 1 || gone.Reason == "" || !gone.Listed.IsZero() {
+		t.Errorf("of the one that can't be read it tells %+v", gone)
+	}
+	_, stdout, _ = run("status", "--config", m.config)
+	for _, want := range []string{`(?m)^acme \(\S+\) +\S+ \S+ +3 +2 +1`, `(?m)^gone \(\S+\) +- +0 +0 +0 +\S.*`} {
+		if !regexp.MustCompile(want).MatchString(stdout) {
+			t.Errorf("the status does not say %s:\n%s", want, stdout)
+		}
+	}
+}

@@ -133,6 +133,7 @@ type found struct {
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
 }
 
 // searchPatience is how long a search waits for others.

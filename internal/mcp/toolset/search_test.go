@@ -120,7 +120,7 @@ func TestSearchAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"tools":[{"name":"image-rotate","description":"Turns a picture.","inputSchema":{"type":"object","properties":{"angle":{}}}}]}`
+	const want = `{"tools":[{"name":"image-rotate","description":"Turns a picture.","inputSchema":{"type":"object","properties":{"angle":{}}},"_meta":{"io.github.toolsrv/digest":"ae68365057e391175e1dea7c9ee4af34552620669b381647830f62a416d1fb16"}}]}`
 	if got := string(r.Structured(toolset.Modern)); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -144,6 +144,32 @@ func TestSearchAnswer(t *testing.T) {
 		r, err := view.Call(t.Context(), "search_tools", &wasmtools.Call{Arguments: []byte(arguments), Principal: wasmtools.Everybody()})
 		if err != nil || r.Failed() == nil {
 			t.Errorf("%.50s: got %v, want an error", arguments, err)
+		}
+	}
+}
+
+// TestSearchTellsFingerprints has what a search finds tell by what a client knows a tool that it has approved, as the list does.
+func TestSearchTellsFingerprints(t *testing.T) {
+	t.Parallel()
+	table := tableOf(t, zoo()...)
+	set := setOf(t, table, toolset.Options{Search: toolset.SearchAlways})
+	r, err := set.View("", wasmtools.Everybody()).Call(t.Context(), "search_tools", &wasmtools.Call{Arguments: []byte(`{"query":"numbers"}`), Principal: wasmtools.Everybody()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found struct {
+		Tools []struct {
+			Name string
+			Meta map[string]string `json:"_meta"`
+		}
+	}
+	if err := json.Unmarshal(r.Structured(toolset.Legacy), &found); err != nil || len(found.Tools) < 2 {
+		t.Fatal(found, err)
+	}
+	for _, tool := range found.Tools {
+		route, _ := table.Lookup("/" + strings.ReplaceAll(tool.Name, "-", "/"))
+		if got := tool.Meta["io.github.toolsrv/digest"]; got != route.Fingerprint() {
+			t.Errorf("%s: got %q, want %q", tool.Name, got, route.Fingerprint())
 		}
 	}
 }

@@ -125,9 +125,14 @@ func (r *Request) apply(ctx context.Context, scopes []string, asked any, c switc
 	c.Expect = r.Expect
 	var changed bool
 	var err error
-	if r.Service.Switches.IsSo(&c) {
+	if !c.Passing { // where another server has just switched something, all may seem to be so already
+		err = r.Service.Switches.Refresh(ctx)
+	}
+	switch {
+	case err != nil: // it is told below
+	case r.Service.Switches.IsSo(&c):
 		err = r.Expect(r.Service.Switches.Version())
-	} else {
+	default:
 		err = r.change(ctx, strings.Join(scopes, " "), nil, asked, func(ctx context.Context) (err error) {
 			changed, err = r.Service.Switches.Apply(ctx, c)
 			return err

@@ -95,6 +95,13 @@ type Immediate interface {
 	Immediate()
 }
 
+// A Shared is a space that other processes change, too, so that what is read may be old for a moment.
+type Shared interface {
+	Space
+	// Refresh returns once what is read is not older than the call.
+	Refresh(ctx context.Context) error
+}
+
 // An Entry is the value of a key.
 type Entry struct {
 	Key string

@@ -247,6 +247,20 @@ func (s *Switches) Follow(ctx context.Context) {
 	}
 }
 
+// Refresh takes up what other processes have switched by now.
+func (s *Switches) Refresh(ctx context.Context) error {
+	shared, ok := s.space.(state.Shared)
+	if !ok {
+		return nil
+	}
+	if err := shared.Refresh(ctx); err != nil {
+		return fmt.Errorf("ask for what is switched: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.take(ctx)
+}
+
 // IsSo reports whether a change would change nothing.
 func (s *Switches) IsSo(c *Change) bool {
 	s.mu.Lock()

@@ -121,6 +121,32 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// TestSwitchedElsewhere has one service switch what another one has just switched: what there is, is told as it is, or not at all.
+func TestSwitchedElsewhere(t *testing.T) {
+	c := start(t, 3, nil)
+	gate := newGate(t, c)
+	one, other := serve(t, c.url()), serve(t, gate.url())
+	change := func(off bool) *switches.Change {
+		return &switches.Change{Set: []wasmtools.Switch{{Scope: "/math/add", Enabled: !off, Since: time.Now()}}}
+	}
+	for i := range 100 {
+		off := i%2 == 0
+		if _, err := one.Switches.Apply(t.Context(), *change(off)); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Switches.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if isOff(other) != off || other.Switches.IsSo(change(!off)) {
+			t.Fatalf("after switch %d the other service has it otherwise", i)
+		}
+	}
+	gate.shut()
+	if err := other.Switches.Refresh(t.Context()); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("a service that is cut off tells what is switched, with the error %v", err)
+	}
+}
+
 // TestSecretsElsewhere sets and removes a caller's secret on one service: another one knows.
 func TestSecretsElsewhere(t *testing.T) {
 	c := start(t, 1, nil)

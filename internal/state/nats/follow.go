@@ -194,6 +194,7 @@ func (s *Store) leave(name string) {
 func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
+	asked := time.Now()
 	stream, err := s.js.Stream(ctx, s.bucket.stream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, nil, fmt.Errorf("the bucket %s is not there any more: bring it back, or start toolsrv anew", s.bucket)
@@ -202,6 +203,7 @@ func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamIn
 		return nil, nil, fmt.Errorf("ask NATS for the bucket %s: %w", s.bucket, err)
 	}
 	info := stream.CachedInfo()
+	s.clock.set(asked, time.Now(), info.TimeStamp, s.options.Log)
 	s.mu.RLock()
 	position := s.copy.position
 	s.mu.RUnlock()

@@ -29,6 +29,8 @@ import (
 var (
 	_ state.Store = (*Store)(nil)
 	_ state.Space = (*space)(nil)
+
+	_ state.Shared = (*space)(nil)
 )
 
 // A Store is a state in a bucket. It is safe for concurrent use.
@@ -53,6 +55,7 @@ type Store struct {
 	mu   sync.RWMutex
 	copy replica
 
+	clock   clock
 	health  health
 	writers writers
 	written durations.Histogram
@@ -74,9 +77,9 @@ type Options struct {
 	Log *slog.Logger
 	// Forms are the newest forms of records that the program knows, by the names of their spaces (see [state.Encode]).
 	Forms map[string]byte
-	// Now is the time. Nil: time.Now.
+	// Now is the time, by which entries expire. Nil: that of the servers, so that processes agree whatever their clocks say.
 	Now func() time.Time
-	// Limit is how long a write may take; 0: 5 s.
+	// Limit is how long a write may take; 0: 4 s.
 	Limit time.Duration
 	// Dial has the client connect without a network. Nil: by TCP.
 	Dial client.InProcessConnProvider
@@ -92,8 +95,8 @@ const (
 	maxEntries = 1_500_000
 )
 
-// limitDefault is how long a write may take.
-const limitDefault = 5 * time.Second
+// limitDefault is how long a write may take: less than calls of tools have by default, so that these tell what they wait for.
+const limitDefault = 4 * time.Second
 
 // Open connects to the servers, makes the bucket where it is missing, and returns once the copy is whole, or with an error when ctx ends.
 func Open(ctx context.Context, o Options) (*Store, error) {
@@ -111,9 +114,6 @@ func Begin(o Options) *Store {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.Limit == 0 {
 		o.Limit = limitDefault
 	}
@@ -123,6 +123,9 @@ func Begin(o Options) *Store {
 		copy: newReplica(), writers: writers{of: map[string]*writer{}},
 	}
 	s.peers = peers{s}
+	if s.options.Now == nil {
+		s.options.Now = s.clock.now
+	}
 	s.health.cut = &Cut{time.Now(), errors.New("NATS was not reached yet")}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.running.Go(func() {
@@ -261,6 +264,19 @@ func (s *space) Delete(ctx context.Context, key string, expect int64) (bool, err
 	}
 	done, err := s.store.submit(ctx, s.name, &write{key: key, expect: expect, deletes: true})
 	return done.deleted, err
+}
+
+// Refresh implements state.Shared.
+func (s *space) Refresh(ctx context.Context) error {
+	if err := errors.Join(s.store.usable(), s.store.whole()); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, s.store.options.Limit)
+	defer cancel()
+	if err := s.store.barrier(limited, s.name); err != nil {
+		return causeOf(ctx, err)
+	}
+	return nil
 }
 
 // List implements state.Space.

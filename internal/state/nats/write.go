@@ -84,8 +84,8 @@ func (s *Store) submit(ctx context.Context, space string, w *write) (outcome, er
 	if err := s.usable(); err != nil {
 		return outcome{}, err
 	}
-	if cut := s.CutOff(); cut != nil {
-		return outcome{}, fmt.Errorf("%w: it is cut off since %s, and can't be changed until NATS is back: %w", state.ErrUnavailable, cut.Since.UTC().Format(time.RFC3339), cut.Why)
+	if err := s.whole(); err != nil {
+		return outcome{}, err
 	}
 	began := time.Now()
 	w.done = make(chan outcome, 1)
@@ -99,6 +99,14 @@ func (s *Store) submit(ctx context.Context, space string, w *write) (outcome, er
 	case <-ctx.Done():
 		return outcome{}, context.Cause(ctx)
 	}
+}
+
+// whole returns an error where the store is cut off.
+func (s *Store) whole() error {
+	if cut := s.CutOff(); cut != nil {
+		return fmt.Errorf("%w: it is cut off since %s, and can't be changed until NATS is back: %w", state.ErrUnavailable, cut.Since.UTC().Format(time.RFC3339), cut.Why)
+	}
+	return nil
 }
 
 func (s *Store) enqueue(space string, one *write) error {

@@ -22,7 +22,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-fleet bench-many bench-first soak attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-fleet bench-many bench-first soak chaos attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
 # printed once it answers.
@@ -398,6 +398,21 @@ bench-many: build bench-guests
 soak: bench-guests
 	cd bench && go build -o ../$(BENCH)/soak ./cmd/soak
 	@$(BENCH)/soak -guests $(BENCH) -duration $(SOAK) -tools $(SOAK_TOOLS)
+
+# chaos has three servers with one state in NATS answer a load while they, the nodes, and what is between them fail, one after the other, for the time
+# CHAOS, and prints what was lost. They begin as the commit OLD and are upgraded; one gets a clock that is five minutes ahead. No commit: OLD=
+CHAOS ?= 10m
+OLD   ?= 34fec8ca
+
+chaos: build
+	@mkdir -p build/late build/old
+	cd bench && go build -o ../build/chaos ./cmd/chaos
+	@file=$$(go env GOROOT)/src/time/time.go; sed 's/^\tsec, nsec, mono := runtimeNow()$$/&\n\tsec += 300/' "$$file" >build/late/time.go; \
+		! cmp -s "$$file" build/late/time.go || { echo "package time is other than it was: have its clock run ahead in another way"; exit 1; }; \
+		printf '{"Replace": {"%s": "%s"}}\n' "$$file" $(CURDIR)/build/late/time.go >build/late/overlay.json
+	$(BUILD) -overlay build/late/overlay.json -o build/late/toolsrv ./cmd/toolsrv
+	@[ -z "$(OLD)" ] || { git archive $(OLD) | tar -x -C build/old && cd build/old && $(BUILD) -o toolsrv ./cmd/toolsrv; }
+	@build/chaos -server bin/toolsrv -late build/late/toolsrv $(if $(OLD),-old build/old/toolsrv) -for $(CHAOS)
 
 # attack has the real server attacked in the ways that once brought it down, for some minutes; make attack ATTACK=mappings,log
 # makes only those, and make attack ATTACK=list says which there are. CGROUP is a directory of cgroup v2 that hands down the

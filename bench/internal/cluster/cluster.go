@@ -29,6 +29,7 @@ type Node struct {
 	Port      int
 	Route     int    // the port for the other nodes
 	Routes    []int  // those of all nodes; one: there is no cluster
+	Through   bool   // the routes lead through something, past which no node finds the others
 	Directory string // what the node keeps
 }
 
@@ -68,6 +69,9 @@ func Child(arguments []string, out io.Writer) error {
 		o.Cluster = server.ClusterOpts{Name: "bench", Host: "127.0.0.1", Port: n.Route}
 		for _, port := range n.Routes {
 			o.Routes = append(o.Routes, server.RoutesFromStr("nats://127.0.0.1:"+strconv.Itoa(port))...)
+		}
+		if n.Through {
+			o.Cluster.NoAdvertise, o.Cluster.Advertise = true, "127.0.0.1:1"
 		}
 	}
 	node, err := server.NewServer(o)
@@ -112,13 +116,31 @@ type process struct {
 
 // Start starts nodes that keep what they have in a directory, and waits until they take writes. What goes wrong in them is written to log.
 func Start(ctx context.Context, nodes int, directory string, log io.Writer) (*Cluster, error) {
+	return StartThrough(ctx, nodes, directory, log, nil)
+}
+
+// A Way returns the port that leads from one node to another, which listens at a port.
+type Way func(from, to, port int) (int, error)
+
+// StartThrough is Start, with ways between the nodes. Clients have to use the nodes' own addresses, or others that lead there.
+func StartThrough(ctx context.Context, nodes int, directory string, log io.Writer, way Way) (*Cluster, error) {
 	ports, err := freePorts(2 * nodes)
 	if err != nil {
 		return nil, err
 	}
 	c := &Cluster{processes: make([]*process, nodes), log: log}
 	for i := range nodes {
-		c.nodes = append(c.nodes, Node{fmt.Sprint("node", i), ports[i], ports[nodes+i], ports[nodes:], fmt.Sprintf("%s/node%d", directory, i)})
+		n := Node{Name: fmt.Sprint("node", i), Port: ports[i], Route: ports[nodes+i], Through: way != nil, Directory: fmt.Sprintf("%s/node%d", directory, i)}
+		for j, port := range ports[nodes:] {
+			if way != nil && i != j {
+				if port, err = way(i, j, port); err != nil {
+					c.Close()
+					return nil, err
+				}
+			}
+			n.Routes = append(n.Routes, port)
+		}
+		c.nodes = append(c.nodes, n)
 		if err := c.Run(i); err != nil {
 			c.Close()
 			return nil, err
@@ -217,6 +239,9 @@ func (c *Cluster) URL() string {
 	}
 	return "nats://" + strings.Join(all, ",")
 }
+
+// Host returns the address of a node.
+func (c *Cluster) Host(i int) string { return fmt.Sprintf("127.0.0.1:%d", c.nodes[i].Port) }
 
 // Used returns the sum of what the running nodes have used. Connections are those of clients.
 func (c *Cluster) Used() (sum Used, err error) {

@@ -167,6 +167,16 @@ func (s *Service) Stop(within time.Duration) error {
 	return nil
 }
 
+// Kill ends the server with SIGKILL, unless it has ended.
+func (s *Service) Kill() {
+	if s.Died() == nil {
+		s.kill()
+	}
+}
+
+// Signal sends the server a signal.
+func (s *Service) Signal(signal syscall.Signal) error { return syscall.Kill(s.pid, signal) }
+
 func (s *Service) kill() {
 	_ = syscall.Kill(s.pid, syscall.SIGKILL)
 	<-s.ended

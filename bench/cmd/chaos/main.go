@@ -1,0 +1,106 @@
+// Command chaos has three servers with one state, behind a balancer, answer a load while their parts fail one after the other: it kills and stops
+// servers and nodes of NATS, cuts them off from each other, fills their disks and sets a clock. It prints a table of what was lost, and how long it took
+// until all agreed again. It exits with 1 where something was lost, forgotten or answered wrongly that should not have been.
+//
+//	chaos [-server BINARY] [-old BINARY] [-late BINARY] [-for TIME] [-only NAME,...]
+//
+// `make chaos` builds what is needed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/cluster"
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
+)
+
+func main() {
+	os.Exit(measure.Main("chaos", run, map[string]measure.Child{cluster.Command: cluster.Child, inside: runInside}))
+}
+
+// inside is the first argument of a process that may mount disks, which nobody else sees.
+const inside = "inside"
+
+// run runs this program again where disks can be mounted, or does without.
+func run(ctx context.Context, arguments []string, out, log io.Writer) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, append([]string{inside}, arguments...)...)
+	cmd.Stdout, cmd.Stderr = out, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintf(log, "# no disk can be mounted here, so none will be full: %v\n", err)
+		return chaos(ctx, arguments, out, log, false)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+	defer stop()
+	if err := cmd.Wait(); err != nil {
+		return errors.New("something was not as it should be") // the other process has said what
+	}
+	return nil
+}
+
+func runInside(arguments []string, out io.Writer) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return chaos(ctx, arguments, out, os.Stderr, true)
+}
+
+// Options are how a run goes.
+type options struct {
+	server string // the binary
+	old    string // of a version from which servers are upgraded; empty: none is
+	late   string // of a server whose clock is five minutes ahead; empty: there is none
+	length time.Duration
+	only   []string
+	mounts bool // disks can be mounted
+	log    io.Writer
+}
+
+// chaos makes one run.
+func chaos(ctx context.Context, arguments []string, out, log io.Writer, mounts bool) error {
+	o := options{mounts: mounts, log: log}
+	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	flags.SetOutput(log)
+	flags.StringVar(&o.server, "server", "bin/toolsrv", "the server's binary")
+	flags.StringVar(&o.old, "old", "", "the binary of an older version, from which the servers are upgraded first")
+	flags.StringVar(&o.late, "late", "", "the binary of a server whose clock is five minutes ahead")
+	flags.DurationVar(&o.length, "for", 10*time.Minute, "how long it takes, about; below five minutes one server or node has each fault, otherwise each of them")
+	only := flags.String("only", "", "only faults whose names begin with one of these, separated by commas")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if *only != "" {
+		o.only = strings.Split(*only, ",")
+	}
+	w, err := begin(ctx, o)
+	if err != nil {
+		return err
+	}
+	rows, err := w.run(ctx)
+	table(out, rows)
+	err = errors.Join(err, w.close())
+	for _, r := range rows {
+		for _, wrong := range r.wrong {
+			err = errors.Join(err, fmt.Errorf("%s: %s", r.name, wrong))
+		}
+	}
+	return err
+}

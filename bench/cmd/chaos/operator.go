@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/admin/client"
+)
+
+// An operator changes tokens and a switch, each time at another server, and remembers what was confirmed.
+type operator struct {
+	mu      sync.Mutex
+	number  int
+	made    map[string]string // tokens that must be there, with their secrets
+	revoked map[string]string // those that must not be taken any more
+	unsure  map[string]bool   // names of what may have been made or revoked
+	on      bool              // what the switch has to be
+	doubt   bool              // it may be otherwise
+	changed int
+	refused int
+	why     map[string]int // why changes were refused, without their numbers
+}
+
+// changeEvery is how long the operator waits after each change.
+const changeEvery = 150 * time.Millisecond
+
+// operate changes things until ctx ends.
+func (o *operator) operate(ctx context.Context, at []*replica) {
+	for ctx.Err() == nil {
+		o.change(ctx, at[rand.IntN(len(at))])
+		select {
+		case <-ctx.Done():
+		case <-time.After(changeEvery):
+		}
+	}
+}
+
+// change makes one change at a server.
+func (o *operator) change(ctx context.Context, at *replica) {
+	over := at.admin()
+	if over == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
+	defer cancel()
+	o.mu.Lock()
+	o.number++
+	n := o.number
+	o.mu.Unlock()
+	switch {
+	case n%3 == 0:
+		o.flip(ctx, over, n%2 == 0)
+	case n%3 == 1:
+		o.add(ctx, over, fmt.Sprintf("t%d", n))
+	default:
+		o.revoke(ctx, over)
+	}
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// done counts a change.
+func (o *operator) done(err error) {
+	if err == nil {
+		o.changed++
+	} else {
+		o.refused++
+		o.why[digits.ReplaceAllString(err.Error(), "#")]++
+	}
+}
+
+func (o *operator) flip(ctx context.Context, over *client.Client, on bool) {
+	operation := "disable"
+	if on {
+		operation = "enable"
+	}
+	_, err := over.Do(ctx, operation, admin.Switched{Names: []string{"chaos/switched"}}, "")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.done(err)
+	if err != nil {
+		o.doubt = true // it may have been switched, or will be
+		return
+	}
+	o.on, o.doubt = on, false
+}
+
+func (o *operator) add(ctx context.Context, over *client.Client, name string) {
+	answer, err := over.Do(ctx, "tokens add", admin.NewToken{Name: name, Scopes: []string{"chaos/*"}}, "")
+	var made admin.TokenMade
+	if err == nil {
+		err = answer.Into(&made)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.done(err)
+	if err != nil {
+		o.unsure[name] = true
+		return
+	}
+	o.made[name] = made.Secret
+}
+
+func (o *operator) revoke(ctx context.Context, over *client.Client) {
+	o.mu.Lock()
+	name := ""
+	for one := range o.made {
+		if len(o.made) > 10 { // so that there are some
+			name = one
+			break
+		}
+	}
+	secret := o.made[name]
+	delete(o.made, name)
+	o.mu.Unlock()
+	if name == "" {
+		return
+	}
+	_, err := over.Do(ctx, "tokens revoke", admin.TokenName{Name: name}, "")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.done(err)
+	if err != nil {
+		o.unsure[name] = true
+		return
+	}
+	o.revoked[name] = secret
+}
+
+// compare returns what a server has otherwise than was confirmed. The operator must rest.
+func (o *operator) compare(ctx context.Context, over *client.Client) (wrong []string) {
+	var listed admin.Tokens
+	answer, err := over.Do(ctx, "tokens list", struct{}{}, "")
+	if err == nil {
+		err = answer.Into(&listed)
+	}
+	if err != nil {
+		return []string{fmt.Sprintf("its tokens can't be listed: %v", err)}
+	}
+	var names []string
+	for _, t := range listed.Tokens {
+		names = append(names, t.Name)
+	}
+	for name := range o.made {
+		if !slices.Contains(names, name) {
+			wrong = append(wrong, "it has forgotten the token "+name)
+		}
+	}
+	for name := range o.revoked {
+		if slices.Contains(names, name) {
+			wrong = append(wrong, "it has the token again that was revoked: "+name)
+		}
+	}
+	return wrong
+}

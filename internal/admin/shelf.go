@@ -164,7 +164,7 @@ func stateError(err error) error {
 	switch {
 	case errors.Is(err, state.ErrConflict):
 		return changing()
-	case errors.Is(err, state.ErrUnavailable):
+	case errors.Is(err, state.ErrUnavailable), errors.Is(err, state.ErrQuota):
 		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: sentence(err), Err: err}
 	}
 	return nil

@@ -41,6 +41,12 @@ func (s *scripts) buildElsewhere(ctx context.Context, e Entry, instead []byte, p
 		if !filepath.IsLocal(filepath.FromSlash(one.ID)) {
 			return module, unchanged, fmt.Errorf("%q is not a path by which a script could find it: the source is at fault", one.ID)
 		}
+		if one.ID == e.ID && instead != nil {
+			if err := layOut(root, e.ID, instead); err != nil {
+				return module, nil, err
+			}
+			continue
+		}
 		if err := s.lay(ctx, root, one); err != nil {
 			return module, nil, err
 		}
@@ -66,8 +72,13 @@ func (s *scripts) lay(ctx context.Context, root string, e Entry) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(root, filepath.FromSlash(e.ID))
-	if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
+	return layOut(root, e.ID, content)
+}
+
+func layOut(root, id string, content []byte) error {
+	path := filepath.Join(root, filepath.FromSlash(id))
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
 		err = os.WriteFile(path, content, 0o600)
 	}
 	if err != nil {

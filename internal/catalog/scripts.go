@@ -152,12 +152,18 @@ var errNoScripts = errors.New("is a script, and scripts of its source are not se
 
 // check returns the module of a script with some content that its source does not have yet, or no longer.
 func (s *scripts) check(ctx context.Context, id string, content []byte) (module wasmbin.Made, err error) {
-	disk, ok := s.source.(Disk)
-	if !ok || s.builder == nil {
+	if s.builder == nil {
 		return module, errNoScripts
 	}
-	root, path := disk.Path(id)
-	module, _, err = s.builder.Build(ctx, root, path, content)
+	if disk, ok := s.source.(Disk); ok {
+		root, path := disk.Path(id)
+		module, _, err = s.builder.Build(ctx, root, path, content)
+		return module, err
+	}
+	s.mu.Lock()
+	parts := s.parts
+	s.mu.Unlock()
+	module, _, err = s.buildElsewhere(ctx, Entry{ID: id, Kind: Script, Size: int64(len(content))}, content, parts)
 	return module, err
 }
 

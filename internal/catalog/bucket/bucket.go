@@ -2,7 +2,7 @@
 //
 // What a file has is a small record in the state: so all processes see the changes in one order, at once, and a change is made only if nobody else has
 // made one meanwhile. The contents are objects whose names are their digests, which never change. Each process fetches one once, compares it with its
-// digest, and keeps it in the cache on disk, also for a start while the bucket is away.
+// digest, and keeps it in the cache on disk.
 //
 // Contents that no record names are removed after a time.
 package bucket
@@ -35,6 +35,10 @@ type Objects interface {
 	Put(ctx context.Context, object string, content io.Reader) error
 	// Get returns an object of so many bytes. What it has may be anything.
 	Get(ctx context.Context, object string, size int64) (io.ReadCloser, error)
+	// Room returns how many bytes can still be put, and how many the bucket may have.
+	Room(ctx context.Context) (left, most int64, err error)
+	// Collect removes objects that keep does not want and that were put longer ago than age, and what was left behind of others.
+	Collect(ctx context.Context, age time.Duration, keep func(object string) bool) (removed int, err error)
 }
 
 // Options say what a bucket has. Name and Cache are required.
@@ -73,7 +77,8 @@ type Bucket struct {
 	moved  chan struct{} // closed at the next change of files
 	synced bool
 	failed error // why the records are not known
-	odd    int   // records that were ignored
+	odd    int   // records that were ignored, which the log was told
+	more   bool  // there are more records than are taken up
 }
 
 // A file is what the state has under a name.
@@ -81,12 +86,13 @@ type file struct {
 	record
 	version uint64
 	err     error // why the record can't be used
+	hidden  bool  // its name is none that this server serves
 }
 
 const (
 	// mostRecords is how many files there may be, with those that were removed.
 	mostRecords = 120_000
-	// mostOdd is how many ignored records the log is told of.
+	// mostOdd is how often the log is told of a record that is ignored.
 	mostOdd = 20
 	// followAgain is how long it takes until records are followed again that could not be.
 	followAgain = 500 * time.Millisecond
@@ -113,9 +119,9 @@ func Space(name string) string { return "bucket/" + name }
 // Follow has the bucket served, whose records are in a space. It is called once, before the Catalog begins.
 func (b *Bucket) Follow(space state.Space, objects Objects) {
 	b.space, b.objects = space, objects
-	b.recall()
 	b.running.Go(b.follow)
 	b.running.Go(b.note)
+	b.running.Go(b.collect)
 }
 
 // ID names the bucket.
@@ -142,7 +148,7 @@ func (b *Bucket) Close() error {
 
 // List returns the files, once they are known.
 func (b *Bucket) List(ctx context.Context) (*catalog.Listing, error) {
-	if b.objects == nil {
+	if b.objects == nil { // who only looks at a configuration, asks nobody
 		return &catalog.Listing{}, nil
 	}
 	select {
@@ -160,6 +166,8 @@ func (b *Bucket) List(ctx context.Context) (*catalog.Listing, error) {
 		}
 		served := f.serves()
 		switch {
+		case f.hidden:
+			continue
 		case f.err != nil:
 			e.Version = fmt.Sprint(f.version)
 		case served == nil:
@@ -170,7 +178,10 @@ func (b *Bucket) List(ctx context.Context) (*catalog.Listing, error) {
 		l.Entries = append(l.Entries, e)
 	}
 	slices.SortFunc(l.Entries, func(a, b catalog.Entry) int { return cmp.Compare(a.ID, b.ID) })
-	if b.failed != nil {
+	switch {
+	case b.failed != nil && len(b.files) == 0:
+		return nil, b.failed
+	case b.failed != nil:
 		l.Problems = []catalog.Problem{{Name: ".", Err: fmt.Errorf("%w; what was known before is served", b.failed)}}
 	}
 	return l, nil
@@ -248,30 +259,30 @@ func (b *Bucket) whole(seen map[string]bool) {
 
 // take takes up a record.
 func (b *Bucket) take(e state.Event) {
-	err := b.names.CheckName(e.Key)
 	var f file
-	if !e.Deleted && err == nil {
+	var odd error
+	if !e.Deleted {
 		f = file{version: e.Version}
 		f.record, f.err = decode(e.Value)
+		odd = b.names.CheckName(e.Key)
+		f.hidden = odd != nil
 	}
 	b.mu.Lock()
 	_, known := b.files[e.Key]
 	switch {
-	case err != nil || !known && len(b.files) >= mostRecords:
-		b.odd++
-		odd := b.odd
-		b.mu.Unlock()
-		if err == nil {
-			err = fmt.Errorf("there are more than %d files", mostRecords)
-		}
-		if odd <= mostOdd && !e.Deleted {
-			b.options.Logger.Warn("a file of the bucket is ignored", "bucket", b.options.Name, "name", text.Short(e.Key), "error", err)
-		}
-		return
 	case e.Deleted:
 		delete(b.files, e.Key)
+	case !known && len(b.files) >= mostRecords:
+		b.more = true
+		odd = fmt.Errorf("there are more than %d files", mostRecords)
 	default:
 		b.files[e.Key] = f
+	}
+	if odd != nil {
+		b.odd++
+		if b.odd <= mostOdd {
+			b.options.Logger.Warn("a file of the bucket is not served", "bucket", b.options.Name, "name", text.Short(e.Key), "error", odd)
+		}
 	}
 	synced := b.synced
 	close(b.moved)

@@ -125,53 +125,75 @@ func (b *Bucket) Commit(ctx context.Context, name string, f *Incoming, was Lying
 		return fmt.Errorf("it has %d bytes; at most %d are allowed", f.size, sandbox.MaxModule)
 	}
 	digest := f.Digest()
+	if err := b.makeRoom(ctx, f.size); err != nil {
+		return err
+	}
 	// The content is there before anybody can want it. Without a record it is removed after a time.
 	if err := b.objects.Put(ctx, digest, f.reader()); err != nil {
 		return err
 	}
 	// So it need not be fetched. That the disk is full is no reason to fail.
 	_ = b.options.Cache.Keep(b, digest, f.size, func(w io.Writer) error { _, err := io.Copy(w, f.reader()); return err })
-	return b.set(ctx, name, was, was.was.with(digest, f.size, b.options.Versions(), now()), 0)
+	return b.set(ctx, name, was, 0, func(r *record) record { return r.with(digest, f.size, b.options.Versions(), now()) })
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // Remove removes a file. Its versions stay for a time.
 func (b *Bucket) Remove(ctx context.Context, name string, was Lying) error {
-	next := record{Kept: was.was.Kept}
-	if served := was.was.serves(); served != nil {
-		next = was.was.with(served.Digest, served.Size, b.options.Versions(), now())
-		next.Digest = ""
-	}
-	return b.set(ctx, name, was, next, removedFor)
+	return b.set(ctx, name, was, removedFor, func(r *record) record {
+		next := record{Kept: r.Kept}
+		if served := r.serves(); served != nil {
+			next = r.with(served.Digest, served.Size, b.options.Versions(), now())
+			next.Digest = ""
+		}
+		return next
+	})
 }
 
-// set replaces the record of a file, and waits until this process has it.
-func (b *Bucket) set(ctx context.Context, name string, was Lying, next record, ttl time.Duration) error {
-	value, err := state.Encode(form, &next)
-	if err != nil {
-		return err
+// set replaces the record of a file by what next makes of it, and waits until this process has it.
+func (b *Bucket) set(ctx context.Context, name string, was Lying, ttl time.Duration, next func(*record) record) error {
+	for {
+		made := next(&was.was.record)
+		value, err := state.Encode(form, &made)
+		if err != nil {
+			return err
+		}
+		version, err := b.space.Set(ctx, name, value, int64(was.was.version), state.SetOptions{TTL: ttl})
+		if err == nil {
+			// It is made: who does not wait any longer, does not change that.
+			_, err := b.await(context.WithoutCancel(ctx), name, version)
+			return err
+		}
+		if !errors.Is(err, state.ErrConflict) {
+			return err
+		}
+		// Another server was first. If it has only put the same content again, nothing of it is lost.
+		now, waited := b.await(ctx, name, was.was.version+1)
+		if waited != nil || now.err != nil || now.Digest != was.Digest || was.Digest == "" || (now.Back == nil) != (was.was.Back == nil) || now.Back != nil && *now.Back != *was.was.Back {
+			return err
+		}
+		was.was = now
 	}
-	version, err := b.space.Set(ctx, name, value, int64(was.was.version), state.SetOptions{TTL: ttl})
-	if err != nil {
-		return err
-	}
-	// It is made: who does not wait any longer, does not change that.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), seenWithin)
+}
+
+// await waits until this process has a record with a version, or a later one.
+func (b *Bucket) await(ctx context.Context, name string, version uint64) (file, error) {
+	ctx, cancel := context.WithTimeout(ctx, seenWithin)
 	defer cancel()
 	for {
 		b.mu.Lock()
-		has, moved := b.files[name].version >= version, b.moved
+		now, moved := b.files[name], b.moved
 		b.mu.Unlock()
-		if has {
-			return nil
+		if now.version >= version {
+			return now, nil
 		}
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: the change is made, but did not come here in time", state.ErrUnavailable)
+			return now, fmt.Errorf("%w: the change is made, but did not come here in time", state.ErrUnavailable)
 		case <-b.ctx.Done():
-			return fmt.Errorf("%w: the server ends", state.ErrUnavailable)
+			return now, fmt.Errorf("%w: the server ends", state.ErrUnavailable)
 		}
 	}
 }
@@ -192,7 +214,7 @@ func (b *Bucket) Files(source string) (all []versions.File, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, f := range b.files {
-		if len(f.Kept) > 0 {
+		if len(f.Kept) > 0 && !f.hidden {
 			all = append(all, versions.File{Source: source, Name: name})
 		}
 	}
@@ -245,9 +267,11 @@ func (b *Bucket) Roll(ctx context.Context, r versions.Rollback) error {
 	case was.was.find(r.Digest) == nil:
 		return unknown(r.File, r.Digest)
 	}
-	next := was.was.record
-	next.Back = &back{r.Digest, r.By, r.Since, r.Reason}
-	return b.set(ctx, r.Name, was, next, 0)
+	return b.set(ctx, r.Name, was, 0, func(of *record) record {
+		next := *of
+		next.Back = &back{r.Digest, r.By, r.Since, r.Reason}
+		return next
+	})
 }
 
 // Unroll has what a file has served again. It reports whether that was not so.
@@ -256,6 +280,7 @@ func (b *Bucket) Unroll(ctx context.Context, f versions.File) (bool, error) {
 	if err != nil || was.was.Back == nil {
 		return false, err
 	}
-	own := was.was.find(was.Digest)
-	return true, b.set(ctx, f.Name, was, was.was.with(own.Digest, own.Size, max(len(was.was.Kept), b.options.Versions()), now()), 0)
+	return true, b.set(ctx, f.Name, was, 0, func(r *record) record {
+		return r.with(r.Digest, r.find(r.Digest).Size, max(len(r.Kept), b.options.Versions()), now())
+	})
 }

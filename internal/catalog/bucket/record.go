@@ -56,7 +56,10 @@ func decode(value []byte) (r record, err error) {
 	if err := state.Decode(value, form, &r); err != nil {
 		return record{}, err
 	}
-	return r, r.check()
+	if err := r.check(); err != nil {
+		return record{}, err
+	}
+	return r, nil
 }
 
 var errForeign = errors.New("its record was not written by toolsrv")

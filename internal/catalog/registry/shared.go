@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-
-	"github.com/toolsrv/toolsrv/internal/wholefile"
 )
 
 // Errors of a cache that another source shares.
@@ -59,28 +56,3 @@ func (c *Cache) UseOnly(by any, digests []string) { c.useOnly(by, digests...) }
 
 // Release is the opposite of UseOnly.
 func (c *Cache) Release(by any) { c.release(by) }
-
-// Note keeps what a source with an ID knows, beside its modules.
-func (c *Cache) Note(id string, content []byte) error {
-	if c.wrong != nil {
-		return c.wrong
-	}
-	return wholefile.Write(c.recordPath(id), content)
-}
-
-// Noted returns what Note has kept, of most bytes at most, or nil.
-func (c *Cache) Noted(id string, most int64) []byte {
-	if c.wrong != nil {
-		return nil
-	}
-	f, err := os.Open(filepath.Clean(c.recordPath(id)))
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil || int64(len(content)) > most {
-		return nil
-	}
-	return content
-}

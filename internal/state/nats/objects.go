@@ -87,6 +87,9 @@ func (o *Objects) Put(ctx context.Context, object string, content io.Reader) err
 	defer cancel()
 	bucket, err := o.bucket(limited)
 	if err == nil {
+		err = o.clear(limited, object)
+	}
+	if err == nil {
 		chunk := min(chunkBytes, int(o.store.conn.MaxPayload())-besides)
 		_, err = bucket.Put(limited, jetstream.ObjectMeta{Name: object, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(chunk)}}, content)
 	}
@@ -94,6 +97,22 @@ func (o *Objects) Put(ctx context.Context, object string, content io.Reader) err
 		return causeOf(ctx, fmt.Errorf("put an object into the bucket %s: %w", o.name, err))
 	}
 	return nil
+}
+
+// clear removes what the bucket says of an object where no client has written that: a client that puts the object anew would remove chunks by it.
+func (o *Objects) clear(ctx context.Context, object string) error {
+	_, err := o.info(ctx, encodeObject(object))
+	if errors.Is(err, ErrNoObject) {
+		return nil
+	}
+	if !errors.Is(err, ErrObject) {
+		return err
+	}
+	stream, err := o.store.js.Stream(ctx, o.stream())
+	if err != nil {
+		return err
+	}
+	return stream.Purge(ctx, jetstream.WithPurgeSubject(o.about(encodeObject(object))))
 }
 
 // bucket returns the bucket, which is made where it is missing: with three replicas in a cluster.
@@ -120,6 +139,9 @@ func (o *Objects) Get(ctx context.Context, object string, size int64) (io.ReadCl
 		return nil, err
 	}
 	info, err := o.info(ctx, encodeObject(object))
+	if errors.Is(err, ErrNoObject) || errors.Is(err, ErrObject) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, causeOf(ctx, err)
 	}
@@ -141,6 +163,7 @@ func (o *Objects) Get(ctx context.Context, object string, size int64) (io.ReadCl
 	}
 	messages, err := consumer.Messages(jetstream.PullMaxBytes(maxAhead), jetstream.PullHeartbeat(heartbeat), jetstream.PullExpiry(10*heartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {
+		o.leave(consumer.CachedInfo().Name)
 		return nil, causeOf(ctx, fmt.Errorf("read an object of the bucket %s: %w", o.name, err))
 	}
 	reading, cancel := context.WithTimeout(ctx, objectLimit)
@@ -166,7 +189,10 @@ func (r *objectReader) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		if err := r.take(); err != nil {
-			return 0, causeOf(r.ctx, fmt.Errorf("read an object of the bucket %s: %w", r.of.name, err))
+			if !errors.Is(err, ErrObject) {
+				err = causeOf(r.ctx, fmt.Errorf("read an object of the bucket %s: %w", r.of.name, err))
+			}
+			return 0, err
 		}
 	}
 	n := copy(p, r.chunk)
@@ -198,11 +224,7 @@ func (r *objectReader) take() error {
 func (r *objectReader) Close() error {
 	r.cancel()
 	r.messages.Stop()
-	ctx, cancel := context.WithTimeout(r.of.store.ctx, askLimit)
-	defer cancel()
-	if r.of.store.conn.IsConnected() {
-		_ = r.of.store.js.DeleteConsumer(ctx, r.of.stream(), r.consumer) // it would go by itself otherwise
-	}
+	r.of.leave(r.consumer)
 	return nil
 }
 
@@ -218,8 +240,8 @@ func (o *Objects) info(ctx context.Context, encoded string) (info objectInfo, er
 	if len(m.Data) > maxInfo || json.Unmarshal(m.Data, &info) != nil {
 		return info, ErrObject
 	}
-	if info.Deleted {
-		return info, ErrNoObject
+	if err := info.check(); err != nil || !info.Deleted {
+		return info, err
 	}
-	return info, info.check()
+	return info, ErrNoObject
 }

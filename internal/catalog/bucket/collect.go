@@ -1,0 +1,101 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+const (
+	// collectEvery is about how often contents are removed that no record names.
+	collectEvery = time.Hour
+	// unnamed is how long such a content stays, and leastUnnamed the same where the bucket is full. Clocks may differ by minutes, and a put that writes its
+	// record after the content takes less than one.
+	unnamed, leastUnnamed = time.Hour, 10 * time.Minute
+)
+
+// collect removes what no record names, until the bucket is closed.
+func (b *Bucket) collect() {
+	for pause(b.ctx, collectEvery/2+rand.N(collectEvery)) {
+		if removed, err := b.Collect(b.ctx, unnamed); err != nil && b.ctx.Err() == nil && !errors.Is(err, state.ErrUnavailable) {
+			b.options.Logger.Warn("contents that no file has any more are not removed from the bucket", "bucket", b.options.Name, "error", err)
+		} else if removed > 0 {
+			b.options.Logger.Info("removed contents that no file has any more from the bucket", "bucket", b.options.Name, "contents", removed)
+		}
+	}
+}
+
+// Collect removes contents that no record names and that were put longer ago than age. It removes nothing where a record can't be read: that may
+// name any.
+func (b *Bucket) Collect(ctx context.Context, age time.Duration) (removed int, err error) {
+	named := map[string]bool{}
+	b.mu.Lock()
+	switch {
+	case !b.synced || b.failed != nil:
+		err = fmt.Errorf("%w: what is in the bucket is not known", state.ErrUnavailable)
+	case b.more:
+		err = fmt.Errorf("there are more than %d files", mostRecords)
+	}
+	for name, f := range b.files {
+		if f.err != nil {
+			err = fmt.Errorf("%s: %w", text.Short(name), f.err)
+		}
+		for _, k := range f.Kept {
+			named[k.Digest] = true
+		}
+	}
+	b.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	return b.objects.Collect(ctx, age, func(object string) bool { return named[object] })
+}
+
+// makeRoom returns an error where there is no room for a content, not even once others were removed.
+func (b *Bucket) makeRoom(ctx context.Context, size int64) error {
+	left, most, err := b.objects.Room(ctx)
+	if err != nil || left >= size {
+		return err
+	}
+	if _, err := b.Collect(ctx, leastUnnamed); err != nil {
+		b.options.Logger.Warn("contents that no file has any more are not removed from the bucket", "bucket", b.options.Name, "error", err)
+	}
+	if left, most, err = b.objects.Room(ctx); err != nil || left >= size {
+		return err
+	}
+	return fmt.Errorf("%w: the bucket %s may have %s, and has room for %s more: remove files, or raise the max-bytes of OBJ_%s", state.ErrQuota, b.objects.Bucket(), text.Size(most), text.Size(max(left, 0)), b.objects.Bucket())
+}
+
+// noteAfter is how long changes gather before the cache is told.
+const noteAfter = time.Second
+
+// note tells the cache which contents are served, until the bucket is closed.
+func (b *Bucket) note() {
+	for {
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-b.noted:
+		}
+		if !pause(b.ctx, noteAfter) {
+			return
+		}
+		var all []string
+		b.mu.Lock()
+		synced := b.synced
+		for _, f := range b.files {
+			if s := f.serves(); s != nil && f.err == nil && !f.hidden {
+				all = append(all, s.Digest)
+			}
+		}
+		b.mu.Unlock()
+		if synced {
+			b.options.Cache.UseOnly(b, all)
+		}
+	}
+}

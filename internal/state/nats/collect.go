@@ -1,0 +1,141 @@
+package nats
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// maxBucket is how many bytes a bucket of objects may have that says nothing else itself.
+	maxBucket = 4 << 30
+	// mostCollected is how many objects are removed at a time.
+	mostCollected = 10_000
+	// collectLimit is how long that may take.
+	collectLimit = 5 * time.Minute
+)
+
+// Room returns how many bytes can still be put, and how many the bucket may have.
+func (o *Objects) Room(ctx context.Context) (left, most int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	if err := o.writable(); err != nil {
+		return 0, 0, err
+	}
+	stream, err := o.store.js.Stream(ctx, o.stream())
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return maxBucket, maxBucket, nil
+	}
+	if err != nil {
+		return 0, 0, causeOf(ctx, err)
+	}
+	info := stream.CachedInfo()
+	if most = info.Config.MaxBytes; most <= 0 {
+		most = maxBucket
+	}
+	return most - int64(info.State.Bytes), most, nil
+}
+
+// Collect removes objects that keep does not want and that were put longer ago than age, and chunks of that age that belong to none.
+func (o *Objects) Collect(ctx context.Context, age time.Duration, keep func(object string) bool) (removed int, err error) {
+	if err := o.writable(); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, collectLimit)
+	defer cancel()
+	stream, err := o.store.js.Stream(ctx, o.stream())
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, causeOf(ctx, err)
+	}
+	before := stream.CachedInfo().TimeStamp.Add(-age) // by the servers' clock, as the times of messages are
+	used := map[string]bool{}                         // chunks
+	var old []unused
+	// Only once all are known, chunks can be told that belong to none. What is put meanwhile is younger.
+	err = o.each(ctx, stream, o.about(">"), false, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+		object, bad := base64.URLEncoding.DecodeString(strings.TrimPrefix(m.Subject(), o.about("")))
+		var info objectInfo
+		if len(m.Data()) > maxInfo || json.Unmarshal(m.Data(), &info) != nil || info.Deleted {
+			bad = ErrObject
+		}
+		if bad == nil && keep(string(object)) || !meta.Timestamp.Before(before) {
+			used[info.NUID] = true
+		} else if len(old) < mostCollected {
+			old = append(old, unused{m.Subject(), meta.Sequence.Stream})
+		}
+	})
+	if err == nil {
+		removed = len(old)
+		err = o.each(ctx, stream, o.chunks(">"), true, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+			if !used[strings.TrimPrefix(m.Subject(), o.chunks(""))] && meta.Timestamp.Before(before) && len(old) < 2*mostCollected {
+				old = append(old, unused{m.Subject(), meta.Sequence.Stream})
+			}
+		})
+	}
+	for i := 0; err == nil && i < len(old); i++ { // and not what was put under the subject meanwhile
+		err = stream.Purge(ctx, jetstream.WithPurgeSubject(old[i].subject), jetstream.WithPurgeSequence(old[i].sequence+1))
+	}
+	if err != nil {
+		return 0, causeOf(ctx, fmt.Errorf("look for what is not used in the bucket %s: %w", o.name, err))
+	}
+	return removed, nil
+}
+
+// unused is a subject whose messages are not used, up to a sequence.
+type unused struct {
+	subject  string
+	sequence uint64
+}
+
+// each calls do with the last message of each subject, without its data if only heads are wanted. It fails unless those were all.
+func (o *Objects) each(ctx context.Context, stream jetstream.Stream, subjects string, heads bool, do func(m jetstream.Msg, meta *jetstream.MsgMetadata)) error {
+	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		FilterSubject: subjects, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: heads,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: objectLimit,
+	})
+	if err != nil {
+		return err
+	}
+	defer o.leave(consumer.CachedInfo().Name)
+	if consumer.CachedInfo().NumPending == 0 {
+		return nil
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxBytes(maxAhead), jetstream.PullHeartbeat(heartbeat), jetstream.PullExpiry(10*heartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	for next := uint64(1); ; next++ {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		if meta.Sequence.Consumer != next {
+			return fmt.Errorf("message %d came in place of %d", meta.Sequence.Consumer, next)
+		}
+		if do(m, meta); meta.NumPending == 0 {
+			return nil
+		}
+	}
+}
+
+// leave deletes a consumer that is not used any more, if the servers are there. It would go by itself otherwise.
+func (o *Objects) leave(consumer string) {
+	ctx, cancel := context.WithTimeout(o.store.ctx, askLimit)
+	defer cancel()
+	if o.store.conn.IsConnected() {
+		_ = o.store.js.DeleteConsumer(ctx, o.stream(), consumer)
+	}
+}

@@ -1,0 +1,433 @@
+package nats_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/toolsrv/toolsrv/internal/catalog/bucket"
+	"github.com/toolsrv/toolsrv/internal/catalog/registry"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// objectsOf returns the object bucket of the replicas, as anybody has it who may write there.
+func objectsOf(t testing.TB, c *cluster) (jetstream.ObjectStore, jetstream.JetStream) {
+	t.Helper()
+	conn, err := client.Connect(c.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := js.ObjectStore(t.Context(), "toolsrv_tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, js
+}
+
+// recordOf returns a record of a file, as toolsrv writes it.
+func recordOf(digest string, size int64) []byte {
+	return fmt.Appendf(nil, "\x01"+`{"digest":%q,"kept":[{"digest":%q,"size":%d,"since":"2026-11-27T12:00:00Z"}]}`, digest, digest, size)
+}
+
+// TestBucketBadContent has somebody write other bytes under a digest, take a content away, and lie about its size: it is refused with its reason, what
+// was served of the file stays, other files don't suffer, and putting the file again heals it.
+func TestBucketBadContent(t *testing.T) {
+	c := start(t, 1, nil)
+	one := startReplica(t, c.url(), nil)
+	first, good := tool(t, "v0001", "math", 10<<10, "add"), tool(t, "v0002", "math", 10<<10, "add")
+	for name, module := range map[string][]byte{"math/add.wasm": first, "other.wasm": tool(t, "other", "", 0, "other")} {
+		if a := one.put(name, module); a.code != 200 {
+			t.Fatal(a)
+		}
+	}
+	store, js := objectsOf(t, c)
+	states := open(t, c, nil).Space(bucket.Space("tools"))
+	set := func(name string, record []byte) {
+		t.Helper()
+		if _, err := states.Set(t.Context(), name, record, state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	digest := digestOf(good)
+	info := func(change func(m map[string]any)) func() {
+		return func() {
+			if _, err := store.PutBytes(t.Context(), digest, good); err != nil {
+				t.Fatal(err)
+			}
+			subject := "$O.toolsrv_tools.M." + base64.URLEncoding.EncodeToString([]byte(digest))
+			stream, err := js.Stream(t.Context(), "OBJ_toolsrv_tools")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := stream.GetLastMsgForSubject(t.Context(), subject)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var of map[string]any
+			if err := json.Unmarshal(m.Data, &of); err != nil {
+				t.Fatal(err)
+			}
+			change(of)
+			text, err := json.Marshal(of)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := js.PublishMsg(t.Context(), &client.Msg{Subject: subject, Header: client.Header{"Nats-Rollup": {"sub"}}, Data: text}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, bad := range []struct {
+		name  string
+		spoil func()
+	}{
+		{"missing", func() { _ = store.Delete(t.Context(), digest) }},
+		{"other bytes", func() {
+			_, _ = store.PutBytes(t.Context(), digest, bytes.Replace(good, []byte("v0002"), []byte("evil!"), 1))
+		}},
+		{"shorter", func() { _, _ = store.PutBytes(t.Context(), digest, good[:100]) }},
+		{"longer", func() { _, _ = store.PutBytes(t.Context(), digest, append(bytes.Clone(good), good...)) }},
+		{"it says a shorter size", info(func(m map[string]any) { m["size"] = 10 })},
+		{"it says 10 GB", info(func(m map[string]any) { m["size"] = 10 << 30 })},
+		{"it says less than nothing", info(func(m map[string]any) { m["size"] = -1 })},
+		{"chunks of all", info(func(m map[string]any) { m["nuid"] = ">" })},
+		{"a link to itself", info(func(m map[string]any) {
+			m["options"] = map[string]any{"link": map[string]any{"bucket": "toolsrv_tools", "name": digest}}
+		})},
+	} {
+		bad.spoil()
+		fresh := startReplica(t, c.url(), nil) // whose cache does not have it
+		served(t, []*replica{fresh}, "/math/add", one.call("/math/add"))
+		set("math/add.wasm", recordOf(digest, int64(len(good))))
+		why := ""
+		eventually(t, bad.name+" is refused", func() bool {
+			a := fresh.ask(http.MethodGet, "/admin/v1/refused", nil)
+			why = a.body
+			return strings.Contains(a.body, "add.wasm")
+		})
+		if !strings.Contains(why, "its content in the bucket is missing, or is not what its digest says: put the file again") {
+			t.Errorf("%s: got %s", bad.name, why)
+		}
+		if got := fresh.call("/math/add"); got != "v0001" && got != "v0002" {
+			t.Errorf("%s: what was served became %s", bad.name, got)
+		}
+		if got := fresh.call("/other"); got != "other" {
+			t.Errorf("%s: another tool answers %s", bad.name, got)
+		}
+		if a := fresh.put("math/add.wasm", good); a.code != 200 {
+			t.Errorf("%s: put again: %v", bad.name, a)
+		}
+		served(t, []*replica{fresh, one}, "/math/add", "v0002")
+		if a := one.put("math/add.wasm", first); a.code != 200 {
+			t.Error(a)
+		}
+		fresh.stop()
+	}
+}
+
+// TestBucketBadRecords writes records that no server writes: those are not served, and all else is.
+func TestBucketBadRecords(t *testing.T) {
+	c := start(t, 1, nil)
+	one := startReplica(t, c.url(), nil)
+	module := tool(t, "v0001", "math", 0, "add")
+	if a := one.put("math/add.wasm", module); a.code != 200 {
+		t.Fatal(a)
+	}
+	states := open(t, c, nil).Space(bucket.Space("tools"))
+	digest := digestOf(module)
+	for name, record := range map[string]string{
+		"newer.wasm":    "\x02{}",
+		"empty.wasm":    "",
+		"nothing.wasm":  "\x01",
+		"no-json.wasm":  "\x01{",
+		"large.wasm":    "\x01" + strings.Repeat(" ", 17<<10) + "{}",
+		"path.wasm":     "\x01" + `{"digest":"../../etc/passwd","kept":[{"digest":"../../etc/passwd","size":1}]}`,
+		"minus.wasm":    string(recordOf(digest, -1)),
+		"gigabyte.wasm": string(recordOf(digest, 10<<30)),
+		"unkept.wasm":   "\x01" + `{"digest":"` + digest + `"}`,
+		"back.wasm":     "\x01" + `{"back":{"digest":"` + digest + `"}}`,
+	} {
+		if _, err := states.Set(t.Context(), name, []byte(record), state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := string(recordOf(digest, int64(len(module))))
+	for _, name := range []string{"../up.wasm", "/abs.wasm", "a//b.wasm", ".hidden.wasm", "a/../b.wasm", "con.wasm", "sub/\x1b[2J.wasm", "a\\b.wasm", strings.Repeat("x", 1000) + ".wasm", "script.py", "none"} {
+		if _, err := states.Set(t.Context(), name, []byte(good), state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var refused string
+	eventually(t, "all records were taken up", func() bool {
+		refused = one.ask(http.MethodGet, "/admin/v1/refused", nil).body
+		return strings.Count(refused, `.wasm`) >= 10
+	})
+	for _, name := range []string{"newer", "empty", "nothing", "no-json", "large", "path", "minus", "gigabyte", "unkept", "back"} {
+		if !strings.Contains(refused, "/"+name+".wasm") {
+			t.Errorf("%s is not among those refused: %s", name, refused)
+		}
+	}
+	for _, r := range []*replica{one, startReplica(t, c.url(), nil)} {
+		served(t, []*replica{r}, "/math/add", "v0001")
+		if tools := r.ask(http.MethodGet, "/tools", nil); strings.Count(tools.body, `"path"`) > 1 {
+			t.Errorf("got %v", tools)
+		}
+	}
+	// A newer record stays as it is; others can be put right.
+	if a := one.put("newer.wasm", tool(t, "newer", "", 0, "newer")); a.code == 200 || !strings.Contains(a.body, "newer version of toolsrv") {
+		t.Errorf("over a newer record: %v", a)
+	}
+	if a := one.put("minus.wasm", tool(t, "minus", "", 0, "minus")); a.code != 200 {
+		t.Errorf("over a broken record: %v", a)
+	}
+	for _, name := range []string{"../up.wasm", strings.Repeat("x", 10<<10) + ".wasm", "script.py", "MATH/add.wasm", ".wasm", "a\x00.wasm"} {
+		if a := one.put(name, tool(t, "other", "", 0, "other")); a.code != 400 && a.code != 422 {
+			t.Errorf("%.40q is put: %.300v", name, a)
+		}
+	}
+}
+
+// agree waits until replicas serve the same.
+func agree(t testing.TB, all []*replica) {
+	t.Helper()
+	eventually(t, "all agree", func() bool {
+		first := all[0].ask(http.MethodGet, "/tools", nil).etag + all[0].call("/math/add")
+		for _, r := range all[1:] {
+			if r.ask(http.MethodGet, "/tools", nil).etag+r.call("/math/add") != first {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// TestBucketTogether has two servers put, remove and roll back the same file at the same time: one of them wins, the other one is told.
+func TestBucketTogether(t *testing.T) {
+	c := start(t, 1, nil)
+	all := []*replica{startReplica(t, c.url(), nil), startReplica(t, c.url(), nil)}
+	for i, text := range []string{"v0001", "v0002"} {
+		if a := all[i].put("math/add.wasm", tool(t, text, "math", 0, "add")); a.code != 200 {
+			t.Fatal(a)
+		}
+	}
+	lost, won := 0, 0
+	for i := range 12 {
+		agree(t, all)
+		changes := []func(r *replica) answer{
+			func(r *replica) answer {
+				return r.put("math/add.wasm", tool(t, fmt.Sprintf("v%03d"+r.url[len(r.url)-1:], i+10), "math", 0, "add"))
+			},
+			func(r *replica) answer { return r.do("rollback", `{"path":"math/add.wasm"}`) },
+		}
+		answers := make([]answer, 2)
+		var both sync.WaitGroup
+		for n, r := range all {
+			both.Go(func() { answers[n] = changes[[][2]int{{0, 0}, {0, 1}, {1, 0}}[i%3][n]](r) })
+		}
+		both.Wait()
+		for _, a := range answers {
+			switch {
+			case a.code == 200:
+				won++
+			case strings.Contains(a.body, `"changed"`):
+				lost++
+			default:
+				t.Errorf("round %d: got %v", i, a)
+			}
+		}
+	}
+	agree(t, all)
+	t.Logf("%d changes were made, %d were told that somebody else was first", won, lost)
+	if lost == 0 {
+		t.Error("nobody was ever told")
+	}
+	if a := all[0].put("math/add.wasm", tool(t, "v9999", "math", 0, "add"), "If-Match", `"`+digestOf([]byte("x"))+`"`); a.code != 412 && a.code != 409 {
+		t.Errorf("another version than expected: %v", a)
+	}
+}
+
+// TestBucketAway cuts a server off: it serves what it has, takes no puts, and takes up what it missed. Started again, it fetches nothing twice.
+func TestBucketAway(t *testing.T) {
+	c := start(t, 1, nil)
+	gate := newGate(t, c)
+	cache := t.TempDir()
+	keeps := func(o *config.Config) { o.Tools.CacheDir = cache }
+	one, cut := startReplica(t, c.url(), nil), startReplica(t, gate.url(), keeps)
+	if a := one.put("math/add.wasm", tool(t, "v0001", "math", 100<<10, "add")); a.code != 200 {
+		t.Fatal(a)
+	}
+	served(t, []*replica{cut}, "/math/add", "v0001")
+	gate.shut()
+	if a := cut.put("math/add.wasm", tool(t, "v0002", "math", 100<<10, "add")); a.code != 503 {
+		t.Errorf("a put while NATS is away: %v", a)
+	}
+	for _, operation := range []string{"remove", "rollback"} {
+		if a := cut.do(operation, `{"name":"math/add.wasm","path":"math/add"}`); a.code == 200 {
+			t.Errorf("%s while NATS is away: %v", operation, a)
+		}
+	}
+	third := tool(t, "v0003", "math", 100<<10, "add")
+	if a := one.put("math/add.wasm", third); a.code != 200 {
+		t.Fatal(a)
+	}
+	if got := cut.call("/math/add"); got != "v0001" {
+		t.Errorf("got %s", got)
+	}
+	gate.open()
+	served(t, []*replica{cut}, "/math/add", "v0003")
+	cut.stop()
+	store, _ := objectsOf(t, c)
+	if err := store.Delete(t.Context(), digestOf(third)); err != nil {
+		t.Fatal(err)
+	}
+	cut = startReplica(t, gate.url(), keeps)
+	served(t, []*replica{cut}, "/math/add", "v0003")
+	if a := cut.put("math/add.wasm", tool(t, "v0004", "math", 100<<10, "add")); a.code != 200 {
+		t.Errorf("a put after that: %v", a)
+	}
+	served(t, []*replica{one}, "/math/add", "v0004")
+}
+
+// TestBucketCutInPut cuts the connection at every place of a put: afterwards the file is the old one or the new one, and the same put heals all.
+func TestBucketCutInPut(t *testing.T) {
+	c := start(t, 1, nil)
+	gate := newGate(t, c)
+	one, cut := startReplica(t, c.url(), nil), startReplica(t, gate.url(), nil)
+	for i := range 8 {
+		text := fmt.Sprintf("v%04d", i+1)
+		module := tool(t, text, "math", 2<<20, "add")
+		timer := time.AfterFunc(time.Duration(i)*8*time.Millisecond, gate.shut)
+		a := cut.put("math/add.wasm", module)
+		timer.Stop()
+		gate.open()
+		eventually(t, "it is back", func() bool { return cut.put("math/add.wasm", module).code == 200 })
+		served(t, []*replica{one, cut}, "/math/add", text)
+		if a.code != 200 && a.code != 503 {
+			t.Errorf("%d: the put that was cut off got %v", i, a)
+		}
+	}
+}
+
+// TestBucketCollect removes contents that no file and no version names, and what was left of puts that were cut off; and nothing else.
+func TestBucketCollect(t *testing.T) {
+	c := start(t, 3, nil)
+	s := open(t, c, nil)
+	objects := s.Objects("tools")
+	b := bucket.Open(bucket.Options{Name: "tools", Cache: registry.OpenCache(t.TempDir(), 0), Versions: func() int { return 2 }})
+	b.Follow(s.Space(bucket.Space("tools")), objects)
+	defer b.Close()
+	if _, err := b.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put := func(name, content string) error {
+		was, err := b.Look(name)
+		if err != nil {
+			return err
+		}
+		f, err := b.Begin(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if _, err := f.Write([]byte(content)); err != nil {
+			return err
+		}
+		return b.Commit(t.Context(), name, f, was)
+	}
+	for _, content := range []string{"1", "2", "3", "4", strings.Repeat("large", 100_000)} {
+		if err := put("a.wasm", content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store, js := objectsOf(t, c)
+	for _, orphan := range []string{"orphan", strings.Repeat("z", 300<<10)} { // a server was killed before it wrote the record
+		if err := objects.Put(t.Context(), digestOf([]byte(orphan)), strings.NewReader(orphan)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 { // and one before it had put the content whole
+		if _, err := js.Publish(t.Context(), "$O.toolsrv_tools.C.AAAAAAAAAAAAAAAAAAAAAA", []byte("half")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func() map[string]bool {
+		list, err := store.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]bool{}
+		for _, o := range list {
+			all[o.Name] = true
+		}
+		return all
+	}
+	if removed, err := b.Collect(t.Context(), time.Hour); removed != 0 || err != nil || len(names()) != 7 {
+		t.Errorf("of what is young, %d were removed, %v, and %d are left", removed, err, len(names()))
+	}
+	removed, err := b.Collect(t.Context(), 0)
+	if left := names(); removed != 5 || err != nil || len(left) != 2 || !left[digestOf([]byte("4"))] || !left[digestOf([]byte(strings.Repeat("large", 100_000)))] {
+		t.Errorf("removed %d, %v, left %v", removed, err, left)
+	}
+	stream, err := js.Stream(t.Context(), "OBJ_toolsrv_tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(">"))
+	if err != nil || len(info.State.Subjects) != 4 {
+		t.Errorf("left are %v, %v, want two objects with their chunks", info.State.Subjects, err)
+	}
+	// Where a record can't be read, nobody knows what it needs.
+	if _, err := s.Space(bucket.Space("tools")).Set(t.Context(), "new.wasm", []byte("\x02{}"), state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing is removed any more", func() bool { _, err := b.Collect(t.Context(), 0); return err != nil })
+	if len(names()) != 2 {
+		t.Error("something was removed")
+	}
+}
+
+// TestBucketFull fills the bucket: a put is refused with what to do, and has room again once old contents are gone.
+func TestBucketFull(t *testing.T) {
+	c := start(t, 1, nil)
+	one := startReplica(t, c.url(), nil)
+	if a := one.put("math/add.wasm", tool(t, "v0001", "math", 100<<10, "add")); a.code != 200 {
+		t.Fatal(a)
+	}
+	_, js := objectsOf(t, c)
+	stream, err := js.Stream(t.Context(), "OBJ_toolsrv_tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := stream.CachedInfo().Config
+	o.MaxBytes = 500 << 10
+	if _, err := js.UpdateStream(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	code := 200
+	var last answer
+	for i := 2; code == 200 && i < 20; i++ {
+		last = one.put("math/add.wasm", tool(t, fmt.Sprintf("v%04d", i), "math", 100<<10, "add"))
+		code = last.code
+	}
+	if code != 503 || !strings.Contains(last.body, "the bucket toolsrv_tools may have 500 KiB, and has room for") {
+		t.Errorf("got %v", last)
+	}
+	if got := one.call("/math/add"); got < "v0003" {
+		t.Errorf("it answers %s", got)
+	}
+}

@@ -20,8 +20,19 @@ const (
 	maxRetryAfter  = time.Hour
 )
 
-// errStalled is what ends an answer that no longer comes.
-var errStalled = errors.New("nothing of the answer has come for a while")
+const (
+	// leastRate is how many bytes of an answer have to come in a second, in each window. With less, 64 MiB take more than two hours.
+	leastRate = 8 << 10
+	window    = 10 * time.Second // in which somebody waits for what comes
+)
+
+// ErrSlow is what an answer of a registry ends with that does not come, or hardly does.
+var ErrSlow = errors.New("the registry is too slow")
+
+var (
+	errStalled = fmt.Errorf("%w: nothing of its answer has come for a while", ErrSlow)
+	errTrickle = fmt.Errorf("%w: less than %d KiB of its answer come in a second", ErrSlow, leastRate>>10)
+)
 
 // A BusyError means that a registry wants to be left alone for a time.
 type BusyError struct {
@@ -118,19 +129,36 @@ func (g *guard) once(q *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// A body is an answer's, which ends when nothing of it comes.
+// A body is an answer's, which ends when nothing of it comes, or too little: who sends a byte now and then would keep others waiting.
 type body struct {
 	io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	stall  time.Duration
 	timer  *time.Timer
+
+	begun  bool
+	waited time.Duration // for the last bytes: what the reader does meanwhile does not count
+	came   int64
 }
 
 // Read reads what comes.
 func (b *body) Read(p []byte) (int, error) {
 	b.timer.Reset(b.stall)
+	since := time.Now()
 	n, err := b.ReadCloser.Read(p)
+	if b.begun {
+		b.waited += time.Since(since)
+		b.came += int64(n)
+	}
+	b.begun = b.begun || n > 0
+	if b.waited >= window {
+		if err == nil && float64(b.came) < leastRate*b.waited.Seconds() {
+			b.cancel(errTrickle)
+			return n, errTrickle
+		}
+		b.waited, b.came = 0, 0
+	}
 	if err != nil && !errors.Is(err, io.EOF) && b.ctx.Err() != nil {
 		err = context.Cause(b.ctx)
 	}

@@ -204,7 +204,7 @@ func (r *Registry) explain(what string, err error) error {
 	}
 	noCredentials := errors.Is(err, auth.ErrBasicCredentialNotFound)
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errStalled):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrSlow):
 		return fmt.Errorf("%s: %w", what, err)
 	case errors.Is(err, errdef.ErrNotFound) || status == http.StatusNotFound:
 		return fmt.Errorf("%s: %w", what, ErrNotFound)

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -27,7 +26,7 @@ import (
 type Cache struct {
 	folder string
 	limit  int64
-	turns  chan struct{}
+	places places
 	wrong  error // why nothing is kept
 
 	mu     sync.Mutex
@@ -36,7 +35,6 @@ type Cache struct {
 }
 
 const (
-	maxPulls    = 2       // at a time, so that a start with many sources takes little memory and bandwidth
 	cacheLimit  = 1 << 30 // bytes
 	maxRecord   = 4 << 10 // bytes
 	staleAge    = 24 * time.Hour
@@ -59,7 +57,7 @@ func OpenCache(folder string, limit int64) *Cache {
 	if limit <= 0 {
 		limit = cacheLimit
 	}
-	c := &Cache{folder: folder, limit: limit, turns: make(chan struct{}, maxPulls), inUse: map[any]map[string]bool{}}
+	c := &Cache{folder: folder, limit: limit, places: places{all: map[string]*place{}}, inUse: map[any]map[string]bool{}}
 	if folder == "" {
 		c.wrong = errors.New("there is no folder for it")
 		return c
@@ -74,16 +72,6 @@ func OpenCache(folder string, limit int64) *Cache {
 		}
 	}
 	return c
-}
-
-// turn waits until a source may pull.
-func (c *Cache) turn(ctx context.Context) (give func(), err error) {
-	select {
-	case c.turns <- struct{}{}:
-		return func() { <-c.turns }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 func (c *Cache) modulePath(digest string) string {

@@ -45,6 +45,7 @@ const (
 	firstRetry  = time.Second
 	maxRetry    = 5 * time.Minute
 	lookTimeout = 15 * time.Minute // for a question, with what has to be pulled
+	listWithin  = 40 * time.Second // less than a catalog waits, so that what it tells is what is wrong
 )
 
 // A Source is one module of a registry. Close it after the Catalog that it is the source of.
@@ -130,6 +131,8 @@ func (s *Source) List(ctx context.Context) (*catalog.Listing, error) {
 	case <-s.tried:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
+	case <-time.After(listWithin):
+		return nil, fmt.Errorf("nothing of it is here yet: it is being pulled, or waits until it is its turn, since %d are pulled from a registry at a time", maxPulls)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,15 +186,18 @@ func (s *Source) stream(ctx context.Context, h *held) io.ReadCloser {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		give, err := s.options.Cache.turn(ctx)
-		if err == nil {
+		give, err := s.options.Cache.places.take(ctx, s.options.Repository.Host)
+		if err != nil {
+			err = &catalog.PassingError{Err: err}
+		} else {
 			var r record
-			if r, err = s.fetch(ctx, h.Manifest, to); err != nil {
+			r, err = s.fetch(ctx, h.Manifest, to)
+			give(err)
+			if err != nil {
 				err = &catalog.PassingError{Err: err} // so that a registry that is away is not asked without a pause
 			} else if r.Module != h.Module {
 				err = catalog.ErrChanged
 			}
-			give()
 		}
 		to.CloseWithError(err) // nil is the end
 	}()
@@ -265,12 +271,12 @@ func (s *Source) look(ctx context.Context) (*held, error) {
 
 // pull pulls an artifact into the cache, if that can keep it.
 func (s *Source) pull(ctx context.Context, digest string) (*held, error) {
-	give, err := s.options.Cache.turn(ctx)
+	give, err := s.options.Cache.places.take(ctx, s.options.Repository.Host)
 	if err != nil {
 		return nil, err
 	}
-	defer give()
 	r, kept, err := s.options.Cache.keep(s, func(w io.Writer) (record, error) { return s.fetch(ctx, digest, w) }, s.options.Logger)
+	give(err)
 	if err != nil {
 		return nil, err
 	}

@@ -377,3 +377,39 @@ func TestHangs(t *testing.T) {
 	}
 	s.Close()
 }
+
+// TestHostileBesideGood has sources of a registry whose modules never end take all that they can get. A source of another one is served meanwhile.
+func TestHostileBesideGood(t *testing.T) {
+	t.Parallel()
+	evil, good := ocitest.Serve(t), ocitest.Serve(t)
+	var hanging atomic.Int64
+	push(t, evil, "1", "one")
+	push(t, good, "1", "good")
+	evil.Before(func(w http.ResponseWriter, q *http.Request) bool {
+		if !strings.Contains(q.URL.Path, "/blobs/") {
+			return false
+		}
+		w.Header().Set("Content-Length", "3")
+		io.WriteString(w, "o")
+		w.(http.Flusher).Flush()
+		hanging.Add(1)
+		<-q.Context().Done()
+		return true
+	})
+	cache := registry.OpenCache(t.TempDir(), 0)
+	share := func(o *registry.Options) { o.Cache = cache }
+	for range 5 {
+		follow(t, evil.Host, "1", "", share)
+	}
+	testkit.Until(t, "two pulls that hang", func() bool { return hanging.Load() == 2 })
+	s := follow(t, good.Host, "1", "", share)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := s.List(ctx); err != nil {
+		t.Fatal(err)
+	}
+	await(t, s, "good", "")
+	if n := hanging.Load(); n != 2 {
+		t.Errorf("%d pulls of one registry hang", n)
+	}
+}

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/nats"
@@ -84,6 +88,50 @@ func TestWithoutQuorum(t *testing.T) {
 		return err == nil
 	})
 	t.Logf("a write is taken %v after the second node was started", time.Since(began))
+}
+
+// TestIsolatedNode cuts the node that a store is connected to off from the others: the store goes to one of those, and writes there.
+func TestIsolatedNode(t *testing.T) {
+	between := map[string][]*gate{} // by the names of both nodes
+	c := start(t, 3, func(o *server.Options) {
+		o.Cluster.NoAdvertise, o.Cluster.Advertise = true, "127.0.0.1:1" // there is no other way than the gates
+		for i, to := range o.Routes {
+			if to.Port() == fmt.Sprint(o.Cluster.Port) {
+				continue
+			}
+			g := newGateTo(t, to.Host)
+			for _, name := range []string{o.ServerName, fmt.Sprint("node", i)} {
+				between[name] = append(between[name], g)
+			}
+			o.Routes = slices.Clone(o.Routes)
+			o.Routes[i] = &url.URL{Scheme: "nats", Host: g.listener.Addr().String()}
+		}
+	})
+	s := open(t, c, nil)
+	space := s.Space("a")
+	if _, err := space.Set(t.Context(), "key", []byte("before"), state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	name := ""
+	for _, n := range c.nodes {
+		if n.NumClients() > 0 {
+			name = n.Name()
+		}
+	}
+	for _, g := range between[name] {
+		g.shut()
+	}
+	began := time.Now()
+	eventually(t, "a write is taken", func() bool {
+		_, err := space.Set(t.Context(), "key", []byte("meanwhile"), state.Any, state.SetOptions{})
+		return err == nil
+	})
+	t.Logf("a write is taken %v after %s, which the store was connected to, was cut off from the others", time.Since(began), name)
+	for _, n := range c.nodes {
+		if n.Name() == name && n.NumClients() > 0 {
+			t.Errorf("the store is still connected to %s", name)
+		}
+	}
 }
 
 // TestCatchUp has a replica that missed many changes know them once it is back.

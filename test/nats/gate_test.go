@@ -17,12 +17,16 @@ type gate struct {
 
 func newGate(t testing.TB, c *cluster) *gate {
 	t.Helper()
+	return newGateTo(t, c.nodes[0].Addr().String())
+}
+
+func newGateTo(t testing.TB, to string) *gate {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := &gate{listener: l, conns: map[net.Conn]bool{}}
-	to := c.nodes[0].Addr().String()
 	go func() {
 		for {
 			conn, err := l.Accept()

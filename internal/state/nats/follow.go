@@ -26,6 +26,8 @@ const (
 	lookEvery, lag = time.Second, time.Second
 	// cutAfter is after how long without an answer writes are refused.
 	cutAfter = 3 * time.Second
+	// moveEvery is how long a server that seems to have lost the others has until another one is looked for again.
+	moveEvery = 5 * time.Second
 	// doubtFor is how long nothing is written after a write was not answered: a leader goes on answering for a while that has lost the others.
 	doubtFor = 3 * time.Second
 )
@@ -39,6 +41,7 @@ type health struct {
 	doubt   error     // why the last write was not answered; nil: it was
 	doubted time.Time // when that was
 	failed  time.Time // when the log was last told of a write that failed
+	moved   time.Time // when another server was looked for last
 	broken  error
 	created time.Time          // of the stream
 	follows context.CancelFunc // ends what follows the stream now, or nil
@@ -334,6 +337,25 @@ func (s *Store) look() {
 		case <-s.looking:
 		}
 		s.judge(s.compare())
+		s.move()
+	}
+}
+
+// move has the client look for another server where the one that it is connected to has lost the others: that one answers pings all the time.
+func (s *Store) move() {
+	cut := s.CutOff()
+	if cut == nil || !s.conn.IsConnected() {
+		return
+	}
+	s.health.mu.Lock()
+	now := time.Now()
+	moves := now.Sub(cut.Since) > cutAfter && now.Sub(s.health.moved) > moveEvery
+	if moves {
+		s.health.moved = now.Add(rand.N(moveEvery)) // not all at once
+	}
+	s.health.mu.Unlock()
+	if moves && len(s.conn.Servers()) > 1 {
+		_ = s.conn.ForceReconnect() // it fails where the connection was just closed
 	}
 }
 

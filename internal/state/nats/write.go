@@ -438,6 +438,7 @@ const (
 	wrongSequence         = 10071
 	wrongSequenceInFlight = 10164
 	incompleteBatch       = 10176
+	noLeader              = 10008
 	tooManyBatches        = 10210
 )
 
@@ -481,6 +482,9 @@ func (s *Store) publish(ctx context.Context, space string, p plan, careful bool)
 // send sends a message and returns what the leader says: the sequence at the end of a batch, and 0 before.
 func (s *Store) send(ctx context.Context, m *client.Msg) (uint64, error) {
 	answer, err := s.conn.RequestMsgWithContext(ctx, m)
+	if errors.Is(err, client.ErrNoResponders) { // there is no leader, so nobody has taken it: another one is being elected
+		return 0, errAgain
+	}
 	if err != nil {
 		return 0, fmt.Errorf("send to NATS: %w", err)
 	}
@@ -500,7 +504,7 @@ func (s *Store) send(ctx context.Context, m *client.Msg) (uint64, error) {
 	switch ack.Error.ErrorCode {
 	case wrongSequence, wrongSequenceInFlight:
 		return 0, errConflict
-	case incompleteBatch, tooManyBatches:
+	case incompleteBatch, tooManyBatches, noLeader:
 		return 0, errAgain
 	}
 	return 0, fmt.Errorf("NATS refuses the change: %s", ack.Error.Description)

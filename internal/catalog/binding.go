@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/toolfile"
@@ -15,21 +14,30 @@ type binding struct {
 	others  []claimed
 }
 
+// nearest returns the claim of another source that is nearest to a namespace, of those that are nearer than one of its own.
+func (b *binding) nearest(namespace, own string, has bool) (c claimed, ok bool) {
+	for _, other := range b.others {
+		if isWithin(namespace, other.namespace) && (!has || len(other.namespace) > len(own)) && (!ok || len(other.namespace) > len(c.namespace)) {
+			c, ok = other, true
+		}
+	}
+	return c, ok
+}
+
 // A claimed namespace is one that a source names as its own.
 type claimed struct{ namespace, by string }
 
-// bind gives each source its binding. A source that names no namespaces may serve all that no other one names.
+// bind gives each source its binding. A source that names no namespaces may serve all that no other one names. Of a namespace and one below it
+// that different sources name, the nearer one counts.
 func bind(feeds []*feed) {
-	var all []claimed
-	for _, f := range feeds {
-		for _, namespace := range f.Namespaces {
-			all = append(all, claimed{namespace, f.call()})
-		}
-	}
 	for _, f := range feeds {
 		f.binding = binding{source: f.call(), allowed: f.Namespaces}
-		if f.Namespaces == nil {
-			f.binding.others = all
+		for _, other := range feeds {
+			for _, namespace := range other.Namespaces {
+				if other != f {
+					f.binding.others = append(f.binding.others, claimed{namespace, other.call()})
+				}
+			}
 		}
 	}
 }
@@ -51,17 +59,18 @@ func (b *binding) check(m *toolfile.Module) error {
 }
 
 func (b *binding) allows(namespace string) error {
-	if b.allowed != nil {
-		if slices.ContainsFunc(b.allowed, func(own string) bool { return isWithin(namespace, own) }) {
-			return nil
+	own, has := "", false
+	for _, one := range b.allowed {
+		if isWithin(namespace, one) && (!has || len(one) > len(own)) {
+			own, has = one, true
 		}
+	}
+	if b.allowed != nil && !has {
 		return fmt.Errorf("has tools %s, and its source %s may serve %s: move it to another source, or add to the namespaces of its [[source]]",
 			within(namespace), b.source, listed(b.allowed))
 	}
-	for _, c := range b.others {
-		if isWithin(namespace, c.namespace) {
-			return fmt.Errorf("has tools %s, which the source %s alone may serve: move it there, or give it another namespace", within(namespace), c.by)
-		}
+	if c, ok := b.nearest(namespace, own, has); ok {
+		return fmt.Errorf("has tools %s, which the source %s alone may serve: move it there, or give it another namespace", within(namespace), c.by)
 	}
 	return nil
 }

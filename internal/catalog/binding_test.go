@@ -119,6 +119,10 @@ func TestBindings(t *testing.T) {
 		{"a prefix alone", []string{"acme"}, "acme", "x.wasm", "", "/acme/x", ""},
 		{"a prefix before what another one has", []string{"acme"}, "acme", "x.wasm", "other", "/acme/other/x", ""},
 		{"a prefix into another one's", nil, "other", "x.wasm", "z", "", "in the namespace other/z, which the source other alone"},
+		{"above another one's", []string{"other", "acme"}, "", "x.wasm", "other/z", "/other/z/x", ""},
+		{"below another one's", []string{"top"}, "", "x.wasm", "top/sub/deep", "", "in the namespace top/sub/deep, which the source other alone"},
+		{"beside that", []string{"top"}, "", "x.wasm", "top/subs", "/top/subs/x", ""},
+		{"below what is below another one's", []string{"top", "top/sub/ours"}, "", "x.wasm", "top/sub/ours/x", "/top/sub/ours/x/x", ""},
 		{"too long with the prefix", nil, strings.Repeat("a", 40), "x.wasm", strings.Repeat("b", 40), "", "at most"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -126,7 +130,7 @@ func TestBindings(t *testing.T) {
 			a := newArea(t)
 			s, other := a.source("/s", ""), a.source("/other", "")
 			a.bound["/s"] = catalog.Sourced{Name: "s", Namespaces: c.namespaces, Prefix: c.prefix}
-			a.bound["/other"] = catalog.Sourced{Name: "other", Namespaces: []string{"other"}}
+			a.bound["/other"] = catalog.Sourced{Name: "other", Namespaces: []string{"other", "top/sub"}}
 			s.set(c.file, version(t, "right", c.says, "x"), nil)
 			of := a.catalog(s, other)
 			if err := of.Wait(t.Context()); err != nil {

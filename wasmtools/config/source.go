@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,7 +29,7 @@ func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 			"name":       keys.Word(&s.Name, `a string such as "acme"`, keys.Name),
 			"directory":  keys.Word(&s.Directory, "a path", keys.Path(directory, true)),
 			"scripts":    keys.Boolean(&s.Scripts),
-			"namespaces": namespaces(&s.Namespaces),
+			"namespaces": namespaces(d, join(place, "namespaces"), &s.Namespaces),
 			"prefix":     keys.Word(&s.Prefix, `a namespace such as "acme"`, namespace),
 
 			"bucket":      keys.Word(&s.Bucket, `a name such as "tools"`, bucket),
@@ -125,23 +127,31 @@ func tag(s string) (string, error) {
 	return s, oci.CheckTag(s)
 }
 
-// namespaces reads those of a source.
-func namespaces(to *[]string) keys.Reader {
-	read := keys.Words(to, func(s string) (string, error) {
-		if s == "" { // of tools without one
-			return s, nil
+// namespaces reads those of a source, and tells of each that is wrong.
+func namespaces(d *document, place string, to *[]string) keys.Reader {
+	read := keys.Word(new(string), "a string", func(s string) (string, error) {
+		if s != "" { // that of tools without one
+			if _, err := namespace(s); err != nil {
+				return "", err
+			}
 		}
-		return namespace(s)
+		*to = append(*to, s)
+		return s, nil
 	})
 	return func(value any) error {
-		if err := read(value); err != nil {
-			return err
-		}
-		switch n := len(*to); {
+		list, ok := value.([]any)
+		switch n := len(list); {
+		case !ok:
+			return keys.WrongType(value, `a list such as ["one", "two"]`)
 		case n == 0:
 			return errors.New(`is empty, so nothing would be served: name a namespace such as "acme", or leave the key out`)
 		case n > maxNamespaces:
 			return fmt.Errorf("there are %d namespaces; at most %d are allowed: name one that holds several", n, maxNamespaces)
+		}
+		for i, one := range list {
+			if err := read(one); err != nil {
+				d.fail(place, &keys.ElementError{Index: i, Err: err})
+			}
 		}
 		return nil
 	}
@@ -162,8 +172,41 @@ func overlap(a, b string) bool {
 	return a == b || a != "" && strings.HasPrefix(b, a+"/") || strings.HasPrefix(a, b+"/")
 }
 
+// checkNamespaces refuses a namespace that two sources name, since neither would have it for itself. Repositories that lie beside each other in
+// a registry may share one: each has one module, and who may push to one may push to the others, most likely.
+func checkNamespaces(d *document, sources []Source) {
+	claims := map[string][]int{} // who names a namespace
+	for i, s := range sources {
+		for n, namespace := range s.Namespaces {
+			for _, first := range claims[namespace] {
+				other := sources[first]
+				if first == i || s.OCI != "" && other.OCI != "" && path.Dir(s.OCI) == path.Dir(other.OCI) {
+					continue
+				}
+				what := fmt.Sprintf("the namespace %q", namespace)
+				if namespace == "" {
+					what = "what tools without a namespace have"
+				}
+				d.fail(index(join(index("source", i), "namespaces"), n), fmt.Errorf("%s is among %s, too (%s), and a namespace is one source's: leave it out of one of the two, or name others below it",
+					what, join(index("source", first), "namespaces"), called(other)))
+				break
+			}
+			claims[namespace] = append(claims[namespace], i)
+		}
+	}
+}
+
+// called returns what people call a source.
+func called(s Source) string {
+	if s.Bucket != "" {
+		return cmp.Or(s.Name, "the bucket "+s.Bucket)
+	}
+	return cmp.Or(s.Name, s.Directory, s.OCI)
+}
+
 // checkSources checks what no two sources may have in common.
 func checkSources(d *document, c *Config) {
+	checkNamespaces(d, c.Sources)
 	directories, names, artifacts, buckets := map[string]bool{c.Tools.Directory: true}, map[string]bool{}, map[[2]string]bool{}, map[string]bool{}
 	for i, s := range c.Sources {
 		if s.Directory != "" && directories[s.Directory] {

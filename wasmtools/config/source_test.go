@@ -16,10 +16,11 @@ func TestSources(t *testing.T) {
 		"":                                    {{Directory: "/etc/tools"}},
 		"[tools]\nscripts = true":             {{Directory: "/etc/tools", Scripts: true}},
 		"[[source]]\ndirectory = '/srv/acme'": {{Directory: "/srv/acme"}},
-		"[tools]\nscripts = true\n[[source]]\ndirectory = 'acme'\n[[source]]\ndirectory = '../b'\nscripts = true":             {{Directory: "/etc/acme"}, {Directory: "/b", Scripts: true}},
-		"[[source]]\nname = 'a'\ndirectory = '/a'\nnamespaces = ['acme', 'web/v2', '']\nprefix = 'acme'":                      {{Name: "a", Directory: "/a", Namespaces: []string{"acme", "web/v2", ""}, Prefix: "acme"}},
-		"[[source]]\noci = 'oci://ghcr.io/acme/csv'\ntag = '~1.2'\nca = 'ca.pem'\ncredentials = '/k.json'\nplain_http = true": {{OCI: "ghcr.io/acme/csv", Tag: "~1.2", CA: "/etc/ca.pem", Credentials: "/k.json", PlainHTTP: true}},
-		"[[source]]\ndirectory = 'acme'\n[tools]\ndirectory = 'tools'":                                                        {{Directory: "/etc/tools"}, {Directory: "/etc/acme"}},
+		"[tools]\nscripts = true\n[[source]]\ndirectory = 'acme'\n[[source]]\ndirectory = '../b'\nscripts = true":                                  {{Directory: "/etc/acme"}, {Directory: "/b", Scripts: true}},
+		"[[source]]\nname = 'a'\ndirectory = '/a'\nnamespaces = ['acme', 'web/v2', '']\nprefix = 'acme'":                                           {{Name: "a", Directory: "/a", Namespaces: []string{"acme", "web/v2", ""}, Prefix: "acme"}},
+		"[[source]]\noci = 'oci://ghcr.io/acme/csv'\ntag = '~1.2'\nca = 'ca.pem'\ncredentials = '/k.json'\nplain_http = true":                      {{OCI: "ghcr.io/acme/csv", Tag: "~1.2", CA: "/etc/ca.pem", Credentials: "/k.json", PlainHTTP: true}},
+		"[[source]]\noci = 'ghcr.io/acme/csv'\ntag = '1'\nnamespaces = ['a']\n[[source]]\noci = 'ghcr.io/acme/web'\ntag = '1'\nnamespaces = ['a']": {{OCI: "ghcr.io/acme/csv", Tag: "1", Namespaces: []string{"a"}}, {OCI: "ghcr.io/acme/web", Tag: "1", Namespaces: []string{"a"}}},
+		"[[source]]\ndirectory = 'acme'\n[tools]\ndirectory = 'tools'":                                                                             {{Directory: "/etc/tools"}, {Directory: "/etc/acme"}},
 	} {
 		c, err := config.Parse([]byte(text), "/etc")
 		if err != nil {
@@ -78,6 +79,12 @@ func TestWrongSources(t *testing.T) {
 		"an empty prefix":    {"directory = '/a'\nprefix = ''", "source[0].prefix: must not be empty"},
 		"a prefix":           {"directory = '/a'\nprefix = 'a//b'", "source[0].prefix: namespace"},
 		"a prefix elsewhere": {"directory = '/a'\nprefix = 'web'\nnamespaces = ['', 'acme', 'webs']", "source[0].prefix: is in none of its namespaces"},
+		"several wrong":      {"directory = '/a'\nnamespaces = ['b', '/c', 7, 'D//']", "source[0].namespaces[2]: must be a string"},
+		"the last wrong":     {"directory = '/a'\nnamespaces = ['b', '/c', 7, 'D//']", "source[0].namespaces[3]: namespace"},
+		"equal claims":       {"name = 'a'\ndirectory = '/a'\nnamespaces = ['pay']\n[[source]]\ndirectory = '/b'\nnamespaces = ['b', 'pay']", `source[1].namespaces[1]: the namespace "pay" is among source[0].namespaces, too (a), and a namespace is one source's`},
+		"of no namespace":    {"directory = '/a'\nnamespaces = ['']\n[[source]]\noci = 'ghcr.io/acme/csv'\ntag = '1'\nnamespaces = ['']", `what tools without a namespace have is among source[0].namespaces, too (/a)`},
+		"elsewhere":          {"oci = 'ghcr.io/acme/csv'\ntag = '1'\nnamespaces = ['a']\n[[source]]\noci = 'ghcr.io/evil/csv'\ntag = '1'\nnamespaces = ['a']", "source[1].namespaces[0]: "},
+		"the third":          {"oci = 'ghcr.io/acme/csv'\ntag = '1'\nnamespaces = ['a']\n[[source]]\noci = 'ghcr.io/acme/web'\ntag = '1'\nnamespaces = ['a']\n[[source]]\nbucket = 'b'\nnamespaces = ['a']", "source[2].namespaces[0]: "},
 		"many namespaces":    {"directory = '/a'\nnamespaces = ['x'" + strings.Repeat(", 'x'", 100) + "]", "source[0].namespaces: there are 101 namespaces; at most 100 are allowed"},
 	} {
 		if _, err := config.Parse([]byte("\n[[source]]\n"+c.text), ""); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -48,7 +49,8 @@ func (e *BusyError) Error() string {
 // guard sends requests. It lets none of them fall back to HTTP, tries harmless ones again, and ends answers that stall.
 type guard struct {
 	base  http.RoundTripper
-	plain bool // the registry itself is asked over HTTP
+	plain bool   // the registry itself is asked over HTTP
+	own   string // the registry's host, with its port unless that is the usual one
 	stall time.Duration
 }
 
@@ -56,6 +58,9 @@ type guard struct {
 func (g *guard) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.URL.Scheme != "https" && (q.URL.Scheme != "http" || !g.plain) {
 		return nil, fmt.Errorf("the registry leads to %s without TLS, which is not followed", q.URL.Host)
+	}
+	if q.URL.Scheme == "http" && !strings.EqualFold(strings.TrimSuffix(q.URL.Host, ":80"), strings.TrimSuffix(g.own, ":80")) && hasSecret(q) {
+		return nil, &forbiddenError{fmt.Errorf("the registry wants credentials sent to %s without TLS, which is not done: its tokens have to come from %s, or over TLS", q.URL.Host, g.own)}
 	}
 	harmless := (q.Method == http.MethodGet || q.Method == http.MethodHead) && (q.Body == nil || q.Body == http.NoBody)
 	for try := 1; ; try++ {
@@ -87,6 +92,11 @@ func (g *guard) RoundTrip(q *http.Request) (*http.Response, error) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// hasSecret reports whether a request has credentials: in a header, or in the form by which a token is asked for.
+func hasSecret(q *http.Request) bool {
+	return q.Header.Get("Authorization") != "" || q.Header.Get("Content-Type") == "application/x-www-form-urlencoded"
 }
 
 // passes reports whether an answer may be another one soon.

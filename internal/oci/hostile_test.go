@@ -229,6 +229,76 @@ func TestNoFallback(t *testing.T) {
 	wants(t, err, "HTTP")
 }
 
+// TestTokens has a registry say where its tokens are issued. Credentials go there only over TLS, or to the registry itself.
+// Proves: Nothing of a registry counts that was not verified
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	const user, password = "ann", "secret-of-ann-7654321"
+	for name, c := range map[string]struct {
+		realm   string
+		refresh bool // the credentials are a token to have others issued with
+		nobody  bool // there are none
+		asked   bool // that somebody else was asked
+		want    string
+	}{
+		"the registry":                     {"http://example.com/token", false, false, false, ""},
+		"the registry, with its port":      {"http://EXAMPLE.com:80/token", false, false, false, ""},
+		"another port over TLS":            {"https://example.com:8443/token", false, false, true, ""},
+		"another port":                     {"http://example.com:8080/token", false, false, false, "credentials sent to example.com:8080 without TLS"},
+		"another host":                     {"http://93.184.216.35/token", false, false, false, "credentials sent to 93.184.216.35 without TLS"},
+		"another host, with a form":        {"http://93.184.216.35/token", true, false, false, "credentials sent to 93.184.216.35 without TLS"},
+		"another host, with no credential": {"http://93.184.216.35/token", false, true, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := ocitest.Serve(t)
+			pushed(t, s)
+			var asked, shown atomic.Bool
+			answer := func(w http.ResponseWriter, q *http.Request) {
+				body, _ := io.ReadAll(io.LimitReader(q.Body, 1<<10))
+				if q.Header.Get("Authorization") != "" || strings.Contains(string(body), password) {
+					shown.Store(true)
+				}
+				io.WriteString(w, `{"token":"good","access_token":"good"}`)
+			}
+			other := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { asked.Store(true); answer(w, q) })
+			plain, tls := httptest.NewServer(other), ocitest.ServeTLS(t)
+			t.Cleanup(plain.Close)
+			tls.Before(func(w http.ResponseWriter, q *http.Request) bool { other(w, q); return true })
+			s.Before(func(w http.ResponseWriter, q *http.Request) bool {
+				switch {
+				case q.URL.Path == "/token":
+					answer(w, q)
+				case q.Header.Get("Authorization") == "Bearer good":
+					return false
+				default:
+					w.Header().Set("WWW-Authenticate", `Bearer realm="`+c.realm+`",service="x",scope="repository:acme/csv:pull"`)
+					w.WriteHeader(http.StatusUnauthorized)
+				}
+				return true
+			})
+			network := hosts{names: map[string]string{"example.com": "93.184.216.34", "EXAMPLE.com": "93.184.216.34"}, behind: map[string]string{
+				"93.184.216.34:80": s.Host, "93.184.216.34:8443": tls.Host, "93.184.216.34:8080": plain.Listener.Addr().String(), "93.184.216.35:80": plain.Listener.Addr().String(),
+			}}
+			o := oci.Options{PlainHTTP: true, CA: authorityFile(t, tls), Network: network, Credentials: credentialsFile(t, "example.com", user, password)}
+			if c.refresh {
+				o.Credentials = testkit.Put(t, t.TempDir(), "c.json", `{"auths":{"example.com":{"identitytoken":"`+password+`"}}}`)
+			}
+			if c.nobody {
+				o.Credentials = ""
+			}
+			_, _, err := pull(t, open(t, "example.com", o), reference(t, "example.com", "acme/csv:1.2"))
+			wants(t, err, c.want)
+			if asked.Load() != c.asked || shown.Load() != (c.want == "" && !c.nobody) {
+				t.Errorf("somebody else was asked: %v; credentials were shown: %v", asked.Load(), shown.Load())
+			}
+			if err != nil && strings.Contains(err.Error(), password) {
+				t.Errorf("the error has the password: %v", err)
+			}
+		})
+	}
+}
+
 // TestBusy has a registry ask to be left alone: for a moment, in which the client waits, and for longer, of which it tells.
 func TestBusy(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,8 @@
 // image with one layer of files, of which one is a .wasm file: hyper-mcp takes those.
 //
 // A registry is hostile: everything that it sends is bounded before memory is taken for it, and nothing counts whose digest was not verified.
-// It can't lead a client elsewhere with credentials, from HTTPS to HTTP, or into a kind of network that it is not in itself.
+// It can't lead a client elsewhere with credentials, except to have tokens issued over TLS, nor from HTTPS to HTTP, or into a kind of network that
+// it is not in itself.
 package oci
 
 import (
@@ -95,7 +96,7 @@ func Open(host string, o Options) (*Registry, error) {
 		DisableCompression:     true, // a small answer must not become a large one
 	}
 	r.client = &auth.Client{
-		Client:     &http.Client{Transport: &guard{base: r.transport, plain: r.plain, stall: stallTimeout}, CheckRedirect: checkRedirect},
+		Client:     &http.Client{Transport: &guard{base: r.transport, plain: r.plain, own: registry.Reference{Registry: host}.Host(), stall: stallTimeout}, CheckRedirect: checkRedirect},
 		Credential: keys.credential,
 		Cache:      auth.NewCache(),
 	}

@@ -69,7 +69,7 @@ var edges = map[string][]string{
 	// Bounds of processes; knows nothing of what they do.
 	"internal/apart": {},
 	// How many calls callers make: knows no door, and no tool.
-	"internal/rates": {"internal/text", "wasmtools"},
+	"internal/rates": {"internal/state", "internal/text", "wasmtools"},
 	// Places for which keys take turns; knows nothing of what they are for.
 	"internal/turns": {},
 	// Thins what calls report; knows nobody who listens.

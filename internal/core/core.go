@@ -257,6 +257,9 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 	s.stopKeeper = stop
 	s.keeping.Go(func() { keeper{s}.run(background) })
 	s.keeping.Go(func() { s.Keys.Follow(background) })
+	if peers := s.State.Peers(); peers != nil {
+		s.keeping.Go(func() { s.Rates.Share(background, peers) })
+	}
 	if s.State.InNATS() { // where others change things, too
 		s.keeping.Go(func() { s.Switches.Follow(background) })
 		s.keeping.Go(func() { s.Brought.Follow(background) })

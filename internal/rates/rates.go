@@ -38,7 +38,7 @@ type Limiter struct {
 	refused               atomic.Int64
 }
 
-// New returns a Limiter that has counted nothing. It takes memory as it counts, at most 10 MiB.
+// New returns a Limiter that has counted nothing. It takes memory as it counts, at most 10 MiB, and 13 MiB where it is shared.
 func New() *Limiter { return &Limiter{seed: maphash.MakeSeed(), began: time.Now()} }
 
 // now returns the time since the Limiter was made. It never goes back, whatever clocks are set to.
@@ -84,7 +84,7 @@ func (l *Limiter) Begin(call *wasmtools.Call) (t Ticket, err error) {
 		if !counts {
 			counts, now = true, l.now()
 		}
-		held, ok, after := l.principals.take(l.number(q), measureOf(r), now)
+		held, ok, after := l.principals.take(l.number(q), q, measureOf(r), now)
 		if !ok {
 			t.end(q, true)
 			return Ticket{}, l.refuse(q.String(), r, after)
@@ -105,7 +105,7 @@ func (l *Limiter) beginAnonymous(call *wasmtools.Call, settings *Settings) (t Ti
 	}
 	network := networkOf(call)
 	t = Ticket{limiter: l, settings: settings, address: maphash.Comparable(l.seed, network) | 1}
-	held, ok, after := l.addresses.take(t.address, measureOf(settings.Anonymous), l.now())
+	held, ok, after := l.addresses.take(t.address, nil, measureOf(settings.Anonymous), l.now())
 	if !ok {
 		return Ticket{}, l.refuse(nameOf(network), settings.Anonymous, after)
 	}
@@ -164,8 +164,12 @@ func over(r, otherwise wasmtools.Rate) wasmtools.Rate {
 
 // number returns the number of a principal in the table, which is not 0. A caller keeps it, whatever changes but its name, its origin and its realm.
 func (l *Limiter) number(p *wasmtools.Principal) uint64 {
-	n := maphash.String(l.seed, p.String()) + 31*maphash.String(l.seed, p.Origin())
-	if realm := p.Realm(); realm != "" {
+	return l.numberOf(p.String(), p.Origin(), p.Realm())
+}
+
+func (l *Limiter) numberOf(name, origin, realm string) uint64 {
+	n := maphash.String(l.seed, name) + 31*maphash.String(l.seed, origin)
+	if realm != "" {
 		n += 37 * maphash.String(l.seed, realm)
 	}
 	return n | 1

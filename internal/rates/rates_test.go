@@ -2,6 +2,7 @@ package rates_test
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -538,6 +539,18 @@ func BenchmarkBegin(b *testing.B) {
 			}
 		})
 	}
+	b.Run("shared", func(b *testing.B) {
+		n := &node{Limiter: rates.New(), antenna: &antenna{ether: &ether{heard: map[*antenna]func([]byte){}}}}
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		go n.Share(ctx, n.antenna)
+		call := &wasmtools.Call{Principal: parent}
+		b.ReportAllocs()
+		for b.Loop() {
+			ticket, _ := n.Begin(call)
+			ticket.End()
+		}
+	})
 	b.Run("newcomers", func(b *testing.B) {
 		l, c := rates.New(), &client{}
 		call := &wasmtools.Call{Principal: wasmtools.Everybody(), Generation: g, Client: c}

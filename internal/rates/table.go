@@ -17,18 +17,22 @@ const (
 	Most = shards * sets * places
 )
 
-// A table has the calls of each caller, by a number that others can't foresee. It takes 5 MiB at most, which come as shards are used.
+// A table has the calls of each caller, by a number that others can't foresee. It takes 5 MiB at most, which come as shards are used, and 8 MiB where
+// it is shared.
 //
 // Where there is no room, it forgets who owes least. Whoever may make as many calls at once as ever is forgotten without a trace. Of the others,
 // those are kept who were refused meanwhile, the last one longest, and then those who have made more of their calls. So whoever comes with a million
 // addresses makes it forget these addresses, and not one that goes on asking for too much. Whoever comes finds a place: nobody is locked out.
 type table struct {
-	shards [shards]shard
+	shards  [shards]shard
+	sharing sharing
 }
 
 type shard struct {
 	mu      sync.Mutex
 	entries []entry // nil: nobody has come yet; set after set
+	parts   []part  // of the entries; nil: the table was never shared
+	active  []active
 }
 
 // An entry is the calls of a caller.
@@ -71,17 +75,18 @@ func measureOf(r wasmtools.Rate) (m measure) {
 }
 
 // take counts a call that begins, or returns how long to wait for one. held says that the call counts as running, until give. A call that may
-// not be made because too many run may be made as soon as one ends: after is 0 then.
-func (t *table) take(caller uint64, m measure, now time.Duration) (held, ok bool, after time.Duration) {
-	s, set := t.lock(caller)
+// not be made because too many run may be made as soon as one ends: after is 0 then. Other processes are told of the calls of who, unless that is nil.
+func (t *table) take(caller uint64, who *wasmtools.Principal, m measure, now time.Duration) (held, ok bool, after time.Duration) {
+	s, at := t.lock(caller)
 	defer s.mu.Unlock()
-	e := find(set, caller)
-	if e == nil {
-		if e = room(set, now); e == nil { // a call of each of the others runs
+	i := s.find(at, caller)
+	if i < 0 {
+		if i = s.room(at, now); i < 0 { // a call of each of the others runs
 			return false, true, 0
 		}
-		*e = entry{caller: caller, since: now}
+		s.renew(i, entry{caller: caller, since: now})
 	}
+	e := &s.entries[i]
 	if e.window != m.window { // another rate: nobody owes more than all that it has
 		e.since, e.window = min(e.since, now+m.window), m.window
 	}
@@ -96,6 +101,12 @@ func (t *table) take(caller uint64, m measure, now time.Duration) (held, ok bool
 		e.refused = max(1, now)
 		return false, false, over
 	}
+	if round := t.sharing.round.Load(); round != 0 && who != nil && m.interval > 0 {
+		if over := t.sharing.take(s, i, who, m, round, now); over > 0 {
+			e.refused = max(1, now)
+			return false, false, over
+		}
+	}
 	e.since += m.interval
 	if m.concurrent > 0 {
 		e.running++
@@ -108,26 +119,31 @@ func (t *table) give(caller uint64, m measure, held, back bool) {
 	if !held && !back {
 		return
 	}
-	s, set := t.lock(caller)
+	s, at := t.lock(caller)
 	defer s.mu.Unlock()
-	e := find(set, caller)
-	if e == nil {
+	i := s.find(at, caller)
+	if i < 0 {
 		return
 	}
+	e := &s.entries[i]
 	if held {
 		e.running--
 	}
 	if back {
 		e.since -= m.interval
+		if s.parts != nil {
+			s.parts[i].untold -= m.interval
+		}
 	}
 }
 
 // left returns how many calls a caller can make at once now, and how many of his calls run.
 func (t *table) left(caller uint64, m measure, now time.Duration) (calls, running int) {
-	s, set := t.lock(caller)
+	s, at := t.lock(caller)
 	defer s.mu.Unlock()
 	owed := time.Duration(0)
-	if e := find(set, caller); e != nil {
+	if i := s.find(at, caller); i >= 0 {
+		e := &s.entries[i]
 		owed, running = max(0, min(e.since-now, m.window)), int(e.running)
 	}
 	if m.interval > 0 {
@@ -151,35 +167,45 @@ func (t *table) known(now time.Duration) (n int) {
 	return n
 }
 
-// lock locks the shard of a caller, and returns the set where he can be.
-func (t *table) lock(caller uint64) (s *shard, set []entry) {
+// lock locks the shard of a caller, and returns where the set begins in which he can be.
+func (t *table) lock(caller uint64) (s *shard, at int) {
 	s = &t.shards[caller>>32%shards]
 	s.mu.Lock()
 	if s.entries == nil {
 		s.entries = make([]entry, sets*places)
 	}
-	at := caller >> 48 % sets * places
-	return s, s.entries[at : at+places]
+	return s, int(caller >> 48 % sets * places)
 }
 
-func find(set []entry, caller uint64) *entry {
+// find returns the place of a caller in the set that begins at a place, or -1.
+func (s *shard) find(at int, caller uint64) int {
+	set := s.entries[at : at+places]
 	for i := range set {
 		if set[i].caller == caller {
-			return &set[i]
+			return at + i
 		}
 	}
-	return nil
+	return -1
 }
 
-// room returns the entry of a set that is forgotten for another, or nil: a call of each of them runs.
-func room(set []entry, now time.Duration) (least *entry) {
-	best := math.Inf(1)
+// room returns the place in a set that is forgotten for another, or -1: a call of each of them runs.
+func (s *shard) room(at int, now time.Duration) int {
+	least, best := -1, math.Inf(1)
+	set := s.entries[at : at+places]
 	for i := range set {
 		if owed := owes(&set[i], now); owed < best {
-			least, best = &set[i], owed
+			least, best = at+i, owed
 		}
 	}
 	return least
+}
+
+// renew gives a place to another caller.
+func (s *shard) renew(i int, e entry) {
+	s.entries[i] = e
+	if s.parts != nil {
+		s.parts[i] = part{}
+	}
 }
 
 // owes returns how much of a caller's burst is used up, as a part of it; more than all if he was refused, and infinity while calls of his are counted

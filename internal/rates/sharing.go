@@ -1,0 +1,279 @@
+package rates
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/wasmtools"
+)
+
+// How processes share the rates of principals. Each tells the others in every round what it has let through, and counts what they have let through
+// as if it had done so itself: so the bucket of a principal is the same everywhere, a round late. What was let through too much in that time is owed,
+// and made up for by all. So in the long run the sum is the rate, whoever is asked how much.
+//
+// What is in a bucket when a round begins, each takes an even part of, and all of what comes back meanwhile: so a burst is not let through by each.
+const (
+	// roundTime is how long a round is.
+	roundTime = 100 * time.Millisecond
+	// idleRounds is after how many rounds a process says that it is there, even if it has nothing to tell.
+	idleRounds = 5
+	// silence is after how long a process counts as gone that has told nothing.
+	silence = 1500 * time.Millisecond
+	// lateness is what each process may be let through too much, beside a burst, before it is called off.
+	lateness = time.Second
+	// mostActive is how many principals of a shard are told of in a round. Others wait for the next one.
+	mostActive = 64
+	// mostPeers is how many processes are known at most.
+	mostPeers = 1000
+	// topic is what rates are told under.
+	topic = "rates"
+	// toldForm is the first byte of a message, and toldHead the size of what comes before its callers: that, and who tells.
+	toldForm = 1
+	toldHead = 1 + 8
+)
+
+// A sharing is what a table has to be one of several. The zero sharing is of one that is alone.
+type sharing struct {
+	round atomic.Uint32 // 0: it is alone
+	peers atomic.Int64  // how many processes there are, this one among them
+}
+
+// A part is what an entry has where its table is shared.
+type part struct {
+	round  uint32        // that the reach is of
+	listed bool          // in active
+	reach  time.Duration // how far ahead of now the entry's since may be
+	untold time.Duration // by how much the calls of this process have moved since, that others have not been told of
+}
+
+// An active is an entry that there is something to tell of.
+type active struct {
+	who    *wasmtools.Principal
+	caller uint64
+	at     int
+}
+
+// take counts a call of the entry at i, which its rate lets through, or returns how long to wait for one. The shard is locked.
+func (g *sharing) take(s *shard, i int, who *wasmtools.Principal, m measure, round uint32, now time.Duration) (after time.Duration) {
+	if s.parts == nil {
+		s.parts, s.active = make([]part, len(s.entries)), make([]active, 0, mostActive)
+	}
+	e, p := &s.entries[i], &s.parts[i]
+	if p.round != round {
+		ahead := e.since - now
+		p.round, p.reach = round, ahead+max(m.interval, (m.window-ahead)/time.Duration(g.peers.Load()))
+	}
+	if over := e.since + m.interval - p.reach - now; over > 0 {
+		return min(over, roundTime)
+	}
+	p.untold += m.interval
+	if !p.listed && len(s.active) < mostActive {
+		p.listed = true
+		s.active = append(s.active, active{who, e.caller, i})
+	}
+	return 0
+}
+
+// count counts what a caller was let through elsewhere.
+func (t *table) count(caller uint64, moved, window, now time.Duration) {
+	s, at := t.lock(caller)
+	defer s.mu.Unlock()
+	i := s.find(at, caller)
+	if i < 0 {
+		// Nobody who owes anything is forgotten for what others say.
+		if i = s.room(at, now); i < 0 || owes(&s.entries[i], now) > 0 {
+			return
+		}
+		s.renew(i, entry{caller: caller, since: now, window: window})
+	}
+	e := &s.entries[i]
+	peers := time.Duration(t.sharing.peers.Load())
+	most := time.Duration(longest)
+	if each := e.window + lateness; each < longest/peers {
+		most = each * peers
+	}
+	before := max(e.since, now)
+	// The calls were made in the last round, of which nobody says when: as if all were made at its beginning.
+	e.since = max(e.since, min(max(e.since, now-roundTime)+moved, now+most))
+	if s.parts != nil && e.since > now {
+		s.parts[i].reach += e.since - before // what others take is not taken from this process's part
+	}
+}
+
+// A sharer shares a Limiter.
+type sharer struct {
+	limiter *Limiter
+	peers   state.Peers
+	self    uint64
+	moves   []move // of a round
+	message []byte
+
+	mu    sync.Mutex
+	heard map[uint64]time.Time // the other processes, and when they were heard last
+}
+
+// A move is by how much calls of a principal have moved on when all could be made at once again.
+type move struct {
+	who        *wasmtools.Principal
+	by, window time.Duration
+}
+
+// Share shares the rates of principals with other processes until ctx ends. Those of addresses, and how many calls run at the same time, are this
+// process's own.
+func (l *Limiter) Share(ctx context.Context, peers state.Peers) {
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // which never fails
+	s := &sharer{limiter: l, peers: peers, self: binary.BigEndian.Uint64(id[:]), heard: map[uint64]time.Time{}}
+	g := &l.principals.sharing
+	g.peers.Store(1)
+	defer peers.Hear(topic, s.hear)()
+	defer g.round.Store(0)
+	tick := time.NewTicker(roundTime)
+	defer tick.Stop()
+	for idle := idleRounds; ; idle++ {
+		g.round.Store(max(1, g.round.Load()+1))
+		if s.tell(idle >= idleRounds) {
+			idle = 0
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// tell tells the others what was let through since it was told last, and reports whether it has told anything. always has it tell them at least that
+// this process is there.
+func (s *sharer) tell(always bool) (told bool) {
+	s.forget()
+	for i := range s.limiter.principals.shards {
+		s.moves = s.limiter.principals.shards[i].collect(s.moves)
+	}
+	s.begin()
+	for _, m := range s.moves {
+		before := len(s.message)
+		s.message = m.append(s.message)
+		if len(s.message) > state.MaxTold {
+			s.peers.Tell(topic, s.message[:before])
+			s.begin()
+			s.message = m.append(s.message)
+		}
+	}
+	told = always || len(s.moves) > 0
+	clear(s.moves)
+	s.moves = s.moves[:0]
+	if told {
+		s.peers.Tell(topic, s.message)
+	}
+	return told
+}
+
+// collect adds what the others have not been told.
+func (s *shard) collect(to []move) []move {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.active {
+		e, p := &s.entries[a.at], &s.parts[a.at]
+		if e.caller != a.caller { // it was forgotten
+			continue
+		}
+		if p.listed = false; p.untold > 0 {
+			to = append(to, move{a.who, p.untold, e.window})
+			p.untold = 0
+		}
+	}
+	clear(s.active)
+	s.active = s.active[:0]
+	return to
+}
+
+// begin begins a message.
+func (s *sharer) begin() {
+	s.message = binary.BigEndian.AppendUint64(append(s.message[:0], toldForm), s.self)
+}
+
+// append appends the move to a message.
+func (m move) append(to []byte) []byte {
+	for _, text := range [...]string{m.who.String(), m.who.Origin(), m.who.Realm()} {
+		to = binary.AppendUvarint(to, uint64(len(text)))
+		to = append(to, text...)
+	}
+	return binary.AppendUvarint(binary.AppendUvarint(to, uint64(m.by)), uint64(m.window))
+}
+
+// hear takes up what a process tells. Anything may come: it can be wrong, but not do more than keep a caller waiting.
+func (s *sharer) hear(message []byte) {
+	if len(message) < toldHead || message[0] != toldForm {
+		return
+	}
+	if from := binary.BigEndian.Uint64(message[1:]); from == s.self || !s.know(from) {
+		return
+	}
+	now := s.limiter.now()
+	r := reader{message[toldHead:]}
+	for len(r.rest) > 0 {
+		name, origin, realm, by, window := r.text(), r.text(), r.text(), r.duration(), r.duration()
+		if r.rest == nil {
+			return
+		}
+		s.limiter.principals.count(s.limiter.numberOf(name, origin, realm), by, window, now)
+	}
+}
+
+// know notes that a process was heard, and reports whether it is one of those that are known.
+func (s *sharer) know(from uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.heard[from]; !known && len(s.heard) >= mostPeers {
+		return false
+	}
+	s.heard[from] = time.Now()
+	s.limiter.principals.sharing.peers.Store(int64(len(s.heard)) + 1)
+	return true
+}
+
+// forget forgets processes that are silent.
+func (s *sharer) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for from, at := range s.heard {
+		if time.Since(at) > silence {
+			delete(s.heard, from)
+		}
+	}
+	s.limiter.principals.sharing.peers.Store(int64(len(s.heard)) + 1)
+}
+
+// A reader reads a message. The rest is nil once something is wrong with it, and not nil at its end.
+type reader struct{ rest []byte }
+
+func (r *reader) number() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.rest = nil
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *reader) text() string {
+	n := r.number()
+	if n > uint64(len(r.rest)) {
+		r.rest = nil
+		return ""
+	}
+	text := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	return text
+}
+
+func (r *reader) duration() time.Duration {
+	return time.Duration(min(r.number(), uint64(longest)))
+}

@@ -33,7 +33,7 @@ func (b *bench) three(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, endNodes()) }()
-	all, end, err := b.fleet(ctx, replicas, func(int) string { return nodes.URL() })
+	all, end, err := b.fleet(ctx, replicas, "", func(int) string { return nodes.URL() })
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (b *bench) pair(ctx context.Context, i int, url string) (ratio, rate float6
 	}()
 	for n := range sides {
 		side := (n + i) % len(sides)
-		if sides[side], err = b.start(ctx, []string{url, ""}[side]); err != nil {
+		if sides[side], err = b.start(ctx, []string{url, ""}[side], ""); err != nil {
 			return 0, 0, err
 		}
 	}

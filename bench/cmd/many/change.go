@@ -27,7 +27,7 @@ func (b *bench) changing(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, endNodes()) }()
-	all, end, err := b.fleet(ctx, replicas, func(int) string { return nodes.URL() })
+	all, end, err := b.fleet(ctx, replicas, "", func(int) string { return nodes.URL() })
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (b *bench) catching(ctx context.Context) (err error) {
 		}
 		url += g.Address()
 	}
-	all, end, err := b.fleet(ctx, 2, func(i int) string { return []string{nodes.URL(), url}[i] })
+	all, end, err := b.fleet(ctx, 2, "", func(i int) string { return []string{nodes.URL(), url}[i] })
 	if err != nil {
 		return err
 	}

@@ -54,13 +54,13 @@ func (b *bench) nodes(ctx context.Context) (c *cluster.Cluster, end func() error
 	return c, func() error { c.Close(); return os.RemoveAll(directory) }, nil
 }
 
-// start starts a server. The state is in NATS at the URL, or in a directory where that is empty.
-func (b *bench) start(ctx context.Context, url string) (*server, error) {
+// start starts a server with tables of its configuration. The state is in NATS at the URL, or in a directory where that is empty.
+func (b *bench) start(ctx context.Context, url, tables string) (*server, error) {
 	state := ""
 	if url != "" {
 		state = fmt.Sprintf("[state]\nurl = %q\n", url)
 	}
-	s, err := service.InFolder(ctx, service.Options{Binary: b.server, Rest: state + grants}, b.fill)
+	s, err := service.InFolder(ctx, service.Options{Binary: b.server, Rest: state + grants + tables}, b.fill)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (b *bench) fill(directory string) error {
 }
 
 // fleet starts so many servers with one state, in nodes that are there. Its servers are closed by end.
-func (b *bench) fleet(ctx context.Context, n int, url func(i int) string) (all []*server, end func() error, err error) {
+func (b *bench) fleet(ctx context.Context, n int, tables string, url func(i int) string) (all []*server, end func() error, err error) {
 	end = func() error {
 		var err error
 		for _, s := range all {
@@ -101,7 +101,7 @@ func (b *bench) fleet(ctx context.Context, n int, url func(i int) string) (all [
 		return err
 	}
 	for i := range n {
-		s, err := b.start(ctx, url(i))
+		s, err := b.start(ctx, url(i), tables)
 		if err != nil {
 			return nil, nil, errors.Join(err, end())
 		}

@@ -26,7 +26,7 @@ func (b *bench) keys(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, endNodes()) }()
-	all, end, err := b.fleet(ctx, replicas, func(int) string { return nodes.URL() })
+	all, end, err := b.fleet(ctx, replicas, "", func(int) string { return nodes.URL() })
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,69 @@
+package nats
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// FuzzHead reads heads that anybody may have written: what is read is within its bounds, and is written in the same way.
+func FuzzHead(f *testing.F) {
+	f.Add([]byte(nil))
+	f.Add(newHead(0, 0, 0, nil))
+	f.Add(newHead(1<<62, 5, 0, []byte("value")))
+	f.Add(newHead(0, state.MaxValue, maxParts, nil))
+	f.Add(newHead(-1, 5, 0, []byte("value")))
+	f.Add(newHead(0, 6, 0, []byte("value")))
+	f.Add(newHead(0, 5, 1, []byte("value")))
+	f.Add(newHead(0, state.MaxValue+1, 1, nil))
+	f.Add(newHead(0, 5, 255, nil))
+	f.Add(append([]byte{2}, newHead(0, 0, 0, nil)[1:]...))
+	f.Fuzz(func(t *testing.T, record []byte) {
+		e, value, err := parseHead(record, state.MaxValue)
+		if err != nil {
+			return
+		}
+		if e.size < 0 || e.size > state.MaxValue || e.expires < 0 || e.parts < 0 || e.parts > maxParts || e.parts == 0 && len(value) != e.size {
+			t.Errorf("read %+v with a value of %d bytes", e, len(value))
+		}
+		if again := newHead(e.expires, e.size, e.parts, value); !bytes.Equal(again, record) {
+			t.Errorf("%x is written as %x", record, again)
+		}
+	})
+}
+
+// FuzzSubject reads subjects that anybody may have written to. What is read is another subject's only if that says the same.
+func FuzzSubject(f *testing.F) {
+	const b bucket = "toolsrv"
+	f.Add("", "")
+	f.Add(b.head("space", "key"), "key")
+	f.Add(b.turn("space"), "\x00.*>")
+	f.Add(b.part("space", "key", 1), "é")
+	f.Add(b.head("space", "key")+".more", "k")
+	f.Add("$KV.toolsrv.e..", "k")
+	f.Add("$KV.toolsrv.e.c3BhY2U.a2V5\n", "k")
+	f.Add("$KV.another.e.c3BhY2U.a2V5", strings.Repeat("k", 1024))
+	f.Fuzz(func(t *testing.T, subject, name string) {
+		if space, key, err := b.parse(subject); err == nil {
+			s, k, err := b.parse(b.head(space, key))
+			if key == "" {
+				s, k, err = b.parse(b.turn(space))
+			}
+			if err != nil || s != space || k != key || space == "" {
+				t.Errorf("%q is %q and %q, which are %q and %q, %v", subject, space, key, s, k, err)
+			}
+		}
+		if name == "" {
+			return
+		}
+		subject = b.head(name, name)
+		if strings.ContainsAny(subject[len("$KV.toolsrv.e."):], "*> \t\r\n") {
+			t.Errorf("the subject %q of %q has letters that NATS does not take", subject, name)
+		}
+		if s, k, err := b.parse(subject); err != nil || s != name || k != name {
+			t.Errorf("%q is read as %q and %q, %v", name, s, k, err)
+		}
+	})
+}

@@ -446,7 +446,7 @@ proofs:
 # engines-check needs. At its end it remembers in .ci/passed.txt that it has passed with this tree, which release-check looks for.
 ci-long:
 	@set -e; tree=$$(go run ./test/steps digest); ALL=1 .ci/run; \
-		for t in fuzz pace proofs attack attack-compile soak engines-check test-dist test-windows; do echo "make $$t"; $(MAKE) --no-print-directory $$t; done; \
+		for t in fuzz pace proofs attack attack-compile soak chaos engines-check test-dist test-windows; do echo "make $$t"; $(MAKE) --no-print-directory $$t; done; \
 		go run ./test/steps long $$tree
 
 # release-check says all that is missing for a release: a tag, a section of CHANGELOG.md, versions of the SDKs, and that ci-long has passed with

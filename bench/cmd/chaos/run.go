@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -129,10 +132,43 @@ func (w *world) fail(ctx context.Context, f fault, l *ledger) error {
 	case <-ctx.Done():
 	case <-time.After(w.lasts(f)):
 	}
+	if f.cut >= 0 && w.lasts(f) > knownAfter {
+		w.saysCut(ctx, f.cut, l)
+	}
 	if f.heal == nil {
 		return nil
 	}
 	return f.heal(ctx, w)
+}
+
+// knownAfter is after how long a server knows that it is cut off.
+const knownAfter = 5 * time.Second
+
+// saysCut looks at whether a server that is cut off says so where docs/operations.md has operators look.
+func (w *world) saysCut(ctx context.Context, i int, l *ledger) {
+	r := w.replicas[i]
+	text, status := "", 0
+	got, err := http.Get(*r.url.Load() + "/readyz")
+	if err == nil {
+		var body []byte
+		body, err = io.ReadAll(got.Body)
+		got.Body.Close()
+		text, status = string(body), got.StatusCode
+	}
+	config := filepath.Join(r.options.Directory, "toolsrv.toml")
+	said, failed := exec.CommandContext(ctx, r.options.Binary, "status", "--config", config).CombinedOutput()
+	ready, notReady := exec.CommandContext(ctx, r.options.Binary, "ready", *r.url.Load()).CombinedOutput()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil || status != http.StatusOK || !strings.Contains(text, `"state":"cut off"`) {
+		l.wrongly("%s is cut off, and /readyz answers %d %.200s, %v", r.name, status, text, err)
+	}
+	if failed != nil || !strings.Contains(string(said), "cut off") {
+		l.wrongly("%s is cut off, and toolsrv status says %.500s, %v", r.name, said, failed)
+	}
+	if notReady != nil {
+		l.wrongly("%s is cut off, and toolsrv ready says %.300s, %v", r.name, ready, notReady)
+	}
 }
 
 // askCut asks a server that is cut off itself, past the balancer, for what needs no state.

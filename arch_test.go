@@ -26,6 +26,10 @@ var edges = map[string][]string{
 	"internal/testkit/otlptest": {},
 	// Registries for tests.
 	"internal/testkit/ocitest": {},
+	// Authorities for tests, and what they have signed.
+	"internal/testkit/sigstoretest": {},
+	// Makes and checks signatures; knows no registry.
+	"internal/signature": {"internal/text"},
 	// What tests share that run guests.
 	"internal/testkit/sandboxtest": {"internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/toolfile"},
 	// What tests of stores share.
@@ -49,7 +53,7 @@ var edges = map[string][]string{
 	// Signs with keys that the state has; knows nothing of what is signed.
 	"internal/signing": {"internal/state"},
 	// Modules in registries; knows no tool.
-	"internal/oci": {"internal/reach", "internal/text"},
+	"internal/oci": {"internal/reach", "internal/signature", "internal/text"},
 	// A file of digests; asks no registry.
 	"internal/lockfile": {"internal/oci", "internal/textfile", "internal/wholefile"},
 	// How long things took; knows nothing of what they are.
@@ -121,7 +125,7 @@ var edges = map[string][]string{
 	// Refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools", "internal/credential"},
 	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
-	"wasmtools/config": {"internal/lockfile", "internal/oci", "wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile", "internal/secret", "internal/naming"},
+	"wasmtools/config": {"internal/lockfile", "internal/oci", "internal/signature", "wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile", "internal/secret", "internal/naming"},
 	// One file becomes tools, the same way for serving and for the author's commands.
 	"internal/toolfile": {"wasmtools/capability/answer", "internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/lacking"},
 	// Keys with values: knows nobody who keeps them.
@@ -212,7 +216,7 @@ var edges = map[string][]string{
 	// What operators switch, kept: knows nobody who switches.
 	"internal/switches": {"internal/pattern", "internal/state", "internal/text", "wasmtools"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"internal/core": {"internal/signing", "internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/bucket", "internal/catalog/directory", "internal/catalog/registry", "internal/oci", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/state/nats", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
+	"internal/core": {"internal/signing", "internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/bucket", "internal/catalog/directory", "internal/catalog/registry", "internal/oci", "internal/signature", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/state/nats", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
 	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
 	"internal/admin": {"internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/catalog/bucket", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
 	// What callers reach in the end, by the tools and their grants; pure.
@@ -236,7 +240,7 @@ var edges = map[string][]string{
 	// One file as a server would have it, without a server.
 	"internal/author/workbench": {"internal/author/project", "runtime/limits", "wasmtools", "internal/capability/broker", "wasmtools/config", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core", "internal/invoker"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/events", "internal/rates", "internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/oci", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/lockfile", "internal/web", "wasmtools/misfit", "internal/lacking", "internal/audit", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/naming", "internal/admin/reach", "internal/invoker"},
+	"cmd/toolsrv/command": {"internal/signature", "internal/events", "internal/rates", "internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/oci", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/lockfile", "internal/web", "wasmtools/misfit", "internal/lacking", "internal/audit", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/naming", "internal/admin/reach", "internal/invoker"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -398,7 +402,7 @@ var homes = map[string][]string{
 	"golang.org/x/sys":                         {"internal/runtime/linmem", "internal/supervisor"},
 	"github.com/prometheus/client_golang":      {"internal/metrics", "internal/core", "wasmtools/server", "internal/otlp"},
 	"github.com/prometheus/client_model":       {"internal/metrics"},
-	"google.golang.org/protobuf":               {"internal/testkit/otlptest"},
+	"google.golang.org/protobuf":               {"internal/testkit/otlptest", "internal/testkit/sigstoretest"},
 	"go.opentelemetry.io/otel":                 {"internal/otlp"},
 	"go.opentelemetry.io/contrib":              {"internal/otlp"},
 	"go.opentelemetry.io/proto/otlp":           {"internal/testkit/otlptest"},
@@ -408,6 +412,8 @@ var homes = map[string][]string{
 	"github.com/google/go-containerregistry":   {"deploy/internal/image", "internal/testkit/ocitest"},
 	"oras.land/oras-go/v2":                     {"internal/oci"},
 	"github.com/opencontainers":                {"internal/oci"},
+	"github.com/sigstore":                      {"internal/signature", "internal/testkit/sigstoretest"},
+	"github.com/secure-systems-lab":            {"internal/signature"},
 	"github.com/nats-io/nats.go":               {"internal/state/nats", "bench/internal/cluster"},
 	"github.com/nats-io/nats-server/v2":        {"bench/internal/cluster"},
 	"github.com/goreleaser/nfpm/v2":            {"deploy/internal/linuxpackage"},
@@ -433,6 +439,8 @@ var testHomes = map[string][]string{
 	"github.com/chromedp/cdproto":               {"test/browser"},
 	"golang.org/x/oauth2":                       {"test/clients"},
 	"github.com/opencontainers":                 {"internal/oci"},
+	"github.com/sigstore":                       {"internal/signature"},
+	"github.com/secure-systems-lab":             {"internal/signature"},
 	"golang.org/x/sys":                          {"internal/runtime/linmem"},
 	"golang.org/x/net/http2/hpack":              {"wasmtools/server"},
 	"github.com/prometheus/client_golang":       {"internal/metrics"},
@@ -470,6 +478,7 @@ var recoverHomes = map[string]string{
 	"internal/schemas/draft.go":                    "the check of a schema by its library",
 	"internal/openapi/derived.go":                  "the router, which panics where it refuses a route",
 	"internal/web/exchange.go":                     "a request, with an embedder's tools and dependencies",
+	"internal/signature/check.go":                  "the reading of a signature by its library",
 	"internal/mcp/session/reply.go":                "a call of an embedder's tool, on a goroutine of its own",
 }
 

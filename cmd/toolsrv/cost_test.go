@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -57,31 +56,27 @@ func TestCost(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			fastest, least := time.Duration(0), int64(0)
 			for began := time.Now(); fastest == 0 || (fastest > time20 || least > memory30) && time.Since(began) < patience/2; {
-				args := append([]string{}, c.args...)
-				for i, arg := range args {
-					if arg == "@" {
-						fresh, err := os.MkdirTemp(dir, "new")
-						if err != nil {
-							t.Fatal(err)
+				fresh := func() *exec.Cmd {
+					args := append([]string{}, c.args...)
+					for i, arg := range args {
+						if arg == "@" {
+							fresh, err := os.MkdirTemp(dir, "new")
+							if err != nil {
+								t.Fatal(err)
+							}
+							args[i] = filepath.Join(fresh, "greet")
 						}
-						args[i] = filepath.Join(fresh, "greet")
 					}
+					return command(args...)
 				}
-				cmd := command(args...)
+				cmd := fresh()
 				start := time.Now()
 				err := cmd.Run()
 				took := time.Since(start)
 				if exit, ok := err.(*exec.ExitError); err != nil && (!ok || exit.ExitCode() != c.code) {
 					t.Fatal(err)
 				}
-				usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-				if !ok {
-					t.Skip("this system does not tell what a process took")
-				}
-				memory := int64(usage.Maxrss)
-				if runtime.GOOS != "darwin" { // which counts bytes
-					memory <<= 10
-				}
+				memory := peak(t, fresh())
 				if fastest == 0 || took < fastest {
 					fastest = took
 				}

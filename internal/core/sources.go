@@ -19,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/script"
 	"github.com/toolsrv/toolsrv/internal/script/engine"
+	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 	"github.com/toolsrv/toolsrv/internal/versions"
@@ -105,8 +106,12 @@ func openRegistry(c *config.Config, one config.Source, cache *registry.Cache, lo
 	if err != nil {
 		return catalog.Sourced{}, err
 	}
+	reach, err := RegistryOptions(one)
+	if err != nil {
+		return catalog.Sourced{}, fmt.Errorf("%s: %w", one.OCI, err)
+	}
 	source, err := registry.Open(registry.Options{
-		Repository: repository, Which: one.Tag, Locked: one.Locked, Cache: cache, Logger: logger, Registry: RegistryOptions(one),
+		Repository: repository, Which: one.Tag, Locked: one.Locked, Cache: cache, Logger: logger, Registry: reach,
 	})
 	if err != nil {
 		return catalog.Sourced{}, fmt.Errorf("%s: %w", one.OCI, err)
@@ -147,9 +152,19 @@ func (s *Sources) follow(store state.Store) error {
 	return nil
 }
 
-// RegistryOptions say how the registry of a source is reached.
-func RegistryOptions(s config.Source) oci.Options {
-	return oci.Options{MaxModule: sandbox.MaxModule, PlainHTTP: s.PlainHTTP, CA: s.CA, Credentials: s.Credentials, Agent: "toolsrv"}
+// RegistryOptions say how the registry of a source is reached, and whose signatures count.
+func RegistryOptions(s config.Source) (oci.Options, error) {
+	o := oci.Options{MaxModule: sandbox.MaxModule, PlainHTTP: s.PlainHTTP, CA: s.CA, Credentials: s.Credentials, Agent: "toolsrv"}
+	var signers []signature.Signer
+	for _, one := range s.Signers {
+		signers = append(signers, signature.Signer(one))
+	}
+	var err error
+	if signers != nil {
+		o.Trust, err = signature.Open(signers)
+		o.Minimum = s.Minimum
+	}
+	return o, err
 }
 
 // registryCache returns the folder that keeps what was pulled, or "" if there is no place for it.

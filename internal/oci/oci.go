@@ -28,6 +28,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
@@ -41,6 +42,10 @@ type Options struct {
 	CA string
 	// Credentials is a file in the form of docker's config.json. Empty: docker's own, and podman's auth.json.
 	Credentials string
+	// Trust says whose signatures count: without one of those, nothing is pulled. Nil: what a registry has is taken as it is.
+	Trust *signature.Trust
+	// Minimum is the version that an artifact must have at least, as its manifest says: who can't sign can't replay an older one. Empty: any.
+	Minimum string
 	// Agent is what the client calls itself, such as "toolsrv/1.2.3".
 	Agent string
 	// Network is what addresses are looked up and dialled with. Nil is the system's, with the proxies of the environment.
@@ -63,6 +68,8 @@ type Registry struct {
 	client    *auth.Client
 	transport *http.Transport
 	found     func() bool // whether there were credentials
+	trust     *signature.Trust
+	minimum   string
 }
 
 // Open returns a client of a registry, which is not asked anything yet. The caller closes it.
@@ -74,7 +81,7 @@ func Open(host string, o Options) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Registry{host: host, plain: o.PlainHTTP || o.CA == "" && isLoopback(host), maxModule: o.MaxModule}
+	r := &Registry{host: host, plain: o.PlainHTTP || o.CA == "" && isLoopback(host), maxModule: o.MaxModule, trust: o.Trust, minimum: o.Minimum}
 	if r.maxModule <= 0 {
 		r.maxModule = defaultMaxModule
 	}
@@ -143,11 +150,12 @@ func isLoopback(host string) bool {
 // repository returns the client of one of the registry's repositories.
 func (r *Registry) repository(ref Reference) *remote.Repository {
 	return &remote.Repository{
-		Client:           r.client,
-		Reference:        registry.Reference{Registry: r.host, Repository: ref.Repository},
-		PlainHTTP:        r.plain,
-		MaxMetadataBytes: maxPage,
-		TagListMaxPages:  maxPages,
+		Client:               r.client,
+		Reference:            registry.Reference{Registry: r.host, Repository: ref.Repository},
+		PlainHTTP:            r.plain,
+		MaxMetadataBytes:     maxPage,
+		TagListMaxPages:      maxPages,
+		ReferrerListMaxPages: maxPages,
 	}
 }
 

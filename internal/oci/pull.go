@@ -14,6 +14,9 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/registry/remote"
+
+	"github.com/toolsrv/toolsrv/internal/signature"
 )
 
 // An Artifact is what was pulled or pushed.
@@ -25,7 +28,12 @@ type Artifact struct {
 	Size   int64
 	// Annotations are those of the manifest. They are foreign.
 	Annotations map[string]string
+	// By is whose signature was verified, where Options has Trust.
+	By signature.By
 }
+
+// Version returns the version that the manifest says, or "". It is foreign.
+func (a *Artifact) Version() string { return a.Annotations[versionAnnotation] }
 
 // Resolve returns the digest that a reference has now. It is the registry's word until the artifact is pulled by it.
 func (r *Registry) Resolve(ctx context.Context, ref Reference) (digest string, err error) {
@@ -116,23 +124,16 @@ func (r *Registry) pull(ctx context.Context, ref Reference, w io.Writer) (*Artif
 	if ref.Digest != "" && top != ref.Digest {
 		return nil, misformed("the registry answers with %.100s", top)
 	}
-	fetch := func(d ocispec.Descriptor) (*manifest, error) {
-		if err := checkDescriptor(d, maxManifest); err != nil {
-			return nil, misformed("its manifest %v", err)
-		}
-		from, err := repository.Manifests().Fetch(ctx, d)
-		if err != nil {
-			return nil, err
-		}
-		defer from.Close()
-		var content bytes.Buffer
-		if err := verified(from, d, &content); err != nil {
-			return nil, fmt.Errorf("its manifest: %w", err)
-		}
-		return readManifest(content.Bytes())
-	}
-	m, err := fetch(found)
+	content, err := fetchManifest(ctx, repository, found)
 	if err != nil {
+		return nil, err
+	}
+	m, err := readManifest(content)
+	if err != nil {
+		return nil, err
+	}
+	a := &Artifact{Manifest: top, Annotations: m.Annotations}
+	if err := r.check(ctx, repository, found, content, a); err != nil {
 		return nil, err
 	}
 	if m.isIndex() {
@@ -140,7 +141,10 @@ func (r *Registry) pull(ctx context.Context, ref Reference, w io.Writer) (*Artif
 		if err != nil {
 			return nil, err
 		}
-		if m, err = fetch(one); err != nil {
+		if content, err = fetchManifest(ctx, repository, one); err != nil {
+			return nil, err
+		}
+		if m, err = readManifest(content); err != nil {
 			return nil, err
 		}
 		if m.isIndex() {
@@ -159,7 +163,7 @@ func (r *Registry) pull(ctx context.Context, ref Reference, w io.Writer) (*Artif
 		return nil, err
 	}
 	defer from.Close()
-	a := &Artifact{Manifest: top, Digest: layer.Digest.String(), Size: layer.Size, Annotations: m.Annotations}
+	a.Digest, a.Size = layer.Digest.String(), layer.Size
 	if unpack == nil { // the layer is the module, which is not summed twice
 		err = verified(from, layer, w)
 	} else {
@@ -171,6 +175,23 @@ func (r *Registry) pull(ctx context.Context, ref Reference, w io.Writer) (*Artif
 		return nil, fmt.Errorf("its module: %w", err)
 	}
 	return a, nil
+}
+
+// fetchManifest returns a manifest, which is what its digest says.
+func fetchManifest(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor) ([]byte, error) {
+	if err := checkDescriptor(d, maxManifest); err != nil {
+		return nil, misformed("its manifest %v", err)
+	}
+	from, err := repository.Manifests().Fetch(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	var content bytes.Buffer
+	if err := verified(from, d, &content); err != nil {
+		return nil, fmt.Errorf("its manifest: %w", err)
+	}
+	return content.Bytes(), nil
 }
 
 // counted writes, and counts and sums what it writes.

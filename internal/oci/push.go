@@ -9,6 +9,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/toolsrv/toolsrv/internal/signature"
 )
 
 // configuration is what the type application/vnd.wasm.config.v0+json has.
@@ -22,6 +24,11 @@ type configuration struct {
 // Push makes an artifact of a module, and gives it the tag of the reference. name is what clients call the file that they pull. The same module
 // with the same name and annotations is the same artifact, so it has no time: that is the first of 1970.
 func (r *Registry) Push(ctx context.Context, ref Reference, name string, module []byte, annotations map[string]string) (*Artifact, error) {
+	return r.PushSigned(ctx, ref, name, module, annotations, nil)
+}
+
+// PushSigned is Push with a key, which signs the artifact before it has its tag: nobody finds it unsigned. Nil: it is not signed.
+func (r *Registry) PushSigned(ctx context.Context, ref Reference, name string, module []byte, annotations map[string]string, key *signature.Key) (*Artifact, error) {
 	layer := ocispec.Descriptor{MediaType: moduleType, Digest: digest.FromBytes(module), Size: int64(len(module)), Annotations: map[string]string{ocispec.AnnotationTitle: name}}
 	about, err := json.Marshal(configuration{Created: time.Unix(0, 0).UTC(), Architecture: "wasm", OS: "wasip1", LayerDigests: []digest.Digest{layer.Digest}})
 	if err != nil {
@@ -52,6 +59,14 @@ func (r *Registry) Push(ctx context.Context, ref Reference, name string, module 
 		}
 	}
 	top := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(content), Size: int64(len(content))}
+	if key != nil {
+		if err := repository.Manifests().Push(ctx, top, bytes.NewReader(content)); err != nil {
+			return nil, r.explain(ref.String(), err)
+		}
+		if err := r.sign(ctx, repository, top, content, key); err != nil {
+			return nil, r.explain(ref.String(), err)
+		}
+	}
 	if err := repository.Manifests().PushReference(ctx, top, bytes.NewReader(content), ref.which()); err != nil {
 		return nil, r.explain(ref.String(), err)
 	}

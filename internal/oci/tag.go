@@ -47,6 +47,14 @@ func CompareTags(a, b string) int {
 	return 0
 }
 
+// CheckVersion returns an error unless a version has numbers only, such as 1.2.0.
+func CheckVersion(s string) error {
+	if _, ok := versionOf(s); !ok {
+		return fmt.Errorf("%.100q is not a version: write one such as 1.2.0", s)
+	}
+	return nil
+}
+
 // A Range is a set of versions: "~1.2" has all 1.2 from 1.2.0, "~1.2.3" those from 1.2.3, and "~1" all 1 from 1.0.0.
 type Range struct{ from version }
 

@@ -149,11 +149,25 @@ type Source struct {
 	CA string
 	// PlainHTTP has a registry asked over HTTP that is not on loopback.
 	PlainHTTP bool
+	// Signers are those of whom one must have signed what is served of OCI, and Minimum is the version that it must have at least. Nil: what the
+	// registry has is served as it is. There are none where Tag is a digest, or Locked is one.
+	Signers []Signer
+	Minimum string
 	// Namespaces are those in which its files may have tools, each with those below it; "" is that of tools without a namespace. Nil: all that no
 	// other source names.
 	Namespaces []string
 	// Prefix is put before the namespace of each file. Empty: nothing is.
 	Prefix string
+}
+
+// A Signer is a table [[source.signer]]: a key, or an identity.
+type Signer struct {
+	// Key is a PEM file with a public key. Empty: the others are set.
+	Key string
+	// Issuer is who vouches for the identity, and Subject the identity, or how those of one owner begin, with a * at the end.
+	Issuer, Subject string
+	// Root is a file with the authorities that may certify it, in the form of Sigstore's trusted_root.json.
+	Root string
 }
 
 // A Pin is a table [[pin]]: the files that it matches must have its digest, or that of another pin with the same match.

@@ -59,15 +59,20 @@ func (d *document) parse() (values map[string]any, err error) {
 }
 
 // tableList reads the tables of an array [[name]], each into an element of to. There may be most of them; fewer says how to need fewer.
+// It may be in an element of another one, whose place has a number.
 func tableList[T any](d *document, name string, most int, fewer string, to *[]T, read func(place string, values map[string]any, to *T)) keys.Reader {
-	form := fmt.Errorf("each %s is a table of its own: write [[%s]] above its keys", name, name)
+	shown := name
+	if i, j := strings.IndexByte(name, '['), strings.LastIndexByte(name, ']'); i >= 0 {
+		shown = name[:i] + name[j+1:]
+	}
+	form := fmt.Errorf("each %s is a table of its own: write [[%s]] above its keys", shown, shown)
 	return func(value any) error {
 		list, ok := value.([]any)
 		if !ok {
 			return form
 		}
 		if len(list) > most {
-			return fmt.Errorf("there are %d %ss; at most %d are allowed: %s", len(list), name, most, fewer)
+			return fmt.Errorf("there are %d %ss; at most %d are allowed: %s", len(list), shown, most, fewer)
 		}
 		*to = make([]T, len(list))
 		for i, element := range list {

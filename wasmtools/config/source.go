@@ -13,6 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/lockfile"
 	"github.com/toolsrv/toolsrv/internal/naming"
 	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
@@ -38,6 +39,8 @@ func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 			"credentials": keys.Word(&s.Credentials, "a path", keys.Path(directory, true)),
 			"ca":          keys.Word(&s.CA, "a path", keys.Path(directory, true)),
 			"plain_http":  keys.Boolean(&s.PlainHTTP),
+			"signer":      signers(d, place, &s.Signers, directory),
+			"minimum":     keys.Word(&s.Minimum, `a version such as "1.2.0"`, version),
 		})
 		checkKind(d, place, values)
 		if s.Prefix != "" && s.Namespaces != nil && !slices.ContainsFunc(s.Namespaces, func(n string) bool { return overlap(n, s.Prefix) }) {
@@ -63,8 +66,15 @@ func checkKind(d *document, place string, values map[string]any) {
 		if _, ok := values["scripts"]; ok {
 			d.fail(join(place, "scripts"), errors.New("is for directories: what a registry has are modules, also of scripts"))
 		}
+		_, signed := values["signer"]
+		if _, ok := values["minimum"]; ok && !signed {
+			d.fail(join(place, "minimum"), errors.New("needs a signer: who can replay an old version can write another number on it, unless it is signed"))
+		}
+		if tag, _ := values["tag"].(string); signed && strings.Contains(tag, ":") {
+			d.fail(join(place, "signer"), errors.New("stands beside a digest, which says what is served, whoever has signed it: leave one of the two out"))
+		}
 	default:
-		for _, key := range []string{"tag", "credentials", "ca", "plain_http"} {
+		for _, key := range []string{"tag", "credentials", "ca", "plain_http", "signer", "minimum"} {
 			if _, ok := values[key]; ok {
 				d.fail(join(place, key), errors.New(`is for registries: name a repository, as in oci = "ghcr.io/acme/csv"`))
 			}
@@ -85,6 +95,49 @@ func bucket(s string) (string, error) {
 	}
 	return s, nil
 }
+
+const maxSigners = 20 // of a source
+
+// signers reads the tables [[source.signer]] of a source.
+func signers(d *document, source string, to *[]Signer, directory string) keys.Reader {
+	word := func(s string) (string, error) {
+		if s == "" {
+			return "", errors.New("must not be empty")
+		}
+		return s, nil
+	}
+	read := tableList(d, join(source, "signer"), maxSigners, "leave out whom you don't need", to, func(place string, values map[string]any, s *Signer) {
+		d.readTable(place, values, key.Table{
+			"key":     keys.Word(&s.Key, "a path", keys.Path(directory, true)),
+			"issuer":  keys.Word(&s.Issuer, `an address such as "https://token.actions.githubusercontent.com"`, word),
+			"subject": keys.Word(&s.Subject, `an identity such as "ann@example.com"`, subject),
+			"root":    keys.Word(&s.Root, "a path", keys.Path(directory, true)),
+		})
+		for name := range values { // one that is wrong has its own error
+			if value, ok := values[name].(string); !ok || value == "" {
+				return
+			}
+		}
+		if err := signature.Signer(*s).Check(); err != nil && (s.Subject != "" || values["subject"] == nil) {
+			d.fail(place, err)
+		}
+	})
+	return func(value any) error {
+		if list, ok := value.([]any); ok && len(list) == 0 {
+			return errors.New("is empty, so nothing could be served: name a signer, or leave the key out")
+		}
+		return read(value)
+	}
+}
+
+func subject(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("must not be empty")
+	}
+	return s, signature.CheckSubject(s)
+}
+
+func version(s string) (string, error) { return s, oci.CheckVersion(s) }
 
 // readLock gives sources the digests that are locked. Without sources of registries no lock is read.
 func (c *Config) readLock(path string) error {

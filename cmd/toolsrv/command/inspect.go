@@ -1,7 +1,9 @@
 package command
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +18,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/manifest"
+	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -23,26 +27,43 @@ import (
 )
 
 func newInspect() *cobra.Command {
-	var asJSON, describe bool
+	var describe bool
 	var with []string
+	var f registryFlags
+	var s signerFlags
 	cmd := &cobra.Command{
-		Use:   "inspect FILE",
+		Use:   "inspect FILE|REFERENCE",
 		Short: "Show what is in a tool file, without running it",
 		Long: `Show what is in FILE: its manifest, imports and exports, memory, the features of
 WebAssembly that it uses, whether its instances reset in place (what makes calls
 fast), the sizes of its sections, and its digest. If its tools need something that an
 operator has to grant, it ends with the [[grant]] to paste into the configuration.
 
+Of an artifact in a registry, such as oci://ghcr.io/acme/csv:1.2.0, it also shows what is attested:
+signatures, how it was built (SLSA), what is in it (SBOM). With --key, or with --issuer,
+--subject and --root, it says which of that is verified.
+
 Nothing of it is run, unless --describe asks for that. If FILE is a script, inspect shows the
 tool file that it becomes, and runs it in the sandbox to learn its manifest.
 'toolsrv check' says whether a server takes the file.`,
 		Example: `  toolsrv inspect math.wasm
-  toolsrv inspect --json math.wasm`,
+  toolsrv inspect --json math.wasm
+  toolsrv inspect oci://ghcr.io/acme/csv:1.2.0 --key acme.pub`,
 		Args: fileAnd(0, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
-			content, made, err := workbench.Read(ctx, args[0], with)
+			var content []byte
+			var made bool
+			var about *attested
+			var err error
+			if strings.HasPrefix(args[0], oci.Scheme) {
+				content, about, err = inspectArtifact(ctx, args[0], &f, &s, cmd.ErrOrStderr())
+			} else if s.given() {
+				err = &usageError{errors.New("who must have signed is asked of artifacts in registries: name one, such as oci://ghcr.io/acme/csv:1.2.0")}
+			} else {
+				content, made, err = workbench.Read(ctx, args[0], with)
+			}
 			if err != nil {
 				return err
 			}
@@ -56,20 +77,55 @@ tool file that it becomes, and runs it in the sandbox to learn its manifest.
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), report)
+			if f.asJSON {
+				return printJSON(cmd.OutOrStdout(), struct {
+					*toolfile.Report
+					Artifact *attested `json:"artifact,omitempty"`
+				}{report, about})
 			}
-			if err := printReport(cmd.OutOrStdout(), args[0], report); err != nil || report.Manifest == nil {
+			if err := printReport(cmd.OutOrStdout(), args[0], report, about); err != nil || report.Manifest == nil {
 				return err
 			}
 			return printGrants(cmd.OutOrStdout(), report.Manifest)
 		},
 		ValidArgsFunction: completeFiles,
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	f.add(cmd)
+	s.add(cmd)
 	cmd.Flags().BoolVar(&describe, "describe", false, "run the export toolsrv_describe, in the sandbox, if no manifest is embedded")
 	addWithFlag(cmd, &with)
 	return cmd
+}
+
+// inspectArtifact pulls a module, and returns what is attested of it.
+func inspectArtifact(ctx context.Context, typed string, f *registryFlags, s *signerFlags, stderr io.Writer) ([]byte, *attested, error) {
+	ref, err := artifactArgument(typed)
+	if err != nil {
+		return nil, nil, err
+	}
+	var trust *signature.Trust
+	if s.given() {
+		if trust, err = s.trust(); err != nil {
+			return nil, nil, err
+		}
+	}
+	registry, err := f.open(ref.Host) // what is not signed is inspected, too
+	if err != nil {
+		return nil, nil, err
+	}
+	defer registry.Close()
+	done := showWaiting(stderr, "pulling "+ref.String())
+	defer done()
+	var module bytes.Buffer
+	pulled, err := registry.Pull(ctx, ref, &module)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := registry.Attestations(ctx, ref.At(pulled.Manifest), trust)
+	if err != nil {
+		return nil, nil, err
+	}
+	return module.Bytes(), newAttested(oci.Scheme+ref.At(pulled.Manifest).String(), all, trust != nil), nil
 }
 
 // describeInto runs a module to learn its manifest, where none is embedded.
@@ -96,8 +152,8 @@ func describeInto(ctx context.Context, r *toolfile.Report, content []byte, file 
 	return nil
 }
 
-// printReport prints a report for people.
-func printReport(w io.Writer, file string, r *toolfile.Report) error {
+// printReport prints a report for people, and what is attested of the artifact where the file is one.
+func printReport(w io.Writer, file string, r *toolfile.Report, about *attested) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) {
 		for i := range cells {
@@ -112,6 +168,9 @@ func printReport(w io.Writer, file string, r *toolfile.Report) error {
 	}
 	row("size", size)
 	row("digest", "sha256 "+r.Digest)
+	if about != nil {
+		about.print(row)
+	}
 	printManifest(row, r)
 	switch {
 	case r.Refused != "":

@@ -48,24 +48,32 @@ func (l *locking) moving() (sources []config.Source, path string, err error) {
 	return sources, lockfile.Path(file), nil
 }
 
-// openSource opens the registry of a source. The caller closes it.
+// openSource opens the registry of a source, which asks for the signatures that the source needs. The caller closes it.
 func openSource(s config.Source) (*oci.Registry, oci.Reference, error) {
 	ref, err := oci.ParseReference(s.OCI)
 	if err != nil {
 		return nil, ref, err
 	}
-	registry, err := oci.Open(ref.Host, core.RegistryOptions(s))
+	options, err := core.RegistryOptions(s)
+	if err != nil {
+		return nil, ref, fmt.Errorf("%s: %w", s.OCI, err)
+	}
+	registry, err := oci.Open(ref.Host, options)
 	return registry, ref, err
 }
 
-// findNow returns what a source's tag or range is now.
+// findNow returns what a source's tag or range is now, once its signature was verified: what is locked is served without one.
 func findNow(ctx context.Context, s config.Source) (digest, tag string, err error) {
 	registry, ref, err := openSource(s)
 	if err != nil {
 		return "", "", err
 	}
 	defer registry.Close()
-	return registry.Find(ctx, ref, s.Tag)
+	digest, tag, err = registry.Find(ctx, ref, s.Tag)
+	if err == nil && len(s.Signers) > 0 {
+		_, err = registry.Verify(ctx, ref.At(digest))
+	}
+	return digest, tag, err
 }
 
 func newLock() *cobra.Command {

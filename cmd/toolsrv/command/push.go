@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
 	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -18,6 +19,8 @@ import (
 func newPush() *cobra.Command {
 	var f registryFlags
 	var with []string
+	var sign bool
+	var key keyFlag
 	cmd := &cobra.Command{
 		Use:   "push FILE REFERENCE",
 		Short: "Push a tool file to a registry of OCI",
@@ -26,9 +29,12 @@ push, too. REFERENCE is such as oci://ghcr.io/acme/csv:1.2.0. Of a script, what
 'toolsrv build' makes of it is pushed.
 
 Standard output has the reference with the artifact's digest. The same file has the same
-digest each time. Credentials are those that docker and podman keep.`,
+digest each time. Credentials are those that docker and podman keep.
+
+With --sign, the artifact is signed before it gets its tag: see 'toolsrv sign'.`,
 		Example: `  toolsrv push csv.wasm oci://ghcr.io/acme/csv:1.2.0
-  toolsrv push csv.wasm oci://localhost:5000/csv:dev`,
+  toolsrv push csv.wasm oci://localhost:5000/csv:dev
+  toolsrv push csv.wasm oci://ghcr.io/acme/csv:1.2.0 --sign --key acme.key`,
 		Args: takes(2, "FILE or REFERENCE is missing: name a tool file and where to push it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := artifactArgument(args[1])
@@ -37,6 +43,15 @@ digest each time. Credentials are those that docker and podman keep.`,
 			}
 			if ref.Tag == "" {
 				return &usageError{errors.New("REFERENCE needs a tag, such as :1.2.0: its digest follows from what is pushed")}
+			}
+			if sign != (key != "") {
+				return &usageError{errors.New("--sign and --key belong together: name the key that signs")}
+			}
+			var signer *signature.Key
+			if sign {
+				if signer, err = key.read(); err != nil {
+					return err
+				}
 			}
 			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
@@ -66,7 +81,7 @@ digest each time. Credentials are those that docker and podman keep.`,
 			}
 			defer registry.Close()
 			done := showWaiting(cmd.ErrOrStderr(), fmt.Sprintf("pushing %s (%s)", args[0], text.RoundSize(len(content))))
-			pushed, err := registry.Push(ctx, ref, moduleName(args[0]), content, annotations(report))
+			pushed, err := registry.PushSigned(ctx, ref, moduleName(args[0]), content, annotations(report, ref.Tag), signer)
 			done()
 			if err != nil {
 				return err
@@ -83,6 +98,8 @@ digest each time. Credentials are those that docker and podman keep.`,
 	}
 	f.add(cmd)
 	addWithFlag(cmd, &with)
+	cmd.Flags().BoolVar(&sign, "sign", false, "sign it with the key of --key")
+	key.add(cmd)
 	return cmd
 }
 
@@ -107,14 +124,19 @@ func toolPaths(r *toolfile.Report) (paths []string) {
 	return paths
 }
 
-// annotations are what registries show of an artifact.
-func annotations(r *toolfile.Report) map[string]string {
-	if r.Manifest == nil {
-		return nil
+// annotations are what registries show of an artifact. Its version is the one that its file says, or else that of the tag: it is signed with the
+// artifact, so a source can ask for a minimum.
+func annotations(r *toolfile.Report, tag string) map[string]string {
+	a, version := map[string]string{}, ""
+	if r.Manifest != nil {
+		a["org.opencontainers.image.description"] = text.Clip(pathList(toolPaths(r)), 500)
+		version = r.Manifest.Version
 	}
-	a := map[string]string{"org.opencontainers.image.description": text.Clip(pathList(toolPaths(r)), 500)}
-	if r.Manifest.Version != "" {
-		a["org.opencontainers.image.version"] = r.Manifest.Version
+	if version == "" && oci.CheckVersion(tag) == nil {
+		version = tag
+	}
+	if version != "" {
+		a["org.opencontainers.image.version"] = version
 	}
 	return a
 }

@@ -112,7 +112,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetOut(stdout) // before the completion command is made, which looks at it
 	root.SetErr(stderr)
 	root.AddCommand(newOpenAPI(), newMCP(), newVersion(), newLicenses(), newInit(), newUp(), newNew(), newBuild(), newDev(),
-		newPack(), newPush(), newPull(), newSearch(), newLock(), newUpdate(), newInspect(), newCall(), newTest(), newBench(), newCheck(), newStatus(), newTools(), newTokens(), newSecrets(), newKV(), newSelf(), newReach(), newExplain(), newAudit(), newState(), newSwitches(), newEnable(), newDisable(), newReset(), newReload(), newGoroutines(), newPut(), newRemove(), newHistory(), newRollback(), newSlow(), newTop(), newRefused(), newLogs(), newEvents(), newReady(), newCache(), newManPages(), newCollectScript(), newCompileModule())
+		newPack(), newPush(), newPull(), newSign(), newVerify(), newSearch(), newLock(), newUpdate(), newInspect(), newCall(), newTest(), newBench(), newCheck(), newStatus(), newTools(), newTokens(), newSecrets(), newKV(), newSelf(), newReach(), newExplain(), newAudit(), newState(), newSwitches(), newEnable(), newDisable(), newReset(), newReload(), newGoroutines(), newPut(), newRemove(), newHistory(), newRollback(), newSlow(), newTop(), newRefused(), newLogs(), newEvents(), newReady(), newCache(), newManPages(), newCollectScript(), newCompileModule())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badFlag(err) })
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd()

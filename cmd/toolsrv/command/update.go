@@ -129,7 +129,13 @@ func compareLocked(ctx context.Context, s config.Source) (*updated, error) {
 	if u.To, u.Found, err = registry.Find(ctx, ref, s.Tag); err != nil || u.From == u.To {
 		return u, err
 	}
-	before, fromSize, err := manifestOf(ctx, registry, ref.At(u.From))
+	s.Signers = nil // of what was locked
+	old, _, err := openSource(s)
+	if err != nil {
+		return nil, err
+	}
+	defer old.Close()
+	before, fromSize, err := manifestOf(ctx, old, ref.At(u.From))
 	if errors.Is(err, oci.ErrNotFound) { // what was locked is gone, which an update is the way out of
 		u.Unknown, err = true, nil
 	}

@@ -49,6 +49,8 @@ type record struct {
 	Manifest  string `json:"manifest"`  // digest of the artifact
 	Module    string `json:"module"`    // digest of the module
 	Size      int64  `json:"size"`      // of the module, in bytes
+	// Policy says whose signature was verified when it was pulled. Where another one would have to be now, the record does not count.
+	Policy string `json:"policy,omitempty"`
 }
 
 // OpenCache opens the cache in a folder, which is made when it is needed. limit bounds the modules in it, in bytes; 0 means 1 GiB. Modules of

@@ -30,7 +30,8 @@ type Options struct {
 	Which string
 	// Locked is the digest that the tag or the range had when it was locked. Empty: it is what the registry says.
 	Locked string
-	// Registry says how the registry is reached.
+	// Registry says how the registry is reached, and whose signatures count. Where Which is a digest, or Locked one, none is asked for: who wrote
+	// that down has said what is served.
 	Registry oci.Options
 	// Cache keeps what was pulled.
 	Cache *Cache
@@ -79,11 +80,15 @@ func Open(o Options) (*Source, error) {
 		s.options.Logger = slog.New(slog.DiscardHandler)
 	}
 	s.options.Poll = cmp.Or(o.Poll, defaultPoll)
+	reach := o.Registry
+	if s.pin() != "" {
+		reach.Trust, reach.Minimum = nil, ""
+	}
 	var err error
-	if s.registry, err = oci.Open(o.Repository.Host, o.Registry); err != nil {
+	if s.registry, err = oci.Open(o.Repository.Host, reach); err != nil {
 		return nil, err
 	}
-	if r, ok := o.Cache.last(s.ID()); ok && (s.pin() == "" || r.Manifest == s.pin()) {
+	if r, ok := o.Cache.last(s.ID()); ok && r.Policy == s.registry.Policy() && (s.pin() == "" || r.Manifest == s.pin()) {
 		s.held = &held{record: r, kept: true}
 		o.Cache.use(s, r.Module)
 		s.once.Do(func() { close(s.tried) })
@@ -289,7 +294,7 @@ func (s *Source) fetch(ctx context.Context, digest string, w io.Writer) (record,
 	if err != nil {
 		return record{}, err
 	}
-	return record{Reference: s.ID(), Manifest: a.Manifest, Module: a.Digest, Size: a.Size}, nil
+	return record{Reference: s.ID(), Manifest: a.Manifest, Module: a.Digest, Size: a.Size, Policy: s.registry.Policy()}, nil
 }
 
 // hold takes up what is to be served, if there is anything new, and tells of it.

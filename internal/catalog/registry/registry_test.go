@@ -2,6 +2,11 @@ package registry_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/catalog/registry"
 	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
 )
@@ -412,4 +418,87 @@ func TestHostileBesideGood(t *testing.T) {
 	if n := hanging.Load(); n != 2 {
 		t.Errorf("%d pulls of one registry hang", n)
 	}
+}
+
+// newPair writes the files of a key.
+func newPair(t *testing.T) (private *signature.Key, public string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(kind string, der []byte, err error) string {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return testkit.Put(t, t.TempDir(), "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if private, err = signature.ReadKey(write("PRIVATE KEY", der, err), nil); err != nil {
+		t.Fatal(err)
+	}
+	der, err = x509.MarshalPKIXPublicKey(key.Public())
+	return private, write("PUBLIC KEY", der, err)
+}
+
+// TestSigned serves what was signed by who counts, and goes on with that when the tag is moved to something else.
+func TestSigned(t *testing.T) {
+	t.Parallel()
+	at := ocitest.Serve(t)
+	key, public := newPair(t)
+	_, others := newPair(t)
+	r, err := oci.Open(at.Host, noKeys(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	sign := func(a *oci.Artifact) {
+		if _, err := r.Sign(t.Context(), oci.Reference{Host: at.Host, Repository: "acme/csv", Digest: a.Manifest}, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trusting := func(key, minimum string) func(*registry.Options) {
+		return func(o *registry.Options) {
+			trust, err := signature.Open([]signature.Signer{{Key: key}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Registry.Trust, o.Registry.Minimum = trust, minimum
+		}
+	}
+	folder := t.TempDir()
+	one := push(t, at, "1.2", "one")
+	// What a source had from the same registry without asking for a signature does not count for one that asks for it.
+	anybody := follow(t, at.Host, "1.2", folder, nil)
+	await(t, anybody, "one", "")
+	anybody.Close()
+	s := follow(t, at.Host, "1.2", folder, trusting(public, ""))
+	await(t, s, "", "it is not signed")
+	sign(one)
+	await(t, s, "one", "")
+	two := push(t, at, "1.2", "two")
+	await(t, s, "one", "it is not signed: the registry has no signature of "+two.Manifest)
+	sign(two)
+	await(t, s, "two", "")
+	s.Close()
+
+	// While the registry is away, what was verified for the same signers is served, and for others nothing is.
+	at.Before(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	})
+	await(t, follow(t, at.Host, "1.2", folder, trusting(public, "")), "two", "does not allow it")
+	await(t, follow(t, at.Host, "1.2", folder, trusting(others, "")), "", "does not allow it")
+	await(t, follow(t, at.Host, "1.2", folder, trusting(public, "1.0.0")), "", "does not allow it")
+	at.Before(nil)
+	await(t, follow(t, at.Host, "1.2", t.TempDir(), trusting(others, "")), "", "it is not of the key "+others)
+	await(t, follow(t, at.Host, "1.2", t.TempDir(), trusting(public, "1.0.0")), "", "it says no version")
+
+	// A digest needs no signature.
+	three := push(t, at, "3", "three")
+	await(t, follow(t, at.Host, three.Manifest, t.TempDir(), trusting(public, "1.0.0")), "three", "")
+	await(t, follow(t, at.Host, "3", t.TempDir(), func(o *registry.Options) {
+		trusting(public, "1.0.0")(o)
+		o.Locked = three.Manifest
+	}), "three", "")
 }

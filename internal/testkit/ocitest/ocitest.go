@@ -29,12 +29,17 @@ type Server struct {
 // Serve starts a registry, which ends with the test.
 func Serve(t testing.TB) *Server { return serve(t, (*httptest.Server).Start) }
 
+// ServeReferrers is Serve with a list of what refers to an artifact, as newer registries have it.
+func ServeReferrers(t testing.TB) *Server {
+	return serve(t, (*httptest.Server).Start, registry.WithReferrersSupport(true))
+}
+
 // ServeTLS is Serve with a certificate for example.com and loopback, which no system trusts.
 func ServeTLS(t testing.TB) *Server { return serve(t, (*httptest.Server).StartTLS) }
 
-func serve(t testing.TB, start func(*httptest.Server)) *Server {
+func serve(t testing.TB, start func(*httptest.Server), options ...registry.Option) *Server {
 	t.Helper()
-	s, real := &Server{}, registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	s, real := &Server{}, registry.New(append(options, registry.Logger(log.New(io.Discard, "", 0)))...)
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		s.Requests.Add(1)
 		if before := s.before.Load(); before == nil || !(*before)(w, q) {

@@ -206,6 +206,7 @@ func classify(text string) string {
 	words := strings.Join(strings.Fields(text), " ")
 	for _, known := range [][2]string{
 		{"Apache License Version 2.0, January 2004", "Apache-2.0"},
+		{"Licensed under the Apache License, Version 2.0", "Apache-2.0"}, // the notice that names it, in place of its text
 		{"Mozilla Public License Version 2.0", "MPL-2.0"},
 		{"Permission is hereby granted, free of charge, to any person obtaining a copy", "MIT"},
 		{"Neither the name of", "BSD-3-Clause"},

@@ -1,0 +1,240 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/signature"
+	"github.com/toolsrv/toolsrv/internal/text"
+)
+
+// keyFlag is the flag --key of the commands that sign.
+type keyFlag string
+
+func (f *keyFlag) add(cmd *cobra.Command) {
+	cmd.Flags().Var((*fileFlag)(f), "key", "`file` with the private key that signs: PEM, or cosign.key with COSIGN_PASSWORD")
+	completeFlag(cmd, "key", cobra.FixedCompletions([]cobra.Completion{"key", "pem"}, cobra.ShellCompDirectiveFilterFileExt))
+}
+
+// read reads the key.
+func (f keyFlag) read() (*signature.Key, error) {
+	return signature.ReadKey(string(f), func() string { return os.Getenv("COSIGN_PASSWORD") })
+}
+
+// signerFlags say whose signatures count.
+type signerFlags struct{ signature.Signer }
+
+func (f *signerFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Var((*fileFlag)(&f.Key), "key", "PEM `file` with the public key that must have signed")
+	flags.StringVar(&f.Issuer, "issuer", "", "`address` of who vouches for the identity that must have signed")
+	flags.StringVar(&f.Subject, "subject", "", "the `identity`; a * at its end stands for all of an owner")
+	flags.Var((*fileFlag)(&f.Root), "root", "`file` trusted_root.json with the authorities that certify it")
+	completeFlag(cmd, "key", cobra.FixedCompletions([]cobra.Completion{"pub", "pem"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeFlag(cmd, "root", cobra.FixedCompletions([]cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt))
+	for _, name := range []string{"issuer", "subject"} {
+		completeFlag(cmd, name, cobra.NoFileCompletions)
+	}
+}
+
+// given reports whether any of the flags is.
+func (f *signerFlags) given() bool { return f.Signer != signature.Signer{} }
+
+// trust reads what the flags name.
+func (f *signerFlags) trust() (*signature.Trust, error) {
+	if err := f.Check(); err != nil {
+		return nil, &usageError{fmt.Errorf("--key, or --issuer, --subject and --root: %w", err)}
+	}
+	return signature.Open([]signature.Signer{f.Signer})
+}
+
+// A signedBy says whose a signature or an attestation is. Its members are stable.
+type signedBy struct {
+	Key     string     `json:"key,omitempty"`
+	Issuer  string     `json:"issuer,omitempty"`
+	Subject string     `json:"subject,omitempty"`
+	Time    *time.Time `json:"time,omitempty"`
+}
+
+func newSignedBy(by signature.By) *signedBy {
+	s := &signedBy{Key: by.Key, Issuer: by.Issuer, Subject: by.Subject}
+	if !by.Time.IsZero() {
+		utc := by.Time.UTC()
+		s.Time = &utc
+	}
+	return s
+}
+
+// A signed is what `sign --json` and `verify --json` print. Its members are stable.
+type signed struct {
+	Reference string    `json:"reference"`
+	Digest    string    `json:"digest"`
+	Version   string    `json:"version,omitempty"`
+	By        *signedBy `json:"by,omitempty"`
+}
+
+func newSign() *cobra.Command {
+	var f registryFlags
+	var key keyFlag
+	cmd := &cobra.Command{
+		Use:   "sign REFERENCE --key FILE",
+		Short: "Sign an artifact in a registry of OCI",
+		Long: `Sign the artifact that REFERENCE names, as 'cosign sign' does, and attach the signature to it.
+It is of the artifact's digest: what the tag names later is not signed by it. 'push --sign'
+signs before anybody can pull by the tag.
+
+A key of openssl (ECDSA with P-256, Ed25519 or RSA) signs, or one of cosign, whose password is
+in COSIGN_PASSWORD.`,
+		Example: `  openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out acme.key
+  openssl pkey -in acme.key -pubout -out acme.pub
+  toolsrv sign oci://ghcr.io/acme/csv:1.2.0 --key acme.key`,
+		Args: takes(1, "REFERENCE is missing: name what to sign"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := artifactArgument(args[0])
+			if err != nil {
+				return err
+			}
+			if key == "" {
+				return &usageError{errors.New("--key is missing: name the file with the key that signs")}
+			}
+			k, err := key.read()
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilInterrupted(cmd.Context())
+			defer stop()
+			registry, err := f.open(ref.Host)
+			if err != nil {
+				return err
+			}
+			defer registry.Close()
+			done := showWaiting(cmd.ErrOrStderr(), "signing "+ref.String())
+			digest, err := registry.Sign(ctx, ref, k)
+			done()
+			if err != nil {
+				return err
+			}
+			reference := oci.Scheme + ref.At(digest).String()
+			if f.asJSON {
+				return printJSON(cmd.OutOrStdout(), signed{Reference: reference, Digest: digest})
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), reference)
+			return err
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f.add(cmd)
+	key.add(cmd)
+	return cmd
+}
+
+func newVerify() *cobra.Command {
+	var f registryFlags
+	var s signerFlags
+	cmd := &cobra.Command{
+		Use:   "verify REFERENCE",
+		Short: "Verify the signature of an artifact in a registry of OCI",
+		Long: `Verify that the artifact that REFERENCE names was signed with a key, or by an identity, as
+[[source.signer]] of a configuration has it. Signatures of 'toolsrv sign' and of cosign count.
+
+An identity is certified by an authority of the trusted root, such as the trusted_root.json of
+Sigstore, and its signature is in the log of that root or has the time of its clock. No network
+is asked but the registry. Without a key or an identity nothing is verified.
+
+Standard output has the reference with the artifact's digest, which is what was signed.`,
+		Example: `  toolsrv verify oci://ghcr.io/acme/csv:1.2.0 --key acme.pub
+  toolsrv verify oci://ghcr.io/acme/csv:1.2.0 --root trusted_root.json \
+      --issuer https://token.actions.githubusercontent.com --subject 'https://github.com/acme/tools/*'`,
+		Args: takes(1, "REFERENCE is missing: name what to verify"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := artifactArgument(args[0])
+			if err != nil {
+				return err
+			}
+			if f.options.Trust, err = s.trust(); err != nil {
+				return err
+			}
+			ctx, stop := untilInterrupted(cmd.Context())
+			defer stop()
+			registry, err := f.open(ref.Host)
+			if err != nil {
+				return err
+			}
+			defer registry.Close()
+			done := showWaiting(cmd.ErrOrStderr(), "verifying "+ref.String())
+			a, err := registry.Verify(ctx, ref)
+			done()
+			if err != nil {
+				return err
+			}
+			reference := oci.Scheme + ref.At(a.Manifest).String()
+			if f.asJSON {
+				return printJSON(cmd.OutOrStdout(), signed{reference, a.Manifest, text.Clip(a.Version(), 100), newSignedBy(a.By)})
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s is signed by %s.\n", ref, a.By)
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), reference)
+			return err
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f.add(cmd)
+	s.add(cmd)
+	return cmd
+}
+
+// An attested is what `inspect --json` says of an artifact beside its module. Its members are stable.
+type attested struct {
+	Reference    string        `json:"reference"`
+	Attestations []attestation `json:"attestations"`
+}
+
+// An attestation is what somebody says of an artifact: its signature, how it was built, what is in it.
+type attestation struct {
+	Type string `json:"type"`
+	// Verified is whether it is of who was asked for, and By who that is. Why says why it is not.
+	Verified bool      `json:"verified"`
+	By       *signedBy `json:"by,omitempty"`
+	Why      string    `json:"why,omitempty"`
+}
+
+func newAttested(reference string, all []oci.Attestation, checked bool) *attested {
+	a := &attested{Reference: reference, Attestations: []attestation{}}
+	for _, one := range all {
+		shown := attestation{Type: text.Clip(one.PredicateType, 300), Verified: checked && one.Wrong == nil}
+		switch {
+		case one.Wrong != nil:
+			shown.Why = one.Wrong.Error()
+		case checked:
+			shown.By = newSignedBy(one.By)
+		default:
+			shown.Why = "it was not asked whose it is: name a signer, as with --key"
+		}
+		a.Attestations = append(a.Attestations, shown)
+	}
+	return a
+}
+
+// print prints rows of a report.
+func (a *attested) print(row func(cells ...string)) {
+	row("artifact", a.Reference)
+	for _, one := range a.Attestations {
+		kind, word := one.Type, "attestation"
+		if kind == signature.PredicateType {
+			kind, word = "", "signature"
+		}
+		state := "not verified: " + one.Why
+		if one.Verified {
+			state = "verified: by " + signature.By{Key: one.By.Key, Issuer: one.By.Issuer, Subject: one.By.Subject}.String()
+		}
+		if kind == "" {
+			row(word, state)
+		} else {
+			row(word, kind, state)
+		}
+	}
+}

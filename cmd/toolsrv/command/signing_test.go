@@ -1,0 +1,167 @@
+package command_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+)
+
+// keyPair writes the files of a key.
+func keyPair(t *testing.T) (private, public string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	write := func(name, kind string, der []byte, err error) string {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return testkit.Put(t, folder, name, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	private = write("acme.key", "PRIVATE KEY", der, err)
+	der, err = x509.MarshalPKIXPublicKey(key.Public())
+	return private, write("acme.pub", "PUBLIC KEY", der, err)
+}
+
+func spaced(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// TestSigning signs what was pushed, verifies it, and shows it.
+func TestSigning(t *testing.T) {
+	t.Parallel()
+	s := ocitest.ServeReferrers(t)
+	private, public := keyPair(t)
+	_, others := keyPair(t)
+	file, ref := shop(t), "oci://"+s.Host+"/acme/shop:1.2.0"
+	succeeds := func(args ...string) (stdout, stderr string) {
+		t.Helper()
+		code, stdout, stderr := run(args...)
+		if code != 0 {
+			t.Fatalf("%q: got %d, %s", args, code, stderr)
+		}
+		return stdout, stderr
+	}
+	digest, _ := succeeds("push", file, ref)
+	if code, stdout, stderr := run("verify", ref, "--key", public); code != 1 || stdout != "" || !strings.Contains(stderr, "it is not signed") {
+		t.Errorf("verify: got %d, %q, %s", code, stdout, stderr)
+	}
+	if got, _ := succeeds("sign", ref, "--key", private); got != digest {
+		t.Errorf("sign: got %q, want %q", got, digest)
+	}
+	if got, stderr := succeeds("verify", ref, "--key", public); got != digest || !strings.Contains(stderr, "is signed by the key "+public) {
+		t.Errorf("verify: got %q, %s", got, stderr)
+	}
+	if code, stdout, stderr := run("verify", ref, "--key", others); code != 1 || stdout != "" || !strings.Contains(stderr, "it is not of the key "+others) {
+		t.Errorf("verify: got %d, %q, %s", code, stdout, stderr)
+	}
+	succeeds("push", file, "oci://"+s.Host+"/acme/pushed:1", "--sign", "--key", private)
+	succeeds("verify", "oci://"+s.Host+"/acme/pushed:1", "--key", public)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "signature not verified: it was not asked whose it is"},
+		{[]string{"--key", public}, "signature verified: by the key " + public},
+		{[]string{"--key", others}, "signature not verified: it is not of the key " + others},
+	} {
+		if got, _ := succeeds(append([]string{"inspect", ref}, c.args...)...); !strings.Contains(spaced(got), c.want) || !strings.Contains(spaced(got), "tool /shop/echo") || !strings.Contains(spaced(got), "artifact "+strings.TrimSpace(digest)) {
+			t.Errorf("%q: got %s", c.args, got)
+		}
+	}
+	got, _ := succeeds("inspect", ref, "--key", public, "--json")
+	var report struct {
+		Digest   string
+		Artifact struct {
+			Reference    string
+			Attestations []struct {
+				Type     string
+				Verified bool
+				By       struct{ Key string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(got), &report); err != nil || report.Digest == "" || report.Artifact.Reference != strings.TrimSpace(digest) || len(report.Artifact.Attestations) != 1 ||
+		!report.Artifact.Attestations[0].Verified || report.Artifact.Attestations[0].By.Key != public {
+		t.Errorf("inspect: got %s", got)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"verify", ref}, 2, "a signer needs a key, or an issuer"},
+		{[]string{"verify", ref, "--issuer", "https://example.com", "--root", "root.json"}, 2, "an identity needs its subject"},
+		{[]string{"verify", ref, "--issuer", "https://example.com", "--root", "root.json", "--subject", "*"}, 2, "anybody"},
+		{[]string{"verify", ref, "--key", private}, 1, "has no public key"},
+		{[]string{"verify"}, 2, "REFERENCE is missing"},
+		{[]string{"sign", ref}, 2, "--key is missing"},
+		{[]string{"sign", ref, "--key", public}, 1, "has no key that signs"},
+		{[]string{"sign", "oci://" + s.Host + "/acme/none:1", "--key", private}, 1, "the registry has nothing of this name"},
+		{[]string{"push", file, ref, "--sign"}, 2, "--sign and --key belong together"},
+		{[]string{"push", file, ref, "--key", private}, 2, "--sign and --key belong together"},
+		{[]string{"inspect", file, "--key", public}, 2, "is asked of artifacts in registries"},
+		{[]string{"inspect", ref, "--issuer", "x"}, 2, "an identity needs its subject"},
+	} {
+		if code, _, stderr := run(c.args...); code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: got %d, %s, want %d, %q", c.args, code, stderr, c.code, c.want)
+		}
+	}
+}
+
+// TestLockSigned locks and updates only what is signed, since what is locked is served without a signature.
+func TestLockSigned(t *testing.T) {
+	t.Parallel()
+	s := ocitest.Serve(t)
+	private, public := keyPair(t)
+	folder := t.TempDir()
+	toml := testkit.Put(t, folder, "toolsrv.toml", "[[source]]\noci = '"+s.Host+"/acme/moves'\ntag = '~1'\nminimum = '1.0.0'\n[[source.signer]]\nkey = '"+public+"'\n")
+	lock := filepath.Join(folder, "toolsrv.lock")
+	push := func(version string, more ...string) {
+		m := strings.Replace(manifestOf("shop", "echo"), `"1.2.3"`, `"`+version+`"`, 1)
+		module := testkit.Put(t, t.TempDir(), "moves.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), m))
+		if code, _, stderr := run(append([]string{"push", module, "oci://" + s.Host + "/acme/moves:" + version}, more...)...); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	fails := func(want string, args ...string) {
+		t.Helper()
+		before, _ := os.ReadFile(lock)
+		if code, _, stderr := run(append(args, "--config", toml)...); code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%q: got %d, %s", args, code, stderr)
+		}
+		if now, _ := os.ReadFile(lock); string(now) != string(before) {
+			t.Errorf("%q has changed the lock", args)
+		}
+	}
+	succeeds := func(args ...string) {
+		t.Helper()
+		if code, _, stderr := run(append(args, "--config", toml)...); code != 0 {
+			t.Fatalf("%q: got %d, %s", args, code, stderr)
+		}
+	}
+	push("1.0.0")
+	fails("it is not signed", "lock")
+	push("1.0.1", "--sign", "--key", private)
+	succeeds("lock")
+	push("1.0.2")
+	fails("it is not signed", "update")
+	push("1.0.3", "--sign", "--key", private)
+	before, _ := os.ReadFile(lock)
+	succeeds("update")
+	if now, err := os.ReadFile(lock); err != nil || string(now) == string(before) {
+		t.Errorf("got %s, %v", now, err)
+	}
+}

@@ -1,0 +1,25 @@
+//go:build unix && !linux
+
+package main_test
+
+import (
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+)
+
+// peak runs a command, and returns how much memory it had at most.
+func peak(t *testing.T, cmd *exec.Cmd) int64 {
+	t.Helper()
+	_ = cmd.Run() // its exit code has been looked at
+	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		t.Skip("this system does not tell what a process took")
+	}
+	memory := int64(usage.Maxrss)
+	if runtime.GOOS != "darwin" { // which counts bytes
+		memory <<= 10
+	}
+	return memory
+}

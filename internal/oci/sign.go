@@ -1,0 +1,333 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+
+	"github.com/toolsrv/toolsrv/internal/signature"
+)
+
+// Signatures and attestations are artifacts that refer to another one, with a bundle as their layer. cosign's older form has a tag made of the
+// digest, and a layer for each signature.
+const (
+	maxReferrers   = 1000     // that are listed
+	maxSignatures  = 50       // that are pulled
+	maxAttestation = 16 << 20 // bytes of a bundle that is only shown
+	maxSimple      = 64 << 10 // bytes of a payload in cosign's older form
+
+	predicateAnnotation = "dev.sigstore.bundle.predicateType"
+	simpleType          = "application/vnd.dev.cosign.simplesigning.v1+json"
+	simpleAnnotation    = "dev.cosignproject.cosign/signature"
+	versionAnnotation   = "org.opencontainers.image.version"
+)
+
+// Sign signs an artifact, which is attached to it. It returns the artifact's digest.
+func (r *Registry) Sign(ctx context.Context, ref Reference, key *signature.Key) (digest string, err error) {
+	repository := r.repository(ref)
+	top, content, err := r.top(ctx, repository, ref)
+	if err == nil {
+		err = r.sign(ctx, repository, top, content, key)
+	}
+	if err != nil {
+		return "", r.explainPull(ref, err)
+	}
+	return top.Digest.String(), nil
+}
+
+// Verify returns an artifact whose signature counts, without its module.
+func (r *Registry) Verify(ctx context.Context, ref Reference) (*Artifact, error) {
+	repository := r.repository(ref)
+	top, content, err := r.top(ctx, repository, ref)
+	if err != nil {
+		return nil, r.explainPull(ref, err)
+	}
+	m, err := readManifest(content)
+	if err != nil {
+		return nil, r.explainPull(ref, err)
+	}
+	a := &Artifact{Manifest: top.Digest.String(), Annotations: m.Annotations}
+	if err := r.check(ctx, repository, top, content, a); err != nil {
+		return nil, r.explainPull(ref, err)
+	}
+	return a, nil
+}
+
+// top returns the manifest of an artifact.
+func (r *Registry) top(ctx context.Context, repository *remote.Repository, ref Reference) (ocispec.Descriptor, []byte, error) {
+	found, err := repository.Manifests().Resolve(ctx, ref.which())
+	if err != nil {
+		return found, nil, err
+	}
+	if ref.Digest != "" && found.Digest.String() != ref.Digest {
+		return found, nil, misformed("the registry answers with %.100s", found.Digest)
+	}
+	content, err := fetchManifest(ctx, repository, found)
+	return found, content, err
+}
+
+// sign attaches a signature to an artifact.
+func (r *Registry) sign(ctx context.Context, repository *remote.Repository, of ocispec.Descriptor, manifest []byte, key *signature.Key) error {
+	bundle, err := key.Sign(sha256.Sum256(manifest))
+	if err != nil {
+		return misformed("%v", err)
+	}
+	config := ocispec.DescriptorEmptyJSON
+	layer := ocispec.Descriptor{MediaType: signature.MediaType, Digest: digest.FromBytes(bundle), Size: int64(len(bundle))}
+	content, err := json.Marshal(ocispec.Manifest{
+		Versioned:    specs.Versioned{SchemaVersion: 2},
+		MediaType:    ocispec.MediaTypeImageManifest,
+		ArtifactType: signature.MediaType,
+		Config:       ocispec.Descriptor{MediaType: config.MediaType, Digest: config.Digest, Size: config.Size},
+		Layers:       []ocispec.Descriptor{layer},
+		Subject:      &ocispec.Descriptor{MediaType: of.MediaType, Digest: of.Digest, Size: of.Size},
+		Annotations:  map[string]string{"dev.sigstore.bundle.content": "dsse-envelope", predicateAnnotation: signature.PredicateType},
+	})
+	if err != nil {
+		return err
+	}
+	for _, blob := range []struct {
+		ocispec.Descriptor
+		content []byte
+	}{{layer, bundle}, {config, config.Data}} {
+		if err := repository.Blobs().Push(ctx, blob.Descriptor, bytes.NewReader(blob.content)); err != nil {
+			return fmt.Errorf("attach the signature: %w", err)
+		}
+	}
+	d := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(content), Size: int64(len(content))}
+	if err := repository.Manifests().Push(ctx, d, bytes.NewReader(content)); err != nil {
+		return fmt.Errorf("attach the signature: %w", err)
+	}
+	return nil
+}
+
+// check returns an error unless an artifact has a signature that counts, and the version that it must have. It notes in a whose it is.
+func (r *Registry) check(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor, manifest []byte, a *Artifact) (err error) {
+	if r.trust != nil {
+		if a.By, err = r.signer(ctx, repository, d, manifest); err != nil {
+			return err
+		}
+	}
+	if r.minimum == "" {
+		return nil
+	}
+	said, ok := versionOf(a.Annotations[versionAnnotation])
+	least, _ := versionOf(r.minimum) // which the configuration checks
+	switch {
+	case !ok:
+		return misformed("it says no version such as 1.2.0 in its annotation %s, and the minimum is %s", versionAnnotation, r.minimum)
+	case said.compare(least) < 0:
+		return misformed("it is version %.100s, and the minimum is %s: an older one may have been replayed", a.Annotations[versionAnnotation], r.minimum)
+	}
+	return nil
+}
+
+// signer returns who has signed an artifact, of those who count.
+func (r *Registry) signer(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor, manifest []byte) (by signature.By, err error) {
+	var why error // why the first signature doesn't count
+	count := 0
+	note := func(err error) {
+		// That there is an attestation, too, says less than what is wrong with a signature.
+		if _, isOther := errors.AsType[*signature.NoSignature](err); !isOther || why == nil {
+			if _, was := errors.AsType[*signature.NoSignature](why); was || why == nil {
+				why = err
+			}
+		}
+		count++
+	}
+	found := false
+	err = r.bundles(ctx, repository, d, signature.Max, func(bundle []byte, err error) bool {
+		if err == nil {
+			by, err = r.trust.Signature(bundle, manifest)
+		}
+		if err != nil {
+			note(err)
+		}
+		found = err == nil
+		return !found
+	})
+	if found {
+		return by, nil
+	}
+	if err == nil && r.trust.Keys() {
+		if by, found, err = r.simpleSigner(ctx, repository, d, manifest, note); found {
+			return by, nil
+		}
+	}
+	switch {
+	case err != nil:
+		return by, fmt.Errorf("its signatures: %w", err)
+	case count == 0:
+		return by, misformed("it is not signed: the registry has no signature of %s", d.Digest)
+	case count == 1:
+		return by, misformed("its signature does not count: %v", why)
+	}
+	return by, misformed("none of its %d signatures counts, the first because: %v", count, why)
+}
+
+// bundles has use read each bundle that is attached to an artifact, or why it can't be, until it returns false: signatures first, as far as the
+// registry tells what is one. most bounds each, in bytes.
+func (r *Registry) bundles(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor, most int64, use func(bundle []byte, err error) (more bool)) error {
+	var signatures, others []ocispec.Descriptor
+	err := repository.Referrers(ctx, d, "", func(page []ocispec.Descriptor) error {
+		for _, one := range page {
+			switch {
+			case one.Annotations[predicateAnnotation] == signature.PredicateType:
+				signatures = append(signatures, one)
+			case one.ArtifactType == signature.MediaType, one.ArtifactType == "", one.ArtifactType == ocispec.MediaTypeEmptyJSON: // which some registries take for the type
+				others = append(others, one)
+			}
+		}
+		if len(signatures)+len(others) > maxReferrers {
+			return misformed("it has more than %d artifacts that refer to it, which are not looked through", maxReferrers)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errdef.ErrNotFound) {
+		return err
+	}
+	all := append(signatures, others...)
+	for i, one := range all {
+		if i == maxSignatures {
+			return misformed("it has %d signatures and attestations, of which the first %d are looked at: remove some", len(all), maxSignatures)
+		}
+		bundle, err := fetchBundle(ctx, repository, one, most)
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		if (bundle != nil || err != nil) && !use(bundle, err) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// fetchBundle returns the bundle of an artifact, or nil if it is of another kind.
+func fetchBundle(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor, most int64) ([]byte, error) {
+	content, err := fetchManifest(ctx, repository, d)
+	if err != nil {
+		return nil, err
+	}
+	m, err := readManifest(content)
+	if err != nil {
+		return nil, err
+	}
+	if m.ArtifactType != signature.MediaType {
+		return nil, nil
+	}
+	if len(m.Layers) != 1 || m.Layers[0].MediaType != signature.MediaType {
+		return nil, misformed("it has no bundle: it needs one layer of the type %s", signature.MediaType)
+	}
+	return fetchBlob(ctx, repository, m.Layers[0], most)
+}
+
+func fetchBlob(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor, most int64) ([]byte, error) {
+	if err := checkDescriptor(d, most); err != nil {
+		return nil, misformed("it %v", err)
+	}
+	from, err := repository.Blobs().Fetch(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	var content bytes.Buffer
+	if err := verified(from, d, &content); err != nil {
+		return nil, err
+	}
+	return content.Bytes(), nil
+}
+
+// simpleSigner returns whose key has signed an artifact in cosign's older form.
+func (r *Registry) simpleSigner(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor, manifest []byte, note func(error)) (by signature.By, found bool, err error) {
+	at, err := repository.Manifests().Resolve(ctx, strings.Replace(d.Digest.String(), ":", "-", 1)+".sig")
+	if errors.Is(err, errdef.ErrNotFound) {
+		return by, false, nil
+	}
+	if err != nil {
+		return by, false, err
+	}
+	content, err := fetchManifest(ctx, repository, at)
+	if err != nil {
+		return by, false, err
+	}
+	m, err := readManifest(content)
+	if err != nil {
+		return by, false, err
+	}
+	for i, layer := range m.Layers {
+		if i == maxSignatures {
+			return by, false, misformed("it has %d signatures in cosign's older form, of which the first %d are looked at", len(m.Layers), maxSignatures)
+		}
+		if layer.MediaType != simpleType {
+			continue
+		}
+		sig, err := base64.StdEncoding.DecodeString(layer.Annotations[simpleAnnotation])
+		var payload []byte
+		if err != nil {
+			err = misformed("its signature is not in base64")
+		} else if payload, err = fetchBlob(ctx, repository, layer, maxSimple); err == nil {
+			if by, err = r.trust.Simple(payload, sig, manifest); err == nil {
+				return by, true, nil
+			}
+		}
+		note(err)
+	}
+	return by, false, nil
+}
+
+// Policy differs where other artifacts may be pulled. It is "" where all may.
+func (r *Registry) Policy() string {
+	if r.trust == nil {
+		return r.minimum
+	}
+	return r.trust.Fingerprint() + " " + r.minimum
+}
+
+// An Attestation is what somebody says of an artifact.
+type Attestation struct {
+	signature.Statement
+	// Wrong is why it was not verified, where that was asked for, or can't be read.
+	Wrong error
+}
+
+// Attestations returns what is said of an artifact, signatures among it: at most fifty. trust says of whom it must be to be verified; nil: nothing is.
+func (r *Registry) Attestations(ctx context.Context, ref Reference, trust *signature.Trust) ([]Attestation, error) {
+	repository := r.repository(ref)
+	top, content, err := r.top(ctx, repository, ref)
+	if err != nil {
+		return nil, r.explainPull(ref, err)
+	}
+	var all []Attestation
+	err = r.bundles(ctx, repository, top, maxAttestation, func(bundle []byte, err error) bool {
+		var a Attestation
+		if err == nil {
+			a.Statement, err = signature.Claims(bundle)
+		}
+		if err == nil && trust != nil {
+			var s signature.Statement
+			if s, a.Wrong = trust.Statement(bundle, content); a.Wrong == nil {
+				a.Statement = s
+			}
+		}
+		if err != nil {
+			a.Wrong = err
+		}
+		all = append(all, a)
+		return true
+	})
+	if err != nil {
+		return nil, r.explainPull(ref, err)
+	}
+	return all, nil
+}

@@ -5,6 +5,7 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ORAS        := oras.land/oras/cmd/oras@v1.3.6
+COSIGN      := github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 WASMTIME    := wasmtime==50.0.1
 ZIG         := ziglang==0.17.1
@@ -256,10 +257,12 @@ setup-proxies:
 setup-prometheus:
 	apt-get install --yes --no-install-recommends prometheus
 
-# setup-registry installs what test/registry skips where it is missing, as root: Debian's registry, whose service is not needed, and the client oras.
+# setup-registry installs what test/registry skips where it is missing, as root: Debian's registry, whose service is not needed, and the
+# clients oras and cosign, which takes a core half an hour to build.
 setup-registry:
 	apt-get install --yes --no-install-recommends docker-registry
 	GOBIN=/usr/local/bin go install $(ORAS)
+	GOBIN=/usr/local/bin CGO_ENABLED=0 go install $(COSIGN)
 
 # test-arm64 runs what depends on the processor as linux/arm64 under qemu-user (Debian's packages qemu-user and
 # qemu-user-static have it), in paranoid mode.

@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
@@ -137,5 +139,48 @@ func TestOras(t *testing.T) {
 	run(t, folder, "oras", "push", "--plain-http", "--config", "config.json:application/vnd.wasm.config.v0+json", host+"/acme/theirs:1", "guest.wasm:application/wasm")
 	if got := pull(t, r, oci.Reference{Host: host, Repository: "acme/theirs", Tag: "1"}); !bytes.Equal(got, module) {
 		t.Errorf("got %d bytes of oras'", len(got))
+	}
+}
+
+// TestCosign verifies what cosign has signed, in today's form and in the older one, and has cosign verify what we have signed.
+func TestCosign(t *testing.T) {
+	need(t, "cosign")
+	host, folder := serve(t), t.TempDir()
+	t.Setenv("COSIGN_PASSWORD", "open sesame")
+	run(t, folder, "cosign", "generate-key-pair")
+	key, err := signature.ReadKey(filepath.Join(folder, "cosign.key"), func() string { return "open sesame" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust, err := signature.Open([]signature.Signer{{Key: filepath.Join(folder, "cosign.pub")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusting, err := oci.Open(host, oci.Options{Credentials: testkit.Put(t, t.TempDir(), "none.json", "{}"), Trust: trust})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(trusting.Close)
+	for name, form := range map[string]string{"ours": "", "theirs": "--new-bundle-format=true", "older": "--new-bundle-format=false"} {
+		ref := oci.Reference{Host: host, Repository: "acme/" + name, Tag: "1"}
+		pushed, err := open(t, host).Push(t.Context(), ref, "guest.wasm", append(testkit.Fixture(t, "e2e/guest"), 0, 1, 0), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := host + "/acme/" + name + "@" + pushed.Manifest
+		if _, err := trusting.Verify(t.Context(), ref); err == nil {
+			t.Errorf("%s: got no error before it is signed", name)
+		}
+		if form == "" {
+			if _, err := open(t, host).Sign(t.Context(), ref, key); err != nil {
+				t.Fatal(err)
+			}
+			run(t, folder, "cosign", "verify", "--key", "cosign.pub", "--insecure-ignore-tlog=true", "--allow-http-registry", at)
+		} else {
+			run(t, folder, "cosign", "sign", "--key", "cosign.key", "--yes", "--tlog-upload=false", "--use-signing-config=false", form, "--allow-http-registry", at)
+		}
+		if a, err := trusting.Verify(t.Context(), ref); err != nil || a.By.Key == "" {
+			t.Errorf("%s: got %+v, %v", name, a, err)
+		}
 	}
 }

@@ -18,6 +18,8 @@ const (
 	workers = 6
 	// rest is how long a worker waits between two calls.
 	rest = 4 * time.Millisecond
+	// patience is how long a worker waits for an answer before it makes another call.
+	patience = 500 * time.Millisecond
 	// callLimit is how long a call may take: longer than a server is stopped.
 	callLimit = time.Minute
 	counter   = "counter"
@@ -127,29 +129,45 @@ type callers struct {
 	prefix     string // of their keys
 }
 
-// work calls tools until ctx ends.
+// work calls tools until ctx ends, and returns once all calls were answered. It does not wait for a call that takes long before it makes the next one:
+// a server that hangs is not to keep all callers.
 func (c *callers) work(ctx context.Context, number int) {
-	l := c.ledger
 	asks := &http.Client{Transport: &http.Transport{}}
 	defer asks.CloseIdleConnections()
+	var all sync.WaitGroup
+	defer all.Wait()
 	for n := 0; ctx.Err() == nil; n++ {
-		switch {
-		case n%10 == 3:
-			c.count(asks)
-		case n%10 == 7:
-			key := fmt.Sprintf("%s/%d/%d", c.prefix, number, n)
-			a := c.through(asks, "put", map[string]any{"key": key})
-			l.note("write", a, func(a answer) bool { _, err := strconv.ParseUint(strings.Trim(a.body, `"`), 10, 64); return err == nil })
-			if a.err == nil && a.status == http.StatusOK {
-				l.mu.Lock()
-				l.put[key] = true
-				l.mu.Unlock()
-			}
-		default:
-			a := c.through(asks, "add", map[string]any{"a": n, "b": number})
-			l.note("plain", a, func(a answer) bool { return a.body == strconv.Itoa(n+number) })
+		answered := make(chan struct{})
+		all.Go(func() {
+			defer close(answered)
+			c.one(asks, number, n)
+		})
+		select {
+		case <-answered:
+		case <-time.After(patience):
 		}
 		time.Sleep(rest)
+	}
+}
+
+// one makes one call.
+func (c *callers) one(asks *http.Client, number, n int) {
+	l := c.ledger
+	switch {
+	case n%10 == 3:
+		c.count(asks)
+	case n%10 == 7:
+		key := fmt.Sprintf("%s/%d/%d", c.prefix, number, n)
+		a := c.through(asks, "put", map[string]any{"key": key})
+		l.note("write", a, func(a answer) bool { _, err := strconv.ParseUint(strings.Trim(a.body, `"`), 10, 64); return err == nil })
+		if a.err == nil && a.status == http.StatusOK {
+			l.mu.Lock()
+			l.put[key] = true
+			l.mu.Unlock()
+		}
+	default:
+		a := c.through(asks, "add", map[string]any{"a": n, "b": number})
+		l.note("plain", a, func(a answer) bool { return a.body == strconv.Itoa(n+number) })
 	}
 }
 

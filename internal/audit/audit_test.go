@@ -229,6 +229,49 @@ func TestTampered(t *testing.T) {
 	}
 }
 
+// TestShared has two processes append and verify one audit that is full: each takes the other's entries for what they are.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	o := in(store)
+	o.Most = 50
+	logs := []*audit.Log{audit.New(o), audit.New(o)}
+	var all sync.WaitGroup
+	for i, l := range logs {
+		all.Go(func() {
+			for n := range 100 {
+				if err := l.Append(t.Context(), audit.Entry{Action: "test", Who: fmt.Sprint(i), Target: fmt.Sprint(n)}); err != nil {
+					t.Error(err)
+				}
+				if _, err := l.Verify(t.Context(), nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, l := range logs {
+		if ends := verify(t, l); ends.Last != 200 || ends.First != 151 {
+			t.Errorf("the entries are %+v", ends)
+		}
+		if ends, err := l.Ends(t.Context()); err != nil || ends.Last != 200 {
+			t.Errorf("the ends are %+v, %v", ends, err)
+		}
+	}
+	// What one has added is missed by the other once it has verified it.
+	if _, err := store.Space(audit.Space).Delete(t.Context(), fmt.Sprintf("entry/%016x", 200), state.Any); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range logs {
+		for range 2 {
+			var broken *audit.BrokenError
+			if _, err := l.Verify(t.Context(), nil); !errors.As(err, &broken) {
+				t.Errorf("the last entry is gone: got %v", err)
+			}
+		}
+	}
+}
+
 // TestKnown compares the chain with hashes that were kept elsewhere. If somebody has written all of it anew, as here with other numbers, it
 // must not pass.
 func TestKnown(t *testing.T) {

@@ -100,6 +100,16 @@ func (l *Log) load(ctx context.Context, s state.Space) error {
 	return nil
 }
 
+// catchUp finds the ends of the chain where they are not known, or another process has added entries. It must be asked before an entry is put: the
+// number after one that is known may have been given and dropped since.
+func (l *Log) catchUp(ctx context.Context, s state.Space) error {
+	if l.loaded {
+		keys, _, err := s.List(ctx, entryPrefix, entryKey(l.chain.last.Number), 1)
+		l.loaded = err == nil && len(keys) == 0
+	}
+	return l.load(ctx, s)
+}
+
 // lastNumber returns the number of the last entry after one: spaces are listed forwards only, so it is searched for by halves.
 func lastNumber(ctx context.Context, s state.Space, after uint64) (last uint64, err error) {
 	exists := func(n uint64) (bool, error) { // an entry after n
@@ -157,7 +167,7 @@ func (l *Log) append(ctx context.Context, e *Entry) (hash Hash, err error) {
 
 // put puts an entry at the end.
 func (l *Log) put(ctx context.Context, s state.Space, e *Entry) (hash Hash, err error) {
-	if err := l.load(ctx, s); err != nil {
+	if err := l.catchUp(ctx, s); err != nil {
 		return hash, fmt.Errorf("find the end of the audit: %w", err)
 	}
 	e.Number, e.Previous = l.chain.last.Number+1, l.chain.last.Hash
@@ -177,6 +187,15 @@ func (l *Log) put(ctx context.Context, s state.Space, e *Entry) (hash Hash, err 
 // drop drops the oldest entries where there are too many. The hash of the last of them is kept, so that the chain has a beginning.
 func (l *Log) drop(ctx context.Context, s state.Space) error {
 	for l.chain.last.Number-l.chain.dropped.Number > l.options.Most {
+		kept, _, err := s.Get(ctx, droppedKey, recordBytes)
+		if err != nil {
+			return err
+		}
+		var before end
+		if kept.Version != 0 && state.Decode(kept.Value, Form, &before) == nil && l.chain.dropped.Number < before.Number && before.Number <= l.chain.last.Number { // another process has dropped some
+			l.chain.dropped = before
+			continue
+		}
 		number := l.chain.dropped.Number + 1
 		dropped := end{Number: number}
 		switch _, hash, err := read(ctx, s, number); {
@@ -189,7 +208,10 @@ func (l *Log) drop(ctx context.Context, s state.Space) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.Set(ctx, droppedKey, record, state.Any, state.SetOptions{}); err != nil {
+		switch _, err := s.Set(ctx, droppedKey, record, int64(kept.Version), state.SetOptions{}); {
+		case errors.Is(err, state.ErrConflict):
+			continue // another process was faster
+		case err != nil:
 			return err
 		}
 		if _, err := s.Delete(ctx, entryKey(number), state.Any); err != nil {
@@ -207,7 +229,7 @@ type Ends struct {
 	Hash  string `json:"hash"`  // of the last one
 }
 
-// Ends returns the ends.
+// Ends returns the ends, with what other processes have added.
 func (l *Log) Ends(ctx context.Context) (Ends, error) {
 	if err := l.take(ctx); err != nil {
 		return Ends{}, err
@@ -217,7 +239,7 @@ func (l *Log) Ends(ctx context.Context) (Ends, error) {
 	if err != nil {
 		return Ends{}, nil // nothing was ever kept
 	}
-	if err := l.load(ctx, s); err != nil {
+	if err := l.catchUp(ctx, s); err != nil {
 		return Ends{}, fmt.Errorf("read the audit: %w", err)
 	}
 	return l.chain.ends(), nil

@@ -38,27 +38,58 @@ func (l *Log) Verify(ctx context.Context, known map[uint64]string) (Ends, error)
 	if err != nil {
 		return Ends{}, nil
 	}
-	was, loaded := l.chain, l.loaded // as this process has written it
-	defer func() {
-		if loaded {
-			l.chain, l.loaded = was, true
-		}
-	}()
-	l.loaded = false
-	if err := l.load(ctx, s); err != nil {
-		if errors.Is(err, state.ErrUnavailable) || ctx.Err() != nil {
-			return Ends{}, fmt.Errorf("read the audit: %w", err)
-		}
-		return Ends{}, &BrokenError{err.Error()}
+	var was chain // as this process has known it
+	if l.loaded {
+		was = l.chain
 	}
-	found := l.chain
-	if err := l.walk(ctx, s, known); err != nil && !errors.Is(err, ErrDropped) || !loaded || found == was {
+	var found chain
+	for range maxTurns {
+		l.loaded = false
+		if err = l.load(ctx, s); err != nil {
+			break
+		}
+		found = l.chain
+		if err = l.walk(ctx, s, known); err == nil || errors.Is(err, ErrDropped) {
+			if changed := l.follows(ctx, s, was); changed != nil {
+				err = changed
+			}
+		}
+		if _, isBroken := errors.AsType[*BrokenError](err); !isBroken {
+			return found.ends(), err
+		}
+		// Another process may have added or dropped an entry meanwhile.
+		l.loaded = false
+		if l.load(ctx, s) != nil || l.chain == found {
+			break
+		}
+	}
+	if was.last.Number > 0 { // so that it is told again
+		l.chain, l.loaded = was, true
+	}
+	switch _, isBroken := errors.AsType[*BrokenError](err); {
+	case isBroken:
 		return found.ends(), err
+	case errors.Is(err, state.ErrUnavailable) || ctx.Err() != nil:
+		return Ends{}, fmt.Errorf("read the audit: %w", err)
 	}
-	if found.last.Number != was.last.Number {
-		return found.ends(), &BrokenError{fmt.Sprintf("the last entry is %d, but was %d", found.last.Number, was.last.Number)}
+	return Ends{}, &BrokenError{err.Error()}
+}
+
+// follows returns an error where the last entry that this process knew is not there any more as it was. Others may have been added after it, by other
+// processes.
+func (l *Log) follows(ctx context.Context, s state.Space, was chain) error {
+	switch number := was.last.Number; {
+	case number > l.chain.last.Number:
+		return &BrokenError{fmt.Sprintf("the last entry is %d, but was %d", l.chain.last.Number, number)}
+	case number <= l.chain.dropped.Number:
+		return nil
+	default:
+		_, hash, err := read(ctx, s, number)
+		if err == nil && hash.String() != was.last.Hash {
+			err = &BrokenError{fmt.Sprintf("entry %d is not as it was written", number)}
+		}
+		return err
 	}
-	return found.ends(), &BrokenError{fmt.Sprintf("entry %d is not as it was written", was.last.Number)}
 }
 
 func (l *Log) walk(ctx context.Context, s state.Space, known map[uint64]string) error {

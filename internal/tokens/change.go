@@ -285,9 +285,9 @@ func (s *Store) set(ctx context.Context, name string, r *record, expect int64) (
 // noteIssued has the service stay closed when there is no token any more.
 func (s *Store) noteIssued(ctx context.Context) error {
 	s.mu.Lock()
-	issued := s.issued
+	noted := s.noted
 	s.mu.Unlock()
-	if issued {
+	if noted {
 		return nil
 	}
 	value, err := state.Encode(Form, struct{}{})
@@ -301,7 +301,7 @@ func (s *Store) noteIssued(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	s.issued = true
+	s.issued, s.noted = true, true
 	s.mu.Unlock()
 	return nil
 }

@@ -51,6 +51,7 @@ type Store struct {
 	known  map[string]*known
 	uses   map[string]*atomic.Int64 // by id
 	issued bool                     // a token was made once, so that nobody is let in without one any more
+	noted  bool                     // the state says so, too, whether or not it has a token
 	synced bool                     // all were read once
 	lost   error                    // why they were not
 	edits  uint64                   // counts what was done to known
@@ -161,9 +162,22 @@ func (s *Store) follow(ctx context.Context, synced func()) error {
 			if err := s.refresh(ctx, name); err != nil {
 				return err
 			}
+		case event.Key == keyIssued && !event.Deleted:
+			s.mu.Lock()
+			s.noted = true
+			s.refuseStrangers()
+			s.mu.Unlock()
 		}
 	}
 	return nil
+}
+
+// refuseStrangers has nobody let in without a token any more, since one was made, here or by another process. s.mu is held.
+func (s *Store) refuseStrangers() {
+	s.issued = true
+	if err := s.putMark(); err != nil {
+		s.log.Warn("the mark that tokens were made can't be made", "file", s.mark, "error", err)
+	}
 }
 
 // load takes up an entry before all are read.
@@ -177,7 +191,7 @@ func (s *Store) load(e state.Entry) {
 	var last used
 	switch {
 	case e.Key == keyIssued:
-		s.issued = true
+		s.issued, s.noted = true, true
 	case strings.HasPrefix(e.Key, keyUsed) && state.Decode(e.Value, Form, &last) == nil:
 		for id, minute := range last {
 			if use := s.useOf(id); use.Load() < minute {
@@ -190,10 +204,8 @@ func (s *Store) load(e state.Entry) {
 // sync publishes all that was read, without the tokens that are gone since an earlier time.
 func (s *Store) sync(ctx context.Context, there map[string]bool) error {
 	s.mu.Lock()
-	if s.issued {
-		if err := s.putMark(); err != nil {
-			s.log.Warn("the mark that tokens were made can't be made", "file", s.mark, "error", err)
-		}
+	if s.issued || len(s.known) > 0 {
+		s.refuseStrangers()
 	}
 	gone := slices.DeleteFunc(slices.Collect(maps.Keys(s.known)), func(name string) bool { return there[name] })
 	s.synced, s.lost = true, nil
@@ -239,6 +251,9 @@ func (s *Store) refresh(ctx context.Context, name string) error {
 		changed := false
 		switch t := s.known[name]; {
 		case ok && (t == nil || t.version != e.Version):
+			if !s.issued {
+				s.refuseStrangers()
+			}
 			s.put(name, e)
 			s.settleAll(name)
 			changed = true

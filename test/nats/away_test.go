@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -194,6 +195,71 @@ func TestMadeAnew(t *testing.T) {
 	if _, err := s.Space("a").Set(t.Context(), "3", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "made anew") {
 		t.Errorf("a write has the error %v", err)
 	}
+}
+
+// TestMadeAnewWithMore has somebody put another bucket in place of the state's, in which more has happened.
+func TestMadeAnewWithMore(t *testing.T) {
+	c := start(t, 1, nil)
+	s := open(t, c, nil)
+	if _, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	js, _ := raw(t, c)
+	stream, err := js.Stream(t.Context(), "KV_toolsrv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), "KV_toolsrv"); err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.FirstSeq = 1000
+	if _, err := js.CreateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the store is given up", func() bool { return s.Broken() != nil })
+	if err := s.Broken(); !strings.Contains(err.Error(), "made anew") {
+		t.Error(err)
+	}
+}
+
+// TestSameBucket has all nodes of a cluster end and begin, one of them with nothing, and each of them lead: the bucket is the same one.
+func TestSameBucket(t *testing.T) {
+	c := start(t, 3, nil)
+	s := open(t, c, nil)
+	js, conn := raw(t, c)
+	led := map[string]bool{}
+	write := func() {
+		t.Helper()
+		eventually(t, "something can be written", func() bool {
+			_, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{})
+			return err == nil
+		})
+		if err := s.Broken(); err != nil {
+			t.Fatal(err)
+		}
+		stream, err := js.Stream(t.Context(), "KV_toolsrv")
+		if err == nil {
+			led[stream.CachedInfo().Cluster.Leader] = true
+		}
+	}
+	write()
+	for i := range c.nodes {
+		c.stop(i)
+		if i == 1 { // it has to be told all by the others
+			if err := os.RemoveAll(c.options[i].StoreDir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.run(t, i)
+		c.wait(t)
+		write()
+	}
+	eventually(t, "each node has led", func() bool {
+		_, _ = conn.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_toolsrv", nil, time.Second)
+		write()
+		return len(led) == len(c.nodes)
+	})
 }
 
 // TestNobodyThere opens a state whose servers are not there: it ends in time, and says what it waited for.

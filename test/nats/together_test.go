@@ -312,3 +312,52 @@ func TestManyFollow(t *testing.T) {
 	}
 	open(t, c, nil)
 }
+
+// TestBucketOfOthers opens a state in a bucket that another program uses, which is refused, and one that was made for it, which is not.
+func TestBucketOfOthers(t *testing.T) {
+	c := start(t, 1, nil)
+	js, _ := raw(t, c)
+	orders, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		if _, err := orders.PutString(t.Context(), "key", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = nats.Open(t.Context(), nats.Options{URL: c.url(), Prefix: "orders"})
+	if err == nil || !strings.Contains(err.Error(), "the bucket orders is in use, and not by toolsrv: name another one with state.prefix") {
+		t.Errorf("a bucket that is in use: %v", err)
+	}
+	if history, err := orders.History(t.Context(), "key"); err != nil || len(history) != 8 {
+		t.Errorf("the bucket has %d of 8 revisions, %v", len(history), err)
+	}
+	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "made", History: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s := open(t, c, func(o *nats.Options) { o.Prefix = "made" })
+		if _, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRollup has somebody publish a message that would take all others out of the bucket.
+func TestRollup(t *testing.T) {
+	c := start(t, 1, nil)
+	s := open(t, c, nil)
+	if _, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	js, _ := raw(t, c)
+	m := client.NewMsg("$KV.toolsrv.e.x")
+	m.Header.Set("Nats-Rollup", "all")
+	if _, err := js.PublishMsg(t.Context(), m); err == nil {
+		t.Error("the bucket is rolled up")
+	}
+	if _, ok, err := open(t, c, nil).Space("a").Get(t.Context(), "key", 10); !ok || err != nil {
+		t.Errorf("the key is there: %t, %v", ok, err)
+	}
+}

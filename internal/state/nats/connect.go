@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -172,6 +173,9 @@ func wake(c chan struct{}) {
 // batchesSince is the version of the first servers with atomic batches.
 const batchesSince = "2.12"
 
+// description is what the bucket of a state says of itself.
+const description = "the state of toolsrv"
+
 // maxFollowers is how many may follow the stream, those that went away half a minute ago among them. Servers allow 1,000 where a stream does not say.
 const maxFollowers = 10_000
 
@@ -185,9 +189,9 @@ func (s *Store) makeBucket(ctx context.Context) error {
 	stream, err := s.js.Stream(ctx, s.bucket.stream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		config := jetstream.StreamConfig{
-			Name: s.bucket.stream(), Description: "the state of toolsrv", Subjects: []string{s.bucket.subjects()},
+			Name: s.bucket.stream(), Description: description, Subjects: []string{s.bucket.subjects()},
 			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: 1,
-			DenyDelete: true, AllowRollup: true, AllowDirect: true, AllowMsgTTL: true, AllowAtomicPublish: true,
+			DenyDelete: true, AllowDirect: true, AllowMsgTTL: true, AllowAtomicPublish: true,
 			MaxConsumers: maxFollowers,
 		}
 		if s.conn.ConnectedClusterName() != "" {
@@ -205,8 +209,13 @@ func (s *Store) makeBucket(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make the bucket %s: %w", s.bucket, err)
 	}
-	config := stream.CachedInfo().Config
-	if !config.AllowAtomicPublish || !config.AllowMsgTTL || config.MaxMsgsPerSubject != 1 {
+	info := stream.CachedInfo()
+	if config := info.Config; config.Description != description {
+		// Somebody else has made it. What another program has in it would be lost with its history.
+		if info.State.LastSeq > 0 || !slices.Equal(config.Subjects, []string{s.bucket.subjects()}) || config.Mirror != nil || len(config.Sources) > 0 {
+			return finalError{fmt.Errorf("the bucket %s is in use, and not by toolsrv: name another one with state.prefix", s.bucket)}
+		}
+		config.Description, config.AllowRollup = description, false
 		config.AllowAtomicPublish, config.AllowMsgTTL, config.MaxMsgsPerSubject = true, true, 1
 		if stream, err = s.js.UpdateStream(ctx, config); err != nil {
 			return finalError{fmt.Errorf("have the bucket %s take atomic batches: %w", s.bucket, err)}

@@ -216,7 +216,7 @@ func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamIn
 		s.health.created = info.Created
 	}
 	s.health.mu.Unlock()
-	if !before.IsZero() && !before.Equal(info.Created) && info.State.LastSeq < position {
+	if !before.IsZero() && !before.Equal(info.Created) {
 		s.lose(fmt.Errorf("the bucket %s was made anew, and is at %d where it was at %d before: start toolsrv anew if it is as it should be", s.bucket, info.State.LastSeq, position))
 		return nil, nil, s.Broken()
 	}
@@ -260,7 +260,7 @@ func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	}
 	s.copy.taken++
 	s.copy.advance(meta.Sequence.Stream)
-	full := s.copy.entries > maxEntries+maxEntries/3
+	full := s.copy.entries > maxEntries+maxEntries/3 || s.copy.names > maxNames+maxNames/3
 	s.mu.Unlock()
 	if err != nil {
 		s.options.Log.Warn("a message in the bucket of the state is ignored", slog.String("subject", m.Subject()), slog.Any("error", err))
@@ -269,7 +269,7 @@ func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		s.hub.Changed(space, key)
 	}
 	if full {
-		s.lose(fmt.Errorf("the bucket %s has more than %d keys", s.bucket, maxEntries))
+		s.lose(fmt.Errorf("the bucket %s has more than %d keys, or %d bytes of them", s.bucket, maxEntries, maxNames))
 	}
 }
 

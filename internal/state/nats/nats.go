@@ -91,8 +91,10 @@ const (
 	inlineBytes = 16 << 10
 	// maxValues is how many bytes of values the copy has.
 	maxValues = 256 << 20
-	// maxEntries is how many keys there may be. A third more, made by somebody else, are the end of it.
+	// maxEntries is how many keys and spaces there may be, and maxNames how many bytes they may have. A third more, made by somebody else, are the
+	// end of it.
 	maxEntries = 1_500_000
+	maxNames   = 384 << 20
 )
 
 // limitDefault is how long a write may take: less than calls of tools have by default, so that these tell what they wait for.

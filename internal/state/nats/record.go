@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/state"
 )
 
 // A bucket is the name of one. Its stream has the subjects of three kinds:
@@ -43,12 +45,13 @@ func (b bucket) parse(subject string) (space, key string, err error) {
 	if !ok || first == "" || isHead && second == "" {
 		return "", "", errForeign
 	}
-	name, err := base64.RawURLEncoding.DecodeString(first)
-	if err != nil {
+	strict := base64.RawURLEncoding.Strict() // so that no two subjects are one key
+	name, err := strict.DecodeString(first)
+	if err != nil || len(name) > state.MaxKey {
 		return "", "", errForeign
 	}
-	k, err := base64.RawURLEncoding.DecodeString(second)
-	if err != nil {
+	k, err := strict.DecodeString(second)
+	if err != nil || len(k) > state.MaxKey {
 		return "", "", errForeign
 	}
 	return string(name), string(k), nil

@@ -16,8 +16,9 @@ type replica struct {
 	position uint64              // the last sequence that is in it
 	round    uint32              // counts how often all was read
 	taken    uint64              // counts the messages
-	entries  int
-	values   int64 // bytes that are held
+	entries  int                 // and spaces, which stay when they are empty
+	names    int64               // bytes of their keys and names
+	values   int64               // bytes that are held
 	waiters  []waiter
 }
 
@@ -116,6 +117,8 @@ func (r *replica) content(space string) *content {
 	if c == nil {
 		c = &content{entries: map[string]*entry{}}
 		r.spaces[space] = c
+		r.entries++
+		r.names += int64(len(space))
 	}
 	return c
 }
@@ -139,6 +142,7 @@ func (r *replica) put(space string, e entry, value []byte) bool {
 	c.usage.Entries++
 	c.usage.Bytes += added.counts()
 	r.entries++
+	r.names += int64(len(e.key))
 	if e.expires != 0 {
 		heap.Push(&c.due, added)
 		r.timed[space] = c
@@ -161,6 +165,7 @@ func (r *replica) drop(space, key string) bool {
 	c.usage.Entries--
 	c.usage.Bytes -= old.counts()
 	r.entries--
+	r.names -= int64(len(key))
 	r.values -= int64(len(old.value))
 	if old.at >= 0 {
 		if heap.Remove(&c.due, old.at); len(c.due) == 0 {

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/schemas"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -186,8 +187,20 @@ func (o *Operation) Admits(r *Request) error {
 		return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: fmt.Sprintf("%q needs the role %q, which the caller doesn't have", o.Name, o.Role)}
 	case o.Local && !r.Local:
 		return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: fmt.Sprintf("%q is for the server's own machine: ask over its socket", o.Name)}
+	case o.Changes() && !r.Local && r.Target != nil:
+		return r.cutOff()
 	}
 	return nil
+}
+
+// cutOff returns an error where the server doesn't hear any more who may still change something, since its state is cut off.
+func (r *Request) cutOff() error {
+	cut := r.Service.State.CutOff()
+	if cut == nil {
+		return nil
+	}
+	since := cut.Since.UTC().Format(time.RFC3339)
+	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was changed: the state is cut off since " + since + ", so this server can't know who may still change something. Ask another server, or ask on this one's machine", Err: cut.Why}
 }
 
 // Expect returns an error where the version of what is changed is not the one that the caller expects.

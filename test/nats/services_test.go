@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/audit"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/personal"
@@ -200,6 +201,15 @@ func TestAuditOfAll(t *testing.T) {
 		list, _, err := all[0].Audit.List(t.Context(), 0, 1000)
 		return err == nil && len(list) == 3*each
 	})
+	for _, s := range all {
+		eventually(t, "the audit is verified", func() bool {
+			ends, err := s.Audit.Verify(t.Context(), nil)
+			if err != nil {
+				t.Error(err)
+			}
+			return ends.Last == 3*each
+		})
+	}
 	list, _, err := all[0].Audit.List(t.Context(), 0, 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -209,6 +219,18 @@ func TestAuditOfAll(t *testing.T) {
 			t.Errorf("entry %d has the number %d after %s, want %s", i, r.Number, r.Previous, list[max(0, i-1)].Hash)
 		}
 	}
+}
+
+// operation returns the operation of a name.
+func operation(t testing.TB, name string) *admin.Operation {
+	t.Helper()
+	for _, o := range admin.Operations() {
+		if o.Name == name {
+			return &o
+		}
+	}
+	t.Fatalf("there is no operation %q", name)
+	return nil
 }
 
 // TestCutOffService cuts one of two services off: it serves on what it knew, takes no changes, says so, and has all once it is back.
@@ -244,5 +266,23 @@ func TestCutOffService(t *testing.T) {
 	t.Logf("back after %v", time.Since(began))
 	if err := change(cut, false); err != nil {
 		t.Errorf("a switch, once it is back: %v", err)
+	}
+
+	gate.shut()
+	eventually(t, "the service is cut off again", func() bool { return cut.State.CutOff() != nil })
+	// Whoever asks with a token may have lost it meanwhile. Whoever is on the machine may still switch something off, for this process.
+	operator, err := wasmtools.NewPrincipal("ann", "token", "*")
+	if err == nil {
+		operator, err = operator.WithRoles(wasmtools.RoleAdmin)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, local := range []bool{false, true} {
+		_, err := operation(t, "disable").Run(t.Context(), &admin.Request{Target: &admin.Target{Service: cut}, Principal: operator, Local: local}, []byte(`{"names":["math/add"],"until_restart":true}`))
+		failed, _ := errors.AsType[*wasmtools.Error](err)
+		if local && err != nil || !local && (failed == nil || failed.Code != wasmtools.CodeNotReady || !strings.Contains(failed.Message, "cut off since")) {
+			t.Errorf("an operator switches a tool off, local %t: %v", local, err)
+		}
 	}
 }

@@ -26,6 +26,8 @@ func TestStartFails(t *testing.T) {
 	put(t, empty, nil)
 	missing := filepath.Join(filepath.Dir(empty), "tools")
 	file := filepath.Join(site(t, "[tools]\ndirectory = \"toolsrv.toml\"\n", nil), "toolsrv.toml")
+	away := filepath.Join(site(t, "[[source]]\ndirectory = \"away\"\n", nil), "toolsrv.toml")
+	noKeys := filepath.Join(site(t, "[[source]]\noci = \"127.0.0.1:1/a\"\ntag = \"1\"\ncredentials = \"none.json\"\n[[source]]\noci = \"127.0.0.1:1/b\"\ntag = \"1\"\nca = \"none.pem\"\n", nil), "toolsrv.toml")
 	for _, c := range []struct {
 		name string
 		args []string
@@ -37,6 +39,8 @@ func TestStartFails(t *testing.T) {
 		{"no such configuration", []string{"openapi", "--config", "nowhere.toml"}, 1, []string{"nowhere.toml"}},
 		{"wrong configuration", []string{"openapi", "--config", wrong}, 1, []string{wrong + ":2", "adress", "address"}},
 		{"no tools directory", []string{"openapi", "--config", empty, "--address", "127.0.0.1:0"}, 1, []string{"there is no tools directory " + missing + ": make it", "tools.directory"}},
+		{"no directory of a source", []string{"openapi", "--config", away, "--address", "127.0.0.1:0"}, 1, []string{"away: make it", "the directory of its [[source]]"}},
+		{"no files of two registries", []string{"openapi", "--config", noKeys, "--address", "127.0.0.1:0"}, 1, []string{"127.0.0.1:1/a: ", "none.json", "127.0.0.1:1/b: ", "none.pem"}},
 		{"a file as tools directory", []string{"openapi", "--config", file, "--address", "127.0.0.1:0"}, 1, []string{file + " is a file", "tools.directory"}},
 		{"address in use", []string{"openapi", "--config", good, "--address", taken.Addr().String()}, 1, []string{"in use", "--address"}},
 		{"no address", []string{"openapi", "--config", good, "--address", "nonsense"}, 1, []string{"nonsense", "--address"}},

@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // FileArguments are the arguments of the operations put and remove.
@@ -175,6 +177,10 @@ func (r files) directory(in FileArguments) (core.Directory, error) {
 	switch {
 	case len(all) == 0:
 		return core.Directory{}, invalid("The server serves no directory that files can be put into")
+	case slices.ContainsFunc(configured.Sources(r.Service.InForce().Config), func(s config.Source) bool {
+		return s.OCI != "" && in.Directory != "" && (in.Directory == s.Name || in.Directory == s.OCI)
+	}):
+		return core.Directory{}, invalid(fmt.Sprintf("%s is served from a registry, where files are not put: use toolsrv push, or name one of %s", text.Short(in.Directory), strings.Join(paths, ", ")))
 	case in.Directory != "":
 		return core.Directory{}, invalid(fmt.Sprintf("%s is not served: name one of %s", text.Short(in.Directory), strings.Join(paths, ", ")))
 	case len(all) > 1:

@@ -65,6 +65,7 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 	}
 	builder := script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper, Memory: before, Readers: script.NewReaders(account.MachineMemory(), claim)}
 	s, all := &Sources{}, configured.Sources(c)
+	var wrong []error         // of registries, told together
 	var cache *registry.Cache // of all registries and buckets
 	for _, one := range all {
 		if cache == nil && one.Directory == "" {
@@ -77,7 +78,8 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 		if one.OCI != "" {
 			from, err := openRegistry(c, one, cache, logger)
 			if err != nil {
-				return nil, errors.Join(fmt.Errorf("open a registry of tools: %w", err), s.Close())
+				wrong = append(wrong, fmt.Errorf("open a registry of tools: %w", err))
+				continue
 			}
 			s.All, s.closers = append(s.All, from), append(s.closers, from.Source.(io.Closer))
 			continue
@@ -96,6 +98,9 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 		s.directories, s.closers = append(s.directories, opened{d, one.Name, o.Scripts}), append(s.closers, d)
 		from.Source, from.Record = d, recordFile(c, d.ID())
 		s.All = append(s.All, from)
+	}
+	if wrong != nil {
+		return nil, errors.Join(errors.Join(wrong...), s.Close())
 	}
 	return s, nil
 }
@@ -238,7 +243,11 @@ func CheckSources(c *config.Config) error {
 		if one.Directory == "" {
 			return nil
 		}
-		err := checkDirectory(one.Directory)
+		setting := "the directory of its [[source]]"
+		if one.Directory == c.Tools.Directory {
+			setting = "tools.directory"
+		}
+		err := checkDirectory(one.Directory, setting)
 		if err == nil {
 			return nil
 		}
@@ -247,17 +256,18 @@ func CheckSources(c *config.Config) error {
 	return errors.Join(errs...)
 }
 
-func checkDirectory(directory string) error {
+// checkDirectory checks a directory that a setting names.
+func checkDirectory(directory, setting string) error {
 	if abs, err := filepath.Abs(directory); err == nil {
 		directory = abs
 	}
 	switch info, err := os.Stat(directory); {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no tools directory %s: make it, and put .wasm files into it, or set tools.directory to the one that holds them", directory)
+		return fmt.Errorf("there is no tools directory %s: make it, and put .wasm files into it, or set %s to the one that holds them", directory, setting)
 	case err != nil:
 		return fmt.Errorf("look at the tools directory: %w", err)
 	case !info.IsDir():
-		return fmt.Errorf("the tools directory %s is a file: set tools.directory to the folder that holds the .wasm files", directory)
+		return fmt.Errorf("the tools directory %s is a file: set %s to the folder that holds the .wasm files", directory, setting)
 	}
 	return nil
 }

@@ -54,8 +54,11 @@ func Read(path string) (Lock, error) {
 	if err := decoder.Decode(&f); err != nil || decoder.More() {
 		return nil, fmt.Errorf("%s is damaged: remove it, and have toolsrv lock write it again", path)
 	}
-	if f.Version != 1 {
-		return nil, fmt.Errorf("%s has version %d, and this toolsrv reads version 1: update toolsrv, or have toolsrv lock write it again", path, f.Version)
+	switch {
+	case f.Version > 1:
+		return nil, fmt.Errorf("%s has version %d, and this toolsrv reads version 1: update toolsrv, or remove the file, and have toolsrv lock write it again", path, f.Version)
+	case f.Version != 1:
+		return nil, fmt.Errorf("%s was not written by toolsrv lock, since it has no version: remove it, and have toolsrv lock write it again", path)
 	}
 	for i, e := range f.Sources {
 		if err := oci.CheckDigest(e.Digest); err != nil {

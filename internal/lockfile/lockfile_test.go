@@ -39,7 +39,8 @@ func TestLock(t *testing.T) {
 		"[]":                            "is damaged",
 		`{"version":1,"sources":[]} {}`: "is damaged",
 		`{"version":1,"other":[]}`:      "is damaged",
-		`{"version":2}`:                 "has version 2, and this toolsrv reads version 1",
+		`{"version":2}`:                 "has version 2, and this toolsrv reads version 1: update toolsrv, or remove the file",
+		`{}`:                            "has no version: remove it",
 		`{"version":1,"sources":[{"oci":"a.example/x","tag":"1","digest":"sha256:00"}]}`: "sources[0].digest: ",
 		strings.Repeat(" ", 64<<20): "read what is locked: ",
 	} {

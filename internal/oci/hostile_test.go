@@ -224,6 +224,8 @@ func TestNoFallback(t *testing.T) {
 	wants(t, err, "http")
 	_, _, err = pull(t, open(t, s.Host, oci.Options{CA: testkit.Put(t, t.TempDir(), "ca.pem", certtest.NewAuthority(t, "another").PEM)}), ref)
 	wants(t, err, "certificate signed by unknown authority")
+	_, _, err = pull(t, open(t, s.Host, oci.Options{}), ref)
+	wants(t, err, "if it wants TLS, name the authority of its certificate")
 	// A registry elsewhere is asked over TLS only, whatever it says.
 	_, _, err = pull(t, open(t, "registry.example:80", oci.Options{Network: hosts{names: map[string]string{"registry.example": "93.184.216.34"}, behind: map[string]string{"93.184.216.34:80": plain.Listener.Addr().String()}}}), reference(t, "registry.example:80", "acme/csv:1.2"))
 	wants(t, err, "HTTP")

@@ -223,6 +223,8 @@ func (r *Registry) explain(what string, err error) error {
 		return fmt.Errorf("%s: %s does not take the credentials that were found: log in again", what, r.host)
 	case status == http.StatusForbidden:
 		return fmt.Errorf("%s: %s does not allow it with these credentials", what, r.host)
+	case status == http.StatusBadRequest && r.plain:
+		return fmt.Errorf("%s: %s answers 400 when it is asked over HTTP: if it wants TLS, name the authority of its certificate (ca), and leave plain_http out", what, r.host)
 	}
 	return &clipped{what: what, err: err}
 }

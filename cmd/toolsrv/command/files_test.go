@@ -191,6 +191,7 @@ func TestPutRefuses(t *testing.T) {
 	m := manage(t, "upload = true\n")
 	off := manage(t, "")
 	several := manage(t, "upload = true\n[[source]]\ndirectory = \"tools\"\n[[source]]\nname = \"other\"\ndirectory = \"other\"\nnamespaces = [\"math\"]\n")
+	fromRegistry := manage(t, "upload = true\n[[source]]\ndirectory = \"tools\"\n[[source]]\nname = \"csv\"\noci = \"127.0.0.1:1/acme/csv\"\ntag = \"1\"\n")
 	dir := t.TempDir()
 	good := testkit.Put(t, dir, "good.wasm", release(t, "math", "add", "1"))
 	shop := testkit.Put(t, dir, "shop.wasm", release(t, "shop", "echo", "9"))
@@ -211,6 +212,7 @@ func TestPutRefuses(t *testing.T) {
 		"remove, not allowed":    {[]string{"remove", "shop.wasm"}, off, 21, "[admin] upload = true"},
 		"several directories":    {[]string{"put", good}, several, 3, "Several directories are served"},
 		"another directory":      {[]string{"put", good, "--directory", "/etc"}, several, 3, "/etc is not served"},
+		"a registry's":           {[]string{"put", good, "--directory", "csv"}, fromRegistry, 3, "csv is served from a registry, where files are not put: use toolsrv push"},
 		"another's namespace":    {[]string{"put", shop, "--directory", "other"}, several, 3, "has tools in the namespace shop, and its source other may serve only math"},
 		"not a module":           {[]string{"put", broken, "new.wasm"}, m, 3, "would be refused"},
 		"not a module, in place": {[]string{"put", broken, "shop.wasm"}, m, 3, "would be refused"},

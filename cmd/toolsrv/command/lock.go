@@ -82,7 +82,7 @@ func newLock() *cobra.Command {
 		Use:   "lock",
 		Short: "Write down the digests of the tools that a configuration takes from registries",
 		Long: `Write the digests that the tags and ranges of a configuration's registries have now into
-toolsrv.lock beside it. From its next start on, a server serves those, whatever happens
+toolsrv.lock beside it (NAME.lock of a NAME.toml). From its next start on, a server serves those, whatever happens
 to the tags. What is locked already stays as it is: 'toolsrv update' moves it.
 
 Keep the file with the configuration, in version control. A source that is not in it

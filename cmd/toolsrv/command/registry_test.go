@@ -142,6 +142,7 @@ func TestRegistryRefuses(t *testing.T) {
 		{[]string{"push", file, "oci://" + s.Host + "/acme/shop@sha256:" + strings.Repeat("0", 64)}, 2, "REFERENCE needs a tag"},
 		{[]string{"push", there, ref}, 1, "there.wasm: "},
 		{[]string{"search"}, 2, "REGISTRY is missing"},
+		{[]string{"search", "http://a.example"}, 1, "REGISTRY is a name, not an address: write toolsrv search a.example, with --plain-http"},
 		{[]string{"search", "no such/host"}, 1, "is not the name of a registry"},
 		{[]string{"search", s.Host, "a", "b"}, 2, `unexpected argument "b"`},
 		{[]string{"pull", ref, "--ca", there}, 1, "has no certificate"},

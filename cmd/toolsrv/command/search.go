@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/oci"
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // maxFound is how many repositories are shown, each of which is asked for its tags.
@@ -38,6 +39,9 @@ list the tags: name it whole.`,
 			return takes(min(max(len(args), 1), 2), "REGISTRY is missing: name one")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if scheme, rest, is := strings.Cut(args[0], "://"); is && scheme+"://" != oci.Scheme {
+				return fmt.Errorf("REGISTRY is a name, not an address: write toolsrv search %s, with --plain-http for one without TLS", text.Short(rest))
+			}
 			host, prefix, _ := strings.Cut(strings.TrimPrefix(args[0], oci.Scheme), "/")
 			word := ""
 			if len(args) > 1 {

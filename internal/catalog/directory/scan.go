@@ -51,7 +51,11 @@ func same(a, b fs.FileInfo) bool {
 // openRoot opens a directory. The separator at the end has the system refuse everything else, which it would open otherwise, and wait
 // for the other end of a pipe that somebody has put in its place.
 func openRoot(directory string) (*os.Root, error) {
-	return os.OpenRoot(directory + string(filepath.Separator))
+	root, err := os.OpenRoot(directory + string(filepath.Separator))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("the directory is missing (%w): make it, or name another one", err)
+	}
+	return root, err
 }
 
 // scan lists the modules of a directory, and the scripts where they are known by their names, up to a number of them. Where they

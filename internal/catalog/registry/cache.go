@@ -37,7 +37,7 @@ type Cache struct {
 const (
 	cacheLimit  = 1 << 30 // bytes
 	maxRecord   = 4 << 10 // bytes
-	staleAge    = 24 * time.Hour
+	day         = 24 * time.Hour
 	pullPrefix  = ".pull-"
 	moduleEnd   = ".wasm"
 	recordStart = "source-"
@@ -67,12 +67,7 @@ func OpenCache(folder string, limit int64) *Cache {
 	if c.wrong = os.MkdirAll(folder, 0o700); c.wrong == nil {
 		c.wrong = ownership.Check(folder)
 	}
-	files, _ := os.ReadDir(folder) // if it can't be read, nothing is stale
-	for _, f := range files {
-		if info, err := f.Info(); err == nil && strings.HasPrefix(f.Name(), pullPrefix) && time.Since(info.ModTime()) > staleAge {
-			_ = os.Remove(filepath.Join(folder, f.Name()))
-		}
-	}
+	c.trim()
 	return c
 }
 
@@ -210,8 +205,11 @@ func (c *Cache) release(by any) {
 	delete(c.inUse, by)
 }
 
-// trim removes the oldest modules that are beyond the limit, and records without a module.
+// trim removes the oldest modules that are beyond the limit, records without a module, and what was not pulled to its end.
 func (c *Cache) trim() {
+	if c.wrong != nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	needed := map[string]bool{}
@@ -240,7 +238,9 @@ func (c *Cache) trim() {
 		case strings.HasSuffix(f.Name(), moduleEnd):
 			sum += info.Size()
 			all = append(all, module{f.Name(), info.Size(), info.ModTime()})
-		case strings.HasPrefix(f.Name(), recordStart) && time.Since(info.ModTime()) > 365*staleAge:
+		case strings.HasPrefix(f.Name(), pullPrefix) && time.Since(info.ModTime()) > lookTimeout:
+			_ = os.Remove(filepath.Join(c.folder, f.Name())) // of a process that was killed, since no pull takes longer
+		case strings.HasPrefix(f.Name(), recordStart) && time.Since(info.ModTime()) > 365*day:
 			_ = os.Remove(filepath.Join(c.folder, f.Name())) // of a source that nobody has any more, most likely
 		}
 	}

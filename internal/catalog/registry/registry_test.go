@@ -347,6 +347,25 @@ func TestBounded(t *testing.T) {
 		t.Errorf("unfinished files are left: %q", left)
 	}
 	await(t, stays, module(0), "")
+	// What a killed process left goes at the next start, and at the next pull. What another one may still write stays.
+	other, killed := testkit.Put(t, folder, ".pull-1", "x"), ""
+	abandon := func() {
+		killed = testkit.Put(t, folder, ".pull-2", "x")
+		if at := time.Now().Add(-16 * time.Minute); os.Chtimes(killed, at, at) != nil {
+			t.Fatal("no times")
+		}
+	}
+	gone := func() bool { _, err := os.Stat(killed); return errors.Is(err, os.ErrNotExist) }
+	abandon()
+	if registry.OpenCache(folder, 250); !gone() {
+		t.Error("an unfinished file is left after a start")
+	}
+	abandon()
+	push(t, at, "moves", module(6))
+	testkit.Until(t, "no unfinished file", gone)
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestWrongArtifact keeps what is served when a tag leads to what is none.

@@ -107,7 +107,7 @@ func (r files) place(ctx context.Context, at *spot, f incoming, reason string, d
 	}
 	if done.Changed {
 		r.keepOld(at, was)
-		err = r.change(ctx, done.File, digestOf(before), fileDigest{done.Digest, reason}, func(ctx context.Context) error { return at.put(ctx, f, was) })
+		err = r.change(ctx, done.File, digestOf(before), fileDigest{done.Digest, reason}, func(ctx context.Context) error { return at.put(ctx, f, was, done.Tools) })
 		if err != nil {
 			return Placed{}, err
 		}

@@ -132,13 +132,13 @@ func (at *spot) still(was lying) error {
 	return err
 }
 
-// put puts a file that has come into its place, which ends a rollback.
-func (at *spot) put(ctx context.Context, f incoming, was lying) error {
+// put puts a file that has come into its place, which ends a rollback. paths are those of its tools.
+func (at *spot) put(ctx context.Context, f incoming, was lying, paths []string) error {
 	if err := at.still(was); err != nil {
 		return err
 	}
 	if coming, ok := f.(*bucket.Incoming); ok {
-		return badFile(at.bucket.Commit(ctx, at.Name, coming, was.there))
+		return badFile(at.bucket.Commit(ctx, at.Name, coming, was.there, paths))
 	}
 	if err := f.(*upload.File).Commit(); err != nil {
 		return badFile(err)

@@ -155,7 +155,7 @@ func TestBucketBadRecords(t *testing.T) {
 		"empty.wasm":    "",
 		"nothing.wasm":  "\x01",
 		"no-json.wasm":  "\x01{",
-		"large.wasm":    "\x01" + strings.Repeat(" ", 17<<10) + "{}",
+		"large.wasm":    "\x01" + strings.Repeat(" ", 33<<10) + "{}",
 		"path.wasm":     "\x01" + `{"digest":"../../etc/passwd","kept":[{"digest":"../../etc/passwd","size":1}]}`,
 		"minus.wasm":    string(recordOf(digest, -1)),
 		"gigabyte.wasm": string(recordOf(digest, 10<<30)),
@@ -261,6 +261,47 @@ func TestBucketTogether(t *testing.T) {
 	}
 }
 
+// TestBucketOnePath has servers put files with the same tool at the same time: all serve the one that was there first, also after a start, and the other one
+// once that is gone.
+func TestBucketOnePath(t *testing.T) {
+	c := start(t, 1, nil)
+	all := []*replica{startReplica(t, c.url(), nil), startReplica(t, c.url(), nil)}
+	for round := range 4 {
+		path, names := fmt.Sprintf("/math/add%d", round), make([]string, 2)
+		answers := make([]answer, 2)
+		var both sync.WaitGroup
+		for n, r := range all {
+			names[n] = fmt.Sprintf("%c%d.wasm", 'a'+n, round)
+			module := tool(t, fmt.Sprintf("v%d-%02d", n, round), "math", 0, path[6:])
+			both.Go(func() { answers[n] = r.put(names[n], module) })
+		}
+		both.Wait()
+		first := 0
+		if answers[1].code == 200 {
+			first = 1
+		}
+		if answers[first].code != 200 || answers[1-first].code == 200 {
+			t.Fatalf("got %v", answers)
+		}
+		t.Logf("round %d: the second one got %v", round, answers[1-first])
+		all := append(all, startReplica(t, c.url(), nil))
+		served(t, all, path, fmt.Sprintf("v%d-%02d", first, round))
+		// A new version keeps the path.
+		if a := all[1].put(names[first], tool(t, fmt.Sprintf("n%d-%02d", first, round), "math", 0, path[6:])); a.code != 200 {
+			t.Error(a)
+		}
+		served(t, all, path, fmt.Sprintf("n%d-%02d", first, round))
+		if a := all[0].do("remove", `{"name":"`+names[first]+`"}`); a.code != 200 {
+			t.Error(a)
+		}
+		left := "404"
+		if answers[1-first].code == 503 { // the second file lies there
+			left = fmt.Sprintf("v%d-%02d", 1-first, round)
+		}
+		served(t, all, path, left)
+	}
+}
+
 // TestBucketAway cuts a server off: it serves what it has, takes no puts, and takes up what it missed. Started again, it fetches nothing twice.
 func TestBucketAway(t *testing.T) {
 	c := start(t, 1, nil)
@@ -347,7 +388,7 @@ func TestBucketCollect(t *testing.T) {
 		if _, err := f.Write([]byte(content)); err != nil {
 			return err
 		}
-		return b.Commit(t.Context(), name, f, was)
+		return b.Commit(t.Context(), name, f, was, nil)
 	}
 	for _, content := range []string{"1", "2", "3", "4", strings.Repeat("large", 100_000)} {
 		if err := put("a.wasm", content); err != nil {

@@ -159,8 +159,9 @@ func (b *Bucket) List(ctx context.Context) (*catalog.Listing, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := &catalog.Listing{Entries: make([]catalog.Entry, 0, len(b.files))}
+	lost := claim(b.files)
 	for name, f := range b.files {
-		e := catalog.Entry{ID: name, Folder: folderOf(name), Kind: catalog.Module, Err: f.err}
+		e := catalog.Entry{ID: name, Folder: folderOf(name), Kind: catalog.Module, Err: cmp.Or(f.err, lost[name])}
 		if !strings.HasSuffix(name, ".wasm") {
 			e.Kind = catalog.Script
 		}

@@ -119,8 +119,8 @@ func (f *Incoming) Close() {
 	_ = os.Remove(f.file.Name()) // the system removes it otherwise
 }
 
-// Commit puts a file that has come into the place of another one. When it returns without an error, the change is durable, and this process has it.
-func (b *Bucket) Commit(ctx context.Context, name string, f *Incoming, was Lying) error {
+// Commit puts a file that has come into the place of another one. paths are those of its tools. When it returns without an error, the change is durable, and this process has it.
+func (b *Bucket) Commit(ctx context.Context, name string, f *Incoming, was Lying, paths []string) error {
 	if f.size > sandbox.MaxModule {
 		return fmt.Errorf("it has %d bytes; at most %d are allowed", f.size, sandbox.MaxModule)
 	}
@@ -134,27 +134,28 @@ func (b *Bucket) Commit(ctx context.Context, name string, f *Incoming, was Lying
 	}
 	// So it need not be fetched. That the disk is full is no reason to fail.
 	_ = b.options.Cache.Keep(b, digest, f.size, func(w io.Writer) error { _, err := io.Copy(w, f.reader()); return err })
-	return b.set(ctx, name, was, 0, func(r *record) record { return r.with(digest, f.size, b.options.Versions(), now()) })
+	coming := kept{Digest: digest, Size: f.size, Paths: noted(paths)}
+	return b.set(ctx, name, was, 0, func(of *file) record { return of.with(coming, b.options.Versions(), now()) })
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // Remove removes a file. Its versions stay for a time.
 func (b *Bucket) Remove(ctx context.Context, name string, was Lying) error {
-	return b.set(ctx, name, was, removedFor, func(r *record) record {
-		next := record{Kept: r.Kept}
-		if served := r.serves(); served != nil {
-			next = r.with(served.Digest, served.Size, b.options.Versions(), now())
-			next.Digest = ""
+	return b.set(ctx, name, was, removedFor, func(of *file) record {
+		next := record{Kept: of.Kept}
+		if served := of.serves(); served != nil {
+			next = of.with(*served, b.options.Versions(), now())
+			next.Digest, next.Held = "", 0
 		}
 		return next
 	})
 }
 
 // set replaces the record of a file by what next makes of it, and waits until this process has it.
-func (b *Bucket) set(ctx context.Context, name string, was Lying, ttl time.Duration, next func(*record) record) error {
+func (b *Bucket) set(ctx context.Context, name string, was Lying, ttl time.Duration, next func(*file) record) error {
 	for {
-		made := next(&was.was.record)
+		made := next(&was.was)
 		value, err := state.Encode(form, &made)
 		if err != nil {
 			return err
@@ -267,8 +268,9 @@ func (b *Bucket) Roll(ctx context.Context, r versions.Rollback) error {
 	case was.was.find(r.Digest) == nil:
 		return unknown(r.File, r.Digest)
 	}
-	return b.set(ctx, r.Name, was, 0, func(of *record) record {
-		next := *of
+	return b.set(ctx, r.Name, was, 0, func(of *file) record {
+		next := of.record
+		next.Held = of.held(of.find(r.Digest))
 		next.Back = &back{r.Digest, r.By, r.Since, r.Reason}
 		return next
 	})
@@ -280,7 +282,7 @@ func (b *Bucket) Unroll(ctx context.Context, f versions.File) (bool, error) {
 	if err != nil || was.was.Back == nil {
 		return false, err
 	}
-	return true, b.set(ctx, f.Name, was, 0, func(r *record) record {
-		return r.with(r.Digest, r.find(r.Digest).Size, max(len(r.Kept), b.options.Versions()), now())
+	return true, b.set(ctx, f.Name, was, 0, func(of *file) record {
+		return of.with(*of.find(of.Digest), max(len(of.Kept), b.options.Versions()), now())
 	})
 }

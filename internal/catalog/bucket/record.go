@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/versions"
 )
 
@@ -16,7 +18,9 @@ const (
 	// form is that of records.
 	form byte = 1
 	// maxRecord is the size of a record in bytes, which has a few versions and a reason.
-	maxRecord = 16 << 10
+	maxRecord = 32 << 10
+	// maxPaths is how many bytes of paths are noted of a version. Of one with more, nobody but each server itself decides about them.
+	maxPaths = 4 << 10
 	// maxKept is how many versions a record may have. Newer programs may keep more of them than this one.
 	maxKept = 50
 )
@@ -27,6 +31,9 @@ type record struct {
 	Digest string `json:"digest,omitempty"`
 	// Back is what is served in place of that.
 	Back *back `json:"back,omitempty"`
+	// Held is the version of the record since which the file has no paths that it did not have then; 0: its own. Of two files that want one path, the
+	// one that has held its paths for longer has it, on all servers.
+	Held uint64 `json:"held,omitempty"`
 	// Kept are the versions whose contents are kept, the last one first, with the one that is served.
 	Kept []kept `json:"kept"`
 }
@@ -36,6 +43,7 @@ type kept struct {
 	Digest string    `json:"digest"`
 	Size   int64     `json:"size"`
 	Since  time.Time `json:"since"`
+	Paths  []string  `json:"paths,omitempty"` // of its tools, if that are not many
 }
 
 // back is a rollback.
@@ -97,14 +105,61 @@ func (r *record) serves() *kept {
 
 // with returns the record of the same file with a version as the last one. What was rolled back to becomes the one before, so that the next rollback goes
 // there. most is how many versions stay.
-func (r *record) with(digest string, size int64, most int, now time.Time) record {
-	next := record{Digest: digest, Kept: slices.Clone(r.Kept)}
-	if r.Back != nil {
-		next.last(*r.serves(), now)
+func (f *file) with(v kept, most int, now time.Time) record {
+	next := record{Digest: v.Digest, Kept: slices.Clone(f.Kept), Held: f.held(&v)}
+	if f.Back != nil {
+		next.last(*f.serves(), now)
 	}
-	next.last(kept{Digest: digest, Size: size}, now)
+	next.last(v, now)
 	next.Kept = next.Kept[:min(len(next.Kept), max(most, 1))]
 	return next
+}
+
+// held returns since when a file holds its paths that comes to serve a version.
+func (f *file) held(v *kept) uint64 {
+	served := f.serves()
+	if served == nil || slices.ContainsFunc(v.Paths, func(path string) bool { return !slices.Contains(served.Paths, path) }) {
+		return 0
+	}
+	return cmp.Or(f.Held, f.version)
+}
+
+// noted returns paths, if they are not too many to be noted.
+func noted(paths []string) []string {
+	n := 0
+	for _, path := range paths {
+		if n += len(path); n > maxPaths {
+			return nil
+		}
+	}
+	return paths
+}
+
+// claim returns, by name, why files are not served whose paths others have held for longer.
+func claim(files map[string]file) map[string]error {
+	var names []string
+	for name, f := range files {
+		if served := f.serves(); f.err == nil && !f.hidden && served != nil && len(served.Paths) > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		fa, fb := files[a], files[b]
+		return cmp.Or(cmp.Compare(cmp.Or(fa.Held, fa.version), cmp.Or(fb.Held, fb.version)), cmp.Compare(a, b))
+	})
+	lost, holders := map[string]error{}, map[string]string{}
+	for _, name := range names {
+		f := files[name]
+		paths := f.serves().Paths
+		if at := slices.IndexFunc(paths, func(path string) bool { return holders[path] != "" }); at >= 0 {
+			lost[name] = fmt.Errorf("has the tool %s, which %s had first: remove one of the files", text.Short(paths[at]), holders[paths[at]])
+			continue
+		}
+		for _, path := range paths {
+			holders[path] = name
+		}
+	}
+	return lost
 }
 
 // last makes a version the last one.

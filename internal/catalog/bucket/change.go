@@ -39,10 +39,33 @@ type Lying struct {
 // CheckName returns an error unless a file may have a name.
 func (b *Bucket) CheckName(name string) error { return b.names.CheckName(name) }
 
-// Look returns what lies under a name.
+// Look returns what lies under a name, as the servers have it: who has just changed it on another one, may change it here.
 func (b *Bucket) Look(name string) (Lying, error) {
+	if err := b.CheckName(name); err != nil {
+		return Lying{}, err
+	}
+	if err := b.refresh(name); err != nil {
+		return Lying{}, err
+	}
 	f, err := b.at(name)
 	return Lying{f.Digest, f}, err
+}
+
+// refresh waits until this process has the record that the servers have of a file.
+func (b *Bucket) refresh(name string) error {
+	ctx, cancel := context.WithTimeoutCause(b.ctx, seenWithin, state.ErrUnavailable)
+	defer cancel()
+	if s, ok := b.space.(state.Shared); ok {
+		if err := s.Refresh(ctx); err != nil {
+			return err
+		}
+	}
+	e, there, err := b.space.Get(ctx, name, state.MaxValue)
+	if err != nil || !there {
+		return err
+	}
+	_, err = b.await(ctx, name, e.Version)
+	return err
 }
 
 // at returns a file that may be changed.
@@ -192,7 +215,7 @@ func (b *Bucket) await(ctx context.Context, name string, version uint64) (file, 
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return now, fmt.Errorf("%w: the change is made, but did not come here in time", state.ErrUnavailable)
+			return now, fmt.Errorf("%w: a change of the file did not come here in time", state.ErrUnavailable)
 		case <-b.ctx.Done():
 			return now, fmt.Errorf("%w: the server ends", state.ErrUnavailable)
 		}

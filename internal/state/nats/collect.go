@@ -17,8 +17,11 @@ const (
 	maxBucket = 4 << 30
 	// mostCollected is how many objects are removed at a time.
 	mostCollected = 10_000
+	// maxAhead is how many bytes may have come that were not looked at yet.
+	maxAhead = 4 << 20
 	// collectLimit is how long that may take.
 	collectLimit = 5 * time.Minute
+	collectTries = 3
 )
 
 // Room returns how many bytes can still be put, and how many the bucket may have.
@@ -49,6 +52,15 @@ func (o *Objects) Collect(ctx context.Context, age time.Duration, keep func(obje
 	}
 	ctx, cancel := context.WithTimeout(ctx, collectLimit)
 	defer cancel()
+	for range collectTries { // a consumer may be silent
+		if removed, err = o.collect(ctx, age, keep); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return removed, err
+}
+
+func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(object string) bool) (removed int, err error) {
 	stream, err := o.store.js.Stream(ctx, o.stream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return 0, nil

@@ -239,17 +239,21 @@ type stored struct {
 
 // ask has the leader of the stream give a message: the last one of a subject, or the one that has a sequence.
 func (s *Store) ask(ctx context.Context, subject string, sequence uint64) (m stored, err error) {
-	return s.askOf(ctx, s.bucket.stream(), subject, sequence)
+	return s.askOf(ctx, s.bucket.stream(), wanted{Sequence: sequence, Last: subject})
+}
+
+// wanted is a message of a stream: the last one of a subject, the next one of a subject from a sequence on, or the one that has a sequence.
+type wanted struct {
+	Sequence uint64 `json:"seq,omitempty"`
+	Last     string `json:"last_by_subj,omitempty"`
+	Next     string `json:"next_by_subj,omitempty"`
 }
 
 // askOf is ask for some stream.
-func (s *Store) askOf(ctx context.Context, stream, subject string, sequence uint64) (m stored, err error) {
+func (s *Store) askOf(ctx context.Context, stream string, w wanted) (m stored, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	request, err := json.Marshal(struct {
-		Sequence uint64 `json:"seq,omitempty"`
-		Last     string `json:"last_by_subj,omitempty"`
-	}{sequence, subject})
+	request, err := json.Marshal(w)
 	if err != nil {
 		return m, err
 	}

@@ -34,7 +34,6 @@ var (
 // What an object has at most.
 const (
 	chunkBytes  = 128 << 10
-	maxAhead    = 4 << 20  // bytes that have come and were not read yet
 	maxInfo     = 16 << 10 // bytes of what the bucket says of an object
 	objectLimit = 30 * time.Second
 )
@@ -151,35 +150,20 @@ func (o *Objects) Get(ctx context.Context, object string, size int64) (io.ReadCl
 	if size == 0 {
 		return io.NopCloser(bytes.NewReader(nil)), nil
 	}
-	stream, err := o.store.js.Stream(ctx, o.stream())
-	if err != nil {
-		return nil, causeOf(ctx, err)
-	}
-	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		FilterSubject: o.chunks(info.NUID), AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: objectLimit,
-	})
-	if err != nil {
-		return nil, causeOf(ctx, fmt.Errorf("read an object of the bucket %s: %w", o.name, err))
-	}
-	messages, err := consumer.Messages(jetstream.PullMaxBytes(maxAhead), jetstream.PullHeartbeat(heartbeat), jetstream.PullExpiry(10*heartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
-	if err != nil {
-		o.leave(consumer.CachedInfo().Name)
-		return nil, causeOf(ctx, fmt.Errorf("read an object of the bucket %s: %w", o.name, err))
-	}
 	reading, cancel := context.WithTimeout(ctx, objectLimit)
-	return &objectReader{of: o, ctx: reading, cancel: cancel, consumer: consumer.CachedInfo().Name, messages: messages, left: size, next: 1}, nil
+	return &objectReader{of: o, ctx: reading, cancel: cancel, subject: o.chunks(info.NUID), left: size, next: 1}, nil
 }
 
-// An objectReader reads the chunks of an object.
+// An objectReader reads the chunks of an object, each from the leader of the stream: a consumer of a cluster may miss its first request, and is then silent
+// for two seconds.
 type objectReader struct {
-	of       *Objects
-	ctx      context.Context
-	cancel   context.CancelFunc
-	consumer string
-	messages jetstream.MessagesContext
-	left     int64 // that did not come yet
-	next     uint64
-	chunk    []byte
+	of      *Objects
+	ctx     context.Context
+	cancel  context.CancelFunc
+	subject string
+	left    int64 // that did not come yet
+	next    uint64
+	chunk   []byte
 }
 
 // Read implements io.Reader.
@@ -188,49 +172,30 @@ func (r *objectReader) Read(p []byte) (int, error) {
 		if r.left == 0 {
 			return 0, io.EOF
 		}
-		if err := r.take(); err != nil {
-			if !errors.Is(err, ErrObject) {
-				err = causeOf(r.ctx, fmt.Errorf("read an object of the bucket %s: %w", r.of.name, err))
-			}
-			return 0, err
+		m, err := r.of.store.askOf(r.ctx, r.of.stream(), wanted{Sequence: r.next, Next: r.subject})
+		switch {
+		case errors.Is(err, errGone), err == nil && (int64(len(m.Data)) > r.left || m.Sequence < r.next || m.Subject != r.subject):
+			return 0, ErrObject
+		case err != nil:
+			return 0, causeOf(r.ctx, fmt.Errorf("read an object of the bucket %s: %w", r.of.name, err))
 		}
+		r.chunk, r.next = m.Data, m.Sequence+1
+		r.left -= int64(len(r.chunk))
 	}
 	n := copy(p, r.chunk)
 	r.chunk = r.chunk[n:]
 	return n, nil
 }
 
-func (r *objectReader) take() error {
-	m, err := r.messages.Next(jetstream.NextContext(r.ctx))
-	if err != nil {
-		return err
-	}
-	meta, err := m.Metadata()
-	if err != nil {
-		return err
-	}
-	if meta.Sequence.Consumer != r.next {
-		return fmt.Errorf("chunk %d came in place of %d", meta.Sequence.Consumer, r.next)
-	}
-	r.next++
-	r.chunk = m.Data()
-	if r.left -= int64(len(r.chunk)); r.left < 0 || r.left > 0 && meta.NumPending == 0 && len(r.chunk) == 0 {
-		return ErrObject
-	}
-	return nil
-}
-
 // Close implements io.Closer.
 func (r *objectReader) Close() error {
 	r.cancel()
-	r.messages.Stop()
-	r.of.leave(r.consumer)
 	return nil
 }
 
 // info asks the leader for what the bucket says of an object.
 func (o *Objects) info(ctx context.Context, encoded string) (info objectInfo, err error) {
-	m, err := o.store.askOf(ctx, o.stream(), o.about(encoded), 0)
+	m, err := o.store.askOf(ctx, o.stream(), wanted{Last: o.about(encoded)})
 	if err != nil {
 		if errors.Is(err, errGone) || errors.Is(err, jetstream.ErrStreamNotFound) {
 			err = ErrNoObject

@@ -53,7 +53,7 @@ var edges = map[string][]string{
 	// Signs with keys that the state has; knows nothing of what is signed.
 	"internal/signing": {"internal/state"},
 	// Modules in registries; knows no tool.
-	"internal/oci": {"internal/reach", "internal/signature", "internal/text"},
+	"internal/oci": {"internal/reach", "internal/signature", "internal/text", "internal/tlsfiles"},
 	// A file of digests; asks no registry.
 	"internal/lockfile": {"internal/oci", "internal/textfile", "internal/wholefile"},
 	// How long things took; knows nothing of what they are.
@@ -132,7 +132,7 @@ var edges = map[string][]string{
 	"internal/state":                {},
 	"internal/state/local":          {"internal/durations", "internal/ownership", "internal/state", "internal/state/internal/watch", "internal/wholefile"},
 	"internal/state/memory":         {"internal/state", "internal/state/internal/watch"},
-	"internal/state/nats":           {"internal/durations", "internal/state", "internal/state/internal/watch"},
+	"internal/state/nats":           {"internal/durations", "internal/state", "internal/state/internal/watch", "internal/tlsfiles"},
 	"internal/state/internal/watch": {"internal/state"},
 	// What happens to tools, and who listens; knows nobody who changes anything.
 	"internal/events": {
@@ -273,7 +273,7 @@ var edges = map[string][]string{
 	// How functions of all capabilities answer.
 	"wasmtools/capability/answer": {"runtime/hostabi", "internal/runtime/hostcall"},
 	// A capability each; they know no sandbox, and no file of a configuration.
-	"internal/capability/http":     {"internal/personal", "internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys", "internal/runtime/limittable", "internal/trace"},
+	"internal/capability/http":     {"internal/tlsfiles", "internal/personal", "internal/jsontree", "internal/reach", "internal/redact", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys", "internal/runtime/limittable", "internal/trace"},
 	"internal/capability/kv":       {"internal/personal", "internal/text", "runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/state", "internal/keys", "internal/runtime/limittable"},
 	"internal/capability/secrets":  {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "internal/secret", "internal/runtime/hostcall", "internal/keys"},
 	"internal/capability/settings": {"runtime/hostabi", "wasmtools", "wasmtools/capability", "wasmtools/capability/answer", "wasmtools/config/key", "wasmtools/schema", "internal/runtime/hostcall", "internal/keys", "wasmtools/misfit"},
@@ -353,7 +353,7 @@ var edges = map[string][]string{
 	"bench/cmd/sandbox":         {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "internal/toolfile", "internal/core"},
 	"bench/cmd/operate":         {"internal/rates", "wasmtools", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/principals", "bench/internal/service", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/claim", "internal/oidc", "wasmtools/config", "wasmtools/server", "wasmtools/service"},
 	"bench/cmd/chaos":           {"bench/internal/cluster", "bench/internal/gate", "bench/internal/measure", "bench/internal/service", "internal/admin", "internal/admin/client", "internal/admin/socket"},
-	"bench/cmd/many":            {"bench/internal/cluster", "bench/internal/gate", "internal/admin", "internal/admin/client", "internal/admin/socket", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service", "internal/runtime/wasmbin"},
+	"bench/cmd/many":            {"internal/oci", "bench/internal/cluster", "bench/internal/gate", "internal/admin", "internal/admin/client", "internal/admin/socket", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service", "internal/runtime/wasmbin"},
 	"bench/cmd/see":             {"internal/admin", "internal/admin/client", "internal/admin/socket", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/fleet":           {"bench/internal/cluster", "bench/internal/measure", "internal/state", "internal/state/nats"},
 	"bench/cmd/scale":           {"bench/internal/guest", "bench/internal/measure", "bench/internal/principals", "bench/internal/service", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/script/engine"},

@@ -2,10 +2,12 @@ package oci
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"oras.land/oras-go/v2/registry/remote/auth"
@@ -43,8 +45,9 @@ func unreadable(file string, err error) error {
 	return fmt.Errorf("%s is not in the form of docker's config.json: log in again to have it written", file)
 }
 
-// credential returns the credentials of a host, or none.
-func (k *keyring) credential(ctx context.Context, host string) (auth.Credential, error) {
+// credential returns the credentials of a host for a repository, or none. As podman keeps them, those of a repository, or of what stands above it
+// in its name, come before those of the whole host.
+func (k *keyring) credential(ctx context.Context, host, repository string) (auth.Credential, error) {
 	files := []string{k.file}
 	if k.file == "" {
 		files = usual()
@@ -54,7 +57,19 @@ func (k *keyring) credential(ctx context.Context, host string) (auth.Credential,
 		if err != nil {
 			return auth.EmptyCredential, unreadable(file, err)
 		}
-		c, err := credentials.Credential(store)(ctx, host)
+		names, err := readNames(file)
+		if err != nil {
+			return auth.EmptyCredential, unreadable(file, err)
+		}
+		c := auth.EmptyCredential
+		for name := host + "/" + repository; err == nil && c == auth.EmptyCredential && len(name) > len(host); name = name[:strings.LastIndexByte(name, '/')] {
+			if names.has(name) {
+				c, err = store.Get(ctx, name)
+			}
+		}
+		if err == nil && c == auth.EmptyCredential && !names.onlyBelow(host) {
+			c, err = credentials.Credential(store)(ctx, host)
+		}
 		if err != nil {
 			return auth.EmptyCredential, fmt.Errorf("ask for the credentials of %s, as %s says: %w", host, file, err)
 		}
@@ -64,6 +79,53 @@ func (k *keyring) credential(ctx context.Context, host string) (auth.Credential,
 		}
 	}
 	return auth.EmptyCredential, nil
+}
+
+// names are what a file of credentials has some for.
+type names struct {
+	Auths   map[string]json.RawMessage `json:"auths"`
+	Helpers map[string]string          `json:"credHelpers"`
+	Store   string                     `json:"credsStore"`
+}
+
+// readNames reads the names in a file that may be missing.
+func readNames(file string) (n names, err error) {
+	content, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return n, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &n)
+	}
+	return n, err
+}
+
+// has reports whether the file has credentials of its own for a name.
+func (n *names) has(name string) bool {
+	_, kept := n.Auths[name]
+	_, helped := n.Helpers[name]
+	return kept || helped
+}
+
+// onlyBelow reports whether the file has credentials for repositories of a host, and none for the host itself: those of one repository would
+// be taken for another one's.
+func (n *names) onlyBelow(host string) bool {
+	below := false
+	for name := range n.Auths {
+		_, rest, isAddress := strings.Cut(name, "://")
+		if !isAddress {
+			rest = name
+		}
+		at, path, _ := strings.Cut(rest, "/")
+		switch {
+		case at != host:
+		case path == "" || isAddress:
+			return false
+		default:
+			below = true
+		}
+	}
+	return below && n.Store == "" && n.Helpers[host] == ""
 }
 
 // usual returns where docker and podman keep credentials.

@@ -1,6 +1,7 @@
 package oci_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -379,3 +380,58 @@ func TestLists(t *testing.T) {
 	_, err = r.Repositories(t.Context())
 	wants(t, err, "lists no repositories")
 }
+
+// TestLargeIsVerified has registries change what is summed aside, in every way.
+// Proves: Nothing of a registry counts that was not verified
+func TestLargeIsVerified(t *testing.T) {
+	t.Parallel()
+	module := bytes.Repeat([]byte("0123456789abcdef"), 3<<16) // 3 MiB
+	changed := bytes.Clone(module)
+	changed[len(changed)-1]++
+	for name, c := range map[string]struct {
+		sent []byte
+		want string
+	}{
+		"as it is":       {module, ""},
+		"another byte":   {changed, "is not what its digest says"},
+		"one byte less":  {module[:len(module)-1], "ends after 3145727 of 3145728 bytes"},
+		"one byte more":  {append(bytes.Clone(module), 0), "more than the 3145728 bytes"},
+		"a part of it":   {module[:1<<20], "ends after 1048576 of 3145728 bytes"},
+		"nothing at all": {nil, "ends after 0 of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := ocitest.Serve(t)
+			r := open(t, at.Host, oci.Options{})
+			ref := oci.Reference{Host: at.Host, Repository: "acme/large", Tag: "1"}
+			a, err := r.Push(t.Context(), ref, "large.wasm", module, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at.Before(func(w http.ResponseWriter, q *http.Request) bool {
+				if !strings.Contains(q.URL.Path, "/blobs/") {
+					return false
+				}
+				w.(http.Flusher).Flush() // so that its length is not said
+				w.Write(c.sent)
+				return true
+			})
+			var to bytes.Buffer
+			_, err = r.Pull(t.Context(), ref.At(a.Manifest), &to)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if err == nil && !bytes.Equal(to.Bytes(), module) {
+				t.Errorf("got %d other bytes", to.Len())
+			}
+			if _, err := r.Pull(t.Context(), ref.At(a.Manifest), failing{}); err == nil {
+				t.Error("a disk that is full is no error")
+			}
+		})
+	}
+}
+
+// failing takes nothing.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }

@@ -18,8 +18,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"oras.land/oras-go/v2/errdef"
@@ -30,6 +30,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/text"
+	"github.com/toolsrv/toolsrv/internal/tlsfiles"
 )
 
 // Options say how a registry is reached. The zero value is ready to use.
@@ -65,11 +66,14 @@ type Registry struct {
 	host      string
 	plain     bool
 	maxModule int64
-	client    *auth.Client
 	transport *http.Transport
 	found     func() bool // whether there were credentials
 	trust     *signature.Trust
 	minimum   string
+
+	mu      sync.Mutex
+	clients map[string]*auth.Client // by repository, since each may have other credentials
+	newest  func(repository string) *auth.Client
 }
 
 // Open returns a client of a registry, which is not asked anything yet. The caller closes it.
@@ -77,9 +81,12 @@ func Open(host string, o Options) (*Registry, error) {
 	if err := (registry.Reference{Registry: host}).ValidateRegistry(); err != nil {
 		return nil, fmt.Errorf("%.100q is not the name of a registry: write one such as ghcr.io or registry.example.com:5000", host)
 	}
-	roots, err := authorities(o.CA)
-	if err != nil {
-		return nil, err
+	var roots *x509.CertPool
+	if o.CA != "" {
+		var err error
+		if roots, _, err = tlsfiles.Authorities(o.CA, true); err != nil {
+			return nil, err
+		}
 	}
 	r := &Registry{host: host, plain: o.PlainHTTP || o.CA == "" && isLoopback(host), maxModule: o.MaxModule, trust: o.Trust, minimum: o.Minimum}
 	if r.maxModule <= 0 {
@@ -102,39 +109,40 @@ func Open(host string, o Options) (*Registry, error) {
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // a small answer must not become a large one
 	}
-	r.client = &auth.Client{
-		Client:     &http.Client{Transport: &guard{base: r.transport, plain: r.plain, own: registry.Reference{Registry: host}.Host(), stall: stallTimeout}, CheckRedirect: checkRedirect},
-		Credential: keys.credential,
-		Cache:      auth.NewCache(),
-	}
-	r.found = keys.found.Load
-	if o.Agent != "" {
-		r.client.SetUserAgent(o.Agent)
+	guarded := &http.Client{Transport: &guard{base: r.transport, plain: r.plain, own: registry.Reference{Registry: host}.Host(), stall: stallTimeout}, CheckRedirect: checkRedirect}
+	r.found, r.clients = keys.found.Load, map[string]*auth.Client{}
+	r.newest = func(repository string) *auth.Client {
+		c := &auth.Client{Client: guarded, Cache: auth.NewCache(), Credential: func(ctx context.Context, host string) (auth.Credential, error) {
+			return keys.credential(ctx, host, repository)
+		}}
+		if o.Agent != "" {
+			c.SetUserAgent(o.Agent)
+		}
+		return c
 	}
 	return r, nil
 }
 
+// maxClients is for how many repositories tokens are kept.
+const maxClients = 100
+
+// client returns what asks for a repository, or for the registry itself if that is "".
+func (r *Registry) client(repository string) *auth.Client {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.clients[repository]
+	if c == nil {
+		if len(r.clients) >= maxClients {
+			clear(r.clients)
+		}
+		c = r.newest(repository)
+		r.clients[repository] = c
+	}
+	return c
+}
+
 // Close gives connections back.
 func (r *Registry) Close() { r.transport.CloseIdleConnections() }
-
-// authorities returns the system's authorities with those of a file.
-func authorities(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
-	}
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the certificates of authorities: %w", err)
-	}
-	if !roots.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("%s has no certificate: name a PEM file", file)
-	}
-	return roots, nil
-}
 
 // isLoopback reports whether a host, with a port or without, is the machine itself.
 func isLoopback(host string) bool {
@@ -150,7 +158,7 @@ func isLoopback(host string) bool {
 // repository returns the client of one of the registry's repositories.
 func (r *Registry) repository(ref Reference) *remote.Repository {
 	return &remote.Repository{
-		Client:               r.client,
+		Client:               r.client(ref.Repository),
 		Reference:            registry.Reference{Registry: r.host, Repository: ref.Repository},
 		PlainHTTP:            r.plain,
 		MaxMetadataBytes:     maxPage,
@@ -174,7 +182,7 @@ func (r *Registry) Tags(ctx context.Context, ref Reference) ([]string, error) {
 func (r *Registry) Repositories(ctx context.Context) ([]string, error) {
 	var names []string
 	asked := &remote.Registry{RepositoryOptions: remote.RepositoryOptions{
-		Client: r.client, Reference: registry.Reference{Registry: r.host}, PlainHTTP: r.plain, MaxMetadataBytes: maxPage,
+		Client: r.client(""), Reference: registry.Reference{Registry: r.host}, PlainHTTP: r.plain, MaxMetadataBytes: maxPage,
 	}}
 	pages := 0
 	err := asked.Repositories(ctx, "", func(page []string) error {
@@ -211,10 +219,15 @@ func (r *Registry) explain(what string, err error) error {
 	if answer, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		status = answer.StatusCode
 	}
+	unknown, isUnknown := errors.AsType[*net.DNSError](err)
 	noCredentials := errors.Is(err, auth.ErrBasicCredentialNotFound)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrSlow):
 		return fmt.Errorf("%s: %w", what, err)
+	case isUnknown && unknown.IsNotFound:
+		return fmt.Errorf("%s: no host is called %s: check the name", what, text.Short(unknown.Name))
+	case isUnknown:
+		return fmt.Errorf("%s: the address of %s can't be looked up now: check the network, or try again", what, text.Short(unknown.Name))
 	case errors.Is(err, errdef.ErrNotFound) || status == http.StatusNotFound:
 		return fmt.Errorf("%s: %w", what, ErrNotFound)
 	case noCredentials, status == http.StatusUnauthorized && !r.found():

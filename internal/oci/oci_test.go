@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -253,6 +254,67 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("after another login: got %q, %v", got, err)
 			}
 		})
+	}
+}
+
+// TestCredentialsOfRepositories keeps credentials as podman does: the nearest name counts, and none of another repository.
+func TestCredentialsOfRepositories(t *testing.T) {
+	t.Parallel()
+	s := ocitest.Serve(t)
+	var asked sync.Map // user by path
+	s.Before(func(w http.ResponseWriter, q *http.Request) bool {
+		user, _, ok := q.BasicAuth()
+		if !ok {
+			w.Header().Set("Www-Authenticate", `Basic realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		asked.Store(strings.Split(strings.TrimPrefix(q.URL.Path, "/v2/"), "/manifests/")[0], user)
+		return false
+	})
+	login := func(user string) string {
+		return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":x")) + `"}`
+	}
+	file := func(auths ...string) string {
+		var parts []string
+		for i := 0; i < len(auths); i += 2 {
+			parts = append(parts, fmt.Sprintf("%q:%s", s.Host+auths[i], login(auths[i+1])))
+		}
+		return testkit.Put(t, t.TempDir(), "auth.json", `{"auths":{`+strings.Join(parts, ",")+`}}`)
+	}
+	for name, c := range map[string]struct {
+		file string
+		want map[string]string // "" is none
+	}{
+		"nearest":    {file("", "host", "/acme", "acme", "/acme/csv", "csv"), map[string]string{"acme/csv": "csv", "acme/csv/deep": "csv", "acme/pdf": "acme", "acmes/csv": "host", "other": "host"}},
+		"only below": {file("/acme/csv", "csv"), map[string]string{"acme/csv": "csv", "acme/pdf": "", "acme": "", "other/csv": ""}},
+		"the host":   {file("", "host"), map[string]string{"acme/csv": "host"}},
+	} {
+		r := open(t, s.Host, oci.Options{Credentials: c.file})
+		for range 2 { // also once credentials of the others are known
+			for repository, want := range c.want {
+				asked.Delete(repository)
+				_, err := r.Resolve(t.Context(), oci.Reference{Host: s.Host, Repository: repository, Tag: "1"})
+				got, _ := asked.Load(repository)
+				if got == nil {
+					got = ""
+				}
+				if got != want || want != "" && !errors.Is(err, oci.ErrNotFound) {
+					t.Errorf("%s: %s is asked for as %q, want %q (%v)", name, repository, got, want, err)
+				}
+			}
+		}
+	}
+}
+
+// TestUnknownHost says in words for people that there is no such host.
+func TestUnknownHost(t *testing.T) {
+	t.Parallel()
+	r := open(t, "registry.example", oci.Options{Network: hosts{}})
+	_, _, err := pull(t, r, reference(t, "registry.example", "acme/csv:1"))
+	wants(t, err, "registry.example/acme/csv:1: no host is called registry.example: check the name")
+	if strings.Contains(err.Error(), "lookup") {
+		t.Errorf("got %v", err)
 	}
 }
 

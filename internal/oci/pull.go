@@ -165,6 +165,9 @@ func (r *Registry) pull(ctx context.Context, ref Reference, w io.Writer) (*Artif
 	defer from.Close()
 	a.Digest, a.Size = layer.Digest.String(), layer.Size
 	if unpack == nil { // the layer is the module, which is not summed twice
+		if all, ok := w.(interface{ Grow(n int) }); ok {
+			all.Grow(int(layer.Size)) // it is bounded above
+		}
 		err = verified(from, layer, w)
 	} else {
 		to := &counted{w: w, sum: sha256.New()}
@@ -210,6 +213,9 @@ func (c *counted) Write(b []byte) (int, error) {
 
 // verified copies content that has to be what a descriptor says. Only without an error it is.
 func verified(from io.Reader, d ocispec.Descriptor, to io.Writer) error {
+	if d.Size >= aside {
+		return verifiedAside(from, d, to)
+	}
 	return verifiedThrough(from, d, func(from io.Reader) error {
 		_, err := io.Copy(to, from)
 		return err
@@ -224,7 +230,13 @@ func verifiedThrough(from io.Reader, d ocispec.Descriptor, use func(io.Reader) e
 	failed := use(read)
 	// Content that is not what was said is the error, not what it led to.
 	_, err := io.Copy(io.Discard, read)
-	switch got := d.Size + 1 - limited.N; {
+	return check(d, d.Size+1-limited.N, sum, err, failed)
+}
+
+// check returns why content is not what a descriptor says: so many bytes with this sum came, up to an error or the end. Otherwise it returns what
+// using them led to.
+func check(d ocispec.Descriptor, got int64, sum hash.Hash, err, failed error) error {
+	switch {
 	case err != nil:
 		return err
 	case got > d.Size:

@@ -40,6 +40,7 @@ func groups(b *bench) []measure.Group {
 		{Names: []string{"three_vs_one"}, Measure: b.three},
 		{Names: []string{"call_cost"}, Measure: b.cost},
 		{Names: []string{"kv_get_us", "kv_set_ms"}, Measure: b.keys},
+		{Names: []string{"pull_mib_s"}, Measure: func(ctx context.Context) error { return pulling(ctx, b) }},
 		{Names: []string{"catch_up_s"}, Measure: b.catching},
 	}
 }
@@ -53,6 +54,7 @@ func bars() map[string]measure.Bar {
 		"call_cost":    {Limit: 0.98, Least: true},
 		"kv_get_us":    {Limit: 10},
 		"kv_set_ms":    {Limit: 3},
+		"pull_mib_s":   {Limit: 0.7, Least: true},
 		"catch_up_s":   {Limit: 2},
 	}
 }

@@ -103,3 +103,16 @@ func onePattern(_ *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// takes returns a check that there are as many arguments as the usage says.
+func takes(count int, missing string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < count:
+			return errors.New(missing + ", as in " + firstExample(cmd))
+		case len(args) > count:
+			return fmt.Errorf("unexpected argument %q: write it as in %s", args[count], firstExample(cmd))
+		}
+		return nil
+	}
+}

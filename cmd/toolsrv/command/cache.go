@@ -22,7 +22,7 @@ cache directory, so it takes none that others could change. An emptyDir of Kuber
 be written to by everybody: a container that is started first makes a folder inside it, and the
 server's container mounts that folder alone, by its subPath.`,
 		Example: `  toolsrv cache /mnt/toolsrv`,
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, "DIR is missing: name a folder"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if args[0] == "" {
 				return &usageError{errors.New("DIR is empty: name a folder")}

@@ -47,7 +47,7 @@ func TestCacheRefused(t *testing.T) {
 		code int
 		want string
 	}{
-		"no folder":           {nil, 2, "accepts 1 arg"},
+		"no folder":           {nil, 2, "DIR is missing: name a folder"},
 		"an empty name":       {[]string{""}, 2, "DIR is empty"},
 		"others can write":    {[]string{open}, 1, "can be changed by every user"},
 		"a file":              {[]string{file}, 1, "is not a folder"},

@@ -45,10 +45,11 @@ const compileModule = "compile-module"
 // newCompileModule makes a command that nobody types.
 func newCompileModule() *cobra.Command {
 	return &cobra.Command{
-		Use:    compileModule + " BYTES",
-		Short:  "Compile modules, for a server that starts this",
-		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Use:     compileModule + " BYTES",
+		Short:   "Compile modules, for a server that starts this",
+		Example: "  toolsrv " + compileModule + " 67108864",
+		Hidden:  true,
+		Args:    takes(1, "BYTES is missing"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return compile.Serve(args, cmd.InOrStdin(), cmd.OutOrStdout())
 		},

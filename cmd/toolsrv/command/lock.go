@@ -48,6 +48,36 @@ func (l *locking) moving() (sources []config.Source, path string, err error) {
 	return sources, lockfile.Path(file), nil
 }
 
+// each asks for the digest of each source of the configuration that can be locked; a source without one is left out. It returns the lock that
+// these make, with its path.
+func (l *locking) each(cmd *cobra.Command, digestOf func(ctx context.Context, s config.Source) (string, error)) (lock lockfile.Lock, path string, err error) {
+	sources, path, err := l.moving()
+	if err != nil {
+		return nil, "", err
+	}
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	for _, s := range sources {
+		digest, err := digestOf(ctx, s)
+		if err != nil {
+			return nil, "", err
+		}
+		if digest != "" {
+			lock = append(lock, lockfile.Entry{OCI: s.OCI, Tag: s.Tag, Digest: digest})
+		}
+	}
+	return lock, path, nil
+}
+
+// write writes a lock.
+func (l *locking) write(cmd *cobra.Command, path string, lock lockfile.Lock) error {
+	if err := lockfile.Write(path, lock); err != nil {
+		return fmt.Errorf("write what is locked: %w", err)
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "Wrote %s: restart the server to have it served.\n", text.Escape(path))
+	return nil
+}
+
 // openSource opens the registry of a source, which asks for the signatures that the source needs. The caller closes it.
 func openSource(s config.Source) (*oci.Registry, oci.Reference, error) {
 	ref, err := oci.ParseReference(s.OCI)
@@ -91,24 +121,18 @@ follows its tag.`,
   toolsrv lock --config /etc/toolsrv/toolsrv.toml`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			sources, path, err := l.moving()
+			lock, path, err := l.each(cmd, func(ctx context.Context, s config.Source) (string, error) {
+				if s.Locked != "" {
+					return s.Locked, nil
+				}
+				digest, _, err := findNow(ctx, s)
+				return digest, err
+			})
 			if err != nil {
 				return err
 			}
-			ctx, stop := untilInterrupted(cmd.Context())
-			defer stop()
-			var lock lockfile.Lock
-			for _, s := range sources {
-				e := lockfile.Entry{OCI: s.OCI, Tag: s.Tag, Digest: s.Locked}
-				if e.Digest == "" {
-					if e.Digest, _, err = findNow(ctx, s); err != nil {
-						return err
-					}
-				}
-				lock = append(lock, e)
-			}
-			if err := lockfile.Write(path, lock); err != nil {
-				return fmt.Errorf("write what is locked: %w", err)
+			if err := l.write(cmd, path, lock); err != nil {
+				return err
 			}
 			if l.asJSON {
 				return printJSON(cmd.OutOrStdout(), lock)
@@ -118,7 +142,6 @@ follows its tag.`,
 					return err
 				}
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "Wrote %s.\n", text.Escape(path))
 			return nil
 		},
 	}

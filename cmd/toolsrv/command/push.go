@@ -1,9 +1,12 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,22 +25,30 @@ func newPush() *cobra.Command {
 	var sign bool
 	var key keyFlag
 	cmd := &cobra.Command{
-		Use:   "push FILE REFERENCE",
-		Short: "Push a tool file to a registry of OCI",
+		Use:   "push FILE... REFERENCE",
+		Short: "Push tool files to a registry of OCI",
 		Long: `Push the tool file FILE to a registry as an artifact, in the form that wkg and wassette
 push, too. REFERENCE is such as oci://ghcr.io/acme/csv:1.2.0. Of a script, what
 'toolsrv build' makes of it is pushed.
 
-Standard output has the reference with the artifact's digest. The same file has the same
+Of several FILEs each is an artifact below REFERENCE, by its name: csv.wasm and pdf.wasm
+go to oci://ghcr.io/acme/csv:1.2.0 and oci://ghcr.io/acme/pdf:1.2.0 for
+oci://ghcr.io/acme:1.2.0. All are checked before the first is pushed.
+
+Standard output has the references with the artifacts' digests. The same file has the same
 digest each time. Credentials are those that docker and podman keep.
 
-With --sign, the artifact is signed before it gets its tag: see 'toolsrv sign'.`,
+With --sign, an artifact is signed before it gets its tag: see 'toolsrv sign'.`,
 		Example: `  toolsrv push csv.wasm oci://ghcr.io/acme/csv:1.2.0
   toolsrv push csv.wasm oci://localhost:5000/csv:dev
-  toolsrv push csv.wasm oci://ghcr.io/acme/csv:1.2.0 --sign --key acme.key`,
-		Args: takes(2, "FILE or REFERENCE is missing: name a tool file and where to push it"),
+  toolsrv push csv.wasm oci://ghcr.io/acme/csv:1.2.0 --sign --key acme.key
+  toolsrv push tools/*.wasm oci://ghcr.io/acme/tools:1.2.0`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return takes(max(2, len(args)), "FILE or REFERENCE is missing: name a tool file and where to push it")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, err := artifactArgument(args[1])
+			files := args[:len(args)-1]
+			ref, err := artifactArgument(args[len(files)])
 			if err != nil {
 				return err
 			}
@@ -55,44 +66,33 @@ With --sign, the artifact is signed before it gets its tag: see 'toolsrv sign'.`
 			}
 			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
-			content, made, err := workbench.Read(ctx, args[0], with)
-			if err != nil {
-				return err
-			}
-			if made { // as build does
-				content, _, err = packModule(ctx, content, nil, args[0], cmd.ErrOrStderr())
-			}
-			var report *toolfile.Report
-			if err == nil {
-				report, err = toolfile.Inspect(content)
-			}
-			if err == nil && report.Refused != "" {
-				err = errors.New(report.Refused)
-			}
-			if isAuthors(err) {
-				return err
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+			var all []*pushing
+			for _, file := range files {
+				one, err := readPushed(ctx, file, with, cmd.ErrOrStderr())
+				if err != nil {
+					return err
+				}
+				if one.ref = ref; len(files) > 1 {
+					if one.ref, err = below(ref, file); err != nil {
+						return err
+					}
+				}
+				if slices.ContainsFunc(all, func(other *pushing) bool { return other.ref == one.ref }) {
+					return &usageError{fmt.Errorf("two files would be pushed to %s: push one of them by itself", one.ref)}
+				}
+				all = append(all, one)
 			}
 			registry, err := f.open(ref.Host)
 			if err != nil {
 				return err
 			}
 			defer registry.Close()
-			done := showWaiting(cmd.ErrOrStderr(), fmt.Sprintf("pushing %s (%s)", args[0], text.RoundSize(len(content))))
-			pushed, err := registry.PushSigned(ctx, ref, moduleName(args[0]), content, annotations(report, ref.Tag), signer)
-			done()
-			if err != nil {
-				return err
+			for _, one := range all {
+				if err := f.push(ctx, cmd, registry, one, signer); err != nil {
+					return err
+				}
 			}
-			tools := toolPaths(report)
-			if f.asJSON {
-				return printJSON(cmd.OutOrStdout(), newArtifact(ref, pushed, args[0], tools))
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", ref, pathList(tools))
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), oci.Scheme+ref.At(pushed.Manifest).String())
-			return err
+			return nil
 		},
 		ValidArgsFunction: completeFiles,
 	}
@@ -101,6 +101,63 @@ With --sign, the artifact is signed before it gets its tag: see 'toolsrv sign'.`
 	cmd.Flags().BoolVar(&sign, "sign", false, "sign it with the key of --key")
 	key.add(cmd)
 	return cmd
+}
+
+// A pushing is a file that is to be pushed.
+type pushing struct {
+	ref     oci.Reference
+	file    string
+	content []byte
+	report  *toolfile.Report
+}
+
+// readPushed reads a file, of which a server would serve tools.
+func readPushed(ctx context.Context, file string, with []string, stderr io.Writer) (*pushing, error) {
+	content, made, err := workbench.Read(ctx, file, with)
+	if err != nil {
+		return nil, err
+	}
+	if made { // as build does
+		content, _, err = packModule(ctx, content, nil, file, stderr)
+	}
+	var report *toolfile.Report
+	if err == nil {
+		report, err = toolfile.Inspect(content)
+	}
+	if err == nil && report.Refused != "" {
+		err = errors.New(report.Refused)
+	}
+	if err != nil && !isAuthors(err) {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
+	return &pushing{file: file, content: content, report: report}, err
+}
+
+// below returns the reference of one of several files.
+func below(ref oci.Reference, file string) (oci.Reference, error) {
+	name := strings.TrimSuffix(moduleName(file), ".wasm")
+	one, err := oci.ParseReference(ref.Host + "/" + ref.Repository + "/" + name + ":" + ref.Tag)
+	if err != nil {
+		return one, &usageError{fmt.Errorf("%s: %q can't be a part of a reference: push it by itself, to a name in lower case", file, name)}
+	}
+	return one, nil
+}
+
+// push pushes one file, signs it unless signer is nil, and prints its reference.
+func (f *registryFlags) push(ctx context.Context, cmd *cobra.Command, registry *oci.Registry, one *pushing, signer *signature.Key) error {
+	done := showWaiting(cmd.ErrOrStderr(), fmt.Sprintf("pushing %s (%s)", one.file, text.RoundSize(len(one.content))))
+	pushed, err := registry.PushSigned(ctx, one.ref, moduleName(one.file), one.content, annotations(one.report, one.ref.Tag), signer)
+	done()
+	if err != nil {
+		return err
+	}
+	tools := toolPaths(one.report)
+	if f.asJSON {
+		return printJSON(cmd.OutOrStdout(), newArtifact(one.ref, pushed, one.file, tools))
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", one.ref, pathList(tools))
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), oci.Scheme+one.ref.At(pushed.Manifest).String())
+	return err
 }
 
 // moduleName returns what the module of a file is called.

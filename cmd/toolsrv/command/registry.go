@@ -1,9 +1,6 @@
 package command
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/oci"
@@ -43,19 +40,6 @@ func artifactArgument(typed string) (oci.Reference, error) {
 		return ref, &usageError{err}
 	}
 	return ref, nil
-}
-
-// takes returns a check that there are as many arguments as the usage says.
-func takes(count int, missing string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < count:
-			return errors.New(missing + ", as in " + firstExample(cmd))
-		case len(args) > count:
-			return fmt.Errorf("unexpected argument %q: write it as in %s", args[count], firstExample(cmd))
-		}
-		return nil
-	}
 }
 
 // artifact is what `push --json` and `pull --json` print. Its members are stable.

@@ -108,6 +108,49 @@ func TestRegistryAnswers(t *testing.T) {
 	}
 }
 
+// TestPushSeveral pushes files to one place, all or none of which are good.
+func TestPushSeveral(t *testing.T) {
+	t.Parallel()
+	s := ocitest.Serve(t)
+	file, folder := shop(t), t.TempDir()
+	other := testkit.Put(t, folder, "other.wasm", testkit.Read(t, file))
+	upper := testkit.Put(t, folder, "Upper.wasm", testkit.Read(t, file))
+	same := testkit.Put(t, folder, "deep/other.wasm", testkit.Read(t, file))
+	broken := testkit.Put(t, folder, "broken.wasm", "not a module")
+	ref := "oci://" + s.Host + "/acme/tools:1"
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"push", file, broken, ref}, 1, "broken.wasm: "},
+		{[]string{"push", other, same, ref}, 2, "two files would be pushed to " + s.Host + "/acme/tools/other:1"},
+		{[]string{"push", file, upper, ref}, 2, `"Upper" can't be a part of a reference`},
+		{[]string{"push", file, other}, 2, "does not name an artifact"},
+	} {
+		if code, _, stderr := run(c.args...); code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: got %d, %s, want %q", c.args, code, stderr, c.want)
+		}
+	}
+	if n := s.Requests.Load(); n > 0 {
+		t.Errorf("the registry was asked %d times", n)
+	}
+	code, stdout, stderr := run("push", file, other, ref)
+	lines := strings.Fields(stdout)
+	if code != 0 || len(lines) != 2 {
+		t.Fatalf("got %d, %s%s", code, stdout, stderr)
+	}
+	for i, name := range []string{"shop", "other"} {
+		to := filepath.Join(folder, "pulled.wasm")
+		if code, _, stderr := run("pull", "oci://"+s.Host+"/acme/tools/"+name+":1", "-o", to); code != 0 || !bytes.Equal(testkit.Read(t, to), testkit.Read(t, file)) {
+			t.Errorf("%s: got %d, %s", name, code, stderr)
+		}
+		if !strings.HasPrefix(lines[i], "oci://"+s.Host+"/acme/tools/"+name+"@sha256:") {
+			t.Errorf("got %s", lines[i])
+		}
+	}
+}
+
 // TestRegistryRefuses pushes and pulls what can't be, and leaves the file that was there.
 func TestRegistryRefuses(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ func newStateBackup() *cobra.Command {
 runs is asked over its socket, and goes on meanwhile. A FILE that exists is replaced once the
 copy is whole.`,
 		Example: `  toolsrv state backup /backup/toolsrv.db --config /etc/toolsrv/toolsrv.toml`,
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, "FILE is missing: name a copy of the state"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -139,7 +139,7 @@ func newStateRestore() *cobra.Command {
 unless all of FILE is in order. The state that is there before is kept beside it. The audit of
 the restored state has an entry of this. Run it as the user that the server runs as.`,
 		Example: `  toolsrv state restore /backup/toolsrv.db --config /etc/toolsrv/toolsrv.toml`,
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, "FILE is missing: name a copy of the state"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := o.load()
 			if err != nil {

@@ -46,7 +46,7 @@ func TestStateCommands(t *testing.T) {
 		{"restore where nobody has said", []string{"restore", again, "--config", implied}, 0, "The state is restored from"},
 		{"check a damaged one", []string{"check", damaged}, 1, "is not a state that this version can read"},
 		{"check a missing one", []string{"check", filepath.Join(dir, "missing")}, 1, "no such file"},
-		{"no file", []string{"backup"}, 2, "accepts 1 arg"},
+		{"no file", []string{"backup"}, 2, "FILE is missing: name a copy of the state"},
 		{"no command", nil, 2, "the command is missing"},
 	} {
 		code, stdout, stderr := run(append([]string{"state"}, c.args...)...)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolsrv/toolsrv/internal/lockfile"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -69,29 +68,25 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something would change (--dry-run
   toolsrv update`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			sources, path, err := l.moving()
-			if err != nil {
-				return err
-			}
-			ctx, stop := untilInterrupted(cmd.Context())
-			defer stop()
-			var lock lockfile.Lock
 			all := []updated{}
-			for _, s := range sources {
+			lock, path, err := l.each(cmd, func(ctx context.Context, s config.Source) (string, error) {
 				if s.Locked == "" {
-					continue // it follows its tag
+					return "", nil // it follows its tag
 				}
 				u, err := compareLocked(ctx, s)
 				if err != nil {
-					return err
+					return "", err
 				}
-				lock = append(lock, lockfile.Entry{OCI: s.OCI, Tag: s.Tag, Digest: u.To})
 				if u.From != u.To {
 					all = append(all, *u)
 				}
+				return u.To, nil
+			})
+			if err == nil && len(lock) == 0 {
+				err = errNotLocked
 			}
-			if len(lock) == 0 {
-				return errNotLocked
+			if err != nil {
+				return err
 			}
 			if l.asJSON {
 				err = printJSON(cmd.OutOrStdout(), all)
@@ -106,11 +101,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something would change (--dry-run
 			case dryRun || len(all) == 0:
 				return nil
 			}
-			if err := lockfile.Write(path, lock); err != nil {
-				return fmt.Errorf("write what is locked: %w", err)
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "Wrote %s: restart the server to have it served.\n", text.Escape(path))
-			return nil
+			return l.write(cmd, path, lock)
 		},
 	}
 	l.add(cmd)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/redact"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/tlsfiles"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -212,26 +212,8 @@ func (r *rule) readCA() (roots *x509.CertPool, err error) {
 	if r.CA == "" {
 		return nil, nil
 	}
-	const maxCA = 4 << 20
-	info, err := os.Stat(r.CA)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxCA {
-		return nil, fmt.Errorf("%s is not a file of at most 4 MiB", r.CA)
-	}
-	content, err := os.ReadFile(r.CA)
-	if err != nil {
-		return nil, err
-	}
-	r.ca = sha256.Sum256(content)
-	if roots, err = x509.SystemCertPool(); err != nil {
-		return nil, fmt.Errorf("read the system's certificates: %w", err)
-	}
-	if !roots.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("%s has no certificate in PEM", r.CA)
-	}
-	return roots, nil
+	roots, r.ca, err = tlsfiles.Authorities(r.CA, true)
+	return roots, err
 }
 
 // Equal reports whether other is a *Permission that allows the same, so that g can go on in its place.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/tlsfiles"
 )
 
 // What a connection waits for.
@@ -133,13 +133,11 @@ func (s *Store) clientOptions() ([]client.Option, error) {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	isSecure := s.options.CA != "" || s.options.Certificate != "" || strings.HasPrefix(s.options.URL, "tls://")
 	if s.options.CA != "" {
-		text, err := os.ReadFile(s.options.CA)
+		roots, _, err := tlsfiles.Authorities(s.options.CA, false)
 		if err != nil {
-			return nil, fmt.Errorf("read the certificates of authorities: %w", err)
+			return nil, err
 		}
-		if secure.RootCAs = x509.NewCertPool(); !secure.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", s.options.CA)
-		}
+		secure.RootCAs = roots
 	}
 	if s.options.Certificate != "" {
 		if _, err := tls.LoadX509KeyPair(s.options.Certificate, s.options.Key); err != nil {

@@ -1,6 +1,6 @@
 // The page of one tool: what it is, a form that calls it, what it answers, and the same call from elsewhere.
 
-import { html, useEffect, useMemo, useRef, useState } from "../html.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
 import { token } from "../server.js";
 import { violationsOf } from "./api.js";
 import { call } from "./call.js";
@@ -179,7 +179,7 @@ function Call({ tool, callable, mcp }) {
 function useLeaving(runs) {
   const [to, setTo] = useState(/** @type {{go: () => void}|null} */ (null));
   const left = useRef(false);
-  useEffect(() => {
+  useLayoutEffect(() => { // so that no moment is left in which the call shows and the page can be left
     if (!runs) return;
     left.current = false;
     const leave = (/** @type {any} */ e) => {

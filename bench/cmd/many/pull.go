@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/toolsrv/toolsrv/bench/internal/measure"
+	"github.com/toolsrv/toolsrv/internal/oci"
+)
+
+// pulled is how large the module is that is pulled, in bytes.
+const pulled = 20 << 20
+
+// pulling measures how fast a module comes from a registry on this machine, verified and in memory, against what curl makes of the same bytes.
+func pulling(ctx context.Context, b *bench) (err error) {
+	host, end, err := startRegistry(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	folder, err := os.MkdirTemp("", "many")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	none := filepath.Join(folder, "none.json")
+	if err := os.WriteFile(none, []byte("{}"), 0o600); err != nil {
+		return err
+	}
+	r, err := oci.Open(host, oci.Options{Credentials: none})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	module := make([]byte, pulled)
+	rand.Read(module)
+	ref := oci.Reference{Host: host, Repository: "acme/large", Tag: "1"}
+	made, err := r.Push(ctx, ref, "large.wasm", module, nil)
+	if err != nil {
+		return err
+	}
+	layer := fmt.Sprintf("http://%s/v2/acme/large/blobs/%s", host, made.Digest)
+	times, err := measure.Compare(b.Rounds, b.Span,
+		measure.Side{Name: "pull", Do: func() error {
+			var to bytes.Buffer
+			if _, err := r.Pull(ctx, ref.At(made.Manifest), &to); err != nil {
+				return err
+			}
+			if to.Len() != pulled {
+				return fmt.Errorf("it has pulled %d bytes", to.Len())
+			}
+			return nil
+		}},
+		measure.Side{Name: "curl", Do: func() error {
+			return exec.CommandContext(ctx, "curl", "--silent", "--fail", "--output", os.DevNull, layer).Run()
+		}})
+	if err != nil {
+		return err
+	}
+	const mib = pulled >> 20
+	b.report.Explain("pull_mib_s: %.0f MiB/s, verified, and curl reads the same bytes with %.0f MiB/s", mib/(times.Of(0)/1e9), mib/(times.Of(1)/1e9))
+	b.report.Figure("pull_mib_s", times.Ratio(1, 0))
+	return nil
+}
+
+// startRegistry starts Debian's registry on a free port, in a folder of its own.
+func startRegistry(ctx context.Context) (host string, end func() error, err error) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	host = free.Addr().String()
+	if err := free.Close(); err != nil {
+		return "", nil, err
+	}
+	folder, err := os.MkdirTemp("", "registry")
+	if err != nil {
+		return "", nil, err
+	}
+	settings := filepath.Join(folder, "registry.yml")
+	text := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\n", folder, host)
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+		return "", nil, err
+	}
+	cmd := exec.Command("docker-registry", "serve", settings)
+	if err := cmd.Start(); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("start a registry, which make setup-registry installs: %w", err), os.RemoveAll(folder))
+	}
+	end = func() error {
+		failed := cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+		return errors.Join(failed, os.RemoveAll(folder))
+	}
+	for until := time.Now().Add(30 * time.Second); ; {
+		answer, err := http.Get("http://" + host + "/v2/")
+		if err == nil {
+			answer.Body.Close()
+			return host, end, nil
+		}
+		if time.Now().After(until) || ctx.Err() != nil {
+			return "", nil, errors.Join(fmt.Errorf("the registry does not answer: %w", err), end())
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}

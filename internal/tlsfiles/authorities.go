@@ -1,0 +1,37 @@
+package tlsfiles
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"fmt"
+	"os"
+)
+
+// maxAuthorities is how large a file of authorities may be, in bytes.
+const maxAuthorities = 4 << 20
+
+// Authorities reads the certificates of a PEM file: authorities that are trusted, with the system's or alone. It returns the file's SHA-256, too, by
+// which a caller tells whether it has changed.
+func Authorities(file string, withSystem bool) (pool *x509.CertPool, sum [sha256.Size]byte, err error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, sum, fmt.Errorf("read the certificates of authorities: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxAuthorities {
+		return nil, sum, fmt.Errorf("%s is not a file of at most 4 MiB: name a PEM file", file)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, sum, fmt.Errorf("read the certificates of authorities: %w", err)
+	}
+	pool = x509.NewCertPool()
+	if withSystem {
+		if pool, err = x509.SystemCertPool(); err != nil {
+			return nil, sum, fmt.Errorf("read the system's certificates: %w", err)
+		}
+	}
+	if !pool.AppendCertsFromPEM(content) {
+		return nil, sum, fmt.Errorf("%s has no certificate in PEM form: name a PEM file", file)
+	}
+	return pool, sha256.Sum256(content), nil
+}

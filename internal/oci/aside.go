@@ -10,7 +10,7 @@ import (
 
 const (
 	// aside is from how many bytes on content is summed by a goroutine of its own while more of it comes: of 20 MiB from this machine, that
-	// makes it a third faster.
+	// makes it 4 to 11 % faster.
 	aside = 1 << 20
 	// chunk is how much is read at a time, and chunks how many there are.
 	chunk, chunks = 128 << 10, 4

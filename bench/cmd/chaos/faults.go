@@ -18,7 +18,6 @@ type fault struct {
 	make   func(ctx context.Context, w *world, l *ledger) error
 	heal   func(ctx context.Context, w *world) error
 	cut    int // the server that is cut off, or -1
-	silent bool
 }
 
 // stopped is how long a process stops that gets SIGSTOP, in a run that is long enough.

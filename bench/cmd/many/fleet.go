@@ -20,13 +20,7 @@ import (
 // replicas is how many servers and how many nodes of NATS there are.
 const replicas = 3
 
-// A fleet is servers with one state.
-type fleet struct {
-	nodes   *cluster.Cluster
-	servers []*server
-}
-
-// A server is one of a fleet, with its admin socket.
+// A server is one of several with one state, with its admin socket.
 type server struct {
 	*service.Service
 	over *client.Client

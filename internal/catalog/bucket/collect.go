@@ -58,14 +58,15 @@ func (b *Bucket) Collect(ctx context.Context, age time.Duration) (removed int, e
 
 // makeRoom returns an error where there is no room for a content, not even once others were removed.
 func (b *Bucket) makeRoom(ctx context.Context, size int64) error {
-	left, most, err := b.objects.Room(ctx)
+	left, _, err := b.objects.Room(ctx)
 	if err != nil || left >= size {
 		return err
 	}
 	if _, err := b.Collect(ctx, leastUnnamed); err != nil {
 		b.options.Logger.Warn("contents that no file has any more are not removed from the bucket", "bucket", b.options.Name, "error", err)
 	}
-	if left, most, err = b.objects.Room(ctx); err != nil || left >= size {
+	left, most, err := b.objects.Room(ctx)
+	if err != nil || left >= size {
 		return err
 	}
 	return fmt.Errorf("%w: the bucket %s may have %s, and has room for %s more: remove files, or raise the max-bytes of OBJ_%s", state.ErrQuota, b.objects.Bucket(), text.Size(most), text.Size(max(left, 0)), b.objects.Bucket())

@@ -249,8 +249,7 @@ func (s security) failureResponses() []failureResponse {
 		{"default", "Failed", "Any other failure", plain, ""},
 	}
 	if len(s.Schemes) > 0 {
-		all = append(all, failureResponse{"401", "Unauthorized", "The token is missing or not valid", plain, "WWW-Authenticate"},
-			failureResponse{"409", "ToolChanged", "The tool has changed since the token was bound to it", plain, ""})
+		all = append(all, failureResponse{"401", "Unauthorized", "The token is missing or not valid", plain, "WWW-Authenticate"})
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -43,17 +44,12 @@ artifact's digest, which pulls the same file again.`,
 			if err := wholefile.Check(file); err != nil { // before anything is pulled
 				return fmt.Errorf("write the module: %w", err)
 			}
-			ctx, stop := untilInterrupted(cmd.Context())
-			defer stop()
-			registry, err := f.open(ref.Host)
-			if err != nil {
-				return err
-			}
-			defer registry.Close()
-			done := showWaiting(stderr, "pulling "+ref.String())
 			var module bytes.Buffer
-			pulled, err := registry.Pull(ctx, ref, &module)
-			done()
+			var pulled *oci.Artifact
+			err = f.ask(cmd, ref.Host, "pulling "+ref.String(), func(ctx context.Context, registry *oci.Registry) (err error) {
+				pulled, err = registry.Pull(ctx, ref, &module)
+				return err
+			})
 			if err != nil {
 				return err
 			}

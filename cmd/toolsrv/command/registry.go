@@ -1,6 +1,8 @@
 package command
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/oci"
@@ -31,6 +33,20 @@ func (f *registryFlags) open(host string) (*oci.Registry, error) {
 		o.Agent = "toolsrv/" + b.Version
 	}
 	return oci.Open(host, o)
+}
+
+// ask opens a registry, and shows what it waits for while do asks it, until the user interrupts.
+func (f *registryFlags) ask(cmd *cobra.Command, host, waiting string, do func(ctx context.Context, registry *oci.Registry) error) error {
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	registry, err := f.open(host)
+	if err != nil {
+		return err
+	}
+	defer registry.Close()
+	done := showWaiting(cmd.ErrOrStderr(), waiting)
+	defer done()
+	return do(ctx, registry)
 }
 
 // artifactArgument reads a reference that a user has typed.

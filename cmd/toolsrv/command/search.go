@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -47,43 +48,14 @@ list the tags: name it whole.`,
 			if len(args) > 1 {
 				word = args[1]
 			}
-			ctx, stop := untilInterrupted(cmd.Context())
-			defer stop()
-			registry, err := f.open(host)
+			var all []found
+			err := f.ask(cmd, host, "asking "+host, func(ctx context.Context, registry *oci.Registry) (err error) {
+				all, err = search(ctx, registry, host, prefix, word)
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			defer registry.Close()
-			done := showWaiting(cmd.ErrOrStderr(), "asking "+host)
-			defer done()
-			all := []found{}
-			if ref, err := oci.ParseReference(host + "/" + prefix); err == nil && word == "" && ref.Tag == "" && ref.Digest == "" {
-				if tags, err := registry.Tags(ctx, ref); err == nil && len(tags) > 0 {
-					all = append(all, newFound(ref, tags))
-				}
-			}
-			if len(all) == 0 {
-				names, err := registry.Repositories(ctx)
-				if err != nil {
-					return err
-				}
-				names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) || !strings.Contains(name, word) })
-				if len(names) > maxFound {
-					return fmt.Errorf("%s has %d such repositories: name more of what you look for; up to %d are listed", host, len(names), maxFound)
-				}
-				for _, name := range names {
-					ref, err := oci.ParseReference(host + "/" + name)
-					if err != nil {
-						continue // which no client could pull
-					}
-					tags, err := registry.Tags(ctx, ref)
-					if err != nil {
-						return err
-					}
-					all = append(all, newFound(ref, tags))
-				}
-			}
-			done()
 			if f.asJSON {
 				return printJSON(cmd.OutOrStdout(), all)
 			}
@@ -101,6 +73,36 @@ list the tags: name it whole.`,
 	}
 	f.add(cmd)
 	return cmd
+}
+
+// search returns the tags of the repository that a prefix names whole, or those of all whose names begin with it and have a word in them.
+func search(ctx context.Context, registry *oci.Registry, host, prefix, word string) ([]found, error) {
+	if ref, err := oci.ParseReference(host + "/" + prefix); err == nil && word == "" && ref.Tag == "" && ref.Digest == "" {
+		if tags, err := registry.Tags(ctx, ref); err == nil && len(tags) > 0 {
+			return []found{newFound(ref, tags)}, nil
+		}
+	}
+	names, err := registry.Repositories(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) || !strings.Contains(name, word) })
+	if len(names) > maxFound {
+		return nil, fmt.Errorf("%s has %d such repositories: name more of what you look for; up to %d are listed", host, len(names), maxFound)
+	}
+	all := []found{}
+	for _, name := range names {
+		ref, err := oci.ParseReference(host + "/" + name)
+		if err != nil {
+			continue // which no client could pull
+		}
+		tags, err := registry.Tags(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, newFound(ref, tags))
+	}
+	return all, nil
 }
 
 func newFound(ref oci.Reference, tags []string) found {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -106,16 +107,11 @@ in COSIGN_PASSWORD.`,
 			if err != nil {
 				return err
 			}
-			ctx, stop := untilInterrupted(cmd.Context())
-			defer stop()
-			registry, err := f.open(ref.Host)
-			if err != nil {
+			var digest string
+			err = f.ask(cmd, ref.Host, "signing "+ref.String(), func(ctx context.Context, registry *oci.Registry) (err error) {
+				digest, err = registry.Sign(ctx, ref, k)
 				return err
-			}
-			defer registry.Close()
-			done := showWaiting(cmd.ErrOrStderr(), "signing "+ref.String())
-			digest, err := registry.Sign(ctx, ref, k)
-			done()
+			})
 			if err != nil {
 				return err
 			}
@@ -159,16 +155,11 @@ Standard output has the reference with the artifact's digest, which is what was 
 			if f.options.Trust, err = s.trust(); err != nil {
 				return err
 			}
-			ctx, stop := untilInterrupted(cmd.Context())
-			defer stop()
-			registry, err := f.open(ref.Host)
-			if err != nil {
+			var a *oci.Artifact
+			err = f.ask(cmd, ref.Host, "verifying "+ref.String(), func(ctx context.Context, registry *oci.Registry) (err error) {
+				a, err = registry.Verify(ctx, ref)
 				return err
-			}
-			defer registry.Close()
-			done := showWaiting(cmd.ErrOrStderr(), "verifying "+ref.String())
-			a, err := registry.Verify(ctx, ref)
-			done()
+			})
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -29,10 +30,10 @@ func showWaiting(w io.Writer, what string) (done func()) {
 		<-stop
 		fmt.Fprint(w, "\r\x1b[K") // back to the beginning of the line, and clear it
 	}()
-	return func() {
+	return sync.OnceFunc(func() {
 		close(stop)
 		<-gone
-	}
+	})
 }
 
 // isTerminal reports whether w is a terminal, so that a person reads it.

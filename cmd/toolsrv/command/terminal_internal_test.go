@@ -29,6 +29,7 @@ func TestShowWaiting(t *testing.T) {
 	until("compiling math.wasm ...")
 	done()
 	until("[K")
+	done() // as it is where it is deferred, too
 
 	done = showWaiting(terminal, "what takes no time")
 	done()

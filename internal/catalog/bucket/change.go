@@ -156,7 +156,7 @@ func (b *Bucket) Commit(ctx context.Context, name string, f *Incoming, was Lying
 		return err
 	}
 	// So it need not be fetched. That the disk is full is no reason to fail.
-	_ = b.options.Cache.Keep(b, digest, f.size, func(w io.Writer) error { _, err := io.Copy(w, f.reader()); return err })
+	_ = b.options.Cache.Keep(b, digest, func(w io.Writer) error { _, err := io.Copy(w, f.reader()); return err })
 	coming := kept{Digest: digest, Size: f.size, Paths: noted(paths)}
 	return b.set(ctx, name, was, 0, func(of *file) record { return of.with(coming, b.options.Versions(), now()) })
 }

@@ -40,7 +40,7 @@ func (b *Bucket) content(ctx context.Context, digest string, size int64) (io.Rea
 		if kept, err := b.options.Cache.Open(digest, size); err == nil { // another file has the same
 			return kept, nil
 		}
-		err := b.options.Cache.Keep(b, digest, size, func(w io.Writer) error {
+		err := b.options.Cache.Keep(b, digest, func(w io.Writer) error {
 			content, err := b.objects.Get(ctx, digest, size)
 			if err != nil {
 				return err

@@ -106,38 +106,47 @@ func (c *Cache) has(r record) bool {
 // keep has pull write a module, and keeps it. Where that can't be, it is pulled all the same, so that the record is true, and kept is false:
 // modules of many sources in memory would have no bound.
 func (c *Cache) keep(by *Source, pull func(io.Writer) (record, error), logger *slog.Logger) (r record, kept bool, err error) {
-	wrong := c.wrong
-	var f *os.File
-	if wrong == nil {
+	wrong, err := c.write(by, func(w io.Writer) (module string, err error) {
+		r, err = pull(w)
+		return r.Module, err
+	})
+	switch {
+	case wrong != nil:
+		c.warn(logger, wrong)
+		r, err = pull(io.Discard)
+		return r, false, err
+	case err == nil:
+		c.note(r, logger)
+	}
+	return r, err == nil, err
+}
+
+// write has pull write a module, and keeps it under the digest that pull returns. wrong is why the disk can't have it; err is pull's.
+func (c *Cache) write(by any, pull func(io.Writer) (digest string, err error)) (wrong, err error) {
+	if wrong = c.wrong; wrong == nil {
 		wrong = os.MkdirAll(c.folder, 0o700) // somebody may have removed it
 	}
-	if wrong == nil {
-		f, wrong = os.CreateTemp(c.folder, pullPrefix)
+	if wrong != nil {
+		return wrong, nil
 	}
-	if wrong == nil {
-		disk := &writer{w: f}
-		r, err = pull(disk)
-		if wrong = disk.failed; wrong == nil && err == nil {
-			wrong = f.Sync()
-		}
-		wrong = errors.Join(wrong, f.Close())
-		if wrong == nil && err == nil {
-			c.use(by, r.Module)
-			wrong = os.Rename(f.Name(), c.modulePath(r.Module))
-		}
-		if wrong != nil || err != nil {
-			_ = os.Remove(f.Name())
-		}
-		if wrong == nil {
-			if err == nil {
-				c.note(r, logger)
-			}
-			return r, err == nil, err
-		}
+	f, wrong := os.CreateTemp(c.folder, pullPrefix)
+	if wrong != nil {
+		return wrong, nil
 	}
-	c.warn(logger, wrong)
-	r, err = pull(io.Discard)
-	return r, false, err
+	disk := &writer{w: f}
+	digest, err := pull(disk)
+	if wrong = disk.failed; wrong == nil && err == nil {
+		wrong = f.Sync()
+	}
+	wrong = errors.Join(wrong, f.Close())
+	if wrong == nil && err == nil {
+		c.use(by, digest)
+		wrong = os.Rename(f.Name(), c.modulePath(digest))
+	}
+	if wrong != nil || err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return wrong, err
 }
 
 // A writer tells an error of the disk from one of the registry.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 )
 
 // Errors of a cache that another source shares.
@@ -16,32 +15,18 @@ var (
 	ErrOther = errors.New("it is not what its digest says")
 )
 
-// Keep keeps what pull writes, which must have a digest, in hexadecimal, and a size in bytes. by needs it from now on.
-func (c *Cache) Keep(by any, digest string, size int64, pull func(io.Writer) error) error {
-	if c.wrong != nil || os.MkdirAll(c.folder, 0o700) != nil {
-		return ErrUncached
-	}
-	f, err := os.CreateTemp(c.folder, pullPrefix)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUncached, err)
-	}
-	sum := sha256.New()
-	disk := &writer{w: f}
-	err = pull(io.MultiWriter(disk, sum))
-	if failed := errors.Join(disk.failed, f.Close()); failed != nil {
-		err = fmt.Errorf("%w: %w", ErrUncached, failed)
-	}
-	if err == nil && fmt.Sprintf("%x", sum.Sum(nil)) != digest {
-		err = ErrOther
-	}
-	if err == nil {
-		c.use(by, digest)
-		if err = os.Rename(f.Name(), c.modulePath(digest)); err != nil {
-			err = fmt.Errorf("%w: %w", ErrUncached, err)
+// Keep keeps what pull writes, which must have a digest, in hexadecimal. by needs it from now on.
+func (c *Cache) Keep(by any, digest string, pull func(io.Writer) error) error {
+	wrong, err := c.write(by, func(w io.Writer) (string, error) {
+		sum := sha256.New()
+		err := pull(io.MultiWriter(w, sum))
+		if err == nil && fmt.Sprintf("%x", sum.Sum(nil)) != digest {
+			err = ErrOther
 		}
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
+		return digest, err
+	})
+	if wrong != nil {
+		return fmt.Errorf("%w: %w", ErrUncached, wrong)
 	}
 	return err
 }

@@ -28,7 +28,7 @@ const (
 func (o *Objects) Room(ctx context.Context) (left, most int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	if err := o.writable(); err != nil {
+	if err := o.store.writable(); err != nil {
 		return 0, 0, err
 	}
 	stream, err := o.store.js.Stream(ctx, o.stream())
@@ -47,7 +47,7 @@ func (o *Objects) Room(ctx context.Context) (left, most int64, err error) {
 
 // Collect removes objects that keep does not want and that were put longer ago than age, and chunks of that age that belong to none.
 func (o *Objects) Collect(ctx context.Context, age time.Duration, keep func(object string) bool) (removed int, err error) {
-	if err := o.writable(); err != nil {
+	if err := o.store.writable(); err != nil {
 		return 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, collectLimit)

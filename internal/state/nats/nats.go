@@ -270,7 +270,7 @@ func (s *space) Delete(ctx context.Context, key string, expect int64) (bool, err
 
 // Refresh implements state.Shared.
 func (s *space) Refresh(ctx context.Context) error {
-	if err := errors.Join(s.store.usable(), s.store.whole()); err != nil {
+	if err := s.store.writable(); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, s.store.options.Limit)

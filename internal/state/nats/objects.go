@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/toolsrv/toolsrv/internal/state"
 )
 
 // Objects are bytes with names in an object bucket beside the state's own bucket, as JetStream's clients make them. The bucket is made when something is
@@ -66,20 +64,9 @@ func (i *objectInfo) check() error {
 	return nil
 }
 
-// writable returns why nothing can be written.
-func (o *Objects) writable() error {
-	if err := o.store.usable(); err != nil {
-		return err
-	}
-	if cut := o.store.CutOff(); cut != nil {
-		return fmt.Errorf("%w: it is cut off since %s, and can't be changed until NATS is back: %w", state.ErrUnavailable, cut.Since.UTC().Format(time.RFC3339), cut.Why)
-	}
-	return nil
-}
-
 // Put puts an object, in place of another one of its name. When it returns without an error, the servers have it whole.
 func (o *Objects) Put(ctx context.Context, object string, content io.Reader) error {
-	if err := o.writable(); err != nil {
+	if err := o.store.writable(); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, objectLimit)

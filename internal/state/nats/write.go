@@ -81,10 +81,7 @@ func (s *Store) submit(ctx context.Context, space string, w *write) (outcome, er
 	if ctx.Err() != nil {
 		return outcome{}, context.Cause(ctx)
 	}
-	if err := s.usable(); err != nil {
-		return outcome{}, err
-	}
-	if err := s.whole(); err != nil {
+	if err := s.writable(); err != nil {
 		return outcome{}, err
 	}
 	began := time.Now()
@@ -101,8 +98,11 @@ func (s *Store) submit(ctx context.Context, space string, w *write) (outcome, er
 	}
 }
 
-// whole returns an error where the store is cut off.
-func (s *Store) whole() error {
+// writable returns why nothing can be written.
+func (s *Store) writable() error {
+	if err := s.usable(); err != nil {
+		return err
+	}
 	if cut := s.CutOff(); cut != nil {
 		return fmt.Errorf("%w: it is cut off since %s, and can't be changed until NATS is back: %w", state.ErrUnavailable, cut.Since.UTC().Format(time.RFC3339), cut.Why)
 	}

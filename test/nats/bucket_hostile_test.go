@@ -23,15 +23,7 @@ import (
 // objectsOf returns the object bucket of the replicas, as anybody has it who may write there.
 func objectsOf(t testing.TB, c *cluster) (jetstream.ObjectStore, jetstream.JetStream) {
 	t.Helper()
-	conn, err := client.Connect(c.url())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js, _ := raw(t, c)
 	store, err := js.ObjectStore(t.Context(), "toolsrv_tools")
 	if err != nil {
 		t.Fatal(err)

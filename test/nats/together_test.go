@@ -296,15 +296,7 @@ func TestWatchFromElsewhere(t *testing.T) {
 func TestManyFollow(t *testing.T) {
 	c := start(t, 1, nil)
 	open(t, c, nil)
-	conn, err := client.Connect(c.url())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js, _ := raw(t, c)
 	for i := range 1100 {
 		if _, err := js.CreateConsumer(t.Context(), "KV_toolsrv", jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true}); err != nil {
 			t.Fatalf("after %d: %v", i, err)

@@ -330,16 +330,16 @@ func (f *fleet) have(ctx context.Context, version uint64) error {
 
 // unseen says of replicas that do not have a version what they say themselves.
 func (f *fleet) unseen(version uint64) error {
-	n, why := 0, error(nil)
+	n, why := 0, errors.New("none of them is cut off")
 	for i, s := range f.replicas {
 		if f.seen[i].Load() < version {
 			n++
 			if cut := s.CutOff(); cut != nil {
-				why = cut.Why
+				why = fmt.Errorf("one is cut off: %w", cut.Why)
 			}
 		}
 	}
-	return fmt.Errorf("%d replicas do not see a change within two minutes; one is cut off because of: %w", n, why)
+	return fmt.Errorf("%d replicas do not see a change within two minutes: %w", n, why)
 }
 
 // recover returns how long after something had happened a change was taken, and how long it took until all replicas had it and were not cut off.

@@ -28,12 +28,7 @@ func (b *bench) add(ctx context.Context, servers ...*server) (load.Seen, error) 
 
 // three compares calls/s of three servers with those of one, on the same processors.
 func (b *bench) three(ctx context.Context) (err error) {
-	nodes, endNodes, err := b.nodes(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, endNodes()) }()
-	all, end, err := b.fleet(ctx, replicas, "", func(int) string { return nodes.URL() })
+	all, end, err := b.replicas(ctx, "")
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/gate"
@@ -22,12 +21,7 @@ const pollEvery = time.Millisecond / 2
 
 // changing measures from the request of a switch to one server until the last of three has it in force.
 func (b *bench) changing(ctx context.Context) (err error) {
-	nodes, endNodes, err := b.nodes(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, endNodes()) }()
-	all, end, err := b.fleet(ctx, replicas, "", func(int) string { return nodes.URL() })
+	all, end, err := b.replicas(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -43,21 +37,9 @@ func (b *bench) changing(ctx context.Context) (err error) {
 		if err := all[n%len(all)].flip(ctx, n%2 == 1); err != nil {
 			return err
 		}
-		ends := make([]time.Time, len(all))
-		errs := make([]error, len(all))
-		var waiting sync.WaitGroup
-		for i, c := range callers {
-			waiting.Go(func() { errs[i] = c.until(ctx, n%2 == 1); ends[i] = time.Now() })
-		}
-		waiting.Wait()
-		if err := errors.Join(errs...); err != nil {
+		last, err := onAll(all, func(i int) error { return callers[i].until(ctx, n%2 == 1) })
+		if err != nil {
 			return err
-		}
-		last := begun
-		for _, at := range ends {
-			if at.After(last) {
-				last = at
-			}
 		}
 		took = append(took, last.Sub(begun))
 	}

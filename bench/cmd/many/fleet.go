@@ -8,7 +8,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/cluster"
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
@@ -104,6 +107,33 @@ func (b *bench) fleet(ctx context.Context, n int, tables string, url func(i int)
 		all = append(all, s)
 	}
 	return all, end, nil
+}
+
+// replicas starts nodes, and servers with one state in them. All of them are ended by end.
+func (b *bench) replicas(ctx context.Context, tables string) (all []*server, end func() error, err error) {
+	nodes, endNodes, err := b.nodes(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, endServers, err := b.fleet(ctx, replicas, tables, func(int) string { return nodes.URL() })
+	if err != nil {
+		return nil, nil, errors.Join(err, endNodes())
+	}
+	return all, func() error { return errors.Join(endServers(), endNodes()) }, nil
+}
+
+// onAll has each server do something at once, and returns when the last of them had done it.
+func onAll(all []*server, do func(i int) error) (last time.Time, err error) {
+	ends, errs := make([]time.Time, len(all)), make([]error, len(all))
+	var waiting sync.WaitGroup
+	for i := range all {
+		waiting.Go(func() {
+			errs[i] = do(i)
+			ends[i] = time.Now()
+		})
+	}
+	waiting.Wait()
+	return slices.MaxFunc(ends, time.Time.Compare), errors.Join(errs...)
 }
 
 // A caller calls tools of a server over one connection.

@@ -21,12 +21,7 @@ const (
 
 // keys measures what one more read of a key takes within a call, and a call that writes one, over HTTP.
 func (b *bench) keys(ctx context.Context) (err error) {
-	nodes, endNodes, err := b.nodes(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, endNodes()) }()
-	all, end, err := b.fleet(ctx, replicas, "", func(int) string { return nodes.URL() })
+	all, end, err := b.replicas(ctx, "")
 	if err != nil {
 		return err
 	}

@@ -34,12 +34,7 @@ upload = true
 
 // uploading measures from the start of a put at one server until all three serve the new version of a file.
 func uploading(ctx context.Context, b *bench) (err error) {
-	nodes, endNodes, err := b.nodes(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, endNodes()) }()
-	all, end, err := b.fleet(ctx, replicas, shelf, func(int) string { return nodes.URL() })
+	all, end, err := b.replicas(ctx, shelf)
 	if err != nil {
 		return err
 	}
@@ -51,26 +46,19 @@ func uploading(ctx context.Context, b *bench) (err error) {
 			return err
 		}
 		begun := time.Now()
-		ends, errs := make([]time.Time, len(all)), make([]error, len(all))
-		var waiting sync.WaitGroup
-		for i, s := range all {
-			waiting.Go(func() {
-				c := s.caller()
-				defer c.close()
-				errs[i] = c.comes(ctx, fmt.Sprintf("/bench/v%d", n))
-				ends[i] = time.Now()
-			})
-		}
-		_, err = all[n%len(all)].over.Put(ctx, "put", admin.FileArguments{Name: "put.wasm", Directory: "shared"}, "", bytes.NewReader(file), int64(len(file)))
-		waiting.Wait()
-		if err := errors.Join(append(errs, err)...); err != nil {
+		var put error
+		var putting sync.WaitGroup
+		putting.Go(func() {
+			_, put = all[n%len(all)].over.Put(ctx, "put", admin.FileArguments{Name: "put.wasm", Directory: "shared"}, "", bytes.NewReader(file), int64(len(file)))
+		})
+		last, err := onAll(all, func(i int) error {
+			c := all[i].caller()
+			defer c.close()
+			return c.comes(ctx, fmt.Sprintf("/bench/v%d", n))
+		})
+		putting.Wait()
+		if err := errors.Join(err, put); err != nil {
 			return err
-		}
-		last := begun
-		for _, at := range ends {
-			if at.After(last) {
-				last = at
-			}
 		}
 		if n > 0 { // before the first one, the bucket was not there
 			took = append(took, last.Sub(begun))

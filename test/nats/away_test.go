@@ -228,7 +228,6 @@ func TestSameBucket(t *testing.T) {
 	c := start(t, 3, nil)
 	s := open(t, c, nil)
 	js, conn := raw(t, c)
-	led := map[string]bool{}
 	write := func() {
 		t.Helper()
 		eventually(t, "something can be written", func() bool {
@@ -237,10 +236,6 @@ func TestSameBucket(t *testing.T) {
 		})
 		if err := s.Broken(); err != nil {
 			t.Fatal(err)
-		}
-		stream, err := js.Stream(t.Context(), "KV_toolsrv")
-		if err == nil {
-			led[stream.CachedInfo().Cluster.Leader] = true
 		}
 	}
 	write()
@@ -255,11 +250,18 @@ func TestSameBucket(t *testing.T) {
 		c.wait(t)
 		write()
 	}
-	eventually(t, "each node has led", func() bool {
-		_, _ = conn.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_toolsrv", nil, time.Second)
+	for _, o := range c.options {
+		eventually(t, o.ServerName+" leads", func() bool {
+			stream, err := js.Stream(t.Context(), "KV_toolsrv")
+			if err == nil && stream.CachedInfo().Cluster.Leader == o.ServerName {
+				return true
+			}
+			_, _ = conn.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_toolsrv", fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, o.ServerName), time.Second)
+			time.Sleep(time.Second) // until it is elected
+			return false
+		})
 		write()
-		return len(led) == len(c.nodes)
-	})
+	}
 }
 
 // TestNobodyThere opens a state whose servers are not there: it ends in time, and says what it waited for.

@@ -30,6 +30,8 @@ const (
 	moveEvery = 5 * time.Second
 	// doubtFor is how long nothing is written after a write was not answered: a leader goes on answering for a while that has lost the others.
 	doubtFor = 3 * time.Second
+	// silentFor is how long a stream may be silent of which there is more: then it is followed anew, maybe from another node.
+	silentFor = 5 * time.Second
 )
 
 // health is what is known of whether the copy is what the stream has.
@@ -130,21 +132,27 @@ func (s *Store) follow() {
 	}
 }
 
-// session follows the stream from the copy's position, and reports whether it came to the end of what there was.
+// session follows the stream from the copy's position, and reports whether it came to the end of what there was. That end is asked of the leader: the
+// node that has the consumer may be behind, and then nothing is pending though there is more.
 func (s *Store) session(ctx context.Context) (whole bool, err error) {
 	stream, info, err := s.info(ctx)
 	if err != nil {
 		return false, err
 	}
+	end, err := s.lastHead(ctx, info.State.LastSeq)
+	if err != nil {
+		return false, err
+	}
 	s.mu.Lock()
-	start, resumes := s.copy.position+1, s.copy.position > 0 && s.freshWithin(resumeFor)
+	resumes := s.copy.position > 0 && !s.copy.anew && s.freshWithin(resumeFor)
 	if !resumes {
 		s.copy.round++
-		start = 1
+		s.copy.anew, s.copy.position = false, 0
 	}
+	position := s.copy.position
 	s.mu.Unlock()
 	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		FilterSubject: s.bucket.heads(), DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: start,
+		FilterSubject: s.bucket.heads(), DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: position + 1,
 		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: 30 * time.Second,
 	})
 	if err != nil {
@@ -156,11 +164,16 @@ func (s *Store) session(ctx context.Context) (whole bool, err error) {
 		return false, fmt.Errorf("follow the stream: %w", err)
 	}
 	defer messages.Stop()
-	if consumer.CachedInfo().NumPending == 0 {
-		s.complete(!resumes, info.State.LastSeq)
-		whole = true
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := time.AfterFunc(silentFor, cancel)
+	defer late.Stop()
 	for next := uint64(1); ; next++ {
+		if !whole && position >= end {
+			late.Stop()
+			s.complete(!resumes, info.State.LastSeq)
+			whole = true
+		}
 		m, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
 			return whole, err
@@ -172,15 +185,30 @@ func (s *Store) session(ctx context.Context) (whole bool, err error) {
 		if meta.Sequence.Consumer != next {
 			return whole, fmt.Errorf("message %d came in place of %d", meta.Sequence.Consumer, next)
 		}
-		s.apply(m, meta)
-		if !whole && meta.NumPending == 0 {
-			s.complete(!resumes, info.State.LastSeq)
-			whole = true
+		if !whole {
+			late.Reset(silentFor)
 		}
+		s.apply(m, meta)
+		position = meta.Sequence.Stream
 		if err := s.Broken(); err != nil {
 			return whole, err
 		}
 	}
+}
+
+// lastHead asks the leader which was the last head when the stream was at a sequence, or a later one; 0 if there was none.
+func (s *Store) lastHead(ctx context.Context, sequence uint64) (uint64, error) {
+	if sequence == 0 {
+		return 0, nil
+	}
+	last, err := s.ask(ctx, "", sequence) // a batch ends with a head
+	if _, _, foreign := s.bucket.parse(last.Subject); errors.Is(err, errGone) || err == nil && foreign != nil {
+		last, err = s.ask(ctx, s.bucket.heads(), 0)
+	}
+	if errors.Is(err, errGone) {
+		return 0, nil
+	}
+	return last.Sequence, err
 }
 
 // leave deletes a consumer that is not used any more, if the server is there. It would go by itself otherwise.
@@ -248,13 +276,12 @@ func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	s.mu.Lock()
 	changed := false
 	switch {
-	case err != nil && key != "": // somebody else has written there, over what there was
-		changed = s.copy.drop(space, key)
-	case err != nil:
+	case err != nil && key == "":
+	case err != nil, deletes: // in the first case somebody else has written there, over what there was
+		changed = s.copy.delete(space, key, meta.Sequence.Stream)
 	case key == "":
-		s.copy.content(space).turn = meta.Sequence.Stream
-	case deletes:
-		changed = s.copy.drop(space, key)
+		c := s.copy.content(space)
+		c.turn = max(c.turn, meta.Sequence.Stream)
 	default:
 		changed = s.copy.put(space, head, value)
 	}

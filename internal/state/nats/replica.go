@@ -14,6 +14,7 @@ type replica struct {
 	spaces   map[string]*content
 	timed    map[string]*content // those where something expires
 	position uint64              // the last sequence that is in it
+	anew     bool                // it has to be read anew, since something is missing
 	round    uint32              // counts how often all was read
 	taken    uint64              // counts the messages
 	entries  int                 // and spaces, which stay when they are empty
@@ -148,6 +149,14 @@ func (r *replica) put(space string, e entry, value []byte) bool {
 		r.timed[space] = c
 	}
 	return true
+}
+
+// delete takes up that a key was deleted. A node that is behind may tell that of what was written since.
+func (r *replica) delete(space, key string, sequence uint64) bool {
+	if c := r.spaces[space]; c == nil || c.entries[key] == nil || c.entries[key].version > sequence {
+		return false
+	}
+	return r.drop(space, key)
 }
 
 // drop forgets the entry of a key. It reports whether there was one.

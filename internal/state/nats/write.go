@@ -191,16 +191,16 @@ func (s *Store) write(space string, writes []*write) {
 			}
 			writes = p.tell(sequence)
 			continue
-		case errors.Is(err, errConflict): // somebody else has written the space
-			err = s.barrier(ctx, space)
+		case errors.Is(err, errConflict):
 			sure = true
+			if late := s.barrier(ctx, space); late != nil {
+				err = late
+			}
 		case errors.Is(err, errAgain):
-			err, careful = nil, true
+			careful = true
 		}
-		if err == nil {
-			err = pause(ctx, min(time.Duration(try+1)*2*time.Millisecond, 50*time.Millisecond))
-		}
-		if err != nil {
+		again := errors.Is(err, errConflict) || errors.Is(err, errAgain)
+		if !again || !pause(ctx, min(time.Duration(try+1)*2*time.Millisecond, 50*time.Millisecond)) {
 			fail(writes, s.unanswered(ctx, err))
 			return
 		}
@@ -213,13 +213,13 @@ func fail(writes []*write, err error) {
 	}
 }
 
-// pause waits for a random time, so that those who write the same space do not meet again.
-func pause(ctx context.Context, most time.Duration) error {
+// pause waits for a random time, so that those who write the same space do not meet again. It reports whether there is time left.
+func pause(ctx context.Context, most time.Duration) bool {
 	select {
 	case <-time.After(mrand.N(most)):
-		return nil
+		return true
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false
 	}
 }
 
@@ -262,7 +262,19 @@ func (s *Store) barrier(ctx context.Context, space string) error {
 	if err != nil {
 		return err
 	}
-	return s.await(ctx, last.Sequence)
+	if err := s.await(ctx, last.Sequence); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	c := s.copy.spaces[space]
+	missed := !s.copy.anew && s.copy.position >= last.Sequence && (c == nil || c.turn < last.Sequence)
+	s.copy.anew = s.copy.anew || missed
+	s.mu.Unlock()
+	if missed {
+		s.options.Log.Warn("the copy of the state lacks a change that NATS has, so all is read anew", slog.String("space", space))
+		s.again()
+	}
+	return nil
 }
 
 // A plan is what a batch has to do.
@@ -429,8 +441,8 @@ func (p *plan) tell(last uint64) (later []*write) {
 
 // Errors of publish.
 var (
-	errConflict = errors.New("somebody else has written the space")
-	errAgain    = errors.New("the batch was not taken")
+	errConflict = errors.New("somebody else writes the same space")
+	errAgain    = errors.New("there is no leader, or the one there was has changed")
 )
 
 // Codes of the server's errors.

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"archive/tar"
+	"bufio"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // Types of content.
@@ -71,6 +74,13 @@ func (m *manifest) module() (layer ocispec.Descriptor, unpack func(from io.Reade
 	case len(archives) == 1:
 		return archives[0], untar, nil
 	}
+	if len(archives) > 1 {
+		return layer, nil, misformed("it is an image of %d layers: a tool's has one, with one .wasm file", len(archives))
+	}
+	if len(m.Layers) > 0 {
+		return layer, nil, misformed("it has no module: its first layer has the type %q, and a module's is %s: push it with that type, or with toolsrv push",
+			text.Short(m.Layers[0].MediaType), moduleType)
+	}
 	return layer, nil, misformed("it has no module: it needs a layer of the type %s", moduleType)
 }
 
@@ -89,13 +99,25 @@ func unzip(from io.Reader, to io.Writer, most int64) error {
 	return untar(z, to, most)
 }
 
-// untar finds the module in an archive: the only .wasm file.
+// untar finds the module in an archive: the only .wasm file. It may also be the module itself: oras calls what is pushed without a type an archive.
 func untar(from io.Reader, to io.Writer, most int64) error {
 	limited := &io.LimitedReader{R: from, N: most + maxUnpacked}
-	archive, found := tar.NewReader(limited), false
-	for range maxFiles {
+	start := bufio.NewReader(limited)
+	if magic, _ := start.Peek(4); string(magic) == "\x00asm" { // no archive begins so: its first file would have no name
+		switch n, err := io.Copy(to, io.LimitReader(start, most+1)); {
+		case err != nil:
+			return misformed("its module is damaged")
+		case n > most:
+			return misformed("its module has more than %d bytes, which is the limit", most)
+		}
+		return nil
+	}
+	archive, found := tar.NewReader(start), false
+	for i := range maxFiles {
 		h, err := archive.Next()
 		switch {
+		case i == 0 && errors.Is(err, tar.ErrHeader):
+			return misformed("its layer is neither a module nor an archive with one: push it with toolsrv push")
 		case errors.Is(err, io.EOF) && !found:
 			return misformed("its archive has no .wasm file")
 		case errors.Is(err, io.EOF):

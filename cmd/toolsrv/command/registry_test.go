@@ -34,6 +34,10 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("pull %s: got %d, %q, %s", from, code, stdout, stderr)
 		}
 	}
+	// What is attached to an artifact may have a tag, too.
+	if code, _, stderr := run("push", file, ref+":sha256-"+strings.Repeat("0", 64)); code != 0 {
+		t.Fatalf("push: got %d, %s", code, stderr)
+	}
 	if code, stdout, stderr := run("search", s.Host, "sho"); code != 0 || !strings.Contains(stdout, ref+"  1.10.0, 1.2.0\n") {
 		t.Errorf("search: got %d, %q, %s", code, stdout, stderr)
 	}

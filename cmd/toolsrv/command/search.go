@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -105,7 +106,11 @@ func search(ctx context.Context, registry *oci.Registry, host, prefix, word stri
 	return all, nil
 }
 
+// attached are tags that are not versions: where a registry can't list what is attached to an artifact, such as a signature, clients keep that there.
+var attached = regexp.MustCompile(`^sha256-[0-9a-f]{64}(\.(sig|att|sbom))?$`)
+
 func newFound(ref oci.Reference, tags []string) found {
+	tags = slices.DeleteFunc(tags, attached.MatchString)
 	slices.SortFunc(tags, func(a, b string) int { return cmp.Or(-oci.CompareTags(a, b), strings.Compare(a, b)) })
 	return found{Repository: oci.Scheme + ref.String(), Tags: append([]string{}, tags...)}
 }

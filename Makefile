@@ -5,6 +5,10 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ORAS        := oras.land/oras/cmd/oras@v1.3.6
+CRANE       := github.com/google/go-containerregistry/cmd/crane@v0.22.1
+REGCTL      := github.com/regclient/regclient/cmd/regctl@v0.11.7
+WKG         := wkg@0.16.1
+ORAS_PYTHON := oras==0.2.43
 COSIGN      := github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 WASMTIME    := wasmtime==50.0.1
@@ -257,11 +261,13 @@ setup-proxies:
 setup-prometheus:
 	apt-get install --yes --no-install-recommends prometheus
 
-# setup-registry installs what test/registry skips where it is missing, as root: Debian's registry, whose service is not needed, and the
-# clients oras and cosign, which takes a core half an hour to build.
+# setup-registry installs what test/registry skips where it is missing, as root: Debian's registry, whose service is not needed, and clients. Most take
+# seconds; wkg, in Rust, takes two cores five minutes, and cosign takes a core half an hour.
 setup-registry:
-	apt-get install --yes --no-install-recommends docker-registry
-	GOBIN=/usr/local/bin go install $(ORAS)
+	apt-get install --yes --no-install-recommends docker-registry skopeo
+	python3 -m venv .venv/oras && .venv/oras/bin/pip install --quiet --disable-pip-version-check $(ORAS_PYTHON)
+	for client in $(ORAS) $(CRANE) $(REGCTL); do GOBIN=/usr/local/bin CGO_ENABLED=0 go install $$client || exit 1; done
+	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --debug --locked --no-default-features --root /usr/local $(WKG)
 	GOBIN=/usr/local/bin CGO_ENABLED=0 go install $(COSIGN)
 
 # test-arm64 runs what depends on the processor as linux/arm64 under qemu-user (Debian's packages qemu-user and

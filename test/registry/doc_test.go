@@ -1,3 +1,3 @@
-// Package registry_test asks the real registry of Debian, and has the client oras pull what we push, and push what we pull. It needs the programs
-// docker-registry and oras; make setup-registry installs them.
+// Package registry_test asks the real registry of Debian, and has other clients push, pull, copy and sign there. make setup-registry installs the
+// registry and the clients; what is missing is skipped.
 package registry_test

@@ -122,26 +122,6 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestOras exchanges modules with oras.
-func TestOras(t *testing.T) {
-	t.Parallel()
-	need(t, "oras")
-	host, folder := serve(t), t.TempDir()
-	r, module := open(t, host), testkit.Fixture(t, "e2e/guest")
-	if _, err := r.Push(t.Context(), oci.Reference{Host: host, Repository: "acme/ours", Tag: "1"}, "guest.wasm", module, nil); err != nil {
-		t.Fatal(err)
-	}
-	run(t, folder, "oras", "pull", "--plain-http", host+"/acme/ours:1")
-	if got := testkit.Read(t, folder, "guest.wasm"); !bytes.Equal(got, module) {
-		t.Errorf("oras has pulled %d bytes", len(got))
-	}
-	testkit.Put(t, folder, "config.json", "{}")
-	run(t, folder, "oras", "push", "--plain-http", "--config", "config.json:application/vnd.wasm.config.v0+json", host+"/acme/theirs:1", "guest.wasm:application/wasm")
-	if got := pull(t, r, oci.Reference{Host: host, Repository: "acme/theirs", Tag: "1"}); !bytes.Equal(got, module) {
-		t.Errorf("got %d bytes of oras'", len(got))
-	}
-}
-
 // TestCosign verifies what cosign has signed, in today's form and in the older one, and has cosign verify what we have signed.
 func TestCosign(t *testing.T) {
 	need(t, "cosign")

@@ -35,7 +35,7 @@ type State struct {
 
 // forms are the newest forms of records that this program knows, by space.
 func forms() map[string]byte {
-	return map[string]byte{audit.Space: audit.Form, tokens.Space: tokens.Form, switches.Space: switches.Form, brought.Space: brought.Form, versions.Space: versions.Form}
+	return map[string]byte{audit.Space: audit.Form, signing.Space: signing.Form, tokens.Space: tokens.Form, switches.Space: switches.Form, brought.Space: brought.Form, versions.Space: versions.Form}
 }
 
 // For returns the store under a configuration, or nil. The first configuration that names a directory opens it; one that is implied is opened

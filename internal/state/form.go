@@ -30,6 +30,21 @@ func Decode(record []byte, form byte, v any) error {
 	return nil
 }
 
+// A Formed is a space that other processes read, which may be of an older version.
+type Formed interface {
+	Space
+	// Form is the newest form of a record that all of them know. It is known at once, and never becomes less.
+	Form() byte
+}
+
+// FormOf returns the form in which a record of a space may be written by a program that knows one.
+func FormOf(space Space, known byte) byte {
+	if of, ok := space.(Formed); ok {
+		return min(known, of.Form())
+	}
+	return known
+}
+
 // CheckForm returns an error about ErrNewer where a record has a newer form than the one that is known, and another where it has none.
 func CheckForm(record []byte, form byte) error {
 	switch {

@@ -269,6 +269,9 @@ func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		head.key, head.version = key, meta.Sequence.Stream
 	}
 	if err == nil && len(value) > 0 {
+		if space == formsSpace && key == keyWritten {
+			s.forms.learn(value)
+		}
 		if known, has := s.options.Forms[space]; has && value[0] > known {
 			s.lose(fmt.Errorf("the entry %.60q of %q is %w: its form is %d, but this version reads %d", key, space, state.ErrNewer, value[0], known))
 		}
@@ -311,6 +314,12 @@ func (s *Store) complete(anew bool, sequence uint64) {
 		}
 	}
 	s.copy.advance(sequence)
+	select {
+	case <-s.forms.whole:
+	default:
+		s.forms.empty = s.copy.entries == 0
+		close(s.forms.whole)
+	}
 	s.mu.Unlock()
 	for _, at := range gone {
 		s.hub.Changed(at[0], at[1])
@@ -321,7 +330,6 @@ func (s *Store) complete(anew bool, sequence uint64) {
 		s.health.cut = nil
 	}
 	s.health.mu.Unlock()
-	s.arrived()
 	wake(s.looking)
 }
 

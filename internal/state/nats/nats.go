@@ -31,6 +31,7 @@ var (
 	_ state.Space = (*space)(nil)
 
 	_ state.Shared = (*space)(nil)
+	_ state.Formed = (*space)(nil)
 )
 
 // A Store is a state in a bucket. It is safe for concurrent use.
@@ -56,6 +57,7 @@ type Store struct {
 	copy replica
 
 	clock   clock
+	forms   forms
 	health  health
 	writers writers
 	written durations.Histogram
@@ -77,6 +79,8 @@ type Options struct {
 	Log *slog.Logger
 	// Forms are the newest forms of records that the program knows, by the names of their spaces (see [state.Encode]).
 	Forms map[string]byte
+	// FormsFor is how long a version counts that has used the state; 0: a day. Newer forms are written once none counts that does not know them.
+	FormsFor time.Duration
 	// Now is the time, by which entries expire. Nil: that of the servers, so that processes agree whatever their clocks say.
 	Now func() time.Time
 	// Limit is how long a write may take; 0: 4 s.
@@ -119,12 +123,16 @@ func Begin(o Options) *Store {
 	if o.Limit == 0 {
 		o.Limit = limitDefault
 	}
+	if o.FormsFor == 0 {
+		o.FormsFor = countsFor
+	}
 	s := &Store{
 		options: o, bucket: bucket(o.Prefix), ended: make(chan struct{}),
 		kicked: make(chan struct{}, 1), looking: make(chan struct{}, 1), ready: make(chan struct{}), places: make(chan struct{}, mostBatches),
 		copy: newReplica(), writers: writers{of: map[string]*writer{}},
 	}
 	s.peers = peers{s}
+	s.forms = forms{store: s, known: o.Forms, counts: o.FormsFor, whole: make(chan struct{})}
 	if s.options.Now == nil {
 		s.options.Now = s.clock.now
 	}
@@ -138,6 +146,7 @@ func Begin(o Options) *Store {
 			return
 		}
 		s.running.Go(s.follow)
+		s.running.Go(s.forms.agree)
 		s.running.Go(s.look)
 		s.running.Go(s.sweep)
 	})
@@ -248,7 +257,7 @@ func (s *space) Get(ctx context.Context, key string, most int) (state.Entry, boo
 
 // Set implements state.Space.
 func (s *space) Set(ctx context.Context, key string, value []byte, expect int64, o state.SetOptions) (uint64, error) {
-	if err := state.CheckSet(key, value, expect, o.TTL); err != nil {
+	if err := errors.Join(state.CheckSet(key, value, expect, o.TTL), s.store.forms.check(s.name, value)); err != nil {
 		return 0, err
 	}
 	w := &write{key: key, value: append([]byte{}, value...), expect: expect, quota: o.Quota}

@@ -41,7 +41,8 @@ type write struct {
 	key     string
 	value   []byte
 	deletes bool
-	sweeps  bool // deletes what has expired, whatever its key
+	sweeps  bool                   // deletes what has expired, whatever its key
+	only    func(c *content) error // says what keeps it from being made, as the copy is; nil: nothing
 	expect  int64
 	expires int64
 	quota   state.Usage
@@ -84,6 +85,11 @@ func (s *Store) submit(ctx context.Context, space string, w *write) (outcome, er
 	if err := s.writable(); err != nil {
 		return outcome{}, err
 	}
+	return s.perform(ctx, space, w)
+}
+
+// perform is submit before all can be read, too.
+func (s *Store) perform(ctx context.Context, space string, w *write) (outcome, error) {
 	began := time.Now()
 	w.done = make(chan outcome, 1)
 	if err := s.enqueue(space, w); err != nil {
@@ -333,7 +339,10 @@ func (s *Store) plan(space string, writes []*write) (p plan) {
 		case len(p.messages) > mostMessages-2*maxParts-2*mostSwept:
 			one.later = true
 		default:
-			if one.err = state.Conflict(version, w.expect); one.err != nil {
+			if one.err = state.Conflict(version, w.expect); one.err == nil && w.only != nil {
+				one.err = w.only(c)
+			}
+			if one.err != nil {
 				break
 			}
 			if w.deletes {

@@ -1,0 +1,240 @@
+package nats
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// How processes of several versions agree on the forms of records. Each has the state say which forms its version knows: for a day, and again each
+// hour. A newer form is written once all know it that have used the state for a day. So a process counts that is cut off, hangs or was stopped, and
+// the older version can be started again in that time.
+//
+// What may be written is said in the same space. One that says so writes only if the space has not changed since it looked: so no process has just come
+// that does not know the form. It never becomes less. A process that does not know what may be written gives the state up before it reads it.
+const (
+	formsSpace = "forms"
+	// keyKnown is what keys begin with that say what a version knows, and keyWritten says what may be written.
+	keyKnown, keyWritten = "known/", "written"
+	// keyBefore stands for the versions that said nothing. They knew the form 1 of each record.
+	keyBefore = keyKnown + "before"
+	// formsForm is the form of these records.
+	formsForm = 1
+	// mostVersions is how many versions are looked at. With more of them, all stays as it is.
+	mostVersions = 1000
+)
+
+// countsFor is how long a version counts that has used the state.
+const countsFor = 24 * time.Hour
+
+// forms is what a store knows of the forms that may be written.
+type forms struct {
+	store   *Store
+	known   map[string]byte                 // what this version knows, by space
+	counts  time.Duration                   // how long a version counts
+	written atomic.Pointer[map[string]byte] // by space; nil and 0: form 1
+	whole   chan struct{}                   // closed when the copy was whole for the first time
+	empty   bool                            // there was nothing in it then
+}
+
+// Form implements state.Formed.
+func (s *space) Form() byte { return s.store.forms.of(s.name) }
+
+// of returns the newest form of a space that may be written.
+func (f *forms) of(space string) byte {
+	if written := f.written.Load(); written != nil {
+		return max(1, (*written)[space])
+	}
+	return 1
+}
+
+// agree is the goroutine that says what this version knows, and what may be written.
+func (f *forms) agree() {
+	s := f.store
+	select {
+	case <-f.whole:
+	case <-s.ready: // it is lost
+	case <-s.ctx.Done():
+		return
+	}
+	if len(f.known) == 0 {
+		s.arrived()
+		return
+	}
+	tick := time.NewTicker(max(f.counts/1000, 10*time.Millisecond))
+	defer tick.Stop()
+	waits, failed := false, false
+	for s.Broken() == nil {
+		err := f.declare()
+		s.arrived()
+		var pending bool
+		if err == nil {
+			pending, err = f.raise()
+		}
+		if err != nil && !failed && s.ctx.Err() == nil && s.CutOff() == nil {
+			s.options.Log.Warn("the state was not told which forms of records this version knows, so other versions may not wait for it", slog.Any("error", err))
+		}
+		if failed = err != nil; pending && !waits {
+			s.options.Log.Info("newer forms of records are written once no older version of toolsrv has used the state for a while", slog.Duration("while", f.counts))
+		}
+		waits = waits || pending
+		for cut := true; cut; cut = s.CutOff() != nil {
+			select {
+			case <-s.ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}
+}
+
+// declare says which forms this version knows, unless that was said a short while ago.
+func (f *forms) declare() error {
+	s := f.store
+	value, err := state.Encode(formsForm, f.known)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(value)
+	key := keyKnown + hex.EncodeToString(sum[:8])
+	now, enough := s.now(), f.counts-f.counts/24
+	s.mu.RLock()
+	c := s.copy.spaces[formsSpace]
+	first := !f.empty && (c == nil || len(c.entries) == 0)
+	e := s.copy.get(formsSpace, key, now)
+	s.mu.RUnlock()
+	if e != nil && e.expires > now+enough.Milliseconds() {
+		return nil
+	}
+	if first {
+		before, err := state.Encode(formsForm, struct{}{})
+		if err == nil {
+			err = f.note(keyBefore, before)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return f.note(key, value)
+}
+
+// note writes what counts for a while.
+func (f *forms) note(key string, value []byte) error {
+	s := f.store
+	_, err := s.perform(s.ctx, formsSpace, &write{key: key, value: value, expect: state.Any, expires: s.now() + f.counts.Milliseconds()})
+	return err
+}
+
+// errOthers is returned where a version has come that does not know what was to be written.
+var errOthers = errors.New("another version has come to use the state")
+
+// raise says that newer forms may be written, if all know them, and reports whether this version knows some that may not be written yet.
+func (f *forms) raise() (pending bool, err error) {
+	s := f.store
+	s.mu.RLock()
+	next, changed := f.agreed(s.copy.spaces[formsSpace])
+	s.mu.RUnlock()
+	if changed {
+		value, err := state.Encode(formsForm, next)
+		if err != nil {
+			return false, err
+		}
+		_, err = s.perform(s.ctx, formsSpace, &write{key: keyWritten, value: value, expect: state.Any, only: func(c *content) error {
+			if now, _ := f.agreed(c); !maps.Equal(now, next) {
+				return errOthers
+			}
+			return nil
+		}})
+		switch {
+		case err == nil:
+			s.options.Log.Info("newer forms of records are written from now on, so older versions of toolsrv can't use the state any more", slog.Any("forms", next))
+		case !errors.Is(err, errOthers):
+			return false, err
+		}
+	}
+	for space, known := range f.known {
+		pending = pending || known > f.of(space)
+	}
+	return pending, nil
+}
+
+// agreed returns what may be written, by what a space says, and whether that is more than it says. The lock is held.
+func (f *forms) agreed(c *content) (next map[string]byte, more bool) {
+	if c == nil {
+		return nil, false
+	}
+	next = map[string]byte{}
+	if e := c.entries[keyWritten]; e != nil {
+		if written, err := parseForms(e.value); err == nil {
+			next = written
+		}
+	}
+	least, versions, now := maps.Clone(f.known), 0, f.store.now()
+	for key := range c.keys.from(keyKnown) {
+		if !strings.HasPrefix(key, keyKnown) {
+			break
+		}
+		e := c.entries[key]
+		if e.expired(now) {
+			continue
+		}
+		if versions++; versions > mostVersions {
+			return next, false
+		}
+		known, _ := parseForms(e.value) // what can't be read knows nothing
+		for space, form := range least {
+			least[space] = min(form, max(1, known[space]))
+		}
+	}
+	for space, form := range least {
+		if form > max(1, next[space]) {
+			next[space], more = form, true
+		}
+	}
+	return next, more
+}
+
+func parseForms(record []byte) (of map[string]byte, err error) {
+	err = state.Decode(record, formsForm, &of)
+	if err == nil && of == nil {
+		of = map[string]byte{}
+	}
+	return of, err
+}
+
+// learn takes up what may be written. Where this version does not know it, it gives the state up.
+func (f *forms) learn(record []byte) {
+	s := f.store
+	of, err := parseForms(record)
+	if err != nil {
+		if errors.Is(err, state.ErrNewer) {
+			s.lose(err)
+			return
+		}
+		s.options.Log.Warn("what the state says of the forms of records is ignored", slog.Any("error", err))
+		return
+	}
+	for space, known := range f.known {
+		if of[space] > known {
+			s.lose(fmt.Errorf("records of %q may be %w: their form is %d, but this version reads %d. Use that version, or a newer one", space, state.ErrNewer, of[space], known))
+		}
+		of[space] = max(of[space], f.of(space))
+	}
+	f.written.Store(&of)
+}
+
+// check returns an error for a value of a form that may not be written yet.
+func (f *forms) check(space string, value []byte) error {
+	if _, has := f.known[space]; has && len(value) > 0 && value[0] > f.of(space) {
+		return fmt.Errorf("a record of %q is %w: its form is %d, which not all versions know that use the state; %d may be written", space, state.ErrInvalid, value[0], f.of(space))
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package nats_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/nats"
+	"github.com/toolsrv/toolsrv/internal/tokens"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// reads returns the options of a version that knows a form of tokens, and counts for a while.
+func reads(form byte, counts time.Duration) func(o *nats.Options) {
+	return func(o *nats.Options) { o.Forms, o.FormsFor = map[string]byte{"tokens": form, "audit": 1}, counts }
+}
+
+// formOf returns the form in which a store may write tokens.
+func formOf(s *nats.Store, known byte) byte { return state.FormOf(s.Space("tokens"), known) }
+
+// set sets a token of a form.
+func set(t *testing.T, s *nats.Store, form byte) error {
+	_, err := s.Space("tokens").Set(t.Context(), "key", []byte{form, '{', '}'}, state.Any, state.SetOptions{})
+	return err
+}
+
+// refused has a version not open the state.
+func refused(t *testing.T, c *cluster, change func(o *nats.Options)) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	o := nats.Options{URL: c.url(), Prefix: "toolsrv"}
+	change(&o)
+	s, err := nats.Open(ctx, o)
+	if err == nil {
+		_ = s.Close()
+	}
+	return err
+}
+
+// TestUpgrade replaces an older version by a newer one while both use the state, and tries to go back.
+func TestUpgrade(t *testing.T) {
+	c := start(t, 3, nil)
+	const counts = 3 * time.Second
+	old := []*nats.Store{open(t, c, reads(1, counts)), open(t, c, reads(1, counts))}
+	young := []*nats.Store{open(t, c, reads(2, counts)), open(t, c, reads(2, counts))}
+	until := time.Now().Add(2 * counts)
+	for time.Now().Before(until) { // for longer than a version counts that is gone
+		for _, s := range young {
+			if form := formOf(s, 2); form != 1 {
+				t.Fatalf("the newer version may write the form %d beside the older one", form)
+			}
+			if err := set(t, s, 2); !errors.Is(err, state.ErrInvalid) || !strings.Contains(err.Error(), "not all versions know") {
+				t.Fatalf("the form 2 is written beside the older version: %v", err)
+			}
+			if err := set(t, s, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, s := range old {
+			if _, _, err := s.Space("tokens").Get(t.Context(), "key", 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(counts / 10)
+	}
+	for _, s := range old {
+		_ = s.Close()
+	}
+	if form := formOf(young[0], 2); form != 1 {
+		t.Fatalf("the form %d may be written as soon as the older version has stopped", form)
+	}
+	back := open(t, c, reads(1, counts)) // somebody goes back
+	_ = back.Close()
+	stopped := time.Now()
+	for _, s := range young {
+		eventually(t, "the newer form is written", func() bool { return formOf(s, 2) == 2 })
+		if after := time.Since(stopped); after < counts/2 {
+			t.Errorf("the newer form is written %v after the older version has stopped", after)
+		}
+		if err := set(t, s, 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := refused(t, c, reads(1, counts)); !errors.Is(err, state.ErrNewer) || !strings.Contains(err.Error(), `records of "tokens" may be written by a newer version of toolsrv: their form is 2, but this version reads 1. Use that version, or a newer one`) {
+		t.Errorf("the older version starts with the error %v", err)
+	}
+	if s := open(t, c, reads(3, counts)); formOf(s, 3) != 2 {
+		t.Errorf("the newest version may write the form %d", formOf(s, 3))
+	}
+	_ = young[0].Close()
+	if s := open(t, c, reads(2, counts)); formOf(s, 2) != 2 {
+		t.Errorf("after a start the form %d may be written", formOf(s, 2))
+	}
+}
+
+// TestFirstForms has a version that is alone from the beginning write its forms at once, and one that follows versions that said nothing wait for them.
+func TestFirstForms(t *testing.T) {
+	c := start(t, 1, nil)
+	if s := open(t, c, reads(2, time.Hour)); formOf(s, 2) != 2 {
+		eventually(t, "its forms are written", func() bool { return formOf(s, 2) == 2 })
+	}
+	said := func(o *nats.Options) { o.Prefix = "before" }
+	before := open(t, c, said)
+	if err := set(t, before, 1); err != nil {
+		t.Fatal(err)
+	}
+	const counts = 2 * time.Second
+	began := time.Now()
+	var all []*nats.Store
+	for range 2 {
+		all = append(all, open(t, c, func(o *nats.Options) { reads(2, counts)(o); said(o) }))
+	}
+	for _, s := range all {
+		eventually(t, "its forms are written", func() bool { return formOf(s, 2) == 2 })
+	}
+	if after := time.Since(began); after < counts {
+		t.Errorf("newer forms were written %v after the first start", after)
+	}
+}
+
+// TestUpgradeCutOff cuts an older version off: it counts for a while. When it comes back after that, it gives up what it does not know, and wrote nothing.
+func TestUpgradeCutOff(t *testing.T) {
+	c := start(t, 1, nil)
+	const counts = 3 * time.Second
+	g := newGate(t, c)
+	old := open(t, c, func(o *nats.Options) { reads(1, counts)(o); o.URL = g.url() })
+	young := open(t, c, reads(2, counts))
+	if err := set(t, young, 1); err != nil {
+		t.Fatal(err)
+	}
+	g.shut()
+	shut := time.Now()
+	eventually(t, "the older version is cut off", func() bool { return old.CutOff() != nil })
+	eventually(t, "the newer form is written", func() bool { return formOf(young, 2) == 2 })
+	if after := time.Since(shut); after < counts/2 {
+		t.Errorf("the newer form is written %v after the older version was cut off", after)
+	}
+	if e, _, err := old.Space("tokens").Get(t.Context(), "key", 10); err != nil || e.Value[0] != 1 {
+		t.Errorf("the older version reads %q, %v", e.Value, err)
+	}
+	if err := set(t, young, 2); err != nil {
+		t.Fatal(err)
+	}
+	g.open()
+	eventually(t, "the older version gives the state up", func() bool { return old.Broken() != nil })
+	if err := old.Broken(); !errors.Is(err, state.ErrNewer) {
+		t.Error(err)
+	}
+	if err := set(t, old, 1); !errors.Is(err, state.ErrNewer) {
+		t.Errorf("the older version writes with the error %v", err)
+	}
+	if e, _, err := young.Space("tokens").Get(t.Context(), "key", 10); err != nil || e.Value[0] != 2 {
+		t.Errorf("there is %q, %v", e.Value, err)
+	}
+}
+
+// TestUpgradeRace starts an older version just when the newer one says that its form may be written: either is told of the other.
+func TestUpgradeRace(t *testing.T) {
+	c := start(t, 1, nil)
+	counts := map[string]int{}
+	for round := range 12 {
+		in := func(form byte, counts time.Duration) func(*nats.Options) {
+			return func(o *nats.Options) { reads(form, counts)(o); o.Prefix = fmt.Sprint("race", round) }
+		}
+		_ = open(t, c, in(1, 300*time.Millisecond)).Close()
+		young := open(t, c, in(2, 10*time.Second)) // which looks each 10 ms
+		time.Sleep(240*time.Millisecond + rand.N(80*time.Millisecond))
+		if err := refused(t, c, in(1, time.Minute)); err != nil {
+			if !errors.Is(err, state.ErrNewer) || formOf(young, 2) != 2 {
+				t.Errorf("the older version is refused with %v, and the newer one may write the form %d", err, formOf(young, 2))
+			}
+			counts["refused"]++
+			continue
+		}
+		counts["let in"]++
+		time.Sleep(300 * time.Millisecond)
+		if form := formOf(young, 2); form != 1 {
+			t.Errorf("the older version has the state, and the newer one may write the form %d", form)
+		}
+	}
+	t.Log(counts)
+}
+
+// TestOldService does not start this version where a newer one has written, and says why.
+func TestOldService(t *testing.T) {
+	c := start(t, 1, nil)
+	newer := open(t, c, func(o *nats.Options) { o.Forms = map[string]byte{tokens.Space: tokens.Form + 1} })
+	eventually(t, "the newer form is written", func() bool { return formOf(newer, tokens.Form+1) > tokens.Form })
+	configuration := config.Default()
+	configuration.Tools.Directory, configuration.State.URL = t.TempDir(), c.url()
+	s, err := core.Open(t.Context(), configuration, core.Options{})
+	if err == nil {
+		_ = s.Close()
+	}
+	if !errors.Is(err, state.ErrNewer) || !strings.Contains(err.Error(), "Use that version, or a newer one") {
+		t.Errorf("a start ends with %v", err)
+	}
+}

@@ -70,6 +70,36 @@ func held(calls int, path string) func(t *testing.T, m *monitor, r *served) {
 	}
 }
 
+// inNATS starts NATS until the test ends, and has the server keep its state there.
+func inNATS(t *testing.T) site {
+	t.Helper()
+	program := filepath.Join(programs, "nats-server")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../nats", "-o", program, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	address := free(t)
+	_, port, _ := net.SplitHostPort(address)
+	var log testkit.Log
+	cmd := exec.Command(program, "-a", "127.0.0.1", "-p", port, "-js", "-sd", t.TempDir())
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	away := sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	t.Cleanup(func() {
+		away()
+		if t.Failed() {
+			t.Logf("NATS says:\n%s", log.String())
+		}
+	})
+	s := with(fmt.Sprintf("[state]\nurl = 'nats://%s'\n", address))(t)
+	s.away = away
+	return s
+}
+
 // crowd has one of two calls of a tool be refused, as both take as long as they may.
 func crowd(t *testing.T, _ *monitor, r *served) {
 	var all sync.WaitGroup
@@ -121,6 +151,10 @@ func faults() map[string]fault {
 			r.signal(syscall.SIGHUP)
 		}},
 		"ToolsrvStateLost": {site: with("[state]\ndirectory = 'state'\n"), once: lose},
+		"ToolsrvStateCutOff": {site: inNATS, once: func(t *testing.T, m *monitor, r *served) {
+			m.awaits(t, `toolsrv_state_cut_off{instance="%s"} == 0`, r.address)
+			r.away()
+		}},
 		"ToolsrvAuditLost": {site: with("[state]\ndirectory = 'state'\n"), once: lose, again: posts(1, "/admin/v1/reset", `{"pattern":"shop/echo"}`, "Authorization", "Bearer wrong")},
 		"ToolsrvChangesRefused": {site: with("[state]\ndirectory = 'state'\n"),
 			again: posts(12, "/admin/v1/disable", `{"pattern":"shop/echo"}`, "Authorization", "Bearer wrong")},
@@ -239,9 +273,10 @@ func TestAlerts(t *testing.T) {
 		for name, f := range all {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				r := serve(t, f.site(t))
+				of := f.site(t)
+				r := serve(t, of)
 				m.add(t, r.address)
-				if !f.site(t).unread {
+				if !of.unread {
 					m.awaits(t, `up{instance="%s"} == 1`, r.address)
 				}
 				if f.once != nil {

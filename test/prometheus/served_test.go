@@ -55,6 +55,7 @@ type site struct {
 	files  map[string][]byte // of the directory of tools
 	under  string            // a shell command before it, such as ulimit
 	unread bool              // it is not waited for until all files are
+	away   func()            // takes away what has its state
 }
 
 // A served is a running server. Its address stays the same when it is started again.
@@ -63,6 +64,7 @@ type served struct {
 	folder  string
 	address string
 	under   string
+	away    func()
 	log     testkit.Log
 	process *exec.Cmd
 }
@@ -70,7 +72,7 @@ type served struct {
 // serve starts a server until the test ends, and waits until it is ready.
 func serve(t *testing.T, s site) *served {
 	t.Helper()
-	r := &served{t: t, folder: t.TempDir(), address: free(t), under: s.under}
+	r := &served{t: t, folder: t.TempDir(), address: free(t), under: s.under, away: s.away}
 	if err := os.Mkdir(filepath.Join(r.folder, "tools"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -65,7 +64,7 @@ func put() Operation {
 			return Placed{}, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many files are being put: try again later"}
 		}
 		defer r.uploads.Add(-1)
-		f, err := at.begin()
+		f, err := at.begin(at.Name)
 		if err != nil {
 			return Placed{}, badFile(err)
 		}
@@ -96,7 +95,7 @@ func (r files) place(ctx context.Context, at *spot, f incoming, reason string, d
 		return Placed{}, refusedFile(ctx, err)
 	}
 	_, rolled := at.RolledBack(at.version())
-	done := Placed{DryRun: dryRun, Changed: f.Digest() != before || rolled || r.lost(at), File: at.path(), Digest: f.Digest(), Before: before,
+	done := Placed{DryRun: dryRun, Changed: f.Digest() != before || rolled || r.lost(at), File: at.path(at.Name), Digest: f.Digest(), Before: before,
 		Tools: checked.Paths, Gone: r.without(at.FileID, checked.Paths), Ungranted: checked.Ungranted, Warnings: []string{}}
 	for _, w := range checked.Findings {
 		done.Warnings = append(done.Warnings, fmt.Sprintf("%s: %s: %s (%s)", w.Tool, w.Place, w.Message, w.Rule))
@@ -107,7 +106,7 @@ func (r files) place(ctx context.Context, at *spot, f incoming, reason string, d
 	}
 	if done.Changed {
 		r.keepOld(at, was)
-		err = r.change(ctx, done.File, digestOf(before), fileDigest{done.Digest, reason}, func(ctx context.Context) error { return at.put(ctx, f, was, done.Tools) })
+		err = r.change(ctx, done.File, digestOf(before), fileDigest{done.Digest, reason}, func(ctx context.Context) error { return at.put(ctx, at.Name, f, was, done.Tools) })
 		if err != nil {
 			return Placed{}, err
 		}
@@ -133,14 +132,14 @@ func remove() Operation {
 		if before == "" {
 			return Placed{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no file " + at.place}
 		}
-		done := Placed{DryRun: in.DryRun, Changed: true, File: at.path(), Before: before,
+		done := Placed{DryRun: in.DryRun, Changed: true, File: at.path(at.Name), Before: before,
 			Tools: r.without(at.FileID, nil), Gone: []string{}, Ungranted: []string{}, Warnings: []string{}}
 		if in.DryRun {
 			r.Version = before
 			return done, nil
 		}
 		r.keepOld(at, was)
-		err = r.change(ctx, done.File, digestOf(before), nil, func(ctx context.Context) error { return at.remove(ctx, was) })
+		err = r.change(ctx, done.File, digestOf(before), nil, func(ctx context.Context) error { return at.remove(ctx, at.Name, was) })
 		if err != nil {
 			return Placed{}, err
 		}
@@ -157,7 +156,7 @@ func (r files) spot(in FileArguments) (*spot, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := r.spotIn(d, in.Name)
+	at := &spot{r.shelf(d.ID), catalog.FileID{SourceID: d.ID, Name: in.Name}, d.Place(in.Name)}
 	if err := at.CheckName(in.Name); err != nil {
 		return nil, badFile(err)
 	}
@@ -191,26 +190,26 @@ func (r files) directory(in FileArguments) (core.Directory, error) {
 
 // lying returns what lies in a file's place, if it is what the caller expects.
 func (r files) lying(at *spot) (lying, error) {
-	was, err := at.lying()
+	was, err := at.lying(at.Name)
 	if err != nil {
 		return was, err
 	}
 	return was, r.Expect(cmp.Or(was.digest, noFile))
 }
 
-// lost reports whether the content of a file in a bucket is not there as it was put, so that the same has to be put again.
+// lost reports whether the content of a file may not be there as it was put, so that the same has to be put again.
 func (r files) lost(at *spot) bool {
 	s, ok := r.file(at.FileID)
-	return ok && at.bucket != nil && s.Err != nil
+	return ok && at.loses() && s.Err != nil
 }
 
 // keepOld keeps the content of a file before it is replaced, if it is what is served.
 func (r files) keepOld(at *spot, was lying) {
 	s, ok := r.file(at.FileID)
-	if !ok || was.digest == "" || s.Content != was.digest || !at.IsOn() || at.bucket != nil { // which keeps it itself
+	if !ok || was.digest == "" || s.Content != was.digest || !at.IsOn() {
 		return
 	}
-	if err := r.Service.Versions.Keep(at.version(), was.digest, int64(len(was.content)), bytes.NewReader(was.content)); err != nil {
+	if err := at.keep(at.Name, was); err != nil {
 		r.Service.Logger.Warn("a version of a file is not kept", "file", at.Name, "error", err)
 	}
 }

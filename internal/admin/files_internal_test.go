@@ -3,10 +3,8 @@ package admin
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/upload"
 	"github.com/toolsrv/toolsrv/internal/versions"
@@ -24,25 +22,25 @@ func TestStill(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := testkit.Put(t, dir, "a.wasm", "before")
-		at := &spot{Directory: upload.Directory{Path: dir}, keeper: &versions.Store{}, FileID: catalog.FileID{SourceID: dir, Name: "a.wasm"}, place: path}
-		was, err := at.lying()
+		at := onDisk{&versions.Store{}, upload.Directory{Path: dir}}
+		was, err := at.lying("a.wasm")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := edit(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := at.still(was); (err == nil) != (name == "nothing happens") {
+		if err := at.still("a.wasm", was); (err == nil) != (name == "nothing happens") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	dir := t.TempDir()
-	at := &spot{Directory: upload.Directory{Path: dir}, keeper: &versions.Store{}, FileID: catalog.FileID{SourceID: dir, Name: "a.wasm"}, place: filepath.Join(dir, "a.wasm")}
-	if err := at.still(lying{}); err != nil {
+	at := onDisk{&versions.Store{}, upload.Directory{Path: dir}}
+	if err := at.still("a.wasm", lying{}); err != nil {
 		t.Error(err)
 	}
 	testkit.Put(t, dir, "a.wasm", "made meanwhile")
-	if failed, ok := errors.AsType[*wasmtools.Error](at.still(lying{})); !ok || failed.Code != wasmtools.CodeChanged {
+	if failed, ok := errors.AsType[*wasmtools.Error](at.still("a.wasm", lying{})); !ok || failed.Code != wasmtools.CodeChanged {
 		t.Errorf("got %v", failed)
 	}
 }

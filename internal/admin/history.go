@@ -3,18 +3,14 @@ package admin
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/core"
-	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/versions"
@@ -102,7 +98,7 @@ func history() Operation {
 
 // keeps reports whether versions are kept of any files.
 func (r files) keeps() bool {
-	return r.Service.Versions.IsOn() || slices.ContainsFunc(r.Service.Directories(), func(d core.Directory) bool { return r.keeper(d.ID).IsOn() })
+	return r.Service.Versions.IsOn() || slices.ContainsFunc(r.Service.Directories(), func(d core.Directory) bool { return r.shelf(d.ID).IsOn() })
 }
 
 // knownFiles returns all files, also those of which there are only versions.
@@ -113,7 +109,7 @@ func (r files) knownFiles() ([]catalog.FileState, error) {
 		there[all[i].FileID] = true
 	}
 	for _, d := range r.Service.Directories() {
-		gone, err := r.keeper(d.ID).Files(d.ID)
+		gone, err := r.shelf(d.ID).Files(d.ID)
 		if err != nil && !errors.Is(err, versions.ErrOff) {
 			return nil, err
 		}
@@ -194,8 +190,8 @@ func (r files) removals(ctx context.Context) map[string]Removed {
 // versionsOf tells of the versions of a file.
 func (r files) versionsOf(s *catalog.FileState, removed map[string]Removed) (Versions, error) {
 	f := versions.File{Source: s.SourceID, Name: s.Name}
-	keeper := r.keeper(s.SourceID)
-	kept, err := keeper.Of(f)
+	shelf := r.shelf(s.SourceID)
+	kept, err := shelf.Of(f)
 	if errors.Is(err, versions.ErrOff) {
 		err = nil
 	}
@@ -204,10 +200,10 @@ func (r files) versionsOf(s *catalog.FileState, removed map[string]Removed) (Ver
 		told.Versions = append(told.Versions, Version{v.Digest, v.Size, v.Since, v.Digest == s.Content})
 	}
 	if isGone(s) {
-		by := removed[r.spotIn(core.Directory{ID: s.SourceID, Bucket: r.bucketOf(s.SourceID)}, s.Name).path()]
+		by := removed[shelf.path(s.Name)]
 		told.Removed = &by
 	}
-	if back, ok := keeper.RolledBack(f); ok {
+	if back, ok := shelf.RolledBack(f); ok {
 		told.RolledBack = &RolledBack{back.Over, back.By, back.Since, back.Reason}
 	}
 	return told, err
@@ -282,11 +278,11 @@ func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArg
 	if back, ok := at.RolledBack(at.version()); ok && in.Version == "" { // it was not removed with the operation remove
 		to = back.Digest
 	}
-	content, err := at.keeper.Read(at.version(), to)
+	content, err := at.Read(at.version(), to)
 	if err != nil {
 		return RollingBack{}, unkept(err)
 	}
-	f, err := at.begin()
+	f, err := at.begin(at.Name)
 	if err != nil {
 		return RollingBack{}, badFile(err)
 	}
@@ -308,16 +304,16 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 		return RollingBack{}, invalid(fmt.Sprintf("%q is not a version: write the first digits of its SHA-256, four at least, as toolsrv history lists them", text.Short(v)))
 	}
 	f := versions.File{Source: s.SourceID, Name: s.Name}
-	over, err := r.sourceOf(ctx, s)
+	shelf := r.shelf(s.SourceID)
+	over, err := shelf.source(ctx, s)
 	if err != nil {
 		return RollingBack{}, err
 	}
-	keeper := r.keeper(s.SourceID)
-	kept, err := keeper.Of(f)
+	kept, err := shelf.Of(f)
 	if err != nil {
 		return RollingBack{}, unkept(err)
 	}
-	_, rolled := keeper.RolledBack(f)
+	_, rolled := shelf.RolledBack(f)
 	to, err := choose(kept, s, over, in.Version, rolled)
 	if err != nil {
 		return RollingBack{}, err
@@ -325,11 +321,11 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 	done := RollingBack{File: s.Source, Digest: to, Before: s.Content, Source: over, Changed: to != s.Content || s.Err != nil}
 	if done.Changed {
 		apply := func(ctx context.Context) error {
-			_, err := keeper.Unroll(ctx, f)
+			_, err := shelf.Unroll(ctx, f)
 			return err
 		}
 		if to != over {
-			content, err := keeper.Read(f, to)
+			content, err := shelf.Read(f, to)
 			if err != nil {
 				return RollingBack{}, unkept(err)
 			}
@@ -337,7 +333,7 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 				return RollingBack{}, refusedFile(ctx, err)
 			}
 			apply = func(ctx context.Context) error {
-				return keeper.Roll(ctx, versions.Rollback{File: f, Over: over, Digest: to, By: r.by(), Since: time.Now().UTC().Truncate(time.Millisecond), Reason: in.Reason})
+				return shelf.Roll(ctx, versions.Rollback{File: f, Over: over, Digest: to, By: r.by(), Since: time.Now().UTC().Truncate(time.Millisecond), Reason: in.Reason})
 			}
 		}
 		if err := r.change(ctx, s.Source, digestOf(s.Content), fileDigest{to, in.Reason}, func(ctx context.Context) error { return unkept(apply(ctx)) }); err != nil {
@@ -352,33 +348,6 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 	}
 	r.Version = to
 	return done, nil
-}
-
-// sourceOf returns the digest of what the source of a file has now.
-func (r files) sourceOf(ctx context.Context, s *catalog.FileState) (string, error) {
-	if b := r.bucketOf(s.SourceID); b != nil {
-		there, err := b.Look(s.Name)
-		if err != nil {
-			return "", badFile(err)
-		}
-		return there.Digest, nil
-	}
-	content, err := s.Open(ctx)
-	if err == nil {
-		defer content.Close()
-		h := sha256.New()
-		var n int64
-		if n, err = io.Copy(h, io.LimitReader(content, sandbox.MaxModule+1)); err == nil && n <= sandbox.MaxModule {
-			return hex.EncodeToString(h.Sum(nil)), nil
-		}
-	}
-	if errors.Is(err, catalog.ErrChanged) {
-		return "", changing()
-	}
-	if err == nil {
-		err = fmt.Errorf("it has more than %d bytes", sandbox.MaxModule)
-	}
-	return "", invalid(s.Source + " can't be read, so nobody would know when it changes: " + err.Error())
 }
 
 func changing() error {

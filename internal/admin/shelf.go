@@ -1,17 +1,18 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/catalog/bucket"
-	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/upload"
@@ -35,22 +36,6 @@ var (
 	_ keeper = (*bucket.Bucket)(nil)
 )
 
-// keeper returns who has the versions of the files of a source.
-func (r files) keeper(source string) keeper {
-	for _, d := range r.Service.Directories() {
-		if d.ID == source && d.Bucket != nil {
-			return d.Bucket
-		}
-	}
-	return r.Service.Versions
-}
-
-// bucketOf returns the bucket that is a source, or nil.
-func (r files) bucketOf(source string) *bucket.Bucket {
-	b, _ := r.keeper(source).(*bucket.Bucket)
-	return b
-}
-
 // An incoming file is one that is coming, and not in its place yet.
 type incoming interface {
 	io.Writer
@@ -60,37 +45,26 @@ type incoming interface {
 	Close()
 }
 
-// A spot is where a file lies in a directory or a bucket, or is to lie.
-type spot struct {
-	upload.Directory
-	bucket *bucket.Bucket // nil: it is the directory
+// A shelf is where the files of a source lie: a directory or a bucket. Files of other sources are only rolled back.
+type shelf interface {
 	keeper
-	catalog.FileID
-	place string // for people
-}
-
-// spotIn returns where a file of a directory lies.
-func (r files) spotIn(d core.Directory, name string) *spot {
-	return &spot{upload.Directory{Path: d.ID, Scripts: d.Scripts}, d.Bucket, r.keeper(d.ID), catalog.FileID{SourceID: d.ID, Name: name}, d.Place(name)}
-}
-
-// path returns where the file is.
-func (at *spot) path() string {
-	if at.bucket != nil {
-		return at.bucket.Place(at.Name)
-	}
-	return filepath.Join(at.Path, filepath.FromSlash(at.Name))
-}
-
-// version returns what the file is to versions of files.
-func (at *spot) version() versions.File { return versions.File{Source: at.SourceID, Name: at.Name} }
-
-// begin begins to take a file.
-func (at *spot) begin() (incoming, error) {
-	if at.bucket != nil {
-		return at.bucket.Begin(at.Name)
-	}
-	return at.Directory.Begin(at.Name)
+	CheckName(name string) error
+	// path returns where a file lies, for the audit.
+	path(name string) string
+	// begin begins to take a file.
+	begin(name string) (incoming, error)
+	// lying returns what lies under a name.
+	lying(name string) (lying, error)
+	// put puts a file that has come into its place, unless something else lies there than was given: somebody has written that meanwhile. remove
+	// removes a file. Both end a rollback. paths are those of the file's tools.
+	put(ctx context.Context, name string, f incoming, was lying, paths []string) error
+	remove(ctx context.Context, name string, was lying) error
+	// keep keeps what lies under a name as a version, before it is replaced.
+	keep(name string, was lying) error
+	// loses reports whether a file's content can be missing where the file is not.
+	loses() bool
+	// source returns the digest of what the source of a file has now.
+	source(ctx context.Context, s *catalog.FileState) (string, error)
 }
 
 // lying is what lies in a file's place.
@@ -100,15 +74,72 @@ type lying struct {
 	there   bucket.Lying
 }
 
-func (at *spot) lying() (lying, error) {
-	if at.bucket != nil {
-		there, err := at.bucket.Look(at.Name)
-		if err != nil {
-			return lying{}, badFile(err)
+// shelf returns where the files of a source lie.
+func (r files) shelf(source string) shelf {
+	on := onDisk{r.Service.Versions, upload.Directory{Path: source}}
+	for _, d := range r.Service.Directories() {
+		switch {
+		case d.ID != source:
+		case d.Bucket != nil:
+			return inBucket{d.Bucket}
+		default:
+			on.Directory.Scripts = d.Scripts
 		}
-		return lying{digest: there.Digest, there: there}, nil
 	}
-	content, err := at.Directory.Read(at.Name, sandbox.MaxModule)
+	return on
+}
+
+// A spot is where a file lies, or is to lie.
+type spot struct {
+	shelf
+	catalog.FileID
+	place string // for people
+}
+
+// version returns what the file is to versions of files.
+func (at *spot) version() versions.File { return versions.File{Source: at.SourceID, Name: at.Name} }
+
+// inBucket is a bucket. It keeps versions itself, and finds with the change whether somebody else has made one.
+type inBucket struct{ *bucket.Bucket }
+
+func (b inBucket) path(name string) string             { return b.Place(name) }
+func (b inBucket) begin(name string) (incoming, error) { return b.Begin(name) }
+func (b inBucket) keep(string, lying) error            { return nil }
+func (b inBucket) loses() bool                         { return true }
+
+func (b inBucket) lying(name string) (lying, error) {
+	there, err := b.Look(name)
+	return lying{digest: there.Digest, there: there}, badFile(err)
+}
+
+func (b inBucket) put(ctx context.Context, name string, f incoming, was lying, paths []string) error {
+	return badFile(b.Commit(ctx, name, f.(*bucket.Incoming), was.there, paths))
+}
+
+func (b inBucket) remove(ctx context.Context, name string, was lying) error {
+	return badFile(b.Remove(ctx, name, was.there))
+}
+
+func (b inBucket) source(_ context.Context, s *catalog.FileState) (string, error) {
+	was, err := b.lying(s.Name)
+	return was.digest, err
+}
+
+// onDisk is a directory, whose versions lie elsewhere.
+type onDisk struct {
+	*versions.Store
+	upload.Directory
+}
+
+func (d onDisk) path(name string) string             { return filepath.Join(d.Path, filepath.FromSlash(name)) }
+func (d onDisk) begin(name string) (incoming, error) { return d.Begin(name) }
+func (d onDisk) loses() bool                         { return false }
+
+// Read returns the content of a version.
+func (d onDisk) Read(f versions.File, digest string) ([]byte, error) { return d.Store.Read(f, digest) }
+
+func (d onDisk) lying(name string) (lying, error) {
+	content, err := d.Directory.Read(name, sandbox.MaxModule)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return lying{}, nil
@@ -119,44 +150,57 @@ func (at *spot) lying() (lying, error) {
 	return lying{digest: hex.EncodeToString(sum[:]), content: content}, nil
 }
 
-// still returns an error where something else lies in the file's place: somebody has written it while the new file was checked, and would lose what he
-// wrote. Of a bucket, the change itself finds that.
-func (at *spot) still(was lying) error {
-	if at.bucket != nil {
-		return nil
-	}
-	now, err := at.lying()
+// still returns an error where something else lies under a name: somebody has written it while the new file was checked, and would lose what he wrote.
+func (d onDisk) still(name string, was lying) error {
+	now, err := d.lying(name)
 	if err == nil && now.digest != was.digest {
 		return changing()
 	}
 	return err
 }
 
-// put puts a file that has come into its place, which ends a rollback. paths are those of its tools.
-func (at *spot) put(ctx context.Context, f incoming, was lying, paths []string) error {
-	if err := at.still(was); err != nil {
+func (d onDisk) put(ctx context.Context, name string, f incoming, was lying, _ []string) error {
+	if err := d.still(name, was); err != nil {
 		return err
-	}
-	if coming, ok := f.(*bucket.Incoming); ok {
-		return badFile(at.bucket.Commit(ctx, at.Name, coming, was.there, paths))
 	}
 	if err := f.(*upload.File).Commit(); err != nil {
 		return badFile(err)
 	}
-	_, err := at.Unroll(ctx, at.version())
+	_, err := d.Unroll(ctx, d.file(name))
 	return err
 }
 
-// remove removes the file, which ends a rollback.
-func (at *spot) remove(ctx context.Context, was lying) error {
-	if at.bucket != nil {
-		return badFile(at.bucket.Remove(ctx, at.Name, was.there))
-	}
-	if err := at.Directory.Remove(at.Name); err != nil {
+func (d onDisk) remove(ctx context.Context, name string, _ lying) error {
+	if err := d.Remove(name); err != nil {
 		return badFile(err)
 	}
-	_, err := at.Unroll(ctx, at.version())
+	_, err := d.Unroll(ctx, d.file(name))
 	return err
+}
+
+func (d onDisk) keep(name string, was lying) error {
+	return d.Keep(d.file(name), was.digest, int64(len(was.content)), bytes.NewReader(was.content))
+}
+
+func (d onDisk) file(name string) versions.File { return versions.File{Source: d.Path, Name: name} }
+
+func (d onDisk) source(ctx context.Context, s *catalog.FileState) (string, error) {
+	content, err := s.Open(ctx)
+	if err == nil {
+		defer content.Close()
+		h := sha256.New()
+		var n int64
+		if n, err = io.Copy(h, io.LimitReader(content, sandbox.MaxModule+1)); err == nil && n <= sandbox.MaxModule {
+			return hex.EncodeToString(h.Sum(nil)), nil
+		}
+	}
+	if errors.Is(err, catalog.ErrChanged) {
+		return "", changing()
+	}
+	if err == nil {
+		err = fmt.Errorf("it has more than %d bytes", sandbox.MaxModule)
+	}
+	return "", invalid(s.Source + " can't be read, so nobody would know when it changes: " + err.Error())
 }
 
 // stateError returns what an error of the state is for who asks, or nil where it is not one.

@@ -20,69 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/switches"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
-	"github.com/toolsrv/toolsrv/wasmtools/gotool"
-	"github.com/toolsrv/toolsrv/wasmtools/server"
-	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
-
-// A peer is a server over HTTP with a state in NATS.
-type peer struct {
-	service *core.Service
-	url     string
-	stop    func()
-}
-
-// replicate starts a server. It ends with the test, unless it was stopped before.
-func newPeer(t *testing.T, natsURL string, change func(c *config.Config)) *peer {
-	t.Helper()
-	c := config.Default()
-	c.Server.Addresses = []string{"127.0.0.1:0"}
-	c.Tools.Directory, c.Tools.CacheDir, c.State.URL, c.Metrics.Enabled = t.TempDir(), t.TempDir(), natsURL, true
-	if change != nil {
-		change(c)
-	}
-	add := gotool.New("math/add", "Adds.", func(_ context.Context, args struct {
-		A int `json:"a"`
-		B int `json:"b"`
-	}) (int, error) {
-		return args.A + args.B, nil
-	})
-	of, err := service.Open(t.Context(), c, service.Options{Tools: []*wasmtools.Tool{add}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := server.New(t.Context(), of, server.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ran := make(chan error, 1)
-	go func() { ran <- s.Run(ctx) }()
-	var stopped atomic.Bool
-	r := &peer{service: (*core.Handle)(of).Service(), url: "http://" + s.Addr().String()}
-	r.stop = func() {
-		if stopped.Swap(true) {
-			return
-		}
-		cancel()
-		if err := <-ran; err != nil {
-			t.Error(err)
-		}
-		if err := of.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(r.stop)
-	eventually(t, "the server is ready", func() bool {
-		a, err := http.Get(r.url + "/readyz")
-		if err == nil {
-			a.Body.Close()
-		}
-		return err == nil && a.StatusCode == 200
-	})
-	return r
-}
 
 // balance returns the address of a balancer that knows nothing: each request goes to the next server.
 func balance(t *testing.T, all ...*peer) string {
@@ -140,7 +78,7 @@ func mcp(t *testing.T, method, at, session, token, body string) (status int, tex
 func TestSessionsOfAll(t *testing.T) {
 	c := start(t, 1, nil)
 	gate := newGate(t, c)
-	one, two := newPeer(t, c.url(), nil), newPeer(t, gate.url(), nil)
+	one, two := newPeer(t, c.url()), newPeer(t, gate.url())
 	at := balance(t, one, two)
 	works := func(when, id string) {
 		t.Helper()
@@ -153,7 +91,7 @@ func TestSessionsOfAll(t *testing.T) {
 	_, _, id := mcp(t, http.MethodPost, at, "", "", beginSession)
 	works("at first", id)
 
-	three := newPeer(t, c.url(), nil)
+	three := newPeer(t, c.url())
 	if status, text, _ := mcp(t, http.MethodPost, three.url, id, "", callAdd); status != 200 {
 		t.Errorf("on a server that began later: %d %s", status, text)
 	}
@@ -181,7 +119,7 @@ func TestSessionsOfAll(t *testing.T) {
 // TestSessionsOfTokens has a session be one token's only, on each server, and end with it.
 func TestSessionsOfTokens(t *testing.T) {
 	c := start(t, 1, nil)
-	one, two := newPeer(t, c.url(), nil), newPeer(t, c.url(), nil)
+	one, two := newPeer(t, c.url()), newPeer(t, c.url())
 	secrets := map[string]string{}
 	for _, name := range []string{"ann", "eve"} {
 		secret, _, err := one.service.Tokens.Add(t.Context(), tokens.Spec{Name: name, Scopes: []string{"*"}})
@@ -229,7 +167,7 @@ func TestSessionsOfTokens(t *testing.T) {
 // TestClientOfAll has go-sdk's client use two servers behind a balancer as if they were one.
 func TestClientOfAll(t *testing.T) {
 	c := start(t, 1, nil)
-	one, two := newPeer(t, c.url(), nil), newPeer(t, c.url(), nil)
+	one, two := newPeer(t, c.url()), newPeer(t, c.url())
 	at := balance(t, one, two)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -266,22 +204,10 @@ func TestClientOfAll(t *testing.T) {
 		t.Error(err)
 	}
 	eventually(t, "no server holds the session", func() bool {
-		return !strings.Contains(metricsOf(t, one)+metricsOf(t, two), "\ntoolsrv_mcp_sessions 1\n")
+		_, first := one.ask(t, http.MethodGet, "/metrics", "")
+		_, second := two.ask(t, http.MethodGet, "/metrics", "")
+		return !strings.Contains(first+second, "\ntoolsrv_mcp_sessions 1\n")
 	})
-}
-
-func metricsOf(t *testing.T, r *peer) string {
-	t.Helper()
-	a, err := http.Get(r.url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Body.Close()
-	text, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // TestSigningKeys has processes begin together, and one of them late: all have one key, which the state has.

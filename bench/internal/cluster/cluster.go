@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Command is the first argument of a program that is to run Child.
@@ -221,14 +222,16 @@ func (c *Cluster) writes(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	js, err := conn.JetStream(nats.Context(ctx), nats.MaxWait(5*time.Second))
+	js, err := jetstream.New(conn)
 	if err != nil {
 		return err
 	}
-	if _, err := js.AddStream(&nats.StreamConfig{Name: "ready", Subjects: []string{"ready"}, Replicas: len(c.nodes)}); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "ready", Subjects: []string{"ready"}, Replicas: len(c.nodes)}); err != nil {
 		return err
 	}
-	return js.DeleteStream("ready")
+	return js.DeleteStream(ctx, "ready")
 }
 
 // URL returns the addresses of the nodes.

@@ -1,0 +1,92 @@
+package nats_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/core"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
+	"github.com/toolsrv/toolsrv/wasmtools/server"
+	"github.com/toolsrv/toolsrv/wasmtools/service"
+)
+
+// A peer is a server over HTTP with a state in NATS.
+type peer struct {
+	service *core.Service
+	url     string
+	stop    func()
+}
+
+// newPeer starts a server. It ends with the test, unless it was stopped before.
+func newPeer(t *testing.T, natsURL string) *peer {
+	t.Helper()
+	c := config.Default()
+	c.Server.Addresses = []string{"127.0.0.1:0"}
+	c.Tools.Directory, c.Tools.CacheDir, c.State.URL, c.Metrics.Enabled = t.TempDir(), t.TempDir(), natsURL, true
+	add := gotool.New("math/add", "Adds.", func(_ context.Context, args struct {
+		A int `json:"a"`
+		B int `json:"b"`
+	}) (int, error) {
+		return args.A + args.B, nil
+	})
+	of, err := service.Open(t.Context(), c, service.Options{Tools: []*wasmtools.Tool{add}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(t.Context(), of, server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(ctx) }()
+	var stopped atomic.Bool
+	r := &peer{service: (*core.Handle)(of).Service(), url: "http://" + s.Addr().String()}
+	r.stop = func() {
+		if stopped.Swap(true) {
+			return
+		}
+		cancel()
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+		if err := of.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(r.stop)
+	eventually(t, "the server is ready", func() bool {
+		a, err := http.Get(r.url + "/readyz")
+		if err == nil {
+			a.Body.Close()
+		}
+		return err == nil && a.StatusCode == 200
+	})
+	return r
+}
+
+// ask sends a request to the server.
+func (r *peer) ask(t *testing.T, method, path, body string) (status int, text string) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Content-Type", "application/json")
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	all, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.StatusCode, string(all)
+}

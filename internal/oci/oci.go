@@ -164,6 +164,7 @@ func (r *Registry) repository(ref Reference) *remote.Repository {
 		MaxMetadataBytes:     maxPage,
 		TagListMaxPages:      maxPages,
 		ReferrerListMaxPages: maxPages,
+		SkipReferrersGC:      true, // where a list is a tag, many registries can't delete the one before
 	}
 }
 

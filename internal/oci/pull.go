@@ -30,10 +30,15 @@ type Artifact struct {
 	Annotations map[string]string
 	// By is whose signature was verified, where Options has Trust.
 	By signature.By
+
+	top ocispec.Descriptor // the manifest's
 }
 
 // Version returns the version that the manifest says, or "". It is foreign.
 func (a *Artifact) Version() string { return a.Annotations[versionAnnotation] }
+
+// Source returns the digest of the source that the manifest names, or "". It is foreign.
+func (a *Artifact) Source() string { return a.Annotations[sourceAnnotation] }
 
 // Resolve returns the digest that a reference has now. It is the registry's word until the artifact is pulled by it.
 func (r *Registry) Resolve(ctx context.Context, ref Reference) (digest string, err error) {
@@ -132,7 +137,7 @@ func (r *Registry) pull(ctx context.Context, ref Reference, w io.Writer) (*Artif
 	if err != nil {
 		return nil, err
 	}
-	a := &Artifact{Manifest: top, Annotations: m.Annotations}
+	a := &Artifact{Manifest: top, Annotations: m.Annotations, top: found}
 	if err := r.check(ctx, repository, found, content, a); err != nil {
 		return nil, err
 	}
@@ -178,6 +183,30 @@ func (r *Registry) pull(ctx context.Context, ref Reference, w io.Writer) (*Artif
 		return nil, fmt.Errorf("its module: %w", err)
 	}
 	return a, nil
+}
+
+// Source returns what the module of an artifact was made of, as whoever pushed it says. It is what the artifact's manifest names by its digest, and
+// the artifact has passed what Options ask for.
+func (r *Registry) Source(ctx context.Context, ref Reference) ([]SourceFile, *Artifact, error) {
+	repository := r.repository(ref)
+	a, err := r.verify(ctx, repository, ref)
+	var files []SourceFile
+	if err == nil {
+		files, err = fetchSource(ctx, repository, a)
+	}
+	if err != nil {
+		return nil, nil, r.explainPull(ref, err)
+	}
+	return files, a, nil
+}
+
+// SourceSize returns how many bytes the source of an artifact has, as the registry says, and ErrNoSource where none is named.
+func (r *Registry) SourceSize(ctx context.Context, ref Reference, a *Artifact) (int64, error) {
+	layer, err := sourceOf(ctx, r.repository(ref), a)
+	if err != nil {
+		return 0, r.explainPull(ref, err)
+	}
+	return layer.Size, nil
 }
 
 // fetchManifest returns a manifest, which is what its digest says.

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/registry/remote"
 
 	"github.com/toolsrv/toolsrv/internal/signature"
 )
@@ -24,11 +26,31 @@ type configuration struct {
 // Push makes an artifact of a module, and gives it the tag of the reference. name is what clients call the file that they pull. The same module
 // with the same name and annotations is the same artifact, so it has no time: that is the first of 1970.
 func (r *Registry) Push(ctx context.Context, ref Reference, name string, module []byte, annotations map[string]string) (*Artifact, error) {
-	return r.PushSigned(ctx, ref, name, module, annotations, nil)
+	return r.PushWith(ctx, ref, name, module, annotations, With{})
 }
 
-// PushSigned is Push with a key, which signs the artifact before it has its tag: nobody finds it unsigned. Nil: it is not signed.
-func (r *Registry) PushSigned(ctx context.Context, ref Reference, name string, module []byte, annotations map[string]string, key *signature.Key) (*Artifact, error) {
+// With is what is pushed with a module.
+type With struct {
+	// Key signs the artifact. Nil: it is not signed.
+	Key *signature.Key
+	// Source is what the module was made of. Empty: it has none.
+	Source []SourceFile
+}
+
+// PushWith is Push with more: all of it is there before the artifact has its tag, so nobody finds it unsigned or without its source.
+func (r *Registry) PushWith(ctx context.Context, ref Reference, name string, module []byte, annotations map[string]string, with With) (*Artifact, error) {
+	var source []byte
+	if len(with.Source) > 0 {
+		var err error
+		if source, err = packSource(with.Source); err != nil {
+			return nil, r.explainPull(ref, err)
+		}
+		annotations = maps.Clone(annotations)
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[sourceAnnotation] = digest.FromBytes(source).String()
+	}
 	layer := ocispec.Descriptor{MediaType: moduleType, Digest: digest.FromBytes(module), Size: int64(len(module)), Annotations: map[string]string{ocispec.AnnotationTitle: name}}
 	about, err := json.Marshal(configuration{Created: time.Unix(0, 0).UTC(), Architecture: "wasm", OS: "wasip1", LayerDigests: []digest.Digest{layer.Digest}})
 	if err != nil {
@@ -59,16 +81,26 @@ func (r *Registry) PushSigned(ctx context.Context, ref Reference, name string, m
 		}
 	}
 	top := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(content), Size: int64(len(content))}
-	if key != nil {
-		if err := repository.Manifests().Push(ctx, top, bytes.NewReader(content)); err != nil {
-			return nil, r.explain(ref.String(), err)
-		}
-		if err := r.sign(ctx, repository, top, content, key); err != nil {
-			return nil, r.explain(ref.String(), err)
-		}
+	if err := r.pushBeside(ctx, repository, top, content, name, source, with.Key); err != nil {
+		return nil, r.explain(ref.String(), err)
 	}
 	if err := repository.Manifests().PushReference(ctx, top, bytes.NewReader(content), ref.which()); err != nil {
 		return nil, r.explain(ref.String(), err)
 	}
-	return &Artifact{Manifest: top.Digest.String(), Digest: layer.Digest.String(), Size: layer.Size, Annotations: annotations}, nil
+	return &Artifact{Manifest: top.Digest.String(), Digest: layer.Digest.String(), Size: layer.Size, Annotations: annotations, top: top}, nil
+}
+
+// pushBeside pushes what refers to an artifact, which needs no tag for that.
+func (r *Registry) pushBeside(ctx context.Context, repository *remote.Repository, top ocispec.Descriptor, manifest []byte, name string, source []byte, key *signature.Key) error {
+	if source == nil && key == nil {
+		return nil
+	}
+	err := repository.Manifests().Push(ctx, top, bytes.NewReader(manifest))
+	if err == nil && source != nil {
+		err = attachSource(ctx, repository, top, name, source)
+	}
+	if err == nil && key != nil {
+		err = r.sign(ctx, repository, top, manifest, key)
+	}
+	return err
 }

@@ -48,20 +48,24 @@ func (r *Registry) Sign(ctx context.Context, ref Reference, key *signature.Key) 
 
 // Verify returns an artifact whose signature counts, without its module.
 func (r *Registry) Verify(ctx context.Context, ref Reference) (*Artifact, error) {
-	repository := r.repository(ref)
-	top, content, err := r.top(ctx, repository, ref)
+	a, err := r.verify(ctx, r.repository(ref), ref)
 	if err != nil {
-		return nil, r.explainPull(ref, err)
-	}
-	m, err := readManifest(content)
-	if err != nil {
-		return nil, r.explainPull(ref, err)
-	}
-	a := &Artifact{Manifest: top.Digest.String(), Annotations: m.Annotations}
-	if err := r.check(ctx, repository, top, content, a); err != nil {
 		return nil, r.explainPull(ref, err)
 	}
 	return a, nil
+}
+
+func (r *Registry) verify(ctx context.Context, repository *remote.Repository, ref Reference) (*Artifact, error) {
+	top, content, err := r.top(ctx, repository, ref)
+	if err != nil {
+		return nil, err
+	}
+	m, err := readManifest(content)
+	if err != nil {
+		return nil, err
+	}
+	a := &Artifact{Manifest: top.Digest.String(), Annotations: m.Annotations, top: top}
+	return a, r.check(ctx, repository, top, content, a)
 }
 
 // top returns the manifest of an artifact.
@@ -83,16 +87,24 @@ func (r *Registry) sign(ctx context.Context, repository *remote.Repository, of o
 	if err != nil {
 		return misformed("%v", err)
 	}
-	config := ocispec.DescriptorEmptyJSON
 	layer := ocispec.Descriptor{MediaType: signature.MediaType, Digest: digest.FromBytes(bundle), Size: int64(len(bundle))}
-	content, err := json.Marshal(ocispec.Manifest{
+	if err := attach(ctx, repository, of, signature.MediaType, layer, bundle, map[string]string{"dev.sigstore.bundle.content": "dsse-envelope", predicateAnnotation: signature.PredicateType}); err != nil {
+		return fmt.Errorf("attach the signature: %w", err)
+	}
+	return nil
+}
+
+// attach makes an artifact of one layer that refers to another artifact.
+func attach(ctx context.Context, repository *remote.Repository, to ocispec.Descriptor, artifactType string, layer ocispec.Descriptor, content []byte, annotations map[string]string) error {
+	config := ocispec.DescriptorEmptyJSON
+	manifest, err := json.Marshal(ocispec.Manifest{
 		Versioned:    specs.Versioned{SchemaVersion: 2},
 		MediaType:    ocispec.MediaTypeImageManifest,
-		ArtifactType: signature.MediaType,
+		ArtifactType: artifactType,
 		Config:       ocispec.Descriptor{MediaType: config.MediaType, Digest: config.Digest, Size: config.Size},
 		Layers:       []ocispec.Descriptor{layer},
-		Subject:      &ocispec.Descriptor{MediaType: of.MediaType, Digest: of.Digest, Size: of.Size},
-		Annotations:  map[string]string{"dev.sigstore.bundle.content": "dsse-envelope", predicateAnnotation: signature.PredicateType},
+		Subject:      &ocispec.Descriptor{MediaType: to.MediaType, Digest: to.Digest, Size: to.Size},
+		Annotations:  annotations,
 	})
 	if err != nil {
 		return err
@@ -100,16 +112,13 @@ func (r *Registry) sign(ctx context.Context, repository *remote.Repository, of o
 	for _, blob := range []struct {
 		ocispec.Descriptor
 		content []byte
-	}{{layer, bundle}, {config, config.Data}} {
+	}{{layer, content}, {config, config.Data}} {
 		if err := repository.Blobs().Push(ctx, blob.Descriptor, bytes.NewReader(blob.content)); err != nil {
-			return fmt.Errorf("attach the signature: %w", err)
+			return err
 		}
 	}
-	d := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(content), Size: int64(len(content))}
-	if err := repository.Manifests().Push(ctx, d, bytes.NewReader(content)); err != nil {
-		return fmt.Errorf("attach the signature: %w", err)
-	}
-	return nil
+	d := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(manifest), Size: int64(len(manifest))}
+	return repository.Manifests().Push(ctx, d, bytes.NewReader(manifest))
 }
 
 // check returns an error unless an artifact has a signature that counts, and the version that it must have. It notes in a whose it is.
@@ -179,25 +188,10 @@ func (r *Registry) signer(ctx context.Context, repository *remote.Repository, d 
 // bundles has use read each bundle that is attached to an artifact, or why it can't be, until it returns false: signatures first, as far as the
 // registry tells what is one. most bounds each, in bytes.
 func (r *Registry) bundles(ctx context.Context, repository *remote.Repository, d ocispec.Descriptor, most int64, use func(bundle []byte, err error) (more bool)) error {
-	var signatures, others []ocispec.Descriptor
-	err := repository.Referrers(ctx, d, "", func(page []ocispec.Descriptor) error {
-		for _, one := range page {
-			switch {
-			case one.Annotations[predicateAnnotation] == signature.PredicateType:
-				signatures = append(signatures, one)
-			case one.ArtifactType == signature.MediaType, one.ArtifactType == "", one.ArtifactType == ocispec.MediaTypeEmptyJSON: // which some registries take for the type
-				others = append(others, one)
-			}
-		}
-		if len(signatures)+len(others) > maxReferrers {
-			return misformed("it has more than %d artifacts that refer to it, which are not looked through", maxReferrers)
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errdef.ErrNotFound) {
+	all, err := referrers(ctx, repository, d, signature.MediaType, func(d ocispec.Descriptor) bool { return d.Annotations[predicateAnnotation] == signature.PredicateType })
+	if err != nil {
 		return err
 	}
-	all := append(signatures, others...)
 	for i, one := range all {
 		if i == maxSignatures {
 			return misformed("it has %d signatures and attestations, of which the first %d are looked at: remove some", len(all), maxSignatures)
@@ -211,6 +205,29 @@ func (r *Registry) bundles(ctx context.Context, repository *remote.Repository, d
 		}
 	}
 	return nil
+}
+
+// referrers lists the artifacts of a type that refer to another one, as far as the registry tells types: those first that are certain.
+func referrers(ctx context.Context, repository *remote.Repository, to ocispec.Descriptor, artifactType string, certain func(ocispec.Descriptor) bool) ([]ocispec.Descriptor, error) {
+	var first, others []ocispec.Descriptor
+	err := repository.Referrers(ctx, to, "", func(page []ocispec.Descriptor) error {
+		for _, one := range page {
+			switch {
+			case certain(one):
+				first = append(first, one)
+			case one.ArtifactType == artifactType, one.ArtifactType == "", one.ArtifactType == ocispec.MediaTypeEmptyJSON: // which some registries take for the type
+				others = append(others, one)
+			}
+		}
+		if len(first)+len(others) > maxReferrers {
+			return misformed("it has more than %d artifacts that refer to it, which are not looked through", maxReferrers)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errdef.ErrNotFound) {
+		return nil, err
+	}
+	return append(first, others...), nil
 }
 
 // fetchBundle returns the bundle of an artifact, or nil if it is of another kind.

@@ -117,7 +117,7 @@ func TestPushSigned(t *testing.T) {
 		}
 		return false
 	})
-	if _, err := open(t, at.Host, oci.Options{}).PushSigned(t.Context(), ref, "csv.wasm", module, nil, ours.Key); err != nil || !tagged {
+	if _, err := open(t, at.Host, oci.Options{}).PushWith(t.Context(), ref, "csv.wasm", module, nil, oci.With{Key: ours.Key}); err != nil || !tagged {
 		t.Fatal(err, tagged)
 	}
 	_, _, err := pull(t, open(t, at.Host, oci.Options{Trust: ours.trust}), ref)
@@ -286,7 +286,7 @@ func TestMinimum(t *testing.T) {
 		"1.2.0": "", "1.10.0": "", "2": "", "1.1.9": "it is version 1.1.9, and the minimum is 1.2.0", "": "it says no version", "1.3.0-rc.1": "it says no version", "new": "it says no version",
 	} {
 		a := map[string]string{"org.opencontainers.image.version": version}
-		if _, err := open(t, at.Host, oci.Options{}).PushSigned(t.Context(), ref, "csv.wasm", module, a, ours.Key); err != nil {
+		if _, err := open(t, at.Host, oci.Options{}).PushWith(t.Context(), ref, "csv.wasm", module, a, oci.With{Key: ours.Key}); err != nil {
 			t.Fatal(err)
 		}
 		got, _, err := pull(t, open(t, at.Host, oci.Options{Trust: ours.trust, Minimum: "1.2.0"}), ref)

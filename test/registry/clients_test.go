@@ -129,7 +129,8 @@ func TestClients(t *testing.T) {
 			}
 			t.Cleanup(r.Close)
 			ours := oci.Reference{Host: host, Repository: "acme/ours", Tag: "1.2.0"}
-			if _, err := open(t, host).PushSigned(t.Context(), ours, "guest.wasm", module, nil, key); err != nil {
+			source := []oci.SourceFile{{Name: "guest.py", Content: []byte("import parts")}}
+			if _, err := open(t, host).PushWith(t.Context(), ours, "guest.wasm", module, nil, oci.With{Key: key, Source: source}); err != nil {
 				t.Fatal(err)
 			}
 			for way, line := range c.pushes {
@@ -154,6 +155,9 @@ func TestClients(t *testing.T) {
 				}
 				if _, err := r.Verify(t.Context(), to); (err == nil) != way.signed || err != nil && !strings.Contains(err.Error(), "it is not signed") {
 					t.Errorf("%q: got %v of the copy's signature", way.lines, err)
+				}
+				if files, _, err := r.Source(t.Context(), to); (err == nil && len(files) == 1) != way.signed {
+					t.Errorf("%q: got %q, %v of the copy's source", way.lines, files, err)
 				}
 			}
 		})

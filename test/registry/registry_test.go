@@ -75,15 +75,17 @@ func open(t *testing.T, host string) *oci.Registry {
 	return r
 }
 
-// run runs a client in a folder.
-func run(t *testing.T, folder, program string, args ...string) {
+// run runs a client in a folder, and returns what it prints.
+func run(t *testing.T, folder, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "HOME="+folder, "DOCKER_CONFIG="+folder)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
 	}
+	return string(out)
 }
 
 // pull pulls a module.

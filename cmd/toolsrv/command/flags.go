@@ -51,6 +51,21 @@ func (f *fileFlag) String() string { return string(*f) }
 
 func (f *fileFlag) Type() string { return "file" }
 
+// A wordFlag says whom to trust. It can't be empty for the same reason.
+type wordFlag string
+
+func (f *wordFlag) Set(word string) error {
+	if word == "" {
+		return errors.New("it is empty: give it a value or leave it out")
+	}
+	*f = wordFlag(word)
+	return nil
+}
+
+func (f *wordFlag) String() string { return string(*f) }
+
+func (f *wordFlag) Type() string { return "string" }
+
 // A levelFlag is a level of the log.
 type levelFlag slog.Level
 

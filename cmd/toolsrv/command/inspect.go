@@ -39,8 +39,9 @@ WebAssembly that it uses, whether its instances reset in place (what makes calls
 fast), the sizes of its sections, and its digest. If its tools need something that an
 operator has to grant, it ends with the [[grant]] to paste into the configuration.
 
-Of an artifact in a registry, such as oci://ghcr.io/acme/csv:1.2.0, it also shows what is attested:
-signatures, how it was built (SLSA), what is in it (SBOM). With --key, or with --issuer,
+Of an artifact in a registry, such as oci://ghcr.io/acme/csv:1.2.0, it also shows whether its
+source was pushed with it, and what is attested: signatures, how it was built (SLSA), what is
+in it (SBOM). With --key, or with --issuer,
 --subject and --root, it says which of that is verified.
 
 Nothing of it is run, unless --describe asks for that. If FILE is a script, inspect shows the
@@ -54,7 +55,7 @@ tool file that it becomes, and runs it in the sandbox to learn its manifest.
 			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
 			var content []byte
-			var made bool
+			var made *workbench.Made
 			var about *attested
 			var err error
 			if strings.HasPrefix(args[0], oci.Scheme) {
@@ -68,7 +69,7 @@ tool file that it becomes, and runs it in the sandbox to learn its manifest.
 				return err
 			}
 			report, err := toolfile.Inspect(content)
-			if err == nil && (describe || made) {
+			if err == nil && (describe || made != nil) {
 				err = describeInto(ctx, report, content, args[0], cmd.ErrOrStderr())
 			}
 			if isAuthors(err) {
@@ -125,7 +126,14 @@ func inspectArtifact(ctx context.Context, typed string, f *registryFlags, s *sig
 	if err != nil {
 		return nil, nil, err
 	}
-	return module.Bytes(), newAttested(oci.Scheme+ref.At(pulled.Manifest).String(), all, trust != nil), nil
+	about := newAttested(oci.Scheme+ref.At(pulled.Manifest).String(), all, trust != nil)
+	if size, err := registry.SourceSize(ctx, ref, pulled); !errors.Is(err, oci.ErrNoSource) {
+		about.Source = &attachedSource{Digest: pulled.Source(), Size: size}
+		if err != nil {
+			about.Source.Why = err.Error()
+		}
+	}
+	return module.Bytes(), about, nil
 }
 
 // describeInto runs a module to learn its manifest, where none is embedded.

@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +20,8 @@ import (
 
 func newPull() *cobra.Command {
 	var f registryFlags
-	var output string
+	var s signerFlags
+	var output, source string
 	cmd := &cobra.Command{
 		Use:   "pull REFERENCE",
 		Short: "Pull a tool file from a registry of OCI",
@@ -27,15 +31,33 @@ and hyper-mcp push is pulled, too.
 
 The file is written only once the digests of the artifact and of its module have been
 verified; it is replaced whole or not at all. Standard output has the reference with the
-artifact's digest, which pulls the same file again.`,
+artifact's digest, which pulls the same file again.
+
+With --key, or with --issuer, --subject and --root, nothing is written unless the artifact was
+signed so: see 'toolsrv verify'.
+
+With --source, what is pulled in place of the module is the source that was pushed with a
+script. Whoever pushed it says that the module was made of it; a signature of the artifact is
+one of its source, too.`,
 		Example: `  toolsrv pull oci://ghcr.io/acme/csv:1.2.0
-  toolsrv pull oci://ghcr.io/acme/csv:1.2.0 -o tools/csv.wasm`,
+  toolsrv pull oci://ghcr.io/acme/csv:1.2.0 -o tools/csv.wasm
+  toolsrv pull oci://ghcr.io/acme/csv:1.2.0 --key acme.pub
+  toolsrv pull oci://ghcr.io/acme/csv:1.2.0 --source csv`,
 		Args: takes(1, "REFERENCE is missing: name what to pull"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 			ref, err := artifactArgument(args[0])
 			if err != nil {
 				return err
+			}
+			if err := s.require(&f.options); err != nil {
+				return err
+			}
+			if source != "" {
+				if output != "" {
+					return &usageError{errors.New("--source stands beside --output: pull the source and the module one after the other")}
+				}
+				return f.pullSource(cmd, ref, source)
 			}
 			file := output
 			if file == "" {
@@ -75,7 +97,93 @@ artifact's digest, which pulls the same file again.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f.add(cmd)
+	s.add(cmd)
+	s.addMinimum(cmd, &f.options.Minimum)
+	cmd.Flags().Var((*fileFlag)(&source), "source", "pull the source of a script into this `folder`, which must be new or empty")
+	completeFlag(cmd, "source", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
 	cmd.Flags().VarP((*fileFlag)(&output), "output", "o", "`file` to write (default the last part of the name, with .wasm)")
 	completeFlag(cmd, "output", completeModules)
 	return cmd
+}
+
+// A pulledSource is what `pull --source --json` prints. Its members are stable.
+type pulledSource struct {
+	Reference string   `json:"reference"`
+	Digest    string   `json:"digest"`
+	Source    string   `json:"source"`
+	Folder    string   `json:"folder"`
+	Files     []string `json:"files"`
+}
+
+// pullSource pulls the source of an artifact into a folder.
+func (f *registryFlags) pullSource(cmd *cobra.Command, ref oci.Reference, folder string) error {
+	if err := checkNewFolder(folder); err != nil { // before anything is pulled
+		return err
+	}
+	var files []oci.SourceFile
+	var a *oci.Artifact
+	err := f.ask(cmd, ref.Host, "pulling the source of "+ref.String(), func(ctx context.Context, registry *oci.Registry) (err error) {
+		files, a, err = registry.Source(ctx, ref)
+		return err
+	})
+	if err == nil {
+		err = writeFolder(folder, files)
+	}
+	if err != nil {
+		return err
+	}
+	p := pulledSource{Reference: oci.Scheme + ref.At(a.Manifest).String(), Digest: a.Manifest, Source: a.Source(), Folder: folder}
+	for _, file := range files {
+		p.Files = append(p.Files, file.Name)
+	}
+	if f.asJSON {
+		return printJSON(cmd.OutOrStdout(), p)
+	}
+	for _, name := range p.Files {
+		fmt.Fprintln(cmd.ErrOrStderr(), text.Escape(filepath.Join(folder, filepath.FromSlash(name))))
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), p.Reference)
+	return err
+}
+
+// checkNewFolder returns an error unless a folder is empty, or is not there while the one above it is.
+func checkNewFolder(name string) error {
+	names, err := os.ReadDir(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return wholefile.Check(name) // that there is a folder for it
+	case err != nil:
+		return fmt.Errorf("write the source: %w", err)
+	case len(names) > 0:
+		return fmt.Errorf("write the source: the folder %s is not empty: name one that is new", name)
+	}
+	return nil
+}
+
+// writeFolder writes files into a folder, of which none leads out of it.
+func writeFolder(name string, files []oci.SourceFile) error {
+	err := os.Mkdir(name, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	var in *os.Root
+	if err == nil {
+		in, err = os.OpenRoot(name)
+	}
+	if err == nil {
+		defer in.Close()
+	}
+	for _, f := range files {
+		to := filepath.FromSlash(f.Name)
+		if err == nil {
+			err = in.MkdirAll(filepath.Dir(to), 0o755)
+		}
+		if err == nil {
+			err = in.WriteFile(to, f.Content, 0o644)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write the source: %w", err)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,14 +23,15 @@ import (
 func newPush() *cobra.Command {
 	var f registryFlags
 	var with []string
-	var sign bool
+	var sign, source bool
 	var key keyFlag
 	cmd := &cobra.Command{
 		Use:   "push FILE... REFERENCE",
 		Short: "Push tool files to a registry of OCI",
 		Long: `Push the tool file FILE to a registry as an artifact, in the form that wkg and wassette
 push, too. REFERENCE is such as oci://ghcr.io/acme/csv:1.2.0. Of a script, what
-'toolsrv build' makes of it is pushed.
+'toolsrv build' makes of it is pushed, and beside it its source: the script with all
+that it imports from its folder. 'toolsrv pull --source' gives that back.
 
 Of several FILEs each is an artifact below REFERENCE, by its name: csv.wasm and pdf.wasm
 go to oci://ghcr.io/acme/csv:1.2.0 and oci://ghcr.io/acme/pdf:1.2.0 for
@@ -68,7 +70,7 @@ With --sign, an artifact is signed before it gets its tag: see 'toolsrv sign'.`,
 			defer stop()
 			var all []*pushing
 			for _, file := range files {
-				one, err := readPushed(ctx, file, with, cmd.ErrOrStderr())
+				one, err := readPushed(ctx, file, with, source, cmd.ErrOrStderr())
 				if err != nil {
 					return err
 				}
@@ -98,6 +100,7 @@ With --sign, an artifact is signed before it gets its tag: see 'toolsrv sign'.`,
 	}
 	f.add(cmd)
 	addWithFlag(cmd, &with)
+	cmd.Flags().BoolVar(&source, "source", true, "push the source of a script, too")
 	cmd.Flags().BoolVar(&sign, "sign", false, "sign it with the key of --key")
 	key.add(cmd)
 	return cmd
@@ -109,28 +112,63 @@ type pushing struct {
 	file    string
 	content []byte
 	report  *toolfile.Report
+	source  []oci.SourceFile
 }
 
-// readPushed reads a file, of which a server would serve tools.
-func readPushed(ctx context.Context, file string, with []string, stderr io.Writer) (*pushing, error) {
+// readPushed reads a file, of which a server would serve tools, and if it is a script its source, where that is wanted.
+func readPushed(ctx context.Context, file string, with []string, source bool, stderr io.Writer) (*pushing, error) {
 	content, made, err := workbench.Read(ctx, file, with)
 	if err != nil {
 		return nil, err
 	}
-	if made { // as build does
+	one := &pushing{file: file}
+	if made != nil && source {
+		if one.source, err = readSource(made); err != nil {
+			return nil, fmt.Errorf("%s: read its source: %w", file, err)
+		}
+	}
+	if made != nil { // as build does
 		content, _, err = packModule(ctx, content, nil, file, stderr)
 	}
-	var report *toolfile.Report
 	if err == nil {
-		report, err = toolfile.Inspect(content)
+		one.report, err = toolfile.Inspect(content)
 	}
-	if err == nil && report.Refused != "" {
-		err = errors.New(report.Refused)
+	if err == nil && one.report.Refused != "" {
+		err = errors.New(one.report.Refused)
 	}
 	if err != nil && !isAuthors(err) {
 		err = fmt.Errorf("%s: %w", file, err)
 	}
-	return &pushing{file: file, content: content, report: report}, err
+	one.content = content
+	return one, err
+}
+
+// readSource returns the files that a script was made of, as far as they are below its folder: what lies elsewhere is a package's.
+func readSource(made *workbench.Made) (files []oci.SourceFile, err error) {
+	folder, err := filepath.Abs(filepath.Dir(made.Script))
+	if err != nil {
+		return nil, err
+	}
+	left := int64(oci.MaxSource)
+	for _, input := range made.Inputs {
+		name, err := filepath.Rel(folder, input)
+		if err != nil || !filepath.IsLocal(name) {
+			continue
+		}
+		info, err := os.Stat(input)
+		if err != nil || !info.Mode().IsRegular() {
+			continue // it was only looked for
+		}
+		if left -= info.Size(); left < 0 {
+			return nil, fmt.Errorf("it has more than %s: --source=false pushes the module alone", text.RoundSize(oci.MaxSource))
+		}
+		content, err := os.ReadFile(input)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, oci.SourceFile{Name: filepath.ToSlash(name), Content: content})
+	}
+	return files, nil
 }
 
 // below returns the reference of one of several files.
@@ -146,7 +184,7 @@ func below(ref oci.Reference, file string) (oci.Reference, error) {
 // push pushes one file, signs it unless signer is nil, and prints its reference.
 func (f *registryFlags) push(ctx context.Context, cmd *cobra.Command, registry *oci.Registry, one *pushing, signer *signature.Key) error {
 	done := showWaiting(cmd.ErrOrStderr(), fmt.Sprintf("pushing %s (%s)", one.file, text.RoundSize(len(one.content))))
-	pushed, err := registry.PushSigned(ctx, one.ref, moduleName(one.file), one.content, annotations(one.report, one.ref.Tag), signer)
+	pushed, err := registry.PushWith(ctx, one.ref, moduleName(one.file), one.content, annotations(one.report, one.ref.Tag), oci.With{Key: signer, Source: one.source})
 	done()
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // registryFlags are the flags of the commands that ask a registry.
@@ -65,14 +66,16 @@ type artifact struct {
 	Tag       string `json:"tag,omitempty"`
 	Digest    string `json:"digest"`
 	// Module and Size are the digest of the .wasm file, and its bytes.
-	Module string   `json:"module"`
-	Size   int64    `json:"size"`
+	Module string `json:"module"`
+	Size   int64  `json:"size"`
+	// Source is the digest of what a script's module was made of.
+	Source string   `json:"source,omitempty"`
 	File   string   `json:"file"`
 	Tools  []string `json:"tools"`
 }
 
 func newArtifact(ref oci.Reference, a *oci.Artifact, file string, tools []string) artifact {
 	return artifact{
-		Reference: oci.Scheme + ref.At(a.Manifest).String(), Tag: ref.Tag, Digest: a.Manifest, Module: a.Digest, Size: a.Size, File: file, Tools: append([]string{}, tools...),
+		Reference: oci.Scheme + ref.At(a.Manifest).String(), Tag: ref.Tag, Digest: a.Manifest, Module: a.Digest, Size: a.Size, Source: text.Clip(a.Source(), 100), File: file, Tools: append([]string{}, tools...),
 	}
 }

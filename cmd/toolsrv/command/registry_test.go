@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -58,12 +59,81 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
+// TestRegistrySource pushes a script with what it imports, and makes the same module of the source that is pulled.
+func TestRegistrySource(t *testing.T) {
+	t.Parallel()
+	s := ocitest.ServeReferrers(t)
+	folder, elsewhere := t.TempDir(), t.TempDir()
+	add := testkit.Put(t, folder, "add.ts", "import { plus } from './parts/plus.ts';\n"+strings.Replace(addTypeScript, "a + b", "plus(a, b)", 1))
+	part := testkit.Put(t, folder, "parts/plus.ts", "// Adds.\nexport function plus(a: number, b: number): number { return a + b }\n")
+	testkit.Put(t, folder, "secret.ts", "// It is not imported.")
+	private, public := keyPair(t)
+	_, others := keyPair(t)
+	ref := "oci://" + s.Host + "/acme/add:1.2.0"
+	if code, _, stderr := run("push", add, ref, "--sign", "--key", private); code != 0 {
+		t.Fatal(stderr)
+	}
+	to := filepath.Join(elsewhere, "add")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"pull", ref, "--source", to, "--key", others}, 1, "its signature does not count"},
+		{[]string{"pull", ref, "--source", to, "--key", public, "--minimum", "1.2.4"}, 1, "it is version 1.2.3, and the minimum is 1.2.4"},
+		{[]string{"pull", ref, "--source", filepath.Join(elsewhere, "no", "where")}, 1, "there is no folder"},
+		{[]string{"pull", ref, "--source", folder}, 1, "is not empty"},
+		{[]string{"pull", ref, "--source", add}, 1, "write the source: "},
+		{[]string{"pull", ref, "--source", to, "-o", add}, 2, "--source stands beside --output"},
+		{[]string{"pull", ref, "--source", ""}, 2, "it is empty"},
+	} {
+		if code, stdout, stderr := run(c.args...); code != c.code || stdout != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: got %d, %s, want %d, %q", c.args, code, stderr, c.code, c.want)
+		}
+	}
+	if _, err := os.Stat(to); err == nil {
+		t.Fatal("a source that was refused was written")
+	}
+	code, stdout, stderr := run("pull", ref, "--source", to, "--key", public, "--minimum", "1.2.3")
+	if code != 0 || !strings.HasPrefix(stdout, "oci://"+s.Host+"/acme/add@sha256:") || !strings.Contains(stderr, filepath.Join("add", "parts", "plus.ts")) {
+		t.Fatalf("got %d, %s, %s", code, stdout, stderr)
+	}
+	for file, want := range map[string]string{"add.ts": add, "parts/plus.ts": part} {
+		if got := testkit.Read(t, to, file); !bytes.Equal(got, testkit.Read(t, want)) {
+			t.Errorf("%s: got %q", file, got)
+		}
+	}
+	if files, err := os.ReadDir(to); err != nil || len(files) != 2 {
+		t.Errorf("got %v, %v", files, err)
+	}
+	again, pulled := filepath.Join(elsewhere, "again.wasm"), filepath.Join(elsewhere, "pulled.wasm")
+	if code, _, stderr := run("build", filepath.Join(to, "add.ts"), "-o", again); code != 0 {
+		t.Fatal(stderr)
+	}
+	if code, _, stderr := run("pull", ref, "-o", pulled); code != 0 || !bytes.Equal(testkit.Read(t, again), testkit.Read(t, pulled)) {
+		t.Errorf("what is built of the source is another module: %d, %s", code, stderr)
+	}
+	if _, got, _ := run("inspect", ref); !regexp.MustCompile(`\nsource +\d\.\d KiB, which .toolsrv pull --source DIR. pulls\n`).MatchString(got) {
+		t.Errorf("got %s", got)
+	}
+	if code, _, stderr := run("push", add, "oci://"+s.Host+"/acme/alone:1", "--source=false"); code != 0 {
+		t.Fatal(stderr)
+	}
+	if _, got, _ := run("inspect", "oci://"+s.Host+"/acme/alone:1"); strings.Contains(got, "\nsource ") {
+		t.Errorf("got %s", got)
+	}
+	if code, _, stderr := run("pull", "oci://"+s.Host+"/acme/alone:1", "--source", filepath.Join(elsewhere, "none")); code != 1 || !strings.Contains(stderr, "no source was pushed with it") {
+		t.Errorf("got %d, %s", code, stderr)
+	}
+}
+
 // TestRegistryAnswers compares what --json prints with what programs rely on.
 func TestRegistryAnswers(t *testing.T) {
 	t.Parallel()
 	s := ocitest.Serve(t)
 	file, folder := shop(t), t.TempDir()
 	var all strings.Builder
+	add := testkit.Put(t, folder, "add.ts", addTypeScript)
 	toml := testkit.Put(t, folder, "toolsrv.toml", "[[source]]\noci = '"+s.Host+"/acme/moves'\ntag = '~1'\n")
 	moves := func(version, manifest string) {
 		module := testkit.Put(t, t.TempDir(), "moves.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), manifest))
@@ -74,6 +144,8 @@ func TestRegistryAnswers(t *testing.T) {
 	for _, args := range [][]string{
 		{"push", file, "oci://" + s.Host + "/acme/shop:1.2.0"},
 		{"pull", "oci://" + s.Host + "/acme/shop:1.2.0", "-o", filepath.Join(folder, "shop.wasm")},
+		{"push", add, "oci://" + s.Host + "/acme/add:1"},
+		{"pull", "oci://" + s.Host + "/acme/add:1", "--source", filepath.Join(folder, "add")},
 		{"search", s.Host},
 		{"search", s.Host + "/acme/shop"},
 		{"search", s.Host, "none"},

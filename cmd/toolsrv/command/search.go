@@ -88,6 +88,7 @@ func search(ctx context.Context, registry *oci.Registry, host, prefix, word stri
 		return nil, err
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) || !strings.Contains(name, word) })
+	slices.Sort(names)
 	if len(names) > maxFound {
 		return nil, fmt.Errorf("%s has %d such repositories: name more of what you look for; up to %d are listed", host, len(names), maxFound)
 	}

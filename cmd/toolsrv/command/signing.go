@@ -33,14 +33,36 @@ type signerFlags struct{ signature.Signer }
 func (f *signerFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var((*fileFlag)(&f.Key), "key", "PEM `file` with the public key that must have signed")
-	flags.StringVar(&f.Issuer, "issuer", "", "`address` of who vouches for the identity that must have signed")
-	flags.StringVar(&f.Subject, "subject", "", "the `identity`; a * at its end stands for all of an owner")
+	flags.Var((*wordFlag)(&f.Issuer), "issuer", "`address` of who vouches for the identity that must have signed")
+	flags.Var((*wordFlag)(&f.Subject), "subject", "the `identity`; a * at its end stands for all of an owner")
 	flags.Var((*fileFlag)(&f.Root), "root", "`file` trusted_root.json with the authorities that certify it")
 	completeFlag(cmd, "key", cobra.FixedCompletions([]cobra.Completion{"pub", "pem"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "root", cobra.FixedCompletions([]cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt))
 	for _, name := range []string{"issuer", "subject"} {
 		completeFlag(cmd, name, cobra.NoFileCompletions)
 	}
+}
+
+// addMinimum adds the flag --minimum, of commands that refuse what has a lower version.
+func (f *signerFlags) addMinimum(cmd *cobra.Command, minimum *string) {
+	cmd.Flags().Var((*wordFlag)(minimum), "minimum", "`version` that it must have at least, as its signed manifest says")
+	completeFlag(cmd, "minimum", cobra.NoFileCompletions)
+}
+
+// require has a registry refuse what the signer has not signed, and what has a lower version than the minimum.
+func (f *signerFlags) require(o *oci.Options) (err error) {
+	if o.Minimum != "" {
+		if err := oci.CheckVersion(o.Minimum); err != nil {
+			return &usageError{fmt.Errorf("--minimum: %w", err)}
+		}
+		if !f.given() {
+			return &usageError{errors.New("--minimum needs a signer, as with --key: whoever can replay an old version can write another number on it, unless it is signed")}
+		}
+	}
+	if f.given() {
+		o.Trust, err = f.trust()
+	}
+	return err
 }
 
 // given reports whether any of the flags is.
@@ -140,7 +162,8 @@ func newVerify() *cobra.Command {
 
 An identity is certified by an authority of the trusted root, such as the trusted_root.json of
 Sigstore, and its signature is in the log of that root or has the time of its clock. No network
-is asked but the registry. Without a key or an identity nothing is verified.
+is asked but the registry. Without a key or an identity nothing is verified. --minimum also
+refuses an older version, which whoever controls the registry could bring back.
 
 Standard output has the reference with the artifact's digest, which is what was signed.`,
 		Example: `  toolsrv verify oci://ghcr.io/acme/csv:1.2.0 --key acme.pub
@@ -152,7 +175,11 @@ Standard output has the reference with the artifact's digest, which is what was 
 			if err != nil {
 				return err
 			}
-			if f.options.Trust, err = s.trust(); err != nil {
+			if !s.given() {
+				_, err := s.trust() // says what is missing
+				return err
+			}
+			if err := s.require(&f.options); err != nil {
 				return err
 			}
 			var a *oci.Artifact
@@ -175,13 +202,23 @@ Standard output has the reference with the artifact's digest, which is what was 
 	}
 	f.add(cmd)
 	s.add(cmd)
+	s.addMinimum(cmd, &f.options.Minimum)
 	return cmd
 }
 
 // An attested is what `inspect --json` says of an artifact beside its module. Its members are stable.
 type attested struct {
-	Reference    string        `json:"reference"`
-	Attestations []attestation `json:"attestations"`
+	Reference    string          `json:"reference"`
+	Source       *attachedSource `json:"source,omitempty"`
+	Attestations []attestation   `json:"attestations"`
+}
+
+// An attachedSource is what a script's module was made of, as its artifact names it.
+type attachedSource struct {
+	Digest string `json:"digest"`
+	Size   int64  `json:"size"`
+	// Why says why the registry can't give it.
+	Why string `json:"why,omitempty"`
 }
 
 // An attestation is what somebody says of an artifact: its signature, how it was built, what is in it.
@@ -213,6 +250,13 @@ func newAttested(reference string, all []oci.Attestation, checked bool) *atteste
 // print prints rows of a report.
 func (a *attested) print(row func(cells ...string)) {
 	row("artifact", a.Reference)
+	switch s := a.Source; {
+	case s == nil:
+	case s.Why != "":
+		row("source", "not there: "+s.Why)
+	default:
+		row("source", text.RoundSize(s.Size)+", which `toolsrv pull --source DIR` pulls")
+	}
 	for _, one := range a.Attestations {
 		kind, word := one.Type, "attestation"
 		if kind == signature.PredicateType {

@@ -67,6 +67,36 @@ func TestSigning(t *testing.T) {
 	if code, stdout, stderr := run("verify", ref, "--key", others); code != 1 || stdout != "" || !strings.Contains(stderr, "it is not of the key "+others) {
 		t.Errorf("verify: got %d, %q, %s", code, stdout, stderr)
 	}
+	// Nothing is written that is not signed so.
+	folder := t.TempDir()
+	pulled := filepath.Join(folder, "pulled.wasm")
+	for _, c := range [][2]string{{others, "it is not of the key " + others}, {private, "has no public key"}} {
+		if code, stdout, stderr := run("pull", ref, "-o", pulled, "--key", c[0]); code != 1 || stdout != "" || !strings.Contains(stderr, c[1]) {
+			t.Errorf("pull: got %d, %q, %s", code, stdout, stderr)
+		}
+	}
+	if code, _, stderr := run("pull", ref, "-o", pulled, "--key", public, "--minimum", "2"); code != 1 || !strings.Contains(stderr, "it is version 1.2.3, and the minimum is 2") {
+		t.Errorf("pull: got %d, %s", code, stderr)
+	}
+	if code, _, stderr := run("verify", ref, "--key", public, "--minimum", "1.2.4"); code != 1 || !strings.Contains(stderr, "it is version 1.2.3, and the minimum is 1.2.4") {
+		t.Errorf("verify: got %d, %s", code, stderr)
+	}
+	if files, err := os.ReadDir(folder); err != nil || len(files) != 0 {
+		t.Errorf("got the files %v, %v", files, err)
+	}
+	succeeds("verify", ref, "--key", public, "--minimum", "1.2")
+	if got, _ := succeeds("pull", ref, "-o", pulled, "--key", public, "--minimum", "1.2.3"); got != digest || string(testkit.Read(t, pulled)) != string(testkit.Read(t, file)) {
+		t.Errorf("pull: got %q", got)
+	}
+	// Each of several files is signed.
+	other := testkit.Put(t, folder, "other.wasm", testkit.Read(t, file))
+	succeeds("push", file, other, "oci://"+s.Host+"/acme/several:1", "--sign", "--key", private)
+	for _, name := range []string{"shop", "other"} {
+		succeeds("verify", "oci://"+s.Host+"/acme/several/"+name+":1", "--key", public)
+		if code, _, _ := run("verify", "oci://"+s.Host+"/acme/several/"+name+":1", "--key", others); code != 1 {
+			t.Errorf("%s: got %d with another key", name, code)
+		}
+	}
 	succeeds("push", file, "oci://"+s.Host+"/acme/pushed:1", "--sign", "--key", private)
 	succeeds("verify", "oci://"+s.Host+"/acme/pushed:1", "--key", public)
 	for _, c := range []struct {
@@ -105,6 +135,13 @@ func TestSigning(t *testing.T) {
 		{[]string{"verify", ref}, 2, "a signer needs a key, or an issuer"},
 		{[]string{"verify", ref, "--issuer", "https://example.com", "--root", "root.json"}, 2, "an identity needs its subject"},
 		{[]string{"verify", ref, "--issuer", "https://example.com", "--root", "root.json", "--subject", "*"}, 2, "anybody"},
+		{[]string{"verify", ref, "--minimum", "1.2"}, 2, "a signer needs a key"},
+		{[]string{"verify", ref, "--key", public, "--minimum", "new"}, 2, "is not a version"},
+		{[]string{"pull", ref, "-o", pulled, "--minimum", "1.2"}, 2, "--minimum needs a signer"},
+		{[]string{"pull", ref, "-o", pulled, "--key", ""}, 2, "it is empty"},
+		{[]string{"pull", ref, "-o", pulled, "--issuer", ""}, 2, "it is empty"},
+		{[]string{"pull", ref, "-o", pulled, "--subject", ""}, 2, "it is empty"},
+		{[]string{"pull", ref, "-o", pulled, "--issuer", "https://example.com"}, 2, "an identity needs its subject"},
 		{[]string{"verify", ref, "--key", private}, 1, "has no public key"},
 		{[]string{"verify"}, 2, "REFERENCE is missing"},
 		{[]string{"sign", ref}, 2, "--key is missing"},

@@ -103,20 +103,27 @@ func build(ctx context.Context, name string, o Options) ([]byte, error) {
 	return module, err
 }
 
+// Made is what a module was made of.
+type Made struct {
+	// Script is the path of the script, and Inputs are those of all files that it depends on, of which some may be missing.
+	Script string
+	Inputs []string
+}
+
 // Read returns the module of a tool file, or the one made of a script with the packages in folders. A folder is the one of a script's
-// project. made is whether it was a script, whose module describes itself.
-func Read(ctx context.Context, name string, with []string) (module []byte, made bool, err error) {
+// project. made is nil unless it was a script, whose module describes itself.
+func Read(ctx context.Context, name string, with []string) (module []byte, made *Made, err error) {
 	path := name
 	if script.LanguageOf(name) == "" {
 		p, err := project.Open(name)
 		if err != nil || p.Script == "" {
 			module, err = toolfile.ReadFile(name)
-			return module, false, err
+			return module, nil, err
 		}
 		path = p.Script
 	}
-	module, _, err = script.Build(ctx, path, script.Options{With: with})
-	return module, true, err
+	module, inputs, err := script.Build(ctx, path, script.Options{With: with})
+	return module, &Made{path, inputs}, err
 }
 
 // prepare makes the tools ready to be called.

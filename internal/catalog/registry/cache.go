@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"hash"
 	"io"
 	"log/slog"
 	"os"
@@ -276,31 +274,11 @@ func (c *Cache) open(r record) (io.ReadCloser, error) {
 		_ = os.Remove(path)
 		return nil, errors.Join(err, errDamaged)
 	}
-	return &verifying{File: f, path: path, want: r.Module, sum: sha256.New()}, nil
+	return Verify(f, strings.TrimPrefix(r.Module, "sha256:"), func() error {
+		_ = os.Remove(path)
+		return errDamaged
+	}), nil
 }
 
 // errDamaged means that the cache has something else than it should.
 var errDamaged = errors.New("the copy on disk is damaged: it is pulled again")
-
-// verifying reads a module of the cache.
-type verifying struct {
-	*os.File
-	path, want string
-	sum        hash.Hash
-}
-
-// Read reads on. At the end it fails unless all was what the digest says; the copy is removed then.
-func (v *verifying) Read(p []byte) (int, error) {
-	n, err := v.File.Read(p)
-	v.sum.Write(p[:n])
-	if errors.Is(err, io.EOF) && fmt.Sprintf("sha256:%x", v.sum.Sum(nil)) != v.want {
-		_ = os.Remove(v.path)
-		return n, errDamaged
-	}
-	return n, err
-}
-
-// WriteTo and the like of a file would pass Read by.
-func (v *verifying) WriteTo(w io.Writer) (int64, error) {
-	return io.Copy(w, struct{ io.Reader }{v})
-}

@@ -2,8 +2,10 @@ package registry
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 )
 
@@ -41,3 +43,24 @@ func (c *Cache) UseOnly(by any, digests []string) { c.useOnly(by, digests...) }
 
 // Release is the opposite of UseOnly.
 func (c *Cache) Release(by any) { c.release(by) }
+
+// Verify returns a content whose last Read fails with what wrong returns, unless all was what a digest says, in hexadecimal.
+func Verify(content io.ReadCloser, digest string, wrong func() error) io.ReadCloser {
+	return &verified{content, digest, sha256.New(), wrong}
+}
+
+type verified struct {
+	io.ReadCloser
+	want  string
+	sum   hash.Hash
+	wrong func() error
+}
+
+func (v *verified) Read(p []byte) (int, error) {
+	n, err := v.ReadCloser.Read(p)
+	v.sum.Write(p[:n])
+	if errors.Is(err, io.EOF) && hex.EncodeToString(v.sum.Sum(nil)) != v.want {
+		return n, v.wrong()
+	}
+	return n, err
+}

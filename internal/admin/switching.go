@@ -79,6 +79,9 @@ func reset() Operation {
 		if err != nil {
 			return Switching{}, err
 		}
+		if err := r.Service.Switches.Refresh(ctx); err != nil {
+			return Switching{}, switchError(err)
+		}
 		g := r.Service.Table.Current()
 		for _, scope := range scopes {
 			if s, ok := g.Switch(scope); ok && s.Scope != scope {
@@ -120,6 +123,17 @@ func checkReason(reason string) error {
 	return nil
 }
 
+// switchError returns an error as those who ask are told it.
+func switchError(err error) error {
+	switch {
+	case errors.Is(err, switches.ErrChanged):
+		return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: err.Error()}
+	case errors.Is(err, switches.ErrNotKept), errors.Is(err, state.ErrUnavailable), errors.Is(err, state.ErrTooLarge):
+		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was switched: " + err.Error() + "; until_restart (--until-restart) switches without keeping it", Err: err}
+	}
+	return err
+}
+
 // apply makes a change of switches, and tells of the tools that were named. The audit has no entry where all is so already.
 func (r *Request) apply(ctx context.Context, scopes []string, asked any, c switches.Change) (Switching, error) {
 	c.Expect = r.Expect
@@ -138,13 +152,8 @@ func (r *Request) apply(ctx context.Context, scopes []string, asked any, c switc
 			return err
 		})
 	}
-	switch {
-	case errors.Is(err, switches.ErrChanged):
-		return Switching{}, &wasmtools.Error{Code: wasmtools.CodeChanged, Message: err.Error()}
-	case errors.Is(err, switches.ErrNotKept), errors.Is(err, state.ErrUnavailable), errors.Is(err, state.ErrTooLarge):
-		return Switching{}, &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was switched: " + err.Error() + "; until_restart (--until-restart) switches without keeping it", Err: err}
-	case err != nil:
-		return Switching{}, err
+	if err != nil {
+		return Switching{}, switchError(err)
 	}
 	if changed {
 		said := []any{"switched", scopes, "to", r.Operation, "principal", r.Principal.String(), "request_id", r.ID}

@@ -149,7 +149,10 @@ func tokenOperations() []Operation {
 	return []Operation{
 		self,
 		Looks("tokens list", "List the tokens of a running server", func(_ context.Context, r *Request, _ struct{}) (Tokens, error) { return r.tokens() }),
-		Looks("tokens show", "Show a token of a running server", func(_ context.Context, r *Request, in TokenName) (Token, error) {
+		Looks("tokens show", "Show a token of a running server", func(ctx context.Context, r *Request, in TokenName) (Token, error) {
+			if err := r.Service.Tokens.Refresh(ctx, in.Name); err != nil && r.Service.State.CutOff() == nil { // then what is known is told
+				return Token{}, tokenError(err)
+			}
 			all, err := r.tokens()
 			for _, t := range all.Tokens {
 				if t.Name == in.Name || t.ID != "" && t.ID == in.Name {
@@ -182,6 +185,9 @@ func tokenOperations() []Operation {
 			if _, err := scope.Parse(in.Scopes); err != nil {
 				return TokenChanged{}, tokenError(err)
 			}
+			if err := r.Service.Tokens.Refresh(ctx, in.Name); err != nil {
+				return TokenChanged{}, tokenError(err)
+			}
 			if t, err := r.Service.Tokens.Show(in.Name); err == nil && slices.Equal(t.Scopes, in.Scopes) && !strings.Contains(t.Name, "/") { // a narrower one shows what is in effect
 				err := r.Expect(strconv.FormatUint(t.Version, 10))
 				r.Version = strconv.FormatUint(t.Version, 10)
@@ -204,7 +210,7 @@ func tokenOperations() []Operation {
 		}),
 		Changes("tokens revoke", "End a token, and those that it made, or tell which that would be", func(ctx context.Context, r *Request, in Revocation) (TokenRevoked, error) {
 			if in.DryRun {
-				return r.wouldEnd(in.Name)
+				return r.wouldEnd(ctx, in.Name)
 			}
 			done := TokenRevoked{Ends: []string{}}
 			changed, err := r.changeToken(ctx, in.Name, in, func(ctx context.Context, expect int64) (tokens.Token, error) {
@@ -253,15 +259,20 @@ func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Prin
 			return made, invalid("The configuration declares a token of this name")
 		}
 	}
-	release, err := r.Service.Tokens.Reserve(ctx, by, spec)
-	if err != nil {
-		return made, tokenError(err)
-	}
-	defer release()
 	target := in.Name
 	if by != nil {
 		target = by.String() + "/" + in.Name
 	}
+	release, err := r.Service.Tokens.Reserve(ctx, by, spec)
+	if errors.Is(err, tokens.ErrExists) { // another server may just have revoked it
+		if err = r.Service.Tokens.Refresh(ctx, target); err == nil {
+			release, err = r.Service.Tokens.Reserve(ctx, by, spec)
+		}
+	}
+	if err != nil {
+		return made, tokenError(err)
+	}
+	defer release()
 	err = r.change(ctx, target, nil, in, func(ctx context.Context) error {
 		secret, t, err := produce(ctx, spec)
 		if err == nil {
@@ -299,9 +310,12 @@ func (r *Request) forget(ctx context.Context, name string) error {
 	return r.Service.Brought.Forget(ctx, id)
 }
 
-// tokenToChange returns a token of the state, or why there is none to be changed.
-func (r *Request) tokenToChange(name string) (tokens.Token, error) {
-	t, err := r.Service.Tokens.Show(name)
+// tokenToChange returns a token of the state, as it is after all that other servers have done, or why there is none to be changed.
+func (r *Request) tokenToChange(ctx context.Context, name string) (t tokens.Token, err error) {
+	if err := r.Service.Tokens.Refresh(ctx, name); err != nil {
+		return t, tokenError(err)
+	}
+	t, err = r.Service.Tokens.Show(name)
 	if err == nil {
 		return t, nil
 	}
@@ -321,7 +335,7 @@ func (r *Request) changeToken(ctx context.Context, name string, asked any, chang
 			return changed, &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "No token has the version that was expected"}
 		}
 	}
-	before, err := r.tokenToChange(name)
+	before, err := r.tokenToChange(ctx, name)
 	if err != nil {
 		return changed, err
 	}
@@ -335,9 +349,9 @@ func (r *Request) changeToken(ctx context.Context, name string, asked any, chang
 }
 
 // wouldEnd tells what a revocation would end.
-func (r *Request) wouldEnd(name string) (TokenRevoked, error) {
+func (r *Request) wouldEnd(ctx context.Context, name string) (TokenRevoked, error) {
 	would := TokenRevoked{DryRun: true}
-	was, err := r.tokenToChange(name)
+	was, err := r.tokenToChange(ctx, name)
 	if err != nil {
 		return would, err
 	}

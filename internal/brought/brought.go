@@ -142,9 +142,13 @@ func (s *Store) Set(ctx context.Context, id, root personal.ID, name, value, by s
 	if err := secret.CheckBrought(value); err != nil {
 		return now, err
 	}
+	key := keyOf(id, name)
+	if err := s.refresh(ctx); err != nil {
+		return now, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := keyOf(id, name)
+	s.renew(ctx, key)
 	before := s.known[key]
 	if err := cmp.Or(s.usable(), state.Conflict(before.Version, expect)); err != nil {
 		return now, err
@@ -172,8 +176,12 @@ func (s *Store) Set(ctx context.Context, id, root personal.ID, name, value, by s
 
 // Remove takes a secret away that has the version expect, and reports whether there was one.
 func (s *Store) Remove(ctx context.Context, id personal.ID, name string, expect int64, keeping Keeping) (was Secret, ok bool, err error) {
+	if err := s.refresh(ctx); err != nil {
+		return was, false, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.renew(ctx, keyOf(id, name))
 	was, ok = s.known[keyOf(id, name)]
 	if err := cmp.Or(s.usable(), state.Conflict(was.Version, expect)); err != nil || !ok {
 		return was, false, err
@@ -247,6 +255,23 @@ func (s *Store) Follow(ctx context.Context) {
 		case <-ctx.Done():
 		case <-time.After(followAfter):
 		}
+	}
+}
+
+// refresh has the space be no older than the call, where other processes change it, too.
+func (s *Store) refresh(ctx context.Context) error {
+	if shared, ok := s.space.(state.Shared); ok {
+		if err := shared.Refresh(ctx); err != nil {
+			return fmt.Errorf("ask for the secret: %w", err)
+		}
+	}
+	return nil
+}
+
+// renew is take, where other processes change the space, too. s.mu is held.
+func (s *Store) renew(ctx context.Context, key string) {
+	if _, ok := s.space.(state.Shared); ok {
+		s.take(ctx, key)
 	}
 }
 

@@ -502,6 +502,12 @@ func patternBytes(of scope.Set) (n int) {
 	return n
 }
 
+// idWithin returns the id in the beginning of a token up to its secret.
+func idWithin(name string) (id string, ok bool) {
+	id, ok = strings.CutPrefix(name, prefix)
+	return id, ok && len(id) == idLen
+}
+
 // find returns a copy of a token, by its name or by its beginning up to the secret.
 func (s *Store) find(name string) (t known, err error) {
 	s.mu.Lock()
@@ -509,7 +515,7 @@ func (s *Store) find(name string) (t known, err error) {
 	if found := s.known[name]; found != nil {
 		return *found, nil
 	}
-	if id, ok := strings.CutPrefix(name, prefix); ok && len(id) == idLen {
+	if id, ok := idWithin(name); ok {
 		for _, t := range s.known {
 			if t.record.ID == id {
 				return *t, nil

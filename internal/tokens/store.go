@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -270,6 +271,48 @@ func (s *Store) refresh(ctx context.Context, name string) error {
 		}
 		return nil
 	}
+}
+
+// Refresh takes up what other processes have made of a token by now, and of those that have made it. The token is named as it is to Show.
+func (s *Store) Refresh(ctx context.Context, name string) error {
+	shared, ok := s.space.(state.Shared)
+	if !ok {
+		return nil
+	}
+	if err := shared.Refresh(ctx); err != nil {
+		return fmt.Errorf("ask for the token: %w", err)
+	}
+	if t, err := s.find(name); err == nil {
+		name = t.name
+	} else if _, isID := idWithin(name); isID {
+		return s.refreshAll(ctx)
+	}
+	for at := 0; at < len(name); at++ {
+		if name[at] == '/' {
+			if err := s.refresh(ctx, name[:at]); err != nil {
+				return err
+			}
+		}
+	}
+	return s.refresh(ctx, name)
+}
+
+// refreshAll takes up all that the state has.
+func (s *Store) refreshAll(ctx context.Context) error {
+	for after, more := keyName, true; more; {
+		var keys []string
+		var err error
+		if keys, more, err = s.space.List(ctx, keyName, after, 0); err != nil {
+			return err
+		}
+		for _, key := range keys {
+			after = key
+			if err := s.refresh(ctx, strings.TrimPrefix(key, keyName)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // put notes an entry of the state. s.mu is held.

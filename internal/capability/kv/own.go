@@ -92,6 +92,9 @@ func kept(ctx context.Context, store state.Store, key string) (k Kept, err error
 
 // Erase deletes all that a caller keeps of its own, and returns what that was. A call that runs can keep something again.
 func Erase(ctx context.Context, store state.Store, id personal.ID) (all []Kept, err error) {
+	if err := refresh(ctx, indexSpace(store)); err != nil {
+		return nil, err
+	}
 	for after, more := "", true; more; {
 		var entries []string
 		if entries, more, err = indexSpace(store).List(ctx, indexPrefix(id), after, 0); err != nil {
@@ -114,10 +117,21 @@ func Erase(ctx context.Context, store state.Store, id personal.ID) (all []Kept, 
 	return all, nil
 }
 
+// refresh has nothing be overlooked that was just kept at another server.
+func refresh(ctx context.Context, space state.Space) error {
+	if shared, ok := space.(state.Shared); ok {
+		return shared.Refresh(ctx)
+	}
+	return nil
+}
+
 // erase deletes the values first, so that what is left after a failure is still found.
 func erase(ctx context.Context, store state.Store, k Kept) error {
 	p := places{store, k.Namespace}
 	values := p.values(k.Of)
+	if err := refresh(ctx, values); err != nil {
+		return err
+	}
 	for more := true; more; {
 		var keys []string
 		var err error

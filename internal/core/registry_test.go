@@ -98,3 +98,20 @@ func TestLocked(t *testing.T) {
 		}
 	}
 }
+
+// TestMirrors serves what is locked from a mirror while the registry is away.
+func TestMirrors(t *testing.T) {
+	t.Parallel()
+	origin, mirror := ocitest.Serve(t), ocitest.Serve(t)
+	first := push(t, mirror, "copies/shop", "1", guest(t, "shop", "first"))
+	origin.Close()
+	folder := t.TempDir()
+	file := testkit.Put(t, folder, "toolsrv.toml", "[tools]\ncache_directory = 'cache'\n[[source]]\noci = '"+origin.Host+"/acme/shop'\nmirrors = ['"+mirror.Host+"/copies/shop']\ntag = '1'\n")
+	testkit.Put(t, folder, "toolsrv.lock", `{"version": 1, "sources": [{"oci": "`+origin.Host+`/acme/shop", "tag": "1", "digest": "`+first.Manifest+`"}]}`)
+	c, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, c, core.Options{})
+	await(t, s, "/shop/first")
+}

@@ -115,8 +115,16 @@ func openRegistry(c *config.Config, one config.Source, cache *registry.Cache, lo
 	if err != nil {
 		return catalog.Sourced{}, fmt.Errorf("%s: %w", one.OCI, err)
 	}
+	var mirrors []oci.Reference
+	for _, name := range one.Mirrors {
+		mirror, err := oci.ParseReference(name)
+		if err != nil {
+			return catalog.Sourced{}, err
+		}
+		mirrors = append(mirrors, mirror)
+	}
 	source, err := registry.Open(registry.Options{
-		Repository: repository, Which: one.Tag, Locked: one.Locked, Cache: cache, Logger: logger, Registry: reach,
+		Repository: repository, Mirrors: mirrors, Which: one.Tag, Locked: one.Locked, Cache: cache, Logger: logger, Registry: reach,
 	})
 	if err != nil {
 		return catalog.Sourced{}, fmt.Errorf("%s: %w", one.OCI, err)

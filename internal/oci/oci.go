@@ -47,6 +47,8 @@ type Options struct {
 	Trust *signature.Trust
 	// Minimum is the version that an artifact must have at least, as its manifest says: who can't sign can't replay an older one. Empty: any.
 	Minimum string
+	// Patience is how long an answer may keep silent; 0 is 30 seconds.
+	Patience time.Duration
 	// Agent is what the client calls itself, such as "toolsrv/1.2.3".
 	Agent string
 	// Network is what addresses are looked up and dialled with. Nil is the system's, with the proxies of the environment.
@@ -92,6 +94,10 @@ func Open(host string, o Options) (*Registry, error) {
 	if r.maxModule <= 0 {
 		r.maxModule = defaultMaxModule
 	}
+	stall := o.Patience
+	if stall <= 0 {
+		stall = stallTimeout
+	}
 	keys := &keyring{file: o.Credentials}
 	if err := keys.check(); err != nil {
 		return nil, err
@@ -102,14 +108,14 @@ func Open(host string, o Options) (*Registry, error) {
 		DialContext:            dial.dial,
 		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    connectTimeout,
-		ResponseHeaderTimeout:  stallTimeout,
+		ResponseHeaderTimeout:  stall,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 256 << 10,
 		MaxIdleConns:           4,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // a small answer must not become a large one
 	}
-	guarded := &http.Client{Transport: &guard{base: r.transport, plain: r.plain, own: registry.Reference{Registry: host}.Host(), stall: stallTimeout}, CheckRedirect: checkRedirect}
+	guarded := &http.Client{Transport: &guard{base: r.transport, plain: r.plain, own: registry.Reference{Registry: host}.Host(), stall: stall}, CheckRedirect: checkRedirect}
 	r.found, r.clients = keys.found.Load, map[string]*auth.Client{}
 	r.newest = func(repository string) *auth.Client {
 		c := &auth.Client{Client: guarded, Cache: auth.NewCache(), Credential: func(ctx context.Context, host string) (auth.Credential, error) {

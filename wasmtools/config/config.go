@@ -139,6 +139,8 @@ type Source struct {
 	Scripts bool
 	// OCI is the repository of a registry that has a module, such as "ghcr.io/acme/csv". Empty: there is a Directory or a Bucket.
 	OCI string
+	// Mirrors are repositories with copies of what OCI has, which are asked first for what has a digest.
+	Mirrors []string
 	// Tag is the tag of the module, a range of versions such as "~1.2", or a digest.
 	Tag string
 	// Locked is the digest that the lock beside the configuration has for OCI and Tag, or empty. Load sets it; the file has no key for it.

@@ -21,6 +21,7 @@ import (
 const (
 	maxSources    = 100
 	maxNamespaces = 100 // of a source
+	maxMirrors    = 5   // of a source
 )
 
 // sourceTables reads the tables [[source]].
@@ -35,6 +36,7 @@ func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 
 			"bucket":      keys.Word(&s.Bucket, `a name such as "tools"`, bucket),
 			"oci":         keys.Word(&s.OCI, `a repository such as "ghcr.io/acme/csv"`, repository),
+			"mirrors":     mirrors(d, join(place, "mirrors"), &s.Mirrors),
 			"tag":         keys.Word(&s.Tag, `a tag such as "1.2.0", a range such as "~1.2", or a digest`, tag),
 			"credentials": keys.Word(&s.Credentials, "a path", keys.Path(directory, true)),
 			"ca":          keys.Word(&s.CA, "a path", keys.Path(directory, true)),
@@ -43,6 +45,9 @@ func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 			"minimum":     keys.Word(&s.Minimum, `a version such as "1.2.0"`, version),
 		})
 		checkKind(d, place, values)
+		if i := slices.Index(s.Mirrors, s.OCI); i >= 0 {
+			d.fail(index(join(place, "mirrors"), i), errors.New("is the repository itself, which is asked when no mirror has what is wanted: leave it out"))
+		}
 		if s.Prefix != "" && s.Namespaces != nil && !slices.ContainsFunc(s.Namespaces, func(n string) bool { return overlap(n, s.Prefix) }) {
 			d.fail(join(place, "prefix"), errors.New("is in none of its namespaces, so nothing would be served: add it there, or leave one of the two out"))
 		}
@@ -74,7 +79,7 @@ func checkKind(d *document, place string, values map[string]any) {
 			d.fail(join(place, "signer"), errors.New("stands beside a digest, which says what is served, whoever has signed it: leave one of the two out"))
 		}
 	default:
-		for _, key := range []string{"tag", "credentials", "ca", "plain_http", "signer", "minimum"} {
+		for _, key := range []string{"tag", "mirrors", "credentials", "ca", "plain_http", "signer", "minimum"} {
 			if _, ok := values[key]; ok {
 				d.fail(join(place, key), errors.New(`is for registries: name a repository, as in oci = "ghcr.io/acme/csv"`))
 			}
@@ -168,6 +173,22 @@ func repository(s string) (string, error) {
 	return ref.String(), nil
 }
 
+// mirrors reads the mirrors of a repository, and tells of each that is wrong.
+func mirrors(d *document, place string, to *[]string) keys.Reader {
+	read := keys.Word(new(string), "a string", func(s string) (string, error) {
+		name, err := repository(s)
+		switch {
+		case err != nil:
+			return "", err
+		case slices.Contains(*to, name):
+			return "", errors.New("is listed twice: leave one out")
+		}
+		*to = append(*to, name)
+		return name, nil
+	})
+	return list(d, place, "mirrors", maxMirrors, `is empty: name a repository such as "mirror.example.com/acme/csv"`, "leave out those that are asked last", read)
+}
+
 // tag reads what of a repository is meant.
 func tag(s string) (string, error) {
 	switch {
@@ -191,15 +212,20 @@ func namespaces(d *document, place string, to *[]string) keys.Reader {
 		*to = append(*to, s)
 		return s, nil
 	})
+	return list(d, place, "namespaces", maxNamespaces, `is empty, so nothing would be served: name a namespace such as "acme"`, "name one that holds several", read)
+}
+
+// list reads a list of at least one and at most so many, each with read, and tells of each that is wrong.
+func list(d *document, place, what string, most int, empty, fewer string, read keys.Reader) keys.Reader {
 	return func(value any) error {
 		list, ok := value.([]any)
 		switch n := len(list); {
 		case !ok:
 			return keys.WrongType(value, `a list such as ["one", "two"]`)
 		case n == 0:
-			return errors.New(`is empty, so nothing would be served: name a namespace such as "acme", or leave the key out`)
-		case n > maxNamespaces:
-			return fmt.Errorf("there are %d namespaces; at most %d are allowed: name one that holds several", n, maxNamespaces)
+			return fmt.Errorf("%s, or leave the key out", empty)
+		case n > most:
+			return fmt.Errorf("there are %d %s; at most %d are allowed: %s", n, what, most, fewer)
 		}
 		for i, one := range list {
 			if err := read(one); err != nil {

@@ -26,6 +26,11 @@ import (
 type Options struct {
 	// Repository is the repository, without a tag or a digest.
 	Repository oci.Reference
+	// Mirrors are repositories that have copies of its artifacts. They are asked first for what has a digest, and are reached as Registry says, but
+	// over TLS unless they are on loopback.
+	Mirrors []oci.Reference
+	// Patience is how long a mirror may keep silent; 0 means 10 seconds.
+	Patience time.Duration
 	// Which is a tag, a range of versions such as "~1.2", or a digest.
 	Which string
 	// Locked is the digest that the tag or the range had when it was locked. Empty: it is what the registry says.
@@ -51,8 +56,8 @@ const (
 
 // A Source is one module of a registry. Close it after the Catalog that it is the source of.
 type Source struct {
-	options  Options
-	registry *oci.Registry
+	options Options
+	peers   peers
 
 	changes chan struct{}
 	tried   chan struct{} // closed once the registry was asked, or what it had is known
@@ -85,10 +90,10 @@ func Open(o Options) (*Source, error) {
 		reach.Trust, reach.Minimum = nil, ""
 	}
 	var err error
-	if s.registry, err = oci.Open(o.Repository.Host, reach); err != nil {
+	if s.peers, err = openPeers(o, reach); err != nil {
 		return nil, err
 	}
-	if r, ok := o.Cache.last(s.ID()); ok && r.Policy == s.registry.Policy() && (s.pin() == "" || r.Manifest == s.pin()) {
+	if r, ok := o.Cache.last(s.ID()); ok && r.Policy == s.peers.origin().registry.Policy() && (s.pin() == "" || r.Manifest == s.pin()) {
 		s.held = &held{record: r, kept: true}
 		o.Cache.use(s, r.Module)
 		s.once.Do(func() { close(s.tried) })
@@ -125,7 +130,7 @@ func (s *Source) Changes() <-chan struct{} { return s.changes }
 func (s *Source) Close() error {
 	s.stop()
 	s.stopped.Wait()
-	s.registry.Close()
+	s.peers.close()
 	s.options.Cache.release(s)
 	return nil
 }
@@ -191,18 +196,11 @@ func (s *Source) stream(ctx context.Context, h *held) io.ReadCloser {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		give, err := s.options.Cache.places.take(ctx, s.options.Repository.Host)
+		r, err := s.copy(ctx, h.Manifest, to)
 		if err != nil {
-			err = &catalog.PassingError{Err: err}
-		} else {
-			var r record
-			r, err = s.fetch(ctx, h.Manifest, to)
-			give(err)
-			if err != nil {
-				err = &catalog.PassingError{Err: err} // so that a registry that is away is not asked without a pause
-			} else if r.Module != h.Module {
-				err = catalog.ErrChanged
-			}
+			err = &catalog.PassingError{Err: err} // so that a registry that is away is not asked without a pause
+		} else if r.Module != h.Module {
+			err = catalog.ErrChanged
 		}
 		to.CloseWithError(err) // nil is the end
 	}()
@@ -264,7 +262,7 @@ func (s *Source) look(ctx context.Context) (*held, error) {
 	digest := s.pin()
 	if digest == "" {
 		var err error
-		if digest, _, err = s.registry.Find(ctx, s.options.Repository, s.options.Which); err != nil {
+		if digest, _, err = s.peers.origin().registry.Find(ctx, s.options.Repository, s.options.Which); err != nil {
 			return nil, err
 		}
 	}
@@ -272,29 +270,6 @@ func (s *Source) look(ctx context.Context) (*held, error) {
 		return nil, nil
 	}
 	return s.pull(ctx, digest)
-}
-
-// pull pulls an artifact into the cache, if that can keep it.
-func (s *Source) pull(ctx context.Context, digest string) (*held, error) {
-	give, err := s.options.Cache.places.take(ctx, s.options.Repository.Host)
-	if err != nil {
-		return nil, err
-	}
-	r, kept, err := s.options.Cache.keep(s, func(w io.Writer) (record, error) { return s.fetch(ctx, digest, w) }, s.options.Logger)
-	give(err)
-	if err != nil {
-		return nil, err
-	}
-	return &held{record: r, kept: kept}, nil
-}
-
-// fetch writes the module of an artifact to w.
-func (s *Source) fetch(ctx context.Context, digest string, w io.Writer) (record, error) {
-	a, err := s.registry.Pull(ctx, s.options.Repository.At(digest), w)
-	if err != nil {
-		return record{}, err
-	}
-	return record{Reference: s.ID(), Manifest: a.Manifest, Module: a.Digest, Size: a.Size, Policy: s.registry.Policy()}, nil
 }
 
 // hold takes up what is to be served, if there is anything new, and tells of it.

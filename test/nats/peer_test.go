@@ -24,7 +24,7 @@ type peer struct {
 }
 
 // newPeer starts a server. It ends with the test, unless it was stopped before.
-func newPeer(t *testing.T, natsURL string) *peer {
+func newPeer(t *testing.T, natsURL string, more ...*wasmtools.Tool) *peer {
 	t.Helper()
 	c := config.Default()
 	c.Server.Addresses = []string{"127.0.0.1:0"}
@@ -35,7 +35,7 @@ func newPeer(t *testing.T, natsURL string) *peer {
 	}) (int, error) {
 		return args.A + args.B, nil
 	})
-	of, err := service.Open(t.Context(), c, service.Options{Tools: []*wasmtools.Tool{add}})
+	of, err := service.Open(t.Context(), c, service.Options{Tools: append(more, add)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/switches"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
 // balance returns the address of a balancer that knows nothing: each request goes to the next server.
@@ -208,6 +209,42 @@ func TestClientOfAll(t *testing.T) {
 		_, second := two.ask(t, http.MethodGet, "/metrics", "")
 		return !strings.Contains(first+second, "\ntoolsrv_mcp_sessions 1\n")
 	})
+}
+
+// TestCancelOfAll cancels a call at another server than the one that runs it.
+func TestCancelOfAll(t *testing.T) {
+	c := start(t, 3, nil)
+	begun, ended := make(chan struct{}, 1), make(chan struct{})
+	type none struct{}
+	wait := gotool.New("math/wait", "Waits.", func(ctx context.Context, _ none) (none, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		close(ended)
+		return none{}, ctx.Err()
+	})
+	one, two := newPeer(t, c.url(), wait), newPeer(t, c.url())
+	_, _, id := mcp(t, http.MethodPost, one.url, "", "", beginSession)
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, one.url+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":"a call","method":"tools/call","params":{"name":"math-wait"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Session-Id": {id}}
+	go func() {
+		if a, err := http.DefaultClient.Do(q); err == nil {
+			a.Body.Close()
+		}
+	}()
+	<-begun
+	began := time.Now()
+	if status, text, _ := mcp(t, http.MethodPost, two.url, id, "", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a call"}}`); status != http.StatusAccepted {
+		t.Fatalf("%d %s", status, text)
+	}
+	select {
+	case <-ended:
+		t.Logf("it ended after %v", time.Since(began))
+	case <-time.After(10 * time.Second):
+		t.Error("the call goes on")
+	}
 }
 
 // TestSigningKeys has processes begin together, and one of them late: all have one key, which the state has.

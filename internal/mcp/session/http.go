@@ -150,7 +150,9 @@ func (s *Sessions) servePost(x *web.Exchange, q Request, own *session) {
 		refuse(x, http.StatusBadRequest, m.ID, rpc.Mismatch("MCP-Protocol-Version is not the version of the request's _meta"))
 	case m.ID == nil || m.Method == nil: // a notification; or a response, to what nobody has asked
 		x.SetOperation("notification")
-		own.Note(m)
+		if elsewhere := own.Note(m); elsewhere != nil {
+			s.cancelElsewhere(own, elsewhere)
+		}
 		x.WriteHeader(http.StatusAccepted)
 	default:
 		s.run(x, q, own)

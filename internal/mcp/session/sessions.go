@@ -57,11 +57,12 @@ type Sessions struct {
 	keys        *signing.Keys
 	peers       state.Peers // nil: there are none
 
-	mu     sync.Mutex
-	closed bool
-	byID   map[string]*session
-	owners map[owner]*list.List // of *session, those used last first
-	ended  ended
+	mu      sync.Mutex
+	closed  bool
+	byID    map[string]*session
+	owners  map[owner]*list.List // of *session, those used last first
+	ended   ended
+	cancels bucket
 }
 
 // An owner may use a session: the principal that began it. A token that is replaced by another of the same name does not end it.
@@ -85,6 +86,7 @@ type session struct {
 	// principal made the last request: its scopes may differ from those at the beginning.
 	principal *wasmtools.Principal
 	edition   uint64 // of the list that the client knows of
+	cancels   bucket // of calls that may run in other processes
 
 	changed chan struct{} // has room for one: the list has changed, and the client was not told
 }
@@ -113,7 +115,8 @@ func New(set *toolset.Set, o Options) *Sessions {
 		s.keys = signing.New()
 	}
 	if s.peers != nil {
-		s.unhear = s.peers.Hear(topic, s.hear)
+		ended, cancelled := s.peers.Hear(topic, s.hear), s.peers.Hear(topicCancelled, s.hearCancelled)
+		s.unhear = func() { ended(); cancelled() }
 	}
 	s.protocol = protocol.New(set, protocol.Options{})
 	s.unsubscribe = set.Subscribe(s.tell)
@@ -333,6 +336,43 @@ func (s *Sessions) hear(message []byte) {
 	s.mu.Unlock()
 	if x != nil {
 		x.Close()
+	}
+}
+
+// A call runs where its request came in, and its client may cancel it in any process. That one has checked whose session it is, and tells the others.
+const (
+	// topicCancelled is what calls that are cancelled are told under: the id of the session, and then that of the request, as the client wrote it.
+	topicCancelled = "calls-cancelled"
+	// maxRequestID is how many bytes of JSON the id of a request may have.
+	maxRequestID = 256
+	// cancelsOfOne and cancelsOfAll are how often in a second others are told for one session, and for all of a process.
+	cancelsOfOne, cancelsOfAll = 16, 256
+)
+
+// cancelElsewhere has other processes cancel a call of a session, which the caller has taken.
+func (s *Sessions) cancelElsewhere(x *session, request []byte) {
+	if s.peers == nil || len(request) > maxRequestID {
+		return
+	}
+	now := time.Now()
+	s.mu.Lock()
+	tells := x.cancels.take(cancelsOfOne, now) && s.cancels.take(cancelsOfAll, now)
+	s.mu.Unlock()
+	if tells {
+		s.peers.Tell(topicCancelled, append([]byte(x.id), request...))
+	}
+}
+
+// hearCancelled cancels a call of which it was told that its client does not want it any more.
+func (s *Sessions) hearCancelled(message []byte) {
+	if len(message) <= idLen || len(message) > idLen+maxRequestID {
+		return
+	}
+	s.mu.Lock()
+	x := s.byID[string(message[:idLen])]
+	s.mu.Unlock()
+	if x != nil {
+		x.Cancel(message[idLen:])
 	}
 }
 

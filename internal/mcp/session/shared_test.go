@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/signing"
@@ -17,29 +18,33 @@ import (
 // A hall is where processes hear each other.
 type hall struct {
 	mu    sync.Mutex
-	heard []func([]byte)
+	heard map[string][]func([]byte) // by topic
+	told  map[string]int
 }
 
-func (h *hall) Tell(_ string, message []byte) {
+func (h *hall) Tell(topic string, message []byte) {
 	h.mu.Lock()
-	all := h.heard
+	all := h.heard[topic]
+	h.told[topic]++
 	h.mu.Unlock()
 	for _, f := range all {
 		f(message)
 	}
 }
 
-func (h *hall) Hear(_ string, f func([]byte)) (stop func()) {
+func (h *hall) Hear(topic string, f func([]byte)) (stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.heard = append(h.heard, f)
+	h.heard[topic] = append(h.heard[topic], f)
 	return func() {}
 }
+
+func newHall() *hall { return &hall{heard: map[string][]func([]byte){}, told: map[string]int{}} }
 
 // pair returns two processes that have the same keys, and hear each other.
 func pair(t *testing.T, o mcp.Options) (one, two *house) {
 	t.Helper()
-	o.Keys, o.Peers = signing.New(), &hall{}
+	o.Keys, o.Peers = signing.New(), newHall()
 	return newApp(t).http(t, o), newApp(t).http(t, o)
 }
 
@@ -157,7 +162,7 @@ func TestForgedSessions(t *testing.T) {
 // What others say of sessions that have ended takes a bounded memory, and does no harm.
 func TestEndedElsewhere(t *testing.T) {
 	t.Parallel()
-	o := mcp.Options{Keys: signing.New(), Peers: &hall{}}
+	o := mcp.Options{Keys: signing.New(), Peers: newHall()}
 	h := newApp(t).http(t, o)
 	id := h.begin()
 	say := func(message string) { o.Peers.Tell("sessions-ended", []byte(message)) }
@@ -191,4 +196,80 @@ func TestSessionRace(t *testing.T) {
 		all.Wait()
 	}
 	testkit.Until(t, "nothing is held", func() bool { held, _ := two.sessions.State(); return held == 0 })
+}
+
+const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
+
+// A call is cancelled in whatever process its client says so, and by nobody else.
+func TestCancelElsewhere(t *testing.T) {
+	t.Parallel()
+	peers, keys := newHall(), signing.New()
+	app := newApp(t)
+	one, two := app.http(t, mcp.Options{Keys: keys, Peers: peers}), newApp(t).http(t, mcp.Options{Keys: keys, Peers: peers})
+	id := one.begin("X-User", "ann")
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		one.post(request("7", "tools/call", legacy, `"name":"wait"`), "X-User", "ann", "Mcp-Session-Id", id)
+	})
+	<-app.waiting
+	goesOn := func(after string) {
+		t.Helper()
+		select {
+		case err := <-app.ended:
+			t.Fatalf("%s: the call ended: %v", after, err)
+		default:
+		}
+	}
+	for _, user := range []string{"eve", ""} { // who has learned the id
+		if status, _ := two.post(cancelled, "X-User", user, "Mcp-Session-Id", id); status != http.StatusNotFound {
+			t.Errorf("%q cancels: %d", user, status)
+		}
+		goesOn("somebody else has the id")
+		own := two.begin("X-User", user)
+		two.post(cancelled, "X-User", user, "Mcp-Session-Id", own)
+		goesOn("a session of somebody else")
+	}
+	two.post(cancelled, "X-User", "ann", "Mcp-Session-Id", two.begin("X-User", "ann"))
+	goesOn("another session of hers")
+	if status, _ := two.post(cancelled, "X-User", "ann", "Mcp-Session-Id", two.begin("X-User", "ann")[1:]+"A"); status != http.StatusNotFound {
+		t.Errorf("with an id that was made up: %d", status)
+	}
+	two.post(strings.Replace(cancelled, "7", `"7"`, 1), "X-User", "ann", "Mcp-Session-Id", id)
+	two.post(strings.Replace(cancelled, "7", `8`, 1), "X-User", "ann", "Mcp-Session-Id", id)
+	two.post(strings.Replace(cancelled, "7", `"`+strings.Repeat("7", 100<<10)+`"`, 1), "X-User", "ann", "Mcp-Session-Id", id)
+	goesOn("other requests of hers")
+	for _, message := range []string{"", "x", id, id[1:] + "7", id + " 7", id + "77", id + strings.Repeat("7", 1<<20), strings.Repeat("\x00", 200)} {
+		peers.Tell("calls-cancelled", []byte(message))
+		goesOn("garbage")
+	}
+	if status, _ := two.post(cancelled, "X-User", "ann", "Mcp-Session-Id", id); status != http.StatusAccepted {
+		t.Errorf("she cancels it elsewhere: %d", status)
+	}
+	if err := <-app.ended; err == nil {
+		t.Error("the call ended without an error")
+	}
+	calls.Wait()
+	if status, _ := one.post(request("1", "ping", legacy), "X-User", "ann", "Mcp-Session-Id", id); status != 200 {
+		t.Errorf("the session is gone: %d", status)
+	}
+}
+
+// Whoever cancels without end does not have a process tell the others so without end.
+func TestManyCancelled(t *testing.T) {
+	t.Parallel()
+	peers := newHall()
+	h := newApp(t).http(t, mcp.Options{Keys: signing.New(), Peers: peers})
+	id := h.begin()
+	began := time.Now()
+	for range 500 {
+		if status, _ := h.post(cancelled, "Mcp-Session-Id", id); status != http.StatusAccepted {
+			t.Fatal(status)
+		}
+	}
+	peers.mu.Lock()
+	told := peers.told["calls-cancelled"]
+	peers.mu.Unlock()
+	if most := 16 + int(16*time.Since(began)/time.Second) + 1; told == 0 || told > most {
+		t.Errorf("the others were told %d times in %v, want at most %d", told, time.Since(began), most)
+	}
 }

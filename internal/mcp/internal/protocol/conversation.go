@@ -69,19 +69,27 @@ func (c *Conversation) Leave(r *Request) {
 	c.running.Done()
 }
 
-// Note takes a notification. The only one that asks for something is that the client wants no answer to a request any more.
-func (c *Conversation) Note(m *rpc.Message) {
-	if string(m.Method) != "notifications/cancelled" {
-		return
+// Note takes a notification. The only one that asks for something is that the client wants no answer to a request any more: then it returns the id of
+// that where no such request is open.
+func (c *Conversation) Note(m *rpc.Message) (elsewhere []byte) {
+	if string(m.Method) != "notifications/cancelled" || c.Cancel(m.RequestID) {
+		return nil
 	}
+	return m.RequestID
+}
+
+// Cancel ends the request of an id, and reports whether it was open.
+func (c *Conversation) Cancel(id []byte) (open bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for r := range c.open {
-		if string(r.ID) == string(m.RequestID) && string(r.Method) != initialize {
+		if string(r.ID) == string(id) && string(r.Method) != initialize {
 			r.silent.Store(true)
 			r.cancel(context.Canceled)
+			open = true
 		}
 	}
+	return open
 }
 
 // Close ends the conversation, with its requests. It does not wait for them, and can be called twice.

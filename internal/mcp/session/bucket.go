@@ -1,0 +1,23 @@
+package session
+
+import "time"
+
+// A bucket has room for some of something at once, and gets as much back in a second.
+type bucket struct {
+	left float64
+	at   time.Time // zero: it is full
+}
+
+// take takes one, and reports whether there was one.
+func (b *bucket) take(most float64, now time.Time) bool {
+	if b.at.IsZero() {
+		b.left = most
+	} else {
+		b.left = min(most, b.left+most*now.Sub(b.at).Seconds())
+	}
+	if b.at = now; b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}

@@ -20,6 +20,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"oras.land/oras-go/v2/errdef"
@@ -227,6 +228,7 @@ func (r *Registry) explain(what string, err error) error {
 		status = answer.StatusCode
 	}
 	unknown, isUnknown := errors.AsType[*net.DNSError](err)
+	dial, isDial := errors.AsType[*net.OpError](err)
 	noCredentials := errors.Is(err, auth.ErrBasicCredentialNotFound)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrSlow):
@@ -235,6 +237,8 @@ func (r *Registry) explain(what string, err error) error {
 		return fmt.Errorf("%s: no host is called %s: check the name", what, text.Short(unknown.Name))
 	case isUnknown:
 		return fmt.Errorf("%s: the address of %s can't be looked up now: check the network, or try again", what, text.Short(unknown.Name))
+	case isDial && dial.Op == "dial" && dial.Addr != nil && errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%s: nobody listens at %s: check the port, and whether the registry runs", what, dial.Addr)
 	case errors.Is(err, errdef.ErrNotFound) || status == http.StatusNotFound:
 		return fmt.Errorf("%s: %w", what, ErrNotFound)
 	case noCredentials, status == http.StatusUnauthorized && !r.found():
@@ -250,7 +254,7 @@ func (r *Registry) explain(what string, err error) error {
 }
 
 // ErrNotFound means that a registry has no such artifact.
-var ErrNotFound = errors.New("the registry has nothing of this name")
+var ErrNotFound = errors.New("the registry has nothing of this name, or shows it to others only: toolsrv search lists what it has")
 
 // clipped is an error with text of a registry.
 type clipped struct {

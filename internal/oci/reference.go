@@ -25,6 +25,11 @@ type Reference struct {
 // ParseReference reads a reference, such as oci://ghcr.io/acme/csv:1.2.0 or oci://ghcr.io/acme/csv@sha256:…, with oci:// or without.
 func ParseReference(s string) (Reference, error) {
 	bare := strings.TrimPrefix(s, Scheme)
+	if _, digest, ok := strings.Cut(bare, "@"); ok {
+		if err := CheckDigest(digest); err != nil {
+			return Reference{}, err
+		}
+	}
 	parsed, err := registry.ParseReference(bare)
 	if err != nil || len(bare) > 2*maxName || len(parsed.Repository) > maxName || strings.ContainsAny(bare, "%?#\\") {
 		return Reference{}, fmt.Errorf("%.200q does not name an artifact: write one such as oci://ghcr.io/acme/csv:1.2.0, in lower case", s)

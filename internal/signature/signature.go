@@ -48,7 +48,7 @@ func (s Signer) Check() error {
 	identity := s.Issuer != "" || s.Subject != "" || s.Root != ""
 	switch {
 	case s.Key != "" && identity:
-		return errors.New("a signer is a key, or an identity with issuer, subject and root: make two of it")
+		return errors.New("a signer is a key, or an identity with issuer, subject and root, and not both")
 	case s.Key != "":
 		return nil
 	case !identity:

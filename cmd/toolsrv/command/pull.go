@@ -79,18 +79,19 @@ one of its source, too.`,
 				return fmt.Errorf("write the module: %w", err)
 			}
 			report, err := toolfile.Inspect(module.Bytes())
-			if err == nil && report.Refused != "" {
-				err = errors.New(report.Refused)
+			if err == nil {
+				err = unserved(report)
 			}
-			if err != nil {
+			switch {
+			case err != nil:
 				fmt.Fprintf(stderr, "%s: no server serves it: %s\n", file, text.Escape(err.Error()))
 				report = &toolfile.Report{}
+			case !f.asJSON:
+				fmt.Fprintf(stderr, "%s: %s\n", file, text.Escape(toldTools(report)))
 			}
-			tools := toolPaths(report)
 			if f.asJSON {
-				return printJSON(stdout, newArtifact(ref, pulled, file, tools))
+				return printJSON(stdout, newArtifact(ref, pulled, file, toolPaths(report)))
 			}
-			fmt.Fprintf(stderr, "%s: %s\n", file, text.Escape(pathList(tools)))
 			_, err = fmt.Fprintln(stdout, oci.Scheme+ref.At(pulled.Manifest).String())
 			return err
 		},

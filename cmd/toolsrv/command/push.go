@@ -133,8 +133,8 @@ func readPushed(ctx context.Context, file string, with []string, source bool, st
 	if err == nil {
 		one.report, err = toolfile.Inspect(content)
 	}
-	if err == nil && one.report.Refused != "" {
-		err = errors.New(one.report.Refused)
+	if err == nil {
+		err = unserved(one.report)
 	}
 	if err != nil && !isAuthors(err) {
 		err = fmt.Errorf("%s: %w", file, err)
@@ -193,7 +193,10 @@ func (f *registryFlags) push(ctx context.Context, cmd *cobra.Command, registry *
 	if f.asJSON {
 		return printJSON(cmd.OutOrStdout(), newArtifact(one.ref, pushed, one.file, tools))
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", one.ref, pathList(tools))
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", one.ref, toldTools(one.report))
+	if m := one.report.Manifest; m != nil && m.Version != "" && m.Version != one.ref.Tag && oci.CheckVersion(one.ref.Tag) == nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: its tag says version %s, but the file itself %s, with which the minimum of a source is compared\n", one.ref, one.ref.Tag, text.Escape(m.Version))
+	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), oci.Scheme+one.ref.At(pushed.Manifest).String())
 	return err
 }
@@ -205,6 +208,27 @@ func moduleName(file string) string {
 		base = filepath.Base(abs)
 	}
 	return strings.TrimSuffix(base, filepath.Ext(base)) + ".wasm"
+}
+
+// unserved returns why a server would serve nothing of a file, as far as that is known before it runs.
+func unserved(r *toolfile.Report) error {
+	switch {
+	case r.Refused != "":
+		return errors.New(r.Refused)
+	case r.ManifestError != "":
+		return fmt.Errorf("its manifest: %s", r.ManifestError)
+	case r.Manifest == nil && r.Left.Exports == 0 && !slices.ContainsFunc(r.Exports, func(e toolfile.Symbol) bool { return e.Name == "toolsrv_describe" }):
+		return errors.New("it has no manifest: embed one with `toolsrv pack`")
+	}
+	return nil
+}
+
+// toldTools says which tools the file of a report has.
+func toldTools(r *toolfile.Report) string {
+	if r.Manifest == nil {
+		return "it tells its tools once it runs"
+	}
+	return pathList(toolPaths(r))
 }
 
 // toolPaths returns the paths of the tools of a report, as far as its file says.

@@ -45,6 +45,12 @@ func TestRegistry(t *testing.T) {
 	if code, stdout, stderr := run("search", s.Host+"/acme", "csv"); code != 0 || stdout != "Nothing was found.\n" {
 		t.Errorf("search: got %d, %q, %s", code, stdout, stderr)
 	}
+	// A file of another version than its tag is pushed, but whoever pushes it is told.
+	for tag, want := range map[string]bool{"1.2.3": false, "1.2.4": true, "dev": false} {
+		if code, _, stderr := run("push", file, ref+":"+tag); code != 0 || strings.Contains(stderr, "its tag says version 1.2.4, but the file itself 1.2.3") != want {
+			t.Errorf("push %s: got %d, %s", tag, code, stderr)
+		}
+	}
 	// A script is pushed as the module that build makes of it.
 	add := testkit.Put(t, folder, "add.ts", addTypeScript)
 	if code, _, stderr := run("push", add, "oci://"+s.Host+"/acme/add:1"); code != 0 || !strings.Contains(stderr, "1 tool: /") {
@@ -233,6 +239,8 @@ func TestRegistryRefuses(t *testing.T) {
 	s := ocitest.Serve(t)
 	file, folder := shop(t), t.TempDir()
 	there := testkit.Put(t, folder, "there.wasm", "what was there")
+	bare := testkit.Put(t, folder, "bare.wasm", testkit.Fixture(t, "e2e/guest"))
+	misspelt := testkit.Put(t, folder, "misspelt.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), `{"namspace": "x"}`))
 	ref := "oci://" + s.Host + "/acme/shop:1"
 	if code, _, stderr := run("push", file, ref); code != 0 {
 		t.Fatal(stderr)
@@ -253,6 +261,11 @@ func TestRegistryRefuses(t *testing.T) {
 		{[]string{"pull", ref, "-o", there}, 1, "is not what its digest says"},
 		{[]string{"pull", "oci://" + s.Host + "/acme/none:1", "-o", there}, 1, "the registry has nothing of this name"},
 		{[]string{"pull", ref, "-o", folder}, 1, "is a folder"},
+		{[]string{"pull", "oci://" + s.Host + "/acme/shop@sha256:12", "-o", there}, 2, `"sha256:12" is not a digest that is verified`},
+		{[]string{"push", bare, ref}, 1, "bare.wasm: it has no manifest: embed one with `toolsrv pack`"},
+		{[]string{"push", misspelt, ref}, 1, "misspelt.wasm: its manifest: "},
+		{[]string{"push", file, "oci://127.0.0.1:1/acme/shop:1"}, 1, "127.0.0.1:1/acme/shop:1: nobody listens at 127.0.0.1:1: check the port"},
+		{[]string{"verify", ref}, 2, "name who must have signed it: --key, or --issuer, --subject and --root"},
 		{[]string{"pull", "https://" + s.Host + "/x:1"}, 2, "does not name an artifact"},
 		{[]string{"pull"}, 2, "REFERENCE is missing: name what to pull, as in toolsrv pull oci://ghcr.io/acme/csv:1.2.0"},
 		{[]string{"pull", ref, "x"}, 2, `unexpected argument "x"`},

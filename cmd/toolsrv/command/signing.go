@@ -70,6 +70,9 @@ func (f *signerFlags) given() bool { return f.Signer != signature.Signer{} }
 
 // trust reads what the flags name.
 func (f *signerFlags) trust() (*signature.Trust, error) {
+	if !f.given() {
+		return nil, &usageError{errors.New("name who must have signed it: --key, or --issuer, --subject and --root")}
+	}
 	if err := f.Check(); err != nil {
 		return nil, &usageError{fmt.Errorf("--key, or --issuer, --subject and --root: %w", err)}
 	}

@@ -132,10 +132,10 @@ func TestSigning(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"verify", ref}, 2, "a signer needs a key, or an issuer"},
+		{[]string{"verify", ref}, 2, "name who must have signed it: --key, or --issuer"},
 		{[]string{"verify", ref, "--issuer", "https://example.com", "--root", "root.json"}, 2, "an identity needs its subject"},
 		{[]string{"verify", ref, "--issuer", "https://example.com", "--root", "root.json", "--subject", "*"}, 2, "anybody"},
-		{[]string{"verify", ref, "--minimum", "1.2"}, 2, "a signer needs a key"},
+		{[]string{"verify", ref, "--minimum", "1.2"}, 2, "name who must have signed it"},
 		{[]string{"verify", ref, "--key", public, "--minimum", "new"}, 2, "is not a version"},
 		{[]string{"pull", ref, "-o", pulled, "--minimum", "1.2"}, 2, "--minimum needs a signer"},
 		{[]string{"pull", ref, "-o", pulled, "--key", ""}, 2, "it is empty"},

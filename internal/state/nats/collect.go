@@ -69,10 +69,15 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 		return 0, causeOf(ctx, err)
 	}
 	before := stream.CachedInfo().TimeStamp.Add(-age) // by the servers' clock, as the times of messages are
-	used := map[string]bool{}                         // chunks
+	// What a node says that is behind is not all: it may lack what says that chunks are used, which another node has. The leader knows how far that goes.
+	last, err := o.store.askOf(ctx, o.stream(), wanted{Last: o.about(">")})
+	if err != nil && !errors.Is(err, errGone) {
+		return 0, causeOf(ctx, err)
+	}
+	used := map[string]bool{} // chunks
 	var old []unused
 	// Only once all are known, chunks can be told that belong to none. What is put meanwhile is younger.
-	err = o.each(ctx, stream, o.about(">"), false, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+	err = o.each(ctx, stream, o.about(">"), last.Sequence, false, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		object, bad := base64.URLEncoding.DecodeString(strings.TrimPrefix(m.Subject(), o.about("")))
 		var info objectInfo
 		if len(m.Data()) > maxInfo || json.Unmarshal(m.Data(), &info) != nil || info.Deleted {
@@ -86,7 +91,7 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 	})
 	if err == nil {
 		removed = len(old)
-		err = o.each(ctx, stream, o.chunks(">"), true, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
+		err = o.each(ctx, stream, o.chunks(">"), 0, true, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 			if !used[strings.TrimPrefix(m.Subject(), o.chunks(""))] && meta.Timestamp.Before(before) && len(old) < 2*mostCollected {
 				old = append(old, unused{m.Subject(), meta.Sequence.Stream})
 			}
@@ -101,14 +106,18 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 	return removed, nil
 }
 
+// errSilent is returned where a node has less than the leader, and nothing more comes.
+var errSilent = errors.New("the node that was asked is behind")
+
 // unused is a subject whose messages are not used, up to a sequence.
 type unused struct {
 	subject  string
 	sequence uint64
 }
 
-// each calls do with the last message of each subject, without its data if only heads are wanted. It fails unless those were all.
-func (o *Objects) each(ctx context.Context, stream jetstream.Stream, subjects string, heads bool, do func(m jetstream.Msg, meta *jetstream.MsgMetadata)) error {
+// each calls do with the last message of each subject that a node has, up to a sequence at least, without its data if only heads are wanted. It fails
+// unless those were all.
+func (o *Objects) each(ctx context.Context, stream jetstream.Stream, subjects string, end uint64, heads bool, do func(m jetstream.Msg, meta *jetstream.MsgMetadata)) error {
 	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		FilterSubject: subjects, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: heads,
 		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: objectLimit,
@@ -117,7 +126,7 @@ func (o *Objects) each(ctx context.Context, stream jetstream.Stream, subjects st
 		return err
 	}
 	defer o.leave(consumer.CachedInfo().Name)
-	if consumer.CachedInfo().NumPending == 0 {
+	if consumer.CachedInfo().NumPending == 0 && end == 0 {
 		return nil
 	}
 	messages, err := consumer.Messages(jetstream.PullMaxBytes(maxAhead), jetstream.PullHeartbeat(heartbeat), jetstream.PullExpiry(10*heartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
@@ -125,8 +134,15 @@ func (o *Objects) each(ctx context.Context, stream jetstream.Stream, subjects st
 		return err
 	}
 	defer messages.Stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(silentFor, func() { cancel(errSilent) })
+	defer late.Stop()
 	for next := uint64(1); ; next++ {
 		m, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		if err != nil {
 			return err
 		}
@@ -137,7 +153,8 @@ func (o *Objects) each(ctx context.Context, stream jetstream.Stream, subjects st
 		if meta.Sequence.Consumer != next {
 			return fmt.Errorf("message %d came in place of %d", meta.Sequence.Consumer, next)
 		}
-		if do(m, meta); meta.NumPending == 0 {
+		late.Reset(silentFor)
+		if do(m, meta); meta.NumPending == 0 && meta.Sequence.Stream >= end {
 			return nil
 		}
 	}

@@ -1,0 +1,67 @@
+package nats_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// TestCollectBehind removes what is not used while a node catches up that has lost all it had. What that one does not have yet is used all the same.
+func TestCollectBehind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it writes hundreds of megabytes")
+	}
+	c := start(t, 3, nil)
+	objects := open(t, c, nil).Objects("tools")
+	const size = 4 << 20
+	content := bytes.Repeat([]byte("tools in a bucket"), size/16)[:size]
+	names := 0
+	put := func() {
+		t.Helper()
+		eventually(t, "an object is put", func() bool {
+			err := objects.Put(t.Context(), fmt.Sprint(names), bytes.NewReader(content))
+			if err != nil {
+				t.Log(err)
+			}
+			return err == nil
+		})
+		names++
+	}
+	put()
+	c.stop(2)
+	if err := os.RemoveAll(c.options[2].StoreDir); err != nil {
+		t.Fatal(err)
+	}
+	for names < 40 {
+		put()
+	}
+	c.run(t, 2)
+	js, _ := raw(t, c)
+	whole := func() bool {
+		stream, err := js.Stream(t.Context(), "OBJ_toolsrv_tools")
+		return err == nil && len(stream.CachedInfo().Cluster.Replicas) == 2 && !slices.ContainsFunc(stream.CachedInfo().Cluster.Replicas, func(p *jetstream.PeerInfo) bool { return !p.Current || p.Lag > 0 })
+	}
+	collected := 0
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && (collected < 10 || !whole()); collected++ {
+		if removed, err := objects.Collect(t.Context(), 0, func(string) bool { return true }); err != nil || removed != 0 {
+			t.Logf("removed %d, %v", removed, err)
+		}
+	}
+	t.Logf("collected %d times", collected)
+	for i := range names {
+		got, err := objects.Get(t.Context(), fmt.Sprint(i), size)
+		if err != nil {
+			t.Fatalf("the object %d: %v", i, err)
+		}
+		read, err := io.ReadAll(got)
+		if got.Close(); err != nil || !bytes.Equal(read, content) {
+			t.Fatalf("of the object %d came %d bytes, %v", i, len(read), err)
+		}
+	}
+}

@@ -8,10 +8,20 @@ import (
 
 // A clock tells the time of the servers, so that an entry expires at the same moment for all processes, whatever their machines' clocks say. What one
 // whose clock is ahead took for expired, it would delete for all.
+//
+// The node that leads tells the time, and another one may lead whose clock is wrong. So a time that is far from the one before is taken only where the
+// machine's own clock agrees with it more.
 type clock struct {
-	ahead atomic.Int64 // nanoseconds that the servers' clock is ahead of this machine's
-	told  atomic.Bool
+	last   atomic.Pointer[reading] // nil: nobody was asked yet
+	told   atomic.Bool
+	jumped atomic.Bool
 }
+
+// A reading is what time a server said it was at a moment.
+type reading struct{ said, at time.Time }
+
+// on returns what time it was by a reading at a moment, whatever became of the machine's clock meanwhile.
+func (r *reading) on(moment time.Time) time.Time { return r.said.Add(moment.Sub(r.at)) }
 
 const (
 	// sureClock is how long an answer may take that says what time it is.
@@ -21,7 +31,13 @@ const (
 )
 
 // now is the time of the servers, as far as is known.
-func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) now() time.Time {
+	now := time.Now()
+	if r := c.last.Load(); r != nil {
+		return r.on(now)
+	}
+	return now
+}
 
 // set takes up what time a server says that it was between two moments.
 func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
@@ -29,9 +45,23 @@ func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
 	if said.IsZero() || took > sureClock {
 		return
 	}
-	ahead := said.Sub(asked.Round(0)) - took/2
-	c.ahead.Store(int64(ahead))
+	next := &reading{said.Round(0), asked.Add(took / 2)}
+	own := next.at.Round(0)
+	before := c.last.Load()
+	jumps := false
+	if before != nil {
+		expected := before.on(next.at)
+		jumps = said.Sub(expected).Abs() > warnClock && said.Sub(own).Abs() > expected.Sub(own).Abs()
+		if jumps != c.jumped.Swap(jumps) && jumps {
+			log.Warn("the clock of the node that leads the state differs from that of the one before, which is kept to: set it", slog.Duration("ahead", said.Sub(expected).Round(time.Millisecond)))
+		}
+	}
+	if jumps {
+		return
+	}
+	c.last.Store(next)
+	ahead := own.Sub(said)
 	if differs := ahead.Abs() > warnClock; differs != c.told.Swap(differs) && differs {
-		log.Warn("the machine's clock differs from that of NATS: what tools keep expires by that of NATS, and tokens by the machine's", slog.Duration("ahead", -ahead.Round(time.Millisecond)))
+		log.Warn("the machine's clock differs from that of NATS: what tools keep expires by that of NATS, and tokens by the machine's", slog.Duration("ahead", ahead.Round(time.Millisecond)))
 	}
 }

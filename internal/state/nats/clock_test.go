@@ -25,9 +25,7 @@ func TestClock(t *testing.T) {
 	is(0, 0)
 	now := time.Now()
 	set := func(took, ahead time.Duration) { c.set(now, now.Add(took), now.Add(took/2+ahead).UTC().Round(0), log) }
-	set(20*time.Millisecond, 3*time.Second)
-	is(3*time.Second, 0)
-	set(20*time.Millisecond, -5*time.Minute)
+	set(20*time.Millisecond, -5*time.Minute) // nobody knows better
 	is(-5*time.Minute, 1)
 	set(20*time.Millisecond, -5*time.Minute)
 	is(-5*time.Minute, 1)
@@ -35,8 +33,20 @@ func TestClock(t *testing.T) {
 	is(-5*time.Minute, 1)
 	c.set(now, now, time.Time{}, log)
 	is(-5*time.Minute, 1)
-	set(0, 0)
-	is(0, 1)
+	set(0, -10*time.Minute) // another node leads, whose clock is worse than that of the one before
+	is(-5*time.Minute, 1)
+	set(0, 2*time.Second)
+	is(2*time.Second, 1)
 	set(0, 5*time.Minute)
-	is(5*time.Minute, 2)
+	set(0, 5*time.Minute)
+	is(2*time.Second, 1)
+	set(0, -time.Hour)
+	is(2*time.Second, 1)
+	set(0, 3*time.Second)
+	is(3*time.Second, 1)
+	set(0, 5*time.Minute)
+	is(3*time.Second, 1)
+	if got := strings.Count(said.String(), "the clock of the node"); got != 3 {
+		t.Errorf("the log has %d lines of nodes, want 3: %s", got, &said)
+	}
 }

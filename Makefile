@@ -409,7 +409,7 @@ soak: bench-guests
 	@$(BENCH)/soak -guests $(BENCH) -duration $(SOAK) -tools $(SOAK_TOOLS)
 
 # chaos has three servers with one state in NATS answer a load while they, the nodes, and what is between them fail, one after the other, for the time
-# CHAOS, and prints what was lost. They begin as the commit OLD and are upgraded; one gets a clock that is five minutes ahead. No commit: OLD=
+# CHAOS, and prints what was lost. They begin as the commit OLD and are upgraded; one, and one node, gets a clock that is five minutes ahead. No commit: OLD=
 CHAOS ?= 10m
 OLD   ?= 34fec8ca
 
@@ -420,8 +420,9 @@ chaos: build
 		! cmp -s "$$file" build/late/_time.go || { echo "package time is other than it was: have its clock run ahead in another way"; exit 1; }; \
 		printf '{"Replace": {"%s": "%s"}}\n' "$$file" $(CURDIR)/build/late/_time.go >build/late/overlay.json
 	$(BUILD) -overlay build/late/overlay.json -o build/late/toolsrv ./cmd/toolsrv
+	cd bench && go build -overlay ../build/late/overlay.json -o ../build/late/chaos ./cmd/chaos
 	@[ -z "$(OLD)" ] || { git archive $(OLD) | tar -x -C build/old && cd build/old && $(BUILD) -o toolsrv ./cmd/toolsrv; }
-	@build/chaos -server bin/toolsrv -late build/late/toolsrv $(if $(OLD),-old build/old/toolsrv) -for $(CHAOS)
+	@build/chaos -server bin/toolsrv -late build/late/toolsrv -late-node build/late/chaos $(if $(OLD),-old build/old/toolsrv) -for $(CHAOS)
 
 # attack has the real server attacked in the ways that once brought it down, for some minutes; make attack ATTACK=mappings,log
 # makes only those, and make attack ATTACK=list says which there are. CGROUP is a directory of cgroup v2 that hands down the

@@ -17,7 +17,11 @@ import (
 const (
 	answeredBy = "X-Answered-By"
 	lostOn     = "X-Lost-On"
+	sessionID  = "Mcp-Session-Id"
 )
+
+// passed are headers of calls that are passed on.
+var passed = []string{"Content-Type", "Authorization", "Accept", sessionID, "Mcp-Protocol-Version"}
 
 // How the balancer asks servers whether they take calls.
 const (
@@ -133,8 +137,11 @@ func (b *balancer) pass(w http.ResponseWriter, r *http.Request, to *backend, bod
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return false
 	}
-	q.Header.Set("Content-Type", r.Header.Get("Content-Type"))
-	q.Header.Set("Authorization", r.Header.Get("Authorization"))
+	for _, name := range passed {
+		if value := r.Header.Get(name); value != "" {
+			q.Header.Set(name, value)
+		}
+	}
 	answer, err := b.through.RoundTrip(q)
 	var text []byte
 	if err == nil {
@@ -151,6 +158,9 @@ func (b *balancer) pass(w http.ResponseWriter, r *http.Request, to *backend, bod
 		return false
 	}
 	w.Header().Set(answeredBy, to.name)
+	if id := answer.Header.Get(sessionID); id != "" {
+		w.Header().Set(sessionID, id)
+	}
 	w.WriteHeader(answer.StatusCode)
 	_, _ = w.Write(text) // a caller that has left is no matter
 	return false

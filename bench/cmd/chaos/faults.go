@@ -47,6 +47,12 @@ func (w *world) faults() []fault {
 				heal: func(context.Context, *world) error { w.cutServer(i, false); return nil }})
 	}
 	for i := range each {
+		name := fmt.Sprint("server", i)
+		all = append(all, fault{name: name + ": slow to NATS", cut: -1, length: w.hold() + 5*time.Second,
+			make: func(context.Context, *world, *ledger) error { w.slowServer(i, slow); return nil },
+			heal: func(context.Context, *world) error { w.slowServer(i, 0); return nil }})
+	}
+	for i := range each {
 		name := fmt.Sprint("node", i)
 		all = append(all,
 			fault{name: name + ": kill -9", cut: -1,
@@ -57,7 +63,13 @@ func (w *world) faults() []fault {
 				heal: func(context.Context, *world) error { return w.nodes.Process(i).Signal(syscall.SIGCONT) }},
 			fault{name: name + ": cut off from the other nodes", cut: -1, length: w.hold() + 5*time.Second,
 				make: func(context.Context, *world, *ledger) error { w.cutNode(i, true); return nil },
-				heal: func(context.Context, *world) error { w.cutNode(i, false); return nil }})
+				heal: func(context.Context, *world) error { w.cutNode(i, false); return nil }},
+			fault{name: name + ": slow to the other nodes", cut: -1, length: w.hold() + 5*time.Second,
+				make: func(ctx context.Context, w *world, _ *ledger) error {
+					w.slowNode(i, slow)
+					return nil
+				},
+				heal: func(context.Context, *world) error { w.slowNode(i, 0); return nil }})
 	}
 	all = append(all,
 		fault{name: "two nodes: kill -9", cut: -1,
@@ -84,6 +96,12 @@ func (w *world) faults() []fault {
 	}
 	if w.late != "" {
 		all = append(all, fault{name: "server1: clock 5 min ahead", cut: -1, make: late, heal: func(ctx context.Context, w *world) error { return w.restart(ctx, 1, w.server) }})
+	}
+	if w.node != "" {
+		all = append(all, fault{name: "node1: clock 5 min ahead", cut: -1, make: lateNode, heal: func(context.Context, *world) error {
+			w.nodes.Kill(1)
+			return w.nodes.Run(1)
+		}})
 	}
 	if len(w.only) == 0 {
 		return all
@@ -123,6 +141,24 @@ func (w *world) cutNode(i int, cut bool) {
 		if i != j {
 			shut(w.between[[2]int{i, j}], cut)
 			shut(w.between[[2]int{j, i}], cut)
+		}
+	}
+}
+
+// slow is how long it takes from a server or a node that is slow to another, and as long back.
+const slow = 100 * time.Millisecond
+
+func (w *world) slowServer(i int, by time.Duration) {
+	for j := range nodes {
+		w.to[[2]int{i, j}].Delay(by)
+	}
+}
+
+func (w *world) slowNode(i int, by time.Duration) {
+	for j := range nodes {
+		if i != j {
+			w.between[[2]int{i, j}].Delay(by)
+			w.between[[2]int{j, i}].Delay(by)
 		}
 	}
 }
@@ -174,6 +210,9 @@ func (w *world) restart(ctx context.Context, i int, binary string) error {
 		return fmt.Errorf("stop %s: %w", r.name, err)
 	}
 	r.options.Binary = binary
+	if !strings.HasSuffix(r.options.Rest, withShelf) {
+		r.options.Rest += withShelf
+	}
 	return r.start(ctx)
 }
 
@@ -189,6 +228,7 @@ func upgrade(ctx context.Context, w *world, _ *ledger) error {
 		case <-time.After(w.hold()):
 		}
 	}
+	w.current = true
 	return nil
 }
 
@@ -197,5 +237,13 @@ func late(ctx context.Context, w *world, l *ledger) error {
 	if err := w.restart(ctx, 1, w.late); err != nil {
 		return err
 	}
-	return w.brief(ctx, l)
+	return w.brief(ctx, l, nil)
+}
+
+// lateNode has a node lead the state whose clock is ahead. What is kept for a minute has to stay.
+func lateNode(ctx context.Context, w *world, l *ledger) error {
+	return w.brief(ctx, l, func() error {
+		w.nodes.Kill(1)
+		return errors.Join(w.nodes.RunAs(1, w.node), w.nodes.Lead(ctx, "KV_toolsrv", 1))
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -59,7 +60,7 @@ type (
 )
 
 func newLedger() *ledger {
-	return &ledger{kinds: map[string]*told{"plain": {}, "write": {}}, put: map[string]bool{}}
+	return &ledger{kinds: map[string]*told{"plain": {}, "write": {}, "session": {}}, put: map[string]bool{}}
 }
 
 func (l *ledger) wrongly(format string, arguments ...any) {
@@ -87,22 +88,34 @@ type answer struct {
 	status   int
 	body     string
 	by, lost string
+	session  string // of MCP, that has begun
 	from, to time.Time
 	err      error
 }
 
-// call calls a tool at an address.
-func call(ctx context.Context, asks *http.Client, url, token, tool string, arguments any) (a answer) {
+// call calls a tool of the namespace chaos at an address.
+func call(ctx context.Context, asks *http.Client, url, token, tool string, arguments any) answer {
+	return callPath(ctx, asks, url+"/chaos/"+tool, token, arguments)
+}
+
+// callPath calls the tool that has an address.
+func callPath(ctx context.Context, asks *http.Client, at, token string, arguments any) answer {
 	text, err := json.Marshal(arguments)
 	if err != nil {
 		return answer{err: err}
 	}
+	return send(ctx, asks, at, token, string(text), nil)
+}
+
+// send sends a message.
+func send(ctx context.Context, asks *http.Client, at, token, text string, header http.Header) (a answer) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/chaos/"+tool, strings.NewReader(string(text)))
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, at, strings.NewReader(text))
 	if err != nil {
 		return answer{err: err}
 	}
+	maps.Copy(q.Header, header)
 	q.Header.Set("Content-Type", "application/json")
 	q.Header.Set("Authorization", "Bearer "+token)
 	a.from = time.Now()
@@ -114,6 +127,7 @@ func call(ctx context.Context, asks *http.Client, url, token, tool string, argum
 	body, err := io.ReadAll(got.Body)
 	a.err = errors.Join(err, got.Body.Close())
 	a.to, a.status, a.body, a.by, a.lost = time.Now(), got.StatusCode, strings.TrimSpace(string(body)), got.Header.Get(answeredBy), got.Header.Get(lostOn)
+	a.session = got.Header.Get(sessionID)
 	return a
 }
 

@@ -1,8 +1,9 @@
 // Command chaos has three servers with one state, behind a balancer, answer a load while their parts fail one after the other: it kills and stops
-// servers and nodes of NATS, cuts them off from each other, fills their disks and sets a clock. It prints a table of what was lost, and how long it took
-// until all agreed again. It exits with 1 where something was lost, forgotten or answered wrongly that should not have been.
+// servers and nodes of NATS, cuts them off from each other, slows down what is between them, fills their disks and sets clocks. Operators change tokens,
+// switches and files meanwhile, and clients go on with their sessions. It prints tables of what was lost, and how long it took until all agreed again. It
+// exits with 1 where something was lost, forgotten or answered wrongly that should not have been.
 //
-//	chaos [-server BINARY] [-old BINARY] [-late BINARY] [-for TIME] [-only NAME,...]
+//	chaos [-server BINARY] [-old BINARY] [-late BINARY] [-late-node BINARY] [-for TIME] [-only NAME,...]
 //
 // `make chaos` builds what is needed.
 package main
@@ -68,6 +69,7 @@ type options struct {
 	server string // the binary
 	old    string // of a version from which servers are upgraded; empty: none is
 	late   string // of a server whose clock is five minutes ahead; empty: there is none
+	node   string // this program, with a clock that is five minutes ahead; empty: there is none
 	length time.Duration
 	only   []string
 	mounts bool // disks can be mounted
@@ -82,6 +84,7 @@ func chaos(ctx context.Context, arguments []string, out, log io.Writer, mounts b
 	flags.StringVar(&o.server, "server", "bin/toolsrv", "the server's binary")
 	flags.StringVar(&o.old, "old", "", "the binary of an older version, from which the servers are upgraded first")
 	flags.StringVar(&o.late, "late", "", "the binary of a server whose clock is five minutes ahead")
+	flags.StringVar(&o.node, "late-node", "", "this program's binary, whose clock is five minutes ahead, for a node")
 	flags.DurationVar(&o.length, "for", 10*time.Minute, "how long it takes, about; below five minutes one server or node has each fault, otherwise each of them")
 	only := flags.String("only", "", "only faults whose names begin with one of these, separated by commas")
 	if err := flags.Parse(arguments); err != nil {
@@ -96,6 +99,7 @@ func chaos(ctx context.Context, arguments []string, out, log io.Writer, mounts b
 	}
 	rows, err := w.run(ctx)
 	table(out, rows)
+	tableOfTrials(out, w.beside, rows)
 	err = errors.Join(err, w.close())
 	for _, r := range rows {
 		for _, wrong := range r.wrong {

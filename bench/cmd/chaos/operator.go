@@ -25,6 +25,7 @@ type operator struct {
 	changed int
 	refused int
 	why     map[string]int // why changes were refused, without their numbers
+	book    *book
 }
 
 // changeEvery is how long the operator waits after each change.
@@ -71,9 +72,18 @@ func (o *operator) done(err error) {
 		o.changed++
 	} else {
 		o.refused++
-		o.why[digits.ReplaceAllString(err.Error(), "#")]++
+		o.count(err)
 	}
 }
+
+// because counts why something was refused.
+func (o *operator) because(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.count(err)
+}
+
+func (o *operator) count(err error) { o.why[digits.ReplaceAllString(err.Error(), "#")]++ }
 
 func (o *operator) flip(ctx context.Context, over *client.Client, on bool) {
 	operation := "disable"
@@ -105,6 +115,7 @@ func (o *operator) add(ctx context.Context, over *client.Client, name string) {
 		return
 	}
 	o.made[name] = made.Secret
+	o.book.confirm("tokens add", name)
 }
 
 func (o *operator) revoke(ctx context.Context, over *client.Client) {
@@ -131,6 +142,7 @@ func (o *operator) revoke(ctx context.Context, over *client.Client) {
 		return
 	}
 	o.revoked[name] = secret
+	o.book.confirm("tokens revoke", name)
 }
 
 // compare returns what a server has otherwise than was confirmed. The operator must rest.

@@ -24,6 +24,7 @@ type row struct {
 	p99, slowest     time.Duration
 	cut              string // what a server that was cut off has answered
 	lasted, agreed   time.Duration
+	sums             []string // of trials
 	wrong            []string
 }
 
@@ -80,6 +81,12 @@ func (w *world) during(ctx context.Context, f fault, prefix string) (r row, l *l
 		all.Go(func() { c.work(calling, i) })
 	}
 	all.Go(func() { w.operator.operate(calling, w.replicas) })
+	tried := w.current
+	for _, t := range w.beside {
+		if tried {
+			all.Go(func() { t.load(calling, f, l) })
+		}
+	}
 	var asked told
 	if f.cut >= 0 {
 		all.Go(func() { asked = w.askCut(calling, f.cut) })
@@ -97,6 +104,12 @@ func (w *world) during(ctx context.Context, f fault, prefix string) (r row, l *l
 	l.settle()
 	if err == nil {
 		r.wrong = append(l.wrong, w.verify(ctx, l, prefix)...)
+		for _, t := range w.beside {
+			if tried {
+				sum, wrong := t.verify(ctx)
+				r.sums, r.wrong = append(r.sums, sum), append(r.wrong, wrong...)
+			}
+		}
 	} else {
 		r.wrong = append(l.wrong, err.Error())
 	}
@@ -189,14 +202,19 @@ func (w *world) askCut(ctx context.Context, i int) (got told) {
 	return got
 }
 
-// brief has one server keep a key for a minute, and says what is wrong where another one, whose clock is ahead, does not have it some seconds later.
-func (w *world) brief(ctx context.Context, l *ledger) error {
+// brief has one server keep a key for a minute, and says what is wrong where one does not have it some seconds after something has happened.
+func (w *world) brief(ctx context.Context, l *ledger, then func() error) error {
 	asks := &http.Client{}
 	defer asks.CloseIdleConnections()
 	const key = "brief"
 	a := call(ctx, asks, *w.replicas[0].url.Load(), w.token, "brief", map[string]any{"key": key, "seconds": 60})
 	if a.status != http.StatusOK {
 		return fmt.Errorf("keep a key for a minute: %d %.200s %w", a.status, a.body, errors.Join(a.err))
+	}
+	if then != nil {
+		if err := then(); err != nil {
+			return err
+		}
 	}
 	time.Sleep(5 * time.Second) // in which what has expired is deleted
 	for _, r := range w.replicas {

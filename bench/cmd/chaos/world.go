@@ -43,6 +43,9 @@ type world struct {
 	balancer  *balancer
 	token     string
 	operator  operator
+	book      *book
+	beside    []trial
+	current   bool // all servers are of this version
 }
 
 // A replica is a server that may be started again.
@@ -58,7 +61,9 @@ type replica struct {
 // begin starts all of it.
 func begin(ctx context.Context, o options) (w *world, err error) {
 	w = &world{options: o, between: map[[2]int]*gate.Gate{}, to: map[[2]int]*gate.Gate{}}
-	w.operator = operator{made: map[string]string{}, revoked: map[string]string{}, unsure: map[string]bool{}}
+	w.book = &book{world: w}
+	w.operator = operator{made: map[string]string{}, revoked: map[string]string{}, unsure: map[string]bool{}, book: w.book}
+	w.beside, w.current = w.trials(), o.old == ""
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -90,9 +95,9 @@ func begin(ctx context.Context, o options) (w *world, err error) {
 		names = append(names, fmt.Sprint("server", i))
 	}
 	w.balancer = newBalancer(names...)
-	binary := w.server
+	binary, tables := w.server, withShelf
 	if w.old != "" {
-		binary = w.old
+		binary, tables = w.old, ""
 	}
 	for i := range replicas {
 		url := "nats://"
@@ -105,7 +110,7 @@ func begin(ctx context.Context, o options) (w *world, err error) {
 		}
 		r := &replica{backend: w.balancer.backends[i], options: service.Options{
 			Binary: binary, Directory: filepath.Join(w.directory, names[i]),
-			Rest: fmt.Sprintf("scripts = true\n[state]\nurl = %q\n[[grant]]\nmatch = \"chaos/*\"\nkv = \"256MiB\"\n", strings.TrimSuffix(url, ",")),
+			Rest: fmt.Sprintf("scripts = true\n[state]\nurl = %q\n[[grant]]\nmatch = \"chaos/*\"\nkv = \"256MiB\"\n", strings.TrimSuffix(url, ",")) + tables,
 		}}
 		w.replicas = append(w.replicas, r)
 		if err := os.MkdirAll(service.Tools(r.options.Directory), 0o700); err != nil {
@@ -118,7 +123,7 @@ func begin(ctx context.Context, o options) (w *world, err error) {
 			return w, err
 		}
 	}
-	answer, err := w.replicas[0].admin().Do(ctx, "tokens add", admin.NewToken{Name: "load", Scopes: []string{"chaos/*"}}, "")
+	answer, err := w.replicas[0].admin().Do(ctx, "tokens add", admin.NewToken{Name: "load", Scopes: []string{"chaos/*", "shelf/*"}}, "")
 	if err != nil {
 		return w, err
 	}

@@ -160,11 +160,16 @@ func (c *Cluster) Run(i int) error {
 	if err != nil {
 		return err
 	}
+	return c.RunAs(i, self)
+}
+
+// RunAs is Run with another program, which runs Child as this one does.
+func (c *Cluster) RunAs(i int, program string) error {
 	text, err := json.Marshal(c.nodes[i])
 	if err != nil {
 		return err
 	}
-	p := &process{command: exec.Command(self, Command, string(text))}
+	p := &process{command: exec.Command(program, Command, string(text))}
 	p.command.Stderr = c.log
 	if p.input, err = p.command.StdinPipe(); err != nil {
 		return err
@@ -232,6 +237,33 @@ func (c *Cluster) writes(ctx context.Context) error {
 		return err
 	}
 	return js.DeleteStream(ctx, "ready")
+}
+
+// Lead returns once a node leads a stream.
+func (c *Cluster) Lead(ctx context.Context, stream string, i int) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	conn, err := nats.Connect(c.URL())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := conn.JetStream(nats.MaxWait(2 * time.Second))
+	if err != nil {
+		return err
+	}
+	for {
+		info, err := js.StreamInfo(stream)
+		if err == nil && info.Cluster != nil && info.Cluster.Leader == c.nodes[i].Name {
+			return nil
+		}
+		_, _ = conn.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, c.nodes[i].Name), time.Second) // it is asked again
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not lead %s: %w", c.nodes[i].Name, stream, errors.Join(err, ctx.Err()))
+		case <-time.After(time.Second): // until it is elected
+		}
+	}
 }
 
 // URL returns the addresses of the nodes.

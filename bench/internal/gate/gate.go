@@ -2,9 +2,12 @@
 package gate
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // A Gate passes on what comes to its address. It is safe for concurrent use.
@@ -12,6 +15,7 @@ type Gate struct {
 	to       string
 	listener net.Listener
 	running  sync.WaitGroup
+	delay    atomic.Int64 // nanoseconds
 
 	mu     sync.Mutex
 	opened chan struct{} // closed while the gate is open
@@ -51,6 +55,9 @@ func (g *Gate) Open() {
 		close(g.opened)
 	}
 }
+
+// Delay has all take so much longer that comes from now on, in each direction. Nothing overtakes what came before.
+func (g *Gate) Delay(by time.Duration) { g.delay.Store(int64(by)) }
 
 // isOpen is called with the lock.
 func (g *Gate) isOpen() bool {
@@ -134,18 +141,35 @@ func (g *Gate) pass(from net.Conn) {
 	both.Wait()
 }
 
+// mostUnderWay is how many pieces of what one side says are under way at most.
+const mostUnderWay = 64
+
+// A piece is what one side has said, and when the other one hears it.
+type piece struct {
+	said []byte
+	due  time.Time
+}
+
 // copy passes on what one side says until it ends, which ends the other, too.
 func (g *Gate) copy(to, from net.Conn) {
-	defer to.Close()
 	defer from.Close()
+	pieces := make(chan piece, mostUnderWay)
+	g.running.Go(func() {
+		defer to.Close()
+		for p := range pieces {
+			time.Sleep(time.Until(p.due))
+			g.wait()
+			if _, err := to.Write(p.said); err != nil {
+				from.Close() // which ends the pieces
+			}
+		}
+	})
+	defer close(pieces)
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		g.wait()
 		if n > 0 {
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return
-			}
+			pieces <- piece{bytes.Clone(buffer[:n]), time.Now().Add(time.Duration(g.delay.Load()))}
 		}
 		if err != nil {
 			return

@@ -426,8 +426,8 @@ func (s *Store) Revoke(ctx context.Context, name string, expect int64) (was Toke
 func (s *Store) clear(ctx context.Context, name string) error {
 	s.mu.Lock()
 	var names []string
-	for other, t := range s.known {
-		if strings.HasPrefix(other, name+"/") && t.wrong != nil {
+	for _, other := range s.below(name) {
+		if s.known[other].wrong != nil {
 			names = append(names, other)
 		}
 	}
@@ -456,10 +456,8 @@ func (s *Store) within(name string) (live, all amount, first known) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	for other, t := range s.known {
-		if !strings.HasPrefix(other, name+"/") {
-			continue
-		}
+	for _, other := range s.below(name) {
+		t := s.known[other]
 		patterns := patternBytes(t.asked)
 		all = amount{all.tokens + 1, all.patterns + patterns}
 		if !t.expired(now) || now.Sub(t.record.Created) < madeCounts {

@@ -16,13 +16,23 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An index is what requests need of all tokens. It never changes once it is published.
+// An index is what requests need of all tokens. It never changes once it is published. It is in parts, of which a change makes only those anew that
+// have what has changed: with 100,000 tokens, all of it would take a tenth of a second.
 type index struct {
 	version uint64 // grows with each
-	entries map[digest]*entry
+	parts   [256]map[digest]*entry
 	open    bool      // no token was ever made
 	lost    error     // why the tokens are not known; nil: they are
 	next    time.Time // when the next entry ends; zero: none does
+}
+
+// find returns the entry of what a digest is found by, or nil.
+func (ix *index) find(key digest) *entry { return ix.parts[key[0]][key] }
+
+// A difference is what has changed since an index was published.
+type difference struct {
+	gone []digest        // what is found no more, or leads elsewhere
+	now  map[*known]bool // the tokens that may be found
 }
 
 // An entry is one secret.
@@ -56,6 +66,8 @@ func parentOf(name string) string { return name[:max(0, strings.LastIndexByte(na
 
 // settle finds out what is in effect of a token. s.mu is held.
 func (s *Store) settle(t *known) {
+	s.leave(t)
+	s.since.now[t] = true
 	if t.record.ID == "" { // the record can't be read
 		return
 	}
@@ -119,10 +131,10 @@ func common(own, of []netip.Prefix) (both []netip.Prefix, err error) {
 // settleAll does so for a token and those that it made; for all, if name is empty. s.mu is held.
 func (s *Store) settleAll(name string) {
 	var names []string
-	for other := range s.known {
-		if name == "" || other == name || strings.HasPrefix(other, name+"/") {
-			names = append(names, other)
-		}
+	if name == "" {
+		names = slices.Collect(maps.Keys(s.known))
+	} else if names = s.below(name); s.known[name] != nil {
+		names = append(names, name)
 	}
 	slices.Sort(names) // those that made others come first
 	for _, name := range names {
@@ -130,13 +142,48 @@ func (s *Store) settleAll(name string) {
 	}
 }
 
-// publish makes the index of this moment. s.mu is held.
+// below returns the names of the narrower tokens that one has made, and those have. s.mu is held.
+func (s *Store) below(name string) (names []string) {
+	for other := range s.under[topOf(name)] {
+		if strings.HasPrefix(other, name+"/") {
+			names = append(names, other)
+		}
+	}
+	return names
+}
+
+// topOf returns the name of the token that is not a narrower one.
+func topOf(name string) string {
+	top, _, _ := strings.Cut(name, "/")
+	return top
+}
+
+// leave has a token not be found any more in the next index. s.mu is held.
+func (s *Store) leave(t *known) {
+	s.since.gone = append(s.since.gone, t.key)
+	if t.record.Former != nil {
+		s.since.gone = append(s.since.gone, t.former)
+	}
+}
+
+// publish makes the index of this moment: of all tokens, or of those that have changed. s.mu is held.
 func (s *Store) publish() {
-	now, before := time.Now(), s.index.Load()
-	next := &index{entries: make(map[digest]*entry, len(s.known)), open: !s.issued && len(s.known) == 0 && (s.lost == nil || s.mark != ""), lost: s.lost}
+	before := s.index.Load()
+	next := &index{open: !s.issued && len(s.known) == 0 && (s.lost == nil || s.mark != ""), lost: s.lost}
 	if before != nil {
 		next.version = before.version + 1
 	}
+	made := [len(next.parts)]bool{}
+	part := func(of byte) map[digest]*entry {
+		if !made[of] {
+			made[of] = true
+			if next.parts[of] = maps.Clone(next.parts[of]); next.parts[of] == nil {
+				next.parts[of] = map[digest]*entry{}
+			}
+		}
+		return next.parts[of]
+	}
+	now := time.Now()
 	add := func(t *known, key digest, ends time.Time) {
 		e := &entry{principal: t.principal, networks: t.networks, used: t.used}
 		if !ends.IsZero() {
@@ -145,22 +192,44 @@ func (s *Store) publish() {
 				next.next = ends
 			}
 		}
-		next.entries[key] = e
+		part(key[0])[key] = e
 	}
-	for _, t := range s.known {
+	list := func(t *known) {
 		if t.record.ID == "" || t.wrong != nil {
-			continue
+			return
 		}
 		add(t, t.key, t.expires)
 		if f := t.record.Former; f != nil && f.Until.After(now) {
 			add(t, t.former, earlier(f.Until, t.expires))
 		}
 	}
+	if before == nil || s.since.now == nil {
+		for _, t := range s.known {
+			list(t)
+		}
+	} else {
+		next.parts, next.next = before.parts, before.next // a token that is gone may be what would end next: then all is looked at for nothing
+		for _, key := range s.since.gone {
+			delete(part(key[0]), key)
+		}
+		for t := range s.since.now {
+			if s.known[t.name] == t {
+				list(t)
+			}
+		}
+	}
+	s.since = difference{now: map[*known]bool{}}
 	s.index.Store(next)
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
+}
+
+// publishAll is publish of all tokens, also of those of which only the time has changed something. s.mu is held.
+func (s *Store) publishAll() {
+	s.since.now = nil
+	s.publish()
 }
 
 // earlier returns the earlier of two times. The second may be never.

@@ -50,12 +50,14 @@ type Store struct {
 
 	mu     sync.Mutex // guards what follows, and publications
 	known  map[string]*known
-	uses   map[string]*atomic.Int64 // by id
-	issued bool                     // a token was made once, so that nobody is let in without one any more
-	noted  bool                     // the state says so, too, whether or not it has a token
-	synced bool                     // all were read once
-	lost   error                    // why they were not
-	edits  uint64                   // counts what was done to known
+	under  map[string]map[string]bool // the names of those that others have made, by what they begin with
+	since  difference                 // the last publication
+	uses   map[string]*atomic.Int64   // by id
+	issued bool                       // a token was made once, so that nobody is let in without one any more
+	noted  bool                       // the state says so, too, whether or not it has a token
+	synced bool                       // all were read once
+	lost   error                      // why they were not
+	edits  uint64                     // counts what was done to known
 
 	telling     sync.Mutex // held while subscribers are told
 	subscribers []*func()
@@ -64,7 +66,7 @@ type Store struct {
 // Open returns the tokens of a store, once they are read. Where they can't be, nobody is let in by one until they can, and without one only
 // where none was ever made. Open does not fail: whoever uses them is told. A nil store has none, and keeps none. The caller closes the Store, and then the state.
 func Open(store state.Store, o Options) *Store {
-	s := &Store{log: o.Logger, mark: o.Mark, issued: marked(o.Mark), wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), known: map[string]*known{}, uses: map[string]*atomic.Int64{}}
+	s := &Store{log: o.Logger, mark: o.Mark, issued: marked(o.Mark), wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), known: map[string]*known{}, under: map[string]map[string]bool{}, uses: map[string]*atomic.Int64{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -211,7 +213,7 @@ func (s *Store) sync(ctx context.Context, there map[string]bool) error {
 	gone := slices.DeleteFunc(slices.Collect(maps.Keys(s.known)), func(name string) bool { return there[name] })
 	s.synced, s.lost = true, nil
 	s.settleAll("")
-	s.publish()
+	s.publishAll()
 	s.mu.Unlock()
 	for _, name := range gone {
 		if err := s.refresh(ctx, name); err != nil {
@@ -319,6 +321,14 @@ func (s *Store) refreshAll(ctx context.Context) error {
 func (s *Store) put(name string, e state.Entry) {
 	s.edits++
 	before := s.known[name]
+	if before != nil {
+		s.leave(before)
+	} else if top := topOf(name); top != name {
+		if s.under[top] == nil {
+			s.under[top] = map[string]bool{}
+		}
+		s.under[top][name] = true
+	}
 	t := &known{name: name, version: e.Version}
 	s.known[name] = t
 	err := state.Decode(e.Value, Form, &t.record)
@@ -346,8 +356,14 @@ func (s *Store) put(name string, e state.Entry) {
 // drop forgets a token, with which those end that it made. s.mu is held.
 func (s *Store) drop(name string) {
 	s.edits++
+	s.leave(s.known[name])
 	delete(s.uses, s.known[name].record.ID)
 	delete(s.known, name)
+	if top := topOf(name); top != name {
+		if delete(s.under[top], name); len(s.under[top]) == 0 {
+			delete(s.under, top)
+		}
+	}
 	s.settleAll(name)
 }
 

@@ -44,7 +44,7 @@ func (s *Store) tend(ctx context.Context) {
 			if now := time.Now(); !next.IsZero() && !next.After(now) {
 				told = now
 				s.mu.Lock()
-				s.publish()
+				s.publishAll()
 				s.mu.Unlock()
 				s.tell()
 			}

@@ -88,7 +88,7 @@ func (v *Verifier) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	key := v.store.keyed(sum(token))
 	e := v.declared[key]
 	if e == nil {
-		e = ix.entries[key]
+		e = ix.find(key)
 	}
 	if e == nil {
 		return nil, v.unknown(token, ix)
@@ -136,13 +136,17 @@ func refused(why error) error {
 // Principals returns those whose tokens are taken at the moment, each once, in no order.
 func (v *Verifier) Principals() (all []*wasmtools.Principal) {
 	now, seen := time.Now().UnixNano(), map[*wasmtools.Principal]bool{}
-	for _, entries := range []map[digest]*entry{v.declared, v.store.index.Load().entries} {
+	take := func(entries map[digest]*entry) {
 		for _, e := range entries {
 			if (e.ends == 0 || e.ends > now) && !seen[e.principal] {
 				seen[e.principal] = true
 				all = append(all, e.principal)
 			}
 		}
+	}
+	take(v.declared)
+	for _, part := range v.store.index.Load().parts {
+		take(part)
 	}
 	return all
 }

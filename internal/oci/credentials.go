@@ -45,6 +45,12 @@ func unreadable(file string, err error) error {
 	return fmt.Errorf("%s is not in the form of docker's config.json: log in again to have it written", file)
 }
 
+// A credentialError is why credentials can't be had. Nobody has been asked then.
+type credentialError struct{ err error }
+
+func (e *credentialError) Error() string { return e.err.Error() }
+func (e *credentialError) Unwrap() error { return e.err }
+
 // credential returns the credentials of a host for a repository, or none. As podman keeps them, those of a repository, or of what stands above it
 // in its name, come before those of the whole host.
 func (k *keyring) credential(ctx context.Context, host, repository string) (auth.Credential, error) {
@@ -55,11 +61,11 @@ func (k *keyring) credential(ctx context.Context, host, repository string) (auth
 	for _, file := range files {
 		store, err := credentials.NewStore(file, credentials.StoreOptions{})
 		if err != nil {
-			return auth.EmptyCredential, unreadable(file, err)
+			return auth.EmptyCredential, &credentialError{unreadable(file, err)}
 		}
 		names, err := readNames(file)
 		if err != nil {
-			return auth.EmptyCredential, unreadable(file, err)
+			return auth.EmptyCredential, &credentialError{unreadable(file, err)}
 		}
 		c := auth.EmptyCredential
 		for name := host + "/" + repository; err == nil && c == auth.EmptyCredential && len(name) > len(host); name = name[:strings.LastIndexByte(name, '/')] {
@@ -71,7 +77,7 @@ func (k *keyring) credential(ctx context.Context, host, repository string) (auth
 			c, err = credentials.Credential(store)(ctx, host)
 		}
 		if err != nil {
-			return auth.EmptyCredential, fmt.Errorf("ask for the credentials of %s, as %s says: %w", host, file, err)
+			return auth.EmptyCredential, &credentialError{fmt.Errorf("ask for the credentials of %s, as %s says: %w", host, file, err)}
 		}
 		if c != auth.EmptyCredential {
 			k.found.Store(true)

@@ -2,9 +2,12 @@ package oci_test
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -192,6 +195,34 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+// TestUntrusted asks registries whose certificates don't count, one that has none, and one that does not run.
+func TestUntrusted(t *testing.T) {
+	t.Parallel()
+	authority, another := certtest.NewAuthority(t, "one"), certtest.NewAuthority(t, "another")
+	ca := testkit.Put(t, t.TempDir(), "ca.pem", authority.PEM)
+	serve := func(certificate tls.Certificate) string {
+		s := httptest.NewUnstartedServer(http.NotFoundHandler())
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		s.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		return s.Listener.Addr().String()
+	}
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	for host, want := range map[string]string{
+		serve(authority.Pair(nil)): "the registry has nothing of this name",
+		serve(another.Pair(nil)):   "is from an authority that is not trusted here: name the authority's file (ca)",
+		serve(authority.Pair(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })): "is not valid: x509: certificate has expired",
+		ocitest.Serve(t).Host:           "answers without TLS: if it may, ask it over HTTP (plain_http)",
+		closed.Listener.Addr().String(): "check the port, and whether the registry runs",
+	} {
+		_, _, err := pull(t, open(t, host, oci.Options{CA: ca}), reference(t, host, "acme/csv:1.2"))
+		wants(t, err, want)
+		wants(t, err, host)
+	}
+}
+
 // TestNoFallback has a registry with TLS lead to one without, and tokens be issued there. The certificate is checked.
 func TestNoFallback(t *testing.T) {
 	t.Parallel()
@@ -224,7 +255,7 @@ func TestNoFallback(t *testing.T) {
 	_, _, err = pull(t, r, ref)
 	wants(t, err, "http")
 	_, _, err = pull(t, open(t, s.Host, oci.Options{CA: testkit.Put(t, t.TempDir(), "ca.pem", certtest.NewAuthority(t, "another").PEM)}), ref)
-	wants(t, err, "certificate signed by unknown authority")
+	wants(t, err, "is from an authority that is not trusted here")
 	_, _, err = pull(t, open(t, s.Host, oci.Options{}), ref)
 	wants(t, err, "if it wants TLS, name the authority of its certificate")
 	// A registry elsewhere is asked over TLS only, whatever it says.

@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"syscall"
@@ -229,6 +230,9 @@ func (r *Registry) explain(what string, err error) error {
 	}
 	unknown, isUnknown := errors.AsType[*net.DNSError](err)
 	dial, isDial := errors.AsType[*net.OpError](err)
+	_, isForeign := errors.AsType[x509.UnknownAuthorityError](err)
+	bad, isBad := errors.AsType[*tls.CertificateVerificationError](err)
+	lacking, isLacking := errors.AsType[*credentialError](err)
 	noCredentials := errors.Is(err, auth.ErrBasicCredentialNotFound)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrSlow):
@@ -239,6 +243,14 @@ func (r *Registry) explain(what string, err error) error {
 		return fmt.Errorf("%s: the address of %s can't be looked up now: check the network, or try again", what, text.Short(unknown.Name))
 	case isDial && dial.Op == "dial" && dial.Addr != nil && errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%s: nobody listens at %s: check the port, and whether the registry runs", what, dial.Addr)
+	case isLacking:
+		return &clipped{what: what, err: lacking}
+	case isForeign:
+		return fmt.Errorf("%s: the certificate of %s is from an authority that is not trusted here: name the authority's file (ca)", what, r.asked(err))
+	case isBad:
+		return fmt.Errorf("%s: the certificate of %s is not valid: %w", what, r.asked(err), bad.Err)
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("%s: %s answers without TLS: if it may, ask it over HTTP (plain_http)", what, r.asked(err))
 	case errors.Is(err, errdef.ErrNotFound) || status == http.StatusNotFound:
 		return fmt.Errorf("%s: %w", what, ErrNotFound)
 	case noCredentials, status == http.StatusUnauthorized && !r.found():
@@ -251,6 +263,16 @@ func (r *Registry) explain(what string, err error) error {
 		return fmt.Errorf("%s: %s answers 400 when it is asked over HTTP: if it wants TLS, name the authority of its certificate (ca), and leave plain_http out", what, r.host)
 	}
 	return &clipped{what: what, err: err}
+}
+
+// asked returns which host an error is about: the registry, or where it has led.
+func (r *Registry) asked(err error) string {
+	if at, ok := errors.AsType[*url.Error](err); ok {
+		if u, err := url.Parse(at.URL); err == nil && u.Host != "" {
+			return text.Short(u.Host)
+		}
+	}
+	return r.host
 }
 
 // ErrNotFound means that a registry has no such artifact.

@@ -347,6 +347,7 @@ func TestHelper(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := open(t, s.Host, oci.Options{Credentials: keys("missing")}).Push(t.Context(), ref, "csv.wasm", module, nil)
+	wants(t, err, ref.String()+": ask for the credentials of "+s.Host)
 	wants(t, err, "docker-credential-missing")
 	// podman's file is found where podman has it.
 	t.Setenv("DOCKER_CONFIG", t.TempDir())

@@ -169,7 +169,7 @@ func TestMirrorsWithoutOrigin(t *testing.T) {
 	s, _ = mirrored(t, origin, "1.2", t.TempDir(), func(o *registry.Options) { o.Locked = a.Manifest }, mirror)
 	await(t, s, "one", "")
 	s, _ = mirrored(t, origin, "1.2", t.TempDir(), nil, mirror) // whose word on a tag is not taken
-	await(t, s, "", "connection refused")
+	await(t, s, "", "nobody listens at")
 	mirror.Close()
 	s, _ = mirrored(t, origin, a.Manifest, t.TempDir(), nil, mirror)
 	await(t, s, "", "of its mirrors before: "+mirror.Host)

@@ -10,9 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // A client is a program that exchanges modules with registries. In its lines OURS stands for what was pushed here, TO for what is to be made of a
@@ -32,15 +37,15 @@ type copying struct {
 	signed bool
 }
 
-const config = "application/vnd.wasm.config.v0+json"
+const wasmConfig = "application/vnd.wasm.config.v0+json"
 
 var clients = map[string]client{
 	"oras": {
 		program: "oras",
 		pushes: map[string]string{
-			"a module":           "push --plain-http --config config.json:" + config + " TO guest.wasm:application/wasm",
+			"a module":           "push --plain-http --config config.json:" + wasmConfig + " TO guest.wasm:application/wasm",
 			"without a type":     "push --plain-http TO guest.wasm",
-			"type of artifact":   "push --plain-http --artifact-type " + config + " TO guest.wasm:application/wasm",
+			"type of artifact":   "push --plain-http --artifact-type " + wasmConfig + " TO guest.wasm:application/wasm",
 			"a folder":           "push --plain-http TO folder",
 			"version 1 of image": "push --plain-http --image-spec v1.0 TO guest.wasm:application/wasm",
 		},
@@ -85,8 +90,8 @@ var clients = map[string]client{
 		program: "regctl",
 		before:  "registry set --tls disabled HOST",
 		pushes: map[string]string{
-			"a module":        "artifact put --artifact-type " + config + " --file guest.wasm --file-media-type application/wasm TO",
-			"a configuration": "artifact put --config-type " + config + " --config-file config.json --file guest.wasm --file-media-type application/wasm TO",
+			"a module":        "artifact put --artifact-type " + wasmConfig + " --file guest.wasm --file-media-type application/wasm TO",
+			"a configuration": "artifact put --config-type " + wasmConfig + " --config-file config.json --file guest.wasm --file-media-type application/wasm TO",
 		},
 		pulls: []string{"artifact get --output . OURS"},
 		copies: []copying{
@@ -103,7 +108,7 @@ var clients = map[string]client{
 	},
 }
 
-// TestClients has other clients push what is pulled here, pull what is pushed here, and copy that with and without its signature.
+// TestClients has other clients push what is pulled and served here, pull what is pushed here, and copy that with and without its signature.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	need(t, "openssl")
@@ -122,7 +127,8 @@ func TestClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			need(t, c.program)
-			host, module := serve(t), testkit.Fixture(t, "e2e/guest")
+			host := serve(t)
+			module := sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), `{"abi":1,"namespace":"shop","tools":[{"name":"echo","description":"Echoes.","parameters":{"type":"object"}}]}`)
 			r, err := oci.Open(host, oci.Options{Credentials: testkit.Put(t, t.TempDir(), "none.json", "{}"), Trust: trust})
 			if err != nil {
 				t.Fatal(err)
@@ -133,9 +139,11 @@ func TestClients(t *testing.T) {
 			if _, err := open(t, host).PushWith(t.Context(), ours, "guest.wasm", module, nil, oci.With{Key: key, Source: source}); err != nil {
 				t.Fatal(err)
 			}
+			artifacts := []oci.Reference{ours}
 			for way, line := range c.pushes {
 				theirs := oci.Reference{Host: host, Repository: "acme/theirs" + hex.EncodeToString([]byte(way)), Tag: "1"}
 				c.run(t, material(t, module), theirs, line)
+				artifacts = append(artifacts, theirs)
 				if got := pull(t, open(t, host), theirs); !bytes.Equal(got, module) {
 					t.Errorf("%s: got %d bytes of what it has pushed", way, len(got))
 				}
@@ -150,6 +158,7 @@ func TestClients(t *testing.T) {
 			for i, way := range c.copies {
 				to := oci.Reference{Host: host, Repository: fmt.Sprintf("acme/copy%d", i), Tag: "1"}
 				c.run(t, t.TempDir(), to, way.lines...)
+				artifacts = append(artifacts, to)
 				if got := pull(t, open(t, host), to); !bytes.Equal(got, module) {
 					t.Errorf("%q: got %d bytes of the copy", way.lines, len(got))
 				}
@@ -160,7 +169,35 @@ func TestClients(t *testing.T) {
 					t.Errorf("%q: got %q, %v of the copy's source", way.lines, files, err)
 				}
 			}
+			callAll(t, artifacts)
 		})
+	}
+}
+
+// callAll has a server take its tools from artifacts, and calls that of each.
+func callAll(t *testing.T, artifacts []oci.Reference) {
+	t.Helper()
+	c := config.Default()
+	c.Tools.Directory, c.Tools.CacheDir = "", t.TempDir()
+	for i, ref := range artifacts {
+		c.Sources = append(c.Sources, config.Source{OCI: ref.Host + "/" + ref.Repository, Tag: ref.Tag, Prefix: fmt.Sprint("a", i)})
+	}
+	s, err := core.Open(t.Context(), c, core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i, ref := range artifacts {
+		path := fmt.Sprintf("/a%d/shop/echo", i)
+		testkit.Until(t, path+" is served", func() bool { _, ok := s.Table.Current().Lookup(path); return ok })
+		route, err := invoke.Find(s.Table.Current(), path, wasmtools.Self())
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := s.Invoker.Call(t.Context(), route, &wasmtools.Call{Arguments: []byte(`{"a":1}`), Principal: wasmtools.Self()})
+		if err != nil || string(result) != `{"a":1}` {
+			t.Errorf("the tool of %s answers %s, %v", ref, result, err)
+		}
 	}
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tries the running server with the clients of others: the official conformance suite of MCP, the TypeScript SDK in both
 # of its lines, the Inspector's command line, the Python SDK in both of its lines, FastMCP's client, and the client libraries of
-# docs/mcp.md. Needs Go, npm, Python and, the first time, the registries of these.
+# docs/mcp.md; and two servers with one state in NATS. Needs Go, npm, Python and, the first time, the registries of these.
 set -euo pipefail
 cd "$(dirname "$0")"
 root=$(cd ../.. && pwd)
@@ -25,6 +25,8 @@ fi
 cp ./*.mjs "$node/"
 
 ./python.sh
+(cd ../nats && go build -o "$root/build/mcp/nats-server" github.com/nats-io/nats-server/v2)
 
 PYTHON=$root/.venv/mcp-python/bin/python PYTHON1=$root/.venv/mcp-python-v1/bin/python \
-	TOOLSRV=$root/bin/toolsrv TOOLS=$root/build/tools GUEST=$root/build/mcp/guest.wasm NODE_PACKAGES=$node go test -count=1 "$@" ./...
+	TOOLSRV=$root/bin/toolsrv TOOLS=$root/build/tools GUEST=$root/build/mcp/guest.wasm NODE_PACKAGES=$node NATS=$root/build/mcp/nats-server \
+	go test -count=1 "$@" ./...

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // A version is what a tag such as 1.2.0 or v1.2 says. Parts that are missing are -1.
@@ -69,7 +71,8 @@ func ParseRange(s string) (Range, error) {
 
 // Newest returns the tag of the newest version in the range. Tags such as 1.2 are left out: they move.
 func (r Range) Newest(tags []string) (tag string, err error) {
-	var newest version
+	var newest, last version
+	var outside string // the newest of those that are not in the range
 	for _, t := range tags {
 		v, ok := versionOf(t)
 		if !ok || v.minor < 0 || v.patch < 0 {
@@ -79,8 +82,14 @@ func (r Range) Newest(tags []string) (tag string, err error) {
 		if in && (tag == "" || v.compare(newest) > 0 || v == newest && t < tag) {
 			tag, newest = t, v
 		}
+		if !in && (outside == "" || v.compare(last) > 0) {
+			outside, last = t, v
+		}
 	}
-	if tag == "" {
+	switch {
+	case tag == "" && outside != "":
+		return "", fmt.Errorf("no tag is a version in the range: the newest one outside is %s", text.Short(outside))
+	case tag == "":
 		return "", errors.New("no tag is a version in the range: tags with three numbers count, such as 1.2.0")
 	}
 	return tag, nil

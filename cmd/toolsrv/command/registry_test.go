@@ -46,8 +46,8 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("search: got %d, %q, %s", code, stdout, stderr)
 	}
 	// A file of another version than its tag is pushed, but whoever pushes it is told.
-	for tag, want := range map[string]bool{"1.2.3": false, "1.2.4": true, "dev": false} {
-		if code, _, stderr := run("push", file, ref+":"+tag); code != 0 || strings.Contains(stderr, "its tag says version 1.2.4, but the file itself 1.2.3") != want {
+	for tag, want := range map[string]bool{"1.2.3": false, "v1.2.3": false, "1.2.4": true, "1.2": false, "1.20": true, "dev": false} {
+		if code, _, stderr := run("push", file, ref+":"+tag); code != 0 || strings.Contains(stderr, "its tag says version "+tag+", but the file itself 1.2.3") != want {
 			t.Errorf("push %s: got %d, %s", tag, code, stderr)
 		}
 	}

@@ -94,7 +94,7 @@ const (
 func unzip(from io.Reader, to io.Writer, most int64) error {
 	z, err := gzip.NewReader(from)
 	if err != nil {
-		return misformed("its archive is not compressed as it says")
+		return misformed("the archive is not compressed as it says")
 	}
 	return untar(z, to, most)
 }
@@ -106,9 +106,9 @@ func untar(from io.Reader, to io.Writer, most int64) error {
 	if magic, _ := start.Peek(4); string(magic) == "\x00asm" { // no archive begins so: its first file would have no name
 		switch n, err := io.Copy(to, io.LimitReader(start, most+1)); {
 		case err != nil:
-			return misformed("its module is damaged")
+			return misformed("it is damaged")
 		case n > most:
-			return misformed("its module has more than %d bytes, which is the limit", most)
+			return misformed("it has more than %d bytes, which is the limit", most)
 		}
 		return nil
 	}
@@ -116,27 +116,27 @@ func untar(from io.Reader, to io.Writer, most int64) error {
 	for i := range maxFiles {
 		h, err := archive.Next()
 		switch {
-		case i == 0 && errors.Is(err, tar.ErrHeader):
-			return misformed("its layer is neither a module nor an archive with one: push it with toolsrv push")
+		case i == 0 && (errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF)):
+			return misformed("the layer is neither a module nor an archive with one: push it with toolsrv push")
 		case errors.Is(err, io.EOF) && !found:
-			return misformed("its archive has no .wasm file")
+			return misformed("the archive has no .wasm file")
 		case errors.Is(err, io.EOF):
 			return nil
 		case limited.N <= 0:
-			return misformed("its archive holds more than %d bytes", most+maxUnpacked)
+			return misformed("the archive holds more than %d bytes", most+maxUnpacked)
 		case err != nil:
-			return misformed("its archive is damaged")
+			return misformed("the archive is damaged")
 		case h.Typeflag != tar.TypeReg || path.Ext(h.Name) != ".wasm":
 			continue
 		case found:
-			return misformed("its archive has more than one .wasm file")
+			return misformed("the archive has more than one .wasm file")
 		case h.Size > most:
-			return misformed("its module has %d bytes; the limit is %d", h.Size, most)
+			return misformed("it has %d bytes; the limit is %d", h.Size, most)
 		}
 		found = true
 		if _, err := io.Copy(to, archive); err != nil {
-			return misformed("its archive is damaged")
+			return misformed("the archive is damaged")
 		}
 	}
-	return misformed("its archive has more than %d files", maxFiles)
+	return misformed("the archive has more than %d files", maxFiles)
 }

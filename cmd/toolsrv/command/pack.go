@@ -87,7 +87,7 @@ func (p *pack) run(cmd *cobra.Command, args []string) error {
 	if err := wholefile.Write(output, packed); err != nil {
 		return fmt.Errorf("write the module: %w", err)
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", output, toolList(m))
+	fmt.Fprintf(stderr, "%s: %s\n", output, pathList(toolPaths(m)))
 	return nil
 }
 
@@ -127,14 +127,16 @@ func packModule(ctx context.Context, content, manifest []byte, file string, stde
 	return toolfile.Pack(ctx, tools.Engine, content, manifest)
 }
 
-// toolList names the tools of a manifest.
-func toolList(m *manifest.Manifest) string {
-	var paths []string
+// toolPaths returns the paths of the tools of a manifest, which may be nil.
+func toolPaths(m *manifest.Manifest) (paths []string) {
+	if m == nil {
+		return nil
+	}
 	for _, t := range m.Tools {
 		tool := wasmtools.Tool{Namespace: m.Namespace, Name: t.Name}
 		paths = append(paths, tool.Path())
 	}
-	return pathList(paths)
+	return paths
 }
 
 // pathList says how many tools there are, and names the first ones.

@@ -90,7 +90,7 @@ one of its source, too.`,
 				fmt.Fprintf(stderr, "%s: %s\n", file, text.Escape(toldTools(report)))
 			}
 			if f.asJSON {
-				return printJSON(stdout, newArtifact(ref, pulled, file, toolPaths(report)))
+				return printJSON(stdout, newArtifact(ref, pulled, file, toolPaths(report.Manifest)))
 			}
 			_, err = fmt.Fprintln(stdout, oci.Scheme+ref.At(pulled.Manifest).String())
 			return err

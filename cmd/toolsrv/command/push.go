@@ -17,7 +17,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
-	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
 func newPush() *cobra.Command {
@@ -189,7 +188,7 @@ func (f *registryFlags) push(ctx context.Context, cmd *cobra.Command, registry *
 	if err != nil {
 		return err
 	}
-	tools := toolPaths(one.report)
+	tools := toolPaths(one.report.Manifest)
 	if f.asJSON {
 		return printJSON(cmd.OutOrStdout(), newArtifact(one.ref, pushed, one.file, tools))
 	}
@@ -228,19 +227,7 @@ func toldTools(r *toolfile.Report) string {
 	if r.Manifest == nil {
 		return "it tells its tools once it runs"
 	}
-	return pathList(toolPaths(r))
-}
-
-// toolPaths returns the paths of the tools of a report, as far as its file says.
-func toolPaths(r *toolfile.Report) (paths []string) {
-	if r.Manifest == nil {
-		return nil
-	}
-	for _, t := range r.Manifest.Tools {
-		tool := wasmtools.Tool{Namespace: r.Manifest.Namespace, Name: t.Name}
-		paths = append(paths, tool.Path())
-	}
-	return paths
+	return pathList(toolPaths(r.Manifest))
 }
 
 // annotations are what registries show of an artifact. Its version is the one that its file says, or else that of the tag: it is signed with the
@@ -248,7 +235,7 @@ func toolPaths(r *toolfile.Report) (paths []string) {
 func annotations(r *toolfile.Report, tag string) map[string]string {
 	a, version := map[string]string{}, ""
 	if r.Manifest != nil {
-		a["org.opencontainers.image.description"] = text.Clip(pathList(toolPaths(r)), 500)
+		a["org.opencontainers.image.description"] = text.Clip(pathList(toolPaths(r.Manifest)), 500)
 		version = r.Manifest.Version
 	}
 	if version == "" && oci.CheckVersion(tag) == nil {

@@ -10,7 +10,7 @@ import (
 var ErrNewer = errors.New("written by a newer version of toolsrv")
 
 // Encode returns v as a record of a form: the form in one byte, then v as JSON. A form is at least 1, and each change of what v is that an
-// older program would misread has a new one.
+// older program would misread has a new one, which is written where [FormOf] allows it: v is then as that form has it.
 func Encode(form byte, v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -1,10 +1,15 @@
 package nats_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/nats"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -88,7 +94,7 @@ func TestUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := refused(t, c, reads(1, counts)); !errors.Is(err, state.ErrNewer) || !strings.Contains(err.Error(), `records of "tokens" may be written by a newer version of toolsrv: their form is 2, but this version reads 1. Use that version, or a newer one`) {
+	if err := refused(t, c, reads(1, counts)); !errors.Is(err, state.ErrNewer) || !strings.Contains(err.Error(), "form is 2, but this version reads 1. Use that version, or a newer one") {
 		t.Errorf("the older version starts with the error %v", err)
 	}
 	if s := open(t, c, reads(3, counts)); formOf(s, 3) != 2 {
@@ -201,5 +207,119 @@ func TestOldService(t *testing.T) {
 	}
 	if !errors.Is(err, state.ErrNewer) || !strings.Contains(err.Error(), "Use that version, or a newer one") {
 		t.Errorf("a start ends with %v", err)
+	}
+}
+
+// TestUpgradePrograms runs a version whose tokens have another form beside an older one, and has commands make tokens on both. Both are built of this
+// tree: the newer one knows one more form, and both count for seconds instead of a day.
+func TestUpgradePrograms(t *testing.T) {
+	testkit.NeedBuild(t, "go")
+	c := start(t, 1, nil)
+	root, dir := testkit.Root(t), t.TempDir()
+	build := func(name string, changes ...[3]string) string {
+		t.Helper()
+		replace := map[string]string{}
+		for i, change := range changes {
+			file := filepath.Join(root, change[0])
+			text := string(testkit.Read(t, cmp.Or(replace[file], file)))
+			if !strings.Contains(text, change[1]) {
+				t.Fatalf("%s does not have %q", file, change[1])
+			}
+			replace[file] = testkit.Put(t, dir, fmt.Sprint(name, i, ".go"), strings.ReplaceAll(text, change[1], change[2]))
+		}
+		overlay, err := json.Marshal(map[string]any{"Replace": replace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := filepath.Join(dir, name)
+		build := exec.CommandContext(t.Context(), "go", "build", "-overlay", testkit.Put(t, dir, name+".json", overlay), "-o", program, "./cmd/toolsrv")
+		build.Dir = root
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build: %v\n%s", err, out)
+		}
+		return program
+	}
+	counts := [3]string{"internal/state/nats/forms.go", "countsFor = 24 * time.Hour", "countsFor = 3 * time.Second"}
+	old := build("old", counts)
+	newer := build("newer", counts,
+		[3]string{"internal/tokens/record.go", "Form  = 1", "Form  = 2"},
+		[3]string{"internal/tokens/change.go", "state.Encode(Form, ", "state.Encode(state.FormOf(s.space, Form), "},
+		[3]string{"internal/tokens/use.go", "state.Encode(Form, ", "state.Encode(state.FormOf(s.space, Form), "})
+	token := testkit.Put(t, dir, "token", adminToken)
+	run := func(program string) (url string, p *exec.Cmd, log *testkit.Log) {
+		t.Helper()
+		address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		folder := t.TempDir()
+		config := testkit.Put(t, folder, "toolsrv.toml", fmt.Sprintf("[server]\naddress = %q\n[state]\nurl = %q\n[tools]\ndirectory = %q\ncache_directory = %q\n[[auth.token]]\nname = 'root'\nfile = %q\nscopes = ['*', 'admin']\n[admin]\nenabled = true\n",
+			address, c.url(), t.TempDir(), filepath.Join(dir, "cache"), token))
+		log = &testkit.Log{}
+		p = exec.CommandContext(t.Context(), program, "serve", "--config", config)
+		p.Dir, p.Stdout, p.Stderr = folder, log, log
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = p.Process.Kill()
+			_ = p.Wait()
+			if t.Failed() {
+				t.Logf("%s: %.5000s", filepath.Base(program), log.String())
+			}
+		})
+		return "http://" + address, p, log
+	}
+	command := func(url string, args ...string) error {
+		p := exec.CommandContext(t.Context(), old, append(args, "--server", url)...)
+		p.Env = append(os.Environ(), "TOOLSRV_TOKEN="+adminToken)
+		if out, err := p.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	first, oldProcess, _ := run(old)
+	eventually(t, "the older version is ready", func() bool { return command(first, "status") == nil })
+	second, _, log := run(newer)
+	eventually(t, "the newer version is ready", func() bool { return command(second, "status") == nil })
+	look := open(t, c, nil)
+	form := func(name string) byte {
+		t.Helper()
+		e, ok, err := look.Space(tokens.Space).Get(t.Context(), "name/"+name, state.MaxValue)
+		if err != nil || !ok {
+			t.Fatalf("the token %s: %t, %v", name, ok, err)
+		}
+		return e.Value[0]
+	}
+	made := 0
+	add := func() byte {
+		t.Helper()
+		made++
+		name := fmt.Sprint("token", made)
+		if err := command(second, "tokens", "add", name); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the token is there", func() bool {
+			_, ok, _ := look.Space(tokens.Space).Get(t.Context(), "name/"+name, state.MaxValue)
+			return ok
+		})
+		return form(name)
+	}
+	for until := time.Now().Add(4 * time.Second); time.Now().Before(until); time.Sleep(500 * time.Millisecond) {
+		if got := add(); got != 1 {
+			t.Fatalf("beside the older version a token has the form %d", got)
+		}
+		if err := command(first, "tokens", "show", fmt.Sprint("token", made)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := oldProcess.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if got := add(); got != 1 {
+		t.Errorf("right after the older version was killed a token has the form %d", got)
+	}
+	eventually(t, "the newer form is written", func() bool { return add() == 2 })
+	eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), "newer forms of records are written from now on") })
+	_, back, why := run(old)
+	if err := back.Wait(); err == nil || !strings.Contains(why.String(), "Use that version, or a newer one") {
+		t.Errorf("the older version ends with %v", err)
 	}
 }

@@ -273,7 +273,7 @@ func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 			s.forms.learn(value)
 		}
 		if known, has := s.options.Forms[space]; has && value[0] > known {
-			s.lose(fmt.Errorf("the entry %.60q of %q is %w: its form is %d, but this version reads %d", key, space, state.ErrNewer, value[0], known))
+			s.lose(fmt.Errorf("the entry %.60q of %q is %w: its form is %d, but this version reads %d. Use that version, or a newer one", key, space, state.ErrNewer, value[0], known))
 		}
 	}
 	s.mu.Lock()

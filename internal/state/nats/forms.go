@@ -83,7 +83,7 @@ func (f *forms) agree() {
 			s.options.Log.Warn("the state was not told which forms of records this version knows, so other versions may not wait for it", slog.Any("error", err))
 		}
 		if failed = err != nil; pending && !waits {
-			s.options.Log.Info("newer forms of records are written once no older version of toolsrv has used the state for a while", slog.Duration("while", f.counts))
+			s.options.Log.Info("newer forms of records are written once no older version of toolsrv has used the state for a while", slog.String("while", f.counts.String()))
 		}
 		waits = waits || pending
 		for cut := true; cut; cut = s.CutOff() != nil {
@@ -133,8 +133,8 @@ func (f *forms) note(key string, value []byte) error {
 	return err
 }
 
-// errOthers is returned where a version has come that does not know what was to be written.
-var errOthers = errors.New("another version has come to use the state")
+// errOthers is returned where a version has come that does not know what was to be written, or another process was first.
+var errOthers = errors.New("another process was first")
 
 // raise says that newer forms may be written, if all know them, and reports whether this version knows some that may not be written yet.
 func (f *forms) raise() (pending bool, err error) {
@@ -148,7 +148,7 @@ func (f *forms) raise() (pending bool, err error) {
 			return false, err
 		}
 		_, err = s.perform(s.ctx, formsSpace, &write{key: keyWritten, value: value, expect: state.Any, only: func(c *content) error {
-			if now, _ := f.agreed(c); !maps.Equal(now, next) {
+			if now, more := f.agreed(c); !more || !maps.Equal(now, next) {
 				return errOthers
 			}
 			return nil

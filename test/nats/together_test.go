@@ -285,7 +285,7 @@ func TestWatchFromElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("key= true")
-	if _, err := one.Set(t.Context(), "soon", []byte("2"), state.Any, state.SetOptions{TTL: time.Millisecond * 200}); err != nil {
+	if _, err := one.Set(t.Context(), "soon", []byte("2"), state.Any, state.SetOptions{TTL: 2 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	want("soon=2 false")

@@ -314,11 +314,11 @@ func (s *Store) complete(anew bool, sequence uint64) {
 		}
 	}
 	s.copy.advance(sequence)
+	first := false
 	select {
 	case <-s.forms.whole:
 	default:
-		s.forms.empty = s.copy.entries == 0
-		close(s.forms.whole)
+		first, s.forms.empty = true, s.copy.entries == 0
 	}
 	s.mu.Unlock()
 	for _, at := range gone {
@@ -330,6 +330,9 @@ func (s *Store) complete(anew bool, sequence uint64) {
 		s.health.cut = nil
 	}
 	s.health.mu.Unlock()
+	if first { // and the state may be written
+		close(s.forms.whole)
+	}
 	wake(s.looking)
 }
 

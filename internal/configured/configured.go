@@ -3,6 +3,7 @@ package configured
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/oci"
@@ -89,7 +90,7 @@ func NeedRestart(started, c *config.Config) []string {
 func needRestart(started, now reflect.Value) (keys []string) {
 	for i := range now.NumField() {
 		if key := now.Type().Field(i).Tag.Get("restart"); key != "" {
-			if !reflect.DeepEqual(now.Field(i).Interface(), started.Field(i).Interface()) {
+			if !reflect.DeepEqual(fixed(now.Field(i).Interface()), fixed(started.Field(i).Interface())) {
 				keys = append(keys, key)
 			}
 		} else if now.Field(i).Kind() == reflect.Struct {
@@ -97,6 +98,52 @@ func needRestart(started, now reflect.Value) (keys []string) {
 		}
 	}
 	return keys
+}
+
+// fixed returns what of a setting needs a restart: of sources, all that a reload does not take up.
+func fixed(setting any) any {
+	sources, ok := setting.([]config.Source)
+	if !ok {
+		return setting
+	}
+	var all []config.Source
+	for _, s := range sources {
+		all = append(all, fixedSource(s))
+	}
+	return all
+}
+
+func fixedSource(s config.Source) config.Source {
+	s.Locked, s.Mirrors, s.Signers, s.Minimum, s.Credentials, s.CA, s.PlainHTTP = "", nil, nil, "", "", "", false
+	return s
+}
+
+// SourcesOfRestart returns the places of the sources that came, went, or have other keys than a reload takes up, for people.
+func SourcesOfRestart(started, c *config.Config) (places []string) {
+	was, is := map[string]config.Source{}, map[string]config.Source{}
+	for _, s := range started.Sources {
+		was[Place(s)] = fixedSource(s)
+	}
+	for _, s := range c.Sources {
+		is[Place(s)] = fixedSource(s)
+	}
+	for place, s := range is {
+		if before, ok := was[place]; !ok {
+			places = append(places, place+" came")
+		} else if !reflect.DeepEqual(s, before) {
+			places = append(places, place+" has changed")
+		}
+	}
+	for place := range was {
+		if _, ok := is[place]; !ok {
+			places = append(places, place+" went")
+		}
+	}
+	slices.Sort(places)
+	if places == nil {
+		return []string{"their order"}
+	}
+	return places
 }
 
 // ForEveryTool reports whether a grant is for every tool and will be.

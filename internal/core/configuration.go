@@ -19,6 +19,8 @@ import (
 type Configuration struct {
 	*config.Config
 	Granted *broker.Grants
+
+	follow func() // has the sources follow it
 }
 
 // A Value is published as a whole: a Configuration, or a type that embeds one. A program with doors puts there what it decides about
@@ -45,9 +47,14 @@ func (s *Service) Configure(c *config.Config) (*Configuration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("apply the grants: %w", err)
 	}
-	next := &Configuration{c, grants}
+	next := &Configuration{Config: c, Granted: grants, follow: func() {}}
 	if err := next.checkHeaders(); err != nil {
 		return nil, err
+	}
+	if s.sources != nil {
+		if next.follow, err = s.sources.prepare(c); err != nil {
+			return nil, fmt.Errorf("apply the sources: %w", err)
+		}
 	}
 	return next, nil
 }
@@ -71,6 +78,7 @@ func (s *Service) Publish(v Value) error {
 	if err := s.Catalog.Reconfigure(forCatalog(v)); err != nil {
 		return fmt.Errorf("apply the new configuration: %w", err)
 	}
+	v.Base().follow()
 	return nil
 }
 

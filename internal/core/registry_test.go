@@ -115,3 +115,37 @@ func TestMirrors(t *testing.T) {
 	s := open(t, c, core.Options{})
 	await(t, s, "/shop/first")
 }
+
+// TestReloadLock serves what is locked anew after a reload, and refuses a reload whose key can't be read.
+func TestReloadLock(t *testing.T) {
+	t.Parallel()
+	at := ocitest.Serve(t)
+	first := push(t, at, "acme/shop", "1", guest(t, "shop", "first"))
+	second := push(t, at, "acme/shop", "1", guest(t, "shop", "second"))
+	folder := t.TempDir()
+	text := "[tools]\ncache_directory = 'cache'\n[[source]]\noci = '" + at.Host + "/acme/shop'\ntag = '1'\n"
+	file := testkit.Put(t, folder, "toolsrv.toml", text)
+	load := func(locked string) *config.Config {
+		testkit.Put(t, folder, "toolsrv.lock", `{"version": 1, "sources": [{"oci": "`+at.Host+`/acme/shop", "tag": "1", "digest": "`+locked+`"}]}`)
+		c, err := config.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	s := open(t, load(first.Manifest), core.Options{})
+	await(t, s, "/shop/first")
+	if err := s.Reload(load(second.Manifest)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, s, "/shop/second")
+	testkit.Put(t, folder, "toolsrv.toml", text+"[[source.signer]]\nkey = 'none.pub'\n")
+	if err := s.Reload(load(first.Manifest)); err == nil || !strings.Contains(err.Error(), "apply the sources: ") || !strings.Contains(err.Error(), "none.pub") {
+		t.Errorf("got %v", err)
+	}
+	testkit.Put(t, folder, "toolsrv.toml", text)
+	if err := s.Reload(load(first.Manifest)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, s, "/shop/first")
+}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/catalog/bucket"
@@ -33,7 +34,14 @@ type Sources struct {
 
 	directories []opened
 	buckets     []openedBucket
+	registries  []openedRegistry
 	closers     []io.Closer
+}
+
+// openedRegistry is a module of a registry among the sources.
+type openedRegistry struct {
+	*registry.Source
+	oci, tag string // as the configuration has them
 }
 
 // openedBucket is a bucket among the sources.
@@ -76,12 +84,9 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 			continue
 		}
 		if one.OCI != "" {
-			from, err := openRegistry(c, one, cache, logger)
-			if err != nil {
+			if err := s.openRegistry(c, one, cache, logger); err != nil {
 				wrong = append(wrong, fmt.Errorf("open a registry of tools: %w", err))
-				continue
 			}
-			s.All, s.closers = append(s.All, from), append(s.closers, from.Source.(io.Closer))
 			continue
 		}
 		o := directory.Options{Modules: c.Tools.Modules, Logger: logger, MayBeAway: len(all) > 1}
@@ -106,30 +111,68 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 }
 
 // openRegistry begins to follow a module of a registry.
-func openRegistry(c *config.Config, one config.Source, cache *registry.Cache, logger *slog.Logger) (catalog.Sourced, error) {
+func (s *Sources) openRegistry(c *config.Config, one config.Source, cache *registry.Cache, logger *slog.Logger) error {
+	o, err := registryOptions(one)
+	if err != nil {
+		return err
+	}
+	o.Cache, o.Logger = cache, logger
+	source, err := registry.Open(o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", one.OCI, err)
+	}
+	s.registries = append(s.registries, openedRegistry{source, one.OCI, one.Tag})
+	s.closers = append(s.closers, source)
+	s.All = append(s.All, catalog.Sourced{Name: one.Name, Source: source, Record: recordFile(c, source.ID()), Namespaces: one.Namespaces, Prefix: one.Prefix})
+	return nil
+}
+
+// registryOptions reads what a source needs to follow a registry: the files of its signers, too.
+func registryOptions(one config.Source) (registry.Options, error) {
 	repository, err := oci.ParseReference(one.OCI)
 	if err != nil {
-		return catalog.Sourced{}, err
+		return registry.Options{}, err
 	}
-	reach, err := RegistryOptions(one)
-	if err != nil {
-		return catalog.Sourced{}, fmt.Errorf("%s: %w", one.OCI, err)
-	}
-	var mirrors []oci.Reference
+	o := registry.Options{Repository: repository, Which: one.Tag, Locked: one.Locked}
 	for _, name := range one.Mirrors {
 		mirror, err := oci.ParseReference(name)
 		if err != nil {
-			return catalog.Sourced{}, err
+			return o, err
 		}
-		mirrors = append(mirrors, mirror)
+		o.Mirrors = append(o.Mirrors, mirror)
 	}
-	source, err := registry.Open(registry.Options{
-		Repository: repository, Mirrors: mirrors, Which: one.Tag, Locked: one.Locked, Cache: cache, Logger: logger, Registry: reach,
-	})
-	if err != nil {
-		return catalog.Sourced{}, fmt.Errorf("%s: %w", one.OCI, err)
+	if o.Registry, err = RegistryOptions(one); err != nil {
+		err = fmt.Errorf("%s: %w", one.OCI, err)
 	}
-	return catalog.Sourced{Name: one.Name, Source: source, Record: recordFile(c, source.ID()), Namespaces: one.Namespaces, Prefix: one.Prefix}, nil
+	return o, err
+}
+
+// prepare makes what a configuration changes of the registries that are followed: what is locked, whose signatures count, mirrors, and how a registry
+// is reached. The files of signers are read again. take puts it in force. Other changes of sources need a restart.
+func (s *Sources) prepare(c *config.Config) (take func(), err error) {
+	var all []func()
+	var wrong []error
+	for _, one := range c.Sources {
+		i := slices.IndexFunc(s.registries, func(r openedRegistry) bool { return r.oci == one.OCI && r.tag == one.Tag })
+		if one.OCI == "" || i < 0 {
+			continue
+		}
+		o, err := registryOptions(one)
+		var change func()
+		if err == nil {
+			change, err = s.registries[i].Prepare(o)
+		}
+		if err != nil {
+			wrong = append(wrong, err)
+		} else if change != nil {
+			all = append(all, change)
+		}
+	}
+	return func() {
+		for _, change := range all {
+			change()
+		}
+	}, errors.Join(wrong...)
 }
 
 // openBucket opens a bucket, which is empty until a service has it followed.

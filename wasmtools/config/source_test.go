@@ -45,6 +45,28 @@ func TestSourcesNeedRestart(t *testing.T) {
 	if got := configured.NeedRestart(now, now); got != nil {
 		t.Errorf("the same: got %q", got)
 	}
+	// What a reload takes up of a registry needs none.
+	registry := "[[source]]\noci = 'a.example/csv'\ntag = '1'\n"
+	before = parse(t, "[[source]]\ndirectory = '/a'\n"+registry)
+	now = parse(t, "[[source]]\ndirectory = '/a'\n"+registry+"mirrors = ['b.example/csv']\nplain_http = true\nca = '/ca'\ncredentials = '/k'\nminimum = '1'\n[[source.signer]]\nkey = '/p'")
+	now.Sources[1].Locked = "sha256:00"
+	if got := configured.NeedRestart(before, now); got != nil {
+		t.Errorf("a registry's: got %q", got)
+	}
+	for text, want := range map[string]string{
+		"[[source]]\ndirectory = '/b'\n" + registry:                                   "/a went, /b came",
+		"[[source]]\ndirectory = '/a'\nscripts = true\n" + registry:                   "/a has changed",
+		"[[source]]\ndirectory = '/a'\n" + strings.Replace(registry, "'1'", "'2'", 1): "oci://a.example/csv:1 went, oci://a.example/csv:2 came",
+		registry + "[[source]]\ndirectory = '/a'":                                     "their order",
+	} {
+		now := parse(t, text)
+		if got := configured.NeedRestart(before, now); !reflect.DeepEqual(got, []string{"source"}) {
+			t.Errorf("%s: got %q", text, got)
+		}
+		if got := strings.Join(configured.SourcesOfRestart(before, now), ", "); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
 }
 
 // TestWrongSources names what is wrong with a source, and where.

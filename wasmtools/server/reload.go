@@ -124,7 +124,11 @@ func differenceOf(before, now *configuration) (d difference) {
 func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generation, what difference) {
 	restart := configured.NeedRestart(s.started, now.Config)
 	for _, key := range restart {
-		s.logger.Warn("a changed setting needs a restart", "key", key)
+		attrs := []any{"key", key}
+		if key == "source" {
+			attrs = append(attrs, "sources", changes{all: configured.SourcesOfRestart(s.started, now.Config)}.atMost(maxChanged))
+		}
+		s.logger.Warn("a changed setting needs a restart", attrs...)
 	}
 	for _, name := range s.service.Unfilled(now.Configuration) {
 		s.logger.Warn("the collector isn't sent a header until a restart: its secret is gone", "key", "otlp.headers."+name)

@@ -74,7 +74,7 @@ func (l *locking) write(cmd *cobra.Command, path string, lock lockfile.Lock) err
 	if err := lockfile.Write(path, lock); err != nil {
 		return fmt.Errorf("write what is locked: %w", err)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "Wrote %s: restart the server to have it served.\n", text.Escape(path))
+	fmt.Fprintf(cmd.ErrOrStderr(), "Wrote %s: reload the server to have it served.\n", text.Escape(path))
 	return nil
 }
 
@@ -112,8 +112,8 @@ func newLock() *cobra.Command {
 		Use:   "lock",
 		Short: "Write down the digests of the tools that a configuration takes from registries",
 		Long: `Write the digests that the tags and ranges of a configuration's registries have now into
-toolsrv.lock beside it (NAME.lock of a NAME.toml). From its next start on, a server serves those, whatever happens
-to the tags. What is locked already stays as it is: 'toolsrv update' moves it.
+toolsrv.lock beside it (NAME.lock of a NAME.toml). From its next reload on, a server serves those,
+whatever happens to the tags. What is locked already stays as it is: 'toolsrv update' moves it.
 
 Keep the file with the configuration, in version control. A source that is not in it
 follows its tag.`,

@@ -61,7 +61,7 @@ func newUpdate() *cobra.Command {
 		Long: `Compare what toolsrv.lock has with what the tags and ranges of the configuration are now:
 which tools come, go or change, what they need, and their sizes. All is pulled and
 compared before the first line is printed, and the file is written only then. Nothing of
-it is run. A server serves what is locked from its next start on.
+it is run. A server serves what is locked from its next reload on.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something would change (--dry-run).`,
 		Example: `  toolsrv update --dry-run

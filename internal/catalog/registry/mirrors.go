@@ -78,13 +78,14 @@ func (p *peer) rest() {
 // what was wrong with the mirrors.
 func (s *Source) each(ctx context.Context, ask func(ctx context.Context, p *peer) (again bool, err error)) error {
 	var wrong []string
-	for _, p := range s.peers {
+	all := s.asks.Load().peers
+	for _, p := range all {
 		if p.rests() {
 			continue
 		}
 		within, cancel := ctx, context.CancelFunc(func() {})
 		if p.isMirror { // which leaves time to ask the others
-			within, cancel = context.WithTimeoutCause(ctx, lookTimeout/time.Duration(len(s.peers)), errors.New("it took too long"))
+			within, cancel = context.WithTimeoutCause(ctx, lookTimeout/time.Duration(len(all)), errors.New("it took too long"))
 		}
 		again, err := ask(within, p)
 		cancel()

@@ -163,14 +163,18 @@ func TestMirrorsWithoutOrigin(t *testing.T) {
 	t.Parallel()
 	origin, mirror := ocitest.Serve(t), ocitest.Serve(t)
 	a := push(t, mirror, "1.2", "one")
-	origin.Close()
+	away := func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	}
+	origin.Before(away)
 	s, _ := mirrored(t, origin, a.Manifest, t.TempDir(), nil, mirror)
 	await(t, s, "one", "")
 	s, _ = mirrored(t, origin, "1.2", t.TempDir(), func(o *registry.Options) { o.Locked = a.Manifest }, mirror)
 	await(t, s, "one", "")
 	s, _ = mirrored(t, origin, "1.2", t.TempDir(), nil, mirror) // whose word on a tag is not taken
-	await(t, s, "", "nobody listens at")
-	mirror.Close()
+	await(t, s, "", "does not allow it")
+	mirror.Before(away)
 	s, _ = mirrored(t, origin, a.Manifest, t.TempDir(), nil, mirror)
 	await(t, s, "", "of its mirrors before: "+mirror.Host)
 }

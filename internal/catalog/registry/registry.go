@@ -16,6 +16,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
@@ -56,14 +57,18 @@ const (
 
 // A Source is one module of a registry. Close it after the Catalog that it is the source of.
 type Source struct {
-	options Options
-	peers   peers
+	options Options // Locked, Mirrors and Registry are those of the start
+	asks    atomic.Pointer[asked]
 
 	changes chan struct{}
 	tried   chan struct{} // closed once the registry was asked, or what it had is known
 	once    sync.Once     // closes it
-	stop    context.CancelFunc
 	stopped sync.WaitGroup
+
+	control sync.Mutex // of stop, done and closed
+	stop    context.CancelFunc
+	done    <-chan struct{} // closed once nobody follows
+	closed  bool
 
 	mu     sync.Mutex
 	held   *held
@@ -85,31 +90,18 @@ func Open(o Options) (*Source, error) {
 		s.options.Logger = slog.New(slog.DiscardHandler)
 	}
 	s.options.Poll = cmp.Or(o.Poll, defaultPoll)
-	reach := o.Registry
-	if s.pin() != "" {
-		reach.Trust, reach.Minimum = nil, ""
-	}
-	var err error
-	if s.peers, err = openPeers(o, reach); err != nil {
+	asks, err := s.open(o)
+	if err != nil {
 		return nil, err
 	}
-	if r, ok := o.Cache.last(s.ID()); ok && r.Policy == s.peers.origin().registry.Policy() && (s.pin() == "" || r.Manifest == s.pin()) {
+	s.asks.Store(asks)
+	if r, ok := o.Cache.last(s.ID()); ok && r.Policy == asks.policy() && (asks.pin == "" || r.Manifest == asks.pin) {
 		s.held = &held{record: r, kept: true}
 		o.Cache.use(s, r.Module)
 		s.once.Do(func() { close(s.tried) })
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	s.stopped.Go(func() { s.follow(ctx) })
+	s.begin()
 	return s, nil
-}
-
-// pin returns the digest that the artifact must have, or "" where the registry says which.
-func (s *Source) pin() string {
-	if strings.HasPrefix(s.options.Which, "sha256:") {
-		return s.options.Which
-	}
-	return s.options.Locked
 }
 
 // ID returns the reference, with the tag, the range or the digest that the configuration has.
@@ -128,9 +120,12 @@ func (s *Source) Changes() <-chan struct{} { return s.changes }
 
 // Close ends it.
 func (s *Source) Close() error {
+	s.control.Lock()
+	s.closed = true
 	s.stop()
+	s.control.Unlock()
 	s.stopped.Wait()
-	s.peers.close()
+	s.asks.Load().peers.close()
 	s.options.Cache.release(s)
 	return nil
 }
@@ -239,7 +234,7 @@ func (s *Source) follow(ctx context.Context) {
 			if busy, ok := errors.AsType[*oci.BusyError](err); ok {
 				least = busy.After
 			}
-		} else if s.pin() != "" {
+		} else if s.asks.Load().pin != "" {
 			return // it never changes
 		}
 		// Not all servers are to ask at once, and none before it may.
@@ -259,14 +254,15 @@ func (s *Source) look(ctx context.Context) (*held, error) {
 	s.mu.Lock()
 	now := s.held
 	s.mu.Unlock()
-	digest := s.pin()
+	asks := s.asks.Load()
+	digest := asks.pin
 	if digest == "" {
 		var err error
-		if digest, _, err = s.peers.origin().registry.Find(ctx, s.options.Repository, s.options.Which); err != nil {
+		if digest, _, err = asks.peers.origin().registry.Find(ctx, s.options.Repository, s.options.Which); err != nil {
 			return nil, err
 		}
 	}
-	if now != nil && now.Manifest == digest && (!now.kept || s.options.Cache.has(now.record)) {
+	if now != nil && now.Manifest == digest && now.Policy == asks.policy() && (!now.kept || s.options.Cache.has(now.record)) {
 		return nil, nil
 	}
 	return s.pull(ctx, digest)

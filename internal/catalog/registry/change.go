@@ -1,0 +1,75 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// An asked is whom a source asks, and for what. It does not change.
+type asked struct {
+	peers peers
+	pin   string // the digest that the artifact must have, or "" where the registry says which
+	about string // differs where another source would ask otherwise
+}
+
+// policy differs where other artifacts may be pulled.
+func (a *asked) policy() string { return a.peers.origin().registry.Policy() }
+
+// open returns whom the source asks with some options.
+func (s *Source) open(o Options) (*asked, error) {
+	a := &asked{pin: o.Locked}
+	if strings.HasPrefix(s.options.Which, "sha256:") {
+		a.pin = s.options.Which
+	}
+	reach := o.Registry
+	if a.pin != "" {
+		reach.Trust, reach.Minimum = nil, ""
+	}
+	mine := s.options
+	mine.Mirrors = o.Mirrors
+	var err error
+	if a.peers, err = openPeers(mine, reach); err != nil {
+		return nil, err
+	}
+	a.about = fmt.Sprintf("%q", []any{a.pin, o.Mirrors, reach.PlainHTTP, reach.CA, reach.Credentials, a.policy()})
+	return a, nil
+}
+
+// Prepare opens what a source is to ask from then on: Locked, Mirrors and Registry of o count. take has that followed; it is nil where nothing
+// differs. What is served stays until something else was pulled; with other signers, it is pulled and verified again.
+func (s *Source) Prepare(o Options) (take func(), err error) {
+	next, err := s.open(o)
+	if err != nil {
+		return nil, err
+	}
+	if next.about == s.asks.Load().about {
+		next.peers.close()
+		return nil, nil
+	}
+	return func() {
+		s.control.Lock()
+		defer s.control.Unlock()
+		if s.closed {
+			next.peers.close()
+			return
+		}
+		s.stop()
+		s.asks.Swap(next).peers.close()
+		s.begin()
+	}, nil
+}
+
+// begin has the source followed, once nobody else follows it. Whoever calls it holds control, or is the first.
+func (s *Source) begin() {
+	ctx, stop := context.WithCancel(context.Background())
+	before, done := s.done, make(chan struct{})
+	s.stop, s.done = stop, done
+	s.stopped.Go(func() {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		s.follow(ctx)
+	})
+}

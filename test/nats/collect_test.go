@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,4 +66,31 @@ func TestCollectBehind(t *testing.T) {
 			t.Fatalf("of the object %d came %d bytes, %v", i, len(read), err)
 		}
 	}
+}
+
+// TestFirstObjects has three replicas put objects when there is no bucket for them yet: each of them makes it, and all objects are there.
+func TestFirstObjects(t *testing.T) {
+	c := start(t, 3, nil)
+	var all sync.WaitGroup
+	for i := range 3 {
+		s := open(t, c, nil)
+		all.Go(func() {
+			began := time.Now()
+			name := fmt.Sprint(i)
+			if err := s.Objects("tools").Put(t.Context(), name, strings.NewReader(name)); err != nil {
+				t.Errorf("after %v: %v", time.Since(began).Round(time.Millisecond), err)
+				return
+			}
+			got, err := s.Objects("tools").Get(t.Context(), name, 1)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer got.Close()
+			if read, err := io.ReadAll(got); err != nil || string(read) != name {
+				t.Errorf("got %q, %v", read, err)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"time"
 
+	client "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -71,10 +72,7 @@ func (o *Objects) Put(ctx context.Context, object string, content io.Reader) err
 	}
 	limited, cancel := context.WithTimeout(ctx, objectLimit)
 	defer cancel()
-	bucket, err := o.bucket(limited)
-	if err == nil {
-		err = o.clear(limited, object)
-	}
+	bucket, err := o.prepare(limited, object)
 	if err == nil {
 		chunk := min(chunkBytes, int(o.store.conn.MaxPayload())-besides)
 		_, err = bucket.Put(limited, jetstream.ObjectMeta{Name: object, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(chunk)}}, content)
@@ -83,6 +81,22 @@ func (o *Objects) Put(ctx context.Context, object string, content io.Reader) err
 		return causeOf(ctx, fmt.Errorf("put an object into the bucket %s: %w", o.name, err))
 	}
 	return nil
+}
+
+// prepareTries is how often a bucket is asked that does not answer: it may just be made by another process, and have no leader yet.
+const prepareTries = 3
+
+// prepare returns the bucket, where an object can be put.
+func (o *Objects) prepare(ctx context.Context, object string) (bucket jetstream.ObjectStore, err error) {
+	for try := 1; ; try++ {
+		if bucket, err = o.bucket(ctx); err == nil {
+			err = o.clear(ctx, object)
+		}
+		silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrNoResponders)
+		if !silent || try == prepareTries || o.store.writable() != nil || !pause(ctx, tryEvery) {
+			return bucket, err
+		}
+	}
 }
 
 // clear removes what the bucket says of an object where no client has written that: a client that puts the object anew would remove chunks by it.

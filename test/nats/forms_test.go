@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -192,6 +193,40 @@ func TestUpgradeRace(t *testing.T) {
 		}
 	}
 	t.Log(counts)
+}
+
+// TestManyStart starts many processes of a version at once: all have its form, and few have written that they know it.
+func TestManyStart(t *testing.T) {
+	c := start(t, 1, nil)
+	const counts = time.Hour
+	before := open(t, c, nil)
+	var all sync.WaitGroup
+	stores := make([]*nats.Store, 40)
+	for i := range stores {
+		all.Go(func() {
+			stores[i] = nats.Begin(nats.Options{URL: c.url(), Prefix: "toolsrv", Forms: map[string]byte{"tokens": 2}, FormsFor: counts})
+		})
+	}
+	all.Wait()
+	for _, s := range stores {
+		t.Cleanup(func() { _ = s.Close() })
+		if err := s.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the form is written", func() bool { return formOf(s, 2) == 2 })
+	}
+	keys, _, err := before.Space("forms").List(t.Context(), "", "", 0)
+	if err != nil || len(keys) != 2 {
+		t.Errorf("the state has %q, %v", keys, err)
+	}
+	js, _ := raw(t, c)
+	stream, err := js.Stream(t.Context(), "KV_toolsrv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := stream.CachedInfo().State.LastSeq; last > 20 {
+		t.Errorf("there were %d messages", last)
+	}
 }
 
 // TestOldService does not start this version where a newer one has written, and says why.

@@ -105,13 +105,12 @@ func (f *forms) declare() error {
 	}
 	sum := sha256.Sum256(value)
 	key := keyKnown + hex.EncodeToString(sum[:8])
-	now, enough := s.now(), f.counts-f.counts/24
 	s.mu.RLock()
 	c := s.copy.spaces[formsSpace]
 	first := !f.empty && (c == nil || len(c.entries) == 0)
-	e := s.copy.get(formsSpace, key, now)
+	said := c != nil && f.said(c, key)
 	s.mu.RUnlock()
-	if e != nil && e.expires > now+enough.Milliseconds() {
+	if said {
 		return nil
 	}
 	if first {
@@ -126,10 +125,24 @@ func (f *forms) declare() error {
 	return f.note(key, value)
 }
 
-// note writes what counts for a while.
+// said reports whether something was said in the last hour, of the day that it counts. The lock is held.
+func (f *forms) said(c *content, key string) bool {
+	e := c.entries[key]
+	return e != nil && e.expires > f.store.now()+(f.counts-f.counts/24).Milliseconds()
+}
+
+// note writes what counts for a while, unless another process has just done so: of many that start together, one does.
 func (f *forms) note(key string, value []byte) error {
 	s := f.store
-	_, err := s.perform(s.ctx, formsSpace, &write{key: key, value: value, expect: state.Any, expires: s.now() + f.counts.Milliseconds()})
+	_, err := s.perform(s.ctx, formsSpace, &write{key: key, value: value, expect: state.Any, expires: s.now() + f.counts.Milliseconds(), only: func(c *content) error {
+		if f.said(c, key) {
+			return errOthers
+		}
+		return nil
+	}})
+	if errors.Is(err, errOthers) {
+		return nil
+	}
 	return err
 }
 

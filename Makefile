@@ -518,9 +518,11 @@ test-clients:
 test-collector:
 	cd test/collector && $(GO_TEST) -count=1 ./...
 
-# test-nats has servers keep their state in NATS, one node and three in its process. It needs the proxy of Go's modules the first time.
+# test-nats has servers keep their state in NATS, one node and three in its process, and holds the state to what all promise with the race detector, too.
+# It needs the proxy of Go's modules the first time.
 test-nats:
 	cd test/nats && $(GO_TEST) -count=1 ./...
+	cd test/nats && $(GO_TEST) -race -count=1 -run 'TestConformance|OfReplicas|TestRefused|TestLarge|TestForeign|TestNewer|TestWatch|TestPeers|TestFirst|TestBucketTogether|TestAuditOfAll|TestSessions|Elsewhere' ./...
 
 # test-mcp has the clients of others take the running service over MCP: the official conformance suite, the SDKs for TypeScript
 # and Python, FastMCP's client, the Inspector, and the programs of examples/agents. It needs npm and Python and, the first time, their registries.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -205,7 +206,7 @@ func (s *shelf) verify(ctx context.Context) (sum string, wrong []string) {
 				break
 			}
 			if time.Since(began) > servedWithin || ctx.Err() != nil {
-				wrong = append(wrong, fmt.Sprintf("f%d: after %v: %s", i, servedWithin, problem))
+				wrong = append(wrong, fmt.Sprintf("f%d: after %v: %s", i, servedWithin, problem), s.why(ctx))
 				break
 			}
 			wait(ctx, 20*time.Millisecond)
@@ -214,6 +215,18 @@ func (s *shelf) verify(ctx context.Context) (sum string, wrong []string) {
 	sum = fmt.Sprintf("%d, %d, %d; all the same after %v", s.changed, s.refused, s.called, time.Since(began).Round(time.Millisecond))
 	s.changed, s.refused, s.called = 0, 0, 0
 	return sum, wrong
+}
+
+// why returns what servers say of files that they do not serve.
+func (s *shelf) why(ctx context.Context) (all string) {
+	for _, r := range s.replicas {
+		answer, err := r.admin().Do(ctx, "refused", struct{}{}, "")
+		if err != nil {
+			answer = &client.Answer{}
+		}
+		all += fmt.Sprintf("%s refuses %.500s %v; ", r.name, answer.Result, errors.Join(err))
+	}
+	return all
 }
 
 // same returns the version of a file that all servers serve, or what is wrong.

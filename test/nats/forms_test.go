@@ -142,7 +142,10 @@ func TestUpgradeCutOff(t *testing.T) {
 	if err := set(t, young, 1); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the older version has it", func() bool { _, there, err := old.Space("tokens").Get(t.Context(), "key", 10); return there && err == nil })
+	eventually(t, "the older version has it", func() bool {
+		_, there, err := old.Space("tokens").Get(t.Context(), "key", 10)
+		return there && err == nil
+	})
 	g.shut()
 	shut := time.Now()
 	eventually(t, "the older version is cut off", func() bool { return old.CutOff() != nil })

@@ -3,6 +3,7 @@ package nats
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -75,12 +76,36 @@ func (o *Objects) Put(ctx context.Context, object string, content io.Reader) err
 	bucket, err := o.prepare(limited, object)
 	if err == nil {
 		chunk := min(chunkBytes, int(o.store.conn.MaxPayload())-besides)
-		_, err = bucket.Put(limited, jetstream.ObjectMeta{Name: object, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(chunk)}}, content)
+		sum := sha256.New()
+		var put *jetstream.ObjectInfo
+		put, err = bucket.Put(limited, jetstream.ObjectMeta{Name: object, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(chunk)}}, io.TeeReader(content, sum))
+		if err == nil {
+			err = o.compare(limited, object, int64(put.Size), sum.Sum(nil))
+		}
 	}
 	if err != nil {
 		return causeOf(ctx, fmt.Errorf("put an object into the bucket %s: %w", o.name, err))
 	}
 	return nil
+}
+
+// compare returns an error unless the servers have an object as it was put. The client confirms one of which a part was lost, or came twice, while another
+// node came to lead.
+func (o *Objects) compare(ctx context.Context, object string, size int64, want []byte) error {
+	for try := 1; ; try++ { // another process may just put the same
+		sum := sha256.New()
+		got, err := o.Get(ctx, object, size)
+		if err == nil {
+			_, err = io.Copy(sum, got)
+			got.Close()
+		}
+		if err == nil && !bytes.Equal(sum.Sum(nil), want) {
+			err = ErrObject
+		}
+		if err == nil || try == prepareTries || !pause(ctx, tryEvery) {
+			return err
+		}
+	}
 }
 
 // prepareTries is how often a bucket is asked that does not answer: it may just be made by another process, and have no leader yet.

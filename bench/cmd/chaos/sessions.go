@@ -21,11 +21,10 @@ const beginSession = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"p
 // never to be unknown.
 type sessions struct {
 	*world
-	mu     sync.Mutex
-	of     [talkers]talker
-	begun  int
-	spoken int
-	since  *told
+	mu    sync.Mutex
+	of    [talkers]talker
+	begun int
+	since *told
 }
 
 // A talker is a client.

@@ -17,7 +17,7 @@ type clock struct {
 	jumped atomic.Bool
 }
 
-// A reading is what time a server said it was at a moment.
+// A reading is what time it was for the servers at a moment.
 type reading struct{ said, at time.Time }
 
 // on returns what time it was by a reading at a moment, whatever became of the machine's clock meanwhile.
@@ -45,22 +45,24 @@ func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
 	if said.IsZero() || took > sureClock {
 		return
 	}
-	next := &reading{said.Round(0), asked.Add(took / 2)}
-	own := next.at.Round(0)
-	before := c.last.Load()
-	jumps := false
+	own := answered.Round(0)
+	expected, before := own, c.last.Load()
 	if before != nil {
-		expected := before.on(next.at)
-		jumps = said.Sub(expected).Abs() > warnClock && said.Sub(own).Abs() > expected.Sub(own).Abs()
+		expected = before.on(answered)
+	}
+	is := said.Round(0).Add(min(max(expected.Sub(said), 0), took)) // when the answer came; what was expected, if that may be
+	if before != nil {
+		off := is.Sub(expected)
+		jumps := off.Abs() > warnClock && is.Sub(own).Abs() > expected.Sub(own).Abs()
 		if jumps != c.jumped.Swap(jumps) && jumps {
-			log.Warn("the clock of the node that leads the state differs from that of the one before, which is kept to: set it", slog.Duration("ahead", said.Sub(expected).Round(time.Millisecond)))
+			log.Warn("the clock of the node that leads the state differs from that of the one before, which is kept to: set it", slog.Duration("ahead", off.Round(time.Millisecond)))
+		}
+		if jumps {
+			return
 		}
 	}
-	if jumps {
-		return
-	}
-	c.last.Store(next)
-	ahead := own.Sub(said)
+	c.last.Store(&reading{is, answered})
+	ahead := own.Sub(is)
 	if differs := ahead.Abs() > warnClock; differs != c.told.Swap(differs) && differs {
 		log.Warn("the machine's clock differs from that of NATS: what tools keep expires by that of NATS, and tokens by the machine's", slog.Duration("ahead", ahead.Round(time.Millisecond)))
 	}

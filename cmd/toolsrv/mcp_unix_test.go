@@ -71,7 +71,18 @@ func TestMCPWithoutReader(t *testing.T) {
 		if err := a.stdout.Close(); err != nil {
 			t.Fatal(err)
 		}
-		a.send(`{"jsonrpc":"2.0","id":100,"method":"ping"}`)
+		go func() {
+			// One is not enough: a process that another test just starts has the pipe open for a moment, and takes the answer.
+			for every := time.NewTicker(50 * time.Millisecond); ; {
+				_, _ = fmt.Fprintln(a.stdin, `{"jsonrpc":"2.0","id":100,"method":"ping"}`) // an error means that it has ended
+				select {
+				case <-a.exited:
+					every.Stop()
+					return
+				case <-every.C:
+				}
+			}
+		}()
 		if code := a.exitCode(); code != 1 {
 			t.Errorf("exit code %d, want 1", code)
 		}

@@ -166,19 +166,8 @@ func closeNow(t testing.TB, c *catalog.Catalog) {
 // await waits until a generation is as it should be.
 func await(t testing.TB, c *catalog.Catalog, what string, good func(*wasmtools.Generation) bool) {
 	t.Helper()
-	news := make(chan struct{}, 1)
-	unsubscribe := c.Table().Subscribe(func(*wasmtools.Generation) {
-		select {
-		case news <- struct{}{}:
-		default:
-		}
-	})
-	defer unsubscribe()
-	deadline := time.After(time.Minute)
-	for !good(c.Table().Current()) {
-		select {
-		case <-news:
-		case <-deadline:
+	for deadline := time.Now().Add(time.Minute); !good(c.Table().Current()); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for: %s\n%s", what, describe(c.Table().Current()))
 		}
 	}

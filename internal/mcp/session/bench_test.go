@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -31,7 +30,12 @@ func BenchmarkCall(b *testing.B) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: `{"sum":2}`}}, StructuredContent: json.RawMessage(`{"sum":2}`)}, nil
 	})
 	handlers := map[string]http.Handler{"": mux, "go-sdk ": sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return theirs },
-		&sdk.StreamableHTTPOptions{JSONResponse: true, SessionTimeout: time.Minute})}
+		&sdk.StreamableHTTPOptions{JSONResponse: true})}
+	defer func() {
+		for s := range theirs.Sessions() {
+			_ = s.Close()
+		}
+	}()
 	do := func(whose, body string, headers ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, mcp.Path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

@@ -40,8 +40,12 @@ func (*pace) name() string {
 func (p *pace) load(ctx context.Context, f fault, l *ledger) {
 	p.sum, p.wrong = "", nil
 	if p.token == "" {
+		over := p.replicas[0].admin()
+		for i := 1; over == nil; i++ { // it may be what fails
+			over = p.replicas[i].admin()
+		}
 		var made admin.TokenMade
-		answer, err := p.replicas[0].admin().Do(ctx, "tokens add", admin.NewToken{Name: "paced", Scopes: []string{"chaos/*"}, TokenBounds: admin.TokenBounds{Rate: fmt.Sprint(paced, "/s"), Burst: pacedBurst}}, "")
+		answer, err := over.Do(ctx, "tokens add", admin.NewToken{Name: "paced", Scopes: []string{"chaos/*"}, TokenBounds: admin.TokenBounds{Rate: fmt.Sprint(paced, "/s"), Burst: pacedBurst}}, "")
 		if err == nil {
 			err = answer.Into(&made)
 		}

@@ -36,7 +36,7 @@ const (
 	// removable is the file that is removed at times. The others are always served once they were.
 	removable = shelved - 1
 	// putEvery is how long it takes until a file is changed again.
-	putEvery = 400 * time.Millisecond
+	putEvery = time.Second
 	// fileBytes is the size of a file, which takes several messages of NATS.
 	fileBytes = 200_000
 	// servedWithin is how long it may take until all servers serve what was put.

@@ -28,8 +28,8 @@ var tools []byte
 const (
 	replicas = 3
 	nodes    = 3
-	// diskSize is how much a node of NATS can keep.
-	diskSize = 192 << 20
+	// diskSize is how much a node of NATS can keep: more than all that is put in ten minutes.
+	diskSize = 768 << 20
 )
 
 // A world is all that runs: nodes, servers, the balancer, and gates between them.

@@ -269,7 +269,7 @@ func TestNobodyThere(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	began := time.Now()
-	_, err := nats.Open(ctx, nats.Options{URL: fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)), Prefix: "toolsrv"})
+	_, err := nats.Open(ctx, nats.Options{URL: fmt.Sprintf("nats://127.0.0.1:%d", freePort()), Prefix: "toolsrv"})
 	if !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "no servers available") || time.Since(began) > 10*time.Second {
 		t.Errorf("got %v after %v", err, time.Since(began))
 	}

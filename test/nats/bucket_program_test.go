@@ -28,7 +28,7 @@ func TestBucketPrograms(t *testing.T) {
 	var all []*replica
 	var processes []*exec.Cmd
 	for i := range 2 {
-		url := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		url := fmt.Sprintf("127.0.0.1:%d", freePort())
 		config := testkit.Put(t, dir, fmt.Sprintf("%d/toolsrv.toml", i), fmt.Sprintf(`
 [server]
 address = %q

@@ -288,7 +288,7 @@ func TestUpgradePrograms(t *testing.T) {
 	token := testkit.Put(t, dir, "token", adminToken)
 	run := func(program string) (url string, p *exec.Cmd, log *testkit.Log) {
 		t.Helper()
-		address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		address := fmt.Sprintf("127.0.0.1:%d", freePort())
 		folder := t.TempDir()
 		config := testkit.Put(t, folder, "toolsrv.toml", fmt.Sprintf("[server]\naddress = %q\n[state]\nurl = %q\n[tools]\ndirectory = %q\ncache_directory = %q\n[[auth.token]]\nname = 'root'\nfile = %q\nscopes = ['*', 'admin']\n[admin]\nenabled = true\n",
 			address, c.url(), t.TempDir(), filepath.Join(dir, "cache"), token))

@@ -2,9 +2,11 @@ package nats_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,11 +25,11 @@ func start(t testing.TB, nodes int, change func(o *server.Options)) *cluster {
 	c := &cluster{}
 	var routes []*url.URL
 	for range nodes {
-		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", freePort(t))})
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", freePort())})
 	}
 	for i := range nodes {
 		o := &server.Options{
-			ServerName: fmt.Sprint("node", i), Host: "127.0.0.1", Port: freePort(t),
+			ServerName: fmt.Sprint("node", i), Host: "127.0.0.1", Port: freePort(),
 			JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
 			JetStreamMaxMemory: 1 << 30, JetStreamMaxStore: 4 << 30,
 		}
@@ -97,14 +99,20 @@ func (c *cluster) url() string {
 	return "nats://" + strings.Join(all, ",")
 }
 
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// lastPort is the last that freePort has given, beginning anywhere.
+var lastPort atomic.Int64
+
+func init() { lastPort.Store(rand.Int64N(1 << 20)) }
+
+// freePort returns a port that nobody has, and that no connection gets from Linux before it is used: those are above 32768.
+func freePort() int {
+	for {
+		port := 20000 + int(lastPort.Add(1)%12000)
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // eventually waits until something is so.

@@ -74,11 +74,21 @@ func newPeer(t *testing.T, natsURL string, more ...*wasmtools.Tool) *peer {
 // ask sends a request to the server.
 func (r *peer) ask(t *testing.T, method, path, body string) (status int, text string) {
 	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
+	status, text, _ = send(t, method, r.url+path, body)
+	return status, text
+}
+
+// send sends a request with some headers, each a name and then its value.
+func send(t *testing.T, method, url, body string, headers ...string) (status int, text string, answered http.Header) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	q.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		q.Header.Set(headers[i], headers[i+1])
+	}
 	a, err := http.DefaultClient.Do(q)
 	if err != nil {
 		t.Fatal(err)
@@ -88,5 +98,5 @@ func (r *peer) ask(t *testing.T, method, path, body string) (status int, text st
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.StatusCode, string(all)
+	return a.StatusCode, string(all), a.Header
 }

@@ -58,28 +58,15 @@ const callAdd = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":
 // mcp sends a message to a server, in a session with a token; both may be empty.
 func mcp(t *testing.T, method, at, session, token, body string) (status int, text, id string) {
 	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), method, at+"/mcp", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.Header.Set("Content-Type", "application/json")
-	q.Header.Set("Accept", "application/json, text/event-stream")
+	headers := []string{"Accept", "application/json, text/event-stream"}
 	if session != "" {
-		q.Header.Set("Mcp-Session-Id", session)
+		headers = append(headers, "Mcp-Session-Id", session)
 	}
 	if token != "" {
-		q.Header.Set("Authorization", "Bearer "+token)
+		headers = append(headers, "Authorization", "Bearer "+token)
 	}
-	a, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Body.Close()
-	all, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a.StatusCode, string(all), a.Header.Get("Mcp-Session-Id")
+	status, text, answered := send(t, method, at+"/mcp", body, headers...)
+	return status, text, answered.Get("Mcp-Session-Id")
 }
 
 // TestSessionsOfAll has sessions go on behind a balancer that sends each request to the next server, after a restart, and while NATS is away.

@@ -70,9 +70,6 @@ func (f *signerFlags) given() bool { return f.Signer != signature.Signer{} }
 
 // trust reads what the flags name.
 func (f *signerFlags) trust() (*signature.Trust, error) {
-	if !f.given() {
-		return nil, &usageError{errors.New("name who must have signed it: --key, or --issuer, --subject and --root")}
-	}
 	if err := f.Check(); err != nil {
 		return nil, &usageError{fmt.Errorf("--key, or --issuer, --subject and --root: %w", err)}
 	}
@@ -179,8 +176,7 @@ Standard output has the reference with the artifact's digest, which is what was 
 				return err
 			}
 			if !s.given() {
-				_, err := s.trust() // says what is missing
-				return err
+				return &usageError{errors.New("name who must have signed it: --key, or --issuer, --subject and --root")}
 			}
 			if err := s.require(&f.options); err != nil {
 				return err

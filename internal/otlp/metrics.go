@@ -33,10 +33,17 @@ const (
 // durations are the upper bounds of histograms that OpenTelemetry's conventions have for what agents do, in seconds.
 var durations = []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 
+// A provider is one of the SDK's. Each package that has a Tracer somewhere in its types, as most doors have, would otherwise compile all generic
+// functions of that SDK again: 300 KB each, two seconds of a processor.
+type provider interface {
+	ForceFlush(ctx context.Context) error
+	Shutdown(ctx context.Context) error
+}
+
 // A meter tells the collector how long messages of MCP and calls took, and what else the server counts.
 type meter struct {
 	*notice
-	provider        *sdk.MeterProvider
+	provider        provider
 	messages, calls metric.Float64Histogram
 
 	mu       sync.Mutex    // guards what follows, also while from is asked
@@ -68,12 +75,13 @@ func newMeter(o *Options, r *resource.Resource) (*meter, error) {
 	}
 	m := &meter{notice: &notice{logger: o.Logger, what: "metrics"}}
 	m.ending, m.end = context.WithCancel(context.Background())
-	m.provider = sdk.NewMeterProvider(
+	meters := sdk.NewMeterProvider(
 		sdk.WithResource(r),
 		sdk.WithCardinalityLimit(mostSeries),
 		sdk.WithReader(sdk.NewPeriodicReader(figures{made, m.notice}, sdk.WithInterval(interval), sdk.WithTimeout(timeout), sdk.WithProducer(m))),
 	)
-	of := m.provider.Meter(scope)
+	m.provider = meters
+	of := meters.Meter(scope)
 	bounds := metric.WithExplicitBucketBoundaries(durations...)
 	if m.messages, err = of.Float64Histogram("mcp.server.operation.duration", metric.WithUnit("s"), metric.WithDescription("How long messages of MCP took."), bounds); err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ type Options struct {
 
 // A Tracer records requests and calls. It is safe for concurrent use.
 type Tracer struct {
-	provider *sdk.TracerProvider
+	provider provider
 	spans    trace.Tracer
 	exporter *exporter
 	meter    *meter // nil: no metrics
@@ -91,7 +91,7 @@ func New(o Options) (*Tracer, error) {
 			return nil, err
 		}
 	}
-	t.provider = sdk.NewTracerProvider(
+	tracers := sdk.NewTracerProvider(
 		sdk.WithSampler(sdk.AlwaysSample()), // what is not to be recorded has no span
 		sdk.WithIDGenerator(ids{}),
 		sdk.WithResource(from),
@@ -100,7 +100,7 @@ func New(o Options) (*Tracer, error) {
 		sdk.WithBatcher(e, sdk.WithMaxQueueSize(queued), sdk.WithMaxExportBatchSize(batch), sdk.WithBatchTimeout(batchAfter),
 			sdk.WithExportTimeout(e.patience)),
 	)
-	t.spans = t.provider.Tracer(scope)
+	t.provider, t.spans = tracers, tracers.Tracer(scope)
 	return t, nil
 }
 

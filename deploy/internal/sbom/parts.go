@@ -79,8 +79,7 @@ func Modules(dependencies []*debug.Module) ([]Part, error) {
 // readNotice returns what NOTICE lists, by the first word that tells a section from others.
 func readNotice(text string) map[string][]Part {
 	section := regexp.MustCompile(`^(?:(Linked)|In the (pages)|In the interpreter for (\w+)).*:$`)
-	// Names are at most as wide as this, or followed by one space.
-	const width = len("  ") + 52
+	row := regexp.MustCompile(`^  (\S.*?) {2,}(\S.*)$`)
 	listed := map[string][]Part{}
 	var current string
 	for line := range strings.Lines(text) {
@@ -89,11 +88,11 @@ func readNotice(text string) map[string][]Part {
 			current = m[1] + m[2] + m[3]
 			continue
 		}
-		if current == "" || !strings.HasPrefix(line, "  ") || len(line) <= width {
+		m := row.FindStringSubmatch(line)
+		if current == "" || m == nil {
 			continue
 		}
-		at := width + max(0, strings.IndexByte(line[width:], ' '))
-		p := Part{Name: strings.TrimSpace(line[:at]), License: strings.TrimSpace(line[at:])}
+		p := Part{Name: m[1], License: m[2]}
 		if i := strings.LastIndexByte(p.Name, ' '); i >= 0 && regexp.MustCompile(`^v?[0-9]`).MatchString(p.Name[i+1:]) {
 			p.Name, p.Version = p.Name[:i], p.Name[i+1:]
 		}

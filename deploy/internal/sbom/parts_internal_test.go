@@ -18,7 +18,8 @@ Linked into the program (mousetrap on Windows only):
 
   Go's library and runtime                             BSD-3-Clause
   example.com/a v1.2.0+incompatible                    MIT
-  example.com/a-module-with-a-long-path v0.0.0-20210728143218-7b4eea64cf58 Apache-2.0
+  example.com/a-module-with-a-long-path v0.0.0-20210728143218-7b4eea64cf58  Apache-2.0
+  example.com/exporters/a-module/whose-path-is-wider-than-the-column v1.47.0  Apache-2.0
 
 In the interpreter for JavaScript and TypeScript, which is in the program:
 
@@ -134,6 +135,7 @@ func TestNotice(t *testing.T) {
 		{Name: "Go's library and runtime", License: "BSD-3-Clause"},
 		{Name: "example.com/a", Version: "v1.2.0+incompatible", License: "MIT"},
 		{Name: "example.com/a-module-with-a-long-path", Version: "v0.0.0-20210728143218-7b4eea64cf58", License: "Apache-2.0"},
+		{Name: "example.com/exporters/a-module/whose-path-is-wider-than-the-column", Version: "v1.47.0", License: "Apache-2.0"},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("got %d parts, want %d", len(got), len(want))

@@ -94,11 +94,11 @@ func gather(root string) (*gathered, error) {
 	return &gathered{notice.Bytes(), texts.Bytes()}, nil
 }
 
-// table writes a line for each part.
+// table writes a line for each part: its name, two spaces at least, and its licence.
 func table(w io.Writer, title string, parts []part) {
 	fmt.Fprintf(w, "\n%s:\n\n", title)
 	for _, p := range parts {
-		fmt.Fprintf(w, "  %-52s %s\n", strings.TrimSpace(p.name+" "+p.version), p.license)
+		fmt.Fprintf(w, "  %-52s  %s\n", strings.TrimSpace(p.name+" "+p.version), p.license)
 	}
 }
 

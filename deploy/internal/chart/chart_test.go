@@ -24,6 +24,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -136,6 +137,10 @@ func decode(objects map[string]string) (map[string]any, error) {
 			into = &corev1.ServiceAccount{}
 		case "policy/v1 PodDisruptionBudget":
 			into = &policyv1.PodDisruptionBudget{}
+		case "networking.k8s.io/v1 Ingress":
+			into = &networkingv1.Ingress{}
+		case "autoscaling/v2 HorizontalPodAutoscaler":
+			into = &autoscalingv2.HorizontalPodAutoscaler{}
 		case "networking.k8s.io/v1 NetworkPolicy":
 			into = &networkingv1.NetworkPolicy{}
 		case "monitoring.coreos.com/v1 ServiceMonitor":
@@ -297,6 +302,8 @@ func TestEveryValue(t *testing.T) {
 		"fullnameOverride":                   {"all-mine", "name: all-mine\n"},
 		"replicas":                           {5, "replicas: 5\n"},
 		"config":                             {"title = \"Ours\"\n[server]\naddress = \":8000\"\n", "    title = \"Ours\"\n    [server]\n"},
+		"files":                              {map[string]any{"toolsrv.lock": "# <a> \"b\"\nc: é\n"}, `  toolsrv.lock: "# \u003ca\u003e \"b\"\nc: é\n"` + "\n"},
+		"credentials":                        {map[string]any{"nats": "toolsrv-nats"}, "secretName: toolsrv-nats\n            defaultMode: 0400\n"},
 		"tokens.secret":                      {"ours", "secretName: ours\n"},
 		"tools.configMap":                    {"scripts", "configMap:\n            name: scripts\n"},
 		"tools.claim":                        {"tools", "claimName: tools\n            readOnly: true\n"},
@@ -307,6 +314,15 @@ func TestEveryValue(t *testing.T) {
 		"service.type":                       {"LoadBalancer", "type: LoadBalancer\n"},
 		"service.port":                       {8080, "port: 8080\n"},
 		"service.annotations":                {map[string]any{"a": "1"}, "annotations:\n    a: \"1\"\n"},
+		"ingress.enabled":                    {true, "kind: Ingress\n"}, // with a host, below
+		"ingress.className":                  {"nginx", "ingressClassName: nginx\n"},
+		"ingress.host":                       {"tools.example.com", "tls:\n    - hosts: [\"tools.example.com\"]\n  rules:\n    - host: \"tools.example.com\"\n"},
+		"ingress.tlsSecret":                  {"certificate", "secretName: certificate\n"},
+		"ingress.annotations":                {map[string]any{"e": "5"}, "annotations:\n    e: \"5\"\n"},
+		"autoscaling.enabled":                {true, "kind: HorizontalPodAutoscaler\n"},
+		"autoscaling.min":                    {3, "minReplicas: 3\n"},
+		"autoscaling.max":                    {30, "maxReplicas: 30\n"},
+		"autoscaling.cpu":                    {50, "averageUtilization: 50\n"},
 		"resources.requests.cpu":             {"2", "cpu: \"2\"\n"},
 		"resources.requests.memory":          {"300Mi", "memory: 300Mi\n"},
 		"resources.limits.memory":            {"3Gi", "memory: 3Gi\n"},
@@ -335,7 +351,17 @@ func TestEveryValue(t *testing.T) {
 		"topologySpread":                     {false, ""},
 		"priorityClassName":                  {"high", "priorityClassName: high\n"},
 	}
+	outside, growing := map[string]any{"ingress": map[string]any{"enabled": true, "host": "a.example.com"}}, set("autoscaling.enabled", true)
 	besides := map[string]map[string]any{
+		"ingress.enabled":     set("ingress.host", "a.example.com"),
+		"ingress.className":   outside,
+		"ingress.host":        outside,
+		"ingress.tlsSecret":   outside,
+		"ingress.annotations": outside,
+		"autoscaling.min":     growing,
+		"autoscaling.max":     growing,
+		"autoscaling.cpu":     growing,
+
 		"state.claim":             {"replicas": 1},
 		"serviceMonitor.interval": {"serviceMonitor": map[string]any{"enabled": true}},
 		"serviceMonitor.labels":   {"serviceMonitor": map[string]any{"enabled": true}},
@@ -432,6 +458,16 @@ func TestRefused(t *testing.T) {
 		"a text for a switch":     {set("networkPolicy.enabled", "yes"), "'/networkPolicy/enabled'"},
 		"no configuration":        {set("config", ""), "'/config'"},
 		"state of two servers":    {set("state.claim", "state"), "set replicas to 1"},
+		"state that grows":        {map[string]any{"state": map[string]any{"claim": "state"}, "replicas": 1, "autoscaling": map[string]any{"enabled": true}}, "without autoscaling"},
+		"more than the most":      {set("autoscaling", map[string]any{"enabled": true, "min": 3, "max": 2}), "it is less than autoscaling.min"},
+		"an ingress of no host":   {set("ingress.enabled", true), "ingress.host: name the host"},
+		"a host with a path":      {set("ingress.host", "example.com/tools"), "'/ingress/host'"},
+		"another toolsrv.toml":    {set("files", map[string]any{"toolsrv.toml": ""}), "'/files/toolsrv.toml': false schema"},
+		"a file of a folder":      {set("files", map[string]any{"keys/acme.pub": ""}), "'/files': additional properties 'keys/acme.pub' not allowed"},
+		"a file that is no text":  {set("files", map[string]any{"a": 1}), "'/files/a': got number, want string"},
+		"a folder that is taken":  {set("credentials", map[string]any{"tools": "a"}), "'/credentials/tools': false schema"},
+		"a folder outside":        {set("credentials", map[string]any{"../etc": "a"}), "'/credentials': additional properties '../etc' not allowed"},
+		"credentials of nobody":   {set("credentials", map[string]any{"nats": ""}), "'/credentials/nats'"},
 		"tools from two places":   {set("tools", map[string]any{"configMap": "a", "claim": "b"}), "set one of configMap, claim and image"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -520,19 +556,26 @@ func TestConfigurations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, watched, _ := strings.Cut(string(values), "#   [metrics]\n") // what a comment says
-	watched, _, _ = strings.Cut("#   [metrics]\n"+watched, "# Prometheus")
-	watched = load(t, folder).Values["config"].(string) + strings.ReplaceAll(strings.ReplaceAll(watched, "#   ", ""), "#\n", "\n")
+	// What comments say that the configuration needs for something.
+	with := func(begin, end string) string {
+		_, text, found := strings.Cut(string(values), "#   "+begin)
+		text, _, ended := strings.Cut(begin+text, end)
+		if !found || !ended {
+			t.Fatalf("no comment has %s", begin)
+		}
+		return load(t, folder).Values["config"].(string) + strings.ReplaceAll(strings.ReplaceAll(text, "#   ", ""), "#\n", "\n")
+	}
 	for name, text := range map[string]string{
-		"chart": load(t, folder).Values["config"].(string), "image": string(image), "compose": compose.Configs.Toolsrv.Content, "chart with metrics": watched,
+		"chart": load(t, folder).Values["config"].(string), "image": string(image), "compose": compose.Configs.Toolsrv.Content, "chart with metrics": with("[metrics]\n", "# Prometheus"), "chart with NATS": with("[state]\n", "# The socket"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			text = strings.NewReplacer(`"/tools"`, `"tools"`, `"/run/secrets/toolsrv/tokens"`, `"tokens"`, `"/run/secrets/toolsrv/metrics"`, `"metrics"`).Replace(text)
+			text = strings.NewReplacer(`"/tools"`, `"tools"`, `"/run/secrets/toolsrv/tokens"`, `"tokens"`, `"/run/secrets/toolsrv/metrics"`, `"metrics"`, `"/run/secrets/nats/user.creds"`, `"user.creds"`, `"/var/cache/toolsrv/admin.sock"`, `"admin.sock"`).Replace(text)
 			err := errors.Join(os.Mkdir(filepath.Join(dir, "tools"), 0o700),
 				os.WriteFile(filepath.Join(dir, "tokens"), []byte("secret\n"), 0o600),
 				os.WriteFile(filepath.Join(dir, "metrics"), []byte("the-secret-of-prometheus-0123456789\n"), 0o600),
+				os.WriteFile(filepath.Join(dir, "user.creds"), nil, 0o600),
 				os.WriteFile(filepath.Join(dir, "toolsrv.toml"), []byte(text), 0o600))
 			if err != nil {
 				t.Fatal(err)

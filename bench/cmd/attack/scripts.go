@@ -134,7 +134,8 @@ func attackScriptsMany(ctx context.Context, a *arena) error {
 		}
 		processor, err := s.Processor()
 		a.tell("with %s in %.1f s, and %.1f s of processor time since the start", memory, took[i].Seconds(), processor.Seconds())
-		if err = errors.Join(err, s.Stop(20*time.Second)); err != nil {
+		// What the cache has of the scripts would have the next one start none of them.
+		if err = errors.Join(err, s.Stop(20*time.Second), os.RemoveAll(service.Cache(a.directory))); err != nil {
 			return err
 		}
 		a.running = nil

@@ -37,6 +37,16 @@ const (
 // room for the others.
 const reserve = 8
 
+// A Key opens the reserve to one at a time of those who share it: a tool's calls. Who waits does not have it, since then one that waits
+// would keep out another whose turn it is. It is safe for concurrent use.
+type Key struct{ taken atomic.Bool }
+
+// Take takes the key if nobody has it. A nil Key is never there.
+func (k *Key) Take() bool { return k != nil && !k.taken.Load() && k.taken.CompareAndSwap(false, true) }
+
+// Return gives the key back.
+func (k *Key) Return() { k.taken.Store(false) }
+
 // An Account bounds what is taken of each kind. It is safe for concurrent use.
 type Account struct {
 	lines [kinds]line
@@ -70,12 +80,14 @@ type Claim struct {
 	N int64
 	// First has the meaning that it has in Take.
 	First bool
+	// Key makes it First, if it is there when the claim's turn comes. The claimant has it then.
+	Key *Key
 	// Ahead puts the claim before others: its claimant keeps what it has until it gets more.
 	Ahead bool
 }
 
 type waiter struct {
-	Claim
+	*Claim
 	granted chan struct{}
 }
 
@@ -144,6 +156,19 @@ func (a *Account) Take(k Kind, n int64, first bool) bool {
 	}
 }
 
+// Grant takes what is claimed if there is room, with its key if that is there.
+func (a *Account) Grant(c *Claim) bool {
+	with := !c.First && c.Key.Take()
+	switch {
+	case a.Take(c.Kind, c.N, c.First || with):
+		c.First = c.First || with
+		return true
+	case with:
+		c.Key.Return()
+	}
+	return false
+}
+
 // Add takes n of a kind whether or not there is room. It is for what exists already.
 func (a *Account) Add(k Kind, n int64) { a.lines[k].held.Add(n) }
 
@@ -159,16 +184,17 @@ func (a *Account) Give(k Kind, n int64) {
 // Wanted reports whether somebody has waited for longer than Moment.
 func (a *Account) Wanted() bool { return a.wanting.Load() > 0 }
 
-// Wait takes what is claimed as soon as there is room. When ctx is done first, it takes nothing and returns the cause.
+// Wait takes what is claimed as soon as there is room. When ctx is done first, it takes nothing and returns the cause. Where it took the
+// claim's key, too, c.First is true from then on.
 //
 // After Moment, and now and then, it calls look, unless that is nil, to give back what is idle. look may stop when granted is closed.
-func (a *Account) Wait(ctx context.Context, c Claim, look func(granted <-chan struct{})) error {
+func (a *Account) Wait(ctx context.Context, c *Claim, look func(granted <-chan struct{})) error {
 	w := &waiter{c, make(chan struct{})}
 	a.mu.Lock()
 	// It is counted before the last attempt, so that whatever is given back after that is passed on.
 	a.waiters.Add(1)
 	defer a.waiters.Add(-1)
-	if a.Take(c.Kind, c.N, c.First) {
+	if a.Grant(c) {
 		a.mu.Unlock()
 		return nil
 	}
@@ -226,7 +252,7 @@ func (a *Account) pass() {
 	for e := a.waiting.Front(); e != nil; {
 		w, this := e.Value.(*waiter), e
 		e = e.Next()
-		if a.Take(w.Kind, w.N, w.First) {
+		if a.Grant(w.Claim) {
 			a.waiting.Remove(this)
 			close(w.granted)
 		}

@@ -55,7 +55,7 @@ func TestWait(t *testing.T) {
 		var mu sync.Mutex
 		wait := func(name string, n int64) {
 			go func() {
-				if err := a.Wait(t.Context(), account.Claim{Kind: account.Memory, N: n, First: true}, nil); err != nil {
+				if err := a.Wait(t.Context(), &account.Claim{Kind: account.Memory, N: n, First: true}, nil); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 				mu.Lock()
@@ -75,7 +75,7 @@ func TestWait(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := a.Wait(ctx, account.Claim{Kind: account.Memory, N: 5, First: true}, nil); !errors.Is(err, context.DeadlineExceeded) {
+		if err := a.Wait(ctx, &account.Claim{Kind: account.Memory, N: 5, First: true}, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a wait without end: got %v", err)
 		}
 		for _, step := range []struct {
@@ -110,7 +110,7 @@ func TestAhead(t *testing.T) {
 		var mu sync.Mutex
 		wait := func(name string, n int64, ahead bool) {
 			go func() {
-				if err := a.Wait(t.Context(), account.Claim{Kind: account.Memory, N: n, First: true, Ahead: ahead}, nil); err != nil {
+				if err := a.Wait(t.Context(), &account.Claim{Kind: account.Memory, N: n, First: true, Ahead: ahead}, nil); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 				mu.Lock()
@@ -138,6 +138,50 @@ func TestAhead(t *testing.T) {
 	})
 }
 
+// TestKey has two share a key to the reserve, which others keep taken: the one behind gets its turn when the one before it is done, and not
+// only when nobody uses the reserve any more.
+// Proves: Limits hold, one by one and in sum
+func TestKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := account.New(map[account.Kind]int64{account.Memory: 80})
+		a.Add(account.Memory, 80)
+		key := new(account.Key)
+		got := make(chan *account.Claim, 3)
+		wait := func(c *account.Claim) {
+			go func() {
+				if err := a.Wait(t.Context(), c, nil); err != nil {
+					t.Error(err)
+				}
+				got <- c
+			}()
+			synctest.Wait()
+		}
+		one, two, other := &account.Claim{N: 5, Key: key}, &account.Claim{N: 5, Key: key}, &account.Claim{N: 5, First: true}
+		wait(one)
+		wait(two)
+		wait(other)
+		next := func(want *account.Claim) {
+			t.Helper()
+			a.Give(account.Memory, 5)
+			synctest.Wait()
+			if c := <-got; c != want || !c.First {
+				t.Errorf("got %+v, want %+v as the first", c, want)
+			}
+			if len(got) > 0 {
+				t.Error("two have what only one could be given")
+			}
+		}
+		next(one)
+		next(other) // two would be the second of those who share the key
+		one.Key.Return()
+		next(two)
+		if key.Take() {
+			t.Error("two has the reserve's key, and another can have it")
+		}
+	})
+}
+
 // TestLook makes a wait find room that nobody gave back by himself.
 func TestLook(t *testing.T) {
 	t.Parallel()
@@ -145,7 +189,7 @@ func TestLook(t *testing.T) {
 		a := account.New(map[account.Kind]int64{account.Memory: 100})
 		a.Add(account.Memory, 100)
 		begun, looks := time.Now(), 0
-		err := a.Wait(t.Context(), account.Claim{Kind: account.Memory, N: 60, First: true}, func(granted <-chan struct{}) {
+		err := a.Wait(t.Context(), &account.Claim{Kind: account.Memory, N: 60, First: true}, func(granted <-chan struct{}) {
 			looks++
 			a.Give(account.Memory, 30)
 			select {
@@ -181,7 +225,7 @@ func TestSum(t *testing.T) {
 			for n := range 500 {
 				size := int64((worker*37+n*101)%300 + 1)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				if err := a.Wait(ctx, account.Claim{Kind: account.Memory, N: size, First: n%2 == 0}, nil); err != nil {
+				if err := a.Wait(ctx, &account.Claim{Kind: account.Memory, N: size, First: n%2 == 0}, nil); err != nil {
 					t.Error(err)
 				}
 				cancel()

@@ -300,11 +300,11 @@ func TestInstanceCounts(t *testing.T) {
 		t.Fatal("the engine is closed")
 	}
 	if err := l.prepare(r); err != nil {
-		l.end()
+		l.end(r)
 		t.Fatal(err)
 	}
 	snapshot := e.account.Held(account.Memory) - l.instance.claimed
-	l.end()
+	l.end(r)
 	if held := e.account.Held(account.Memory) - snapshot; held < instanceSize {
 		t.Errorf("an instance that no call has used holds %d bytes, want %d at least", held, instanceSize)
 	}
@@ -318,7 +318,7 @@ func TestInstanceCounts(t *testing.T) {
 	if want := int64(7<<20 + instanceSize); i.claimed < want {
 		t.Errorf("with 3 MiB beside 4 of memory, %d bytes are held, want %d", i.claimed, want)
 	}
-	l.end()
+	l.end(r)
 }
 
 // TestPanicGivesBack makes wazero panic while an instance is made: nothing is held for it afterwards.

@@ -36,7 +36,7 @@ type runState struct {
 	meter     meter
 	waiting   context.Context // what waits are given; nil: the run has not waited yet
 	waited    func()          // ends it
-	first     bool            // no other call of the module ran when it began
+	first     bool            // it has the key to the reserve, or its run has
 	granted   int64           // bytes of call stack that the guest has been given
 	beside    int64           // bytes that the account holds for more of it than the instance has, for output, and for the host
 	short     int64           // bytes that the account should hold but had no room for; 0: it had

@@ -95,14 +95,15 @@ func (i *instance) enlarge(bytes int64) error {
 	}
 	c.short = bytes
 	if c.starting {
-		if !e.seize(account.Memory, more, c.first) {
+		if r := (run{first: c.first}); !r.seize(e, account.Memory, more) {
 			return overloaded(nil)
 		}
 	} else if !e.account.Take(account.Memory, more, false) {
 		c.stand()
 		ctx, done := e.limit(c.ctx, time.Now().Add(time.Until(c.deadline)/4))
 		defer done()
-		if err := e.take(ctx, account.Claim{Kind: account.Memory, N: more, Ahead: true}, &run{CallSpec: CallSpec{Outer: c.outer}}); err != nil {
+		r := run{CallSpec: CallSpec{Outer: c.outer}}
+		if err := r.take(ctx, e, &account.Claim{Kind: account.Memory, N: more, Ahead: true}); err != nil {
 			return err
 		}
 	}

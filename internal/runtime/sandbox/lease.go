@@ -27,7 +27,7 @@ func (m *module) serve(r *run) (output []byte, err error) {
 			l.intact = false
 			output, err = nil, internal(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
-		l.end()
+		l.end(r)
 	}()
 	if err := l.prepare(r); err != nil {
 		return nil, err
@@ -40,13 +40,14 @@ func (m *module) serve(r *run) (output []byte, err error) {
 func (l *lease) begin(r *run) bool {
 	m := l.module
 	m.mu.Lock()
-	r.first = m.calls == 0
+	r.key = &m.key
 	last := len(m.idle) - 1
 	if last < 0 || !m.attached {
 		m.mu.Unlock()
 		return m.enter()
 	}
 	m.count(1)
+	r.first = r.key.Take()
 	l.instance = m.idle[last]
 	m.idle[last] = nil
 	m.idle = m.idle[:last]
@@ -61,6 +62,7 @@ func (l *lease) prepare(r *run) (err error) {
 	if l.instance != nil && !m.fits(l.instance, r) {
 		m.discard(l.instance)
 		l.instance = nil
+		r.returnKey()
 	}
 	if i := l.instance; i != nil {
 		// It is not kept while the run waits for room for more than a moment: those who wait hold nothing.
@@ -71,6 +73,7 @@ func (l *lease) prepare(r *run) (err error) {
 		} else {
 			m.discard(i)
 			l.instance = nil
+			r.returnKey()
 		}
 	}
 	if l.instance == nil {
@@ -125,8 +128,9 @@ func (m *module) restore(i *instance) error {
 }
 
 // end ends the lease. The instance is kept for the next one if it is intact and there is room, and closed otherwise.
-func (l *lease) end() {
+func (l *lease) end(r *run) {
 	m, e, i := l.module, l.module.engine, l.instance
+	r.returnKey() // before what it has is given back, and others are granted that
 	// What somebody waits for is not kept.
 	if i != nil && (!l.intact || e.account.Wanted()) {
 		m.discard(i)

@@ -88,6 +88,7 @@ type module struct {
 	settings []byte       // JSON for its guests; nil: none
 	largest  atomic.Int64 // largest memory limit of its tools, in bytes
 	paces    instrument.Paces
+	key      account.Key // of its calls
 
 	mu       sync.Mutex
 	attached bool                   // the engine knows of it, and is not closed

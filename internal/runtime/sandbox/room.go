@@ -43,15 +43,15 @@ func (r *run) claim(ctx context.Context, e *Engine, bytes int64) error {
 		return nil
 	case bytes > e.account.Most(account.Memory, true):
 		return e.neverRoom(bytes)
-	case e.account.Take(account.Memory, more, r.first) || r.Outer != nil && e.seize(account.Memory, more, r.first):
+	case r.takes(e, account.Memory, more) || r.Outer != nil && r.seize(e, account.Memory, more):
 		r.room = bytes
 		return nil
 	}
-	r.yield(e)
-	if err := e.wait(ctx, account.Claim{Kind: account.Memory, N: bytes, First: r.first, Ahead: r.ahead}, r); err != nil {
+	r.retire(e)
+	if err := r.wait(ctx, e, r.claimOf(account.Memory, bytes)); err != nil {
 		return err
 	}
-	r.room = bytes
+	r.room, r.ahead = bytes, true // if it turns out to need more, it has had its turn already
 	return nil
 }
 
@@ -63,13 +63,13 @@ func (r *run) claimSpace(ctx context.Context, e *Engine, bytes, mappings, addres
 			Err: fmt.Errorf("its memory may grow to %s, but all tools together may reserve only %s of address space: lower limits.memory, or raise the limit of the process (ulimit -v)",
 				text.Size(addresses), text.Size(most))}
 	}
-	claims := []account.Claim{{Kind: account.Mappings, N: mappings, First: r.first}, {Kind: account.Addresses, N: addresses, First: r.first}}
+	claims := []account.Claim{{Kind: account.Mappings, N: mappings}, {Kind: account.Addresses, N: addresses}}
 	for k, c := range claims {
-		if e.seize(c.Kind, c.N, c.First) {
+		if r.seize(e, c.Kind, c.N) {
 			continue
 		}
-		r.yield(e)
-		if err = e.take(ctx, c, r); err == nil {
+		r.retire(e)
+		if err = r.take(ctx, e, r.claimOf(c.Kind, c.N)); err == nil {
 			k++
 			err = r.claim(ctx, e, bytes)
 		}
@@ -86,17 +86,19 @@ func (r *run) claimSpace(ctx context.Context, e *Engine, bytes, mappings, addres
 // seizeSoon takes more memory for a run that has an idle instance. For a moment it rather waits for calls to end than for others to lose
 // theirs: where many short calls take turns in little memory, each would start its tool again.
 func (r *run) seizeSoon(e *Engine, more int64) bool {
-	if e.account.Take(account.Memory, more, r.first) {
+	if r.takes(e, account.Memory, more) {
 		return true
 	}
-	if r.Outer == nil && more <= e.account.Most(account.Memory, r.first) {
+	if r.Outer == nil && more <= e.account.Most(account.Memory, true) {
 		ctx, done := context.WithTimeout(r.ctx, account.Moment)
 		defer done()
-		if e.account.Wait(ctx, account.Claim{Kind: account.Memory, N: more, First: r.first}, nil) == nil {
+		c := r.claimOf(account.Memory, more)
+		if e.account.Wait(ctx, c, nil) == nil {
+			r.first = c.First
 			return true
 		}
 	}
-	return e.seize(account.Memory, more, r.first)
+	return r.seize(e, account.Memory, more)
 }
 
 // yield gives back the room that no instance has taken.
@@ -107,35 +109,63 @@ func (r *run) yield(e *Engine) {
 	}
 }
 
+// retire has the run hold nothing, before it waits: no room, and not the key, which another run of the module may need to get its turn.
+func (r *run) retire(e *Engine) {
+	r.yield(e)
+	r.returnKey()
+}
+
+// returnKey lets another run of the module use the reserve.
+func (r *run) returnKey() {
+	if r.first {
+		r.first = false
+		r.key.Return()
+	}
+}
+
+// claimOf returns a claim of the run.
+func (r *run) claimOf(k account.Kind, n int64) *account.Claim {
+	return &account.Claim{Kind: k, N: n, First: r.first, Key: r.key, Ahead: r.ahead}
+}
+
+// takes takes n of a kind from the account if there is room.
+func (r *run) takes(e *Engine, k account.Kind, n int64) bool {
+	c := account.Claim{Kind: k, N: n, First: r.first, Key: r.key}
+	taken := e.account.Grant(&c)
+	r.first = c.First
+	return taken
+}
+
 // seize takes n of a kind from the account if there is room, or if what is idle can make some.
-func (e *Engine) seize(k account.Kind, n int64, first bool) bool {
-	if e.account.Take(k, n, first) {
+func (r *run) seize(e *Engine, k account.Kind, n int64) bool {
+	if r.takes(e, k, n) {
 		return true
 	}
-	if n > e.account.Most(k, first) {
+	if n > e.account.Most(k, true) {
 		return false
 	}
 	e.reclaim(nil, k, n)
-	return e.account.Take(k, n, first)
+	return r.takes(e, k, n)
 }
 
 // take is seize for what a run claims. Where there is no room, it waits.
-func (e *Engine) take(ctx context.Context, c account.Claim, r *run) error {
-	if e.seize(c.Kind, c.N, c.First) {
+func (r *run) take(ctx context.Context, e *Engine, c *account.Claim) error {
+	if r.seize(e, c.Kind, c.N) {
 		return nil
 	}
-	return e.wait(ctx, c, r)
+	return r.wait(ctx, e, c)
 }
 
-// wait waits until a run has what it claims, or ctx is done. Now and then it frees what has become idle. A run inside another call does
+// wait waits until the run has what it claims, or ctx is done. Now and then it frees what has become idle. A run inside another call does
 // not wait: its outer calls hold some, and all who hold some may be such calls. The error is an *Error.
-func (e *Engine) wait(ctx context.Context, c account.Claim, r *run) error {
-	if r.Outer != nil || c.N > e.account.Most(c.Kind, c.First) {
+func (r *run) wait(ctx context.Context, e *Engine, c *account.Claim) error {
+	if r.Outer != nil || c.N > e.account.Most(c.Kind, c.First || c.Key != nil) {
 		return overloaded(nil)
 	}
 	look := func(granted <-chan struct{}) { e.reclaim(granted, c.Kind, c.N) }
 	switch err := e.account.Wait(ctx, c, look); {
 	case err == nil:
+		r.first = c.First
 		return nil
 	case errors.Is(err, errTimeout):
 		return overloaded(nil)
@@ -153,9 +183,9 @@ func (e *Engine) Room(ctx context.Context, bytes int64) (give func(), err error)
 	if bytes > e.account.Most(account.Memory, true) {
 		return nil, ErrTooMuch
 	}
-	if !e.seize(account.Memory, bytes, true) {
+	if r := (run{first: true}); !r.seize(e, account.Memory, bytes) {
 		look := func(granted <-chan struct{}) { e.reclaim(granted, account.Memory, bytes) }
-		if err := e.account.Wait(ctx, account.Claim{Kind: account.Memory, N: bytes, First: true}, look); err != nil {
+		if err := e.account.Wait(ctx, &account.Claim{Kind: account.Memory, N: bytes, First: true}, look); err != nil {
 			return nil, err
 		}
 	}

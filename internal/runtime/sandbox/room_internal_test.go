@@ -173,6 +173,42 @@ func TestManyStartsFewRooms(t *testing.T) {
 	}
 }
 
+// TestSecondCallHasItsTurn has a second call of a module wait beside the first, while others use the reserve without a pause: it is
+// served once the first is done.
+// Proves: Limits hold, one by one and in sum
+func TestSecondCallHasItsTurn(t *testing.T) {
+	t.Parallel()
+	const limit = 8 * fullInstance
+	e, _ := poolEngine(t, Config{Memory: limit}, "hostile/hoard")
+	p := loadInternal(t, e, logs)
+	full(t, p)
+	const all = limit - fullInstance/2 // others have the reserve, too
+	e.account.Add(account.Memory, all)
+	served := make(chan error)
+	for range 2 {
+		go func() {
+			_, err := p.Tool("x", 0, limits.Limits{Timeout: time.Hour}).Call(t.Context(), CallSpec{})
+			served <- err
+		}()
+	}
+	for waiting := 0; waiting < 2; waiting = e.account.Use(account.Memory).Waiting {
+		time.Sleep(time.Millisecond)
+	}
+	const given = fullInstance * 13 / 10 // a call and its snapshot have room then, but not without the reserve
+	e.account.Give(account.Memory, given)
+	for range 2 {
+		select {
+		case err := <-served:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("a call is not served, although there is room in the reserve and no other call of its module runs")
+		}
+	}
+	e.account.Give(account.Memory, all-given)
+}
+
 // TestRoomForTheHost makes the host take room for its own work: it comes out of what tools may take, and waits for that.
 // Proves: Limits hold, one by one and in sum
 func TestRoomForTheHost(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
@@ -23,13 +24,14 @@ type run struct {
 	deadline time.Time
 	limits   *limits.Limits
 	tool     string
-	clock    *clock // nil: its phases are not timed
-	peak     *peak  // of the tool's calls; nil: not counted
-	first    bool   // no other call of the module runs
-	room     int64  // bytes of memory that the account holds for it, and that no instance has taken yet
-	least    int64  // bytes that its start needs, as far as is known
-	took     int64  // bytes that its last start took
-	ahead    bool   // it was to start already, and had too little room: it comes before those that were not
+	clock    *clock       // nil: its phases are not timed
+	peak     *peak        // of the tool's calls; nil: not counted
+	key      *account.Key // to the reserve; the module's
+	first    bool         // it has the key: no other run of the module that has it holds memory
+	room     int64        // bytes of memory that the account holds for it, and that no instance has taken yet
+	least    int64        // bytes that its start needs, as far as is known
+	took     int64        // bytes that its last start took
+	ahead    bool         // it was to start already, and had too little room: it comes before those that were not
 }
 
 // fuel returns how much fuel the run may use; 0: there is no limit.

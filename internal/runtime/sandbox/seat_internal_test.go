@@ -125,7 +125,7 @@ func TestSeatIsGivenBack(t *testing.T) {
 	if !l.begin(&r) {
 		t.Fatal("the engine is closed")
 	}
-	defer l.end()
+	defer l.end(&r)
 	c, seats := &l.instance.call, e.seats.Free()
 	seated := func(when string, want bool) {
 		t.Helper()

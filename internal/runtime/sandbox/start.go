@@ -49,7 +49,7 @@ func (m *module) make(r *run) (*instance, error) {
 		case again:
 			return m.startedAgain(ctx, code, r)
 		case s == nil && !first:
-			r.yield(m.engine)
+			r.retire(m.engine)
 			err = r.await(m.engine, starting)
 		case !ready:
 			if err = r.claim(ctx, m.engine, needs); err != nil { // otherwise look again: much may have happened
@@ -73,13 +73,13 @@ func (m *module) make(r *run) (*instance, error) {
 
 // callRoom returns how many bytes a run takes for a call in an instance of a snapshot, with what that takes besides its memory.
 func (m *module) callRoom(r *run, s *snapshot, overhead int64) int64 {
-	return max(s.size()+overhead, min(r.expects(s.size())+overhead, m.engine.account.Most(account.Memory, r.first)))
+	return max(s.size()+overhead, min(r.expects(s.size())+overhead, m.engine.Memory()))
 }
 
 // startRoom returns how many bytes a run takes for a start that begins with size bytes of memory, and for the call after it.
 func (m *module) startRoom(r *run, size int64) int64 {
 	expected := max(r.least, max(r.expects(size), m.code.starts.expect(size, r.limits.Memory))+m.overhead())
-	return max(size+m.overhead(), min(expected, m.engine.account.Most(account.Memory, r.first)))
+	return max(size+m.overhead(), min(expected, m.engine.Memory()))
 }
 
 func tooLarge(needs, limit int64) *Error {
@@ -300,7 +300,7 @@ func (m *module) basis(ctx context.Context, native *foundry.Native, r *run) (*sn
 		case first:
 			return m.makeBase(ctx, native, r)
 		}
-		r.yield(m.engine)
+		r.retire(m.engine)
 		if err := r.await(m.engine, basing); err != nil {
 			return nil, err
 		}

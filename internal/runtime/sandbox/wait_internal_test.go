@@ -54,7 +54,8 @@ func TestIdleWhileOneWaits(t *testing.T) {
 	defer cancel()
 	got := make(chan error, 1)
 	go func() {
-		got <- e.take(ctx, account.Claim{Kind: account.Memory, N: limit - fullSnapshot/2, First: true}, &run{first: true})
+		r := run{first: true}
+		got <- r.take(ctx, e, r.claimOf(account.Memory, limit-fullSnapshot/2))
 	}()
 	awaitWait(t, e)
 	e.drop(used)
@@ -98,7 +99,7 @@ func TestSnapshotHasRoom(t *testing.T) {
 	e, _ = poolEngine(t, Config{Memory: limit, Logger: slog.New(hook{slog.DiscardHandler, func() {
 		e.account.Give(account.Memory, fullSnapshot)
 		go func() {
-			waited <- e.account.Wait(ctx, account.Claim{Kind: account.Memory, N: 2 * fullSnapshot, First: true}, nil)
+			waited <- e.account.Wait(ctx, &account.Claim{Kind: account.Memory, N: 2 * fullSnapshot, First: true}, nil)
 		}()
 		awaitWait(t, e)
 	}})}, "hostile/hoard")

@@ -140,7 +140,7 @@ func (f *Foundry) claimFor(tight bool) claim {
 		ctx, cancel := context.WithTimeout(f.stop, roomTime)
 		defer cancel()
 		look := func(granted <-chan struct{}) { f.reclaim(granted, account.Memory, bytes) }
-		if err := a.Wait(ctx, account.Claim{Kind: account.Memory, N: bytes, Ahead: true}, look); err != nil {
+		if err := a.Wait(ctx, &account.Claim{Kind: account.Memory, N: bytes, Ahead: true}, look); err != nil {
 			<-turn
 			return nil, fmt.Errorf("%w: running calls have it, and compiling the module may take %d MiB", compile.ErrNoMemory, bytes>>20)
 		}

@@ -42,7 +42,7 @@ func (t *Tool) Check() error {
 func Conflict(first, second *Tool) error {
 	switch {
 	case first.Path() == second.Path() && first.Source != "" && first.Source == second.Source:
-		return fmt.Errorf("path %s is taken: %s has it twice, or is served twice, as where the directory of one source lies in that of another: leave one out", first.Path(), first.Source)
+		return fmt.Errorf("path %s is taken: %s has it twice, or is served twice, as where the directory of one source lies in another's: leave one out", first.Path(), first.Source)
 	case first.Path() == second.Path():
 		return fmt.Errorf("path %s is taken: %s and %s both declare it; rename one", first.Path(), first.origin(), second.origin())
 	case first.OperationID() == second.OperationID():

@@ -73,7 +73,7 @@ func TestConflict(t *testing.T) {
 		"none":        {from("a.wasm", "math", "add"), from("b.wasm", "math", "sub"), ""},
 		"prefix":      {from("a.wasm", "", "math"), from("b.wasm", "math", "sub"), ""},
 		"path":        {from("a.wasm", "math", "add"), from("b.wasm", "math", "add"), "path /math/add is taken: a.wasm and b.wasm both declare it; rename one"},
-		"one file":    {from("a/b.wasm", "", "add"), from("a/b.wasm", "", "add"), "path /add is taken: a/b.wasm has it twice, or is served twice, as where the directory of one source lies in that of another"},
+		"one file":    {from("a/b.wasm", "", "add"), from("a/b.wasm", "", "add"), "path /add is taken: a/b.wasm has it twice, or is served twice, as where the directory of one source lies in another's"},
 		"no file":     {tool("", "add"), from("b.wasm", "", "add"), "path /add is taken: the program and b.wasm both declare it"},
 		"operationId": {from("a.wasm", "a/b", "c"), from("b.wasm", "a", "b-c"), `operation id "a-b-c" is taken: /a/b/c of a.wasm and /a/b-c of b.wasm both have it; rename one`},
 	} {

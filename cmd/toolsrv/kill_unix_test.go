@@ -180,7 +180,7 @@ func (o *operator) change(ctx context.Context, t *testing.T, over *asking.Client
 	return true
 }
 
-// note takes down that what was asked has been done.
+// note records that the server has done what it was asked to do.
 func (o *operator) note() {
 	switch a := o.asked; {
 	case a.token == "":

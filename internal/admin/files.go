@@ -29,7 +29,7 @@ type FileArguments struct {
 
 // A Placed is what has become of a file that was put or removed, or would become of it.
 type Placed struct {
-	DryRun    bool     `json:"dry_run" description:"Whether nothing was changed. The ETag is then that of what lies there, for If-Match: so the change is the one that was told, or none."`
+	DryRun    bool     `json:"dry_run" description:"Whether nothing was changed. The ETag is then the current file's: with it in If-Match, the change is just the one shown here, or none."`
 	Changed   bool     `json:"changed" description:"Whether it was not so already."`
 	File      string   `json:"file" description:"Where the file lies."`
 	Digest    string   `json:"digest,omitempty" description:"The SHA-256 of the file as it is now."`

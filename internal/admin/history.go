@@ -52,7 +52,7 @@ type Removed struct {
 
 // A Version is one that is kept.
 type Version struct {
-	Digest string    `json:"digest" description:"The SHA-256 of its content; of a script, that of its own file."`
+	Digest string    `json:"digest" description:"The SHA-256 of its content. For a script, this is its own file."`
 	Size   int64     `json:"size" description:"How many bytes it has."`
 	Since  time.Time `json:"since" description:"When it was kept, some seconds after it began to be served."`
 	Served bool      `json:"served" description:"Whether it is served."`

@@ -17,7 +17,7 @@ type LogsArguments struct {
 	Tool      string `json:"tool,omitempty" description:"List lines about tools alone that match, such as math/add, math or math/*." maxLength:"1024"`
 	Principal string `json:"principal,omitempty" description:"List lines about this caller only: by name, or as oidc+https%3a%2f%2fid.example.com+ann, which tells callers of one name apart." maxLength:"256"`
 	After     int    `json:"after,omitempty" description:"List lines with higher numbers, the oldest first; without, the last ones." minimum:"0"`
-	Run       string `json:"run,omitempty" description:"The run of the server that the number is of. With that of another one, the lines of this one are listed from the first." maxLength:"64"`
+	Run       string `json:"run,omitempty" description:"The run of the server that the number belongs to. With another run, the lines of this one are listed from the first." maxLength:"64"`
 	Limit     int    `json:"limit,omitempty" description:"How many at most; 0 is 100." minimum:"0" maximum:"1000"`
 	Wait      int    `json:"wait,omitempty" description:"How many seconds to wait for a line where there is none." minimum:"0" maximum:"10"`
 }

@@ -45,7 +45,7 @@ type Operation struct {
 
 // A Request is one request for an operation.
 type Request struct {
-	// Target is the server that it is about.
+	// Target is the server that is asked.
 	*Target
 	// Operation is the name of what is asked for. Run sets it.
 	Operation string

@@ -22,7 +22,7 @@ const (
 	lookAgain = 75 * time.Millisecond
 )
 
-// waiting are those who wait for what happens. The zero value is that of nobody.
+// waiting are the callers that wait for what happens. The zero value has none.
 type waiting struct {
 	mu    sync.Mutex
 	local int // over the socket

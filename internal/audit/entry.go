@@ -79,7 +79,7 @@ func fitted(v json.RawMessage) json.RawMessage {
 	return quoted(fmt.Sprintf("%d bytes, too many to be kept here", len(v)))
 }
 
-// shortened returns a value whose lists have at most so many elements, and then how many more there were.
+// shortened returns a value with its lists cut to at most that many elements. Each cut list ends with the number of those left out.
 func shortened(v any, most int) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -75,7 +75,7 @@ func (l *Log) Verify(ctx context.Context, known map[uint64]string) (Ends, error)
 	return Ends{}, &BrokenError{err.Error()}
 }
 
-// follows returns an error where the last entry that this process knew is not there any more as it was. Others may have been added after it, by other
+// follows returns an error if the last entry that this process knew has changed or gone. Others may have been added after it, by other
 // processes.
 func (l *Log) follows(ctx context.Context, s state.Space, was chain) error {
 	switch number := was.last.Number; {

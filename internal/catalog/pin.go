@@ -7,7 +7,7 @@ type Pins interface {
 	Check(name string, paths []string, digest string) error
 }
 
-// A PinError means that a file does not have the content that it is pinned to. Its text is that of Err.
+// A PinError means that a file does not have the content that it is pinned to. Its text is Err's.
 type PinError struct {
 	Err error
 	// Paths are those of the file's tools.

@@ -40,7 +40,7 @@ func Doors(o Options) map[string]web.Door {
 	return doors
 }
 
-// policy is that of all pages: anybody may have them, and pages of other sites may link to them.
+// policy is the policy of all pages: anybody may have them, and pages of other sites may link to them.
 type policy struct{}
 
 // Policy says so.

@@ -22,7 +22,7 @@ func (c *Connections) All() int64 { return c.all }
 // no tool, as Take overlooks no client.
 func (c *Connections) AddClients(n int64) { c.clients.Add(n) }
 
-// ForClients returns how many clients may have, beside the connections of tools.
+// ForClients returns how many connections clients may have besides those of tools.
 func (c *Connections) ForClients() int64 { return c.all - c.tools.Load() }
 
 // Take counts a connection of a tool, or reports that there is no room for it.

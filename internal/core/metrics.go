@@ -47,7 +47,7 @@ var (
 	compiling     = metrics.Describe("compilations", "Modules that are being compiled or read from disk, or wait for that.", "state")
 	compileTook   = metrics.Describe("compile_seconds", "How long modules took to compile.")
 	compileFailed = metrics.Describe("compile_failed_total", "How often a module could not be compiled.")
-	loadTook      = metrics.Describe("code_load_seconds", "How long it took to load code that is kept on disk. What is not there is compiled.")
+	loadTook      = metrics.Describe("code_load_seconds", "How long it took to load code that is kept on disk. Code that is not on disk is compiled.")
 	cached        = metrics.Describe("code_cache_bytes", "Compiled code that is kept on disk, as it was counted in the last minute.")
 	mostCached    = metrics.Describe("code_cache_limit_bytes", "How much of it may be kept. What was not used for longest is removed then.")
 	dropped       = metrics.Describe("code_dropped_total", "How often compiled code was dropped from memory, because nobody had called it for long, or for want of room.", "reason")

@@ -44,7 +44,7 @@ func forms() map[string]byte {
 // counts as lost later; one in NATS goes on trying.
 func (s *State) For(c *config.Config) (state.Store, error) { return s.open(context.Background(), c) }
 
-// waitForNATS is how long a start waits for servers that are not there yet.
+// waitForNATS is how long a start waits for servers of NATS that do not answer yet.
 const waitForNATS = 30 * time.Second
 
 // inNATS returns what a configuration says of a state in NATS.

@@ -313,7 +313,7 @@ func TestCredentialsOfRepositories(t *testing.T) {
 	}
 }
 
-// TestUnknownHost says in words for people that there is no such host.
+// TestUnknownHost wants a readable message for a host that does not exist.
 func TestUnknownHost(t *testing.T) {
 	t.Parallel()
 	r := open(t, "registry.example", oci.Options{Network: hosts{}})

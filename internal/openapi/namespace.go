@@ -12,7 +12,7 @@ import (
 // documentName ends the path of a document, which begins with the path of a namespace where it is not of all tools. No tool has such a name.
 const documentName = "/openapi.json"
 
-// answerNamespace answers with the document of a namespace and those below it, and reports whether it has: the path is not that of one, or it
+// answerNamespace answers with the document of a namespace and those below it, and reports whether it has: the path names none, or it
 // has no tool that the principal may call.
 func answerNamespace(x *exchange) bool {
 	namespace, ok := strings.CutSuffix(x.Request().URL.Path, documentName)

@@ -193,7 +193,7 @@ func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	return s.in.TraceID(), s.id
 }
 
-// NewSpanID returns that of another one.
+// NewSpanID returns the id of another span.
 func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	return ctx.Value(spanKey{}).(*span).id
 }

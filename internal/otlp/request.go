@@ -94,7 +94,7 @@ func contextOf(p trace.Parent) otel.SpanContext {
 	return otel.NewSpanContext(c)
 }
 
-// Answered makes the spans of a request: HTTP's, and that of the message of MCP that it brought.
+// Answered makes the spans of a request: one for HTTP, and one for its message of MCP.
 func (t *Tracer) Answered(a *web.Answer) {
 	q := a.Trace()
 	if q == nil {

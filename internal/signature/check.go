@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// MediaType is that of a bundle.
+	// MediaType is the media type of a bundle.
 	MediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
-	// PredicateType is that of a statement which is a signature, and nothing more.
+	// PredicateType is the type of a statement that only signs.
 	PredicateType = "https://sigstore.dev/cosign/sign/v1"
 
 	payloadType = "application/vnd.in-toto+json"

@@ -111,7 +111,7 @@ func ReadKey(path string, password func() string) (*Key, error) {
 	return &Key{signer}, nil
 }
 
-// A bundle is what of one this package writes.
+// A bundle has the fields of a Sigstore bundle that this package writes.
 type bundle struct {
 	MediaType            string `json:"mediaType"`
 	VerificationMaterial struct {

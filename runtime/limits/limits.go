@@ -4,7 +4,7 @@ package limits
 
 import "time"
 
-// Limits bound the calls of one tool. A zero field is not set: the limit stays as it was, in the end the default. A
+// Limits bound the calls of one tool. A zero field is not set: the limit stays as it was, or is the default. A
 // negative one means what 0 means in the configuration (see docs/configuration.md), or is not set where 0 is not allowed there.
 //
 // The tag of a field is the limit's entry. To add a limit, add a field and enforce it.

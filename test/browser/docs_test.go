@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// token returns the lines of a configuration for a token with scopes, which is its name with "-token" behind.
+// token returns the lines of a configuration for a token with scopes. The token is its name and "-token".
 func token(name string, scopes string) string {
 	return fmt.Sprintf("[[auth.token]]\nname = %q\nsha256 = \"%x\"\nscopes = %s\n", name, sha256.Sum256([]byte(name+"-token")), scopes)
 }

@@ -264,7 +264,7 @@ func TestSameBucket(t *testing.T) {
 	}
 }
 
-// TestNobodyThere opens a state whose servers are not there: it ends in time, and says what it waited for.
+// TestNobodyThere opens a state whose servers do not exist: it ends in time, and says what it waited for.
 func TestNobodyThere(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()

@@ -99,7 +99,7 @@ func (c *cluster) url() string {
 	return "nats://" + strings.Join(all, ",")
 }
 
-// lastPort is the last that freePort has given, beginning anywhere.
+// lastPort is the port that freePort returned last.
 var lastPort atomic.Int64
 
 func init() { lastPort.Store(rand.Int64N(1 << 20)) }

@@ -35,7 +35,7 @@ func lines(t *testing.T, r *running, tool string) (all []map[string]any) {
 }
 
 // TestWhere looks for the caller, the address and the version that answered in the log lines of calls through all doors. Lines of slow calls
-// also say where the time went. Operators see that of all calls.
+// also say where the time went. Operators see this of all calls.
 func TestWhere(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

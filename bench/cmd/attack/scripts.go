@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// A language is how a script is written that answers with its own number.
+// A language is one in which the attack writes scripts. Each script answers with its own number.
 type language struct{ name, ending, source string }
 
 var (

@@ -72,7 +72,7 @@ func add(_ context.Context, call *wasmtools.Call) ([]byte, error) {
 	return strconv.AppendInt(nil, in.A+in.B, 10), nil
 }
 
-// generate makes a process of its own call a service's tool bench/add.
+// generate starts a process that calls a service's tool bench/add.
 func (b *bench) generate(ctx context.Context, s *served, connections int, span time.Duration) (load.Seen, error) {
 	return load.Generate(ctx, load.Load{
 		Host: s.address, Text: load.Request(s.address, "/bench/add", input), Answer: output, Connections: connections, Span: span,

@@ -36,7 +36,7 @@ type Options struct {
 type Service struct {
 	URL       string
 	Log       *Log
-	Directory string // that of its Options
+	Directory string // as in its Options
 
 	pid     int
 	ended   chan struct{} // closed once the process is gone

@@ -95,7 +95,7 @@ func failureText(e *wasmtools.Error) string {
 	return b.String()
 }
 
-// moreOf returns what a violation has beside its message: what is wrong with the JSON, or the value if it is short.
+// moreOf returns what to print after a violation's message: what is wrong with the JSON, or the value if it is short.
 func moreOf(v misfit.Violation) string {
 	const short = 40
 	if cause, ok := v.Ctx["error"].(string); ok && !strings.Contains(v.Msg, cause) {

@@ -103,7 +103,7 @@ func followed[Out any](ctx context.Context, o *asking, c *client.Client, operati
 	}
 }
 
-// mayPass reports whether an error may be over in a moment: the server is not there, or takes no requests just now.
+// mayPass reports whether an error may be over in a moment: no server answers, or it takes no requests just now.
 func mayPass(err error) bool {
 	failed, ok := errors.AsType[*wasmtools.Error](err)
 	return !ok || failed.Code == wasmtools.CodeNotReady || failed.Code == wasmtools.CodeOverloaded

@@ -147,7 +147,7 @@ func (f *registryFlags) pullSource(cmd *cobra.Command, ref oci.Reference, folder
 	return err
 }
 
-// checkNewFolder returns an error unless a folder is empty, or is not there while the one above it is.
+// checkNewFolder returns an error unless a folder is empty, or does not exist while its parent does.
 func checkNewFolder(name string) error {
 	names, err := os.ReadDir(name)
 	switch {

@@ -230,7 +230,7 @@ func toldTools(r *toolfile.Report) string {
 	return pathList(toolPaths(r.Manifest))
 }
 
-// annotations are what registries show of an artifact. Its version is the one that its file says, or else that of the tag: it is signed with the
+// annotations are what registries show of an artifact. Its version is the one in the file, or else the tag: it is signed with the
 // artifact, so a source can ask for a minimum.
 func annotations(r *toolfile.Report, tag string) map[string]string {
 	a, version := map[string]string{}, ""

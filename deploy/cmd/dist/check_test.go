@@ -248,7 +248,7 @@ func checkServer(t *testing.T, out string, sums map[string][sha256.Size]byte) {
 	}
 }
 
-// checkBundles has the tool of Claude's makers check each bundle, and starts the bundle for this machine as Claude Desktop does.
+// checkBundles checks each bundle with Anthropic's own tool, and starts the bundle for this machine as Claude Desktop does.
 func checkBundles(t *testing.T, root, out string) {
 	_, err := exec.LookPath("npm")
 	npm := err == nil && !testing.Short()

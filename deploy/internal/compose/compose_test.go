@@ -127,7 +127,7 @@ func TestMake(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := project.Configs[config]; got.File != "" || strings.TrimSpace(got.Content) != strings.TrimSpace(string(want)) {
-				t.Errorf("the content of %s is not that of %s: %.200q", config, name, got.Content)
+				t.Errorf("%s has other content than %s: %.200q", config, name, got.Content)
 			}
 		}
 	}

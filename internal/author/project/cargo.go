@@ -23,7 +23,7 @@ const (
 var (
 	// buildTarget matches the setting build.target of a Cargo configuration.
 	buildTarget = regexp.MustCompile(`(?m)^\s*(?:build\.)?target\s*=\s*["'](wasm32-[a-z0-9-]+)["']`)
-	// targetFlags matches the setting target.X.rustflags of one, where X is a target of WebAssembly or a condition for it.
+	// targetFlags matches the setting target.X.rustflags of a Cargo configuration, where X is a target of WebAssembly or a condition for it.
 	targetFlags = regexp.MustCompile(`(?m)^\s*(?:\[\s*target\.` + wasmKey + `\s*\].*\n(?:[ \t]*[^\[\s].*\n|\s*\n)*?[ \t]*|target\.` + wasmKey + `\.)rustflags\s*=`)
 )
 

@@ -31,7 +31,7 @@ const (
 // A Lying file is what lies under a name at one moment. A change that is given it is made only if that is still so: otherwise it is an error about
 // [state.ErrConflict].
 type Lying struct {
-	// Digest is that of the content, or empty where there is none.
+	// Digest is the content's, or empty where there is none.
 	Digest string
 	was    file
 }

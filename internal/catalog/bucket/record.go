@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// form is that of records.
+	// form is the version of the form of records.
 	form byte = 1
 	// maxRecord is the size of a record in bytes, which has a few versions and a reason.
 	maxRecord = 32 << 10
@@ -27,7 +27,7 @@ const (
 
 // A record says what is known of a file. It never changes.
 type record struct {
-	// Digest is that of the content, and empty where the file was removed.
+	// Digest is the content's, and empty where the file was removed.
 	Digest string `json:"digest,omitempty"`
 	// Back is what is served in place of that.
 	Back *back `json:"back,omitempty"`

@@ -60,7 +60,7 @@ func (s *Sessions) Serve(x *web.Exchange, q Request) {
 func (s *Sessions) find(x *web.Exchange, q Request) *session {
 	h := x.Request().Header
 	declared := h[headerVersion]
-	if len(declared) == 1 && declared[0] == protocol.Version { // a GET or DELETE: a POST would not be here
+	if len(declared) == 1 && declared[0] == protocol.Version { // a GET or DELETE: find is not called for a POST of this version
 		refuse(x, http.StatusBadRequest, nil, rpc.Invalid("Version "+protocol.Version+" has no sessions; send each message by POST"))
 		return nil
 	}

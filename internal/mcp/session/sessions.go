@@ -341,7 +341,7 @@ func (s *Sessions) hear(message []byte) {
 
 // A call runs where its request came in, and its client may cancel it in any process. That one has checked whose session it is, and tells the others.
 const (
-	// topicCancelled is what calls that are cancelled are told under: the id of the session, and then that of the request, as the client wrote it.
+	// topicCancelled is what calls that are cancelled are told under: the ids of the session and of the request, as the client wrote it.
 	topicCancelled = "calls-cancelled"
 	// maxRequestID is how many bytes of JSON the id of a request may have.
 	maxRequestID = 256

@@ -63,7 +63,7 @@ func files(c *hostcall.Call) *process {
 	return p
 }
 
-// grants reports whether what has that name below "/" is in a granted directory. Whatever else a guest looks for is not there, and is no use of
+// grants reports whether what has that name below "/" is in a granted directory. Whatever else a guest looks for does not exist, and is no use of
 // what it was granted: interpreters look for files of their own when they start, and for the lines of a traceback.
 func (p *process) grants(name string) bool {
 	first, _, _ := strings.Cut(name, "/")

@@ -55,7 +55,7 @@ func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
 		off := is.Sub(expected)
 		jumps := off.Abs() > warnClock && is.Sub(own).Abs() > expected.Sub(own).Abs()
 		if jumps != c.jumped.Swap(jumps) && jumps {
-			log.Warn("the clock of the node that leads the state differs from that of the one before, which is kept to: set it", slog.Duration("ahead", off.Round(time.Millisecond)))
+			log.Warn("the node that leads the state has another time than the one before, and the earlier time is kept: set its clock", slog.Duration("ahead", off.Round(time.Millisecond)))
 		}
 		if jumps {
 			return
@@ -64,6 +64,6 @@ func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
 	c.last.Store(&reading{is, answered})
 	ahead := own.Sub(is)
 	if differs := ahead.Abs() > warnClock; differs != c.told.Swap(differs) && differs {
-		log.Warn("the machine's clock differs from that of NATS: what tools keep expires by that of NATS, and tokens by the machine's", slog.Duration("ahead", ahead.Round(time.Millisecond)))
+		log.Warn("the machine's clock differs from NATS's: what tools keep expires by NATS's clock, and tokens by the machine's", slog.Duration("ahead", ahead.Round(time.Millisecond)))
 	}
 }

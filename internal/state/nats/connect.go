@@ -32,7 +32,7 @@ const (
 	besides = 8 << 10
 )
 
-// connect connects, and makes the bucket where it is missing. What may pass by itself, such as a server that is not there yet, it waits for.
+// connect connects, and makes the bucket where it is missing. It waits where a failure may pass by itself, as while a server starts.
 func (s *Store) connect(ctx context.Context) error {
 	options, err := s.clientOptions()
 	if err != nil {

@@ -39,7 +39,7 @@ type health struct {
 	mu      sync.Mutex
 	fresh   time.Time // when the copy was last known to have all
 	cut     *Cut      // nil: it has
-	told    bool      // the log was told of the cut
+	told    bool      // the log has a line about the cut
 	doubt   error     // why the last write was not answered; nil: it was
 	doubted time.Time // when that was
 	failed  time.Time // when the log was last told of a write that failed
@@ -94,7 +94,7 @@ func (s *Store) arrived() {
 	}
 }
 
-// again has the stream followed anew.
+// again makes the store follow the stream from a new connection.
 func (s *Store) again() {
 	s.health.mu.Lock()
 	if s.health.follows != nil {
@@ -228,7 +228,7 @@ func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamIn
 	asked := time.Now()
 	stream, err := s.js.Stream(ctx, s.bucket.stream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, nil, fmt.Errorf("the bucket %s is not there any more: bring it back, or start toolsrv anew", s.bucket)
+		return nil, nil, fmt.Errorf("the bucket %s no longer exists: restore it, or restart toolsrv", s.bucket)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask NATS for the bucket %s: %w", s.bucket, err)

@@ -81,7 +81,7 @@ type Options struct {
 	Forms map[string]byte
 	// FormsFor is how long a version counts that has used the state; 0: a day. Newer forms are written once none counts that does not know them.
 	FormsFor time.Duration
-	// Now is the time, by which entries expire. Nil: that of the servers, so that processes agree whatever their clocks say.
+	// Now is the time, by which entries expire. Nil: the servers' time, so that processes agree whatever their clocks say.
 	Now func() time.Time
 	// Limit is how long a write may take; 0: 4 s.
 	Limit time.Duration

@@ -151,7 +151,7 @@ func (r *replica) put(space string, e entry, value []byte) bool {
 	return true
 }
 
-// delete takes up that a key was deleted. A node that is behind may tell that of what was written since.
+// delete takes up that a key was deleted. A node that is behind may report this of a key that was written since.
 func (r *replica) delete(space, key string, sequence uint64) bool {
 	if c := r.spaces[space]; c == nil || c.entries[key] == nil || c.entries[key].version > sequence {
 		return false

@@ -463,8 +463,8 @@ const (
 	tooManyBatches        = 10210
 )
 
-// publish has the leader take the batch of a plan, and returns the sequence of its last message: the turn of the space. Where it is careful it asks
-// after each message, since what is wrong with one, such as that an account is full, is not told at the end.
+// publish has the leader take the batch of a plan, and returns the sequence of its last message: the turn of the space. A careful one
+// asks after each message: the answer at the end does not say what was wrong with one of them, such as that an account is full.
 func (s *Store) publish(ctx context.Context, space string, p plan, careful bool) (uint64, error) {
 	if len(p.messages) == 0 {
 		return 0, nil

@@ -38,7 +38,7 @@ export function BoundsFields({ bounds, onInput }) {
 }
 
 /**
- * A button that makes a token by one of two operations: an administrator's, or that of a caller who gives away a part of what he may do.
+ * A button that makes a token by one of two operations: an administrator's, or the one by which a caller gives away a part of what they may do.
  * @param {{operation: "tokens/add"|"tokens/attenuate", label: string, title: string, onMade: (answer: any) => Promise<void>, children?: any}} p
  */
 export function MakeToken({ operation, label, title, onMade, children }) {

@@ -1,4 +1,4 @@
-// The pages beside that of the tools, in the order in which they are listed. To add one for administrators, write it into the folder admin, and
+// The pages besides the one of the tools, in the order in which they are listed. To add one for administrators, write it into the folder admin, and
 // its line here.
 
 import { Audit } from "./admin/audit.js";

@@ -82,7 +82,7 @@ function remember(memory, asked, said) {
   return said;
 }
 
-/** Adds a member that is not there yet. "__proto__" is a name like any other. @param {Schema} object @param {string} name @param {any} value */
+/** Adds a member that is missing. "__proto__" is a name like any other. @param {Schema} object @param {string} name @param {any} value */
 function add(object, name, value) {
   if (!Object.hasOwn(object, name)) Object.defineProperty(object, name, { value, enumerable: true, writable: true, configurable: true });
 }

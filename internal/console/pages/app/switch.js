@@ -16,7 +16,7 @@ export function Switch({ row, changed }) {
   const [version, setVersion] = useState("");
   const names = [row.path.slice(1)];
   const by = row.told?.why?.by;
-  // The version is that of the moment in which the question was shown: if somebody else switches meanwhile, nothing is changed.
+  // The version is from the moment in which the question was shown: if somebody else switches meanwhile, nothing is changed.
   const opened = async () => setVersion((await look("switches")).version);
   const act = (/** @type {string} */ operation, /** @type {object} */ args) => async () => {
     await change(operation, args, version);

@@ -78,8 +78,8 @@ func (m members) instruct(instructions string) members {
 
 // A feature is a part of the protocol.
 type feature struct {
-	name       string // of the capability, where clients are told of it
-	capability string // JSON; empty: they are not
+	name       string // of the capability that clients see, if there is one
+	capability string // JSON; empty: clients see none
 	methods    []method
 }
 

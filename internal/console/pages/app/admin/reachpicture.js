@@ -8,7 +8,7 @@ const most = 30; // boxes in a column, beside one for all others
 const width = 230; // pixels, as all that follow
 const between = 80; // columns
 const height = 28;
-const apart = 36; // from the top of a box to that of the next
+const apart = 36; // from the top of a box to the top of the next
 const top = 28; // below the titles
 const lane = 8; // from one line to the next that passes a column below its boxes
 

@@ -112,7 +112,7 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 
 // openRegistry begins to follow a module of a registry.
 func (s *Sources) openRegistry(c *config.Config, one config.Source, cache *registry.Cache, logger *slog.Logger) error {
-	o, err := registryOptions(one)
+	o, err := RegistryOptions(one)
 	if err != nil {
 		return err
 	}
@@ -127,8 +127,8 @@ func (s *Sources) openRegistry(c *config.Config, one config.Source, cache *regis
 	return nil
 }
 
-// registryOptions reads what a source needs to follow a registry: the files of its signers, too.
-func registryOptions(one config.Source) (registry.Options, error) {
+// RegistryOptions reads what a source needs to ask a registry and its mirrors: the files of its signers, too.
+func RegistryOptions(one config.Source) (registry.Options, error) {
 	repository, err := oci.ParseReference(one.OCI)
 	if err != nil {
 		return registry.Options{}, err
@@ -141,7 +141,7 @@ func registryOptions(one config.Source) (registry.Options, error) {
 		}
 		o.Mirrors = append(o.Mirrors, mirror)
 	}
-	if o.Registry, err = RegistryOptions(one); err != nil {
+	if o.Registry, err = reachOf(one); err != nil {
 		err = fmt.Errorf("%s: %w", one.OCI, err)
 	}
 	return o, err
@@ -157,7 +157,7 @@ func (s *Sources) prepare(c *config.Config) (take func(), err error) {
 		if one.OCI == "" || i < 0 {
 			continue
 		}
-		o, err := registryOptions(one)
+		o, err := RegistryOptions(one)
 		var change func()
 		if err == nil {
 			change, err = s.registries[i].Prepare(o)
@@ -208,8 +208,8 @@ func (s *Sources) follow(store state.Store) error {
 	return nil
 }
 
-// RegistryOptions say how the registry of a source is reached, and whose signatures count.
-func RegistryOptions(s config.Source) (oci.Options, error) {
+// reachOf says how the registry of a source is reached, and whose signatures count.
+func reachOf(s config.Source) (oci.Options, error) {
 	o := oci.Options{MaxModule: sandbox.MaxModule, PlainHTTP: s.PlainHTTP, CA: s.CA, Credentials: s.Credentials, Agent: "toolsrv"}
 	var signers []signature.Signer
 	for _, one := range s.Signers {

@@ -25,7 +25,7 @@ var ErrStateInUse = local.ErrLocked
 var ErrNoState = errors.New("nothing was kept yet: there is no state")
 
 // ErrInNATS is returned where a file was expected.
-var ErrInNATS = errors.New("the state is in NATS and not in a file: copy its bucket with `nats stream backup`, and see docs/operations.md")
+var ErrInNATS = errors.New("the state is in NATS and not in a file: copy its bucket with `nats backup stream`, and see docs/operations.md")
 
 // WriteTo writes a copy of the state as it is at one moment, while others use it.
 func (s *State) WriteTo(w io.Writer) (int64, error) {

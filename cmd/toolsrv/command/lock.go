@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -78,30 +79,46 @@ func (l *locking) write(cmd *cobra.Command, path string, lock lockfile.Lock) err
 	return nil
 }
 
-// openSource opens the registry of a source, which asks for the signatures that the source needs. The caller closes it.
-func openSource(s config.Source) (*oci.Registry, oci.Reference, error) {
-	ref, err := oci.ParseReference(s.OCI)
+// askLimit is how long the registries of a source may take, so that a mirror which takes a share of it leaves time for the others.
+const askLimit = 15 * time.Minute
+
+// A peered is a source of a registry, as the commands ask for it.
+type peered struct {
+	*oci.Peers
+	repository oci.Reference
+}
+
+// openSource opens the registry of a source with its mirrors, which ask for the signatures that the source needs. The caller closes them.
+func openSource(s config.Source) (p peered, err error) {
+	o, err := core.RegistryOptions(s)
 	if err != nil {
-		return nil, ref, err
+		return p, err
 	}
-	options, err := core.RegistryOptions(s)
-	if err != nil {
-		return nil, ref, fmt.Errorf("%s: %w", s.OCI, err)
-	}
-	registry, err := oci.Open(ref.Host, options)
-	return registry, ref, err
+	p.repository = o.Repository
+	p.Peers, err = oci.OpenPeers(o.Repository, o.Mirrors, o.Registry, 0)
+	return p, err
+}
+
+// each has ask ask for an artifact by its digest: the mirrors, and then the origin.
+func (p peered) each(ctx context.Context, digest string, ask func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error) error {
+	return p.Each(ctx, askLimit, nil, func(ctx context.Context, one *oci.Peer) (again bool, err error) {
+		return true, ask(ctx, one.Registry, one.Repository.At(digest))
+	})
 }
 
 // findNow returns what a source's tag or range is now, once its signature was verified: what is locked is served without one.
 func findNow(ctx context.Context, s config.Source) (digest, tag string, err error) {
-	registry, ref, err := openSource(s)
+	p, err := openSource(s)
 	if err != nil {
 		return "", "", err
 	}
-	defer registry.Close()
-	digest, tag, err = registry.Find(ctx, ref, s.Tag)
+	defer p.Close()
+	digest, tag, err = p.Origin().Find(ctx, p.repository, s.Tag)
 	if err == nil && len(s.Signers) > 0 {
-		_, err = registry.Verify(ctx, ref.At(digest))
+		err = p.each(ctx, digest, func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error {
+			_, err := registry.Verify(ctx, ref)
+			return err
+		})
 	}
 	return digest, tag, err
 }

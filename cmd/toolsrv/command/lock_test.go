@@ -2,9 +2,11 @@ package command_test
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
@@ -80,5 +82,96 @@ func TestLockAndUpdate(t *testing.T) {
 	}
 	if code, _, stderr := run("lock", "--config", testkit.Put(t, t.TempDir(), "toolsrv.toml", "title = 'x'")); code != 1 || !strings.Contains(stderr, "has no source of a registry by a tag or a range") {
 		t.Errorf("lock: got %d, %s", code, stderr)
+	}
+}
+
+// TestMirrors pulls, locks and compares what a mirror has, and asks it what a tag is for nothing: that is older there.
+func TestMirrors(t *testing.T) {
+	t.Parallel()
+	origin, mirror, folder := ocitest.Serve(t), ocitest.Serve(t), t.TempDir()
+	file := func(version string) string {
+		return fmt.Sprintf(`{"abi":1,"namespace":"shop","version":%q,"tools":[{"name":"echo","description":"Echoes.","parameters":{"type":"object"}}]}`, version)
+	}
+	key, public := keyPair(t)
+	for _, s := range []*ocitest.Server{origin, mirror} {
+		pushTools(t, s, "1.2.0", file("1.2.0"))
+	}
+	sign := func(s *ocitest.Server, tag string) {
+		t.Helper()
+		if code, _, stderr := run("sign", "oci://"+s.Host+"/acme/shop:"+tag, "--key", key); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	sign(origin, "1.2.0")
+	sign(mirror, "1.2.0")
+	toml := testkit.Put(t, folder, "toolsrv.toml", fmt.Sprintf("[[source]]\noci = \"%s/acme/shop\"\ntag = \"~1.2\"\nmirrors = [\"%s/acme/shop\"]\n[[source.signer]]\nkey = %q\n", origin.Host, mirror.Host, public))
+	var tags, fromOrigin, fromMirror atomic.Int64
+	count := func(contents *atomic.Int64, asked *atomic.Int64) func(http.ResponseWriter, *http.Request) bool {
+		return func(_ http.ResponseWriter, q *http.Request) bool {
+			switch {
+			case strings.Contains(q.URL.Path, "/tags/"), strings.Contains(q.URL.Path, "/manifests/1."):
+				asked.Add(1)
+			case q.Method == http.MethodGet:
+				contents.Add(1)
+			}
+			return false
+		}
+	}
+	var ofOrigin atomic.Int64
+	watch := func() {
+		origin.Before(count(&fromOrigin, &ofOrigin))
+		mirror.Before(count(&fromMirror, &tags))
+	}
+	check := func(what string) {
+		t.Helper()
+		if tags.Load() > 0 || fromOrigin.Load() > 0 || fromMirror.Load() == 0 {
+			t.Errorf("%s asks the mirror for %d tags and %d contents, and the origin for %d", what, tags.Load(), fromMirror.Load(), fromOrigin.Load())
+		}
+		fromMirror.Store(0)
+	}
+	watch()
+	if code, _, stderr := run("lock", "--config", toml); code != 0 {
+		t.Fatalf("lock: %s", stderr)
+	}
+	check("lock")
+	to := filepath.Join(folder, "shop.wasm")
+	code, reference, stderr := run("pull", "oci://"+origin.Host+"/acme/shop:1.2.0", "--mirror", mirror.Host+"/acme/shop", "--key", public, "-o", to)
+	if code != 0 || !strings.HasPrefix(reference, "oci://"+origin.Host+"/acme/shop@sha256:") {
+		t.Fatalf("pull: got %d, %q, %s", code, reference, stderr)
+	}
+	check("pull")
+	pushTools(t, origin, "1.2.1", file("1.2.1"))
+	pushTools(t, mirror, "1.2.1", file("1.2.1"))
+	sign(origin, "1.2.1")
+	sign(mirror, "1.2.1")
+	for _, s := range []*atomic.Int64{&tags, &fromOrigin, &fromMirror} {
+		s.Store(0)
+	}
+	if code, stdout, stderr := run("update", "--config", toml, "--dry-run"); code != 3 || !strings.Contains(stdout, "is 1.2.1 now") {
+		t.Errorf("update: got %d, %q, %s", code, stdout, stderr)
+	}
+	check("update")
+	// What has a digest comes while the origin is away; a tag does not.
+	origin.Before(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusForbidden); return true })
+	if code, _, stderr := run("pull", strings.TrimSpace(reference), "--mirror", mirror.Host+"/acme/shop", "-o", to); code != 0 {
+		t.Errorf("pull by a digest: got %d, %s", code, stderr)
+	}
+	if code, _, stderr := run("pull", "oci://"+origin.Host+"/acme/shop:1.2.0", "--mirror", mirror.Host+"/acme/shop", "-o", to); code != 1 || !strings.Contains(stderr, "does not allow it") {
+		t.Errorf("pull by a tag: got %d, %s", code, stderr)
+	}
+	if code, _, stderr := run("pull", strings.TrimSpace(reference), "--mirror", mirror.Host+"/acme/shop:1.2.0"); code != 2 || !strings.Contains(stderr, "name the repository alone") {
+		t.Errorf("a mirror with a tag: got %d, %s", code, stderr)
+	}
+	// A mirror that lies is passed over.
+	origin.Before(nil)
+	mirror.Before(func(w http.ResponseWriter, q *http.Request) bool {
+		if strings.Contains(q.URL.Path, "/blobs/") {
+			_, _ = w.Write([]byte("another one"))
+			return true
+		}
+		return false
+	})
+	if code, _, stderr := run("pull", strings.TrimSpace(reference), "--mirror", mirror.Host+"/acme/shop", "-o", to); code != 0 {
+		t.Errorf("pull beside a mirror that lies: got %d, %s", code, stderr)
 	}
 }

@@ -21,6 +21,7 @@ import (
 func newPull() *cobra.Command {
 	var f registryFlags
 	var s signerFlags
+	var mirrors mirrorFlag
 	var output, source string
 	cmd := &cobra.Command{
 		Use:   "pull REFERENCE",
@@ -35,6 +36,9 @@ artifact's digest, which pulls the same file again.
 
 With --key, or with --issuer, --subject and --root, nothing is written unless the artifact was
 signed so: see 'toolsrv verify'.
+
+With --mirror, the artifact comes from there if it is there. What a tag is, the registry
+of REFERENCE alone says: with a digest in REFERENCE, it may be away.
 
 With --source, what is pulled in place of the module is the source that was pushed with a
 script. Whoever pushed it says that the module was made of it; a signature of the artifact is
@@ -57,7 +61,7 @@ one of its source, too.`,
 				if output != "" {
 					return &usageError{errors.New("--source stands beside --output: pull the source and the module one after the other")}
 				}
-				return f.pullSource(cmd, ref, source)
+				return f.pullSource(cmd, ref, mirrors, source)
 			}
 			file := output
 			if file == "" {
@@ -68,7 +72,8 @@ one of its source, too.`,
 			}
 			var module bytes.Buffer
 			var pulled *oci.Artifact
-			err = f.ask(cmd, ref.Host, "pulling "+ref.String(), func(ctx context.Context, registry *oci.Registry) (err error) {
+			err = f.askMirrored(cmd, ref, mirrors, "pulling "+ref.String(), func(ctx context.Context, registry *oci.Registry, ref oci.Reference) (err error) {
+				module.Reset()
 				pulled, err = registry.Pull(ctx, ref, &module)
 				return err
 			})
@@ -100,6 +105,7 @@ one of its source, too.`,
 	f.add(cmd)
 	s.add(cmd)
 	s.addMinimum(cmd, &f.options.Minimum)
+	mirrors.add(cmd)
 	cmd.Flags().Var((*fileFlag)(&source), "source", "pull the source of a script into this `folder`, which must be new or empty")
 	completeFlag(cmd, "source", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
 	cmd.Flags().VarP((*fileFlag)(&output), "output", "o", "`file` to write (default the last part of the name, with .wasm)")
@@ -117,13 +123,13 @@ type pulledSource struct {
 }
 
 // pullSource pulls the source of an artifact into a folder.
-func (f *registryFlags) pullSource(cmd *cobra.Command, ref oci.Reference, folder string) error {
+func (f *registryFlags) pullSource(cmd *cobra.Command, ref oci.Reference, mirrors mirrorFlag, folder string) error {
 	if err := checkNewFolder(folder); err != nil { // before anything is pulled
 		return err
 	}
 	var files []oci.SourceFile
 	var a *oci.Artifact
-	err := f.ask(cmd, ref.Host, "pulling the source of "+ref.String(), func(ctx context.Context, registry *oci.Registry) (err error) {
+	err := f.askMirrored(cmd, ref, mirrors, "pulling the source of "+ref.String(), func(ctx context.Context, registry *oci.Registry, ref oci.Reference) (err error) {
 		files, a, err = registry.Source(ctx, ref)
 		return err
 	})

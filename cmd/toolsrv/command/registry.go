@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -27,13 +28,16 @@ func (f *registryFlags) add(cmd *cobra.Command) {
 }
 
 // open opens a registry as the flags say. The caller closes it.
-func (f *registryFlags) open(host string) (*oci.Registry, error) {
+func (f *registryFlags) open(host string) (*oci.Registry, error) { return oci.Open(host, f.reach()) }
+
+// reach says how a registry is reached.
+func (f *registryFlags) reach() oci.Options {
 	o := f.options
 	o.MaxModule, o.Agent = sandbox.MaxModule, "toolsrv"
 	if b, err := readBuild(); err == nil {
 		o.Agent = "toolsrv/" + b.Version
 	}
-	return oci.Open(host, o)
+	return o
 }
 
 // ask opens a registry, and shows what it waits for while do asks it, until the user interrupts.
@@ -49,6 +53,53 @@ func (f *registryFlags) ask(cmd *cobra.Command, host, waiting string, do func(ct
 	defer done()
 	return do(ctx, registry)
 }
+
+// askMirrored is ask for an artifact that mirrors may have, too.
+func (f *registryFlags) askMirrored(cmd *cobra.Command, ref oci.Reference, mirrors mirrorFlag, waiting string, do func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error) error {
+	if len(mirrors) == 0 {
+		return f.ask(cmd, ref.Host, waiting, func(ctx context.Context, registry *oci.Registry) error { return do(ctx, registry, ref) })
+	}
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	origin := oci.Reference{Host: ref.Host, Repository: ref.Repository}
+	all, err := oci.OpenPeers(origin, mirrors, f.reach(), 0)
+	if err != nil {
+		return err
+	}
+	registries := peered{all, origin}
+	defer registries.Close()
+	done := showWaiting(cmd.ErrOrStderr(), waiting)
+	defer done()
+	digest, err := registries.Origin().Resolve(ctx, ref) // which asks for a tag only
+	if err != nil {
+		return err
+	}
+	return registries.each(ctx, digest, do)
+}
+
+// mirrorFlag is the flag --mirror, which can be given several times.
+type mirrorFlag []oci.Reference
+
+func (f *mirrorFlag) add(cmd *cobra.Command) {
+	cmd.Flags().Var(f, "mirror", "`repository` with copies, which is asked first for what has a digest; can be given several times")
+	completeFlag(cmd, "mirror", cobra.NoFileCompletions)
+}
+
+func (f *mirrorFlag) Set(name string) error {
+	ref, err := oci.ParseReference(name)
+	switch {
+	case err != nil:
+		return err
+	case ref.Tag != "" || ref.Digest != "":
+		return errors.New("it has a tag or a digest: name the repository alone")
+	}
+	*f = append(*f, ref)
+	return nil
+}
+
+func (f *mirrorFlag) String() string { return "" }
+
+func (f *mirrorFlag) Type() string { return "string" }
 
 // artifactArgument reads a reference that a user has typed.
 func artifactArgument(typed string) (oci.Reference, error) {

@@ -111,29 +111,29 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something would change (--dry-run
 
 // compareLocked compares what is locked of a source with what there is now.
 func compareLocked(ctx context.Context, s config.Source) (*updated, error) {
-	registry, ref, err := openSource(s)
+	registries, err := openSource(s)
 	if err != nil {
 		return nil, err
 	}
-	defer registry.Close()
+	defer registries.Close()
 	u := &updated{OCI: s.OCI, Tag: s.Tag, From: s.Locked, Tools: []updatedTool{}, Needs: []updatedNeed{}}
-	if u.To, u.Found, err = registry.Find(ctx, ref, s.Tag); err != nil || u.From == u.To {
+	if u.To, u.Found, err = registries.Origin().Find(ctx, registries.repository, s.Tag); err != nil || u.From == u.To {
 		return u, err
 	}
 	s.Signers = nil // of what was locked
-	old, _, err := openSource(s)
+	old, err := openSource(s)
 	if err != nil {
 		return nil, err
 	}
 	defer old.Close()
-	before, fromSize, err := manifestOf(ctx, old, ref.At(u.From))
+	before, fromSize, err := manifestOf(ctx, old, u.From)
 	if errors.Is(err, oci.ErrNotFound) { // what was locked is gone, which an update is the way out of
 		u.Unknown, err = true, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	now, toSize, err := manifestOf(ctx, registry, ref.At(u.To))
+	now, toSize, err := manifestOf(ctx, registries, u.To)
 	if err != nil {
 		return nil, err
 	}
@@ -147,15 +147,20 @@ func compareLocked(ctx context.Context, s config.Source) (*updated, error) {
 }
 
 // manifestOf pulls a module, and returns the manifest in it, or nil where there is none.
-func manifestOf(ctx context.Context, registry *oci.Registry, ref oci.Reference) (*manifest.Manifest, int64, error) {
+func manifestOf(ctx context.Context, registries peered, digest string) (*manifest.Manifest, int64, error) {
 	var module bytes.Buffer
-	pulled, err := registry.Pull(ctx, ref, &module)
+	var pulled *oci.Artifact
+	err := registries.each(ctx, digest, func(ctx context.Context, registry *oci.Registry, ref oci.Reference) (err error) {
+		module.Reset()
+		pulled, err = registry.Pull(ctx, ref, &module)
+		return err
+	})
 	if err != nil {
 		return nil, 0, err
 	}
 	report, err := toolfile.Inspect(module.Bytes())
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", ref, err)
+		return nil, 0, fmt.Errorf("%s: %w", registries.repository.At(digest), err)
 	}
 	return report.Manifest, pulled.Size, nil
 }

@@ -4,17 +4,19 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/toolsrv/toolsrv/internal/oci"
 )
 
 // An asked is whom a source asks, and for what. It does not change.
 type asked struct {
-	peers peers
+	peers *oci.Peers
 	pin   string // the digest that the artifact must have, or "" where the registry says which
 	about string // differs where another source would ask otherwise
 }
 
 // policy differs where other artifacts may be pulled.
-func (a *asked) policy() string { return a.peers.origin().registry.Policy() }
+func (a *asked) policy() string { return a.peers.Origin().Policy() }
 
 // open returns whom the source asks with some options.
 func (s *Source) open(o Options) (*asked, error) {
@@ -26,10 +28,8 @@ func (s *Source) open(o Options) (*asked, error) {
 	if a.pin != "" {
 		reach.Trust, reach.Minimum = nil, ""
 	}
-	mine := s.options
-	mine.Mirrors = o.Mirrors
 	var err error
-	if a.peers, err = openPeers(mine, reach); err != nil {
+	if a.peers, err = oci.OpenPeers(s.options.Repository, o.Mirrors, reach, s.options.Patience); err != nil {
 		return nil, err
 	}
 	a.about = fmt.Sprintf("%q", []any{a.pin, o.Mirrors, reach.PlainHTTP, reach.CA, reach.Credentials, a.policy()})
@@ -44,18 +44,18 @@ func (s *Source) Prepare(o Options) (take func(), err error) {
 		return nil, err
 	}
 	if next.about == s.asks.Load().about {
-		next.peers.close()
+		next.peers.Close()
 		return nil, nil
 	}
 	return func() {
 		s.control.Lock()
 		defer s.control.Unlock()
 		if s.closed {
-			next.peers.close()
+			next.peers.Close()
 			return
 		}
 		s.stop()
-		s.asks.Swap(next).peers.close()
+		s.asks.Swap(next).peers.Close()
 		s.begin()
 	}, nil
 }

@@ -125,7 +125,7 @@ func (s *Source) Close() error {
 	s.stop()
 	s.control.Unlock()
 	s.stopped.Wait()
-	s.asks.Load().peers.close()
+	s.asks.Load().peers.Close()
 	s.options.Cache.release(s)
 	return nil
 }
@@ -258,7 +258,7 @@ func (s *Source) look(ctx context.Context) (*held, error) {
 	digest := asks.pin
 	if digest == "" {
 		var err error
-		if digest, _, err = asks.peers.origin().registry.Find(ctx, s.options.Repository, s.options.Which); err != nil {
+		if digest, _, err = asks.peers.Origin().Find(ctx, s.options.Repository, s.options.Which); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,114 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	mirrorPatience = 10 * time.Second // without a byte of a mirror's answer, since there is somebody else to ask
+	// MirrorRest is how long a mirror is left alone for after an error.
+	MirrorRest = 5 * time.Minute
+)
+
+// A Peer has the artifacts of a repository: it is their origin, or a mirror of that.
+type Peer struct {
+	*Registry
+	Repository Reference
+	IsMirror   bool
+
+	mu    sync.Mutex
+	until time.Time // nothing is asked of it before
+}
+
+// Peers are asked for an artifact one after the other: the mirrors, and then the origin. They are asked by its digest only, about which none can
+// lie; what a tag is now the origin alone says, since a mirror's word could be an old one. They are safe for concurrent use.
+type Peers struct{ all []*Peer }
+
+// OpenPeers opens the registry of a repository, as o says, and those of its mirrors. No credentials, and no leave to do without TLS, are for another
+// host than they were given for. patience is how long a mirror may keep silent; 0 is 10 seconds. The caller closes the Peers.
+func OpenPeers(origin Reference, mirrors []Reference, o Options, patience time.Duration) (*Peers, error) {
+	first := &Peer{Repository: origin}
+	var err error
+	if first.Registry, err = Open(origin.Host, o); err != nil {
+		return nil, err
+	}
+	p := &Peers{}
+	o.PlainHTTP, o.Patience = false, mirrorPatience
+	if patience > 0 {
+		o.Patience = patience
+	}
+	for _, repository := range mirrors {
+		m := &Peer{Repository: repository, IsMirror: true}
+		if m.Registry, err = Open(repository.Host, o); err != nil {
+			p.all = append(p.all, first)
+			p.Close()
+			return nil, fmt.Errorf("the mirror %s: %w", repository, err)
+		}
+		p.all = append(p.all, m)
+	}
+	p.all = append(p.all, first)
+	return p, nil
+}
+
+// Origin returns the one that is not a mirror.
+func (p *Peers) Origin() *Peer { return p.all[len(p.all)-1] }
+
+// Close gives connections back.
+func (p *Peers) Close() {
+	for _, one := range p.all {
+		one.Close()
+	}
+}
+
+// rests reports whether a mirror is left alone.
+func (p *Peer) rests() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Now().Before(p.until)
+}
+
+func (p *Peer) rest() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until = time.Now().Add(MirrorRest)
+}
+
+// Each has ask ask one peer after the other, until one has given what is wanted or nobody else may be asked. Each mirror has a share of limit for
+// that. The error is the origin's, and says what was wrong with the mirrors; failed is told of each of those, and may be nil.
+func (p *Peers) Each(ctx context.Context, limit time.Duration, failed func(mirror Reference, err error), ask func(ctx context.Context, p *Peer) (again bool, err error)) error {
+	var wrong []string
+	for _, one := range p.all {
+		if one.rests() {
+			continue
+		}
+		within, cancel := ctx, context.CancelFunc(func() {})
+		if one.IsMirror { // which leaves time to ask the others
+			within, cancel = context.WithTimeoutCause(ctx, limit/time.Duration(len(p.all)), errors.New("it took too long"))
+		}
+		again, err := ask(within, one)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if !one.IsMirror {
+			if len(wrong) > 0 {
+				err = fmt.Errorf("%w; of its mirrors before: %s", err, strings.Join(wrong, "; "))
+			}
+			return err
+		}
+		one.rest()
+		if failed != nil {
+			failed(one.Repository, err)
+		}
+		if !again {
+			return err
+		}
+		wrong = append(wrong, err.Error())
+	}
+	return nil // not reached: the origin is the last, and never rests
+}

@@ -12,7 +12,7 @@ import (
 
 // KeptArguments are the arguments of the operation kv list.
 type KeptArguments struct {
-	After string `json:"after,omitempty" description:"List those only that come after this place, which the answer before has as more." maxLength:"1024"`
+	After string `json:"after,omitempty" description:"List only what comes after this place, which the previous answer has as more." maxLength:"1024"`
 }
 
 // ErasedArguments are the arguments of the operation kv erase.

@@ -31,7 +31,7 @@ type Operation struct {
 	Method string
 	// Role is what its callers must have. Empty: none, but somebody must know them.
 	Role string
-	// Local is whether it is for those only who come over the socket.
+	// Local is whether only callers over the socket may ask for it.
 	Local bool
 
 	secret            bool // its arguments may have a secret, in the wrong place, too: no answer shows one of them

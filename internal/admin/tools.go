@@ -18,7 +18,7 @@ import (
 // ToolsArguments are the arguments of the operation tools.
 type ToolsArguments struct {
 	All     bool   `json:"all,omitempty" description:"List tools that can't be called, too."`
-	Pattern string `json:"pattern,omitempty" description:"List those alone that match, such as math/add, math or math/*." maxLength:"1024"`
+	Pattern string `json:"pattern,omitempty" description:"List only the tools that match, such as math/add, math or math/*." maxLength:"1024"`
 }
 
 // Tools are the tools of a server.

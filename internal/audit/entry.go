@@ -17,7 +17,7 @@ type Entry struct {
 	Time      time.Time       `json:"time" description:"When it was made."`
 	Previous  string          `json:"previous" description:"The hash of the entry before; empty for the first."`
 	Action    string          `json:"action" description:"What was done or tried, such as tokens.add."`
-	Who       string          `json:"who,omitempty" description:"The name of who did it."`
+	Who       string          `json:"who,omitempty" description:"The name of the one who did it."`
 	Origin    string          `json:"origin,omitempty" description:"How he is known, such as token or socket; process is the server itself."`
 	Caller    string          `json:"caller,omitempty" description:"What tells him from others of that name, such as oidc+https%3a%2f%2fid.example.com+ann; missing where there can be none."`
 	From      string          `json:"from,omitempty" description:"The address of the client, or socket."`

@@ -66,7 +66,7 @@ type Loading struct {
 	// Source is where it lies.
 	Source string
 	Stage  Stage
-	// Since is when it was listed, or began anew.
+	// Since is when it was listed, or when its loading began again.
 	Since time.Time
 }
 
@@ -103,7 +103,7 @@ type FileState struct {
 
 	from    *feed
 	version string    // in the source
-	listed  time.Time // when the listing began that had it
+	listed  time.Time // the beginning of the listing that first had it
 	loading bool
 }
 

@@ -65,7 +65,7 @@ func readFiles() *files {
 	return f
 }
 
-// deep returns a page for a path that has so many further parts: what it loads is where it was.
+// deep returns a page for a path with that many further parts. Its links lead up as many levels.
 func (f *files) deep(name string, parts int) *web.Document {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -51,7 +51,7 @@ var (
 	cached        = metrics.Describe("code_cache_bytes", "Compiled code that is kept on disk, as it was counted in the last minute.")
 	mostCached    = metrics.Describe("code_cache_limit_bytes", "How much of it may be kept. What was not used for longest is removed then.")
 	dropped       = metrics.Describe("code_dropped_total", "How often compiled code was dropped from memory, because nobody had called it for long, or for want of room.", "reason")
-	stateTook     = metrics.Describe("state_write_seconds", "How long those waited who kept or deleted something, until that was on disk.")
+	stateTook     = metrics.Describe("state_write_seconds", "How long callers waited until what they kept or deleted was on disk.")
 	stateFailed   = metrics.Describe("state_writes_failed_total", "How often something could not be kept or deleted.")
 	stateBytes    = metrics.Describe("state_bytes", "The size of the file that has what tools and operators keep.")
 	changes       = metrics.Describe("changes_total", "Changes that operators and the configuration have made, by how they ended.", "action", "outcome")

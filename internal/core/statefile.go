@@ -56,7 +56,7 @@ func StateFile(dir string) string { return filepath.Join(dir, local.FileName) }
 func OpenStateFile(path string) (*local.File, error) { return local.OpenFile(path, forms()) }
 
 // RestoreState puts a copy of a backup into the place of the state in a directory, and returns the name of the file that was there before, "" for
-// none. Nothing changes unless all of the backup is in order, and no server uses the state. The audit of the copy has an entry of who did it.
+// none. Nothing changes unless all of the backup is in order, and no server uses the state. The audit of the copy says who did it.
 func RestoreState(ctx context.Context, backup, dir, who string) (kept string, err error) {
 	e := audit.Entry{Action: "state.restore", Who: who, Origin: wasmtools.OriginProcess}
 	if e.Target, err = filepath.Abs(backup); err != nil {

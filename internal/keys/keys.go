@@ -274,7 +274,7 @@ const Plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 // Pattern checks a pattern of tools.
 func Pattern(s string) (string, error) { return s, pattern.Check(s) }
 
-// Name checks a name that tools know something by.
+// Name checks a name by which tools know something, such as a secret.
 func Name(s string) (string, error) {
 	if s == "" || len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(Plain, r) }) {
 		return "", fmt.Errorf("%q is not a valid name: use 1 to 64 of the characters A-Z a-z 0-9 _ and -", text.Short(s))

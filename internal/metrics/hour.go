@@ -115,7 +115,7 @@ type Point struct {
 	Calls, Failed uint32
 	// Fuel is how many instructions they have run, right to a hundredth, those of calls inside them included.
 	Fuel uint64
-	// Median is what half of those took that were not refused, and Slow what all but a hundredth took at most. Both are right to an eighth.
+	// Half of the calls that were not refused took at most Median, and all but a hundredth at most Slow. Both are right to an eighth.
 	Median, Slow time.Duration
 }
 

@@ -207,7 +207,7 @@ func (r *Registry) bundles(ctx context.Context, repository *remote.Repository, d
 	return nil
 }
 
-// referrers lists the artifacts of a type that refer to another one, as far as the registry tells types: those first that are certain.
+// referrers lists the artifacts of a type that refer to another one, as far as the registry tells types: those that are certain come first.
 func referrers(ctx context.Context, repository *remote.Repository, to ocispec.Descriptor, artifactType string, certain func(ocispec.Descriptor) bool) ([]ocispec.Descriptor, error) {
 	var first, others []ocispec.Descriptor
 	err := repository.Referrers(ctx, to, "", func(page []ocispec.Descriptor) error {
@@ -314,7 +314,7 @@ func (r *Registry) Policy() string {
 // An Attestation is what somebody says of an artifact.
 type Attestation struct {
 	signature.Statement
-	// Wrong is why it was not verified, where that was asked for, or can't be read.
+	// Wrong is why the attestation can't be read or, if a check was asked for, was not verified.
 	Wrong error
 }
 

@@ -440,7 +440,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestRefusal is what those learn who are refused.
+// TestRefusal checks what refused callers are told.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

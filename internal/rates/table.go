@@ -188,7 +188,7 @@ func (s *shard) find(at int, caller uint64) int {
 	return -1
 }
 
-// room returns the place in a set that is forgotten for another, or -1: a call of each of them runs.
+// room returns the place in a set whose caller can be forgotten, or -1 if each of them has a running call.
 func (s *shard) room(at int, now time.Duration) int {
 	least, best := -1, math.Inf(1)
 	set := s.entries[at : at+places]

@@ -353,7 +353,7 @@ func (s *Store) put(name string, e state.Entry) {
 	}
 }
 
-// drop forgets a token, with which those end that it made. s.mu is held.
+// drop forgets a token and the tokens that it made. s.mu is held.
 func (s *Store) drop(name string) {
 	s.edits++
 	s.leave(s.known[name])

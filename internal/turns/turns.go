@@ -1,5 +1,5 @@
 // Package turns hands out a bounded number of places, first to those who have the fewest: one with many requests does not keep others waiting. That
-// holds for the parties that want places, and for the keys that one party wants them for. Those who have as many take turns.
+// holds for the parties that want places, and for the keys that one party wants them for. Those who have equally many take turns.
 package turns
 
 import (

@@ -39,7 +39,7 @@ func granted() []*wasmtools.Tool {
 // boxes are the boxes of the picture, column by column.
 const boxes = "[...document.querySelectorAll('.reach .box')].map((b) => b.ariaLabel)"
 
-// TestConsoleReach has the picture of who reaches what, of few tools and with the keyboard.
+// TestConsoleReach looks at the picture of who reaches what, with few tools and with the keyboard.
 func TestConsoleReach(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, administered()+grants, granted()...), "/console")

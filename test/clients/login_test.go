@@ -107,7 +107,7 @@ func discover(t *testing.T, s *service) *loginClient {
 	return &loginClient{authorize: provider.Authorize, token: provider.Token}
 }
 
-// login logs the issuer's next user in, and returns the token of who that is.
+// login logs the issuer's next user in, and returns that user's token.
 func (l *loginClient) login(t *testing.T) string {
 	t.Helper()
 	config := oauth2.Config{ClientID: l.client, ClientSecret: l.secret, RedirectURL: "http://127.0.0.1/back", Scopes: []string{"openid", "groups"},

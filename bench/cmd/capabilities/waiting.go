@@ -100,7 +100,7 @@ type silent struct {
 
 	mu          sync.Mutex
 	connections []net.Conn
-	answered    bool // and so are all to come
+	answered    bool // all requests are answered from now on
 }
 
 func (s *silent) serve() {

@@ -33,7 +33,7 @@ type signerFlags struct{ signature.Signer }
 func (f *signerFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var((*fileFlag)(&f.Key), "key", "PEM `file` with the public key that must have signed")
-	flags.Var((*wordFlag)(&f.Issuer), "issuer", "`address` of who vouches for the identity that must have signed")
+	flags.Var((*wordFlag)(&f.Issuer), "issuer", "`address` of the issuer that vouches for the signer's identity")
 	flags.Var((*wordFlag)(&f.Subject), "subject", "the `identity`; a * at its end stands for all of an owner")
 	flags.Var((*fileFlag)(&f.Root), "root", "`file` trusted_root.json with the authorities that certify it")
 	completeFlag(cmd, "key", cobra.FixedCompletions([]cobra.Completion{"pub", "pem"}, cobra.ShellCompDirectiveFilterFileExt))
@@ -223,7 +223,7 @@ type attachedSource struct {
 // An attestation is what somebody says of an artifact: its signature, how it was built, what is in it.
 type attestation struct {
 	Type string `json:"type"`
-	// Verified is whether it is of who was asked for, and By who that is. Why says why it is not.
+	// Verified is whether the signer is the one that was asked for. By names the signer, and Why says why it is another.
 	Verified bool      `json:"verified"`
 	By       *signedBy `json:"by,omitempty"`
 	Why      string    `json:"why,omitempty"`

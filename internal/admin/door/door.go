@@ -26,7 +26,7 @@ const bodyTime = 5 * time.Minute
 
 // Options are the settings of a Door. The zero value is usable.
 type Options struct {
-	// Local is whether it is for those only who come over the socket.
+	// Local is whether only callers over the socket may ask for it.
 	Local bool
 	// Off returns whether the door is switched off. It is called concurrently. Nil: it never is.
 	Off func() bool
@@ -146,7 +146,7 @@ func (d *Door) Serve(x *web.Exchange) {
 		ctx, end = context.WithCancel(x.Stream())
 		defer end()
 		recheck := x.Recheck()
-		go func() { // any change of who is let in ends the wait
+		go func() { // the wait ends when tokens or other credentials change
 			select {
 			case <-recheck:
 				end()

@@ -110,7 +110,7 @@ func TestGained(t *testing.T) {
 	}
 }
 
-// TestOwn tells of a caller's own things those only who can have some.
+// TestOwn wants a caller's own things to be listed only for callers who can have some.
 func TestOwn(t *testing.T) {
 	t.Parallel()
 	tools := []reach.Tool{{Route: wasmtools.Route{Path: "/a/x"}, Reaches: []capability.Reached{{Capability: "secrets", Entry: "key@principal", Own: true}, {Capability: "kv", Entry: "a", Own: true}, {Capability: "http", Entry: "https://a.example"}}}}

@@ -278,7 +278,7 @@ func traced(ctx context.Context, headers http.Header) {
 }
 
 // know makes answers of a host be searched for everything that is put into requests to it, by this grant or another, as far as is known now. Of callers'
-// own secrets, these are the ones of who calls: what others have chosen is not taken out. It reports whether other grants put anything in.
+// own secrets, these are the caller's own: what others have chosen is not taken out. It reports whether other grants put anything in.
 func (x *exchange) know() (others bool) {
 	names := x.g.options.Injected.names(x.target.Host)
 	others = len(names) > 0

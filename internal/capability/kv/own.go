@@ -39,7 +39,7 @@ func (o *owner) places() places { return places{o.granted.store, o.granted.names
 
 func indexPrefix(id personal.ID) string { return string(id) + "/" }
 
-// ofCaller makes the use one of the caller's own values.
+// ofCaller lets the use see the caller's own values only.
 func (u *use) ofCaller() error {
 	p := capability.Principal(u.Call)
 	id, err := personal.Of(p)

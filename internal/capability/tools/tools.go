@@ -84,7 +84,7 @@ func Grant(s *Service, tools ...string) hostcall.Grant {
 // and the generation of calls inside it.
 type Origin wasmtools.Call
 
-// String returns the name of who calls.
+// String returns the caller's name.
 func (o *Origin) String() string { return o.Principal.String() }
 
 // Party returns with whom the call takes turns where it waits.

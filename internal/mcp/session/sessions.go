@@ -91,7 +91,7 @@ type session struct {
 	changed chan struct{} // has room for one: the list has changed, and the client was not told
 }
 
-// shown returns what tells the session from others, and is not its id: who has that has the session, where no token is needed.
+// shown returns what tells the session from others. It is not the id, which would give the session to anybody where no token is needed.
 func (s *session) shown() string {
 	digest := sha256.Sum256([]byte(s.id))
 	return hex.EncodeToString(digest[:8])
@@ -431,7 +431,7 @@ func (s *Sessions) expire() {
 	}
 }
 
-// old takes out those that were not used since a time.
+// old removes and returns the sessions that were last used before a time.
 func (s *Sessions) old(since time.Time) (old []*session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

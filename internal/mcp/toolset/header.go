@@ -115,7 +115,7 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// without returns a compact schema without the marks.
+// without removes the marks from a compact schema.
 func (f *headerFinder) without(schema json.RawMessage) json.RawMessage {
 	const key = `"` + headerKeyword + `":`
 	var out []byte

@@ -356,8 +356,8 @@ func (w *rewriter) unmark(scopes []scope, closed *scope) {
 	}
 }
 
-// measure measures the function's frame, and how many locals are moved in it, if one of the two seems large. joins are the number of those in
-// w.joins before the function.
+// measure measures the function's frame, and how many locals are moved in it, if one of the two seems large. The
+// function's joins begin at w.joins[joins].
 func (w *rewriter) measure(f *function, joins, wide int) {
 	own := w.joins[joins:]
 	slices.SortFunc(own, func(a, b join) int { return cmp.Compare(a.at, b.at) })

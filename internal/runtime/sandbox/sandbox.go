@@ -273,7 +273,7 @@ type State struct {
 	Code map[CodeState]int
 	// Snapshots is how many modules have been initialised, and Idle how many instances wait for a call.
 	Snapshots, Idle int
-	// Calls is how many calls run or wait, those included that wait for a compilation.
+	// Calls is how many calls run or wait, also for a compilation.
 	Calls int
 	// Memory, Mappings and CodeMemory are what all modules together take of what the Config bounds: bytes, mappings of
 	// the address space, and bytes of compiled code.

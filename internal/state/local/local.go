@@ -122,7 +122,7 @@ func (s *Store) Broken() error { return s.db.examine(0) }
 
 // Figures are what a store has written since it was opened.
 type Figures struct {
-	// Written is how long those waited who kept or deleted something, until that was on disk. Failed is how often it could not be written.
+	// Written is how long callers waited until what they kept or deleted was on disk. Failed is how often it could not be written.
 	Written durations.Sum
 	Failed  uint64
 	// Bytes is the size of the file.

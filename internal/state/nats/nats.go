@@ -204,7 +204,7 @@ func (s *Store) usable() error {
 
 // Figures are what a store has written since it was opened.
 type Figures struct {
-	// Written is how long those waited who kept or deleted something. Failed is how often it could not be written.
+	// Written is how long callers waited until they had kept or deleted something. Failed is how often it could not be written.
 	Written durations.Sum
 	Failed  uint64
 }

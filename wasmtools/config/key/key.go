@@ -46,7 +46,7 @@ func Words(to *[]string, check func(string) (string, error)) func(value any) err
 // Object reads a table of any content as JSON.
 func Object(to *json.RawMessage) func(value any) error { return keys.Object(to) }
 
-// Name checks a name that tools know something by.
+// Name checks a name by which tools know something, such as a secret.
 func Name(s string) (string, error) { return keys.Name(s) }
 
 // Path checks the path of a file or folder, and returns it relative to directory.

@@ -73,7 +73,7 @@ func largest(t *testing.T, s shape, ratio [2]int) (n int, best *instrument.Rewri
 	for accepted(step) {
 		step *= 2
 	}
-	for low, high := step/2, step; high-low > low/8; {
+	for low, high := step/2, step; high-low > max(low/8, 1); {
 		if middle := (low + high) / 2; accepted(middle) {
 			low = middle
 		} else {

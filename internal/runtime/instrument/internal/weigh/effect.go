@@ -17,126 +17,73 @@ const (
 	workBulk    = 120
 )
 
-// effects holds what instructions of one byte do.
-var effects = func() (table [256]effect) {
-	set := func(from, to int, height int8, work uint8) {
-		for op := from; op <= to; op++ {
-			table[op] = effect{height: height, work: work}
+// effects has what instructions of one byte do, or those behind the prefix of vectors.
+type effects [256]effect
+
+var plain, vectors = plainEffects(), vectorEffects()
+
+// set changes the effects of some ranges, each of which is its first and its last instruction.
+func (e *effects) set(change func(*effect), ranges ...byte) {
+	for ; len(ranges) > 0; ranges = ranges[2:] {
+		for op := int(ranges[0]); op <= int(ranges[1]); op++ {
+			change(&e[op])
 		}
 	}
-	set(0, 255, 0, workOne)
-	set(0x01, 0x01, 0, workNone)  // nop
-	set(0x1a, 0x1a, -1, workNone) // drop
-	set(0x1b, 0x1c, -2, workOne)  // select
-	set(0x25, 0x25, 0, 40)        // table.get
-	set(0x26, 0x26, -2, 40)       // table.set
-	for op := opcode.Load; op < opcode.Store; op++ {
-		table[op] = effect{height: 0, work: workAddress, memory: true}
-	}
-	for op := opcode.Store; op < opcode.MemorySize; op++ {
-		table[op] = effect{height: -2, work: workAddress, memory: true}
-	}
-	set(opcode.MemorySize, opcode.MemorySize, 1, 12)
-	set(opcode.MemoryGrow, opcode.MemoryGrow, 0, 80)
-	set(0x41, 0x44, 1, workOne)  // constants
-	set(0x46, 0x4f, -1, workOne) // comparisons
-	set(0x51, 0x66, -1, workOne) // comparisons
-	set(0x6a, 0x78, -1, workOne) // i32
-	set(0x7c, 0x8a, -1, workOne) // i64
-	set(0x92, 0x98, -1, workOne) // f32
-	set(0xa0, 0xa6, -1, workOne) // f64
-	set(0x6d, 0x6d, -1, 44)      // i32.div_s
-	set(0x6e, 0x70, -1, 32)      // divisions
-	set(0x7f, 0x7f, -1, 44)      // i64.div_s
-	set(0x80, 0x82, -1, 32)      // divisions
-	set(0x96, 0x97, -1, 28)      // f32.min, f32.max
-	set(0x98, 0x98, -1, 20)      // f32.copysign
-	set(0xa4, 0xa5, -1, 28)      // f64.min, f64.max
-	set(0xa6, 0xa6, -1, 20)      // f64.copysign
-	set(0xa8, 0xab, 0, 64)       // truncations
-	set(0xae, 0xb1, 0, 64)       // truncations
-	set(0xb5, 0xb5, 0, 28)       // f32.convert_i64_u
-	set(0xba, 0xba, 0, 28)       // f64.convert_i64_u
-	set(0xd0, 0xd0, 1, workOne)  // ref.null
-	set(0xd2, 0xd2, 1, 24)       // ref.func
-	set(opcode.GlobalGet, opcode.GlobalGet, 1, workOne)
-	set(opcode.GlobalSet, opcode.GlobalSet, -1, workOne)
-	return table
-}()
+}
+
+func height(n int8) func(*effect) { return func(e *effect) { e.height = n } }
+func work(n uint8) func(*effect)  { return func(e *effect) { e.work = n } }
+func address(e *effect)           { e.work, e.memory = workAddress, true }
+
+func plainEffects() (e effects) {
+	e.set(work(workOne), 0x00, 0xff)
+	e.set(work(workNone), opcode.Nop, opcode.Nop, opcode.Drop, opcode.Drop)
+	e.set(address, opcode.Load, opcode.MemorySize-1)
+	e.set(work(40), opcode.TableGet, opcode.TableSet)
+	e.set(work(80), opcode.MemoryGrow, opcode.MemoryGrow)
+	e.set(work(12), opcode.MemorySize, opcode.MemorySize)
+	e.set(work(44), 0x6d, 0x70, 0x7f, 0x82)                                     // divisions
+	e.set(work(28), 0x96, 0x98, 0xa4, 0xa6, 0xb5, 0xb5, 0xba, 0xba, 0xd2, 0xd2) // min, max, copysign, convert_i64_u, ref.func
+	e.set(work(64), 0xa8, 0xab, 0xae, 0xb1)                                     // truncations
+	e.set(height(1), opcode.GlobalGet, opcode.GlobalGet, opcode.MemorySize, opcode.MemorySize, opcode.I32Const, opcode.F64Const, 0xd0, 0xd0, 0xd2, 0xd2)
+	e.set(height(-1), opcode.Drop, opcode.Drop, opcode.GlobalSet, opcode.GlobalSet, 0x46, 0x4f, 0x51, 0x66, 0x6a, 0x78, 0x7c, 0x8a, 0x92, 0x98, 0xa0, 0xa6)
+	e.set(height(-2), opcode.Select, opcode.SelectTyped, opcode.TableSet, opcode.TableSet, opcode.Store, opcode.MemorySize-1)
+	return e
+}
+
+func vectorEffects() (e effects) {
+	e.set(work(16), 0, 255)
+	e.set(address, 0, 11, 84, 93)                                                                           // loads and stores
+	e.set(work(workAddress+8), 0, 10, 84, 93)                                                               // of which all but one do more
+	e.set(work(workOne), 12, 12)                                                                            // constant
+	e.set(work(24), 13, 13, 107, 109, 127, 127, 156, 159, 188, 191, 213, 213, 232, 233, 244, 245, 248, 255) // shuffle, shifts of bytes, extmul, i64x2.mul, min, max, conversions
+	e.set(work(32), 98, 98, 220, 223)                                                                       // i8x16.popcnt, i64x2.extmul
+	e.set(height(-1), 13, 255)
+	e.set(height(-2), 11, 11, 82, 82, 88, 91) // stores, bitselect
+	e.set(height(1), 12, 12)
+	e.set(height(0), 15, 22, 24, 25, 27, 27, 29, 29, 31, 31, 33, 33, 77, 77, 83, 83, 92, 100, 103, 106, 116, 117, 122, 122, 124, 129, 131, 132, 135, 138, 148, 148,
+		160, 164, 167, 170, 192, 196, 199, 202, 224, 227, 236, 239, 248, 255) // splats, lanes, and what takes one operand
+	return e
+}
 
 // effectOf returns the effect of an instruction that neither branches nor calls.
 func effectOf(op uint16) effect {
 	switch op >> 8 {
-	case opcode.Bulk:
-		return bulkEffect(byte(op))
+	case 0:
+		return plain[op]
 	case opcode.Vector:
-		return vectorEffect(byte(op))
+		return vectors[byte(op)]
 	}
-	return effects[op]
-}
-
-// bulkEffect is the effect of an instruction with the prefix 0xfc.
-func bulkEffect(sub byte) effect {
-	switch sub {
-	case 0, 1, 2, 3, 4, 5, 6, 7: // truncations
-		return effect{work: 40}
-	case 9, 13: // data.drop, elem.drop
+	switch op {
+	case opcode.DataDrop, opcode.ElemDrop:
 		return effect{work: 24}
-	case 15: // table.grow
+	case opcode.TableGrow:
 		return effect{height: -1, work: 80}
-	case 16: // table.size
+	case opcode.TableSize:
 		return effect{height: 1, work: 12}
 	}
+	if op < opcode.MemoryInit { // truncations
+		return effect{work: 40}
+	}
 	return effect{height: -3, work: workBulk}
-}
-
-// vectorEffect is the effect of an instruction with the prefix 0xfd.
-func vectorEffect(sub byte) effect {
-	switch {
-	case sub <= 10, sub == 92, sub == 93: // loads
-		return effect{work: workAddress + 8, memory: true}
-	case sub == 11: // store
-		return effect{height: -2, work: workAddress, memory: true}
-	case sub == 12: // constant
-		return effect{height: 1, work: workOne}
-	case sub >= 84 && sub <= 87: // loads of lanes
-		return effect{height: -1, work: workAddress + 8, memory: true}
-	case sub >= 88 && sub <= 91: // stores of lanes
-		return effect{height: -2, work: workAddress + 8, memory: true}
-	case sub == 82: // bitselect
-		return effect{height: -2, work: 16}
-	case vectorUnary(sub):
-		return effect{work: vectorWork(sub)}
-	}
-	return effect{height: -1, work: vectorWork(sub)}
-}
-
-// vectorWork is the work of an instruction on vectors that neither loads nor stores.
-func vectorWork(sub byte) uint8 {
-	switch {
-	case sub == 98, sub >= 220 && sub <= 223: // i8x16.popcnt, i64x2.extmul
-		return 32
-	case sub == 13, sub >= 107 && sub <= 109, sub == 127, sub >= 156 && sub <= 159, sub >= 188 && sub <= 191, sub == 213: // shuffle, shifts of bytes, extmul, i64x2.mul
-		return 24
-	case sub == 232, sub == 233, sub == 244, sub == 245, sub >= 248: // min, max, truncations and conversions
-		return 24
-	}
-	return 16
-}
-
-// vectorUnary reports whether the instruction takes as many operands as it gives.
-func vectorUnary(sub byte) bool {
-	switch {
-	case sub >= 15 && sub <= 22, sub == 24, sub == 25, sub == 27, sub == 29, sub == 31, sub == 33: // splats, lanes
-		return true
-	case sub == 77, sub == 83, sub >= 94 && sub <= 100, sub >= 103 && sub <= 106:
-		return true
-	case sub == 116, sub == 117, sub == 122, sub >= 124 && sub <= 129, sub == 131, sub == 132, sub >= 135 && sub <= 138, sub == 148:
-		return true
-	case sub >= 160 && sub <= 164, sub >= 167 && sub <= 170, sub >= 192 && sub <= 196, sub >= 199 && sub <= 202:
-		return true
-	case sub >= 224 && sub <= 227, sub >= 236 && sub <= 239, sub >= 248:
-		return true
-	}
-	return false
 }

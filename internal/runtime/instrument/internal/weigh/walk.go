@@ -8,97 +8,103 @@ import (
 // A Scale weighs the functions of one module, one after the other. What it allocates for one it uses for the next.
 type Scale struct {
 	m      *Module
-	widest Signature // the most that a type of the module has
 	r      wasmbin.Reader
 	in     wasmbin.Instruction // the current one
+	count  Count
 	frames []frame
 	blocks []block
 	locals []local
-	loops  []loop
-	inside []int32   // open loops, by their index in loops
-	diff   []int32   // locals that become live in a block, less those whose life ends
-	carry  []float64 // of each block: values that loops above keep alive
+	rounds []span  // loops that are in no other
+	begins []int32 // of each block: locals whose life begins there, less those whose life ends
 
 	place
-	height int
-	count  Count
-	sets   int   // locals set so far
-	serial int32 // of the frame that was opened last
+	height int   // of the operand stack
+	sets   int32 // of locals so far
+	joins  int32 // blocks so far that are reached from several
+	inside int   // open loops
 	nested int   // loops that were open at most
-	stamp  int   // number of the current block
 }
 
 // A place is where in the control flow an instruction stands, as far as the compiler's costs depend on it.
 type place struct {
-	depth  int32 // blocks above it in the dominator tree
-	chain  int32 // blocks since the last that is reached from several
-	known  int32 // addresses that are known to be in bounds
-	part   int32 // number of the last block that is reached from several
-	header int32 // block that heads the innermost loop above it in the dominator tree, or -1
-	sets   int32 // of locals before that loop
-	low    int32 // the operand stack's least height since then
+	dead  bool  // nothing leads there
+	depth int32 // blocks above it in the dominator tree
+	head  int32 // block that heads the innermost loop above it in there, or -1
+	chain int32 // blocks since the last that is reached from several
+	known int32 // addresses that are known to be in bounds
+}
+
+// meet makes p the place where it meets another way.
+func (p *place) meet(q place) {
+	switch {
+	case q.dead:
+	case p.dead:
+		*p = q
+	default:
+		*p = place{false, min(p.depth, q.depth), min(p.head, q.head), min(p.chain, q.chain), min(p.known, q.known)}
+	}
 }
 
 // A block is a basic block.
 type block struct {
-	height int32
-	preds  int32
-	params int32   // of its type
-	sets   int32   // of locals since the way here parted
-	fresh  int32   // of a loop: values that are not live where the loop above it begins, at most
-	header int32   // of the loop above it, or -1
-	split  int32   // of preds: those on whose way the compiler puts a block
-	chains float64 // of those that lead here
 	loop   bool
+	head   int32 // place.head
+	height int32
+	params int32   // of its type
+	sets   int32   // of locals since the ways here parted; of a loop's, in the loop
+	preds  int32   // ways here
+	split  int32   // of these, ways on which the compiler puts a block
+	before int32   // assignments to locals so far
+	chains float64 // of the ways
+	above  float64 // of a loop's: values that are live at the heads of loops above and at its own
 }
 
 // A frame is an open block, loop, if or the function.
 type frame struct {
-	op      byte
-	serial  int32 // no other frame, and no other branch of an if, has it
-	base    int   // height below the parameters
-	params  int
-	results int
-	sets    int
-	entry   place // of an if, of its head
-	block   int32 // a loop's
+	Signature
+	op    byte
+	base  int   // height below the parameters
+	head  int32 // a loop's block
+	entry place
+	least place // where the ways to its end meet
+	end   block // what follows
+}
 
-	preds  int32 // that lead to its end so far
-	split  int32
-	chains float64
-	depths float64
-	least  place
+// A span goes from one block to another. Blocks are numbered from 1.
+type span struct{ from, to int32 }
+
+// A local is a local variable. It is taken to be live from where it is first set to where it is last read.
+type local struct {
+	span        // to is 0 while nothing has read it
+	set   int32 // block in which it was last set
+	round int32 // number of the last of Scale.rounds that it was read in: it is live throughout
+	joins int32 // Scale.joins where it was last read
+	links int32 // how often that has changed since it was set
 }
 
 // NewScale returns a scale for functions of m.
-func NewScale(m *Module) *Scale {
-	s := &Scale{m: m}
-	for _, t := range m.Types {
-		s.widest.Params, s.widest.Results = max(s.widest.Params, t.Params), max(s.widest.Results, t.Results)
-	}
-	return s
-}
+func NewScale(m *Module) *Scale { return &Scale{m: m} }
+
+// mostBlocks is how many blocks of a function are counted: more than anybody compiles, since they take half a gigabyte, and each takes
+// a scale 50 bytes.
+const mostBlocks = 1 << 20
 
 // Count counts what is in a function. The indices in its body must be valid, and its blocks balanced. An instruction that can't
 // be read is an error.
 func (s *Scale) Count(t Signature, body []byte) (Count, error) {
-	s.r = wasmbin.Reader{Data: body, End: len(body)}
+	r := wasmbin.Reader{Data: body, End: len(body)}
 	locals := t.Params
-	for range s.r.U32("the number of runs of locals") {
-		locals += int(s.r.U32("a number of locals"))
-		s.r.Byte("the type of locals")
+	for range r.U32("the number of runs of locals") {
+		locals += int(r.U32("a number of locals"))
+		r.Byte("the type of locals")
 	}
-	s.frames, s.blocks, s.loops, s.inside = s.frames[:0], s.blocks[:0], s.loops[:0], s.inside[:0]
-	if cap(s.locals) < locals {
-		s.locals = make([]local, locals)
+	*s = Scale{
+		m: s.m, r: r, frames: s.frames[:0], blocks: s.blocks[:0], locals: append(s.locals[:0], make([]local, locals)...), rounds: s.rounds[:0], begins: s.begins[:0],
+		place: place{head: -1},
 	}
-	s.locals = s.locals[:locals]
-	clear(s.locals)
-	s.count, s.height, s.sets, s.serial, s.nested = Count{Work: float64(locals) + float64(s.m.Globals)/4}, 0, 0, 0, 0
-	s.place = place{header: -1}
-	s.begin(block{preds: 1, header: -1})
-	s.diff = append(s.diff[:0], make([]int32, len(body)+3)...) // there are no more blocks than bytes
-	s.frames = append(s.frames, frame{op: opcode.Block, results: t.Results, least: unreached})
+	s.count[Work] = float64(locals) + float64(s.m.Globals)/4
+	s.begin(block{preds: 1})
+	s.open(opcode.Block, Signature{Results: t.Results})
 	for i := range t.Params {
 		s.set(&s.locals[i])
 	}
@@ -112,86 +118,54 @@ func (s *Scale) Count(t Signature, body []byte) (Count, error) {
 	return s.count, nil
 }
 
-// mostBlocks is how many blocks of a function are counted: more than anybody compiles, since they take half a gigabyte, and each takes
-// a scale 100 bytes.
-const mostBlocks = 1 << 20
-
-var unreached = place{depth: 1 << 30, known: 1 << 30, header: 1 << 30}
-
-// begin begins a basic block.
-func (s *Scale) begin(b block) {
-	b.height, b.header = int32(s.height), s.header
-	s.blocks = append(s.blocks, b)
-	s.stamp = len(s.blocks)
-	s.count.Known += float64(s.known)
-	s.count.Dominate += float64(s.depth)
-}
-
-// next begins a basic block that only the current one leads to.
-func (s *Scale) next() {
-	s.depth++
-	s.chain++
-	s.begin(block{preds: 1, chains: float64(s.chain)})
-}
-
 func (s *Scale) instruction() {
 	if s.in.Read(&s.r); s.r.Err != nil {
 		return
 	}
-	top := &s.frames[len(s.frames)-1]
 	switch s.in.Op {
 	case opcode.Block, opcode.Loop:
-		s.open(byte(s.in.Op), s.blockType())
+		s.open(byte(s.in.Op), s.m.block(&s.in))
 	case opcode.If:
 		s.height--
-		s.open(opcode.If, s.blockType())
+		s.open(opcode.If, s.m.block(&s.in))
 	case opcode.Else:
-		s.otherwise(top)
+		f := &s.frames[len(s.frames)-1]
+		s.leave(f, 0)
+		s.other(f)
 	case opcode.End:
 		s.end()
 	case opcode.Br:
 		s.branch(s.in.A, 0)
-		s.count.Work += 3 * workOne
-		s.skip()
+		s.dead = true
 	case opcode.BrIf:
-		s.height--
 		s.branchIf(s.in.A)
 	case opcode.BrTable:
-		s.height--
-		n := s.in.A
-		args := 0
 		labels := s.in.Labels(s.r.Data)
-		for range int64(n) + 1 {
-			args = s.branch(labels.U32("a label"), 1)
+		for range int64(s.in.A) + 1 {
+			s.branch(labels.U32("a label"), 1)
 		}
-		s.count.Blocks += float64(n) + 1
-		s.count.Work += float64(n+1) * float64(3+args) * workOne
-		s.skip()
+		s.dead = true
 	case opcode.Return:
-		s.count.Work += float64(3+s.frames[0].results) * workOne
-		s.count.Blocks++
-		s.skip()
+		s.count[Work] += float64(3+s.frames[0].Results) * workOne
+		s.count[Blocks]++
+		s.dead = true
 	case opcode.Unreachable:
-		s.count.Work += 2 * workOne
-		s.skip()
+		s.dead = true
 	case opcode.Call:
-		f := s.in.A
-		t := s.m.Types[s.m.Functions[f]]
-		s.call(t)
-		if int(f) < s.m.Imported {
-			s.count.Work += 8*workOne + float64(f)/32 // wazero counts the imports up to it
+		s.call(s.m.Types[s.m.Functions[s.in.A]])
+		if int(s.in.A) < s.m.Imported {
+			s.count[Work] += 8*workOne + float64(s.in.A)/32 // wazero counts the imports up to it
 		}
 	case opcode.CallIndirect:
 		s.height--
 		s.call(s.m.Types[s.in.A])
-		s.count.Work += 30 * workOne
+		s.count[Work] += 30 * workOne
 	case opcode.LocalGet:
 		s.get(&s.locals[s.in.A])
 		s.height++
 	case opcode.LocalSet:
 		s.set(&s.locals[s.in.A])
 		s.height--
-		s.dip(s.height)
 	case opcode.LocalTee:
 		s.set(&s.locals[s.in.A])
 	case opcode.MemoryFill, opcode.TableFill:
@@ -204,26 +178,16 @@ func (s *Scale) instruction() {
 // fill counts a memory.fill or table.fill, which the compiler turns into a loop with a call, behind a branch where there is nothing to
 // fill. The loop passes on its progress.
 func (s *Scale) fill() {
-	s.height -= 3
-	s.dip(s.height)
-	s.count.Work += workBulk
+	s.height -= 2
+	s.count[Work] += workBulk
 	s.open(opcode.Block, Signature{})
 	s.branchIf(0)
-	s.height++
+	s.height += 2
 	s.open(opcode.Loop, Signature{Params: 1})
 	s.branchIf(0)
 	s.branch(1, 1) // measured: where many locals are live, a fill takes as much as one more way to its end would
-	s.height--
 	s.end()
 	s.end()
-}
-
-// branchIf counts a branch to a label, and begins the block that follows where it is not taken.
-func (s *Scale) branchIf(label uint32) {
-	s.branch(label, 1)
-	s.count.Work += 4 * workOne
-	s.count.Blocks++ // its edge is split
-	s.next()
 }
 
 // plain counts an instruction that neither branches nor calls.
@@ -231,197 +195,163 @@ func (s *Scale) plain() {
 	e := effectOf(s.in.Op)
 	switch s.in.Op {
 	case opcode.GlobalGet, opcode.GlobalSet, opcode.TableGet, opcode.TableSet, opcode.RefFunc:
-		s.count.Steps += float64(s.chain) + 1
+		s.count[Steps] += float64(s.chain) + 1
 	}
 	if e.memory {
 		s.known++
-		s.count.Steps += float64(2*s.chain + 1)
+		s.count[Steps] += float64(2*s.chain + 1)
 	}
 	s.height += int(e.height)
-	s.dip(s.height - 1)
-	s.count.Work += float64(e.work)
+	s.count[Work] += float64(e.work)
 }
 
 func (s *Scale) call(t Signature) {
 	s.height += t.Results - t.Params
-	s.dip(s.height - t.Results)
-	s.count.Work += float64(6+2*(t.Params+t.Results)) * workOne
-	s.count.Reloads += float64(s.m.Mutable + 2)
+	s.count[Work] += float64(6+2*(t.Params+t.Results)) * workOne
+	s.count[Reloads] += float64(s.m.Mutable + 2)
 }
 
-// dip notes that the operand stack was no higher than that for a moment.
-func (s *Scale) dip(height int) { s.low = min(s.low, int32(height)) }
+// set counts an assignment to a local.
+func (s *Scale) set(l *local) {
+	s.count[Work] += workNone
+	if s.dead {
+		return
+	}
+	s.sets++
+	l.set, l.links = s.now(), 0
+	if l.from == 0 {
+		l.from = l.set
+	}
+}
+
+// get counts a read of a local.
+func (s *Scale) get(l *local) {
+	s.count[Work] += workNone
+	if l.to = s.now(); l.set == l.to {
+		return
+	}
+	if l.joins != s.joins {
+		l.joins = s.joins
+		l.links++
+	}
+	s.count[Steps] += float64(s.chain+1) + float64(l.links)/7
+	if l.from == 0 {
+		l.from = 1
+	}
+	if s.inside > 0 { // its value may be that of the round before
+		l.round = int32(len(s.rounds))
+		l.from = min(l.from, s.rounds[l.round-1].from)
+	}
+}
+
+// begin begins a basic block.
+func (s *Scale) begin(b block) {
+	s.depth++
+	if s.chain++; b.loop || b.preds > 1 {
+		s.chain = 0
+		s.joins++
+	}
+	b.height, b.head, b.before = int32(s.height), s.head, s.sets
+	s.blocks = append(s.blocks, b)
+	s.count[Known] += float64(s.known)
+	s.count[Dominate] += float64(s.depth)
+}
+
+// now is the number of the current block.
+func (s *Scale) now() int32 { return int32(len(s.blocks)) }
 
 // open opens a block, loop or if of that type.
 func (s *Scale) open(op byte, t Signature) {
-	s.serial++
-	f := frame{op: op, serial: s.serial, params: t.Params, results: t.Results, sets: s.sets, least: unreached}
-	f.base = s.height - t.Params
+	f := frame{Signature: t, op: op, base: s.height - t.Params, entry: s.place, least: place{dead: true}, end: block{params: int32(t.Results), sets: s.sets}}
 	switch op {
 	case opcode.Loop:
-		s.count.Work += float64(4+2*t.Params) * workOne
-		chain := s.chain
-		s.depth++
-		s.chain = 0
-		s.part = int32(s.stamp) + 1
-		f.block = int32(len(s.blocks))
-		s.begin(block{preds: 1, params: int32(t.Params), chains: float64(chain), loop: true, fresh: int32(s.sets) - s.place.sets + int32(s.height) - s.low})
-		s.header, s.place.sets, s.low = f.block, int32(s.sets), int32(s.height)
-		s.inside = append(s.inside, int32(len(s.loops)))
-		s.loops = append(s.loops, loop{from: int32(s.stamp)})
-		s.nested = max(s.nested, len(s.inside))
+		s.count[Work] += float64(4+2*t.Params) * workOne
+		f.head = s.now()
+		s.begin(block{loop: true, params: int32(t.Params), preds: 1, chains: float64(s.chain)})
+		s.head = f.head
+		if s.inside++; s.inside == 1 {
+			s.rounds = append(s.rounds, span{from: s.now()})
+		}
+		s.nested = max(s.nested, s.inside)
 	case opcode.If:
-		s.count.Work += 4 * workOne
-		f.entry = s.place
-		s.next()
+		s.count[Work] += 4 * workOne
+		s.begin(block{preds: 1})
 	}
 	s.frames = append(s.frames, f)
 }
 
-// branch counts an edge to a label, on which the compiler puts that many extra blocks. It returns how many values it passes.
-func (s *Scale) branch(label uint32, extra int32) int {
+// branchIf counts a branch to a label, and begins the block that follows where it is not taken.
+func (s *Scale) branchIf(label uint32) {
+	s.height--
+	s.branch(label, 1)
+	s.begin(block{preds: 1})
+}
+
+// branch counts a way to a label, on which the compiler puts that many blocks.
+func (s *Scale) branch(label uint32, split int32) {
 	f := &s.frames[len(s.frames)-1-int(label)]
-	s.count.Dominate += float64(s.depth)
+	passes := f.Results
 	if f.op == opcode.Loop {
-		b := &s.blocks[f.block]
-		b.preds++
-		b.split += extra
-		b.chains += float64(s.chain + extra)
-		return f.params
+		passes = f.Params
+		s.way(&s.blocks[f.head], split)
+	} else {
+		s.leave(f, split)
 	}
-	s.leave(f, extra)
-	return f.results
+	s.count[Work] += float64(4+passes) * workOne
+	s.count[Blocks] += float64(split)
 }
 
-// leave counts an edge to the end of a frame.
-func (s *Scale) leave(f *frame, extra int32) {
-	f.preds++
-	f.split += extra
-	f.chains += float64(s.chain + extra)
-	f.depths += float64(s.depth)
-	f.least.depth = min(f.least.depth, s.depth)
-	f.least.known = min(f.least.known, s.known)
-	switch {
-	case s.header < f.least.header:
-		f.least.header, f.least.sets, f.least.low = s.header, s.place.sets, s.low
-	case s.header == f.least.header:
-		f.least.low = min(f.least.low, s.low)
-	}
-	f.least.chain, f.least.part = s.chain, s.part
+// leave counts a way to the end of a frame.
+func (s *Scale) leave(f *frame, split int32) {
+	f.least.meet(s.place)
+	s.way(&f.end, split)
 }
 
-// otherwise ends the first branch of an if, at its else.
-func (s *Scale) otherwise(f *frame) {
-	s.leave(f, 0)
-	s.other(f)
+// way counts a way to a block.
+func (s *Scale) way(to *block, split int32) {
+	if !s.dead {
+		to.preds++
+		to.split += split
+		to.chains += float64(s.chain + split)
+		s.count[Dominate] += 2 * float64(s.depth)
+	}
 }
 
 // other begins the other branch of an if.
 func (s *Scale) other(f *frame) {
-	s.serial++
-	f.op, f.serial = opcode.Else, s.serial
-	s.height = f.base + f.params
-	s.place = f.entry
-	s.dip(s.height - f.params)
-	s.next()
+	f.op = opcode.Else
+	s.height, s.place = f.base+f.Params, f.entry
+	s.begin(block{preds: 1})
 }
 
-// end closes the innermost frame.
+// end ends the innermost frame, and begins the block that follows it.
 func (s *Scale) end() {
-	f := &s.frames[len(s.frames)-1]
-	s.leave(f, 0)
-	if f.op == opcode.If {
-		s.absent(f)
-	}
-	s.close()
-}
-
-// absent counts the missing branch of an if without an else. In it, the compiler forgets the addresses that it knows.
-func (s *Scale) absent(f *frame) {
-	s.other(f)
-	s.known = 0
-	s.leave(f, 0)
-}
-
-// close closes the innermost frame and begins the block that follows it.
-func (s *Scale) close() {
 	f := s.frames[len(s.frames)-1]
 	s.frames = s.frames[:len(s.frames)-1]
+	s.leave(&f, 0)
+	if f.op == opcode.If { // in the missing branch, the compiler forgets the addresses that it knows
+		s.other(&f)
+		s.known = 0
+		s.leave(&f, 0)
+	}
+	f.end.sets = s.sets - f.end.sets
 	if f.op == opcode.Loop {
-		s.blocks[f.block].sets = int32(s.sets - f.sets)
-		s.loops[s.inside[len(s.inside)-1]].to = int32(s.stamp)
-		s.inside = s.inside[:len(s.inside)-1]
-	}
-	s.count.Work += float64(2+2*f.results) * workOne
-	s.height = f.base + f.results
-	switch {
-	case len(s.frames) == 0:
-		s.count.Preds += float64(f.preds) * float64(f.preds)
-	case f.preds == 0:
-		s.skip()
-	case f.preds == 1:
-		s.place = f.least
-		s.dip(f.base)
-		s.next()
-	default:
-		s.place = f.least
-		if f.op == opcode.Else {
-			s.depth, s.header, s.place.sets, s.low = f.entry.depth, f.entry.header, f.entry.sets, f.entry.low
+		s.blocks[f.head].sets = f.end.sets
+		if s.inside--; s.inside == 0 {
+			s.rounds[len(s.rounds)-1].to = s.now()
 		}
-		s.dip(f.base)
-		s.depth++
-		s.chain = 0
-		s.part = int32(s.stamp) + 1
-		s.count.Dominate += f.depths
-		s.begin(block{preds: f.preds, split: f.split, params: int32(f.results), sets: int32(s.sets - f.sets), chains: f.chains})
+	}
+	s.count[Work] += float64(2+2*f.Results) * workOne
+	s.height, s.place = f.base+f.Results, f.least
+	if f.op == opcode.Else && f.end.preds > 1 {
+		s.depth, s.head = f.entry.depth, f.entry.head
+	}
+	if len(s.frames) > 0 {
+		s.begin(f.end)
+	} else {
+		s.count[Preds] += float64(f.end.preds) * float64(f.end.preds)
 	}
 }
-
-// skip passes over unreachable code, up to an else or end of the innermost frame. No code is made of it, but its types are checked: what is
-// moved counts, and a result takes memory until the end of the frame.
-func (s *Scale) skip() {
-	for nested := 0; s.r.Left() > 0; {
-		if s.in.Read(&s.r); s.r.Err != nil {
-			return
-		}
-		switch s.in.Op {
-		case opcode.Block, opcode.Loop, opcode.If:
-			s.move(s.blockType())
-			nested++
-		case opcode.Call:
-			s.move(s.m.Types[s.m.Functions[s.in.A]])
-		case opcode.CallIndirect:
-			s.move(s.m.Types[s.in.A])
-		case opcode.Br, opcode.BrIf, opcode.Return: // where to is not worth knowing
-			s.move(s.widest)
-		case opcode.BrTable:
-			for range 1 + s.in.A/16 { // to look at one is less than to move it
-				s.move(s.widest)
-			}
-		case opcode.Else:
-			if nested == 0 {
-				s.other(&s.frames[len(s.frames)-1])
-				return
-			}
-		case opcode.End:
-			if nested > 0 {
-				nested--
-				continue
-			}
-			if f := &s.frames[len(s.frames)-1]; f.op == opcode.If {
-				s.absent(f)
-			}
-			s.close()
-			return
-		}
-	}
-}
-
-// move counts the values of an instruction that is only checked.
-func (s *Scale) move(t Signature) { s.count.Work += float64(t.Params+t.Results) * workNone }
-
-// blockType returns the type of the block that the current instruction opens.
-func (s *Scale) blockType() Signature { return s.m.block(&s.in) }
 
 // block returns the type of the block that an instruction opens.
 func (m *Module) block(in *wasmbin.Instruction) Signature {
@@ -432,4 +362,49 @@ func (m *Module) block(in *wasmbin.Instruction) Signature {
 		return Signature{}
 	}
 	return Signature{Results: 1}
+}
+
+// finish sums up the costs that depend on the live locals of each block.
+func (s *Scale) finish() {
+	s.begins = append(s.begins, make([]int32, len(s.blocks)+2)...)
+	for _, l := range s.locals {
+		if l.to == 0 {
+			continue
+		}
+		if l.round > 0 {
+			l.to = max(l.to, s.rounds[l.round-1].to)
+		}
+		s.begins[l.from]++
+		s.begins[l.to+1]--
+	}
+	c, running, passes := &s.count, int32(0), float64(s.nested)
+	c[Blocks] += float64(len(s.blocks))
+	for i, b := range s.blocks {
+		running += s.begins[i+1]
+		locals, preds, split := float64(running), float64(b.preds), float64(b.split)
+		live := locals + float64(max(b.height, 0)) + 2 // a function that is not valid yet may take more than there is
+		c[Live] += live * (1 + preds + 2*split)
+		var head block
+		if b.head >= 0 {
+			head = s.blocks[b.head]
+		}
+		if b.loop { // what is not live at the head above was set since, or in the loop
+			s.blocks[i].above = head.above + min(live, float64(b.sets+b.before-head.before+b.height))
+		}
+		c[Above] += head.above * (1 + split)
+		if b.preds < 2 && !b.loop {
+			continue
+		}
+		first := locals + float64(b.params)
+		moved := min(first, float64(b.sets+b.params))
+		again := moved * moved
+		if b.loop {
+			again += first * first
+		}
+		c[Joins] += first
+		c[Moves] += preds * moved
+		c[Steps] += locals * (b.chains + preds)
+		c[Argument] += preds * (first*first + again*passes)
+		c[Preds] += preds * preds
+	}
 }

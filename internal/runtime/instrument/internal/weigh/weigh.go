@@ -1,10 +1,10 @@
-// Package weigh predicts what it takes to compile a WebAssembly function, without compiling it.
+// Package weigh predicts what it takes to compile a WebAssembly function, without compiling it, and what a call of it takes of the stack.
 //
 // wazero's compiler can't be interrupted, and some of its work grows with products: live values × blocks, branches to a label
 // × the way back to where a value was defined, the square of a block's parameters. So a small function can take hours and all
-// of the memory. A [Scale] walks over a function's body once, as the front end of the compiler does, counts blocks, edges and
-// values, and sums up these products. The figures were fitted to measurements of hostile functions and of large modules by
-// compilers. They are meant to order work, and to refuse what is too much.
+// of the memory. A [Scale] walks over a function's body once, counts blocks, ways between them and values, and sums up these products or what
+// they can't exceed. The figures were fitted to measurements of hostile functions and of large modules by compilers. They order work, bound
+// what a process that compiles may take, and refuse what is too much where there is no such process.
 package weigh
 
 import "time"
@@ -30,30 +30,45 @@ type Module struct {
 	Mutable   int      // how many of them are mutable
 }
 
-// A Count holds the products that the compiler's time and memory for a function consist of. They are floating-point numbers
-// because some exceed any integer.
-type Count struct {
-	Work     float64 // quarters of the compiler's own instructions
-	Reloads  float64 // calls × globals that are read again after them
-	Blocks   float64
-	Live     float64 // values × blocks in which they are live
-	Above    float64 // values that are live where a loop begins × blocks that are reached through it
-	Joins    float64 // locals × blocks that are reached from several
-	Moves    float64 // locals that come from several places × these places
-	Steps    float64 // blocks that the search for a local's value passes
-	Argument float64 // parameters of a block × branches to it × parameters
-	Alias    float64 // reads of a local × parts of the function in which it was read before
-	Dominate float64 // edges × blocks above them in the dominator tree
-	Preds    float64 // squares of the branches to one block
-	Known    float64 // addresses that are known to be in bounds × blocks
-}
-
-// The cost of one of each. The figures were fitted to measurements of 180 kinds of hostile functions, so that most take less than is
-// predicted and none takes more than twice as much.
-var (
-	nanos = Count{Work: 80, Reloads: 160, Blocks: 1500, Live: 32, Above: 25, Joins: 60, Moves: 290, Steps: 22, Argument: 0.65, Alias: 3, Dominate: 18, Preds: 0.5, Known: 150}
-	bytes = Count{Work: 125, Reloads: 250, Blocks: 500, Live: 6.5, Above: 7, Joins: 75, Moves: 300, Known: 100}
+// What the compiler's time and memory for a function consist of.
+const (
+	Work     = iota // quarters of the compiler's own instructions
+	Reloads         // calls × globals that are read again after them
+	Blocks          //
+	Dominate        // ways between blocks × blocks above them in the dominator tree
+	Live            // values × blocks in which they are live
+	Above           // values × heads of loops that a block is reached through
+	Joins           // locals × blocks that are reached from several
+	Moves           // locals that come from several places × these places
+	Argument        // parameters of a block × ways to it × parameters
+	Preds           // squares of the ways to one block
+	Steps           // blocks that the search for a local's value passes
+	Known           // addresses that are known to be in bounds × blocks
+	products
 )
+
+// A Count has how many there are of each. They are floating-point numbers because some exceed any integer.
+type Count [products]float64
+
+// costs has what one of each takes. The figures were fitted to measurements of 180 kinds of hostile functions, so that most take less than
+// is predicted and none takes more than twice as much.
+var costs = [products]struct {
+	nanos, bytes float64
+	cause        string
+}{
+	Work:     {80, 125, "it is very long"},
+	Reloads:  {160, 250, "many globals are read again after many calls"},
+	Blocks:   {1500, 500, "it has very many branches"},
+	Dominate: {18, 0, "it has very many branches"},
+	Live:     {32, 6.5, "many values are kept across many branches"},
+	Above:    {25, 7, "many values are kept across many branches"},
+	Joins:    {60, 75, "many locals are set on many branches"},
+	Moves:    {290, 300, "many locals are set on many branches"},
+	Argument: {0.65, 0, "many locals are set on many branches"},
+	Preds:    {0.5, 0, "it has very many branches"},
+	Steps:    {22, 0, "many locals are read many branches after they are set"},
+	Known:    {150, 100, "many addresses are used across many branches"},
+}
 
 const (
 	nanosFunction = 6_000
@@ -61,21 +76,17 @@ const (
 	// nanosGrowth is for each byte that no earlier function needed: the operating system provides it, and the garbage
 	// collector looks at it. The compiler keeps its memory for the next function.
 	nanosGrowth = 1.8
+	most        = 1 << 60
 )
-
-// times returns the sum of all counts, each multiplied by its figure in by.
-func (c *Count) times(by *Count) float64 {
-	return c.Work*by.Work + c.Reloads*by.Reloads + c.Blocks*by.Blocks + c.Live*by.Live + c.Above*by.Above + c.Joins*by.Joins + c.Moves*by.Moves + c.Steps*by.Steps +
-		c.Argument*by.Argument + c.Alias*by.Alias + c.Dominate*by.Dominate + c.Preds*by.Preds + c.Known*by.Known
-}
 
 // Weight returns what the function takes if the memory is there already.
 func (c *Count) Weight() Weight {
-	const most = 1 << 60
-	return Weight{
-		Nanos: int64(min(nanosFunction+c.times(&nanos), most)),
-		Bytes: int64(min(bytesFunction+c.times(&bytes), most)),
+	nanos, bytes := float64(nanosFunction), float64(bytesFunction)
+	for i, cost := range costs {
+		nanos += c[i] * cost.nanos
+		bytes += c[i] * cost.bytes
 	}
+	return Weight{Nanos: int64(min(nanos, most)), Bytes: int64(min(bytes, most))}
 }
 
 // Grow returns w with the time that it takes to get Bytes of memory first.
@@ -86,31 +97,19 @@ func (w Weight) Grow() Weight {
 
 // Add returns what two functions take if they are compiled one after the other.
 func (w Weight) Add(other Weight) Weight {
-	const most = 1 << 60
 	return Weight{Nanos: min(w.Nanos+other.Nanos, most), Bytes: max(w.Bytes, other.Bytes)}
 }
 
 // Cause says in words what most of the time goes into, or most of the bytes.
-func (c *Count) Cause(ofBytes bool) string {
-	by := &nanos
-	if ofBytes {
-		by = &bytes
-	}
-	most, cause := 0.0, ""
-	for _, part := range [...]struct {
-		takes float64
-		cause string
-	}{
-		{c.Work * by.Work, "it is very long"},
-		{c.Reloads * by.Reloads, "many globals are read again after many calls"},
-		{c.Blocks*by.Blocks + c.Dominate*by.Dominate + c.Preds*by.Preds, "it has very many branches"},
-		{c.Live*by.Live + c.Above*by.Above, "many values are kept across many branches"},
-		{c.Joins*by.Joins + c.Moves*by.Moves + c.Argument*by.Argument, "many locals are set on many branches"},
-		{c.Steps*by.Steps + c.Alias*by.Alias, "many locals are read many branches after they are set"},
-		{c.Known * by.Known, "many addresses are used across many branches"},
-	} {
-		if part.takes > most {
-			most, cause = part.takes, part.cause
+func (c *Count) Cause(ofBytes bool) (cause string) {
+	takes := map[string]float64{}
+	for i, cost := range costs {
+		each := cost.nanos
+		if ofBytes {
+			each = cost.bytes
+		}
+		if takes[cost.cause] += c[i] * each; takes[cost.cause] > takes[cause] {
+			cause = cost.cause
 		}
 	}
 	return cause

@@ -67,12 +67,12 @@ func TestManyBlocks(t *testing.T) {
 	t.Parallel()
 	body := slices.Concat([]byte{0}, bytes.Repeat([]byte("\x41\x00\x04\x40\x0b"), 500_000), []byte{0x0b})
 	c, err := weigh.NewScale(&weigh.Module{}).Count(weigh.Signature{}, body)
-	if err != nil || c.Blocks > 1<<20+2 || c.Weight().Bytes < 512<<20 {
-		t.Errorf("got %.0f blocks that take %d MB, %v", c.Blocks, c.Weight().Bytes>>20, err)
+	if err != nil || c[weigh.Blocks] > 1<<20+2 || c.Weight().Bytes < 512<<20 {
+		t.Errorf("got %.0f blocks that take %d MB, %v", c[weigh.Blocks], c.Weight().Bytes>>20, err)
 	}
 }
 
-// TestUnreachable has code that nothing reaches. Its types are checked, for which the compiler keeps what it leaves.
+// TestUnreachable has code that nothing reaches, of a function with many results. Its types are checked, for which the compiler keeps what it leaves.
 // Proves: Compiling is bounded
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestUnreachable(t *testing.T) {
 	} {
 		const n = 10_000
 		body := slices.Concat([]byte{0, 0}, bytes.Repeat([]byte(code), n), []byte{0x0b})
-		c, err := weigh.NewScale(m).Count(weigh.Signature{}, body)
+		c, err := weigh.NewScale(m).Count(m.Types[0], body)
 		if err != nil || c.Weight().Bytes < n*1000*100 {
 			t.Errorf("%s: 10 million values weigh %d MB, %v", name, c.Weight().Bytes>>20, err)
 		}

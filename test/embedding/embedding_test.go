@@ -188,7 +188,7 @@ func note(c *hostabi.Call, stack []uint64) {
 		answer.Fail(c, stack, answer.NotDeclared(c, "x-notes"))
 		return
 	}
-	text := c.Read(stack[0], min(stack[1], 1<<10))
+	text := c.Read(stack[0], uint64(min(uint32(stack[1]), 1<<10)))
 	stamp, err := d.secrets.Value("stamp")
 	var before []byte
 	c.Wait(func(ctx context.Context) {

@@ -3,27 +3,41 @@
 package main_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"debug/elf"
+	"encoding/pem"
+	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestCost measures commands that run no tool: nobody should wait for them, nor need memory for what they don't use. A machine that does other
-// things, too, gives each several chances.
+// TestCost measures commands that run no tool: nobody should wait for them, nor need memory for what they don't use. Each has
+// several chances.
 func TestCost(t *testing.T) {
 	testkit.SkipEmulated(t, "the figures would be its own")
 	if testkit.Race {
 		t.Skip("takes twice as much of all with -race")
 	}
+	// The commands that run tools, compile, or go on until they are stopped.
+	working := []string{"bench", "build", "call", "check", "dev", "events", "goroutines", "mcp", "openapi", "pack", "put", "reload", "remove", "rollback", "test", "top", "up"}
 	const (
-		time20   = 20 * time.Millisecond
+		time20   = 20 * time.Millisecond  // of a processor: what else the machine does should not count
+		waited   = 300 * time.Millisecond // in all
 		memory30 = 30 << 20
 	)
 	// On disk, making a file takes long where other tests have just removed many.
@@ -42,7 +56,12 @@ func TestCost(t *testing.T) {
 	if err := os.WriteFile(program, testkit.Read(t, binary), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
+	s, folder, host := answering(t)
+	reference := "oci://" + host + "/shop:1.2.0"
+	tool, config := filepath.Join(folder, "tools", "shop.wasm"), filepath.Join(folder, "toolsrv.toml")
+	private, public := filepath.Join(folder, "acme.key"), filepath.Join(folder, "acme.pub")
+	ask := func(args ...string) []string { return append(args, "--config", config) }
+	cases := []struct {
 		name string
 		args []string
 		code int
@@ -58,10 +77,58 @@ func TestCost(t *testing.T) {
 		{"an unknown command", []string{"publish"}, 2},
 		{"new", []string{"new", "@", "--lang", "go"}, 0},
 		{"init", []string{"init", "@"}, 0},
-	} {
+		{"cache", []string{"cache", "@"}, 0},
+		{"inspect", []string{"inspect", tool}, 0},
+		{"inspect of a registry", []string{"inspect", reference}, 0},
+		{"push", []string{"push", tool, reference + "-again"}, 0},
+		{"pull", []string{"pull", reference, "-o", "@"}, 0},
+		{"pull of what is signed", []string{"pull", reference, "-o", "@", "--key", public}, 0},
+		{"sign", []string{"sign", reference + "-again", "--key", private}, 0},
+		{"verify", []string{"verify", reference, "--key", public}, 0},
+		{"search", []string{"search", host}, 0},
+		{"lock", ask("lock"), 0},
+		{"update", ask("update", "--dry-run"), 0},
+		{"status", ask("status"), 0},
+		{"tools", ask("tools"), 0},
+		{"tokens", ask("tokens", "list"), 0},
+		{"secrets", ask("secrets", "list"), 0},
+		{"kv", ask("kv", "list"), 0},
+		{"self", ask("self"), 0},
+		{"reach", ask("reach"), 0},
+		{"explain", ask("explain", "ann", "shop/echo"), 0},
+		{"audit", ask("audit"), 0},
+		{"audit verify", ask("audit", "verify"), 0},
+		{"state backup", ask("state", "backup", "@"), 0},
+		{"switches", ask("switches"), 0},
+		{"disable", ask("disable", "a/gets"), 0},
+		{"enable", ask("enable", "a/gets"), 0},
+		{"reset", ask("reset", "a/gets"), 0},
+		{"slow", ask("slow"), 0},
+		{"refused", ask("refused"), 0},
+		{"history", ask("history"), 0},
+		{"logs", ask("logs"), 0},
+		{"ready", []string{"ready", s.url}, 0},
+	}
+	measured := map[string]bool{}
+	for _, c := range cases {
+		if c.args != nil {
+			measured[c.args[0]] = true
+		}
+	}
+	out, err := command("__complete", "").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if name, _, found := strings.Cut(line, "\t"); found && !measured[name] && !slices.Contains(working, name) {
+			t.Errorf("the command %s is not measured: put it into the table, or into working with those that run tools or go on until they are stopped", name)
+		}
+	}
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			fastest, least := time.Duration(0), int64(0)
-			for began := time.Now(); fastest == 0 || (fastest > time20 || least > memory30) && time.Since(began) < patience/2; {
+			const tries = 12
+			fastest, cheapest, least := time.Hour, time.Hour, int64(math.MaxInt64)
+			for try := 0; try < tries && (cheapest > time20 || fastest > waited || least > memory30); try++ {
 				fresh := func() *exec.Cmd {
 					args := append([]string{}, c.args...)
 					for i, arg := range args {
@@ -84,20 +151,54 @@ func TestCost(t *testing.T) {
 				if exit, ok := err.(*exec.ExitError); err != nil && (!ok || exit.ExitCode() != c.code) {
 					t.Fatal(err)
 				}
-				memory := peak(t, fresh())
-				if fastest == 0 || took < fastest {
-					fastest = took
-				}
-				if least == 0 || memory < least {
-					least = memory
-				}
+				fastest, least = min(fastest, took), min(least, peak(t, fresh()))
+				cheapest = min(cheapest, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 			}
-			t.Logf("%v, %.1f MiB", fastest.Round(100*time.Microsecond), float64(least)/(1<<20))
-			if fastest > time20 || least > memory30 {
-				t.Errorf("it takes %v and %.1f MiB, more than %v or %d MiB", fastest, float64(least)/(1<<20), time20, memory30>>20)
+			t.Logf("%v, %v of a processor, %.1f MiB", fastest.Round(100*time.Microsecond), cheapest.Round(100*time.Microsecond), float64(least)/(1<<20))
+			if cheapest > time20 || fastest > waited || least > memory30 {
+				t.Errorf("it takes %v, %v of a processor, and %.1f MiB: more than %v of a processor, or %d MiB", fastest, cheapest, float64(least)/(1<<20), time20, memory30>>20)
 			}
 		})
 	}
+}
+
+// answering starts a server for commands to ask, and a registry, and returns both, and the folder of the server's configuration. That has two keys,
+// with which an artifact is signed that the server serves.
+func answering(t *testing.T) (s *service, dir, host string) {
+	t.Helper()
+	host = ocitest.ServeReferrers(t).Host
+	const manifest = `{"abi":1,"namespace":"a","tools":[{"name":"gets","description":"Gets.","parameters":{"type":"object"}}]}`
+	shop := guest(t, "shop", "1.0.0", "echo")
+	dir = site(t, "", map[string][]byte{"shop.wasm": shop, "a.wasm": sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/kv"), manifest)})
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "acme.key")
+	put(t, file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+	put(t, filepath.Join(dir, "acme.pub"), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: shared}))
+	must := func(args ...string) {
+		t.Helper()
+		if out, err := command(args...).CombinedOutput(); err != nil {
+			t.Fatalf("toolsrv %q: %v: %s", args, err, out)
+		}
+	}
+	must("push", filepath.Join(dir, "tools", "shop.wasm"), "oci://"+host+"/shop:1.2.0", "--sign", "--key", file)
+	config := filepath.Join(dir, "toolsrv.toml")
+	put(t, config, fmt.Appendf(nil, "[server]\naddress = \"127.0.0.1:0\"\n[tools]\ndirectory = \"tools\"\n[state]\ndirectory = \"state\"\n"+
+		"[[source]]\nname = \"shop\"\noci = \"%s/shop\"\ntag = \"1.2.0\"\nprefix = \"from\"\n[[source.signer]]\nkey = \"acme.pub\"\n", host))
+	s = run(t, command("openapi", "--config", config), false)
+	s.waitCount("ready", 1)
+	must("tokens", "add", "ann", "--scope", "*", "--config", config)
+	return s, dir, host
 }
 
 // TestNoTemplates makes sure that the program has no template that calls methods by name: the linker would keep every exported method of every
@@ -130,7 +231,7 @@ func TestStatic(t *testing.T) {
 	make := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", "build") // it may be another make that runs the tests
 	make.Dir = "../.."
 	out, err := make.Output()
-	if err != nil || !regexp.MustCompile(`(?m)^CGO_ENABLED=0 go build .*-tags=grpcnotrace .* \./cmd/toolsrv$`).Match(out) {
+	if err != nil || !regexp.MustCompile(`(?m)^CGO_ENABLED=0 GOGC=400 go build .*-tags=grpcnotrace .* \./cmd/toolsrv$`).Match(out) {
 		t.Errorf("make build runs %s (%v)", out, err)
 	}
 	if runtime.GOOS != "linux" || testkit.Race {

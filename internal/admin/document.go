@@ -31,7 +31,7 @@ func Document(path string) []byte {
 		case o.takes > 0:
 			item["requestBody"] = map[string]any{"required": true, "content": map[string]any{TakenType: map[string]any{}}}
 		case o.Changes():
-			arguments, definitions := o.arguments.Document(o.ID() + ".arguments")
+			arguments, definitions := o.arguments().Document(o.ID() + ".arguments")
 			maps.Copy(components, definitions)
 			item["requestBody"] = map[string]any{"required": true, "content": inJSON(arguments)}
 		}
@@ -80,7 +80,7 @@ func response(description string, schema json.RawMessage, tagged bool) map[strin
 
 // resultSchema returns the schema of the result, and adds its definitions to the components.
 func (o *Operation) resultSchema(components map[string]json.RawMessage) json.RawMessage {
-	schema, definitions := o.result.Document(o.ID())
+	schema, definitions := o.result().Document(o.ID())
 	maps.Copy(components, definitions)
 	return schema
 }
@@ -97,7 +97,7 @@ func (o *Operation) documented() (all []any) {
 		Properties map[string]json.RawMessage `json:"properties"`
 		Required   []string                   `json:"required"`
 	}
-	if err := json.Unmarshal(o.arguments.JSON(), &schema); err != nil {
+	if err := json.Unmarshal(o.arguments().JSON(), &schema); err != nil {
 		panic("admin: the arguments of " + o.Name + ": " + err.Error())
 	}
 	for _, p := range o.parameters {

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/schemas"
@@ -34,9 +35,9 @@ type Operation struct {
 	// Local is whether only callers over the socket may ask for it.
 	Local bool
 
-	secret            bool // its arguments may have a secret, in the wrong place, too: no answer shows one of them
-	arguments, result *schemas.Schema
-	parameters        []parameter // of the query
+	secret            bool                   // its arguments may have a secret, in the wrong place, too: no answer shows one of them
+	arguments, result func() *schemas.Schema // made once they are needed: a command needs none, and all take 15 ms
+	parameters        []parameter            // of the query
 	run               func(ctx context.Context, r *Request, arguments []byte) ([]byte, error)
 	copy              func(ctx context.Context, r *Request, w io.Writer) error // in place of run
 	waits             bool                                                     // it may wait for what happens, until the service ends its streams
@@ -74,7 +75,7 @@ func ActionOf(path string) string { return strings.ReplaceAll(strings.TrimPrefix
 func (o *Operation) Changes() bool { return o.Method != http.MethodGet }
 
 // Looks returns an operation that only looks. Its arguments are an In, a struct whose fields are strings, booleans, integers, or lists of
-// strings, and its result is an Out: the tags that package typed reads describe them. It panics if there is no schema for them.
+// strings, and its result is an Out: the tags that package typed reads describe them. Its first use panics if there is no schema for them.
 func Looks[In, Out any](name, summary string, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {
 	o := operation(name, summary, run)
 	o.Method, o.Role, o.parameters = http.MethodGet, wasmtools.RoleAdminRead, parametersOf(reflect.TypeFor[In]())
@@ -125,7 +126,7 @@ func (o *Operation) Copy(ctx context.Context, r *Request, w io.Writer) error {
 }
 
 func operation[In, Out any](name, summary string, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {
-	results := typed.ResultsOf(reflect.TypeFor[Out]())
+	results := sync.OnceValue(func() typed.Results { return typed.ResultsOf(reflect.TypeFor[Out]()) })
 	return Operation{
 		Name: name, Summary: summary,
 		arguments: compiled(name, typed.Arguments, reflect.TypeFor[In]()),
@@ -139,21 +140,24 @@ func operation[In, Out any](name, summary string, run func(ctx context.Context, 
 			if err != nil {
 				return nil, err
 			}
-			return results.Encode(&out)
+			return results().Encode(&out)
 		},
 	}
 }
 
-func compiled(name string, describe func(reflect.Type) (json.RawMessage, error), t reflect.Type) *schemas.Schema {
-	text, err := describe(t)
-	var s *schemas.Schema
-	if err == nil {
-		s, err = schemas.Compile(text)
-	}
-	if err != nil {
-		panic(fmt.Sprintf("admin: the operation %q: a %s can't be described: %v", name, t, err))
-	}
-	return s
+// compiled returns what describes a type, once, and panics there if nothing can.
+func compiled(name string, describe func(reflect.Type) (json.RawMessage, error), t reflect.Type) func() *schemas.Schema {
+	return sync.OnceValue(func() *schemas.Schema {
+		text, err := describe(t)
+		var s *schemas.Schema
+		if err == nil {
+			s, err = schemas.Compile(text)
+		}
+		if err != nil {
+			panic(fmt.Sprintf("admin: the operation %q: a %s can't be described: %v", name, t, err))
+		}
+		return s
+	})
 }
 
 // Run checks who asks and what for, and does it. arguments is a JSON object, or empty. An *wasmtools.Error is for the one who asks.
@@ -161,7 +165,7 @@ func (o *Operation) Run(ctx context.Context, r *Request, arguments []byte) (resu
 	if err := o.Admits(r); err != nil {
 		return nil, err
 	}
-	valid, err := o.arguments.Validate(arguments)
+	valid, err := o.arguments().Validate(arguments)
 	if misfit, ok := errors.AsType[*misfit.Error](err); ok {
 		if o.secret {
 			for i := range misfit.Violations {

@@ -276,7 +276,7 @@ func (s *Service) openTokens(c *config.Config) error {
 	o := tokens.Options{Logger: s.Logger}
 	directory := s.State.Directory()
 	if s.State.InNATS() && c.State.Directory != "" && local.MakeDirectory(c.State.Directory) == nil {
-		directory = c.State.Directory // what is marked is of this machine
+		directory, o.Unmarked = c.State.Directory, true // what is marked is of this machine, on which a container may write nothing
 	}
 	if directory != "" {
 		o.Mark = filepath.Join(directory, "tokens.made")

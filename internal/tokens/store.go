@@ -30,6 +30,8 @@ type Options struct {
 	// Mark is a file that is made with the first token. While it is there, nobody is let in without a token, also where the state is gone. Where the
 	// state can't be read, it tells whether there may be tokens in it. Empty: there may be.
 	Mark string
+	// Unmarked has tokens be made also where the mark can't be: the state is elsewhere, and the directory of the mark may be read-only.
+	Unmarked bool
 	// Logger is told of records that can't be read. Nil discards.
 	Logger *slog.Logger
 }
@@ -39,6 +41,7 @@ type Store struct {
 	space   state.Space // nil: nothing can be kept
 	log     *slog.Logger
 	mark    string // or empty
+	without bool   // whether tokens are made without it
 	key     [32]byte
 	index   atomic.Pointer[index]
 	wake    chan struct{} // has a value after a publication, and where other tokens are declared
@@ -66,7 +69,7 @@ type Store struct {
 // Open returns the tokens of a store, once they are read. Where they can't be, nobody is let in by one until they can, and without one only
 // where none was ever made. Open does not fail: whoever uses them is told. A nil store has none, and keeps none. The caller closes the Store, and then the state.
 func Open(store state.Store, o Options) *Store {
-	s := &Store{log: o.Logger, mark: o.Mark, issued: marked(o.Mark), wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), known: map[string]*known{}, under: map[string]map[string]bool{}, uses: map[string]*atomic.Int64{}}
+	s := &Store{log: o.Logger, mark: o.Mark, without: o.Unmarked, issued: marked(o.Mark), wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), known: map[string]*known{}, under: map[string]map[string]bool{}, uses: map[string]*atomic.Int64{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -178,7 +181,12 @@ func (s *Store) follow(ctx context.Context, synced func()) error {
 // refuseStrangers has nobody let in without a token any more, since one was made, here or by another process. s.mu is held.
 func (s *Store) refuseStrangers() {
 	s.issued = true
-	if err := s.putMark(); err != nil {
+	s.warnUnmarked(s.putMark())
+}
+
+// warnUnmarked logs why there is no mark.
+func (s *Store) warnUnmarked(err error) {
+	if err != nil {
 		s.log.Warn("the mark that tokens were made can't be made", "file", s.mark, "error", err)
 	}
 }

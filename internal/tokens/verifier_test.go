@@ -306,6 +306,33 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// TestUnmarked makes tokens where the mark can't be made only if that was said: the state is elsewhere then, and has a note of its own.
+func TestUnmarked(t *testing.T) {
+	t.Parallel()
+	mark := filepath.Join(testkit.Put(t, t.TempDir(), "file", ""), "tokens.made")
+	for _, unmarked := range []bool{false, true} {
+		store := memory.New()
+		s := tokens.Open(store, tokens.Options{Mark: mark, Unmarked: unmarked})
+		if _, _, err := s.Add(t.Context(), tokens.Spec{Name: "ci"}); (err == nil) != unmarked {
+			t.Errorf("unmarked %t: got %v", unmarked, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again := tokens.Open(store, tokens.Options{Mark: mark, Unmarked: unmarked})
+		v, err := tokens.NewVerifier(again, nil, peer, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Open() {
+			t.Errorf("unmarked %t: everybody is let in once more", unmarked)
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestSubscribe tells who made documents of what callers have to show.
 func TestSubscribe(t *testing.T) {
 	t.Parallel()

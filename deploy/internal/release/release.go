@@ -106,7 +106,7 @@ func (r *Release) identify(ctx context.Context) error {
 func (r *Release) build(ctx context.Context) error {
 	for _, s := range r.Systems {
 		file := r.Program(s)
-		environment := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOOS=" + s.OS, "GOARCH=" + s.Arch}
+		environment := []string{"CGO_ENABLED=0", "GOGC=400", "GOFLAGS=", "GOOS=" + s.OS, "GOARCH=" + s.Arch}
 		if _, err := r.Output(ctx, environment, "go", "build", "-trimpath", "-tags=grpcnotrace", "-buildvcs=true", "-ldflags=-s -w", "-o", file, "./cmd/toolsrv"); err != nil {
 			return fmt.Errorf("build for %s: %w", s, err)
 		}

@@ -29,7 +29,7 @@ type Scale struct {
 type place struct {
 	dead  bool  // nothing leads there
 	depth int32 // blocks above it in the dominator tree
-	head  int32 // block that heads the innermost loop above it in there, or -1
+	head  int32 // block that heads the innermost loop above it in that tree, or -1
 	chain int32 // blocks since the last that is reached from several
 	known int32 // addresses that are known to be in bounds
 }
@@ -382,7 +382,7 @@ func (s *Scale) finish() {
 	for i, b := range s.blocks {
 		running += s.begins[i+1]
 		locals, preds, split := float64(running), float64(b.preds), float64(b.split)
-		live := locals + float64(max(b.height, 0)) + 2 // a function that is not valid yet may take more than there is
+		live := locals + float64(max(b.height, 0)) + 2 // types are not checked yet: it may take more operands than there are
 		c[Live] += live * (1 + preds + 2*split)
 		var head block
 		if b.head >= 0 {

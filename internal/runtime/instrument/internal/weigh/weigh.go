@@ -34,7 +34,7 @@ type Module struct {
 const (
 	Work     = iota // quarters of the compiler's own instructions
 	Reloads         // calls × globals that are read again after them
-	Blocks          //
+	Blocks          // basic ones, and those that the compiler puts on ways between them
 	Dominate        // ways between blocks × blocks above them in the dominator tree
 	Live            // values × blocks in which they are live
 	Above           // values × heads of loops that a block is reached through

@@ -91,23 +91,20 @@ func TestWithoutQuorum(t *testing.T) {
 	t.Logf("a write is taken %v after the second node was started", time.Since(began))
 }
 
+// TestNobodyLeads leaves one of three nodes while nobody writes. It still answers, with what it has itself: the store is cut off all the same.
+func TestNobodyLeads(t *testing.T) {
+	c := start(t, 3, nil)
+	s := open(t, c, nil)
+	c.stop(0)
+	c.stop(1)
+	eventually(t, "the store is cut off", func() bool { return s.CutOff() != nil })
+	c.run(t, 0)
+	eventually(t, "the store is whole again", func() bool { return s.CutOff() == nil })
+}
+
 // TestIsolatedNode cuts the node that a store is connected to off from the others: the store goes to one of those, and writes there.
 func TestIsolatedNode(t *testing.T) {
-	between := map[string][]*gate{} // by the names of both nodes
-	c := start(t, 3, func(o *server.Options) {
-		o.Cluster.NoAdvertise, o.Cluster.Advertise = true, "127.0.0.1:1" // there is no other way than the gates
-		for i, to := range o.Routes {
-			if to.Port() == fmt.Sprint(o.Cluster.Port) {
-				continue
-			}
-			g := newGateTo(t, to.Host)
-			for _, name := range []string{o.ServerName, fmt.Sprint("node", i)} {
-				between[name] = append(between[name], g)
-			}
-			o.Routes = slices.Clone(o.Routes)
-			o.Routes[i] = &url.URL{Scheme: "nats", Host: g.listener.Addr().String()}
-		}
-	})
+	c, between := startGated(t)
 	s := open(t, c, nil)
 	space := s.Space("a")
 	if _, err := space.Set(t.Context(), "key", []byte("before"), state.Any, state.SetOptions{}); err != nil {
@@ -133,6 +130,27 @@ func TestIsolatedNode(t *testing.T) {
 			t.Errorf("the store is still connected to %s", name)
 		}
 	}
+}
+
+// startGated starts three nodes that reach each other by gates. It returns these by the names of both nodes.
+func startGated(t *testing.T) (c *cluster, between map[string][]*gate) {
+	t.Helper()
+	between = map[string][]*gate{}
+	c = start(t, 3, func(o *server.Options) {
+		o.Cluster.NoAdvertise, o.Cluster.Advertise = true, "127.0.0.1:1" // there is no other way than the gates
+		for i, to := range o.Routes {
+			if to.Port() == fmt.Sprint(o.Cluster.Port) {
+				continue
+			}
+			g := newGateTo(t, to.Host)
+			for _, name := range []string{o.ServerName, fmt.Sprint("node", i)} {
+				between[name] = append(between[name], g)
+			}
+			o.Routes = slices.Clone(o.Routes)
+			o.Routes[i] = &url.URL{Scheme: "nats", Host: g.listener.Addr().String()}
+		}
+	})
+	return c, between
 }
 
 // TestCatchUp has a replica that missed many changes know them once it is back.

@@ -1,15 +1,23 @@
 package nats_test
 
 import (
+	"bufio"
 	"io"
 	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
-// A gate stands between a replica and a node, and can be shut: then its connections end, and there are no others.
+// A gate stands between a replica and a node, or between two nodes, and can be shut: then its connections end, and there are no others. One between
+// nodes can also hold back some messages.
 type gate struct {
 	listener net.Listener
+	held     atomic.Pointer[regexp.Regexp] // the subjects that do not pass, or nil
 	mu       sync.Mutex
 	isShut   bool
 	conns    map[net.Conn]bool
@@ -52,11 +60,45 @@ func (g *gate) pass(from net.Conn, address string) {
 		return
 	}
 	go func() {
-		_, _ = io.Copy(to, from)
+		g.copy(to, from)
 		to.Close()
 	}()
-	_, _ = io.Copy(from, to)
+	g.copy(from, to)
 	from.Close()
+}
+
+// copy copies what comes, but messages of subjects that are held back.
+func (g *gate) copy(to io.Writer, from io.Reader) {
+	in := bufio.NewReaderSize(from, 64<<10)
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		size := 0
+		if kind, rest, _ := strings.Cut(line, " "); kind == "RMSG" || kind == "HMSG" { // as nodes send them: the account, unless the connection is for one only, the subject, ..., the size
+			words := strings.Fields(rest)
+			if len(words) < 2 {
+				return
+			}
+			if size, err = strconv.Atoi(words[len(words)-1]); err != nil {
+				return
+			}
+			size += len("\r\n")
+			if held := g.held.Load(); held != nil && slices.ContainsFunc(words[:2], held.MatchString) {
+				if _, err := in.Discard(size); err != nil {
+					return
+				}
+				continue
+			}
+		}
+		if _, err := io.WriteString(to, line); err != nil {
+			return
+		}
+		if _, err := io.CopyN(to, in, int64(size)); err != nil {
+			return
+		}
+	}
 }
 
 func (g *gate) keep(conns ...net.Conn) bool {

@@ -106,9 +106,6 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 	return removed, nil
 }
 
-// errSilent is returned where a node has less than the leader, and nothing more comes.
-var errSilent = errors.New("the node that was asked is behind")
-
 // unused is a subject whose messages are not used, up to a sequence.
 type unused struct {
 	subject  string
@@ -118,53 +115,23 @@ type unused struct {
 // each calls do with the last message of each subject that a node has, up to a sequence at least, without its data if only heads are wanted. It fails
 // unless those were all.
 func (o *Objects) each(ctx context.Context, stream jetstream.Stream, subjects string, end uint64, heads bool, do func(m jetstream.Msg, meta *jetstream.MsgMetadata)) error {
-	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		FilterSubject: subjects, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: heads,
-		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: objectLimit,
-	})
+	p, err := enter(ctx, o.store, stream, "", jetstream.ConsumerConfig{
+		FilterSubject: subjects, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: heads, InactiveThreshold: objectLimit,
+	}, jetstream.PullMaxBytes(maxAhead))
 	if err != nil {
 		return err
 	}
-	defer o.leave(consumer.CachedInfo().Name)
-	if consumer.CachedInfo().NumPending == 0 && end == 0 {
+	defer p.leave()
+	if p.pending == 0 && end == 0 {
 		return nil
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxBytes(maxAhead), jetstream.PullHeartbeat(heartbeat), jetstream.PullExpiry(10*heartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
-	if err != nil {
-		return err
-	}
-	defer messages.Stop()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	late := time.AfterFunc(silentFor, func() { cancel(errSilent) })
-	defer late.Stop()
-	for next := uint64(1); ; next++ {
-		m, err := messages.Next(jetstream.NextContext(ctx))
-		if err != nil && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
+	for {
+		m, meta, err := p.read()
 		if err != nil {
 			return err
 		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return err
-		}
-		if meta.Sequence.Consumer != next {
-			return fmt.Errorf("message %d came in place of %d", meta.Sequence.Consumer, next)
-		}
-		late.Reset(silentFor)
 		if do(m, meta); meta.NumPending == 0 && meta.Sequence.Stream >= end {
 			return nil
 		}
-	}
-}
-
-// leave deletes a consumer that is not used any more, if the servers are there. It would go by itself otherwise.
-func (o *Objects) leave(consumer string) {
-	ctx, cancel := context.WithTimeout(o.store.ctx, askLimit)
-	defer cancel()
-	if o.store.conn.IsConnected() {
-		_ = o.store.js.DeleteConsumer(ctx, o.stream(), consumer)
 	}
 }

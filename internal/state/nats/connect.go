@@ -208,6 +208,9 @@ func (s *Store) makeBucket(ctx context.Context) error {
 		return fmt.Errorf("make the bucket %s: %w", s.bucket, err)
 	}
 	info := stream.CachedInfo()
+	if err := led(info); err != nil {
+		return fmt.Errorf("make the bucket %s: %w", s.bucket, err)
+	}
 	if config := info.Config; config.Description != description {
 		// Somebody else has made it. What another program has in it would be lost with its history.
 		if info.State.LastSeq > 0 || !slices.Equal(config.Subjects, []string{s.bucket.subjects()}) || config.Mirror != nil || len(config.Sources) > 0 {

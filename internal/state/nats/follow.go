@@ -16,8 +16,6 @@ import (
 
 // How the stream is followed.
 const (
-	// heartbeat is how often the server says that nothing has happened.
-	heartbeat = time.Second
 	// leastPause and mostPause are between two tries.
 	leastPause, mostPause = 50 * time.Millisecond, 5 * time.Second
 	// markersFor is how long the stream has the marker of a key that was deleted. A copy that is older than resumeFor is read anew, since it may have missed some.
@@ -30,8 +28,6 @@ const (
 	moveEvery = 5 * time.Second
 	// doubtFor is how long nothing is written after a write was not answered: a leader goes on answering for a while that has lost the others.
 	doubtFor = 3 * time.Second
-	// silentFor is how long a stream may be silent of which there is more: then it is followed anew, maybe from another node.
-	silentFor = 5 * time.Second
 )
 
 // health is what is known of whether the copy is what the stream has.
@@ -134,7 +130,11 @@ func (s *Store) follow() {
 
 // session follows the stream from the copy's position, and reports whether it came to the end of what there was. That end is asked of the leader: the
 // node that has the consumer may be behind, and then nothing is pending though there is more.
+//
+// What is read anew comes from the node that led when its end was asked for. No other will do: one that was away for long has keys that were deleted
+// meanwhile, and comes to have the end without their markers, where these have ended.
 func (s *Store) session(ctx context.Context) (whole bool, err error) {
+	began := time.Now()
 	stream, info, err := s.info(ctx)
 	if err != nil {
 		return false, err
@@ -147,46 +147,33 @@ func (s *Store) session(ctx context.Context) (whole bool, err error) {
 	resumes := s.copy.position > 0 && !s.copy.anew && s.freshWithin(resumeFor)
 	if !resumes {
 		s.copy.round++
-		s.copy.anew, s.copy.position = false, 0
+		s.copy.anew, s.copy.position = true, 0
 	}
 	position := s.copy.position
 	s.mu.Unlock()
-	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		FilterSubject: s.bucket.heads(), DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: position + 1,
-		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: 30 * time.Second,
-	})
+	leader := ""
+	if !resumes && info.Cluster != nil {
+		leader = info.Cluster.Leader
+	}
+	p, err := enter(ctx, s, stream, leader, jetstream.ConsumerConfig{
+		FilterSubject: s.bucket.heads(), DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: position + 1, InactiveThreshold: 30 * time.Second,
+	}, jetstream.PullMaxMessages(1000))
 	if err != nil {
 		return false, fmt.Errorf("follow the stream: %w", err)
 	}
-	defer s.leave(consumer.CachedInfo().Name)
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(1000), jetstream.PullHeartbeat(heartbeat), jetstream.PullExpiry(10*heartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
-	if err != nil {
-		return false, fmt.Errorf("follow the stream: %w", err)
-	}
-	defer messages.Stop()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	late := time.AfterFunc(silentFor, cancel)
-	defer late.Stop()
-	for next := uint64(1); ; next++ {
+	defer p.leave()
+	for {
 		if !whole && position >= end {
-			late.Stop()
-			s.complete(!resumes, info.State.LastSeq)
+			p.wait()
+			s.complete(!resumes, info.State.LastSeq, began)
 			whole = true
+			if leader != "" { // which is not to be followed by all
+				s.again()
+			}
 		}
-		m, err := messages.Next(jetstream.NextContext(ctx))
+		m, meta, err := p.read()
 		if err != nil {
 			return whole, err
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return whole, err
-		}
-		if meta.Sequence.Consumer != next {
-			return whole, fmt.Errorf("message %d came in place of %d", meta.Sequence.Consumer, next)
-		}
-		if !whole {
-			late.Reset(silentFor)
 		}
 		s.apply(m, meta)
 		position = meta.Sequence.Stream
@@ -211,15 +198,6 @@ func (s *Store) lastHead(ctx context.Context, sequence uint64) (uint64, error) {
 	return last.Sequence, err
 }
 
-// leave deletes a consumer that is not used any more, if the server is there. It would go by itself otherwise.
-func (s *Store) leave(name string) {
-	ctx, cancel := context.WithTimeout(s.ctx, askLimit)
-	defer cancel()
-	if s.conn.IsConnected() {
-		_ = s.js.DeleteConsumer(ctx, s.bucket.stream(), name)
-	}
-}
-
 // info asks the leader how far the stream is. A stream that is not the one that was followed before is the end of the store: its sequences, which are
 // versions here, may come back.
 func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamInfo, error) {
@@ -234,6 +212,9 @@ func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamIn
 		return nil, nil, fmt.Errorf("ask NATS for the bucket %s: %w", s.bucket, err)
 	}
 	info := stream.CachedInfo()
+	if err := led(info); err != nil {
+		return nil, nil, fmt.Errorf("ask NATS for the bucket %s: %w", s.bucket, err)
+	}
 	s.clock.set(asked, time.Now(), info.TimeStamp, s.options.Log)
 	s.mu.RLock()
 	position := s.copy.position
@@ -249,6 +230,14 @@ func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamIn
 		return nil, nil, s.Broken()
 	}
 	return stream, info, nil
+}
+
+// led returns an error where nobody leads a stream. Then any node says what it has itself, which may be of long ago.
+func led(info *jetstream.StreamInfo) error {
+	if info.Cluster != nil && info.Cluster.Leader == "" {
+		return errors.New("no node leads it: a majority of the nodes is not there, or they are electing one")
+	}
+	return nil
 }
 
 // freshWithin reports whether the copy was whole not long ago.
@@ -303,11 +292,12 @@ func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	}
 }
 
-// complete notes that the copy has all that the stream had when it was at a sequence.
-func (s *Store) complete(anew bool, sequence uint64) {
+// complete notes that the copy has all that the stream had when it was at a sequence, which was at some moment.
+func (s *Store) complete(anew bool, sequence uint64, moment time.Time) {
 	var gone [][2]string
 	s.mu.Lock()
 	if anew {
+		s.copy.anew = false
 		gone = s.copy.missing()
 		for _, at := range gone {
 			s.copy.drop(at[0], at[1])
@@ -325,7 +315,7 @@ func (s *Store) complete(anew bool, sequence uint64) {
 		s.hub.Changed(at[0], at[1])
 	}
 	s.health.mu.Lock()
-	s.health.fresh = time.Now()
+	s.health.fresh = moment
 	if !s.health.told { // it is the first time
 		s.health.cut = nil
 	}

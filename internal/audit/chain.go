@@ -110,7 +110,7 @@ func (l *Log) catchUp(ctx context.Context, s state.Space) error {
 	return l.load(ctx, s)
 }
 
-// lastNumber returns the number of the last entry after one: spaces are listed forwards only, so it is searched for by halves.
+// lastNumber returns the number of the last entry after one. Spaces are listed forwards only, so it is found by a binary search.
 func lastNumber(ctx context.Context, s state.Space, after uint64) (last uint64, err error) {
 	exists := func(n uint64) (bool, error) { // an entry after n
 		keys, _, err := s.List(ctx, entryPrefix, entryKey(n), 1)

@@ -89,11 +89,11 @@ func (s *Store) Admit(root personal.ID, bytes int) error {
 	case own >= maxBroughtCaller:
 		return fmt.Errorf("there are %w secrets of this caller: at most %d are kept, with those that it had in the last %v", ErrTooMany, maxBroughtCaller, keepFormer)
 	case ownBytes > maxBroughtBytesCaller:
-		return fmt.Errorf("there are %w bytes of secrets of this caller: at most %d KiB are kept, with those that it had in the last %v", ErrTooMany, maxBroughtBytesCaller>>10, keepFormer)
+		return fmt.Errorf("this caller has %w bytes of secrets: at most %d KiB are kept, with the former ones of the last %v", ErrTooMany, maxBroughtBytesCaller>>10, keepFormer)
 	case allBytes > maxBroughtBytes:
-		return fmt.Errorf("there are %w bytes of secrets of callers: at most %d KiB are kept, with those that they had in the last %v", ErrTooMany, maxBroughtBytes>>10, keepFormer)
+		return fmt.Errorf("callers have %w bytes of secrets: at most %d KiB are kept, with the former ones of the last %v", ErrTooMany, maxBroughtBytes>>10, keepFormer)
 	case all >= maxBrought:
-		return fmt.Errorf("there are %w secrets of callers: at most %d are kept, with those that they had in the last %v", ErrTooMany, maxBrought, keepFormer)
+		return fmt.Errorf("callers have %w secrets: at most %d are kept, with the former ones of the last %v", ErrTooMany, maxBrought, keepFormer)
 	}
 	return nil
 }

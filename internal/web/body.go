@@ -51,8 +51,8 @@ type boundedBody struct {
 	left int64
 }
 
-// boundBody bounds the body that the door sees, unless it does so itself. The request of net/http keeps its own, by whose type that knows
-// whether the client waits to be told to send it.
+// boundBody bounds the body that the door sees, unless it does so itself. The request itself keeps the body that
+// net/http made: by its type net/http knows whether the client waits for "100 Continue".
 func (x *Exchange) boundBody() {
 	r := x.request
 	if x.at.policy.Unbounded || r.Body == nil || r.Body == http.NoBody {

@@ -13,7 +13,7 @@ import (
 // A described is a Dependency that says how clients can meet it.
 type described interface{ Schemes() []auth.Scheme }
 
-// A challenging is a described Dependency that says how a request is asked to meet it.
+// A challenging Dependency also says which challenges a refused request is answered with.
 type challenging interface{ Challenges() []string }
 
 // An asking is a challenging Dependency that looks at the request.

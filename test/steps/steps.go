@@ -28,7 +28,7 @@ type template struct {
 	has *regexp.Regexp
 }
 
-// one and several stand for the folder of a package in a template's name: make is given one after the other, or all at once.
+// one and several stand for the folder of a package in a template's name. For one, make runs once for each package; for several, once for all.
 const (
 	one     = "@"
 	several = "@..."

@@ -58,7 +58,7 @@ type State struct {
 	CA          string `restart:"state.server_ca"`
 	Certificate string `restart:"state.certificate"`
 	Key         string `restart:"state.key"`
-	// Prefix is the name of the bucket, which servers have in common that share a state.
+	// Prefix is the name of the bucket. Servers that share a state have the same one.
 	Prefix string `restart:"state.prefix"`
 	// Versions is how much earlier versions of served files may take there together, in bytes; 0 keeps none.
 	Versions int64

@@ -179,7 +179,7 @@ func (a *arena) settles(ctx context.Context, s *service.Service, path string) (s
 	}
 }
 
-// dearBodies are functions that compile for seconds together: a hundred kilobytes of them whose values live long, or
+// dearBodies are functions that together compile for seconds: a hundred kilobytes of them whose values live long, or
 // megabytes of ordinary ones.
 func dearBodies(kind int) (bodies []assemble.Body) {
 	for i := range 15_000 {

@@ -82,7 +82,7 @@ func (l *locking) write(cmd *cobra.Command, path string, lock lockfile.Lock) err
 // askLimit is how long the registries of a source may take, so that a mirror which takes a share of it leaves time for the others.
 const askLimit = 15 * time.Minute
 
-// A peered is a source of a registry, as the commands ask for it.
+// A peered source is one of a registry, which commands ask with its mirrors.
 type peered struct {
 	*oci.Peers
 	repository oci.Reference

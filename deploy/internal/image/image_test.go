@@ -128,7 +128,7 @@ func TestImage(t *testing.T) {
 	})
 }
 
-// content holds what an image says, and has in it.
+// content checks an image's configuration and its files.
 func content(t *testing.T, platform string, img v1.Image) {
 	t.Helper()
 	c, err := img.ConfigFile()

@@ -155,7 +155,7 @@ type rewriter struct {
 	tableMost uint64         // elements that the tables could grow to
 	grows     bool           // an instruction grows a table
 	segments  []int          // length of each data segment, 0 of an active one
-	long      map[uint32]int // data segments longer than a chunk that memory.init names: their number among these
+	long      map[uint32]int // by index, the data segments that memory.init names and that are longer than a chunk: their place in longOrder
 	longOrder []uint32
 	refs      map[uint32]int // functions that ref.func names: their number among these
 	refOrder  []uint32

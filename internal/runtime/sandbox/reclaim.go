@@ -217,8 +217,8 @@ func (e *Engine) dropBase(c *code) {
 const cooling = time.Minute
 
 // shed drops code where there is more than there is room for, until a sixteenth of the room is free. Code that was called least goes
-// first, in random order among equals. If it went by the time of the last call, many modules that are called in turn would each
-// drop the one that is called next.
+// first, in random order among equals. If the time of the last call decided, and many modules were
+// called in turn, each would drop the one that is called next.
 func (e *Engine) shed() {
 	room := e.account.Most(account.Code, true)
 	if e.account.Held(account.Code) <= room || !e.shedding.TryLock() {

@@ -288,7 +288,7 @@ func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		s.hub.Changed(space, key)
 	}
 	if full {
-		s.lose(fmt.Errorf("the bucket %s has more than %d keys, or %d bytes of them", s.bucket, maxEntries, maxNames))
+		s.lose(fmt.Errorf("the bucket %s has more than %d keys, or keys of more than %d bytes together", s.bucket, maxEntries, maxNames))
 	}
 }
 

@@ -147,6 +147,30 @@ func TestNotice(t *testing.T) {
 	}
 }
 
+// TestWholeNotice reads every row of what `make licenses` has written: a release is made of it, which takes minutes to try.
+func TestWholeNotice(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../NOTICE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for kind, parts := range readNotice(string(text)) {
+		rows += len(parts)
+		for _, p := range parts {
+			if kind == "Linked" && (p.Version == "") != (p.Name == "Go's library and runtime") || strings.Contains(p.Name, "  ") {
+				t.Errorf("a row of %s is read as %+v", kind, p)
+			}
+			if kind == "Linked" && !isExpression(p.License) {
+				t.Errorf("%s has the licence %q", p.Name, p.License)
+			}
+		}
+	}
+	if want := strings.Count(string(text), "\n  "); rows != want || rows < 100 {
+		t.Errorf("%d rows are read of %d", rows, want)
+	}
+}
+
 // TestModules takes what nobody could fetch again for an error.
 func TestModules(t *testing.T) {
 	t.Parallel()

@@ -141,6 +141,8 @@ func TestRedirects(t *testing.T) {
 		want     string
 	}{
 		"a store on the internet":                {"93.184.216.34", "http://store.example", map[string]string{"store.example": "93.184.216.35"}, ""},
+		"another port of the registry":           {"93.184.216.34", "http://registry.example:8081", nil, ""},
+		"a host below the registry":              {"93.184.216.34", "http://store.registry.example", map[string]string{"store.registry.example": "93.184.216.35"}, ""},
 		"one beside a registry in a network":     {"10.0.0.7", "http://store.example", map[string]string{"store.example": "10.9.9.9"}, ""},
 		"a service of the network":               {"93.184.216.34", "http://store.example", map[string]string{"store.example": "10.0.0.8"}, "whose address is private"},
 		"a service of the machine":               {"93.184.216.34", "http://store.example", map[string]string{"store.example": "127.0.0.1"}, "whose address is loopback"},
@@ -173,7 +175,7 @@ func TestRedirects(t *testing.T) {
 				}
 				return false
 			})
-			network := hosts{names: map[string]string{"registry.example": c.registry}, behind: map[string]string{c.registry + ":80": s.Host}}
+			network := hosts{names: map[string]string{"registry.example": c.registry}, behind: map[string]string{c.registry + ":80": s.Host, c.registry + ":8081": store.Listener.Addr().String()}}
 			for name, a := range c.names {
 				network.names[name] = a
 				network.behind[a+":80"] = store.Listener.Addr().String()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -121,6 +122,9 @@ func Read(ctx context.Context, name string, with []string) (module []byte, made 
 			return module, nil, err
 		}
 		path = p.Script
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { // which is no error in the script
+		return nil, &Made{path, []string{path}}, fmt.Errorf("there is no script %s", path)
 	}
 	module, inputs, err := script.Build(ctx, path, script.Options{With: with})
 	return module, &Made{path, inputs}, err

@@ -20,6 +20,7 @@ type feed struct {
 
 	binding  binding
 	patience *patience
+	buffers  *buffers // of all sources
 
 	scripts   scripts
 	rollbacks Rollbacks // nil: there are none

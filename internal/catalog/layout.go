@@ -68,7 +68,7 @@ func (s *scripts) buildElsewhere(ctx context.Context, e Entry, instead []byte, p
 
 // lay writes a file of the source into a folder.
 func (s *scripts) lay(ctx context.Context, root string, e Entry) error {
-	content, err := s.patience.read(ctx, s.source, e)
+	content, err := s.patience.read(ctx, s.source, e, nil)
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,10 @@ func (r *reconciler) isLarge(l *load) bool {
 // contentCopies is how many times a file's content is in memory while it is loaded.
 const contentCopies = 3
 
+// manifestRoom is how many bytes of memory the manifest of a large file may take. One that takes more is read a second time, since only
+// reading it tells.
+const manifestRoom = 2 << 20
+
 // quickDescribe is how long a module may run at first to be described. A module that needs longer begins again after those
 // that don't, so that none of them waits for it.
 const quickDescribe = 500 * time.Millisecond
@@ -83,6 +87,8 @@ func (r *reconciler) queueLoad(f *file) {
 	case l.entry.Size >= largeFile:
 		if l.weight = contentCopies * l.entry.Size; l.weight > room {
 			l.err, l.weight = &toolfile.NeedError{Needs: l.weight, Most: room}, 0 // it is not read at all
+		} else {
+			l.weight = min(l.weight+manifestRoom, room)
 		}
 	}
 	r.readWithin(l)
@@ -177,6 +183,9 @@ func (r *reconciler) read(l *load) {
 func (r *reconciler) wasRead(l *load) {
 	if r.index.starting && !r.queues.reading() && !r.publishAt.IsZero() {
 		r.publishAt = time.Now() // all quick ones are done
+	}
+	if r.queues.longReads.running == 0 && r.queues.longReads.waiting() == 0 {
+		r.buffers.drop()
 	}
 	if l.module != nil && l.entry.Kind == Script {
 		r.made = max(r.made, l.module.Size())

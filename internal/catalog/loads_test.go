@@ -1,12 +1,18 @@
 package catalog_test
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
@@ -72,5 +78,34 @@ func TestLoadsTakeMemory(t *testing.T) {
 	awaitTable(t, c, []string{"/small"}, nil)
 	if after := quiet(func(now [3]int64) bool { return now == before }); after != before {
 		t.Errorf("%v bytes of memory, manifests and modules are counted when all are gone, want %v", after, before)
+	}
+}
+
+// TestLargeFilesAreReadOnce lists large files whose memory is used again for each other: each is read once, and is served as it is.
+func TestLargeFilesAreReadOnce(t *testing.T) {
+	t.Parallel()
+	source := newMemory()
+	var reads atomic.Int32
+	want := map[string]string{}
+	for i := range 9 {
+		content := wasmbin.AppendCustom(version(t, fmt.Sprintf("v%04d", i), "", fmt.Sprint("large", i)), "debug", bytes.Repeat([]byte{byte(i)}, 1<<20+i<<18))
+		want[fmt.Sprint("/large", i)] = fmt.Sprintf("v%04d %x", i, sha256.Sum256(content))
+		source.set(fmt.Sprint("large", i, ".wasm"), content, func(f *stored) {
+			f.open = func(context.Context) (io.ReadCloser, error) {
+				reads.Add(1)
+				return io.NopCloser(bytes.NewReader(content)), nil
+			}
+		})
+	}
+	c, _ := openMemory(t, source, catalog.Open)
+	for _, r := range c.Table().Current().Routes() {
+		tool := r.Tool
+		if got := call(t, tool) + " " + tool.Digest; got != want[tool.Path()] {
+			t.Errorf("%s: got %s, want %s", tool.Path(), got, want[tool.Path()])
+		}
+		delete(want, tool.Path())
+	}
+	if len(want) > 0 || reads.Load() != 9 {
+		t.Errorf("%d tools are missing, and 9 files were read %d times", len(want), reads.Load())
 	}
 }

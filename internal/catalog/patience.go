@@ -47,8 +47,8 @@ func (p *patience) list(ctx context.Context, s Source) (*Listing, error) {
 }
 
 // read reads a file of the source.
-func (p *patience) read(ctx context.Context, s Source, e Entry) ([]byte, error) {
-	content, err := ask(ctx, p, e.Size, func() ([]byte, error) { return read(ctx, s, e) })
+func (p *patience) read(ctx context.Context, s Source, e Entry, into *buffers) ([]byte, error) {
+	content, err := ask(ctx, p, e.Size, func() ([]byte, error) { return read(ctx, s, e, into) })
 	if err != nil && err == context.Cause(ctx) {
 		err = unreadable(ctx, err)
 	}

@@ -30,13 +30,14 @@ type reconciler struct {
 	do        chan func()
 	ctx       context.Context // ends with run
 
-	limits func(path string) limits.Limits
-	grants toolfile.Granter
-	pins   Pins
-	index  *index
-	queues queues
-	made   int64              // size of the largest bundle of a script, in bytes, or what one is taken to have
-	loads  map[*load]struct{} // under way
+	limits  func(path string) limits.Limits
+	grants  toolfile.Granter
+	pins    Pins
+	index   *index
+	queues  queues
+	buffers *buffers           // of the feeds
+	made    int64              // size of the largest bundle of a script, in bytes, or what one is taken to have
+	loads   map[*load]struct{} // under way
 
 	// The start waits for the files of the first listing of each source.
 	listed   bool      // all sources were, or could not be, and one was
@@ -94,6 +95,10 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, 
 	var err error
 	if r.index.noted, err = readRecords(r.feeds); err != nil {
 		r.logger.Warn("the record of which file had each path can't be read", "error", err)
+	}
+	r.buffers = &buffers{most: r.queues.longReads.room / 4}
+	for _, f := range r.feeds {
+		f.buffers = r.buffers
 	}
 	r.index.isAway = r.isAway
 	r.queues.lists.limit = len(r.feeds) // one that hangs holds up no other

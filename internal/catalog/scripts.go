@@ -175,7 +175,7 @@ func (s *scripts) own(ctx context.Context, e Entry) (digest string, instead []by
 	if e.Size > maxScript {
 		return "", nil, fmt.Errorf("has %d bytes; a script may have %s", e.Size, text.Size(maxScript))
 	}
-	content, err := s.patience.read(ctx, s.source, e)
+	content, err := s.patience.read(ctx, s.source, e, nil)
 	if err != nil {
 		return "", nil, err
 	}

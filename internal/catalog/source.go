@@ -197,14 +197,21 @@ func (f *feed) load(ctx context.Context, e Entry, engine *sandbox.Engine, place 
 
 // loadModule loads a file that is a module.
 func (f *feed) loadModule(ctx context.Context, e Entry, engine *sandbox.Engine, place toolfile.Place) (*toolfile.Module, error) {
-	content, err := f.patience.read(ctx, f.Source, e)
-	if err == nil && f.rollbacks != nil {
-		content, err = f.rollbacks.Instead(ctx, f.id, e.ID, content)
-	}
+	read, err := f.patience.read(ctx, f.Source, e, f.buffers)
 	if err != nil {
 		return nil, err
 	}
-	return toolfile.Load(engine, content, place)
+	content := read
+	if f.rollbacks != nil {
+		if content, err = f.rollbacks.Instead(ctx, f.id, e.ID, read); err != nil {
+			return nil, err
+		}
+	}
+	m, err := toolfile.Load(engine, content, place)
+	if err == nil { // an error might quote it
+		f.buffers.giveBack(read)
+	}
+	return m, err
 }
 
 // checkSize returns an error if a file is larger than a module may be.
@@ -217,7 +224,7 @@ func (e *Entry) checkSize() error {
 
 // read returns the content of a file. Its errors are ErrChanged, errUnreadable, a *FileError, a *PassingError, and errors about the file's
 // size.
-func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
+func read(ctx context.Context, s Source, e Entry, into *buffers) ([]byte, error) {
 	if err := e.checkSize(); err != nil {
 		return nil, err
 	}
@@ -228,7 +235,7 @@ func read(ctx context.Context, s Source, e Entry) ([]byte, error) {
 	defer f.Close()
 	// A source that hangs is not waited for.
 	defer context.AfterFunc(ctx, func() { f.Close() })()
-	content := make([]byte, e.Size)
+	content := into.borrow(int(e.Size))
 	n, err := io.ReadFull(f, content)
 	switch {
 	case errors.Is(err, io.EOF) && e.Size > 0, errors.Is(err, io.ErrUnexpectedEOF):

@@ -63,7 +63,7 @@ type Module struct {
 type pair struct{ parameters, result *schemas.Schema }
 
 // Load checks a file's content and reads its manifest, without compiling or running anything: the manifest of a file that has none is known
-// where an equal one was described before. Close frees what it returns.
+// where an equal one was described before. Nothing of content is kept, unless Load fails. Close frees what it returns.
 func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) {
 	if err := place.allows(loadCopies * int64(len(content))); err != nil {
 		return nil, err

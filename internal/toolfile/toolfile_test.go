@@ -78,6 +78,37 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestLoadKeepsNothing uses a file's bytes for something else once it is loaded: its tools are what they were.
+func TestLoadKeepsNothing(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"calc/calc.wasm", "json/json.wasm", "notes/notes.wasm", "plain-c/plain-c.wasm"} {
+		content := testkit.Read(t, testkit.Root(t), "examples", name)
+		var told [2]string
+		for i := range told {
+			m, err := toolfile.Load(sandboxtest.Engine(t, sandbox.Config{}), content, toolfile.Place{Source: "x.wasm"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			if i == 1 {
+				for k := range content {
+					content[k] = '#'
+				}
+			}
+			if err := errors.Join(m.Compile(t.Context()), m.Build(nil, nil)); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for _, tool := range m.Tools() {
+				out, err := tool.Caller.Call(t.Context(), &wasmtools.Call{Arguments: []byte(`{"expression": "2 * 3", "text": "[1, 2]"}`)})
+				told[i] += fmt.Sprintf("%s %s %s %s %s %s %v\n", tool.Path(), tool.Title, tool.Description, tool.Digest, tool.Parameters.JSON(), out, err)
+			}
+		}
+		if told[0] != told[1] || told[0] == "" {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, told[1], told[0])
+		}
+	}
+}
+
 // TestSchemasAreBounded refuses manifests of a few kilobytes, each tool of which takes megabytes, or a tenth of a second: a file may
 // have a thousand.
 // Proves: Checking arguments is bounded

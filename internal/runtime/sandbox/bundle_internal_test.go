@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -50,11 +51,11 @@ func peek(t testing.TB, p *Program, address int32) []byte {
 			out[n] = "0123456789abcdef"[b]
 		}
 	}
-	bytes, err := hex.DecodeString(strings.Trim(string(out), `"`))
+	read, err := hex.DecodeString(strings.Trim(string(out), `"`))
 	if err != nil {
 		t.Fatalf("%q: %v", out, err)
 	}
-	return bytes
+	return read
 }
 
 // TestEngineIsShared has tools of one engine: its code is compiled and counted once, it is initialised once, and all else is each
@@ -468,5 +469,27 @@ func TestBundleIsPacked(t *testing.T) {
 	}
 	if got := peek(t, p, 112); got[0] != 'a' {
 		t.Errorf("got % x", got)
+	}
+}
+
+// TestLoadCopies loads modules, and then uses their bytes for something else, before anything is compiled: each calls what it was.
+func TestLoadCopies(t *testing.T) {
+	t.Parallel()
+	e, _ := poolEngine(t, Config{}, "hostile/hoard")
+	plain, bundled := append(bytes.Clone(logs), "\x0b\x08\x01\x00\x41\x00\x0b\x021A"...), scripted(t, "engine", 'a', 1, 2, 0)
+	other := scripted(t, "engine", 'b', 7, 2, 0) // of the same engine, which is known then
+	one, two, three := loadInternal(t, e, plain), loadInternal(t, e, bundled), loadInternal(t, e, other)
+	for _, b := range [][]byte{plain, bundled, other} {
+		for i := range b {
+			b[i] = 0xff
+		}
+	}
+	if out, err := one.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
+		t.Errorf("got %q, %v, want 1", out, err)
+	}
+	for p, want := range map[*Program]string{two: "a\x01", three: "b\x07"} {
+		if got := peek(t, p, 112); string(got[:2]) != want {
+			t.Errorf("got % x, want % x", got[:2], want)
+		}
 	}
 }

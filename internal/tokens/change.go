@@ -297,11 +297,11 @@ func (s *Store) noteIssued(ctx context.Context) error {
 	if _, err = s.space.Set(ctx, keyIssued, value, state.Any, state.SetOptions{}); err != nil {
 		return err
 	}
-	if err := s.putMark(); err != nil && !s.without { // the directory is there now
+	err = s.putMark() // the directory is there now
+	if err != nil && !s.without {
 		return err
-	} else {
-		s.warnUnmarked(err)
 	}
+	s.warnUnmarked(err)
 	s.mu.Lock()
 	s.issued, s.noted = true, true
 	s.mu.Unlock()

@@ -366,6 +366,8 @@ func (m *Module) block(in *wasmbin.Instruction) Signature {
 
 // finish sums up the costs that depend on the live locals of each block.
 func (s *Scale) finish() {
+	// cached is how many arguments of the ways to one block a processor's cache still holds, about: more of them cost as much more each.
+	const cached = 1 << 18
 	s.begins = append(s.begins, make([]int32, len(s.blocks)+2)...)
 	for _, l := range s.locals {
 		if l.to == 0 {
@@ -404,7 +406,7 @@ func (s *Scale) finish() {
 		c[Joins] += first
 		c[Moves] += preds * moved
 		c[Steps] += locals * (b.chains + preds)
-		c[Argument] += preds * (first*first + again*passes)
+		c[Argument] += preds * (first*first + again*passes) * (1 + preds*first/cached)
 		c[Preds] += preds * preds
 	}
 }

@@ -40,7 +40,7 @@ const (
 	Above           // values × heads of loops that a block is reached through
 	Joins           // locals × blocks that are reached from several
 	Moves           // locals that come from several places × these places
-	Argument        // parameters of a block × ways to it × parameters
+	Argument        // parameters of a block × ways to it × parameters, and more of them where there are many
 	Preds           // squares of the ways to one block
 	Steps           // blocks that the search for a local's value passes
 	Known           // addresses that are known to be in bounds × blocks

@@ -234,7 +234,8 @@ func (s *Scale) get(l *local) {
 		l.joins = s.joins
 		l.links++
 	}
-	s.count[Steps] += float64(s.chain+1) + float64(l.links)/7
+	// Measured: a link takes a seventh of a step, and more where there are so many that the nearest cache does not hold them.
+	s.count[Steps] += float64(s.chain+1) + float64(l.links)/7*(1+min(float64(l.links)/1024, 2))
 	if l.from == 0 {
 		l.from = 1
 	}

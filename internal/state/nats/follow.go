@@ -24,6 +24,8 @@ const (
 	lookEvery, lag = time.Second, time.Second
 	// cutAfter is after how long without an answer writes are refused.
 	cutAfter = 3 * time.Second
+	// mostEnds is how often the end is asked for once more where all is read anew.
+	mostEnds = 8
 	// moveEvery is how long a server that seems to have lost the others has until another one is looked for again.
 	moveEvery = 5 * time.Second
 	// doubtFor is how long nothing is written after a write was not answered: a leader goes on answering for a while that has lost the others.
@@ -162,7 +164,23 @@ func (s *Store) session(ctx context.Context) (whole bool, err error) {
 		return false, fmt.Errorf("follow the stream: %w", err)
 	}
 	defer p.leave()
-	for {
+	for asks := 0; ; {
+		// A key that is written while all is read anew is gone from where it was, and comes later. So the end is asked for again, until nothing was written
+		// in between, or a key would have to be written in each of these moments to be missing.
+		for ; !resumes && !whole && position >= end && asks < mostEnds; asks++ {
+			if info, err = stream.Info(ctx); err == nil {
+				err = led(info)
+			}
+			if err != nil {
+				return false, err
+			}
+			if end, err = s.lastHead(ctx, info.State.LastSeq); err != nil {
+				return false, err
+			}
+			if end <= position {
+				asks = mostEnds
+			}
+		}
 		if !whole && position >= end {
 			p.wait()
 			s.complete(!resumes, info.State.LastSeq, began)

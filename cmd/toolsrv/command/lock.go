@@ -82,25 +82,17 @@ func (l *locking) write(cmd *cobra.Command, path string, lock lockfile.Lock) err
 // askLimit is how long the registries of a source may take, so that a mirror which takes a share of it leaves time for the others.
 const askLimit = 15 * time.Minute
 
-// A peered source is one of a registry, which commands ask with its mirrors.
-type peered struct {
-	*oci.Peers
-	repository oci.Reference
-}
-
 // openSource opens the registry of a source with its mirrors, which ask for the signatures that the source needs. The caller closes them.
-func openSource(s config.Source) (p peered, err error) {
+func openSource(s config.Source) (*oci.Peers, error) {
 	o, err := core.RegistryOptions(s)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
-	p.repository = o.Repository
-	p.Peers, err = oci.OpenPeers(o.Repository, o.Mirrors, o.Registry, 0)
-	return p, err
+	return oci.OpenPeers(o.Repository, o.Mirrors, o.Registry, 0)
 }
 
-// each has ask ask for an artifact by its digest: the mirrors, and then the origin.
-func (p peered) each(ctx context.Context, digest string, ask func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error) error {
+// askEach has ask ask for an artifact by its digest: the mirrors, and then the origin.
+func askEach(ctx context.Context, p *oci.Peers, digest string, ask func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error) error {
 	return p.Each(ctx, askLimit, nil, func(ctx context.Context, one *oci.Peer) (again bool, err error) {
 		return true, ask(ctx, one.Registry, one.Repository.At(digest))
 	})
@@ -113,9 +105,9 @@ func findNow(ctx context.Context, s config.Source) (digest, tag string, err erro
 		return "", "", err
 	}
 	defer p.Close()
-	digest, tag, err = p.Origin().Find(ctx, p.repository, s.Tag)
+	digest, tag, err = p.Origin().Find(ctx, p.Origin().Repository, s.Tag)
 	if err == nil && len(s.Signers) > 0 {
-		err = p.each(ctx, digest, func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error {
+		err = askEach(ctx, p, digest, func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error {
 			_, err := registry.Verify(ctx, ref)
 			return err
 		})

@@ -61,12 +61,10 @@ func (f *registryFlags) askMirrored(cmd *cobra.Command, ref oci.Reference, mirro
 	}
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
-	origin := oci.Reference{Host: ref.Host, Repository: ref.Repository}
-	all, err := oci.OpenPeers(origin, mirrors, f.reach(), 0)
+	registries, err := oci.OpenPeers(oci.Reference{Host: ref.Host, Repository: ref.Repository}, mirrors, f.reach(), 0)
 	if err != nil {
 		return err
 	}
-	registries := peered{all, origin}
 	defer registries.Close()
 	done := showWaiting(cmd.ErrOrStderr(), waiting)
 	defer done()
@@ -74,7 +72,7 @@ func (f *registryFlags) askMirrored(cmd *cobra.Command, ref oci.Reference, mirro
 	if err != nil {
 		return err
 	}
-	return registries.each(ctx, digest, do)
+	return askEach(ctx, registries, digest, do)
 }
 
 // mirrorFlag is the flag --mirror, which can be given several times.

@@ -117,7 +117,7 @@ func compareLocked(ctx context.Context, s config.Source) (*updated, error) {
 	}
 	defer registries.Close()
 	u := &updated{OCI: s.OCI, Tag: s.Tag, From: s.Locked, Tools: []updatedTool{}, Needs: []updatedNeed{}}
-	if u.To, u.Found, err = registries.Origin().Find(ctx, registries.repository, s.Tag); err != nil || u.From == u.To {
+	if u.To, u.Found, err = registries.Origin().Find(ctx, registries.Origin().Repository, s.Tag); err != nil || u.From == u.To {
 		return u, err
 	}
 	s.Signers = nil // of what was locked
@@ -147,10 +147,10 @@ func compareLocked(ctx context.Context, s config.Source) (*updated, error) {
 }
 
 // manifestOf pulls a module, and returns the manifest in it, or nil where there is none.
-func manifestOf(ctx context.Context, registries peered, digest string) (*manifest.Manifest, int64, error) {
+func manifestOf(ctx context.Context, registries *oci.Peers, digest string) (*manifest.Manifest, int64, error) {
 	var module bytes.Buffer
 	var pulled *oci.Artifact
-	err := registries.each(ctx, digest, func(ctx context.Context, registry *oci.Registry, ref oci.Reference) (err error) {
+	err := askEach(ctx, registries, digest, func(ctx context.Context, registry *oci.Registry, ref oci.Reference) (err error) {
 		module.Reset()
 		pulled, err = registry.Pull(ctx, ref, &module)
 		return err
@@ -160,7 +160,7 @@ func manifestOf(ctx context.Context, registries peered, digest string) (*manifes
 	}
 	report, err := toolfile.Inspect(module.Bytes())
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", registries.repository.At(digest), err)
+		return nil, 0, fmt.Errorf("%s: %w", registries.Origin().Repository.At(digest), err)
 	}
 	return report.Manifest, pulled.Size, nil
 }

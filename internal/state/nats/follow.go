@@ -92,7 +92,7 @@ func (s *Store) arrived() {
 	}
 }
 
-// again makes the store follow the stream from a new connection.
+// again has the stream followed anew, by another consumer.
 func (s *Store) again() {
 	s.health.mu.Lock()
 	if s.health.follows != nil {
@@ -137,11 +137,7 @@ func (s *Store) follow() {
 // meanwhile, and comes to have the end without their markers, where these have ended.
 func (s *Store) session(ctx context.Context) (whole bool, err error) {
 	began := time.Now()
-	stream, info, err := s.info(ctx)
-	if err != nil {
-		return false, err
-	}
-	end, err := s.lastHead(ctx, info.State.LastSeq)
+	stream, info, end, err := s.end(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -164,22 +160,18 @@ func (s *Store) session(ctx context.Context) (whole bool, err error) {
 		return false, fmt.Errorf("follow the stream: %w", err)
 	}
 	defer p.leave()
-	for asks := 0; ; {
+	ends := 0 // that are still to be asked for
+	if !resumes {
+		ends = mostEnds
+	}
+	for {
 		// A key that is written while all is read anew is gone from where it was, and comes later. So the end is asked for again, until nothing was written
 		// in between, or a key would have to be written in each of these moments to be missing.
-		for ; !resumes && !whole && position >= end && asks < mostEnds; asks++ {
-			if info, err = stream.Info(ctx); err == nil {
-				err = led(info)
-			}
-			if err != nil {
+		if !whole && position >= end && ends > 0 {
+			if _, info, end, err = s.end(ctx); err != nil {
 				return false, err
 			}
-			if end, err = s.lastHead(ctx, info.State.LastSeq); err != nil {
-				return false, err
-			}
-			if end <= position {
-				asks = mostEnds
-			}
+			ends--
 		}
 		if !whole && position >= end {
 			p.wait()
@@ -199,6 +191,14 @@ func (s *Store) session(ctx context.Context) (whole bool, err error) {
 			return whole, err
 		}
 	}
+}
+
+// end asks the leader how far the stream is, and which is its last head.
+func (s *Store) end(ctx context.Context) (stream jetstream.Stream, info *jetstream.StreamInfo, end uint64, err error) {
+	if stream, info, err = s.info(ctx); err == nil {
+		end, err = s.lastHead(ctx, info.State.LastSeq)
+	}
+	return stream, info, end, err
 }
 
 // lastHead asks the leader which was the last head when the stream was at a sequence, or a later one; 0 if there was none.

@@ -28,7 +28,11 @@ func (r *Request) change(ctx context.Context, target string, before, after any, 
 		}
 		*to = encoded
 	}
-	err := r.Service.Audit.Change(ctx, e, do)
+	return notKept(r.Service.Audit.Change(ctx, e, do))
+}
+
+// notKept returns an error as those who ask are told it, where a change was not made because its entry can't be kept.
+func notKept(err error) error {
 	if errors.Is(err, audit.ErrNotKept) {
 		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was changed: " + err.Error(), Err: err}
 	}

@@ -1,9 +1,12 @@
 package admin
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -58,6 +61,20 @@ func TestReason(t *testing.T) {
 	} {
 		if err := checkReason(reason); (want == "") != (err == nil) || want != "" && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret)) {
 			t.Errorf("%q: got %v, want %q", reason, err, want)
+		}
+	}
+}
+
+// TestWorded has the audit refuse a change, and the state: each says once that nothing was changed.
+func TestWorded(t *testing.T) {
+	t.Parallel()
+	away := fmt.Errorf("%w: it is cut off", state.ErrUnavailable)
+	for name, of := range map[string]func(error) error{"a token": tokenError, "a secret": secretError} {
+		for _, err := range []error{away, notKept(fmt.Errorf("%w: %w", audit.ErrNotKept, away))} {
+			got, ok := of(err).(*wasmtools.Error)
+			if !ok || got.Code != wasmtools.CodeNotReady || strings.Count(got.Message, "Nothing was changed") != 1 {
+				t.Errorf("%s: %v is told as %v", name, err, got)
+			}
 		}
 	}
 }

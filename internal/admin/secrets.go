@@ -259,8 +259,11 @@ func ownSecretOf(s brought.Secret) OwnSecret {
 	return OwnSecret{Principal: string(s.Of), Name: s.Name, Source: "state", Set: moment(s.Set), By: s.By, Version: strconv.FormatUint(s.Version, 10)}
 }
 
-// secretError returns an error as those who ask are told it.
+// secretError returns an error as those who ask are told it. One that is worded for them stays as it is.
 func secretError(err error) error {
+	if e, ok := errors.AsType[*wasmtools.Error](err); ok {
+		return e
+	}
 	switch {
 	case errors.Is(err, state.ErrConflict):
 		return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody else has changed the secret: " + err.Error()}

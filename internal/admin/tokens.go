@@ -376,20 +376,21 @@ func endingWith(name string, all []tokens.Token) []string {
 	return ends
 }
 
-// tokenError returns an error as those who ask are told it.
+// tokenError returns an error as those who ask are told it. One that is worded for them stays as it is.
 func tokenError(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
+	}
+	if e, ok := errors.AsType[*wasmtools.Error](err); ok {
+		return e
+	}
+	switch {
 	case errors.Is(err, tokens.ErrUnknown):
 		return unknownToken
 	case errors.Is(err, state.ErrConflict):
 		return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody else has changed the token: " + err.Error()}
 	case errors.Is(err, state.ErrUnavailable), errors.Is(err, state.ErrQuota), errors.Is(err, tokens.ErrNowhere):
 		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was changed: " + err.Error(), Err: err}
-	}
-	if e, ok := errors.AsType[*wasmtools.Error](err); ok {
-		return e
 	}
 	e := invalid(sentence(err))
 	if errors.Is(err, tokens.ErrMore) { // an attempt to get further, which the audit notes

@@ -254,7 +254,7 @@ func (s *Switches) Refresh(ctx context.Context) error {
 		return nil
 	}
 	if err := shared.Refresh(ctx); err != nil {
-		return fmt.Errorf("ask for what is switched: %w", err)
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -290,7 +289,7 @@ func (s *Store) Refresh(ctx context.Context, name string) error {
 		return nil
 	}
 	if err := shared.Refresh(ctx); err != nil {
-		return fmt.Errorf("ask for the token: %w", err)
+		return err
 	}
 	if t, err := s.find(name); err == nil {
 		name = t.name

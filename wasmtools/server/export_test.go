@@ -24,6 +24,13 @@ func (s *Server) SetConnections(most, spare int64) {
 // SetHeads changes how many bytes large heads may take together, before Run.
 func (s *Server) SetHeads(n int64) { s.conns.heads = n }
 
+// Heads returns how many bytes large heads take together.
+func (s *Server) Heads() int64 {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	return s.conns.held
+}
+
 // Waiting returns how many connections wait for a request, and how many for more of a body.
 func (s *Server) Waiting() (requests, bodies int) {
 	s.conns.mu.Lock()

@@ -63,7 +63,7 @@ bench-first:
 # that interpreter takes longest to compile.
 scripts: build
 	@mkdir -p build/tools
-	@set -e; scripts="invoice code-javascript code-python cron dates geo-python notes-javascript prose trip-python weather-python"; \
+	@set -e; scripts="invoice code-javascript code-python cron dates diff geo-python notes-javascript prose trip-python weather-python"; \
 		if [ -d examples/node_modules ]; then scripts="$$scripts liquid signed-javascript table toc"; \
 		else echo "the examples liquid, signed-javascript, table and toc are left out: make examples-npm gets the packages that they need"; fi; \
 		for s in $$scripts; do bin/toolsrv build examples/$$s -o build/tools/$$s.wasm; done

@@ -23,5 +23,6 @@ answer() {
 answer rust /hash/digest '{"data": "abc"}' &
 answer python /invoice/total '{"lines": [{"quantity": "3", "price": "9.99", "tax": "19"}]}' &
 answer javascript /code/javascript '{"code": "6 * 7"}' &
+answer typescript /diff/unified '{"before": "a", "after": "b"}' &
 answer go /math/add '{"a": 2, "b": 3}' &
-wait %2 %3 %4 %5
+wait %2 %3 %4 %5 %6

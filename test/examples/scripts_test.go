@@ -94,12 +94,15 @@ func TestJavaScriptExamples(t *testing.T) {
 	if _, err := os.Stat("../../examples/node_modules"); err != nil {
 		t.Skip("there are no packages of npm for the examples: make examples-npm installs them")
 	}
-	table := serveScripts(t, scriptsOf(t, ".js", ".ts"), "/code/javascript", "/liquid/render", "/table/convert", "/toc/insert", "/toc/list")
+	table := serveScripts(t, scriptsOf(t, ".js", ".ts"), "/code/javascript", "/diff/unified", "/liquid/render", "/table/convert", "/toc/insert", "/toc/list")
 	checkManifests(t, table)
 	t.Run("readmes", func(t *testing.T) { checkReadmes(t, table, ".js", ".ts") })
 	checkHardScripts(t, table, []hardCall{
 		{"table: many rows", "/table/convert", fmt.Sprintf(`{"data": [%s0], "limit": 20000}`, strings.Repeat(`{"a": 1, "b": "x"},`, 19_999)), "|   1 | x   |"},
 		{"table: deep", "/table/convert", fmt.Sprintf(`{"data": [%s1%s]}`, strings.Repeat(`{"a":`, 60), strings.Repeat("}", 60)), "a.a.a.a.a"},
+		{"diff: many lines", "/diff/unified", fmt.Sprintf(`{"before": %q, "after": %q}`, strings.Repeat("a\n", 100_000), strings.Repeat("a\n", 100_001)), `+a`},
+		{"diff: other lines", "/diff/unified", fmt.Sprintf(`{"before": %q, "after": %q}`, strings.Repeat("a\n", 100_000), strings.Repeat("b\n", 100_000)), "!differ by more than 1000 lines"},
+		{"diff: a thousand lines", "/diff/unified", fmt.Sprintf(`{"before": %q, "after": %q}`, strings.Repeat("a\n", 500), strings.Repeat("b\n", 500)), `+b`},
 		{"toc: many headings", "/toc/list", fmt.Sprintf(`{"text": %q}`, strings.Repeat("## a\n"+strings.Repeat("word ", 40)+"\n", 300)), "(#a-299)"},
 		{"toc: signs of emphasis", "/toc/list", fmt.Sprintf(`{"text": %q}`, "## "+strings.Repeat("*a **b ", 2000)), "- ["},
 		{"liquid: a long loop", "/liquid/render", `{"template": "{% for i in (1..100000000) %}x{% endfor %}"}`, "!limit"},

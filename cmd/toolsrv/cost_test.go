@@ -6,6 +6,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"debug/elf"
 	"encoding/pem"
@@ -33,8 +34,8 @@ func TestCost(t *testing.T) {
 	if testkit.Race {
 		t.Skip("takes twice as much of all with -race")
 	}
-	// The commands that run tools, compile, or go on until they are stopped.
-	working := []string{"bench", "build", "call", "check", "dev", "events", "goroutines", "mcp", "openapi", "pack", "put", "reload", "remove", "rollback", "test", "top", "up"}
+	// The commands that run modules, compile, or go on until they are stopped.
+	working := []string{"bench", "build", "call", "check", "dev", "openapi", "pack", "test", "top", "up"}
 	const (
 		time20   = 20 * time.Millisecond  // of a processor: what else the machine does should not count
 		waited   = 300 * time.Millisecond // in all
@@ -60,6 +61,7 @@ func TestCost(t *testing.T) {
 	reference := "oci://" + host + "/shop:1.2.0"
 	tool, config := filepath.Join(folder, "tools", "shop.wasm"), filepath.Join(folder, "toolsrv.toml")
 	private, public := filepath.Join(folder, "acme.key"), filepath.Join(folder, "acme.pub")
+	older := fmt.Sprintf("%x", sha256.Sum256(testkit.Read(t, folder, "older.wasm")))
 	ask := func(args ...string) []string { return append(args, "--config", config) }
 	cases := []struct {
 		name string
@@ -80,6 +82,7 @@ func TestCost(t *testing.T) {
 		{"cache", []string{"cache", "@"}, 0},
 		{"inspect", []string{"inspect", tool}, 0},
 		{"inspect of a registry", []string{"inspect", reference}, 0},
+		{"settings of a client", []string{"mcp", filepath.Dir(tool), "--print-config", "claude-code"}, 0},
 		{"push", []string{"push", tool, reference + "-again"}, 0},
 		{"pull", []string{"pull", reference, "-o", "@"}, 0},
 		{"pull of what is signed", []string{"pull", reference, "-o", "@", "--key", public}, 0},
@@ -103,6 +106,12 @@ func TestCost(t *testing.T) {
 		{"disable", ask("disable", "a/gets"), 0},
 		{"enable", ask("enable", "a/gets"), 0},
 		{"reset", ask("reset", "a/gets"), 0},
+		{"put", ask("put", tool), 0},
+		{"rollback", ask("rollback", "b.wasm", older), 0},
+		{"remove", ask("remove", "b.wasm", "--dry-run"), 0},
+		{"reload", ask("reload"), 0},
+		{"events", ask("events"), 0},
+		{"goroutines", ask("goroutines"), 0},
 		{"slow", ask("slow"), 0},
 		{"refused", ask("refused"), 0},
 		{"history", ask("history"), 0},
@@ -121,7 +130,7 @@ func TestCost(t *testing.T) {
 	}
 	for line := range strings.Lines(string(out)) {
 		if name, _, found := strings.Cut(line, "\t"); found && !measured[name] && !slices.Contains(working, name) {
-			t.Errorf("the command %s is not measured: put it into the table, or into working with those that run tools or go on until they are stopped", name)
+			t.Errorf("the command %s is not measured: put it into the table, or into working with those that run modules or go on until they are stopped", name)
 		}
 	}
 	for _, c := range cases {
@@ -163,12 +172,12 @@ func TestCost(t *testing.T) {
 }
 
 // answering starts a server for commands to ask, and a registry, and returns both, and the folder of the server's configuration. That has two keys,
-// with which an artifact is signed that the server serves.
+// with which an artifact is signed that the server serves, and older.wasm, of which the server has a newer version in service.
 func answering(t *testing.T) (s *service, dir, host string) {
 	t.Helper()
 	host = ocitest.ServeReferrers(t).Host
 	const manifest = `{"abi":1,"namespace":"a","tools":[{"name":"gets","description":"Gets.","parameters":{"type":"object"}}]}`
-	shop := guest(t, "shop", "1.0.0", "echo")
+	shop, older := guest(t, "shop", "1.0.0", "echo"), guest(t, "b", "1.0.0", "echo")
 	dir = site(t, "", map[string][]byte{"shop.wasm": shop, "a.wasm": sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/kv"), manifest)})
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -191,13 +200,18 @@ func answering(t *testing.T) (s *service, dir, host string) {
 			t.Fatalf("toolsrv %q: %v: %s", args, err, out)
 		}
 	}
+	put(t, filepath.Join(dir, "older.wasm"), older)
+	put(t, filepath.Join(dir, "newer.wasm"), guest(t, "b", "1.1.0", "echo"))
 	must("push", filepath.Join(dir, "tools", "shop.wasm"), "oci://"+host+"/shop:1.2.0", "--sign", "--key", file)
 	config := filepath.Join(dir, "toolsrv.toml")
-	put(t, config, fmt.Appendf(nil, "[server]\naddress = \"127.0.0.1:0\"\n[tools]\ndirectory = \"tools\"\n[state]\ndirectory = \"state\"\n"+
+	put(t, config, fmt.Appendf(nil, "[server]\naddress = \"127.0.0.1:0\"\n[tools]\ndirectory = \"tools\"\n[state]\ndirectory = \"state\"\n[admin]\nupload = true\n"+
 		"[[source]]\nname = \"shop\"\noci = \"%s/shop\"\ntag = \"1.2.0\"\nprefix = \"from\"\n[[source.signer]]\nkey = \"acme.pub\"\n", host))
 	s = run(t, command("openapi", "--config", config), false)
 	s.waitCount("ready", 1)
 	must("tokens", "add", "ann", "--scope", "*", "--config", config)
+	for _, version := range []string{"older.wasm", "newer.wasm"} {
+		must("put", filepath.Join(dir, version), "b.wasm", "--config", config)
+	}
 	return s, dir, host
 }
 

@@ -445,13 +445,15 @@ PACE_SHAPES ?= 5000
 pace:
 	TOOLSRV_PACE_SHAPES=$(PACE_SHAPES) go test ./internal/runtime/instrument -count 1 -v -timeout 2h -run '^TestRandomPace$$'
 
-# proofs tries in the running server what the operation reach tells, under PROOFS random configurations, 10,000 of which take some minutes, and
-# kills a server KILLS times while operators change things.
+# proofs tries in the running server what the operation reach tells, under PROOFS random configurations, 10,000 of which take some minutes, makes
+# random requests beside random reloads for MODEL times as long as a test does, and kills a server KILLS times while operators change things.
 PROOFS ?= 10000
+MODEL  ?= 40
 KILLS  ?= 200
 
 proofs:
 	TOOLSRV_REACH=$(PROOFS) go test ./wasmtools/server -count 1 -v -timeout 2h -run '^TestReachIsWhatIsReached$$'
+	TOOLSRV_MODEL=$(MODEL) go test ./wasmtools/server -count 1 -v -timeout 2h -run '^TestModelOfReloads$$'
 	TOOLSRV_KILLS=$(KILLS) go test ./cmd/toolsrv -count 1 -v -timeout 2h -run '^TestKilledAdmin$$'
 
 # ci-long runs all of .ci/run, and one after the other what takes too long to be run for each change: some hours. It needs quiet, wine, and what

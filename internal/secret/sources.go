@@ -54,7 +54,10 @@ const Principals = "principals"
 type Values struct {
 	named   map[string]string // also callers' own, by ownName
 	number  uint64            // of Store.Add: later ones are higher
+	after   uint64            // the number of those that were in force then; 0: there were none
 	brought atomic.Pointer[brought]
+	// wasInForce is set before others are published.
+	wasInForce atomic.Bool
 }
 
 // Has reports whether there is a secret with that name.

@@ -78,6 +78,10 @@ func NewStore(published func() *Values) *Store {
 // so, and is empty otherwise.
 func (s *Store) Add(v *Values) (warning string) {
 	inForce := s.published()
+	if inForce != nil {
+		inForce.wasInForce.Store(true)
+		v.after = inForce.number
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/testkit"
@@ -393,4 +395,44 @@ func TestRotationForgets(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFormerValues replaces a secret a hundred times, once a minute. Its former values are looked for as long as a call may still have one, however many
+// there are, and not for ever.
+// Proves: Secrets stay secret
+func TestFormerValues(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := private(t)
+		value := func(n int) string { return fmt.Sprintf("the-value-of-minute-%03d", n) }
+		s := secret.NewStore(nil)
+		replace := func(n int) {
+			t.Helper()
+			v, _, err := secret.Read(secret.Sources{Files: map[string]string{"key": testkit.Put(t, dir, "key", value(n))}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if warning := s.Add(v); warning != "" {
+				t.Error(warning)
+			}
+		}
+		const minutes = 100
+		for n := range minutes {
+			replace(n)
+			time.Sleep(time.Minute)
+		}
+		finds := func(n int) bool { return s.Redactor(secret.NamesOf("key")).String(value(n)) == "[secret]" }
+		for n := range minutes {
+			if !finds(n) {
+				t.Errorf("the value of minute %d is no longer looked for", n)
+			}
+		}
+		time.Sleep(time.Hour)
+		replace(minutes)
+		for n, want := range map[int]bool{0: false, 10: false, 60: true, 99: true, minutes: true} {
+			if got := finds(n); got != want {
+				t.Errorf("an hour later the value of minute %d is looked for: %t, want %t", n, got, want)
+			}
+		}
+	})
 }

@@ -13,37 +13,69 @@ import (
 // configuration has is not for calls that still run under this grant. It is safe for concurrent use.
 type View struct {
 	store *Store
-	last  atomic.Pointer[Values] // of the last configuration in which the grant stands, which may be about to be published
+	in    atomic.Pointer[standing]
+}
+
+// standing says in which configurations a grant stands.
+type standing struct {
+	last *Values // of the last one that has been in force, or of the first
+	next *Values // of the one that was made last, and may never be in force; nil: none has been made since
+}
+
+// newest returns the values of the last configuration that was in force, or will be.
+func (s *standing) newest() *Values {
+	if s.next != nil {
+		return s.next
+	}
+	return s.last
+}
+
+// inForce returns the values of the last configuration that was in force, or is.
+func (s *standing) inForce(published *Values) *Values {
+	if s.next != nil && (s.next == published || s.next.wasInForce.Load()) {
+		return s.next
+	}
+	return s.last
 }
 
 // NewView returns the View of a grant that is new with the configuration of v, which store knows.
 func NewView(store *Store, v *Values) *View {
 	w := &View{store: store}
-	w.last.Store(v)
+	w.in.Store(&standing{last: v})
 	return w
 }
 
-// Extend makes the grant stand in the configuration of v, too, which is about to be published.
+// Extend makes the grant stand in the configuration of v, too, once that is published.
 func (w *View) Extend(v *Values) {
-	for last := w.last.Load(); last.number < v.number && !w.last.CompareAndSwap(last, v); {
-		last = w.last.Load()
+	for {
+		was := w.in.Load()
+		if v.number <= was.newest().number || w.in.CompareAndSwap(was, &standing{was.inForce(w.store.published()), v}) {
+			return
+		}
 	}
 }
 
+// precedes reports whether the grant stands in the configuration of v already, or in the one that is to be in force until then.
+func (w *View) precedes(v *Values) bool {
+	in := w.in.Load()
+	for _, has := range []*Values{in.last, in.next} {
+		if has != nil && (has == v || has.number == v.after) {
+			return true
+		}
+	}
+	return false
+}
+
 // Again returns a View for another grant of the same configuration.
-func (w *View) Again() *View { return NewView(w.store, w.last.Load()) }
+func (w *View) Again() *View { return NewView(w.store, w.in.Load().newest()) }
 
 // Has reports whether the secret exists in the last configuration that has the grant.
-func (w *View) Has(name string) bool { return w.last.Load().Has(name) }
+func (w *View) Has(name string) bool { return w.in.Load().newest().Has(name) }
 
 // values returns the secrets that the grant has at this moment.
 func (w *View) values() *Values {
 	published := w.store.published()
-	last := w.last.Load() // after published: a grant that stands in that has been extended before
-	if published != nil && published.number < last.number {
-		return published
-	}
-	return last
+	return w.in.Load().inForce(published) // loaded after published: a grant that stands in that has been extended before
 }
 
 // Secret returns the secret with that name. The error says which one there is not.

@@ -9,6 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // SetDrain changes how long running calls may take to finish, before Run.
@@ -87,3 +88,14 @@ func (s *Server) Writing() int {
 
 // Principals returns the callers that are known by name.
 func (s *Server) Principals() []*wasmtools.Principal { return administered{s}.Principals() }
+
+// Look makes a configuration, and looks at what it would change, as the operation reload does that is only asked for that.
+func (s *Server) Look(c *config.Config) error {
+	s.reload.Lock()
+	defer s.reload.Unlock()
+	before, next, err := s.prepare(c)
+	if err == nil {
+		(&prepared{server: s, before: before, next: next}).Changes()
+	}
+	return err
+}

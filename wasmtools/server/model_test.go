@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,6 +26,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/runtime/limits"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
@@ -35,6 +38,7 @@ type plan struct {
 	tokens   []string // none: everybody is let in
 	disabled []string
 	calls    bool // a/thrice was granted to call units/convert
+	sends    bool // reach/http_send was granted to send requests
 	origin   int  // where the key is sent to
 	key      int
 }
@@ -47,7 +51,7 @@ func (p *plan) enables(tool string) bool { return !slices.Contains(p.disabled, t
 
 // The kinds of requests.
 const (
-	kindSend  = "send"  // reach/http_send asks origin 0, which redirects once, after a reload
+	kindSend  = "send"  // reach/http_send asks origin 0, which redirects once, after some reloads
 	kindCalls = "calls" // a/thrice calls units/convert three times, which waits for a reload
 	kindList  = "list"
 )
@@ -62,20 +66,21 @@ func (p *plan) answer(kind, token string) string {
 		if p.calls && p.enables("a/thrice") {
 			list = append(list, "a-thrice")
 		}
-		for _, tool := range []string{"reach/http_send", "units/convert"} {
-			if p.enables(tool) {
-				list = append(list, strings.ReplaceAll(tool, "/", "-"))
-			}
+		if p.sends && p.enables("reach/http_send") {
+			list = append(list, "reach-http_send")
+		}
+		if p.enables("units/convert") {
+			list = append(list, "units-convert")
 		}
 		return fmt.Sprint(list)
 	case kind == kindSend && !p.enables("reach/http_send"), kind == kindCalls && !p.enables("a/thrice"):
 		return "disabled"
+	case kind == kindSend && !p.sends, kind == kindCalls && !p.calls:
+		return "not granted"
 	case kind == kindSend && p.origin == 0:
 		return fmt.Sprint("key ", p.key)
 	case kind == kindSend:
 		return "key 0"
-	case !p.calls:
-		return "not granted"
 	case !p.enables("units/convert"):
 		return "inner disabled"
 	}
@@ -87,6 +92,7 @@ type model struct {
 	*running
 	t        *testing.T
 	base     *config.Config
+	lasts    time.Duration
 	origins  [2]string
 	keys     string // a folder with keys
 	plans    []*plan
@@ -94,11 +100,18 @@ type model struct {
 	applied  atomic.Int64 // and that it has applied
 	mu       sync.Mutex   // guards what follows
 	next     chan struct{}
-	seen     map[string]string // by the ids of requests, the keys that an origin saw: of both hops
-	progress chan struct{}     // has a value when a request is answered, or waits for a reload
+	seen     map[string]string  // by the ids of requests, the keys that an origin saw: of both hops
+	inner    map[string][]inner // by the ids of requests
+	progress chan struct{}      // has a value when a request is answered, or waits for a reload
 	ended    chan struct{}
 	asked    atomic.Int64
 	results  sync.Map // counts of answers
+}
+
+// An inner is a call of units/convert inside of another one.
+type inner struct {
+	arrived int64 // the last plan that a reload had begun to apply when it arrived
+	left    int64 // and that was applied when it ended
 }
 
 // reloaded waits for the next reload to end.
@@ -126,12 +139,15 @@ func (m *model) config(p *plan) *config.Config {
 	c := *m.base
 	c.Auth.Tokens, c.Tools.Disabled = p.tokens, p.disabled
 	c.Secrets.Files = map[string]string{"key": filepath.Join(m.keys, strconv.Itoa(p.key))}
-	c.Grants = []config.Grant{{
-		Match: "reach", Rules: capability.Rules{"http": &httpcap.Rule{
-			Granted: m.origins[:], Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Redirects: 1,
-			Headers: map[string]map[string]string{m.origins[p.origin]: {"X-Key": "${secret:key}"}},
-		}},
-	}}
+	c.Grants = nil
+	if p.sends {
+		c.Grants = append(c.Grants, config.Grant{
+			Match: "reach", Rules: capability.Rules{"http": &httpcap.Rule{
+				Granted: m.origins[:], Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Redirects: 1, Timeout: time.Minute,
+				Headers: map[string]map[string]string{m.origins[p.origin]: {"X-Key": "${secret:key}"}},
+			}},
+		})
+	}
 	if p.calls {
 		c.Grants = append(c.Grants, config.Grant{Match: "a", Rules: capability.Rules{"tools": &tools.Rule{Tools: []string{"units/convert"}}}})
 	}
@@ -140,7 +156,7 @@ func (m *model) config(p *plan) *config.Config {
 
 // newPlan returns a plan with the number n.
 func newPlan(n int, before *plan) *plan {
-	p := &plan{key: n, origin: rand.IntN(4) / 3, calls: rand.IntN(4) > 0}
+	p := &plan{key: n, origin: rand.IntN(4) / 3, calls: rand.IntN(4) > 0, sends: rand.IntN(4) > 0}
 	for _, token := range []string{"one", "two"} {
 		if rand.IntN(3) > 0 {
 			p.tokens = append(p.tokens, token)
@@ -157,10 +173,11 @@ func newPlan(n int, before *plan) *plan {
 	return p
 }
 
-// newModel starts the server with a first plan.
-func newModel(t *testing.T, plans int) *model {
-	m := &model{t: t, keys: t.TempDir(), next: make(chan struct{}), progress: make(chan struct{}, 1), ended: make(chan struct{}), seen: map[string]string{}}
-	for n := range plans {
+// newModel starts the server with a first plan, and with that many further tools, each of which has three overrides: they make reloads take long.
+func newModel(t *testing.T, further int, lasts time.Duration) *model {
+	m := &model{t: t, keys: t.TempDir(), lasts: lasts, next: make(chan struct{}), progress: make(chan struct{}, 1), ended: make(chan struct{}),
+		seen: map[string]string{}, inner: map[string][]inner{}}
+	for n := range 30 + int(2000*lasts/time.Second) {
 		var before *plan
 		if n > 0 {
 			before = m.plans[n-1]
@@ -175,6 +192,8 @@ func newModel(t *testing.T, plans int) *model {
 	}
 	m.base = config.Default()
 	m.base.Server.Addresses = []string{"127.0.0.1:0"}
+	m.base.MCP.Search = "never"
+	m.base.Limits.Timeout = 2 * time.Minute // calls wait for reloads, which wait for the machine
 	m.base.Tools.Directory, m.base.Tools.CacheDir = t.TempDir(), t.TempDir()
 	reach := fmt.Sprintf(`{"abi":1,"namespace":"reach","tools":[{"name":"http_send","description":"Sends.","parameters":{"type":"object"},"needs":{"http":[%q,%q]}}]}`, m.origins[0], m.origins[1])
 	testkit.Put(t, m.base.Tools.Directory, "reach.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/reach"), reach))
@@ -183,11 +202,25 @@ func newModel(t *testing.T, plans int) *model {
 		callers = append(callers, fmt.Sprintf(`{"name":%q,"description":"Calls.","parameters":{"type":"object"},"needs":{"tools":["units/convert"]}}`, name))
 	}
 	testkit.Put(t, m.base.Tools.Directory, "a.wasm", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/good/caller"), `{"abi":1,"namespace":"a","tools":[`+strings.Join(callers, ",")+`]}`))
-	convert := gotool.New("units/convert", "Converts.", func(context.Context, struct{}) (int, error) {
+	all := []*wasmtools.Tool{gotool.New("units/convert", "Converts.", func(_ context.Context, in struct {
+		ID string `json:"id"`
+	}) (int, error) {
+		i := inner{arrived: m.began.Load()}
 		m.reloaded()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		i.left = m.applied.Load()
+		m.inner[in.ID] = append(m.inner[in.ID], i)
 		return 7, nil
-	})
-	r := build(t, m.config(m.plans[0]), convert)
+	})}
+	for n := range further {
+		name := fmt.Sprint("further/t", n)
+		all = append(all, gotool.New(name, "Is there.", func(context.Context, struct{}) (int, error) { return n, nil }))
+		for queue := range 3 {
+			m.base.Overrides = append(m.base.Overrides, config.Override{Match: name, Limits: limits.Limits{Queue: 1 + queue}})
+		}
+	}
+	r := build(t, m.config(m.plans[0]), all...)
 	m.running = run(t, r)
 	r.log.Wait(t, `"msg":"ready"`)
 	return m
@@ -195,7 +228,7 @@ func newModel(t *testing.T, plans int) *model {
 
 var keyOf = regexp.MustCompile(`the-key-of-plan-(\d+)-is-this`)
 
-// serveOrigin notes the key of a request, and redirects the first time, after a reload.
+// serveOrigin notes the key of a request, and redirects the first time, after some reloads.
 func (m *model) serveOrigin(w http.ResponseWriter, r *http.Request) {
 	key := "0"
 	if found := keyOf.FindStringSubmatch(r.Header.Get("X-Key")); found != nil {
@@ -206,18 +239,30 @@ func (m *model) serveOrigin(w http.ResponseWriter, r *http.Request) {
 	m.seen[id] += key + " "
 	m.mu.Unlock()
 	if r.URL.Path == "/first" {
-		m.reloaded()
+		for range 1 + rand.IntN(3) {
+			m.reloaded()
+		}
 		http.Redirect(w, r, "/second?id="+id, http.StatusFound)
 	}
 }
 
-// reload applies one plan after the other, each after some more requests: for some seconds, and at least a few times.
+// reload applies one plan after the other, each after some more requests: for as long as it is to last, and at least a few times. Before some of them
+// it looks at what others would change.
 func (m *model) reload() {
 	defer close(m.ended)
 	begun := time.Now()
-	for n := 1; n < len(m.plans) && (n < 30 || time.Since(begun) < 2500*time.Millisecond); n++ {
+	for n := 1; n < len(m.plans) && (n < 30 || time.Since(begun) < m.lasts); n++ {
 		for range 2 {
-			<-m.progress
+			select {
+			case <-m.progress:
+			case <-time.After(5 * time.Millisecond): // all may be waiting for it
+			}
+		}
+		for range rand.IntN(3) {
+			if err := m.Look(m.config(newPlan(len(m.plans)+n, nil))); err != nil {
+				m.t.Error(err)
+				return
+			}
 		}
 		m.began.Store(int64(n))
 		if err := m.Reload(m.config(m.plans[n])); err != nil {
@@ -233,7 +278,7 @@ func (m *model) reload() {
 }
 
 // check compares the answer to a request with the plans. What is refused may be so because of the head.
-func (m *model) check(door, kind, token, got string, keys []string, during span) {
+func (m *model) check(door, kind, token, got string, keys []string, calls []inner, during span) {
 	first, last := during.first, during.last
 	if slices.Contains([]string{"unauthorized", "disabled", "not granted"}, got) {
 		first = during.head
@@ -247,7 +292,9 @@ func (m *model) check(door, kind, token, got string, keys []string, during span)
 	for at := first; at <= last; at++ {
 		want := m.plans[at].answer(kind, token)
 		switch {
-		case want == got && got != "sent":
+		case want == got && got != "7" && got != "sent":
+			return
+		case kind == kindCalls && want == got && m.admitted(token, calls):
 			return
 		case kind == kindSend && got == "sent" && strings.HasPrefix(want, "key ") && m.explains(keys, at, last):
 			return
@@ -263,11 +310,22 @@ func (m *model) check(door, kind, token, got string, keys []string, during span)
 			}
 		}
 	}
-	text := fmt.Sprintf("%s %s as %q: got %s %v, which no plan has:", door, kind, token, got, keys)
+	text := fmt.Sprintf("%s %s as %q: got %s %v %v, which no plan has:", door, kind, token, got, keys, calls)
 	for at := first; at <= last; at++ {
 		text += fmt.Sprintf("\n%d %+v: %s", at, *m.plans[at], m.plans[at].answer(kind, token))
 	}
 	m.t.Error(text)
+}
+
+// admitted reports whether each of the calls that a tool has made one after the other may have begun while its caller was let in, and the tool that it
+// calls enabled.
+func (m *model) admitted(token string, calls []inner) bool {
+	for i, call := range calls {
+		if i > 0 && !slices.ContainsFunc(m.plans[calls[i-1].left:call.arrived+1], func(p *plan) bool { return p.admits(token) && p.enables("units/convert") }) {
+			return false
+		}
+	}
+	return len(calls) == 3
 }
 
 // explains reports whether a call that began with a plan may have sent these keys, the first of which was sent at once. It gets newer
@@ -275,7 +333,7 @@ func (m *model) check(door, kind, token, got string, keys []string, during span)
 func (m *model) explains(keys []string, at, last int64) bool {
 	for i, key := range keys {
 		found := false
-		for now := at; now <= last && m.plans[now].origin == m.plans[at].origin; now++ {
+		for now := at; now <= last && m.plans[now].sends && m.plans[now].origin == m.plans[at].origin; now++ {
 			want := "0"
 			if m.plans[now].origin == 0 {
 				want = strconv.Itoa(m.plans[now].key)
@@ -310,7 +368,7 @@ func arguments(kind, id, url string) string {
 	if kind == kindSend {
 		return fmt.Sprintf(`{"method":"GET","url":"%s/first?id=%s"}`, url, id)
 	}
-	return `{"id":"units/convert","args":{}}`
+	return fmt.Sprintf(`{"id":"units/convert","args":{"id":%q}}`, id)
 }
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
@@ -320,7 +378,10 @@ func (m *model) request(id, door, kind, token string, half bool) error {
 	body, headers, path := "", []string{}, "/mcp"
 	switch door {
 	case "rest":
-		body, path = arguments(kind, id, m.origins[0]), map[string]string{kindSend: "/reach/http_send", kindCalls: "/a/thrice"}[kind]
+		path = map[string]string{kindSend: "/reach/http_send", kindCalls: "/a/thrice", kindList: "/tools"}[kind]
+		if kind != kindList {
+			body = arguments(kind, id, m.origins[0])
+		}
 	case "modern":
 		body = message(kind, id, m.origins[0], modernMeta)
 		method := "tools/list"
@@ -353,7 +414,7 @@ func (m *model) request(id, door, kind, token string, half bool) error {
 // judge finds out what an answer says, and checks it.
 func (m *model) judge(door, kind, token, id string, status int, text string, during span) {
 	m.mu.Lock()
-	keys := strings.Fields(m.seen[id])
+	keys, calls := strings.Fields(m.seen[id]), m.inner[id]
 	m.mu.Unlock()
 	got := fmt.Sprint(status, " ", text)
 	switch {
@@ -372,7 +433,7 @@ func (m *model) judge(door, kind, token, id string, status int, text string, dur
 	case kind == kindList:
 		var list []string
 		for _, name := range []string{"a-thrice", "reach-http_send", "units-convert"} {
-			if strings.Contains(text, `"name":"`+name+`"`) {
+			if strings.Contains(text, `"name":"`+name+`"`) || strings.Contains(text, `"operation_id":"`+name+`"`) {
 				list = append(list, name)
 			}
 		}
@@ -382,7 +443,7 @@ func (m *model) judge(door, kind, token, id string, status int, text string, dur
 	case kind == kindCalls && (strings.Contains(text, `"result":7`) || strings.Contains(text, `\"result\":7`)):
 		got = "7"
 	}
-	m.check(door, kind, token, got, keys, during)
+	m.check(door, kind, token, got, keys, calls, during)
 }
 
 // A span says which plans may have been in force while a request was made.
@@ -392,7 +453,7 @@ type span struct {
 	last  int64
 }
 
-// exchange sends a request, the body after the next reload where half is set.
+// exchange sends a request, the end of its body after the next reload where half is set. It asks for a list where there is no body.
 func (m *model) exchange(path, token, body string, half bool, headers ...string) (answer *http.Response, text string, during span, err error) {
 	conn, err := net.Dial("tcp", m.Addr().String())
 	if err != nil {
@@ -404,15 +465,22 @@ func (m *model) exchange(path, token, body string, half bool, headers ...string)
 	if token != "" {
 		headers = append(headers, "Authorization: Bearer "+token)
 	}
+	method, begun := "GET", ""
+	if body != "" {
+		method, begun = "POST", body[:len(body)-1]
+	}
 	during.head = m.applied.Load()
-	if _, err := io.WriteString(conn, "POST "+path+" HTTP/1.1\r\n"+strings.Join(headers, "\r\n")+"\r\n\r\n"+body[:len(body)-1]); err != nil {
+	during.first = during.head
+	if _, err := io.WriteString(conn, method+" "+path+" HTTP/1.1\r\n"+strings.Join(headers, "\r\n")+"\r\n\r\n"+begun); err != nil {
 		return nil, "", during, err
 	}
-	if half {
-		m.reloaded()
+	if body != "" {
+		if half {
+			m.reloaded()
+		}
+		during.first = m.applied.Load()
+		_, _ = io.WriteString(conn, body[len(begun):]) // it may be refused already
 	}
-	during.first = m.applied.Load()
-	_, _ = io.WriteString(conn, body[len(body)-1:]) // it may be refused already
 	if answer, err = http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
 		return nil, "", during, err
 	}
@@ -423,42 +491,57 @@ func (m *model) exchange(path, token, body string, half bool, headers ...string)
 }
 
 // TestModelOfReloads has random reloads beside random requests of all doors, some of which come in two halves, and calls that go on while
-// configurations change. Each answer must come from one configuration that was in force while the request was made.
+// configurations change. Each answer must come from one configuration that was in force while the request was made. With a number in
+// TOOLSRV_MODEL, it lasts so many times as long.
+// Proves: Nothing without a grant
 func TestModelOfReloads(t *testing.T) {
 	t.Parallel()
-	m := newModel(t, 5000)
-	var work sync.WaitGroup
-	work.Go(m.reload)
-	for client := range 8 {
-		work.Go(func() {
-			for n := 0; ; n++ {
-				select {
-				case <-m.ended:
-					return
-				default:
+	lasts := 2500 * time.Millisecond
+	if n, err := strconv.Atoi(os.Getenv("TOOLSRV_MODEL")); err == nil {
+		lasts *= time.Duration(n)
+	}
+	for _, further := range []int{0, 300} {
+		t.Run(fmt.Sprint(further), func(t *testing.T) {
+			t.Parallel()
+			m := newModel(t, further, lasts)
+			var work sync.WaitGroup
+			work.Go(m.reload)
+			for client := range 8 {
+				work.Go(func() { m.requests(client) })
+			}
+			work.Go(m.stdio)
+			work.Wait()
+			counts := map[string]int64{}
+			m.results.Range(func(key, n any) bool { counts[key.(string)] = n.(*atomic.Int64).Load(); return true })
+			t.Logf("%d requests, %d reloads: %v", m.asked.Load(), m.applied.Load(), counts)
+			if m.asked.Load() == 0 {
+				t.Error("no request was answered")
+			}
+			for _, result := range []string{"send sent", "send disabled", "send not granted", "calls ", "calls inner disabled", "calls inner unauthorized", "list unauthorized"} {
+				if m.applied.Load() > 300 && counts[result] == 0 {
+					t.Errorf("no request ended as %q", result)
 				}
-				door := []string{"rest", "modern", "session"}[rand.IntN(3)]
-				kinds := []string{kindSend, kindCalls, kindList}
-				if door == "rest" {
-					kinds = kinds[:2]
-				}
-				kind, token := kinds[rand.IntN(len(kinds))], []string{"one", "two", "three"}[rand.IntN(3)]
-				id := fmt.Sprintf("%d-%d", client, n)
-				if err := m.request(id, door, kind, token, rand.IntN(2) == 0); err != nil {
-					t.Errorf("%s %s: %v", door, kind, err)
-					return
-				}
-				m.advance()
 			}
 		})
 	}
-	work.Go(m.stdio)
-	work.Wait()
-	counts := map[string]int64{}
-	m.results.Range(func(key, n any) bool { counts[key.(string)] = n.(*atomic.Int64).Load(); return true })
-	t.Logf("%d requests, %d reloads: %v", m.asked.Load(), m.applied.Load(), counts)
-	if m.asked.Load() == 0 {
-		t.Error("no request was answered")
+}
+
+// requests makes one request after the other.
+func (m *model) requests(client int) {
+	for n := 0; ; n++ {
+		select {
+		case <-m.ended:
+			return
+		default:
+		}
+		door := []string{"rest", "modern", "session"}[rand.IntN(3)]
+		kind, token := []string{kindSend, kindCalls, kindList}[rand.IntN(3)], []string{"one", "two", "three"}[rand.IntN(3)]
+		id := fmt.Sprintf("%d-%d", client, n)
+		if err := m.request(id, door, kind, token, rand.IntN(2) == 0); err != nil {
+			m.t.Errorf("%s %s: %v", door, kind, err)
+			return
+		}
+		m.advance()
 	}
 }
 

@@ -3,12 +3,19 @@ package broker_test
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
+	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
+	"github.com/toolsrv/toolsrv/internal/capability/secrets"
+	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -86,5 +93,103 @@ func TestSecretsChangeOften(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "value-of") {
 		t.Errorf("a value is logged: %s", log.String())
+	}
+}
+
+// TestSecretsOfStandingGrants has a call go on while configurations are published, and others are made that are only looked at. It gets the new values
+// of its secrets for as long as its grant stands, and none of those that came when it was taken away, though it came back.
+// Proves: Secrets stay secret
+func TestSecretsOfStandingGrants(t *testing.T) {
+	t.Parallel()
+	grant := func(secrets, header string) string {
+		return "[[grant]]\nmatch = 'a/*'\nhttp = ['SERVICE']\nprivate = ['127.0.0.0/8']\nsecrets = [" + secrets + "]\nheaders = {'SERVICE' = {" + header + " = '${secret:key}'}}\n"
+	}
+	texts := map[string]string{"granted": grant("'key'", "X-Key"), "other": grant("'key', 'more'", "X-Other"), "none": ""}
+	for _, c := range []struct {
+		name  string
+		steps string // the configurations; one that is only looked at has a ?
+		want  int    // the number of the one whose values the call of the first gets
+	}{
+		{"it stands", "granted granted granted", 2},
+		{"another is looked at", "granted granted?", 0},
+		{"it is looked at, and then taken away", "granted granted? none", 0},
+		{"it is looked at, and then changed", "granted granted? other", 0},
+		{"it stands, is looked at, and is taken away", "granted granted granted? none", 1},
+		{"it is looked at, and stands", "granted granted? granted", 2},
+		{"another one is looked at, and it stands", "granted other? granted", 2},
+		{"no grant is looked at, and it stands", "granted none? granted", 2},
+		{"it is taken away and comes back", "granted none granted", 0},
+		{"it is changed and comes back", "granted other granted", 0},
+		{"it is taken away, and looked at", "granted none granted? granted", 0},
+		{"it stands, is taken away and comes back", "granted granted none granted granted", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			arrived := make(chan string, 1)
+			service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				arrived <- r.Header.Get("X-Key") + r.Header.Get("X-Other")
+			}))
+			defer service.Close()
+			dir := t.TempDir()
+			testkit.Put(t, dir, "more", "another-secret-of-the-tool")
+			var published *secret.Values
+			b := broker.New(&config.Config{}, broker.Options{Secrets: secret.NewStore(func() *secret.Values { return published })})
+			needs := wasmtools.Needs{"http": {Words: []string{service.URL}}, "secrets": {Words: []string{"key", "more"}}}
+			// sees returns what calls under each of a tool's grants have of the key.
+			sees := func(held []hostcall.Grant) (all []string) {
+				for _, one := range held {
+					g := hosttest.Begin(t, make([]byte, 64<<10), 1, hostcall.Run{Serving: true, Grants: []any{one.Value}})
+					switch one.Value.(type) {
+					case *secrets.Permission:
+						n := g.Do(&secrets.Set().Functions[0], 0, 0, uint64(copy(g.Memory, "key")))
+						g.Do(&secrets.Set().Functions[1], 0, 0)
+						all = append(all, string(g.Memory[:n]))
+					case *httpcap.Permission:
+						g.Do(&httpcap.Set().Functions[0], 0, 0, uint64(copy(g.Memory, `{"method":"GET","url":"`+service.URL+`"}`)), 0, 0)
+						all = append(all, <-arrived)
+					default:
+						t.Fatalf("got a grant %T", one.Value)
+					}
+					g.ABI.End()
+				}
+				return all
+			}
+			value := func(n int) string { return fmt.Sprintf("the-key-of-step-%d-is-this", n) }
+			var first []hostcall.Grant
+			for n, step := range strings.Fields(c.steps) {
+				kind, looked := strings.CutSuffix(step, "?")
+				testkit.Put(t, dir, "key", value(n))
+				parsed, err := config.Parse([]byte(strings.ReplaceAll(texts[kind], "SERVICE", service.URL)+"[secrets]\nfiles = {key = 'key', more = 'more'}\n"), dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				grants, err := b.Make(parsed, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				held := grants.For("/a/b", needs).Values
+				runtime.GC() // of what nobody holds, nothing may be needed
+				if !looked {
+					published = grants.Secrets()
+					for _, got := range sees(held) {
+						if want := value(n); got != want {
+							t.Errorf("step %d: a new call gets %s, want %s", n, got, want)
+						}
+					}
+				}
+				if n == 0 {
+					first = held
+				}
+			}
+			got := sees(first)
+			if len(got) != 2 {
+				t.Fatalf("got %q, want what two grants see", got)
+			}
+			for _, got := range got {
+				if want := value(c.want); got != want {
+					t.Errorf("the call of the first configuration gets %s, want %s", got, want)
+				}
+			}
+		})
 	}
 }

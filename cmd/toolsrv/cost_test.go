@@ -3,13 +3,8 @@
 package main_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"debug/elf"
-	"encoding/pem"
 	"fmt"
 	"math"
 	"os"
@@ -23,6 +18,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/certtest"
 	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
@@ -179,21 +175,7 @@ func answering(t *testing.T) (s *service, dir, host string) {
 	const manifest = `{"abi":1,"namespace":"a","tools":[{"name":"gets","description":"Gets.","parameters":{"type":"object"}}]}`
 	shop, older := guest(t, "shop", "1.0.0", "echo"), guest(t, "b", "1.0.0", "echo")
 	dir = site(t, "", map[string][]byte{"shop.wasm": shop, "a.wasm": sandboxtest.WithManifest(t, testkit.Fixture(t, "capability/kv"), manifest)})
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shared, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "acme.key")
-	put(t, file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
-	put(t, filepath.Join(dir, "acme.pub"), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: shared}))
+	file, _ := certtest.KeyFiles(t, dir, certtest.NewKey(t))
 	must := func(args ...string) {
 		t.Helper()
 		if out, err := command(args...).CombinedOutput(); err != nil {

@@ -3,14 +3,10 @@ package oci_test
 import (
 	"bytes"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,7 +19,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/signature"
-	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/certtest"
 	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sigstoretest"
 )
@@ -37,26 +33,14 @@ type pair struct {
 
 func newPair(t *testing.T) pair {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(kind string, der []byte) string {
-		return testkit.Put(t, t.TempDir(), "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
-	}
+	key := certtest.NewKey(t)
+	private, public := certtest.KeyFiles(t, t.TempDir(), key)
 	p := pair{signer: key}
-	if p.Key, err = signature.ReadKey(write("PRIVATE KEY", private), nil); err != nil {
+	var err error
+	if p.Key, err = signature.ReadKey(private, nil); err != nil {
 		t.Fatal(err)
 	}
-	if p.trust, err = signature.Open([]signature.Signer{{Key: write("PUBLIC KEY", public)}}); err != nil {
+	if p.trust, err = signature.Open([]signature.Signer{{Key: public}}); err != nil {
 		t.Fatal(err)
 	}
 	return p

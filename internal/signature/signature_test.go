@@ -24,6 +24,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/certtest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sigstoretest"
 )
 
@@ -95,7 +96,7 @@ func TestIdentity(t *testing.T) {
 		"a log entry elsewhere": {signature.Signer{Issuer: issuer, Subject: subject}, changed(good(), func(b *bundles.Bundle) {
 			b.VerificationMaterial.TlogEntries[0].InclusionProof.RootHash[0] ^= 1
 		}), "verif"},
-		"a key in place of a certificate": {signature.Signer{Issuer: issuer, Subject: subject}, sigstoretest.KeyMessage(t, newKey(t), artifact), "verif"},
+		"a key in place of a certificate": {signature.Signer{Issuer: issuer, Subject: subject}, sigstoretest.KeyMessage(t, certtest.NewKey(t), artifact), "verif"},
 		"the certificate of another": {signature.Signer{Issuer: issuer, Subject: subject}, changed(s.Attest("eve@example.com", issuer, statement, soon), func(b *bundles.Bundle) {
 			b.VerificationMaterial.Content = good().VerificationMaterial.Content
 		}), "transparency log certificate does not match"},
@@ -184,15 +185,6 @@ func TestSigners(t *testing.T) {
 	}
 }
 
-func newKey(t testing.TB) crypto.Signer {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
 func write(t testing.TB, kind string, der []byte) string {
 	t.Helper()
 	return testkit.Put(t, t.TempDir(), "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
@@ -201,15 +193,7 @@ func write(t testing.TB, kind string, der []byte) string {
 // files writes a key's two files.
 func files(t testing.TB, key crypto.Signer) (private, public string) {
 	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pub, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return write(t, "PRIVATE KEY", der), write(t, "PUBLIC KEY", pub)
+	return certtest.KeyFiles(t, t.TempDir(), key)
 }
 
 func sign(t testing.TB, private string, artifact []byte) []byte {
@@ -236,8 +220,8 @@ func TestKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, others := files(t, newKey(t))
-	for _, key := range []crypto.Signer{newKey(t), ed, rsaKey} {
+	_, others := files(t, certtest.NewKey(t))
+	for _, key := range []crypto.Signer{certtest.NewKey(t), ed, rsaKey} {
 		private, public := files(t, key)
 		trust := open(t, signature.Signer{Key: others}, signature.Signer{Key: public})
 		b := sign(t, private, artifact)
@@ -256,7 +240,7 @@ func TestKey(t *testing.T) {
 		_, err = trust.Signature(sigstoretest.JSON(t, sigstoretest.KeyMessage(t, key, []byte("another"))), artifact)
 		wants(t, err, "or not of this artifact")
 	}
-	_, public := files(t, newKey(t))
+	_, public := files(t, certtest.NewKey(t))
 	s := sigstoretest.New(t)
 	_, err = open(t, signature.Signer{Key: public}).Signature(sigstoretest.JSON(t, s.Message(subject, issuer, artifact)), artifact)
 	wants(t, err, "with a certificate, not with the key")
@@ -272,12 +256,12 @@ func TestKey(t *testing.T) {
 // TestPrivateKeys reads keys in each form, and says what is wrong with others.
 func TestPrivateKeys(t *testing.T) {
 	t.Parallel()
-	key := newKey(t)
+	key := certtest.NewKey(t)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sec1, err := x509.MarshalECPrivateKey(key.(*ecdsa.PrivateKey))
+	sec1, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +307,7 @@ func TestPrivateKeys(t *testing.T) {
 // TestSimple checks signatures in cosign's older form.
 func TestSimple(t *testing.T) {
 	t.Parallel()
-	key := newKey(t)
+	key := certtest.NewKey(t)
 	_, public := files(t, key)
 	trust := open(t, signature.Signer{Key: public})
 	sum := sha256.Sum256(artifact)
@@ -337,7 +321,7 @@ func TestSimple(t *testing.T) {
 		want    string
 	}{
 		{right, key, ""},
-		{right, newKey(t), "it is of none of the keys"},
+		{right, certtest.NewKey(t), "it is of none of the keys"},
 		{payload("sha256:"+strings.Repeat("0", 64), "cosign container image signature"), key, "it is of another artifact"},
 		{payload(fmt.Sprintf("sha256:%x", sum), "atomic container signature"), key, "it signs something else"},
 		{[]byte("x"), key, "not in cosign's form"},
@@ -360,8 +344,8 @@ func TestSimple(t *testing.T) {
 // TestFingerprints differ where other signatures count.
 func TestFingerprints(t *testing.T) {
 	t.Parallel()
-	_, one := files(t, newKey(t))
-	_, two := files(t, newKey(t))
+	_, one := files(t, certtest.NewKey(t))
+	_, two := files(t, certtest.NewKey(t))
 	file := sigstoretest.New(t).Root(nil)
 	seen := map[string]bool{}
 	for _, signers := range [][]signature.Signer{
@@ -378,7 +362,7 @@ func TestFingerprints(t *testing.T) {
 
 // FuzzBundle has garbage be an error, which is of any length, and never a signature.
 func FuzzBundle(f *testing.F) {
-	private, public := files(f, newKey(f))
+	private, public := files(f, certtest.NewKey(f))
 	s := sigstoretest.New(f)
 	trust := open(f, signature.Signer{Key: public}, signature.Signer{Issuer: issuer, Subject: subject, Root: s.Root(nil)})
 	statement := sigstoretest.Statement(signature.PredicateType, artifact)

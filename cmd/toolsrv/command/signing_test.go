@@ -1,18 +1,14 @@
 package command_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/certtest"
 	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
@@ -20,21 +16,7 @@ import (
 // keyPair writes the files of a key.
 func keyPair(t *testing.T) (private, public string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := t.TempDir()
-	write := func(name, kind string, der []byte, err error) string {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return testkit.Put(t, folder, name, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	private = write("acme.key", "PRIVATE KEY", der, err)
-	der, err = x509.MarshalPKIXPublicKey(key.Public())
-	return private, write("acme.pub", "PUBLIC KEY", der, err)
+	return certtest.KeyFiles(t, t.TempDir(), certtest.NewKey(t))
 }
 
 func spaced(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -2,11 +2,6 @@ package registry_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/signature"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/certtest"
 	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
 )
 
@@ -442,22 +438,12 @@ func TestHostileBesideGood(t *testing.T) {
 // newPair writes the files of a key.
 func newPair(t *testing.T) (private *signature.Key, public string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	file, public := certtest.KeyFiles(t, t.TempDir(), certtest.NewKey(t))
+	private, err := signature.ReadKey(file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write := func(kind string, der []byte, err error) string {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return testkit.Put(t, t.TempDir(), "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if private, err = signature.ReadKey(write("PRIVATE KEY", der, err), nil); err != nil {
-		t.Fatal(err)
-	}
-	der, err = x509.MarshalPKIXPublicKey(key.Public())
-	return private, write("PUBLIC KEY", der, err)
+	return private, public
 }
 
 // TestSigned serves what was signed by who counts, and goes on with that when the tag is moved to something else.

@@ -1,7 +1,8 @@
-// Package certtest issues certificates for tests.
+// Package certtest makes keys and certificates for tests.
 package certtest
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -31,7 +32,7 @@ type Authority struct {
 // NewAuthority returns an authority of this name.
 func NewAuthority(tb testing.TB, name string) *Authority {
 	tb.Helper()
-	a := &Authority{tb: tb, key: newKey(tb), Pool: x509.NewCertPool()}
+	a := &Authority{tb: tb, key: NewKey(tb), Pool: x509.NewCertPool()}
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
@@ -48,7 +49,8 @@ func NewAuthority(tb testing.TB, name string) *Authority {
 	return a
 }
 
-func newKey(tb testing.TB) *ecdsa.PrivateKey {
+// NewKey returns a key of ECDSA with P-256.
+func NewKey(tb testing.TB) *ecdsa.PrivateKey {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -61,7 +63,7 @@ func newKey(tb testing.TB) *ecdsa.PrivateKey {
 // for an hour, and for 127.0.0.1 and localhost.
 func (a *Authority) Issue(change func(*x509.Certificate)) (certificate, key []byte) {
 	a.tb.Helper()
-	own := newKey(a.tb)
+	own := NewKey(a.tb)
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -75,11 +77,27 @@ func (a *Authority) Issue(change func(*x509.Certificate)) (certificate, key []by
 	if err != nil {
 		a.tb.Fatal(err)
 	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(own)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), private(a.tb, own)
+}
+
+// private returns a key as PEM.
+func private(tb testing.TB, key crypto.Signer) []byte {
+	tb.Helper()
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		a.tb.Fatal(err)
+		tb.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+}
+
+// KeyFiles writes a key and its public half as PEM, acme.key and acme.pub, and returns their paths.
+func KeyFiles(tb testing.TB, dir string, key crypto.Signer) (secret, public string) {
+	tb.Helper()
+	encoded, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return Write(tb, dir, "acme.key", private(tb, key)), Write(tb, dir, "acme.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: encoded}))
 }
 
 // Pair is Issue for a client.

@@ -48,6 +48,7 @@ type Store struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
 
+	unmarked  atomic.Bool              // the log says that there is no mark
 	declaring atomic.Pointer[Verifier] // of the configuration in force; nil: none is known
 
 	mu     sync.Mutex // guards what follows, and publications
@@ -183,10 +184,13 @@ func (s *Store) refuseStrangers() {
 	s.warnUnmarked(s.putMark())
 }
 
-// warnUnmarked logs why there is no mark.
+// warnUnmarked logs once why there is no mark, and when there is one again.
 func (s *Store) warnUnmarked(err error) {
-	if err != nil {
+	switch told := s.unmarked.Swap(err != nil); {
+	case err != nil && !told:
 		s.log.Warn("the mark that tokens were made can't be made", "file", s.mark, "error", err)
+	case err == nil && told:
+		s.log.Info("the mark that tokens were made is there now", "file", s.mark)
 	}
 }
 

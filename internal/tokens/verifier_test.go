@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -312,9 +313,17 @@ func TestUnmarked(t *testing.T) {
 	mark := filepath.Join(testkit.Put(t, t.TempDir(), "file", ""), "tokens.made")
 	for _, unmarked := range []bool{false, true} {
 		store := memory.New()
-		s := tokens.Open(store, tokens.Options{Mark: mark, Unmarked: unmarked})
+		var log testkit.Log
+		s := tokens.Open(store, tokens.Options{Mark: mark, Unmarked: unmarked, Logger: log.Logger(slog.LevelInfo)})
 		if _, _, err := s.Add(t.Context(), tokens.Spec{Name: "ci"}); (err == nil) != unmarked {
 			t.Errorf("unmarked %t: got %v", unmarked, err)
+		}
+		if unmarked { // one of another process comes behind all that was made here, and each of them is a chance to warn once more
+			open(t, store).add("later", "*")
+			testkit.Until(t, "the later token is known", func() bool { return s.Len() == 2 })
+			if n := log.Count("the mark that tokens were made can't be made"); n != 1 {
+				t.Errorf("got %d warnings, want 1:\n%s", n, &log)
+			}
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

@@ -22,56 +22,84 @@ const statusClientClosed = 499
 func answerTo(code wasmtools.Code) (status int, detail string) {
 	switch code {
 	case wasmtools.CodeUnauthorized:
+		// the token is missing or wrong | send `Authorization: Bearer …`
 		return http.StatusUnauthorized, "Invalid or missing bearer token"
 	case wasmtools.CodeForbidden:
+		// the caller lacks the role that `detail` names, or asks for a token that may do more than its own | use other credentials
 		return http.StatusForbidden, "The caller may not do this"
 	case wasmtools.CodeHostNotAllowed:
+		// the request names a host that is not the server's | see [Host names](#host-names)
 		return http.StatusMisdirectedRequest, "The host is not allowed"
 	case wasmtools.CodeOriginNotAllowed:
+		// a page of another origin sent the request | see [Pages in browsers](#pages-in-browsers)
 		return http.StatusForbidden, "The origin is not allowed"
 	case wasmtools.CodeNotFound:
+		// nothing is served at this path | look at `/tools`
 		return http.StatusNotFound, "Not Found"
 	case wasmtools.CodeMethodNotAllowed:
+		// the path has other methods | see `Allow`
 		return http.StatusMethodNotAllowed, "Method Not Allowed"
 	case wasmtools.CodeChanged:
+		// what was to be changed is not at the version that `If-Match` names | look at it again
 		return http.StatusPreconditionFailed, "Somebody else has changed it"
 	case wasmtools.CodeRequestTimeout:
+		// the header and the body did not arrive within 30 seconds | send it again, faster
 		return http.StatusRequestTimeout, "The body did not arrive in time"
 	case wasmtools.CodeInputTooLarge:
+		// the body is larger than the tool's limit, which `detail` gives, or checking it takes more memory than the server has | send less
 		return http.StatusRequestEntityTooLarge, "The body is too large"
 	case wasmtools.CodeUnsupportedMediaType:
+		// the body is not JSON, has no type, or is compressed | send `Content-Type: application/json`
 		return http.StatusUnsupportedMediaType, "The body must be application/json"
 	case wasmtools.CodeInvalidArguments:
+		// the body is not JSON, or does not fit the schema | [`detail`](#invalid_arguments) lists why
 		return http.StatusUnprocessableEntity, "The arguments do not fit the tool's schema"
 	case wasmtools.CodeToolError:
+		// the tool refused | read `detail` and [`error`](#tool_error)
 		return http.StatusBadRequest, "The tool failed without a message"
 	case wasmtools.CodeToolTrapped:
+		// the tool crashed | tell its author
 		return http.StatusInternalServerError, "The tool crashed"
 	case wasmtools.CodeToolBadOutput:
+		// the result is not JSON, too long or missing | tell its author
 		return http.StatusInternalServerError, "The tool returned no valid result"
 	case wasmtools.CodeToolMemory:
+		// the tool used up its memory, or needs more than `server.memory` gives to all tools together | send less, or have the limit raised
 		return http.StatusInternalServerError, "The tool ran out of memory"
 	case wasmtools.CodeToolStack:
+		// the tool used up its stack | send less, or have the limit raised
 		return http.StatusInternalServerError, "The tool ran out of stack"
 	case wasmtools.CodeToolFuel:
+		// the tool used up its fuel | send less, or have the limit raised
 		return http.StatusInternalServerError, "The tool ran out of fuel"
 	case wasmtools.CodeToolTimeout:
+		// the tool ran out of time, waiting included | send less, or have the limit raised
 		return http.StatusGatewayTimeout, "The tool ran out of time"
 	case wasmtools.CodeToolChanged:
+		// the tool is not the one whose [fingerprint](configuration.md#auth) the token has | don't call it; tell the operator
 		return http.StatusConflict, "The tool has changed since the token was bound to it"
 	case wasmtools.CodeToolDisabled:
+		// the tool is switched off, and in no list; `detail` has the reason, if one was given | try later
 		return http.StatusServiceUnavailable, "The tool is disabled"
 	case wasmtools.CodeToolNotGranted:
+		// the operator has not [granted](capabilities.md) what the tool needs, so it is in no list; `detail` names what is missing, such as `http
+		// https://api.example.com` | tell the operator
 		return http.StatusServiceUnavailable, "The tool was not granted what it needs"
 	case wasmtools.CodeRateLimited:
+		// the caller makes more calls than its [rate](configuration.md#rates), or more at the same time | try again after `Retry-After` seconds
 		return http.StatusTooManyRequests, "The caller makes too many calls; try again later"
 	case wasmtools.CodeOverloaded:
+		// too many calls are running and waiting, there is no memory for a large body or result, or the arguments have waited 5 s to be checked | try
+		// again after `Retry-After` seconds; `detail` says so if the tool has run
 		return http.StatusServiceUnavailable, "Too many calls are running; try again later"
 	case wasmtools.CodeNotReady:
+		// the service is shutting down, or [still reading files](#404-and-405) | try again after `Retry-After` seconds, or another replica
 		return http.StatusServiceUnavailable, "Not ready"
 	case wasmtools.CodeCancelled:
+		// the client went away, which only the log shows, or the server stopped waiting for the call and shut down | try another replica
 		return statusClientClosed, "The request was cancelled"
 	case wasmtools.CodeInternal:
+		// the service failed; the log has the cause | tell the operator the `request_id` in the body
 		return http.StatusInternalServerError, "Internal error; tell the operator the request id"
 	}
 	panic("web: no status for the code " + string(code)) // fault.Of returns no other code

@@ -415,7 +415,7 @@ func TestProbesAreAll(t *testing.T) {
 // its page, a probe in every state, and a row for each key of its grants.
 func TestEach(t *testing.T) {
 	t.Parallel()
-	page, keys := string(testkit.Read(t, "../../docs/capabilities.md")), string(testkit.Read(t, "../../docs/configuration.md"))
+	page, keys := string(testkit.Read(t, "../../docs/capabilities.md")), string(testkit.Read(t, "../../docs/generated/keys.md"))
 	owners := map[string]string{"match": "all"}
 	for _, k := range builtin.Kinds() {
 		if _, ok := kinds[k.Name]; !ok || !slices.ContainsFunc(probes, func(p probe) bool { return p.kind == k.Name }) {
@@ -441,7 +441,7 @@ func TestEach(t *testing.T) {
 				t.Errorf("the key %s is of %s and of %s", name, owners[name], k.Name)
 			}
 			if owners[name] = k.Name; !strings.Contains(keys, "\n| `"+name+"` | ") {
-				t.Errorf("docs/configuration.md has no row for the key %s of %s", name, k.Name)
+				t.Errorf("docs/generated/keys.md has no row for the key %s of %s", name, k.Name)
 			}
 			if !slices.ContainsFunc(k.New().Shown(), isShown(name)) {
 				t.Errorf("a reload does not tell when %s changes", name)

@@ -242,7 +242,7 @@ func TestAlerts(t *testing.T) {
 	t.Parallel()
 	need(t, "prometheus", "promtool")
 	text := string(testkit.Read(t, rules))
-	page := anchors(string(testkit.Read(t, "../../docs/operations.md")))
+	page := anchors(string(testkit.Read(t, "../../docs/generated/alerts.md")))
 	all := faults()
 	parts := strings.Split(text, "- alert: ")[1:]
 	if len(parts) != len(all) {
@@ -258,9 +258,9 @@ func TestAlerts(t *testing.T) {
 				t.Errorf("%s has no %s", name, key)
 			}
 		}
-		runbook := regexp.MustCompile(`runbook_url: https://github.com/toolsrv/toolsrv/blob/main/docs/operations.md#(\S+)`).FindStringSubmatch(of)
+		runbook := regexp.MustCompile(`runbook_url: https://github.com/toolsrv/toolsrv/blob/main/docs/generated/alerts.md#(\S+)`).FindStringSubmatch(of)
 		if runbook == nil || !page[runbook[1]] {
-			t.Errorf("%s leads to no section of docs/operations.md: %q", name, runbook)
+			t.Errorf("%s leads to no section of docs/generated/alerts.md: %q", name, runbook)
 		}
 	}
 	if out, err := exec.CommandContext(t.Context(), "promtool", "check", "rules", rules).CombinedOutput(); err != nil {

@@ -1,17 +1,13 @@
 package config_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/configured"
-	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -101,15 +97,7 @@ func TestServiceExample(t *testing.T) {
 func knownKeys(t *testing.T) (keys []string) {
 	t.Helper()
 	for _, table := range []string{"", "server.", "server.tls.", "tools.", "auth.", "auth.oidc.", "mcp.", "limits.", "secrets.", "state.", "admin.", "audit.", "rates.", "metrics.", "events.", "console.", "otlp."} {
-		_, err := config.Parse([]byte(table+"'?????????????' = 1"), "")
-		if err == nil {
-			t.Fatal("an unknown key is no error")
-		}
-		_, names, ok := strings.Cut(err.Error(), ": the keys are ")
-		if !ok {
-			t.Fatalf("got %q", err)
-		}
-		for name := range strings.SplitSeq(names, ", ") {
+		for _, name := range keysOf(t, table) {
 			if name == "certificate" && table == "auth." {
 				continue
 			}
@@ -129,55 +117,6 @@ func TestDocsExamplesParse(t *testing.T) {
 	for _, example := range examples {
 		if _, err := config.Parse([]byte(example), ""); err != nil {
 			t.Errorf("%s\n%v", example, err)
-		}
-	}
-}
-
-// TestDocsTable compares each row with what Parse does, and rows of limits with the table of limits, too.
-func TestDocsTable(t *testing.T) {
-	t.Parallel()
-	text, _ := readDocs(t)
-	rows := map[string][]string{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| `([^`]*)` \\| (.*?) \\|").FindAllStringSubmatch(text, -1) {
-		rows[m[1]] = m[2:]
-	}
-	keys := knownKeys(t)
-	if len(rows) != len(keys) {
-		t.Errorf("got %d rows for %d keys", len(rows), len(keys))
-	}
-	for _, key := range keys {
-		row, ok := rows[key]
-		if !ok {
-			t.Errorf("no row for %s", key)
-			continue
-		}
-		c, err := config.Parse([]byte(key+" = "+row[0]), "")
-		if err != nil {
-			t.Errorf("the default of %s: %v", key, err)
-		} else if want := config.Default(); !reflect.DeepEqual(c, want) {
-			t.Errorf("%s = %s is not the default", key, row[0])
-		}
-	}
-	for _, e := range limittable.All() {
-		value := e.DefaultText()
-		if e.Unit != limittable.Count {
-			value = strconv.Quote(value)
-		}
-		means := e.Means
-		if e.Zero != "" {
-			means += "; 0 means " + e.Zero
-		}
-		want := fmt.Sprintf("\n| `limits.%s` | `%s` | %s to %s | %s", e.Key, value, e.Unit.Format(e.Least), e.Unit.Format(e.Most), means)
-		if !strings.Contains(text, want) {
-			t.Errorf("no row begins with%s", want)
-		}
-		outside := strconv.FormatInt(e.Least-1, 10)
-		if e.Unit == limittable.Time {
-			outside = strconv.Quote(e.Unit.Format(e.Least - 1))
-		}
-		_, err := config.Parse([]byte("limits."+e.Key+" = "+outside), "")
-		if want := fmt.Sprintf("out of range: %s to %s is allowed", e.Unit.Format(e.Least), e.Unit.Format(e.Most)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %s", e.Key, err, want)
 		}
 	}
 }

@@ -64,15 +64,19 @@ type State struct {
 	Versions int64
 }
 
-// maxGrants is how many grants there may be. The table in docs/configuration.md repeats it.
+// maxGrants is how many grants there may be.
 const maxGrants = 1000
 
 // secretsTable returns the readers of the keys of [secrets].
 func secretsTable(s *Secrets, directory string) key.Table {
 	return key.Table{
+		// directory with a file for each [secret](capabilities.md#secrets), with its name; callers' own are in its folder
+		// [`principals`](capabilities.md#each-callers-own)
 		"directory": keys.Word(&s.Directory, "a path", keys.Path(directory, false)),
+		// names and paths | files of secrets that lie elsewhere
 		"files": keys.Entries(&s.Files, `a table such as {api_key = "/etc/api.key"}`, keys.SecretName,
 			func(to *string) keys.Reader { return keys.Word(to, "a path", keys.Path(directory, true)) }),
+		// names and variables | environment variables that hold secrets
 		"environment": keys.Entries(&s.Environment, `a table such as {api_key = "API_KEY"}`, keys.SecretName,
 			func(to *string) keys.Reader { return keys.Word(to, "the name of a variable", variable) }),
 	}
@@ -97,17 +101,27 @@ func (d *document) noteLines(s *Secrets) {
 func stateTable(s *State, directory string) key.Table {
 	named := keys.Word(&s.Directory, "a path", keys.Path(directory, false))
 	return key.Table{
+		// where the server keeps its [state](operations.md#state); `""` is the directory that systemd gives (`StateDirectory=`), or else the folder
+		// `.toolsrv` beside the configuration
 		"directory": func(value any) error {
 			s.Implied = false
 			return named(value)
 		},
-		"url":         keys.Word(&s.URL, `addresses such as "nats://a,b,c"`, natsURL),
+		// `nats://` or `tls://` and up to 16 hosts with commas | servers of NATS that have the state instead, so that several servers [share
+		// it](operations.md#several-servers-with-one-state)
+		"url": keys.Word(&s.URL, `addresses such as "nats://a,b,c"`, natsURL),
+		// file with a user's credentials for NATS: a JWT and a seed, as `nsc` makes them
 		"credentials": keys.Word(&s.Credentials, "a path", keys.Path(directory, false)),
-		"server_ca":   keys.Word(&s.CA, "a path", keys.Path(directory, false)),
+		// file with the certificates of who issues those of NATS; `""` are the system's
+		"server_ca": keys.Word(&s.CA, "a path", keys.Path(directory, false)),
+		// file with the certificate that NATS knows this server by
 		"certificate": keys.Word(&s.Certificate, "a path", keys.Path(directory, false)),
-		"key":         keys.Word(&s.Key, "a path", keys.Path(directory, false)),
-		"prefix":      keys.Word(&s.Prefix, "a name", bucketName),
-		"versions":    keys.Quantity(limittable.Bytes, 0, 1<<50, func(n int64) { s.Versions = n }),
+		// file with the key of that certificate
+		"key": keys.Word(&s.Key, "a path", keys.Path(directory, false)),
+		// 1 to 32 of `A-Z a-z 0-9 - _` | name of the bucket in NATS: servers with one name have one state
+		"prefix": keys.Word(&s.Prefix, "a name", bucketName),
+		// how much the last five versions of each file may take there together, for [rollbacks](administration.md#versions-of-files); 0 keeps none
+		"versions": keys.Quantity(limittable.Bytes, 0, 1<<50, func(n int64) { s.Versions = n }),
 	}
 }
 
@@ -182,7 +196,11 @@ func (d *document) grants(to *[]Grant, kinds []capability.Kind, directory, all s
 // grantTable returns the readers of the keys of [[grant]]. When they have read the values of a grant, rules returns the rules of the
 // capabilities in it.
 func grantTable(g *Grant, kinds []capability.Kind, directory string) (t key.Table, rules func(values map[string]any) capability.Rules) {
-	t = key.Table{"match": keys.Word(&g.Match, `a pattern such as "math/*"`, keys.Pattern)}
+	t = key.Table{
+		// a pattern, as in [overrides](#limits) | whom the grant is for. What several grants allow a tool adds up; of `kv`, `kv_entries` and `settings`
+		// the last one counts
+		"match": keys.Word(&g.Match, `a pattern such as "math/*"`, keys.Pattern),
+	}
 	all, tables := capability.Rules{}, map[string]key.Table{}
 	for _, k := range kinds {
 		all[k.Name] = k.New()

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// The ranges of what can be set, besides the ranges in package limits. The table in docs/configuration.md repeats them.
+// The ranges of what can be set, besides the ranges in package limits.
 const (
 	maxText        = 200      // bytes of a title or a version
 	maxDescription = 64 << 10 // bytes
@@ -52,46 +52,79 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 	}
 	return map[string]key.Table{
 		"": {
-			"title":       keys.Word(&c.Title, "a string", prose(1, maxText)),
-			"version":     keys.Word(&c.Version, "a string", prose(1, maxText)),
+			// title of the OpenAPI document
+			"title": keys.Word(&c.Title, "a string", prose(1, maxText)),
+			// version of the OpenAPI document
+			"version": keys.Word(&c.Version, "a string", prose(1, maxText)),
+			// description of the OpenAPI document, and the instructions of MCP
 			"description": keys.Word(&c.Description, "a string", prose(0, maxDescription)),
 		},
 		"server": {
-			"address":         addresses(&c.Server.Addresses, directory),
-			"public_url":      keys.Word(&c.Server.PublicURL, `an address such as "https://example.com/tools"`, publicURL),
-			"hosts":           keys.Words(&c.Server.Hosts, origin.CheckPattern),
-			"cors_origins":    keys.Words(&c.Server.CORSOrigins, origin.CheckOrigin),
+			// host:port, `unix:` and a path, or a list of up to 16 | where to listen; port 0 is any free port, and an empty host is all addresses. See
+			// [Sockets](#sockets)
+			"address": addresses(&c.Server.Addresses, directory),
+			// an address or a path | where clients reach the server behind a proxy: `"https://example.com/tools"`, or `"/tools"` on any host. The proxy
+			// must remove the prefix
+			"public_url": keys.Word(&c.Server.PublicURL, `an address such as "https://example.com/tools"`, publicURL),
+			// names, patterns and addresses | [hosts](#hosts-and-origins) that requests may name, with any port
+			"hosts": keys.Words(&c.Server.Hosts, origin.CheckPattern),
+			// origins, or `"*"` | [pages of other origins](#hosts-and-origins) that may call tools from a browser
+			"cors_origins": keys.Words(&c.Server.CORSOrigins, origin.CheckOrigin),
+			// ranges of addresses | [proxies](#proxies) in front of the server
 			"trusted_proxies": keys.List(`a list such as ["10.0.0.0/8"]`, keys.Prefix(&c.Server.TrustedProxies)),
-			"proxy_header":    keys.Word(&c.Server.ProxyHeader, "a string", proxyHeader),
-			"memory":          memory(&c.Server.Memory),
-			"code_memory":     memory(&c.Server.CodeMemory),
+			// the header in which `trusted_proxies` say who the client is
+			"proxy_header": keys.Word(&c.Server.ProxyHeader, "a string", proxyHeader),
+			// [memory](operations.md#memory) for all tools together; 0 is half of what the process has: the limit of its control group, or else the
+			// machine's memory
+			"memory": memory(&c.Server.Memory),
+			// memory for [compiled code](operations.md#compiled-code), besides; 0 is an eighth of what the process has, at most 1 GiB. When it is full,
+			// the code that was called least is dropped, unless there is no cache directory
+			"code_memory": memory(&c.Server.CodeMemory),
 		},
 		"server.tls": {
+			// the server's certificate and those of its authorities, PEM. See [TLS](#tls)
 			"certificate": keys.Word(&c.Server.TLS.Certificate, "a path", keys.Path(directory, false)),
-			"key":         keys.Word(&c.Server.TLS.Key, "a path", keys.Path(directory, false)),
-			"client_ca":   keys.Word(&c.Server.TLS.ClientCA, "a path", keys.Path(directory, false)),
+			// the key of the server's certificate
+			"key": keys.Word(&c.Server.TLS.Key, "a path", keys.Path(directory, false)),
+			// certificates of those who may issue clients' certificates
+			"client_ca": keys.Word(&c.Server.TLS.ClientCA, "a path", keys.Path(directory, false)),
 		},
 		"tools": {
-			"directory":       keys.Word(&c.Tools.Directory, "a path", keys.Path(directory, true)),
-			"scripts":         keys.Boolean(&c.Tools.Scripts),
-			"modules":         keys.Quantity(limittable.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
-			"describe_fuel":   keys.Quantity(limittable.Count, 0, math.MaxInt64, func(n int64) { c.Tools.DescribeFuel = n }),
-			"mode":            keys.Word(which, "a string", mode),
-			"enabled":         keys.Words(&c.Tools.Enabled, toolOrNamespace),
-			"disabled":        disabled(&c.Tools),
+			// folder of the `.wasm` files. Where there are [`[[source]]`](#several-directories), it counts only if it is set
+			"directory": keys.Word(&c.Tools.Directory, "a path", keys.Path(directory, true)),
+			// serve [scripts](#scripts) of the directory, too
+			"scripts": keys.Boolean(&c.Tools.Scripts),
+			// how many files are served; the log names those beyond it; 0 is 10000
+			"modules": keys.Quantity(limittable.Count, 0, maxModules, func(n int64) { c.Tools.Modules = cmp.Or(int(n), defaultModules) }),
+			// [fuel](#limits) of a file without an embedded manifest to say which tools it has; 0 is 10 billion, some 5 s of a processor. Its start may
+			// use as much again, and at least a billion
+			"describe_fuel": keys.Quantity(limittable.Count, 0, math.MaxInt64, func(n int64) { c.Tools.DescribeFuel = n }),
+			// [which](#which-tools-start-enabled) of the two lists counts
+			"mode": keys.Word(which, "a string", mode),
+			// tools and namespaces | allowlist: these start enabled, all others disabled
+			"enabled": keys.Words(&c.Tools.Enabled, toolOrNamespace),
+			// tools and namespaces, with or without a reason | denylist: these start disabled, all others enabled
+			"disabled": disabled(&c.Tools),
+			// where [compiled code](operations.md#compiled-code) is kept; `""` is `toolsrv` in the user's cache directory (`~/.cache/toolsrv` on Linux)
 			"cache_directory": keys.Word(&c.Tools.CacheDir, "a path", keys.Path(directory, false)),
 		},
 		"auth": {
-			"tokens":      keys.Words(&c.Auth.Tokens, token),
+			// see [Auth](#auth) | bearer tokens that let a client in
+			"tokens": keys.Words(&c.Auth.Tokens, token),
+			// file with more tokens, one per line
 			"tokens_file": keys.Word(&c.Auth.TokensFile, "a path", keys.Path(directory, false)),
-			"required":    keys.Boolean(&c.Auth.Required),
+			// while there is no token, refuse everybody instead of letting everybody in
+			"required": keys.Boolean(&c.Auth.Required),
 		},
 		"auth.oidc": oidcTable(&c.Auth.OIDC),
 		"mcp": {
+			// answer [MCP](mcp.md) clients at `/mcp`
 			"enabled": keys.Boolean(&c.MCP.Enabled),
-			"search":  keys.Word(&c.MCP.Search, "a string", search),
+			// when MCP clients [search](mcp.md#many-tools) instead of getting one list of all tools; `"auto"` is where there are more than 200
+			"search": keys.Word(&c.MCP.Search, "a string", search),
 		},
 		"admin": {
+			// [administration over HTTP](administration.md#over-http), at `/admin/v1`; `"auto"` is while there are tokens with names
 			"enabled": func(value any) error {
 				if value == "auto" {
 					return nil
@@ -103,19 +136,35 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 				c.Admin.Enabled, c.Admin.Disabled = on, !on
 				return nil
 			},
+			// Unix socket for [administration](administration.md) on the machine; `""` is `admin.sock` in the directory of the state, `"none"` is no
+			// socket. Nobody else may write to its folder
 			"socket": keys.Word(&c.Admin.Socket, `a path, or "none"`, socket(directory)),
+			// administrators may [put](administration.md#put-and-remove) files into the directories of tools, and remove them
 			"upload": keys.Boolean(&c.Admin.Upload),
 		},
 		"metrics": {
-			"enabled":    keys.Boolean(&c.Metrics.Enabled),
-			"address":    keys.Word(&c.Metrics.Address, `an address such as "127.0.0.1:9090"`, addressOrNone),
-			"tools":      keys.Quantity(limittable.Count, 1, maxCounted, func(n int64) { c.Metrics.Tools = int(n) }),
+			// [metrics](operations.md#metrics) at `/metrics`, in Prometheus' form
+			"enabled": keys.Boolean(&c.Metrics.Enabled),
+			// an address with a port | where `/metrics` is answered to anybody instead; `""` is the server's own addresses, with the role `metrics`
+			"address": keys.Word(&c.Metrics.Address, `an address such as "127.0.0.1:9090"`, addressOrNone),
+			// how many tools have figures of their own: those that are called most
+			"tools": keys.Quantity(limittable.Count, 1, maxCounted, func(n int64) { c.Metrics.Tools = int(n) }),
+			// count calls by caller, too
 			"principals": keys.Boolean(&c.Metrics.Principals),
 		},
-		"console": {"enabled": keys.Boolean(&c.Console.Enabled)},
-		"events":  {"enabled": keys.Boolean(&c.Events.Enabled)},
-		"otlp":    otlpTable(&c.OTLP),
-		"audit":   {"strict": keys.Boolean(&c.Audit.Strict)},
+		"console": {
+			// [pages](http.md#pages-for-people) at `/`, `/docs` and `/console`
+			"enabled": keys.Boolean(&c.Console.Enabled),
+		},
+		"events": {
+			// tell clients of changes of the tools at [`/events`](http.md#events)
+			"enabled": keys.Boolean(&c.Events.Enabled),
+		},
+		"otlp": otlpTable(&c.OTLP),
+		"audit": {
+			// operators can change something only while its entry in the [audit](administration.md#audit) can be kept
+			"strict": keys.Boolean(&c.Audit.Strict),
+		},
 		"rates":   {},
 		"limits":  limitsTable(l),
 		"secrets": secretsTable(&c.Secrets, directory),
@@ -156,7 +205,9 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 			top[name] = d.table(name, t)
 		}
 	}
+	// `rate`, `burst`, `concurrent` | how many calls each caller may make that has no [rate](#rates) of its own
 	d.known["rates"]["default"] = d.table("rates.default", rateKeys(key.Table{}, &c.Rates.Default))
+	// `rate`, `burst`, `concurrent` | how many calls each address may make while nobody needs a token
 	d.known["rates"]["anonymous"] = d.table("rates.anonymous", rateKeys(key.Table{}, &c.Rates.Anonymous))
 	d.known["auth"]["token"] = d.tokens(&c.Auth.Declared, directory)
 	d.known["auth"]["certificate"] = ruleTables(d, "auth.certificate", certificate.Claims(), &c.Auth.Certificates)
@@ -217,6 +268,7 @@ func (d *document) table(name string, t key.Table) keys.Reader {
 func (d *document) overrides(to *[]Override) keys.Reader {
 	return tableList(d, "override", maxOverrides, fewPatterns, to, func(place string, values map[string]any, o *Override) {
 		t := limitsTable(&o.Limits)
+		// a [pattern](#limits-for-some-tools) | the tools whose limits it changes
 		t["match"] = keys.Word(&o.Match, `a pattern such as "math/*"`, keys.Pattern)
 		d.readTable(place, values, t)
 		if _, ok := values["match"]; !ok {

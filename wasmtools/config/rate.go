@@ -12,6 +12,7 @@ import (
 
 // rateKeys adds the readers of a rate to those of a table.
 func rateKeys(t key.Table, r *wasmtools.Rate) key.Table {
+	// a whole number from 1 to 1000000, a slash, and `s`, `min` or `h` | how many calls there may be on average
 	t["rate"] = func(value any) error {
 		text, ok := value.(string)
 		if !ok {
@@ -21,7 +22,9 @@ func rateKeys(t key.Table, r *wasmtools.Rate) key.Table {
 		r.Calls, r.Period = calls, period
 		return err
 	}
+	// how many calls may be made at once after a pause; as many as `rate` has where it is missing
 	t["burst"] = keys.Quantity(limittable.Count, 1, rates.MaxCalls, func(n int64) { r.Burst = int(n) })
+	// how many calls may run at the same time; any number where it is missing
 	t["concurrent"] = keys.Quantity(limittable.Count, 1, rates.MaxCalls, func(n int64) { r.Concurrent = int(n) })
 	return t
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,30 +15,39 @@ import (
 func TestReference(t *testing.T) {
 	t.Parallel()
 	const page = "../../../docs/generated/commands.md"
-	_, help, _ := run("--help")
-	_, list, _ := strings.Cut(help, "Available Commands:\n")
-	list, _, _ = strings.Cut(list, "\n\n")
-	var want strings.Builder
-	want.WriteString("# Commands and flags\n\nWhat `toolsrv help COMMAND` prints. A test of cmd/toolsrv/command writes this page (`-update`); [commands.md](../commands.md) shows the commands at work.\n")
+	var index, want strings.Builder
 	found := 0
-	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) `).FindAllStringSubmatch(list, -1) {
-		if name := m[1]; name != "help" && name != "completion" {
-			found++
-			code, text, _ := run(name, "--help")
-			if code != 0 {
-				t.Errorf("toolsrv %s --help: exit code %d", name, code)
+	var describe func(above ...string)
+	describe = func(above ...string) {
+		_, help, _ := run(append(above, "--help")...)
+		_, list, _ := strings.Cut(help, "Available Commands:\n")
+		list, _, _ = strings.Cut(list, "\n\n")
+		for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) +(.*)$`).FindAllStringSubmatch(list, -1) {
+			if m[1] == "help" || m[1] == "completion" {
+				continue
 			}
-			fmt.Fprintf(&want, "\n## toolsrv %s\n\n```text\n%s\n```\n", name, strings.TrimSpace(text))
+			found++
+			words := append(slices.Clone(above), m[1])
+			name := "toolsrv " + strings.Join(words, " ")
+			code, text, _ := run(append(words, "--help")...)
+			if code != 0 {
+				t.Errorf("%s --help: exit code %d", name, code)
+			}
+			fmt.Fprintf(&index, "| [%s](#%s) | %s |\n", name, strings.ReplaceAll(name, " ", "-"), m[2])
+			fmt.Fprintf(&want, "\n## %s\n\n```text\n%s\n```\n", name, strings.TrimSpace(text))
+			describe(words...)
 		}
 	}
+	describe()
+	written := "# Commands and flags\n\nWhat `toolsrv help COMMAND` prints. A test of cmd/toolsrv/command writes this page (`-update`); [commands.md](../commands.md) shows the commands at work.\n\n| command | what it does |\n|---|---|\n" + index.String() + want.String()
 	if found < 15 {
 		t.Errorf("found %d commands only", found)
 	}
 	if *update {
-		if err := os.WriteFile(page, []byte(want.String()), 0o600); err != nil {
+		if err := os.WriteFile(page, []byte(written), 0o600); err != nil {
 			t.Fatal(err)
 		}
-	} else if string(testkit.Read(t, page)) != want.String() {
+	} else if string(testkit.Read(t, page)) != written {
 		t.Errorf("%s is not what the commands' help says: run this test with -update, and look at the diff", page)
 	}
 }

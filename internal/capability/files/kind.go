@@ -36,8 +36,11 @@ var _ capability.Rule = (*Rule)(nil)
 
 // Keys returns the readers of its keys.
 func (r *Rule) Keys(directory string) key.Table {
-	return key.Table{"files": keys.Entries(&r.Directories, `a table such as {geo = "/srv/geo"}`, keys.Name,
-		func(to *string) keys.Reader { return keys.Word(to, "a path", keys.Path(directory, true)) })}
+	return key.Table{
+		// names and paths | directories that may be read
+		"files": keys.Entries(&r.Directories, `a table such as {geo = "/srv/geo"}`, keys.Name,
+			func(to *string) keys.Reader { return keys.Word(to, "a path", keys.Path(directory, true)) }),
+	}
 }
 
 // Shown returns what a log may tell of it.

@@ -53,7 +53,7 @@ func checkNeed(s string) error {
 	return err
 }
 
-// The ranges of what can be granted. The table in docs/configuration.md repeats them.
+// The ranges of what can be granted.
 const (
 	maxRequests = 10_000
 	maxBody     = 1 << 30 // bytes; what is read is in memory
@@ -65,20 +65,32 @@ var _ capability.Rule = (*Rule)(nil)
 // Keys returns the readers of its keys.
 func (r *Rule) Keys(directory string) key.Table {
 	return key.Table{
-		"http":      keys.Words(&r.Granted, service),
-		"private":   keys.List(`a list such as ["10.0.0.0/8"]`, keys.Prefix(&r.Private)),
+		// origins, with or without the prefix of a path | services that may be called
+		"http": keys.Words(&r.Granted, service),
+		// ranges of addresses | [special addresses](capabilities.md#http) that `http` may reach all the same, such as `"10.0.0.0/8"`
+		"private": keys.List(`a list such as ["10.0.0.0/8"]`, keys.Prefix(&r.Private)),
+		// how many redirects are followed; 0, the default: the tool gets the answers 3xx themselves
 		"redirects": keys.Quantity(limittable.Count, 0, MaxRedirects, func(n int64) { r.Redirects = int(n) }),
+		// headers, by entries of `http`, written as they are there | what is [put into requests](capabilities.md#http) that the entry matches.
+		// `${secret:name}` stands for a secret, `${secret:name@principal}` for [the caller's own](capabilities.md#each-callers-own), and `${principal}`
+		// for who calls
 		"headers": keys.Entries(&r.Headers, `a table such as {"https://api.example.com" = {Authorization = "Bearer ${secret:key}"}}`, service,
 			func(to *map[string]string) keys.Reader {
 				return keys.Entries(to, `a table such as {Authorization = "Bearer ${secret:key}"}`, headerName,
 					func(to *string) keys.Reader { return keys.Word(to, "a string", headerValue) })
 			}),
-		"traceparent":         keys.Boolean(&r.Traceparent),
-		"ca":                  keys.Word(&r.CA, "a path", keys.Path(directory, true)),
-		"http_requests":       keys.Quantity(limittable.Count, 1, maxRequests, func(n int64) { r.Requests = int(n) }),
-		"http_request_bytes":  keys.Quantity(limittable.Bytes, 1, maxBody, func(n int64) { r.RequestBytes = n }),
+		// whether requests say which [trace](operations.md#traces) they are part of, where it is recorded; `false` where it is missing
+		"traceparent": keys.Boolean(&r.Traceparent),
+		// file with certificates, PEM, that are trusted beside those of the system
+		"ca": keys.Word(&r.CA, "a path", keys.Path(directory, true)),
+		// how many requests a tool may send in a client's call, redirects and calls of the tool inside it included; 32 where it is missing
+		"http_requests": keys.Quantity(limittable.Count, 1, maxRequests, func(n int64) { r.Requests = int(n) }),
+		// how large the body of a request may be; 1MiB where it is missing
+		"http_request_bytes": keys.Quantity(limittable.Bytes, 1, maxBody, func(n int64) { r.RequestBytes = n }),
+		// how large the body of an answer may be, decompressed; 4MiB where it is missing
 		"http_response_bytes": keys.Quantity(limittable.Bytes, 1, maxBody, func(n int64) { r.ResponseBytes = n }),
-		"http_timeout":        keys.Quantity(limittable.Time, int64(time.Millisecond), int64(time.Hour), func(n int64) { r.Timeout = time.Duration(n) }),
+		// how long a request may take with its redirects, within its call; 30s where it is missing
+		"http_timeout": keys.Quantity(limittable.Time, int64(time.Millisecond), int64(time.Hour), func(n int64) { r.Timeout = time.Duration(n) }),
 	}
 }
 

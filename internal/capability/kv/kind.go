@@ -36,7 +36,7 @@ const DefaultEntries = 100_000
 // DefaultPrincipals is how many callers may keep something of their own where a grant does not say.
 const DefaultPrincipals = 1000
 
-// The ranges of what can be granted. The table in docs/configuration.md repeats them.
+// The ranges of what can be granted.
 const (
 	minBytes   = 4 << 10
 	maxBytes   = 1 << 40
@@ -62,7 +62,10 @@ var _ capability.Rule = (*Rule)(nil)
 // Keys returns the readers of its keys.
 func (r *Rule) Keys(string) key.Table {
 	return key.Table{
-		"kv":         r.read,
+		// how much may be kept, keys and values together. `{size = "1MiB", by = "principal", principals = 1000}` is that much
+		// for [each caller apart](capabilities.md#each-callers-own), and for 1 to 100000 callers; 1000 where it is missing
+		"kv": r.read,
+		// how many keys may be kept; 100000 where it is missing
 		"kv_entries": keys.Quantity(limittable.Count, 1, maxEntries, func(n int64) { r.Entries = int(n) }),
 	}
 }

@@ -37,7 +37,10 @@ var _ capability.Rule = (*Rule)(nil)
 
 // Keys returns the readers of its keys.
 func (r *Rule) Keys(string) key.Table {
-	return key.Table{name: keys.Words(&r.Visible, keys.SecretName)}
+	return key.Table{
+		// names | secrets that the tool itself may see
+		"secrets": keys.Words(&r.Visible, keys.SecretName),
+	}
 }
 
 // Shown returns what a log may tell of it.

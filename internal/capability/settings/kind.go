@@ -45,7 +45,12 @@ type Rule struct {
 var _ capability.Rule = (*Rule)(nil)
 
 // Keys returns the readers of its keys.
-func (r *Rule) Keys(string) key.Table { return key.Table{name: keys.Object(&r.Settings)} }
+func (r *Rule) Keys(string) key.Table {
+	return key.Table{
+		// a table | the tool's settings, which must fit the schema that it declares
+		"settings": keys.Object(&r.Settings),
+	}
+}
 
 // Shown returns what a log may tell of it.
 func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Silent(name, string(r.Settings))} }

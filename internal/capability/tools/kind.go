@@ -49,7 +49,12 @@ type Rule struct {
 var _ capability.Rule = (*Rule)(nil)
 
 // Keys returns the readers of its keys.
-func (r *Rule) Keys(string) key.Table { return key.Table{"tools": keys.Words(&r.Tools, keys.Pattern)} }
+func (r *Rule) Keys(string) key.Table {
+	return key.Table{
+		// tools and patterns | tools that may be called
+		"tools": keys.Words(&r.Tools, keys.Pattern),
+	}
+}
 
 // Shown returns what a log may tell of it.
 func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Listed("tools", r.Tools)} }

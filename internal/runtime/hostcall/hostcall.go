@@ -31,8 +31,8 @@ type Function struct {
 	// Cost is what each call of the function is charged, in nanoseconds; 0 means [CallCost]. The methods of [Call] charge what they
 	// copy. Whatever else takes time, the function has to charge itself, with [Call.Charge].
 	Cost int
-	// Do reads the parameters from the stack, and writes the result over the first. An i32 is the lower half of its element, and the upper half may
-	// be anything: read it as uint32(stack[0]). The guest's memory must not be used after Do has returned.
+	// Do reads the parameters from the stack, and writes the result over the first. An i32 is the lower half of its element: the upper half of a
+	// parameter is 0, and that of a result does not matter. The guest's memory must not be used after Do has returned.
 	Do func(c *Call, stack []uint64)
 }
 

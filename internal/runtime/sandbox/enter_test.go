@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -133,5 +134,62 @@ func TestEnter(t *testing.T) {
 				t.Errorf("%s, tool %d: got %q, %v, want 1", test.name, index, out, err)
 			}
 		}
+	}
+}
+
+// TestUpperHalves has a guest pass and return an i32 where registers and the stack have had an i64: the host reads 7 as 7.
+func TestUpperHalves(t *testing.T) {
+	t.Parallel()
+	code := func(body string) []byte {
+		return slices.Concat(wasmtest.LEB(len(body)+2), []byte{0}, []byte(body), []byte{0x0b})
+	}
+	const full = "\x41\x08\x29\x03\x00" // i64.load (i32.const 8), which the data are for
+	const wide = full + "\xa7"          // i32.wrap_i64
+	guest := wasmtest.Module(
+		wasmtest.Section(1, wasmtest.Vec(
+			wasmtest.Bytes(0x60, 1, 0x7f, 1, 0x7f), wasmtest.Bytes(0x60, 3, 0x7f, 0x7e, 0x7f, 0), wasmtest.Bytes(0x60, 2, 0x7f, 0x7f, 0), wasmtest.Bytes(0x60, 3, 0x7e, 0x7e, 0x7e, 0))),
+		wasmtest.Section(2, wasmtest.Vec(
+			slices.Concat(wasmtest.Str("probe"), wasmtest.Str("look"), wasmtest.Bytes(0, 1)),
+			slices.Concat(wasmtest.Str("probe"), wasmtest.Str("fill"), wasmtest.Bytes(0, 3)),
+			slices.Concat(wasmtest.Str(abi1.Module), wasmtest.Str("output_write"), wasmtest.Bytes(0, 2)))),
+		wasmtest.Section(3, wasmtest.Bytes(2, 0, 0)),
+		wasmtest.Section(5, wasmtest.Bytes(1, 0, 1)),
+		wasmtest.Section(7, wasmtest.Vec(
+			slices.Concat(wasmtest.Str("memory"), wasmtest.Bytes(2, 0)),
+			slices.Concat(wasmtest.Str("toolsrv_call"), wasmtest.Bytes(0, 3)),
+			slices.Concat(wasmtest.Str("wide"), wasmtest.Bytes(0, 4)))),
+		wasmtest.Section(10, wasmtest.Vec(
+			code(full+full+full+"\x10\x01"+wide+full+wide+"\x10\x00"+"\x41\x00\x41\x01\x10\x02\x41\x00"), // fill, look, and write "1"
+			code(wide),
+		)),
+		wasmtest.Section(11, wasmtest.Vec(
+			slices.Concat(wasmtest.Bytes(0, 0x41, 0, 0x0b), wasmtest.Str("1\x00\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\xff\xff\xff\x7f")))),
+	)
+	looks := 0
+	probe := &hostcall.Set{Module: "probe", Functions: []hostcall.Function{{Name: "look", Params: "iIi", Do: func(c *hostcall.Call, stack []uint64) {
+		looks++
+		if want := []uint64{7, 0x7fffffff00000007, 7}; !slices.Equal(stack[:3], want) {
+			t.Errorf("the guest passed %#x, want %#x", stack[:3], want)
+		}
+		if got := []uint64{math.MaxUint64}; !c.Enter("wide", "i", "i", got) || got[0] != 7 {
+			t.Errorf("the guest returned %#x, want 7", got)
+		}
+	}}, {Name: "fill", Params: "III", Do: func(*hostcall.Call, []uint64) {}}}}
+	e, err := sandbox.New(t.Context(), sandbox.Config{Imports: append(abi1.Sets(), probe), Memory: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	p, err := e.Load(guest, abi1.Module, "probe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if out, err := p.Tool("x", 0, limits.Limits{Timeout: time.Minute}).Call(t.Context(), sandbox.CallSpec{}); err != nil || string(out) != "1" || looks != 1 {
+		t.Errorf("got %q, %v after %d looks", out, err, looks)
 	}
 }

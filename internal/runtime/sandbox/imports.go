@@ -35,10 +35,14 @@ type hostFunc struct {
 	hostcall.Function
 	set      int // its number in the offer
 	declared wasmbin.FuncType
+	narrow   []int // which parameters are i32
 }
 
-// Call is how wazero calls the function.
+// Call is how wazero calls the function. It stores an i32 over half of what the guest passed last at its place; the other half is cleared here.
 func (f *hostFunc) Call(ctx context.Context, _ api.Module, stack []uint64) {
+	for _, i := range f.narrow {
+		stack[i] = uint64(uint32(stack[i]))
+	}
 	ctx.(*call).abi.Invoke(&f.Function, f.set, stack)
 }
 
@@ -62,7 +66,13 @@ func newOffer(sets []*hostcall.Set) (*offer, error) {
 			if f.Cost == 0 {
 				f.Cost = hostcall.CallCost
 			}
-			o.funcs[key] = &hostFunc{f, i, wasmbin.FuncType{Params: params, Results: results}}
+			own := &hostFunc{Function: f, set: i, declared: wasmbin.FuncType{Params: params, Results: results}}
+			for n, param := range params {
+				if param == wasmbin.I32 {
+					own.narrow = append(own.narrow, n)
+				}
+			}
+			o.funcs[key] = own
 		}
 	}
 	return o, nil

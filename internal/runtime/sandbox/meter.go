@@ -188,6 +188,11 @@ func (c *call) Enter(export, params, results string, stack []uint64) bool {
 	if err := f.CallWithStack(c, stack); err != nil {
 		panic(err)
 	}
+	for n, result := range results {
+		if result == 'i' { // see hostFunc.Call
+			stack[n] = uint64(uint32(stack[n]))
+		}
+	}
 	c.inside--
 	i.stack.Set(left)
 	c.beside -= enterStack + 2*part + 2*(c.granted-granted)

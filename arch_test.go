@@ -428,6 +428,8 @@ var testHomes = map[string][]string{
 	"github.com/tetratelabs/wazero":             {"internal/runtime/instrument", "internal/runtime/instrument/internal/weigh", "internal/runtime/internal/foundry", "internal/runtime/sandbox", "internal/runtime/wasmbin"},
 	"github.com/santhosh-tekuri/jsonschema/v5":  {"deploy/cmd/dist", "test/clients", "test/conformance", "internal/openapi", "internal/schemas"},
 	"github.com/spdx/tools-golang":              {"deploy/cmd/dist"},
+	"github.com/in-toto/attestation":            {"deploy/cmd/dist"},
+	"google.golang.org/protobuf":                {"deploy/cmd/dist"},
 	"github.com/modelcontextprotocol/go-sdk":    {"internal/mcp/session", "test/nats"},
 	"github.com/google/jsonschema-go":           {"internal/schemas"},
 	"github.com/pelletier/go-toml/v2":           {"wasmtools/config"},

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -20,9 +21,12 @@ import (
 	"strings"
 	"testing"
 
+	provenance "github.com/in-toto/attestation/go/predicates/provenance/v1"
+	intoto "github.com/in-toto/attestation/go/v1"
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	spdxjson "github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdx/v2/common"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/toolsrv/toolsrv/deploy/internal/release"
 )
@@ -31,6 +35,7 @@ import (
 func check(t *testing.T, root, out string) {
 	sums := sumsOf(t, out)
 	t.Run("checksums", func(t *testing.T) { checkSums(t, out, sums) })
+	t.Run("archives", func(t *testing.T) { checkArchives(t, root, out) })
 	t.Run("provenance", func(t *testing.T) { checkProvenance(t, root, out, sums) })
 	t.Run("sbom", func(t *testing.T) { checkSBOM(t, root, out) })
 	t.Run("server.json", func(t *testing.T) { checkServer(t, out, sums) })
@@ -91,6 +96,7 @@ func checkProvenance(t *testing.T, root, out string, sums map[string][sha256.Siz
 		} `json:"predicate"`
 	}
 	decode(t, out, "toolsrv.intoto.json", &s)
+	checkForm(t, content(t, out, "toolsrv.intoto.json"))
 	if s.Type != "https://in-toto.io/Statement/v1" || s.PredicateType != "https://slsa.dev/provenance/v1" || s.Predicate.RunDetails.Builder.ID == "" {
 		t.Errorf("the types are %q and %q, the builder %q", s.Type, s.PredicateType, s.Predicate.RunDetails.Builder.ID)
 	}
@@ -140,6 +146,23 @@ func checkProvenance(t *testing.T, root, out string, sums map[string][sha256.Siz
 		if !slices.ContainsFunc(definition.ResolvedDependencies, func(d resource) bool { return d.Digest["sha256"] == source }) {
 			t.Errorf("the statement lacks the engines' source %s", source)
 		}
+	}
+}
+
+// checkForm holds a statement to in-toto's own types, and its predicate to those of SLSA, which know no other members.
+func checkForm(t *testing.T, text []byte) {
+	t.Helper()
+	var s intoto.Statement
+	if err := protojson.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	var p provenance.Provenance
+	predicate, err := protojson.Marshal(s.GetPredicate())
+	if err == nil {
+		err = protojson.Unmarshal(predicate, &p)
+	}
+	if err := errors.Join(err, s.Validate(), p.Validate()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -284,9 +284,10 @@ test-arm64:
 setup-wine:
 	apt-get install --yes --no-install-recommends wine wine64
 
-# test-windows runs as windows/amd64 what depends on the system, under wine, for some minutes. Debian's wine 8 lacks two things: the DLL that
-# Go's runtime asks for random numbers, and the newer way to delete a file, in place of which package os takes the one for older systems. Five
-# tests are left out: three count on a clock that never stands still, one on what a snapshot takes on Linux, and one on how soon threads stop.
+# test-windows runs as windows/amd64 what depends on the system, under wine, for some minutes, and then the program: it serves files over REST and
+# MCP. Debian's wine 8 lacks three things: the DLL that Go's runtime asks for random numbers; numbers of files in listings of folders; and the newer way
+# to delete a file, in place of which package os takes the one for older systems in the tests. Five of these are left out: three count on a clock that
+# never stands still, one on what a snapshot takes on Linux, and one on how soon threads stop.
 WINDOWS := ./internal/runtime/account ./internal/runtime/codecache ./internal/runtime/linmem ./internal/runtime/sandbox ./internal/runtime/wasi ./internal/wholefile
 WINE    := $(CURDIR)/build/wine
 test-windows: export WINEPREFIX = $(WINE)/prefix
@@ -301,6 +302,8 @@ test-windows:
 		sed 's/^var TestDeleteatFallback bool$$/var TestDeleteatFallback = true/' "$$file" >$(WINE)/at_windows.go; \
 		printf '{"Replace": {"%s": "%s"}}\n' "$$file" $(WINE)/at_windows.go >$(WINE)/overlay.json
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 TOOLSRV_EMULATED=1 $(GO_TEST) -short -timeout 20m -overlay $(WINE)/overlay.json -exec wine -skip '^(TestBundleBreaks|TestCollection|TestSweep|TestTimes|TestWaitingHoldsNothing)$$' $(WINDOWS)
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build -trimpath -tags=grpcnotrace -ldflags=-s -o $(WINE)/toolsrv.exe ./cmd/toolsrv
+	TOOLSRV_WINDOWS=$(WINE)/toolsrv.exe $(GO_TEST) -count=1 -timeout 20m ./test/windows
 
 # test-tinygo has TinyGo build the guests of the conformance kit and the examples for each of its targets, and projects of toolsrv new, and
 # runs them: that takes minutes.

@@ -47,7 +47,7 @@ type RolledBack struct {
 // Removed says how a file was removed.
 type Removed struct {
 	Who   string     `json:"who,omitempty" description:"Who removed it, if that was done with the operation remove and the last 1000 entries of the audit tell."`
-	Since *time.Time `json:"since,omitempty" description:"When he did."`
+	Since *time.Time `json:"since,omitempty" description:"When it was removed."`
 }
 
 // A Version is one that is kept.

@@ -47,9 +47,9 @@ type OwnSecret struct {
 
 // OwnSecrets are callers' own secrets.
 type OwnSecrets struct {
-	Principal string      `json:"principal,omitempty" description:"As whom the one who asks keeps secrets; nothing where he can't."`
+	Principal string      `json:"principal,omitempty" description:"As whom the one who asks keeps secrets; nothing where they can't."`
 	Secrets   []OwnSecret `json:"secrets" description:"The secrets: of all callers for an operator, and otherwise the caller's own."`
-	Wanted    []Wanted    `json:"wanted" description:"The secrets that each caller has of its own and that tools use which the one who asks may call, by name; none where he can't keep one."`
+	Wanted    []Wanted    `json:"wanted" description:"The secrets that each caller has of its own and that tools use which the one who asks may call, by name; none where they can't keep one."`
 }
 
 // A Wanted secret is one that each caller has of its own, and that tools use.

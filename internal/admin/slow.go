@@ -28,7 +28,7 @@ type SlowCall struct {
 	Code      string     `json:"code,omitempty" description:"Why it failed."`
 	Door      string     `json:"door" description:"Where it came in."`
 	Principal string     `json:"principal,omitempty" description:"Who called."`
-	Caller    string     `json:"caller,omitempty" description:"What tells him from others of that name, such as oidc+https%3a%2f%2fid.example.com+ann."`
+	Caller    string     `json:"caller,omitempty" description:"What tells the caller from others of that name, such as oidc+https%3a%2f%2fid.example.com+ann."`
 	Client    string     `json:"client,omitempty" description:"The client's address."`
 	RequestID string     `json:"request_id" description:"The request's id, as the log and its answer have it."`
 }

@@ -36,8 +36,8 @@ type Status struct {
 
 // Rates are how many calls callers make.
 type Rates struct {
-	Default    string `json:"default,omitempty" description:"What each caller may make who has no rate of his own; any number where it is missing."`
-	Anonymous  string `json:"anonymous,omitempty" description:"What each address may make while nobody has to show who he is; any number where it is missing."`
+	Default    string `json:"default,omitempty" description:"What each caller may make that has no rate of its own; any number where it is missing."`
+	Anonymous  string `json:"anonymous,omitempty" description:"What each address may make while callers need not show who they are; any number where it is missing."`
 	Principals int    `json:"principals" description:"How many callers have used up a part of their calls, or have some that run and are bounded."`
 	Addresses  int    `json:"addresses" description:"How many addresses have."`
 	Refused    int64  `json:"refused" description:"How many calls were refused since the server began, because the caller made too many."`

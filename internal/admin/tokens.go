@@ -144,7 +144,7 @@ func tokenOperations() []Operation {
 		})
 	})
 	attenuate.Role = "" // who has a token may give others a part of what it may do
-	self := Looks("self", "Tell who asks, and what he may do", func(_ context.Context, r *Request, _ struct{}) (Self, error) { return r.self(), nil })
+	self := Looks("self", "Tell who asks, and what they may do", func(_ context.Context, r *Request, _ struct{}) (Self, error) { return r.self(), nil })
 	self.Role = ""
 	return []Operation{
 		self,

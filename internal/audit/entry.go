@@ -18,8 +18,8 @@ type Entry struct {
 	Previous  string          `json:"previous" description:"The hash of the entry before; empty for the first."`
 	Action    string          `json:"action" description:"What was done or tried, such as tokens.add."`
 	Who       string          `json:"who,omitempty" description:"The name of the one who did it."`
-	Origin    string          `json:"origin,omitempty" description:"How he is known, such as token or socket; process is the server itself."`
-	Caller    string          `json:"caller,omitempty" description:"What tells him from others of that name, such as oidc+https%3a%2f%2fid.example.com+ann; missing where there can be none."`
+	Origin    string          `json:"origin,omitempty" description:"How they are known, such as token or socket; process is the server itself."`
+	Caller    string          `json:"caller,omitempty" description:"What tells them from others of that name, such as oidc+https%3a%2f%2fid.example.com+ann; missing where there can be none."`
 	From      string          `json:"from,omitempty" description:"The address of the client, or socket."`
 	Target    string          `json:"target,omitempty" description:"What it was done to."`
 	Before    json.RawMessage `json:"before,omitempty" description:"What that was before."`

@@ -28,7 +28,7 @@ func newLogs() *cobra.Command {
 		Short: "Show the last lines of the log of a running server",
 		Long: `Show the last lines of the log of a running server, which keeps some thousands of them in
 memory. With --follow it goes on as lines come, until Ctrl-C, also after the server was
-restarted. Who can't keep up is told how many lines he has missed.`,
+restarted. Whoever can't keep up is told how many lines are missing.`,
 		Example: "  toolsrv logs --level warn\n  toolsrv logs --follow --tool 'math/*' --json",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {

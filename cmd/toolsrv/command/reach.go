@@ -32,7 +32,7 @@ func newReach() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "reach {[PATTERN] | --diff OLD.toml NEW.toml}",
 		Short: "Show what callers reach outside of the sandboxes, also through tools that call others",
-		Long: `Show for each caller of a running server, and for each tool that he can call, what is reached
+		Long: `Show for each caller of a running server, and for each tool that it can call, what is reached
 in the end: services, secrets, directories, and namespaces of keys. THROUGH names the tools
 that are called on the way; without any, the tool does it itself. PATTERN names a tool, a
 namespace, or a pattern such as 'math/*'.

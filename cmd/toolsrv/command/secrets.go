@@ -30,7 +30,7 @@ that caller's secret, and for nobody else.`,
 
 // ownHelp says whose secrets the commands are about.
 const ownHelp = `With --server it is the secret of the one whose token is in ` + tokenVariable + `. An operator
-names somebody with --principal, as toolsrv self tells him how he is written.`
+names somebody with --principal, as toolsrv self shows them.`
 
 func newSecretsSet() *cobra.Command {
 	var o asking

@@ -215,8 +215,8 @@ not let in again when the last one is gone.`,
 func newSelf() *cobra.Command {
 	var o asking
 	return newAsking(&o, &cobra.Command{
-		Use: "self", Short: "Tell who asks a running server, and what he may do",
-		Long:    "Tell as whom a running server knows the one who asks, which tools he may call, and which roles\nhe has. Every token may ask.",
+		Use: "self", Short: "Tell who asks a running server, and what they may do",
+		Long:    "Tell as whom a running server knows the one who asks, with the tools that they may call, and\ntheir roles. Every token may ask.",
 		Example: "  toolsrv self --server https://tools.example.com",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {

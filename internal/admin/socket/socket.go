@@ -96,7 +96,7 @@ func bind(path string) (net.Listener, error) {
 		err = ownership.Check(folder)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the admin socket: whoever can put another one in its place answers commands as if he were the server: %w; or set admin.socket to a path elsewhere", err)
+		return nil, fmt.Errorf("open the admin socket: whoever can put another one in its place answers commands as if they were the server: %w; or set admin.socket to a path elsewhere", err)
 	}
 	l, remedy, err := listen.Socket(context.Background(), path, 0o600, "state.directory or admin.socket")
 	if err != nil {

@@ -21,7 +21,7 @@ export function SetSecret({ label, name = "", principal = "", others, version, d
   };
   return html`<${Asking} label=${label} title=${name ? `Set ${plain(name, 64)}` : "Set a secret"} yes="Set it" onYes=${act} onClose=${() => setValue("")}>
     ${others && principal ? html`<p>Of <code>${plain(principal, 200)}</code></p>` : null}
-    ${others && !principal ? html`<${Field} label="Caller" hint="Such as issued+ann: each caller finds on the page You how he is written" value=${typedOwner} onInput=${setOwner} required />` : null}
+    ${others && !principal ? html`<${Field} label="Caller" hint="Such as issued+ann: each caller finds this on the page You" value=${typedOwner} onInput=${setOwner} required />` : null}
     ${name ? null : html`<${Field} label="Name" hint="As grants have it, such as github" value=${typedName} onInput=${setName} required />`}
     <${Field} label="Secret" type="password" hint="16 bytes to 4 KiB, without blanks. Nobody is ever shown it again." value=${value} onInput=${setValue} required />
     <p>It is in force at once${version ? ", in place of the one that is set" : ""}.</p>

@@ -1,5 +1,5 @@
-// Package apart bounds the processes that a server starts for work on foreign bytes: how much one may take, and how many may run at a
-// time. Where memory runs out, they end before the server does.
+// Package apart has processes of its own work on foreign bytes, and bounds them: how much one may take, and how many may run at a time. One
+// that breaks a bound ends, and where memory runs out, they end before the server does.
 package apart
 
 import (

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"math"
 	"os"
+	"os/signal"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -21,11 +22,29 @@ const (
 	maxBeside = 192 << 20
 )
 
-// Bound has the system bound this process for good: to that many bytes of memory, and other resources as more says. Where memory runs out,
-// the system ends it first. It says whether the system may refuse memory before the bound is reached.
-func Bound(memory int64, more map[int]uint64) (scarce bool, err error) {
+// Supported is false where the system can't be made to hold the bounds.
+const Supported = true
+
+// bound has the system bound this process for good: to that many bytes of memory, and to b. Where memory runs out, the system ends it first.
+// It says whether the system may refuse memory before the bound is reached.
+func bound(memory int64, b Bounds, began *atomic.Pointer[allowance]) (scarce bool, err error) {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGXFSZ) // a server that ends drains first, and then ends this
+	over := make(chan os.Signal, 1)
+	signal.Notify(over, syscall.SIGXCPU)
+	go func() {
+		<-over
+		var now syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &now); err == nil && time.Duration(now.Utime.Nano())-began.Load().user < began.Load().more {
+			os.Exit(exitSystem)
+		}
+		os.Exit(exitTime)
+	}()
 	limits := map[int]uint64{syscall.RLIMIT_CORE: 0, syscall.RLIMIT_DATA: uint64(memory) + maxBeside}
-	maps.Copy(limits, more)
+	for resource, most := range map[int]uint64{syscall.RLIMIT_FSIZE: b.File, syscall.RLIMIT_NOFILE: b.Open} {
+		if most > 0 {
+			limits[resource] = most
+		}
+	}
 	for resource, most := range limits {
 		var now syscall.Rlimit
 		if err := syscall.Getrlimit(resource, &now); err != nil {
@@ -66,6 +85,30 @@ func Bound(memory int64, more map[int]uint64) (scarce bool, err error) {
 		}
 	}
 	return scarce, nil
+}
+
+// allow makes the system end this process when it has used that much more time on a processor, with what the system does for it, to a
+// second, and refuse memory beyond the work's.
+func allow(most Limit) (a allowance, err error) {
+	var now syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &now); err != nil {
+		return a, err
+	}
+	used := time.Duration(now.Utime.Nano() + now.Stime.Nano())
+	for resource, most := range map[int]uint64{
+		syscall.RLIMIT_CPU:  uint64((used+systemTimes*most.CPU)/time.Second) + 2,
+		syscall.RLIMIT_DATA: uint64(most.Bytes) + maxBeside,
+	} {
+		var limit syscall.Rlimit
+		if err := syscall.Getrlimit(resource, &limit); err != nil {
+			return a, err
+		}
+		limit.Cur = min(most, limit.Max)
+		if err := syscall.Setrlimit(resource, &limit); err != nil {
+			return a, err
+		}
+	}
+	return allowance{time.Duration(now.Utime.Nano()), most.CPU}, nil
 }
 
 // Attributes have a process end with this one, and get none of the signals that a terminal sends.

@@ -4,9 +4,17 @@ package apart
 
 import (
 	"errors"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
+
+// Supported is false where the system can't be made to hold the bounds.
+const Supported = false
+
+func bound(int64, Bounds, *atomic.Pointer[allowance]) (bool, error) { return false, nil }
+
+func allow(Limit) (allowance, error) { return allowance{}, nil }
 
 // Attributes are none where the system has none.
 func Attributes() *syscall.SysProcAttr { return nil }

@@ -15,8 +15,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestMain takes memory until there is no more, where it is asked to.
+// TestMain takes memory until there is no more, or is a process of a pool, where it is asked to.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "serve" {
+		if err := serve(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) == 3 && os.Args[1] == "hog" {
 		most, err := strconv.ParseUint(os.Args[2], 10, 64)
 		if err == nil {

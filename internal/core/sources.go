@@ -71,8 +71,12 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 	if err := CheckSources(c); err != nil {
 		return nil, err
 	}
-	builder := script.Builder{Engines: engine.Carried(), Helper: c.Tools.ScriptHelper, Memory: before, Readers: script.NewReaders(account.MachineMemory(), claim)}
+	builder := script.Builder{Engines: engine.Carried(), Memory: before}
 	s, all := &Sources{}, configured.Sources(c)
+	if len(c.Tools.ScriptHelper) > 0 {
+		builder.Readers = script.NewReaders(c.Tools.ScriptHelper, account.MachineMemory(), claim)
+		s.closers = append(s.closers, builder.Readers)
+	}
 	var wrong []error         // of registries, told together
 	var cache *registry.Cache // of all registries and buckets
 	for _, one := range all {

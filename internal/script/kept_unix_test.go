@@ -15,28 +15,34 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// counted returns a Builder with a memory, and a function that returns how many helpers it has started.
-func counted(t *testing.T, engine, cache string) (script.Builder, func() int) {
+// counted returns a function that returns a Builder, with a memory and a process of its own, and one that returns how many scripts were read.
+func counted(t *testing.T, language, cache string) (builder func() script.Builder, reads func() int) {
 	t.Helper()
-	b := helped(t, engine)
 	count := filepath.Join(t.TempDir(), "count")
-	b.Helper = []string{"/bin/sh", "-c", `echo >>"$1"; self=$2; shift 2; exec "$self" help "$@"`, "sh", count, b.Helper[0]}
-	var err error
-	if b.Memory, err = script.OpenMemory(cache, b.Helper); err != nil {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := script.OpenMemory(cache, []string{self})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := b.Memory.Close(); err != nil {
+		if err := memory.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return b, func() int {
-		lines, _ := os.ReadFile(count)
-		return bytes.Count(lines, []byte("\n"))
-	}
+	return func() script.Builder {
+			b := readBy(t, language, 4<<30, "read", count)
+			b.Memory = memory
+			return b
+		}, func() int {
+			text, _ := os.ReadFile(count)
+			return len(text)
+		}
 }
 
-// TestMemory builds scripts again, as after a restart: no helper reads them unless a file that they are made of has changed, or one has come that would
+// TestMemory builds scripts again, as after a restart: no process reads them unless a file that they are made of has changed, or one has come that would
 // be taken instead.
 func TestMemory(t *testing.T) {
 	t.Parallel()
@@ -45,7 +51,7 @@ func TestMemory(t *testing.T) {
 		name, engine, file, text string
 		others                   map[string]string
 		change                   func(t *testing.T, dir string)
-		again                    bool // a helper has to read it
+		again                    bool // it has to be read
 	}{
 		{"nothing", "javascript", "a.ts", `import { x } from "./_part"; export const y = x;`, map[string]string{"_part.js": "export const x = 1;"},
 			func(*testing.T, string) {}, false},
@@ -75,14 +81,14 @@ func TestMemory(t *testing.T) {
 				put(t, dir, name, text)
 			}
 			file := testkit.Put(t, dir, test.file, test.text)
-			b, helpers := counted(t, test.engine, cache)
+			b, reads := counted(t, test.engine, cache)
 			var first wasmbin.Made
 			var firstInputs []string
 			// What was written a moment ago is not kept, since it might have been written while it was read.
-			for began, before := time.Now(), -1; helpers() != before; {
-				before = helpers()
+			for began, before := time.Now(), -1; reads() != before; {
+				before = reads()
 				var err error
-				if first, firstInputs, err = b.Build(t.Context(), dir, file, nil); err != nil {
+				if first, firstInputs, err = b().Build(t.Context(), dir, file, nil); err != nil {
 					t.Fatal(err)
 				}
 				if time.Since(began) > time.Minute {
@@ -90,16 +96,16 @@ func TestMemory(t *testing.T) {
 				}
 			}
 			test.change(t, dir)
-			again, helpers := counted(t, test.engine, cache)
-			made, inputs, err := again.Build(t.Context(), dir, file, nil)
+			again, reads := counted(t, test.engine, cache)
+			made, inputs, err := again().Build(t.Context(), dir, file, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := joined(t, made)
-			if n := helpers(); n > 0 != test.again {
-				t.Errorf("%d helpers were started", n)
+			if n := reads(); n > 0 != test.again {
+				t.Errorf("it was read %d times", n)
 			}
-			want, wantInputs, err := script.Build(t.Context(), file, script.Options{Engines: b.Engines, Root: dir})
+			want, wantInputs, err := script.Build(t.Context(), file, script.Options{Engines: b().Engines, Root: dir})
 			if err != nil || !bytes.Equal(got, want) || !slices.Equal(inputs, wantInputs) {
 				t.Errorf("got %d bytes of %q; want %d of %q, %v", len(got), inputs, len(want), wantInputs, err)
 			}
@@ -114,14 +120,14 @@ func TestMemory(t *testing.T) {
 func TestMemoryOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	if _, err := script.OpenMemory(t.TempDir(), nil); err == nil {
-		t.Error("there is a memory without a helper")
+		t.Error("there is a memory without a program that reads")
 	}
 	dir, cache := t.TempDir(), t.TempDir()
 	program := filepath.Join(t.TempDir(), "program")
 	file := testkit.Put(t, dir, "a.py", "")
 	starts := func(version string) int {
 		t.Helper()
-		b, helpers := counted(t, "python", cache)
+		builder, reads := counted(t, "python", cache)
 		if err := os.WriteFile(program, []byte(version), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -130,11 +136,12 @@ func TestMemoryOfAnotherProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
+		b := builder()
 		b.Memory = m
 		if _, _, err := b.Build(t.Context(), dir, file, nil); err != nil {
 			t.Fatal(err)
 		}
-		return helpers()
+		return reads()
 	}
 	for began := time.Now(); starts("1") > 0; {
 		if time.Since(began) > time.Minute {

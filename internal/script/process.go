@@ -1,18 +1,12 @@
 package script
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
-	"syscall"
+	"runtime"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/apart"
@@ -20,115 +14,160 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// The bounds of a helper. Memory and processor time are the system's to hold, where it can: see bound and watch.
+// What reading one script may take.
 const (
-	helperTime   = 30 * time.Second
-	helperCPU    = 10        // seconds
-	helperStack  = 256 << 20 // bytes, of one goroutine
-	helperOutput = 64 << 20  // bytes
-	helperWrong  = 8 << 10   // bytes of what is wrong with a script
+	// readSmall is the memory that it may take at first, in bytes: enough for most scripts. They have room of their own, so that they do not
+	// wait for large ones.
+	readSmall  = 64 << 20
+	readCPU    = 10 * time.Second
+	readTime   = 30 * time.Second
+	readOutput = 64 << 20 // bytes
+	readWrong  = 8 << 10  // bytes of what is wrong with a script
+	// readIdle is how long a process is kept that reads nothing. It is short, since small machines need its memory.
+	readIdle = 5 * time.Second
 )
 
-// collected is what a helper writes to its standard output.
+// A request is what a process is asked: to collect the files of a script.
+type request struct {
+	Root, Path string
+	Given      bool // the content of the script's own file follows
+}
+
+// collected is what a process answers.
 type collected struct {
 	Files  []engine.File
 	Inputs []string
 	Wrong  string // what is wrong with the script, or ""
 }
 
-// given is the last argument of a helper whose standard input has the content of the script.
-const given = "-"
-
-// Help is all that a helper of a Builder does: it collects the files of a script, and writes them to stdout. args are the bytes of memory
-// that it may take, the root and the script, and "-" where stdin has what the script's own file has. The process must do nothing else: it is
-// bounded from then on, and ends where a script breaks a bound.
-func Help(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
-	if len(args) < 3 || len(args) > 4 || args[1] == "" || LanguageOf(args[2]) == "" || len(args) == 4 && args[3] != given {
-		return errors.New("a helper needs its bytes of memory, a folder and a script")
-	}
-	memory, err := strconv.ParseInt(args[0], 10, 64)
-	if err != nil {
-		return err
-	}
-	if err := bound(memory); err != nil {
-		return fmt.Errorf("bound what a script may take: %w", err)
-	}
-	o := Options{Root: args[1]}
-	if len(args) == 4 {
-		if o.Content, err = io.ReadAll(io.LimitReader(stdin, maxContent)); err != nil {
-			return fmt.Errorf("read the content of a script: %w", err)
+// Serve is all that a process of [Readers] does: it collects the files of the scripts that in asks for, one after the other, and answers on
+// out. args has one number: the bytes of memory that it may take. The process must do nothing else: it is bounded from then on, and ends
+// where a script breaks a bound.
+func Serve(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	return apart.Serve(args, in, out, apart.Bounds{}, func(r *request, content []byte, _ apart.Limit) *collected {
+		o := Options{Root: r.Root}
+		if r.Given {
+			o.Content = content
 		}
-	}
-	var c collected
-	c.Files, c.Inputs, err = collect(ctx, args[2], o)
-	if err != nil {
-		c.Wrong = text.Clip(err.Error(), helperWrong)
-	}
-	return gob.NewEncoder(stdout).Encode(c)
+		c := &collected{}
+		err := errors.New("a script of others is read in a folder")
+		if r.Root != "" && LanguageOf(r.Path) != "" {
+			c.Files, c.Inputs, err = collect(ctx, r.Path, o)
+		}
+		if err != nil {
+			c.Files, c.Wrong = nil, text.Clip(err.Error(), readWrong)
+		}
+		return c
+	})
 }
 
-// help makes a helper collect the files of a script, with that many bytes of memory.
-func (b Builder) help(ctx context.Context, root, path string, content []byte, memory int64) (files []engine.File, inputs []string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, helperTime, fmt.Errorf("reading it takes longer than %v", helperTime))
-	defer cancel()
-	args := append(b.Helper[1:len(b.Helper):len(b.Helper)], strconv.FormatInt(memory, 10), root, path)
-	if content != nil {
-		args = append(args, given)
+// Readers have processes of their own read scripts, one script at a time, and bound what these take together. Their methods are safe for
+// concurrent use.
+type Readers struct {
+	processes    *apart.Pool
+	each         int64
+	small, large *apart.Room
+	claim        func(bytes int64) (give func())
+}
+
+// NewReaders returns Readers for a machine with that many bytes of memory. helper is a command that calls [Serve] with its last argument,
+// its standard input and its output. claim is called with what a process takes if the machine has too little for all; it may be nil. The
+// caller closes the Readers.
+func NewReaders(helper []string, machine int64, claim func(bytes int64) (give func())) *Readers {
+	each := max(readSmall, apart.Memory(machine))
+	if claim == nil || each >= apart.Ample {
+		claim = func(int64) func() { return func() {} }
 	}
-	cmd := exec.CommandContext(ctx, b.Helper[0], args...)
-	if content != nil {
-		cmd.Stdin = bytes.NewReader(content)
+	small := max(readSmall, min(machine/8, int64(runtime.GOMAXPROCS(0)+2)*readSmall))
+	return &Readers{
+		processes: apart.NewPool(apart.Config{Name: "a process that reads scripts", Command: helper, Each: each, Kept: int(small / readSmall), Idle: readIdle}),
+		each:      each,
+		small:     apart.NewRoom(small),
+		large:     apart.NewRoom(max(each, min(2*apart.Ample, machine/4))),
+		claim:     claim,
 	}
-	cmd.SysProcAttr = apart.Attributes()
-	cmd.Env = []string{} // whatever a parser of scripts may be led to, it finds no secrets
-	var stderr bytes.Buffer
-	cmd.Stderr = &limited{to: &stderr, left: 4 << 10}
-	cmd.WaitDelay = time.Second
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("start a process to read scripts: %w", err)
-	}
-	broke := watch(cmd.Process.Pid, memory, func() { _ = cmd.Process.Kill() })
-	var c collected
-	wrong := gob.NewDecoder(io.LimitReader(out, helperOutput)).Decode(&c)
-	_, _ = io.Copy(io.Discard, out) // or it would wait
-	tooLarge := broke()             // before its number may be another's
-	err = cmd.Wait()
-	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	switch {
-	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
-		return nil, nil, context.Cause(ctx)
-	case tooLarge, err != nil && !exited(err, 1) && apart.NoMemory(stderr.String()):
-		return nil, nil, &Error{&memoryError{tooMuch(path, "reading it takes more than "+ofMemory(memory))}}
-	case exited(err, 2) && says(stderr.String(), "pthread_create failed", "failed to create new OS thread"):
-		return nil, nil, lost(path, errors.New("the system allowed the process no thread"))
-	case ctx.Err() != nil && used < helperCPU*time.Second:
-		return nil, nil, lost(path, fmt.Errorf("%w, though not because of its work: the machine or its disk is busy", context.Cause(ctx)))
-	case ctx.Err() != nil:
-		return nil, nil, &Error{tooMuch(path, context.Cause(ctx).Error())}
-	case ended(err) && used < helperCPU*time.Second:
-		return nil, nil, lost(path, fmt.Errorf("the process was ended from outside, as the system does where memory is short (%w)", err))
-	case exited(err, 1):
-		line, _, _ := strings.Cut(stderr.String(), "\n")
-		return nil, nil, fmt.Errorf("read the script in a process of its own: %s", line)
-	case err != nil && (used >= helperCPU*time.Second || says(err.Error()+stderr.String(), "CPU time limit exceeded")):
-		why := fmt.Sprintf("reading it takes more than %d s of a processor", helperCPU)
-		if memory > helperSmall && memory < apart.Ample { // to make do with little memory takes time
-			why += ", or " + ofMemory(memory)
+}
+
+// Close ends all processes, and waits until they are gone. Its error is nil.
+func (r *Readers) Close() error {
+	r.processes.Close()
+	return nil
+}
+
+// read has a process collect the files of a script, with little memory, and if that is too little, with all that one may have. What fails in
+// a process that has read other scripts is tried again in a new one: only what fails there is the script's fault.
+func (r *Readers) read(ctx context.Context, root, path string, content []byte) (files []engine.File, inputs []string, err error) {
+	bytes, fresh := int64(readSmall), false
+	for {
+		c, err := r.once(ctx, request{root, path, content != nil}, content, bytes, fresh)
+		lost, isLost := errors.AsType[*apart.LostError](err)
+		switch {
+		case isLost && (lost.Memory || lost.Refused) && bytes < r.each:
+			bytes, fresh = r.each, true
+		case isLost && !lost.Fresh:
+			fresh = true
+		case isLost:
+			return nil, nil, judge(filepath.Base(path), lost, bytes)
+		case err != nil:
+			return nil, nil, err
+		case c.Wrong != "":
+			return nil, c.Inputs, &Error{errors.New(c.Wrong)}
+		default:
+			return c.Files, c.Inputs, nil
 		}
-		return nil, nil, &Error{tooMuch(path, why)}
-	case err != nil: // by a signal, or because Go's runtime gave up
-		line, _, _ := strings.Cut(stderr.String(), "\n")
-		return nil, nil, &Error{tooMuch(path, strings.TrimSpace(fmt.Sprintf("reading it ended its process (%v) %s", err, line)))}
-	case wrong != nil:
-		return nil, nil, fmt.Errorf("read the answer of the process that reads scripts: %w", wrong)
-	case c.Wrong != "":
-		return nil, c.Inputs, &Error{errors.New(c.Wrong)}
 	}
-	return c.Files, c.Inputs, nil
+}
+
+// once has a process collect the files of a script once there is room for that much memory.
+func (r *Readers) once(ctx context.Context, q request, content []byte, bytes int64, fresh bool) (c collected, err error) {
+	room := r.small
+	if bytes > readSmall {
+		room = r.large
+	}
+	if !room.Take(bytes, ctx.Done()) {
+		return c, context.Cause(ctx)
+	}
+	defer room.Give(bytes)
+	if bytes > readSmall {
+		defer r.claim(bytes)()
+	}
+	_, err = r.processes.Do(ctx, &apart.Work{
+		Fresh:   fresh,
+		Request: q,
+		Payload: content,
+		Reply:   &c,
+		Most:    readOutput,
+		Limit:   apart.Limit{CPU: readCPU, Bytes: bytes, Time: readTime},
+	})
+	start, ok := errors.AsType[*apart.StartError](err)
+	switch {
+	case ok && start.Memory, errors.Is(err, apart.ErrClosed):
+		return c, lost(filepath.Base(q.Path), err)
+	case ok:
+		return c, fmt.Errorf("start a process to read scripts: %w", err)
+	}
+	return c, err
+}
+
+// judge says whose fault it is that a script could not be read in a new process.
+func judge(name string, why *apart.LostError, bytes int64) error {
+	switch {
+	case why.Memory:
+		return tooMuch(name, "reading it takes more than "+ofMemory(bytes))
+	case why.CPU, why.System:
+		says := fmt.Sprintf("reading it takes more than %d s of a processor", readCPU/time.Second)
+		if bytes > readSmall && bytes < apart.Ample { // to make do with little memory takes time
+			says += ", or " + ofMemory(bytes)
+		}
+		return tooMuch(name, says)
+	case why.Stuck:
+		return lost(name, fmt.Errorf("reading it takes longer than %v, though not because of its work: the machine or its disk is busy", readTime))
+	case why.Outside:
+		return lost(name, fmt.Errorf("the process was ended from outside, as the system does where memory is short (%w)", why))
+	case why.Silent && why.Code != 0 && why.Code != 1: // by a signal, or because Go's runtime gave up
+		return tooMuch(name, fmt.Sprintf("reading it ended its process (%v)", why))
+	}
+	return fmt.Errorf("read the script in a process of its own: %w", why)
 }
 
 // A LostError is that a script could not be read, and not because of the script: the system ended the process that read it, or did not let
@@ -145,61 +184,19 @@ func (e *LostError) Unwrap() error { return e.Err }
 func (*LostError) Temporary() bool { return true }
 
 // lost is the error of a script that may be read another time.
-func lost(path string, why error) error {
-	return &LostError{fmt.Errorf("%s: it could not be read, and is tried again: %w", filepath.Base(path), why)}
+func lost(name string, why error) error {
+	return &LostError{fmt.Errorf("%s: it could not be read, and is tried again: %w", name, why)}
 }
 
-// ended reports whether a process ended by a signal that somebody else sent. Where it broke a bound, the system sends others, as long as
-// it takes the one about processor time for one.
-func ended(waited error) bool {
-	exit, ok := errors.AsType[*exec.ExitError](waited)
-	if !ok {
-		return false
-	}
-	status, ok := exit.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled() && slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}, status.Signal())
+// tooMuch is the error of a script that breaks a bound.
+func tooMuch(name, why string) error {
+	return &Error{fmt.Errorf("%s: %s: simplify it, or make a tool file of it with toolsrv build", name, why)}
 }
 
-// A memoryError is that a script takes more memory than its helper had.
-type memoryError struct{ error }
-
-// Unwrap returns the error.
-func (e *memoryError) Unwrap() error { return e.error }
-
-// ofMemory says how much memory a helper has, and what limits it.
+// ofMemory says how much memory a process has, and what limits it.
 func ofMemory(bytes int64) string {
 	if bytes < apart.Ample {
 		return fmt.Sprintf("%d MiB of memory, which is all that this machine or its container has for it (a larger machine may read it)", bytes>>20)
 	}
 	return fmt.Sprintf("%d MiB of memory", bytes>>20)
-}
-
-// exited reports whether a process ended by itself with a code.
-func exited(waited error, code int) bool {
-	exit, ok := errors.AsType[*exec.ExitError](waited)
-	return ok && exit.ExitCode() == code
-}
-
-// says reports whether a process's output has one of the texts.
-func says(said string, any ...string) bool {
-	return slices.ContainsFunc(any, func(text string) bool { return strings.Contains(said, text) })
-}
-
-// tooMuch is the error of a script that breaks a bound.
-func tooMuch(path, why string) error {
-	return fmt.Errorf("%s: %s: simplify it, or make a tool file of it with toolsrv build", filepath.Base(path), why)
-}
-
-// A limited writer drops what is too much.
-type limited struct {
-	to   io.Writer
-	left int
-}
-
-// Write writes as much as is left, and takes the rest.
-func (l *limited) Write(p []byte) (int, error) {
-	n := min(l.left, len(p))
-	l.left -= n
-	_, err := l.to.Write(p[:n])
-	return len(p), err
 }

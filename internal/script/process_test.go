@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,18 +12,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/apart"
 	"github.com/toolsrv/toolsrv/internal/script"
+	"github.com/toolsrv/toolsrv/internal/script/engine"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// helped returns a Builder whose helper is this program.
-func helped(t *testing.T, engine string) script.Builder {
+// readBy returns a Builder for an engine, on a machine with that much memory. This program reads its scripts, as args say. The Builder is
+// closed with the test.
+func readBy(t *testing.T, language string, machine int64, args ...string) script.Builder {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return script.Builder{Engines: toys(t, engine), Helper: []string{self, "help"}}
+	b := script.Builder{Engines: toys(t, language), Readers: script.NewReaders(append([]string{self}, args...), machine, nil)}
+	t.Cleanup(func() { b.Readers.Close() })
+	return b
+}
+
+// helped returns a Builder whose scripts are read as a server has it.
+func helped(t *testing.T, language string) script.Builder {
+	t.Helper()
+	return readBy(t, language, 4<<30, "read", os.DevNull)
 }
 
 // TestHelper has a process of its own collect the same as this one.
@@ -75,7 +87,7 @@ func TestGiven(t *testing.T) {
 			if err := lie(path); err != nil {
 				t.Fatal(err)
 			}
-			for how, b := range map[string]script.Builder{"helper": b, "in this process": {Engines: b.Engines}} {
+			for how, b := range map[string]script.Builder{"in another process": b, "in this process": {Engines: b.Engines}} {
 				made, inputs, err := b.Build(t.Context(), dir, path, []byte(c.content))
 				if err != nil {
 					t.Errorf("%s, %s, %s: %v", language, name, how, err)
@@ -120,11 +132,24 @@ func TestHelperTellsBriefly(t *testing.T) {
 	}
 }
 
-// TestHelperBounds has scripts that would stop this process if a parser read them: it would use up the stack, or go on for minutes.
+// TestHelperBounds has scripts that would stop this process if a parser read them: it would use up the stack, or go on for minutes. Good
+// scripts are read beside them and after them.
 // Proves: Files of others are not trusted
 func TestHelperBounds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	b := helped(t, "javascript")
+	good := testkit.Put(t, dir, "good.ts", "export const x: number = 1;")
+	want, _, err := b.Build(t.Context(), dir, good, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(t *testing.T, when string) {
+		t.Helper()
+		if made, _, err := b.Build(t.Context(), dir, good, nil); err != nil || !bytes.Equal(joined(t, made), joined(t, want)) {
+			t.Errorf("a good script %s: %v", when, err)
+		}
+	}
 	for name, text := range map[string]string{
 		"power.ts":   "x=2" + strings.Repeat("**2", 600_000),
 		"new.js":     "x=" + strings.Repeat("new ", 400_000) + "a",
@@ -135,47 +160,122 @@ func TestHelperBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := testkit.Put(t, dir, name, text)
-			module, _, err := helped(t, "javascript").Build(t.Context(), dir, file, nil)
+			read(t, "before it")
+			module, _, err := b.Build(t.Context(), dir, file, nil)
 			if module.Module != nil || err == nil || !strings.HasPrefix(err.Error(), name) {
 				t.Errorf("got %d bytes, %v; want an error that names the script", len(module.Bundle), err)
 			}
 			if _, ok := errors.AsType[*script.Error](err); !ok {
 				t.Errorf("got %T, want that the script is to blame", err)
 			}
+			read(t, "after it")
 		})
 	}
 }
 
-// TestHelperFails has helpers that are none.
+// badly is a process that reads some scripts otherwise than it should: those that are named after that, or all after it has read one whose
+// name begins with "evil". Of the others it says only which they are.
+func badly(how string, args []string) error {
+	poisoned := how == "at once"
+	if poisoned {
+		how = ""
+	}
+	type request struct{ Path string }
+	type collected struct {
+		Files  []engine.File
+		Inputs []string
+	}
+	var kept [][]byte
+	return apart.Serve(args, os.Stdin, os.Stdout, apart.Bounds{}, func(r *request, _ []byte, most apart.Limit) *collected {
+		does := how
+		if !poisoned {
+			poisoned, does = strings.HasPrefix(filepath.Base(r.Path), "evil"), ""
+		} else if does == "" {
+			does = strings.TrimSuffix(filepath.Base(r.Path), ".py")
+		}
+		self, _ := os.FindProcess(os.Getpid())
+		c := &collected{[]engine.File{{Name: "good.py", Data: []byte("1")}}, []string{r.Path}}
+		switch does {
+		case "exits":
+			os.Exit(0)
+		case "fails":
+			fmt.Fprintln(os.Stderr, "no such luck")
+			os.Exit(1)
+		case "crashes":
+			panic("oh no")
+		case "is killed":
+			_ = self.Kill()
+			select {}
+		case "takes time":
+			os.Exit(17)
+		case "writes else":
+			fmt.Println(strings.Repeat("hello world, how do you do? ", 20))
+		case "writes much":
+			c.Inputs = []string{strings.Repeat("x", 65<<20)}
+		case "hogs":
+			if f, err := os.OpenFile(filepath.Join(filepath.Dir(r.Path), "tries"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+				fmt.Fprintln(f, most.Bytes)
+				f.Close()
+			}
+			for {
+				kept = append(kept, bytes.Repeat([]byte{1}, 1<<20))
+			}
+		}
+		if poisoned && how == "keeps memory" {
+			kept = append(kept, bytes.Repeat([]byte{1}, 49<<20))
+		}
+		if poisoned && how == "goes on" {
+			go func() {
+				for i := 0; ; i++ {
+					kept = append(kept[:0], []byte{byte(i)})
+				}
+			}()
+		}
+		return c
+	})
+}
+
+// TestHelperFails has processes that do not do what they should.
 // Proves: Files of others are not trusted
 func TestHelperFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := testkit.Put(t, dir, "hello.py", "")
-	b := script.Builder{Engines: toys(t, "python")}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
-		helper []string
-		says   string
+		command []string // nil: badly
+		says    string
+		lost    bool // the system is to blame
+		blamed  bool // the script is
 	}{
-		"missing":     {[]string{filepath.Join(dir, "missing")}, "start a process to read scripts: "},
-		"says no":     {[]string{"sh", "-c", "echo no such luck >&2; exit 1", "sh"}, "in a process of its own: no such luck"},
-		"writes else": {[]string{"echo"}, "read the answer of the process"},
-		"is silent":   {[]string{"true"}, "read the answer of the process"},
-		"is killed":   {[]string{"sh", "-c", "kill -9 $$", "sh"}, "hello.py: it could not be read, and is tried again: the process was ended from outside"},
-		"is ended":    {[]string{"sh", "-c", "kill -TERM $$", "sh"}, "hello.py: it could not be read, and is tried again: the process was ended from outside"},
-		"takes time":  {[]string{"sh", "-c", "kill -XCPU $$", "sh"}, "hello.py: reading it takes more than 10 s of a processor"},
-		"writes much": {[]string{"sh", "-c", "exec cat /dev/zero | head -c 100000000", "sh"}, "read the answer of the process"},
+		"missing":     {[]string{filepath.Join(dir, "missing")}, "start a process to read scripts: ", false, false},
+		"says no":     {[]string{"sh", "-c", "echo no such luck >&2; exit 1", "sh"}, "no such luck", false, false},
+		"says else":   {[]string{"echo"}, "it did not begin", false, false},
+		"is silent":   {[]string{"true"}, "it did not begin", false, false},
+		"is stopped":  {[]string{"sh", "-c", "kill -9 $$", "sh"}, "is stopped.py: it could not be read, and is tried again: ", true, false},
+		"exits":       {nil, "read the script in a process of its own: ", false, false},
+		"fails":       {nil, "no such luck", false, false},
+		"crashes":     {nil, "crashes.py: reading it ended its process (a process that reads scripts: EOF (exit status 2): panic: oh no)", false, true},
+		"is killed":   {nil, "is killed.py: it could not be read, and is tried again: the process was ended from outside", true, false},
+		"takes time":  {nil, "takes time.py: reading it takes more than 10 s of a processor", false, true},
+		"writes else": {nil, "read the script in a process of its own: ", false, false},
+		"writes much": {nil, "read the script in a process of its own: ", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := b
-			b.Helper = c.helper
-			if module, _, err := b.Build(t.Context(), dir, file, nil); module.Module != nil || err == nil || !strings.Contains(err.Error(), c.says) {
+			if c.command == nil {
+				c.command = []string{self, "badly", "at once"}
+			}
+			b := script.Builder{Engines: toys(t, "python"), Readers: script.NewReaders(c.command, 4<<30, nil)}
+			defer b.Readers.Close()
+			if module, _, err := b.Build(t.Context(), dir, testkit.Put(t, dir, name+".py", ""), nil); module.Module != nil || err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %d bytes, %v; want an error with %q", len(module.Bundle), err, c.says)
 			} else {
 				_, lost := errors.AsType[*script.LostError](err)
 				_, blamed := errors.AsType[*script.Error](err)
-				if lost != (name == "is killed" || name == "is ended") || blamed != (name == "takes time") {
+				if lost != c.lost || blamed != c.blamed {
 					t.Errorf("%v blames the system: %v, and the script: %v", err, lost, blamed)
 				}
 			}
@@ -183,27 +283,74 @@ func TestHelperFails(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	b.Helper = []string{"sh", "-c", "exec sleep 60", "sh"}
-	if _, _, err := b.Build(ctx, dir, file, nil); err == nil {
-		t.Error("a helper that hangs is waited for")
+	b := script.Builder{Engines: toys(t, "python"), Readers: script.NewReaders([]string{"sh", "-c", "exec sleep 60", "sh"}, 4<<30, nil)}
+	defer b.Readers.Close()
+	if _, _, err := b.Build(ctx, dir, testkit.Put(t, dir, "hello.py", ""), nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want that nobody waits for a process that hangs", err)
 	}
-	if err := script.Help(t.Context(), []string{dir}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
-		t.Error("a helper takes wrong arguments")
+	if err := script.Serve(t.Context(), []string{dir}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
+		t.Error("a process takes wrong arguments")
 	}
 }
 
-// TestHelperHasNothing makes a helper begin with no environment: whatever a parser can be led to, it finds no secrets.
+// TestNextScript reads a script that leaves its process in a bad state, and then others: each is read right, and none is blamed.
+// Proves: Files of others are not trusted
+func TestNextScript(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"exits", "fails", "crashes", "is killed", "writes else", "writes much", "hogs", "keeps memory", "goes on"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			b := readBy(t, "python", 256<<20, "badly", how)
+			for _, name := range []string{"good.py", "evil.py", "next.py", "evil2.py", "last.py"} {
+				path := testkit.Put(t, dir, name, "")
+				if _, inputs, err := b.Build(t.Context(), dir, path, nil); err != nil || !slices.Equal(inputs, []string{path}) {
+					t.Errorf("%s: got %q, %v", name, inputs, err)
+				}
+			}
+		})
+	}
+}
+
+// TestManyScripts has one process read many scripts, good and bad ones, in three languages, and the same as this process does.
+func TestManyScripts(t *testing.T) {
+	t.Parallel()
+	dir, starts := t.TempDir(), filepath.Join(t.TempDir(), "starts")
+	b := readBy(t, "javascript", 256<<20, "read", starts)
+	for n := range 30 {
+		testkit.Put(t, dir, fmt.Sprintf("_part%d.js", n), fmt.Sprintf("export const x = %d;", n))
+		for name, text := range map[string]string{
+			"good%d.js":    `import { x } from "./_part%d.js"; export const y = x;`,
+			"typed%d.ts":   `import { x } from "./_part%d.js"; export const y: number = x;`,
+			"wrong%d.js":   `let = %d`,
+			"missing%d.js": `import "./missing%d.js";`,
+		} {
+			path := testkit.Put(t, dir, fmt.Sprintf(name, n), fmt.Sprintf(text, n))
+			want, wantInputs, wrong := script.Build(t.Context(), path, script.Options{Engines: b.Engines, Root: dir})
+			made, inputs, err := b.Build(t.Context(), dir, path, nil)
+			if fmt.Sprint(err) != fmt.Sprint(wrong) || !slices.Equal(inputs, wantInputs) || err == nil && !bytes.Equal(joined(t, made), want) {
+				t.Errorf("%s: got %q, %v; want %q, %v", name, inputs, err, wantInputs, wrong)
+			}
+		}
+	}
+	if started, err := os.ReadFile(starts); apart.Supported && (err != nil || len(started) > 5) {
+		t.Errorf("%d processes read 120 scripts, %v", len(started), err)
+	}
+}
+
+// TestHelperHasNothing makes a process begin with no environment: whatever a parser can be led to, it finds no secrets.
 // Proves: Files of others are not trusted
 func TestHelperHasNothing(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")
 	dir := t.TempDir()
-	b := script.Builder{Engines: toys(t, "python"), Helper: []string{"/bin/sh", "-c", "env >" + filepath.Join(dir, "env"), "sh"}}
+	b := script.Builder{Engines: toys(t, "python"), Readers: script.NewReaders([]string{"/bin/sh", "-c", "env >" + filepath.Join(dir, "env"), "sh"}, 4<<30, nil)}
+	defer b.Readers.Close()
 	_, _, _ = b.Build(t.Context(), dir, testkit.Put(t, dir, "hello.py", ""), nil)
 	text, err := os.ReadFile(filepath.Join(dir, "env"))
 	if err != nil {
 		t.Skip(err)
 	}
 	if bytes.Contains(text, []byte("s3cret")) {
-		t.Errorf("a helper has the environment %s", text)
+		t.Errorf("a process has the environment %s", text)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestHelperMemory has helpers that take more than they may: each is ended, gets all that the machine leaves at the second try, and the
-// script is told how much that was.
+// TestHelperMemory has a script that takes more than it may: its process is ended, gets all that the machine leaves at the second try, and
+// the script is told how much that was.
 // Proves: Files of others are not trusted
 func TestHelperMemory(t *testing.T) {
 	t.Parallel()
@@ -27,17 +27,17 @@ func TestHelperMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	file, tries := testkit.Put(t, dir, "hello.py", ""), filepath.Join(t.TempDir(), "tries")
 	claimed, given := int64(0), 0
-	readers := script.NewReaders(256<<20, func(bytes int64) func() { claimed += bytes; return func() { given++ } })
-	b := script.Builder{Engines: toys(t, "python"), Helper: []string{self, "hog", tries}, Readers: readers}
-	_, _, err = b.Build(t.Context(), dir, file, nil)
-	const want = "hello.py: reading it takes more than 176 MiB of memory, which is all that this machine or its container has"
+	readers := script.NewReaders([]string{self, "badly", "at once"}, 256<<20, func(bytes int64) func() { claimed += bytes; return func() { given++ } })
+	defer readers.Close()
+	b := script.Builder{Engines: toys(t, "python"), Readers: readers}
+	_, _, err = b.Build(t.Context(), dir, testkit.Put(t, dir, "hogs.py", ""), nil)
+	const want = "hogs.py: reading it takes more than 176 MiB of memory, which is all that this machine or its container has"
 	if _, blamed := errors.AsType[*script.Error](err); !blamed || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if got, err := os.ReadFile(tries); err != nil || string(got) != fmt.Sprintf("%d\n%d\n", 64<<20, 176<<20) {
-		t.Errorf("helpers had %q, %v", got, err)
+	if got, err := os.ReadFile(filepath.Join(dir, "tries")); err != nil || string(got) != fmt.Sprintf("%d\n%d\n", 64<<20, 176<<20) {
+		t.Errorf("processes had %q, %v", got, err)
 	}
 	if claimed != 176<<20 || given != 1 {
 		t.Errorf("%d bytes were claimed, and given back %d times", claimed, given)
@@ -51,11 +51,12 @@ func TestHelpersTakeTurns(t *testing.T) {
 	dir, lock := t.TempDir(), filepath.Join(t.TempDir(), "lock")
 	file := testkit.Put(t, dir, "hello.py", "")
 	alone := "mkdir " + lock + " || { echo beside another >&2; exit 1; }; sleep 0.05; rmdir " + lock
-	b := script.Builder{Engines: toys(t, "python"), Helper: []string{"sh", "-c", alone, "sh"}, Readers: script.NewReaders(128<<20, nil)}
+	b := script.Builder{Engines: toys(t, "python"), Readers: script.NewReaders([]string{"sh", "-c", alone, "sh"}, 128<<20, nil)}
+	defer b.Readers.Close()
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
-			if _, _, err := b.Build(t.Context(), dir, file, nil); err == nil || !strings.Contains(err.Error(), "read the answer of the process") {
+			if _, _, err := b.Build(t.Context(), dir, file, nil); err == nil || !strings.HasSuffix(err.Error(), "it did not begin") {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -63,18 +64,13 @@ func TestHelpersTakeTurns(t *testing.T) {
 	all.Wait()
 }
 
-// TestHelperGoesFirst makes the system take a helper before the server where memory runs out.
+// TestHelperGoesFirst makes the system take a process that reads before the server where memory runs out.
 // Proves: Files of others are not trusted
 func TestHelperGoesFirst(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	file, said := testkit.Put(t, dir, "hello.py", ""), filepath.Join(t.TempDir(), "said")
-	b := script.Builder{Engines: toys(t, "python"), Helper: []string{self, "tell", said}}
-	if _, _, err := b.Build(t.Context(), dir, file, nil); err != nil {
+	dir, said := t.TempDir(), filepath.Join(t.TempDir(), "said")
+	b := readBy(t, "python", 4<<30, "tell", said)
+	if _, _, err := b.Build(t.Context(), dir, testkit.Put(t, dir, "hello.py", ""), nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(said); err != nil || string(bytes.TrimSpace(got)) != "1000" {

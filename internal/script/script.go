@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolsrv/toolsrv/internal/apart"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/script/engine"
 	"github.com/toolsrv/toolsrv/internal/script/javascript"
@@ -123,28 +122,20 @@ func collect(ctx context.Context, path string, o Options) (files []engine.File, 
 	return javascript.Collect(ctx, path, javascript.Options{Root: o.Root, Content: o.Content})
 }
 
-// collect returns the files of a script as they were kept, or has a helper collect them. Of a script whose content is given nothing is kept.
+// collect returns the files of a script as they were kept, or has a process collect them. Of a script whose content is given nothing is kept.
 func (b Builder) collect(ctx context.Context, root, path string, content []byte) (files []engine.File, inputs []string, err error) {
 	if b.Memory == nil || content != nil {
-		return b.read(ctx, root, path, content)
+		return b.Readers.read(ctx, root, path, content)
 	}
 	if files, inputs, ok := b.Memory.recall(root, path); ok {
 		return files, inputs, nil
 	}
 	began := time.Now()
-	files, inputs, err = b.read(ctx, root, path, nil)
+	files, inputs, err = b.Readers.read(ctx, root, path, nil)
 	if err == nil {
 		b.Memory.keep(root, path, began, files, inputs)
 	}
 	return files, inputs, err
-}
-
-// read makes a helper collect the files of a script, as many of them beside each other as the Readers allow.
-func (b Builder) read(ctx context.Context, root, path string, content []byte) (files []engine.File, inputs []string, err error) {
-	if b.Readers == nil {
-		return b.help(ctx, root, path, content, apart.Ample)
-	}
-	return b.Readers.read(ctx, b, root, path, content)
 }
 
 // blame returns the error of an engine that does not take the files of a script, as the script's.
@@ -166,16 +157,14 @@ func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
 // A Builder makes modules of the scripts of others, for a directory of tools. People who may put a script there must not be able to stop
-// the server, and a parser can be led to take endless time, or all of the stack: so a process of its own reads each script.
+// the server, and a parser can be led to take endless time, or all of the stack: so processes of their own read scripts.
 type Builder struct {
 	// Engines are the interpreters to choose from; nil means those that this binary carries.
 	Engines *engine.Set
-	// Helper is a command that calls [Help] with its last three arguments and its standard output. Without one, Build reads scripts in this
-	// process: for scripts of people who could stop it anyway.
-	Helper []string
-	// Readers bound what helpers take together; nil: nothing does, and each may take a gibibyte.
+	// Readers have processes of their own read scripts. Nil: Build reads them in this process, which is for scripts of people who could stop it
+	// anyway.
 	Readers *Readers
-	// Memory has what helpers have collected before; nil: a helper reads each script.
+	// Memory has what Readers have collected before; nil: they read each script.
 	Memory *Memory
 }
 
@@ -193,7 +182,7 @@ func (b Builder) Build(ctx context.Context, root, path string, content []byte) (
 	}
 	var e *engine.Engine
 	var files []engine.File
-	if len(b.Helper) == 0 || root == "" {
+	if b.Readers == nil || root == "" {
 		e, files, inputs, err = gather(ctx, path, Options{Engines: b.Engines, Root: root, Content: content})
 	} else if e, err = open(b.Engines, path); err == nil {
 		files, inputs, err = b.collect(ctx, root, path, content)

@@ -6,14 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
@@ -27,51 +26,58 @@ import (
 
 var _ catalog.Builder = script.Builder{}
 
-// TestMain is a helper where a Builder of these tests starts one.
+// TestMain has this program be a process that reads scripts, well or badly, where its first argument says so.
 func TestMain(m *testing.M) {
-	if len(os.Args) >= 5 && os.Args[1] == "help" {
-		if err := script.Help(context.Background(), os.Args[2:], os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	if len(os.Args) < 4 {
+		os.Exit(m.Run())
 	}
-	if len(os.Args) == 4 && os.Args[1] == "parent" { // of a helper that does not end
-		b := script.Builder{Helper: []string{"sh", "-c", "echo $$ >" + os.Args[2] + "; exec sleep 3600", "sh"}}
-		_, _, err := b.Build(context.Background(), filepath.Dir(os.Args[3]), os.Args[3], nil)
+	err := func() error {
+		var out io.Writer = os.Stdout
+		file, args := os.Args[2], os.Args[3:]
+		switch os.Args[1] {
+		case "read": // and count the processes
+			f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err == nil {
+				_, err = f.WriteString(".")
+			}
+			if err != nil {
+				return err
+			}
+			f.Close()
+		case "tell": // how willingly the system ends it, once it is ready
+			out = writer(func(text []byte) (int, error) {
+				score, err := os.ReadFile("/proc/self/oom_score_adj")
+				if err == nil {
+					err = os.WriteFile(file, score, 0o600)
+				}
+				if err != nil {
+					return 0, err
+				}
+				return os.Stdout.Write(text)
+			})
+		case "parent": // of a process that does not end
+			b := script.Builder{Readers: script.NewReaders([]string{"sh", "-c", "echo $$ >" + file + "; exec sleep 3600", "sh"}, 4<<30, nil)}
+			_, _, err := b.Build(context.Background(), filepath.Dir(args[0]), args[0], nil)
+			return err
+		case "badly":
+			return badly(file, args)
+		default:
+			os.Exit(m.Run())
+		}
+		return script.Serve(context.Background(), args, os.Stdin, out)
+	}()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if len(os.Args) == 6 && os.Args[1] == "tell" { // how willingly the system ends it
-		err := script.Help(context.Background(), os.Args[3:], os.Stdin, os.Stdout)
-		if err == nil {
-			var text []byte
-			if text, err = os.ReadFile("/proc/self/oom_score_adj"); err == nil {
-				err = os.WriteFile(os.Args[2], text, 0o600)
-			}
-		}
-		if err != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	if len(os.Args) == 6 && os.Args[1] == "hog" { // takes more memory than it may, and says how much that is
-		f, err := os.OpenFile(os.Args[2], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err == nil {
-			_, err = fmt.Fprintln(f, os.Args[3])
-		}
-		most, bad := strconv.Atoi(os.Args[3])
-		if err != nil || bad != nil {
-			os.Exit(1)
-		}
-		for taken := make([]byte, most*2); ; time.Sleep(time.Millisecond) {
-			for i := 0; i < len(taken); i += 1024 {
-				taken[i]++
-			}
-		}
-	}
-	os.Exit(m.Run())
+	os.Exit(0)
 }
+
+// A writer is one function.
+type writer func([]byte) (int, error)
+
+// Write calls it.
+func (w writer) Write(text []byte) (int, error) { return w(text) }
 
 func TestLanguageOf(t *testing.T) {
 	t.Parallel()

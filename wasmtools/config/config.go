@@ -104,8 +104,8 @@ type Tools struct {
 	Directory string `restart:"tools.directory"`
 	// Scripts is whether scripts in Directory are served, too.
 	Scripts bool `restart:"tools.scripts"`
-	// ScriptHelper is a command that calls script.Help with the arguments that it is given besides, and its standard input and output: a script is read in a process
-	// of its own. Only the program sets it; the file has no key for it. Where it is empty, the server's own process reads scripts.
+	// ScriptHelper is a command that calls script.Serve with its last argument and its standard input and output: scripts are read in
+	// processes of their own. Only the program sets it; the file has no key for it. Where it is empty, the server's own process reads scripts.
 	ScriptHelper []string
 	// CompileHelper is a command that calls compile.Serve with its last argument and its standard input and output: modules are compiled
 	// in processes of their own, which the system bounds. Only the program sets it; the file has no key for it. Where it is empty, the

@@ -37,12 +37,16 @@ func run(ctx context.Context, arguments []string, out, _ io.Writer) error {
 	server := flags.String("server", "bin/toolsrv", "the server's binary")
 	tools := flags.String("tools", "", "numbers of tools, separated by commas; 1000,10000, or 2,10,100 of an engine")
 	name := flags.String("engine", "", "the engine of the tools' scripts")
+	cold := flags.String("scripts", "", "a number of scripts of an engine that a server starts with, in place of tools")
 	tokens := flags.String("principals", "", "numbers of tokens, separated by commas, in place of tools")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
 	if *tokens != "" {
 		return manyPrincipals(ctx, *server, guest.Shelf(*guests), *tokens, out)
+	}
+	if *cold != "" {
+		return manyScripts(ctx, *server, *name, *cold, out)
 	}
 	var makes maker
 	var err error

@@ -12,18 +12,19 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
-// collectScript is the command that a server starts for each script of its tools directory.
+// collectScript is the command that a server starts to read scripts.
 const collectScript = "collect-script"
 
 // newCollectScript makes a command that nobody types.
 func newCollectScript() *cobra.Command {
 	return &cobra.Command{
-		Use:    collectScript + " BYTES FOLDER SCRIPT [-]",
-		Short:  "Collect what a script needs, for a server that starts this",
-		Hidden: true,
-		Args:   cobra.RangeArgs(3, 4),
+		Use:     collectScript + " BYTES",
+		Short:   "Collect what scripts need, for a server that starts this",
+		Example: "  toolsrv " + collectScript + " 67108864",
+		Hidden:  true,
+		Args:    takes(1, "BYTES is missing"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return script.Help(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout())
+			return script.Serve(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

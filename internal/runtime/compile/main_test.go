@@ -55,15 +55,17 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// A reply is what such a process says, as far as a bad one does.
-type reply struct {
-	Number uint64
-	Name   string
-	Size   int64
-	Sum    [sha256.Size]byte
-	Kind   int
-	Wrong  string
-}
+// An answer comes before a reply, and alone at first. A reply is what such a process says, as far as a bad one does.
+type (
+	answer struct{ Number uint64 }
+	reply  struct {
+		Name  string
+		Size  int64
+		Sum   [sha256.Size]byte
+		Kind  int
+		Wrong string
+	}
+)
 
 // badly serves one module, and not as it should.
 func badly(how string) error {
@@ -77,26 +79,26 @@ func badly(how string) error {
 		_, err := fmt.Println("hello world, how do you do?")
 		return err
 	case "greets wrongly":
-		return out.Encode(&reply{Number: 7})
+		return out.Encode(&answer{Number: 7})
 	}
-	if err := out.Encode(&reply{}); err != nil {
+	if err := out.Encode(&answer{}); err != nil {
 		return err
 	}
 	var r struct {
 		Number uint64
-		Bytes  int64
+		Limit  struct{ Bytes int64 }
 	}
 	if err := gob.NewDecoder(os.Stdin).Decode(&r); err != nil {
 		return err
 	}
-	if how == "hangs with large ones" && r.Bytes <= compile.SmallBytes {
+	if how == "hangs with large ones" && r.Limit.Bytes <= compile.SmallBytes {
 		how = "refuses"
 	}
 	code := []byte("machine code")
 	if err := os.WriteFile("code", code, 0o600); err != nil {
 		return err
 	}
-	a := reply{Number: r.Number, Name: "code", Size: int64(len(code)), Sum: sha256.Sum256(code)}
+	number, a := r.Number, reply{Name: "code", Size: int64(len(code)), Sum: sha256.Sum256(code)}
 	switch how {
 	case "dies":
 		os.Exit(3)
@@ -111,7 +113,7 @@ func badly(how string) error {
 	case "refuses":
 		a.Kind, a.Wrong = 1, "refused"
 	case "answers another":
-		a.Number++
+		number++
 	case "writes half":
 		a.Size++
 	case "lies of the size":
@@ -130,10 +132,14 @@ func badly(how string) error {
 	case "says much":
 		a.Name = string(make([]byte, 1<<20))
 	}
-	if err := out.Encode(&a); err != nil {
+	err := out.Encode(&answer{number})
+	if err == nil {
+		err = out.Encode(&a)
+	}
+	if err != nil {
 		return err
 	}
-	_, err := io.Copy(io.Discard, os.Stdin) // until it is ended
+	_, err = io.Copy(io.Discard, os.Stdin) // until it is ended
 	return err
 }
 

@@ -1,43 +1,42 @@
 package compile
 
 import (
+	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"sync"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/apart"
 )
 
-// A Pool has modules compiled in processes of its own, each of which compiles one at a time. Processes are started when they are needed,
-// and go on to the next module; an unused one ends after a while, and one that has grown is replaced. A Pool is safe for concurrent use.
+// A Pool has modules compiled in processes of its own, each of which compiles one at a time. It is safe for concurrent use.
 type Pool struct {
-	command  []string
-	each     int64 // bytes that one process may have
-	log      *slog.Logger
-	patience time.Duration
-	closing  chan struct{}
-	large    *apart.Room //  of modules that may take more than SmallBytes
-	small    *apart.Room //  of others, so that these do not wait for those
-	smallest int64       // how many processes there may be for small modules, idle ones included
-
-	mu     sync.Mutex
-	idle   []*process
-	busy   int64 // small modules that are being compiled
-	all    map[*process]struct{}
-	coming chan struct{} // closed when the process that Ready starts has started; nil: none, or somebody waits for it
-	closed bool
-	gone   sync.WaitGroup // processes
+	processes *apart.Pool
+	each      int64 // bytes that one process may have
+	log       *slog.Logger
+	patience  time.Duration
+	closing   context.Context // ends with the pool
+	close     func()
+	large     *apart.Room //  of modules that may take more than SmallBytes
+	small     *apart.Room //  of others, so that these do not wait for those
 }
 
 const (
 	// SmallBytes is what every module may take. Modules that may take no more have room of their own.
 	SmallBytes = 32 << 20
+	// patience is how long a process may take for each second of its processor time, and patienceBase what it may take besides. On a busy machine it
+	// waits, and a process that hangs uses no processor time.
+	patience     = 30
+	patienceBase = time.Minute
 	// idleTime is how long an unused process is kept.
 	idleTime = 30 * time.Second
-	// grownBytes is how much memory a process may have after a module to be used for the next.
-	grownBytes = 48 << 20
+
+	maxReply = 64 << 10 // bytes
 )
 
 var (
@@ -91,7 +90,7 @@ func (t *TooMuch) Error() string {
 
 // NewPool returns a pool. No process is started yet. The caller closes the pool.
 func NewPool(c Config) (*Pool, error) {
-	if !supported {
+	if !apart.Supported {
 		return nil, fmt.Errorf("%w: this system can't bound what a process takes", ErrUnavailable)
 	}
 	if len(c.Command) == 0 {
@@ -101,17 +100,16 @@ func NewPool(c Config) (*Pool, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	each, small := max(c.Each, SmallBytes), max(c.Small, SmallBytes)
-	return &Pool{
-		command:  c.Command,
-		each:     each,
-		log:      c.Logger,
-		patience: patienceBase,
-		closing:  make(chan struct{}),
-		large:    apart.NewRoom(max(c.Large, each)),
-		small:    apart.NewRoom(small),
-		smallest: small / SmallBytes,
-		all:      map[*process]struct{}{},
-	}, nil
+	p := &Pool{
+		processes: apart.NewPool(apart.Config{Name: "a process that compiles", Command: c.Command, Each: each, Kept: int(small / SmallBytes), Idle: idleTime, Measured: true}),
+		each:      each,
+		log:       c.Logger,
+		patience:  patienceBase,
+		large:     apart.NewRoom(max(c.Large, each)),
+		small:     apart.NewRoom(small),
+	}
+	p.closing, p.close = context.WithCancel(context.Background())
+	return p, nil
 }
 
 // Most is how many bytes of memory one module may take.
@@ -127,208 +125,144 @@ func (p *Pool) Compile(scratch string, module []byte, most Limit) (File, error) 
 		most.Bytes = p.each
 	}
 	most.Bytes = max(SmallBytes, min(most.Bytes, p.each))
-	leave, entered := p.enter(most.Bytes)
-	if !entered {
+	room := p.small
+	if most.Bytes > SmallBytes {
+		room = p.large
+	}
+	if !room.Take(most.Bytes, p.closing.Done()) {
 		return File{}, ErrClosed
 	}
-	defer leave()
+	defer room.Give(most.Bytes)
 	f, fresh, err := p.once(scratch, module, most, false)
-	lost := (*lostError)(nil)
+	lost, isLost := errors.AsType[*apart.LostError](err)
 	switch {
 	case errors.Is(err, ErrDisk) && !fresh: // its directory may have been removed
-	case errors.As(err, &lost) && lost.again(fresh):
+	case isLost && again(lost):
 		p.log.Info("a process that compiles ended before it was done: trying again", "error", err)
 	default:
-		return f, judge(err)
+		return f, judge(err, most)
 	}
 	f, _, err = p.once(scratch, module, most, true)
-	return f, judge(err)
+	return f, judge(err, most)
+}
+
+// again reports whether a module is to be tried in a new process.
+func again(lost *apart.LostError) bool {
+	switch {
+	case lost.Stuck, lost.System, lost.CPU:
+		return false
+	case lost.Memory:
+		return !lost.Fresh // what earlier modules have left took some of the memory
+	}
+	return true // it may have been another's fault
 }
 
 // judge says whose fault an error is.
-func judge(err error) error {
-	lost := (*lostError)(nil)
+func judge(err error, most Limit) error {
+	lost, ok := errors.AsType[*apart.LostError](err)
 	switch {
-	case !errors.As(err, &lost):
+	case !ok:
 		return err
-	case lost.tooMuch != nil:
-		return lost.tooMuch
-	case lost.system:
+	case lost.CPU:
+		return &TooMuch{Limit: most}
+	case lost.Memory:
+		return &TooMuch{Limit: most, Memory: true}
+	case lost.Outside, lost.Stuck, lost.System:
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	return fmt.Errorf("the process that compiles the module ended twice before it was done: %w", err)
 }
 
-// enter waits for room. It reports false if the pool is closed first.
-func (p *Pool) enter(bytes int64) (leave func(), entered bool) {
-	if bytes > SmallBytes {
-		return func() { p.large.Give(bytes) }, p.large.Take(bytes, p.closing)
-	}
-	if !p.small.Take(bytes, p.closing) {
-		return nil, false
-	}
-	p.count(1)
-	return func() {
-		p.count(-1)
-		p.small.Give(bytes)
-	}, true
-}
-
-// count counts small modules that are being compiled.
-func (p *Pool) count(n int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busy += n
-}
-
 // once compiles a module, in a new process if that is wanted, and says whether it was one.
 func (p *Pool) once(scratch string, module []byte, most Limit, wanted bool) (f File, fresh bool, err error) {
-	c, err := p.take(scratch, wanted)
-	if err != nil {
-		return File{}, true, err
-	}
-	f, err = c.compile(module, most, p.patience)
-	fresh = c.served == 1
-	if lost := (*lostError)(nil); errors.As(err, &lost) {
-		p.mu.Lock()
-		closed := p.closed
-		p.mu.Unlock()
-		if closed {
-			err = ErrClosed
+	var a reply
+	fresh, err = p.processes.Do(context.Background(), &apart.Work{
+		Scratch: scratch,
+		Fresh:   wanted,
+		Request: request{Keep: scratch != ""},
+		Payload: module,
+		Reply:   &a,
+		Most:    maxReply,
+		Limit:   apart.Limit{CPU: most.CPU, Bytes: most.Bytes, Time: p.patience + patience*most.CPU},
+		Check: func(dir string) (good bool, err error) {
+			if a.Kind == 0 && dir != "" {
+				f, err = a.fetch(dir)
+			}
+			return a.Kind != wrongDisk && a.Kind != wrongMemory, err
+		},
+	})
+	if start, ok := errors.AsType[*apart.StartError](err); ok {
+		kind := ErrUnavailable
+		switch {
+		case start.Directory:
+			kind = ErrDisk
+		case start.Memory:
+			kind = ErrNoMemory
 		}
+		err = fmt.Errorf("%w: %w", kind, err)
+	}
+	switch {
+	case errors.Is(err, apart.ErrClosed):
+		return File{}, fresh, ErrClosed
+	case err != nil:
 		return File{}, fresh, err
 	}
-	p.put(c, !errors.Is(err, ErrDisk) && !errors.Is(err, ErrNoMemory))
-	return f, fresh, err
+	switch a.Kind {
+	case 0:
+		return f, fresh, nil
+	case wrongDisk:
+		err = fmt.Errorf("%w: %s", ErrDisk, a.Wrong)
+	case wrongMemory:
+		err = fmt.Errorf("%w: %s", ErrNoMemory, a.Wrong)
+	case wrongSize:
+		err = &TooMuch{Limit: most, Memory: true}
+	default:
+		err = errors.New(a.Wrong)
+	}
+	return File{}, fresh, err
 }
 
 // Ready starts a process if there is none, and does not wait for it: a module may be about to be compiled, and a process takes longer to
 // start than a small module to be compiled. scratch returns the directory that it will be compiled with; after an error none is started.
-func (p *Pool) Ready(scratch func() (string, error)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || len(p.all) > 0 || p.coming != nil {
-		return
-	}
-	coming := make(chan struct{})
-	p.coming = coming
-	p.gone.Go(func() {
-		defer close(coming)
-		if dir, err := scratch(); err == nil { // otherwise the compile reports it
-			if c, err := p.take(dir, true); err == nil {
-				p.put(c, true)
-			}
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.coming == coming {
-			p.coming = nil
-		}
-	})
-}
-
-// awaited waits for the process that Ready starts, if nobody else does, and takes it.
-func (p *Pool) awaited(scratch string) *process {
-	p.mu.Lock()
-	coming := p.coming
-	p.coming = nil
-	p.mu.Unlock()
-	if coming == nil {
-		return nil
-	}
-	<-coming
-	return p.unused(scratch)
-}
-
-// take returns an idle process, or a new one.
-func (p *Pool) take(scratch string, fresh bool) (*process, error) {
-	if !fresh {
-		if c := p.unused(scratch); c != nil {
-			return c, nil
-		}
-		if c := p.awaited(scratch); c != nil {
-			return c, nil
-		}
-	}
-	c, err := start(p.command, scratch, p.each)
-	if err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	if p.closed {
-		c.end()
-	} else {
-		p.all[c] = struct{}{}
-		p.gone.Go(func() {
-			<-c.ended
-			p.mu.Lock()
-			delete(p.all, c)
-			p.mu.Unlock()
-		})
-	}
-	closed := p.closed
-	p.mu.Unlock()
-	if closed {
-		<-c.ended
-		return nil, ErrClosed
-	}
-	return c, c.greet()
-}
-
-// unused takes an idle process, or returns nil if there is none.
-func (p *Pool) unused(scratch string) *process {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.idle) > 0 {
-		c := p.idle[len(p.idle)-1]
-		p.idle = p.idle[:len(p.idle)-1]
-		if c.timer.Stop() && c.scratch == scratch && !c.over() {
-			return c
-		}
-		c.end()
-	}
-	return nil
-}
-
-// put keeps a process for the next module if it is good for one.
-func (p *Pool) put(c *process, good bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !good || p.closed || c.memory > grownBytes || int64(len(p.idle))+p.busy > p.smallest || c.over() {
-		c.end()
-		return
-	}
-	c.timer = time.AfterFunc(idleTime, func() { p.retire(c) })
-	p.idle = append(p.idle, c)
-}
-
-// retire ends a process if it is still idle.
-func (p *Pool) retire(c *process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i, other := range p.idle {
-		if other == c {
-			p.idle = append(p.idle[:i], p.idle[i+1:]...)
-			c.end()
-			return
-		}
-	}
-}
+func (p *Pool) Ready(scratch func() (string, error)) { p.processes.Ready(scratch) }
 
 // Close ends all processes, and waits until they are gone; what they compile ends as ErrClosed. Closing twice is fine.
 func (p *Pool) Close() {
-	p.mu.Lock()
-	if !p.closed {
-		p.closed = true
-		close(p.closing)
-	}
-	for c := range p.all {
-		c.end()
-	}
-	for _, c := range p.idle {
-		c.timer.Stop()
-	}
-	p.idle = nil
-	p.mu.Unlock()
-	p.gone.Wait()
+	p.close()
+	p.processes.Close()
 }
+
+// fetch reads the code that a process says it has left in its directory, and removes it. What is not as the process says is an error.
+func (a *reply) fetch(dir string) (f File, err error) {
+	if !filepath.IsLocal(a.Name) || a.Size <= 0 || a.Size > mostCode {
+		return f, fmt.Errorf("it says that it left %d bytes in %.100q", a.Size, a.Name)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return f, err
+	}
+	defer root.Close()
+	info, err := root.Lstat(a.Name)
+	if err != nil {
+		return f, err
+	}
+	if !info.Mode().IsRegular() || info.Size() != a.Size {
+		return f, fmt.Errorf("it says that it left %d bytes, but left %v with %d", a.Size, info.Mode(), info.Size())
+	}
+	file, err := root.Open(a.Name)
+	if err != nil {
+		return f, err
+	}
+	defer file.Close()
+	code := make([]byte, a.Size)
+	if _, err := io.ReadFull(file, code); err != nil {
+		return f, err
+	}
+	if sha256.Sum256(code) != a.Sum {
+		return f, errors.New("the code that it left is not the code that it announced")
+	}
+	return File{Name: filepath.Base(a.Name), Code: code}, root.Remove(a.Name)
+}
+
+// mostCode is the size of a module's code, in bytes.
+const mostCode = 768 << 20

@@ -284,8 +284,8 @@ type LostError struct {
 	// Memory, CPU and System say which bound it is known to have broken: of memory, of time on a processor, or of that with what the system
 	// did for it. The last may be because memory is short.
 	Memory, CPU, System bool
-	// Outside says that something else may have ended it, such as the system for want of memory, Refused that the system refused it memory,
-	// and Stuck that it had all of its time, but not the processor.
+	// Outside says that something else may have ended it, such as the system for want of memory, Refused that the system refused it memory
+	// or a thread, and Stuck that it had all of its time, but not the processor.
 	Outside, Refused, Stuck bool
 	// Silent says that it ended by itself, with Code as its exit code, or -1 after a signal.
 	Silent bool
@@ -307,8 +307,8 @@ func (p *process) verdict(why error, broke breach, most Limit, silent bool) *Los
 	if exit, ok := errors.AsType[*exec.ExitError](p.waited); ok {
 		e.Code = exit.ExitCode()
 	}
-	noMemory := e.Code == 2 && NoMemory(p.said.String())
-	noThread := e.Code == 2 && p.said.says("pthread_create failed", "failed to create new OS thread")
+	noMemory := e.Code > 1 && NoMemory(p.said.String())
+	noThread := e.Code > 1 && p.said.says("pthread_create failed", "failed to create new OS thread")
 	state := p.cmd.ProcessState
 	switch {
 	case broke == breachCPU, e.Code == exitTime, broke == breachTime && p.used == nil && state.UserTime()+state.SystemTime() >= most.CPU:
@@ -318,8 +318,8 @@ func (p *process) verdict(why error, broke breach, most Limit, silent bool) *Los
 	default:
 		e.System = broke == breachSystem || e.Code == exitSystem
 		e.Stuck = broke == breachTime
-		e.Refused = noMemory
-		e.Outside = noMemory || noThread || silent && killed(p.waited)
+		e.Refused = noMemory || noThread // whose stack it might be
+		e.Outside = e.Refused || silent && killed(p.waited)
 	}
 	return e
 }

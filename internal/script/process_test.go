@@ -31,6 +31,14 @@ func readBy(t *testing.T, language string, machine int64, args ...string) script
 	return b
 }
 
+// small returns the memory of a machine on which one process reads at a time; the race detector and emulators take more.
+func small() int64 {
+	if testkit.Race || testkit.Emulated() {
+		return 4 << 30
+	}
+	return 256 << 20
+}
+
 // helped returns a Builder whose scripts are read as a server has it.
 func helped(t *testing.T, language string) script.Builder {
 	t.Helper()
@@ -257,7 +265,7 @@ func TestHelperFails(t *testing.T) {
 		"is stopped":  {[]string{"sh", "-c", "kill -9 $$", "sh"}, "is stopped.py: it could not be read, and is tried again: ", true, false},
 		"exits":       {nil, "read the script in a process of its own: ", false, false},
 		"fails":       {nil, "no such luck", false, false},
-		"crashes":     {nil, "crashes.py: reading it ended its process (a process that reads scripts: EOF (exit status 2): panic: oh no)", false, true},
+		"crashes":     {nil, "(exit status 2): panic: oh no): simplify it, or make a tool file of it with toolsrv build", false, true},
 		"is killed":   {nil, "is killed.py: it could not be read, and is tried again: the process was ended from outside", true, false},
 		"takes time":  {nil, "takes time.py: reading it takes more than 10 s of a processor", false, true},
 		"writes else": {nil, "read the script in a process of its own: ", false, false},
@@ -301,7 +309,7 @@ func TestNextScript(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			b := readBy(t, "python", 256<<20, "badly", how)
+			b := readBy(t, "python", small(), "badly", how)
 			for _, name := range []string{"good.py", "evil.py", "next.py", "evil2.py", "last.py"} {
 				path := testkit.Put(t, dir, name, "")
 				if _, inputs, err := b.Build(t.Context(), dir, path, nil); err != nil || !slices.Equal(inputs, []string{path}) {
@@ -316,7 +324,7 @@ func TestNextScript(t *testing.T) {
 func TestManyScripts(t *testing.T) {
 	t.Parallel()
 	dir, starts := t.TempDir(), filepath.Join(t.TempDir(), "starts")
-	b := readBy(t, "javascript", 256<<20, "read", starts)
+	b := readBy(t, "javascript", small(), "read", starts)
 	for n := range 30 {
 		testkit.Put(t, dir, fmt.Sprintf("_part%d.js", n), fmt.Sprintf("export const x = %d;", n))
 		for name, text := range map[string]string{
@@ -333,7 +341,7 @@ func TestManyScripts(t *testing.T) {
 			}
 		}
 	}
-	if started, err := os.ReadFile(starts); apart.Supported && (err != nil || len(started) > 5) {
+	if started, err := os.ReadFile(starts); apart.Supported && !testkit.Race && !testkit.Emulated() && (err != nil || len(started) > 5) {
 		t.Errorf("%d processes read 120 scripts, %v", len(started), err)
 	}
 }

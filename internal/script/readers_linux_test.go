@@ -22,6 +22,9 @@ import (
 func TestHelperMemory(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "the emulator takes memory of its own")
+	if testkit.Race {
+		t.Skip("the race detector takes more than that")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -408,7 +408,10 @@ func (m *model) request(id, door, kind, token string, half bool) error {
 		return err
 	}
 	m.judge(door, kind, token, id, answer.StatusCode, text, during)
-	return nil
+	if door == "session" { // a reload looks at all that there are
+		_, _, _, err = m.exchange(path, token, "", false, headers...)
+	}
+	return err
 }
 
 // judge finds out what an answer says, and checks it.
@@ -453,7 +456,7 @@ type span struct {
 	last  int64
 }
 
-// exchange sends a request, the end of its body after the next reload where half is set. It asks for a list where there is no body.
+// exchange sends a request, the end of its body after the next reload where half is set. Without a body it asks for a list, or ends a session.
 func (m *model) exchange(path, token, body string, half bool, headers ...string) (answer *http.Response, text string, during span, err error) {
 	conn, err := net.Dial("tcp", m.Addr().String())
 	if err != nil {
@@ -466,8 +469,11 @@ func (m *model) exchange(path, token, body string, half bool, headers ...string)
 		headers = append(headers, "Authorization: Bearer "+token)
 	}
 	method, begun := "GET", ""
-	if body != "" {
+	switch {
+	case body != "":
 		method, begun = "POST", body[:len(body)-1]
+	case path == "/mcp":
+		method = "DELETE"
 	}
 	during.head = m.applied.Load()
 	during.first = during.head

@@ -1,9 +1,13 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"math"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
 // changed returns a copy of c with a change.
@@ -213,4 +218,38 @@ func TestReloadUnderLoad(t *testing.T) {
 		})
 	}
 	work.Wait()
+}
+
+// TestReloadOfMany reloads tokens and limits of servers with few tools and with many: for each tool it takes no more than a route in a new table. Not
+// parallel: it counts what the whole process allocates.
+func TestReloadOfMany(t *testing.T) {
+	took := map[int]uint64{}
+	for _, many := range []int{100, 5000} {
+		var tools []*wasmtools.Tool
+		for n := range many {
+			tools = append(tools, gotool.New(fmt.Sprintf("many%d/t%d", n%50, n), "Is there.", func(context.Context, struct{}) (int, error) { return n, nil }))
+		}
+		first := settings(t)
+		r := run(t, build(t, first, tools...))
+		r.log.Wait(t, `"msg":"ready"`)
+		took[many] = math.MaxUint64
+		for n := range 8 {
+			next := changed(first, func(c *config.Config) {
+				c.Auth.Tokens = []string{fmt.Sprint("token", n)}
+				c.Overrides = []config.Override{{Match: "shop/echo", Limits: limits.Limits{Queue: 1 + n}}}
+			})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			if err := r.Reload(next); err != nil {
+				t.Fatal(err)
+			}
+			runtime.ReadMemStats(&after)
+			took[many] = min(took[many], after.TotalAlloc-before.TotalAlloc)
+		}
+	}
+	each := (int64(took[5000]) - int64(took[100])) / 4900
+	t.Logf("with 100 tools a reload allocates %d bytes, and %d for each further one", took[100], each)
+	if each > 600 {
+		t.Errorf("for each further tool a reload allocates %d bytes, want a route", each)
+	}
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/assemble"
@@ -163,7 +165,13 @@ func attackElements(ctx context.Context, a *arena) error {
 			return err
 		}
 	}
-	s, err := a.start(ctx, service.Options{Rest: "[limits]\ntimeout = \"500ms\"\n"})
+	var refused atomic.Int64 // for the reason that is due
+	each := func(line []byte) {
+		if bytes.Contains(line, []byte("file refused")) && bytes.Contains(line, []byte("element")) {
+			refused.Add(1)
+		}
+	}
+	s, err := a.start(ctx, service.Options{Rest: "[limits]\ntimeout = \"500ms\"\n", Each: each})
 	if err != nil {
 		return err
 	}
@@ -177,6 +185,10 @@ func attackElements(ctx context.Context, a *arena) error {
 	}
 	if got.worst > 1500*time.Millisecond {
 		return fmt.Errorf("a call took %v", got.worst)
+	}
+	a.tell("%d files refused for their elements", refused.Load())
+	if got.served == 0 && refused.Load() != 2 {
+		return errors.New("nothing was served, and not because of the elements: this was no attack")
 	}
 	return a.peak(s, 512<<20)
 }

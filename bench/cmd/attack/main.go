@@ -67,7 +67,7 @@ func attacks() []attack {
 		{"values", "12 clients send bodies of 1 MiB with half a million numbers each, where 8 calls at a time want 50 MiB, with 160 MiB for the process: it is not killed, and both are served", attackValues},
 		{"moves", "8 calls at a time of a tool that moves 3,072 vectors for an instruction, with a limit of 1 s: they are over in 1.5 s, or in twice the time of a loop that moves nothing where the machine is busy, and a neighbour's p50 is below 50 ms", attackMoves},
 		{"spin", "3,200 calls at a time, of the 400 tools of one file, that compute until their limit: a neighbour's p99 is below 50 ms, or eight times what it is beside 8 of them where the machine is busy", attackSpin},
-		{"start", "calls while 3,000 tools are read without a cache: none is answered 404", attackStart},
+		{"start", "calls while 3,000 tools are read without a cache: none is answered 404; then 48 clients call each of them: all are served", attackStart},
 	}
 }
 

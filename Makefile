@@ -38,11 +38,16 @@ run: build $(PREBUILT)
 		if sh -c "$$TRY --fail" >/dev/null 2>&1; then printf '\n  Try:  %s\n\n' "$$TRY"; break; fi; done) & \
 		exec bin/toolsrv openapi --config examples/toolsrv.toml
 
+# Whatever is compiled here has the flags of BUILD: so make run, lint, the tests, and what tests build share what the compiler has made.
+FLAGS := -trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false
+export GOFLAGS := $(FLAGS) $(filter-out $(FLAGS),$(GOFLAGS))
+export CGO_ENABLED := 0
+
 # Like those of releases, the program needs no libc, and has no page of gRPC's traces, whose templates would keep every exported method of every
 # package in it: 5.7 MB. It has no data for debuggers, which takes the compiler a tenth of its time, and the
 # compiler collects its garbage less often, which takes it a fifth, and 150 MB. While modules are still downloaded, what needs none of them is
 # compiled.
-BUILD := CGO_ENABLED=0 GOGC=400 go build -trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false -ldflags=-s
+BUILD := CGO_ENABLED=0 GOGC=400 go build $(FLAGS) -ldflags=-s
 
 build:
 	@go list -deps ./cmd/toolsrv >/dev/null & $(BUILD) net/http; wait
@@ -89,30 +94,35 @@ endif
 CODE := $(or $(TMPDIR),/tmp)/toolsrv-tests-$(shell id -u)-$(shell cat $$(find runtime internal/runtime -name '*.go' ! -name '*_test.go' | LC_ALL=C sort) go.sum | cksum | cut -d' ' -f1)
 test race bench test-engines test-tinygo fuzz: export TOOLSRV_TEST_CODE := $(or $(TOOLSRV_TEST_CODE),$(CODE))
 
-# Packages of the module at the root that start a goroutine, or import what goroutines share by, in tests or outside of them; and packages some
-# of whose tests the race detector would take too long for, or would spoil what they measure.
-FOLDERS  = $(patsubst %/,%,$(sort $(dir $(shell grep -rlE $1 cmd internal runtime wasmtools test/*/ | grep -vE '/testdata/|^test/(browser|clients|mcp)/'))))
-RACE     = $(call FOLDERS,--include='*.go' '^[[:space:]]*("(sync|sync/atomic|testing/synctest)"$$|go [A-Za-z])')
-NOT_RACE = $(call FOLDERS,--include='*_test.go' 'testkit\.(Race|NeedBuild|Guest)|testkit/(enginetest|pagetest|projecttest)"')
+# Packages of the module at the root that start a goroutine, or import what goroutines share by, in tests or outside of them; but for those that only
+# try programs, which are built without the race detector.
+RACE = $(patsubst %/,%,$(sort $(dir $(shell grep -rlE --include='*.go' '^[[:space:]]*("(sync|sync/atomic|testing/synctest)"$$|go [A-Za-z])' \
+	cmd internal runtime wasmtools test/*/ | grep -vE '/testdata/|^test/(alone|browser|clients|egress|mcp|prometheus|readme)/'))))
 
 # test runs all tests, and race the packages in which goroutines share something. With PACKAGES, such as wasmtools/auth test/rust, they run only
-# these, of the module at the root; make test race PACKAGES=…, as .ci/run has it, runs with race alone what that tests completely.
+# these, of the module at the root. With make test race PACKAGES=…, as .ci/run has it, nothing is shown twice: without the race detector it runs
+# packages that race does not, and then those tests that race has skipped, or that say that they show less there (testkit.Race).
+race: export CGO_ENABLED := 1
+PARANOID := -race -tags paranoid,grpcnotrace
+
 ifdef PACKAGES
-TESTED = $(if $(filter race,$(MAKECMDGOALS)),$(filter-out $(filter-out $(NOT_RACE),$(RACE)),$(PACKAGES)),$(PACKAGES))
+BOTH   = $(and $(SKIPS),$(filter race,$(MAKECMDGOALS)),$(filter test,$(MAKECMDGOALS)))
+TESTED = $(if $(BOTH),$(filter-out $(RACE),$(PACKAGES)),$(PACKAGES))
 RACED  = $(filter $(RACE),$(PACKAGES))
 
 test:
 	$(if $(TESTED),$(GO_TEST) $(TESTED:%=./%))
 
 race:
-	$(if $(RACED),$(GO_TEST) -race -tags paranoid $(RACED:%=./%))
+	$(if $(RACED),$(GO_TEST) $(PARANOID) $(RACED:%=./%))
+	$(if $(and $(BOTH),$(RACED)),CGO_ENABLED=0 SKIPS_RUN=test $(CURDIR)/build/skips rest race -vet=off)
 else
 test:
 	@set -e; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && $(GO_TEST) ./...); done
 
 race:
 	@set -e; for m in $(filter-out examples,$(MODULES)); do echo "go test -race $$m"; \
-		(cd $$m && $(GO_TEST) -race -tags paranoid $$([ $$m = . ] && echo $(RACE:%=./%) || echo ./...)); done
+		(cd $$m && $(GO_TEST) $(PARANOID) $$([ $$m = . ] && echo $(RACE:%=./%) || echo ./...)); done
 endif
 
 # suite fetches what tests skip where it is missing: the official JSON Schema test suite with all drafts, and the official
@@ -124,14 +134,19 @@ build/json-schema-suite: $(wildcard internal/schemas/testdata/suite/*)
 	internal/schemas/testdata/suite/fetch.sh $@
 	@touch $@
 
-# test-unprivileged is for those who are root: it runs what is skipped for root, and what depends on the kernel's features,
-# of which another user has fewer, as nobody; or those of PACKAGES.
-UNPRIVILEGED = $(sort internal/runtime/linmem internal/runtime/sandbox \
-	$(patsubst %/,%,$(dir $(shell grep -rlE 'Gete?uid\(\)' --include='*_test.go' internal runtime wasmtools cmd))))
+# test-unprivileged is for those who are root: it runs as nobody the packages that depend on the kernel's features, of which another user has fewer,
+# and of others the files of tests that ask who runs them, as where root skips one; with ALL=1 the packages of these, too. With PACKAGES it is those.
+KERNEL       := internal/runtime/linmem internal/runtime/sandbox
+ASK          := grep -rlE 'Gete?uid\(\)' --include='*_test.go'
+UNPRIVILEGED  = $(or $(PACKAGES),$(sort $(KERNEL) $(patsubst %/,%,$(dir $(shell $(ASK) internal runtime wasmtools cmd)))))
+AS_NOBODY     = $(GO_TEST) -count=1 -short -exec $(CURDIR)/test/unprivileged.sh
 
+test-unprivileged: WHOLE = $(addprefix ./,$(if $(ALL),$(UNPRIVILEGED),$(filter $(KERNEL),$(UNPRIVILEGED))))
+test-unprivileged: ASKING = $(if $(ALL),,$(addprefix ./,$(filter-out $(KERNEL),$(UNPRIVILEGED))))
 test-unprivileged:
-	@[ "$$(id -u)" = 0 ] || { echo "this is not root, so make test has run everything as another user"; exit 0; }; \
-		$(GO_TEST) -count=1 -short -exec $(CURDIR)/test/unprivileged.sh $(addprefix ./,$(or $(PACKAGES),$(UNPRIVILEGED)))
+	@[ "$$(id -u)" = 0 ] || { echo "this is not root, so make test has run everything as another user"; exit 0; }; set -e; \
+		[ -z "$(WHOLE)" ] || $(AS_NOBODY) $(WHOLE); \
+		[ -z "$(ASKING)" ] || $(AS_NOBODY) -run "^($$(sed -nE 's/^func (Test[A-Za-z0-9_]+).*/\1/p' $$($(ASK) $(ASKING)) | paste -sd'|'))\$$" $(ASKING)
 
 # test-egress has the real server try to reach what it must not, in a network namespace of its own, and says where there can't be one.
 test-egress:
@@ -324,12 +339,12 @@ test-python: .venv/python
 	@touch $@
 
 # bench runs every benchmark of the module at the root once, or those of PACKAGES, so that none rots; test-bench does so with what makes the
-# comparisons below, and tests that. For figures: go test -bench . ./internal/openapi
+# comparisons below, and tests that, with ALL=1 also what takes a minute. For figures: go test -bench . ./internal/openapi
 bench:
 	go test -run '^$$' -bench . -benchtime 1x $(or $(PACKAGES:%=./%),./...)
 
 test-bench:
-	cd bench && go test -bench . -benchtime 1x ./...
+	cd bench && go test $(if $(ALL),,-short) -bench . -benchtime 1x ./...
 
 # What follows compares the sandbox with other ways to do the same: figures on stdout, explanations on stderr,
 # results kept in bench/RESULTS.md. It needs Rust with rustup, and quiet: nothing else should run.
@@ -526,10 +541,10 @@ test-collector:
 	cd test/collector && $(GO_TEST) -count=1 ./...
 
 # test-nats has servers keep their state in NATS, one node and three in its process, and holds the state to what all promise with the race detector, too.
-# It needs the proxy of Go's modules the first time.
+# Most tests wait for nodes to notice something, so more run at once than there are processors. It needs the proxy of Go's modules the first time.
 test-nats:
-	cd test/nats && $(GO_TEST) -count=1 ./...
-	cd test/nats && $(GO_TEST) -race -count=1 -run 'TestConformance|OfReplicas|TestRefused|TestLarge|TestForeign|TestNewer|TestWatch|TestPeers|TestFirst|TestBucketTogether|TestAuditOfAll|TestSessions|Elsewhere' ./...
+	cd test/nats && $(GO_TEST) -count=1 -parallel 4 ./...
+	cd test/nats && CGO_ENABLED=1 $(GO_TEST) -race -count=1 -parallel 4 -run 'TestConformance|OfReplicas|TestRefused|TestLarge|TestForeign|TestNewer|TestWatch|TestPeers|TestFirst|TestBucketTogether|TestAuditOfAll|TestSessions|Elsewhere' ./...
 
 # test-mcp has the clients of others take the running service over MCP: the official conformance suite, the SDKs for TypeScript
 # and Python, FastMCP's client, the Inspector, and the programs of examples/agents. It needs npm and Python and, the first time, their registries.

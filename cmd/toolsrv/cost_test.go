@@ -27,7 +27,7 @@ import (
 // several chances.
 func TestCost(t *testing.T) {
 	testkit.SkipEmulated(t, "the figures would be its own")
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("takes twice as much of all with -race")
 	}
 	// The commands that run modules, compile, or go on until they are stopped.
@@ -230,7 +230,7 @@ func TestStatic(t *testing.T) {
 	if err != nil || !regexp.MustCompile(`(?m)^CGO_ENABLED=0 GOGC=400 go build .*-tags=grpcnotrace .* \./cmd/toolsrv$`).Match(out) {
 		t.Errorf("make build runs %s (%v)", out, err)
 	}
-	if runtime.GOOS != "linux" || testkit.Race {
+	if runtime.GOOS != "linux" || testkit.Race(t) {
 		t.Skip("only Linux has such programs, and only without -race")
 	}
 	program, err := elf.Open(binary)

@@ -34,7 +34,7 @@ func author(t *testing.T, language string, flags ...string) (dir, temp string, d
 	}
 	cache := strings.Fields(string(caches))
 	dev = command(append([]string{"dev", dir}, flags...)...)
-	dev.Env = append(dev.Env, "GOCACHE="+cache[0], "GOMODCACHE="+cache[1], "TMPDIR="+temp)
+	dev.Env = append(dev.Env, "GOCACHE="+cache[0], "GOMODCACHE="+cache[1], "GOFLAGS="+os.Getenv("GOFLAGS"), "TMPDIR="+temp)
 	return dir, temp, dev
 }
 
@@ -57,7 +57,7 @@ func edit(t *testing.T, file, from, to string) {
 // harm, and Ctrl-C leaves nothing behind.
 func TestDev(t *testing.T) {
 	t.Parallel()
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("compiles a Go module several times: a minute with -race")
 	}
 	const usual = "127.0.0.1:8000"

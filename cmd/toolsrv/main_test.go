@@ -35,10 +35,9 @@ func TestMain(m *testing.M) {
 		if runtime.GOOS == "windows" {
 			binary += ".exe"
 		}
-		args := []string{"build", "-trimpath", "-tags=grpcnotrace", "-o", binary} // as make build has it: paths and unused methods take memory
-		build := exec.Command("go", args...)
-		if testkit.Race {
-			build.Args = append(build.Args, "-race")
+		build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-o", binary) // as make build has it: paths and unused methods take memory
+		if flags := testkit.RaceFlags(); flags != nil {
+			build.Args = append(build.Args, flags...)
 		} else {
 			build.Env = append(os.Environ(), "CGO_ENABLED=0") // as well
 		}

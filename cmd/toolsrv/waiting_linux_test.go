@@ -92,7 +92,7 @@ http_timeout = "5m"
 	}
 	each, more := (s.figure("VmRSS")-resident)/calls, s.figure("Threads")-threads
 	t.Logf("each waiting call takes %d KiB; there are %d threads more than %d", each, more, threads)
-	if each > most && !testkit.Race {
+	if !testkit.Race(t) && each > most {
 		t.Errorf("each waiting call takes %d KiB, want %d at most", each, most)
 	}
 	if more > 50 {

@@ -106,7 +106,7 @@ func TestTenThousandListeners(t *testing.T) {
 	await(t, &begun, listeners)
 	each := (memory() - before) / listeners
 	t.Logf("%d bytes for each listener", each)
-	if !testkit.Race && each > 12<<10 {
+	if !testkit.Race(t) && each > 12<<10 {
 		t.Errorf("a listener takes %d bytes", each)
 	}
 	change := time.Now()
@@ -131,7 +131,7 @@ func TestTenThousandListeners(t *testing.T) {
 // either all of the last ones or is told that he has missed some. Not parallel: it looks at the memory of the process.
 func TestMillion(t *testing.T) {
 	million := 1_000_000
-	if testkit.Race { // which takes ten times as long
+	if testkit.Race(t) { // which takes ten times as long
 		million /= 10
 	}
 	w := newWorld(t, tableOf(t), 100)

@@ -269,7 +269,7 @@ func TestMany(t *testing.T) {
 
 // Not parallel: AllocsPerRun counts what the whole process allocates.
 func TestAllocations(t *testing.T) {
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("the race detector allocates")
 	}
 	j, h := journal.New(io.Discard, encodeJSON)

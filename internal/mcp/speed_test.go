@@ -46,7 +46,7 @@ func TestAllocations(t *testing.T) {
 			}
 		})
 		t.Logf("%s: %v allocations", test.name, got)
-		if !testkit.Race && got > test.most {
+		if !testkit.Race(t) && got > test.most {
 			t.Errorf("%s: got %v allocations, want at most %v", test.name, got, test.most)
 		}
 	}

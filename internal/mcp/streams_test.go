@@ -67,7 +67,7 @@ func TestTenThousandStreams(t *testing.T) {
 	await(&events, streams)
 	each := (taken() - before) / streams
 	t.Logf("%d bytes for each stream", each)
-	if !testkit.Race && each > 12<<10 {
+	if !testkit.Race(t) && each > 12<<10 {
 		t.Errorf("a stream takes %d bytes", each)
 	}
 	if err := table.Disable("/add", ""); err != nil {

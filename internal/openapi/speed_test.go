@@ -75,7 +75,7 @@ func TestAllocations(t *testing.T) {
 			}
 		})
 		t.Logf("%s: %v allocations", tt.name, got)
-		if !testkit.Race && got > tt.most {
+		if !testkit.Race(t) && got > tt.most {
 			t.Errorf("%s: got %v allocations, want at most %v", tt.name, got, tt.most)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/toolsrv/toolsrv/internal/rates"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
@@ -85,6 +86,9 @@ func TestMillionAddresses(t *testing.T) {
 		addresses int
 	}{{parse(t, "10/s", 10, 0), 1_000_000}, {parse(t, "1/s", 0, 0), 200_000}, {parse(t, "100/h", 5, 3), 200_000}} {
 		r := test.rate
+		if testkit.Race(t) { // on one goroutine, where the race detector only takes twenty times as long
+			test.addresses /= 50
+		}
 		synctest.Test(t, func(t *testing.T) {
 			g := generation(t, &rates.Settings{Anonymous: r})
 			l := rates.New()
@@ -143,6 +147,10 @@ func TestReference(t *testing.T) {
 		burst int
 		every rate.Limit
 	}{{"10/s", 10, 10}, {"1/s", 1, 1}, {"100/min", 7, 100. / 60}, {"1000/s", 50, 1000}, {"3/h", 3, 3. / 3600}} {
+		calls := 20_000
+		if testkit.Race(t) { // as above
+			calls /= 20
+		}
 		synctest.Test(t, func(t *testing.T) {
 			r := parse(t, test.text, test.burst, 0)
 			l, want := rates.New(), rate.NewLimiter(test.every, test.burst)
@@ -150,14 +158,14 @@ func TestReference(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			mean := float64(time.Second) / float64(test.every)
 			differ := 0
-			for range 20_000 {
+			for range calls {
 				time.Sleep(time.Duration(random.ExpFloat64() * mean * 0.7))
 				if got, may := taken(l, call, 1) == 1, want.AllowN(time.Now(), 1); got != may {
 					differ++ // package rate reckons with floating point: a nanosecond may decide
 				}
 			}
 			if differ > 20 {
-				t.Errorf("%s: %d of 20000 calls differ", test.text, differ)
+				t.Errorf("%s: %d of %d calls differ", test.text, differ, calls)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 // NeedBuild skips a test that builds modules where one of the programs is missing, or where no such test is wanted.
 func NeedBuild(t testing.TB, programs ...string) {
 	t.Helper()
-	if Race || testing.Short() {
+	if Race(t) || testing.Short() {
 		t.Skip("builds WebAssembly modules: not with -race or -short")
 	}
 	for _, program := range programs {
@@ -35,7 +35,7 @@ func Guest(t testing.TB, dir, program string, args ...string) []byte {
 	}
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod "+os.Getenv("GOFLAGS"), "GOWORK=off")
 	if program == "go" {
 		cmd.Env = append(cmd.Env, "GOOS=wasip1", "GOARCH=wasm")
 	}

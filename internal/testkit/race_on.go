@@ -2,5 +2,4 @@
 
 package testkit
 
-// Race reports whether the race detector is at work, which takes memory and time of its own.
-const Race = true
+const race = true

@@ -42,7 +42,7 @@ func TestAlone(t *testing.T) {
 			}
 			switch language {
 			case project.Go:
-				m.needGo("GOCACHE")
+				m.needGo("GOCACHE", "GOFLAGS")
 				m.env = append(m.env, "GOPROXY=off", "GOTOOLCHAIN=local")
 			case project.TinyGo:
 				m.needTinyGo()
@@ -155,16 +155,16 @@ func (m *machine) need(names ...string) {
 	}
 }
 
-// needGo shares caches of Go with the machine that the test runs on.
-func (m *machine) needGo(caches ...string) {
+// needGo shares caches of Go, and flags with which they are of use, with the machine that the test runs on.
+func (m *machine) needGo(variables ...string) {
 	m.t.Helper()
 	m.need("go")
-	for _, name := range caches {
-		folder, err := exec.CommandContext(m.t.Context(), "go", "env", name).Output()
+	for _, name := range variables {
+		value, err := exec.CommandContext(m.t.Context(), "go", "env", name).Output()
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		m.env = append(m.env, name+"="+strings.TrimSpace(string(folder)))
+		m.env = append(m.env, name+"="+strings.TrimSpace(string(value)))
 	}
 }
 

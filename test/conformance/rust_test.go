@@ -14,7 +14,7 @@ import (
 func rustBuilder(target string) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		t.Helper()
-		if testkit.Race || testing.Short() {
+		if testkit.Race(t) || testing.Short() {
 			t.Skip("builds WebAssembly modules: not with -race or -short")
 		}
 		if _, err := exec.LookPath("cargo"); err != nil {

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write the results of Node that the engi
 // need returns an engine, or skips the test where it would take too long.
 func need(t testing.TB, name string) *engine.Engine {
 	t.Helper()
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("tries an interpreter, on one thread, which -race makes ten times slower; test/isolation runs them with it")
 	}
 	return enginetest.Open(t, name)

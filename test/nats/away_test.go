@@ -19,6 +19,7 @@ import (
 
 // TestAway takes the servers away from two replicas: they read what they knew, write nothing, and say so; once the servers are back, they agree again.
 func TestAway(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	one, other := open(t, c, nil), open(t, c, nil)
 	if _, err := one.Space("a").Set(t.Context(), "key", []byte("before"), state.Any, state.SetOptions{}); err != nil {
@@ -63,6 +64,7 @@ func TestAway(t *testing.T) {
 
 // TestWithoutQuorum leaves one of three nodes: writes fail in bounded time, reads go on, and all is well once there are two.
 func TestWithoutQuorum(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	s := open(t, c, func(o *nats.Options) { o.Limit = 2 * time.Second })
 	space := s.Space("a")
@@ -93,6 +95,7 @@ func TestWithoutQuorum(t *testing.T) {
 
 // TestNobodyLeads leaves one of three nodes while nobody writes. It still answers, with what it has itself: the store is cut off all the same.
 func TestNobodyLeads(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	s := open(t, c, nil)
 	c.stop(0)
@@ -104,6 +107,7 @@ func TestNobodyLeads(t *testing.T) {
 
 // TestIsolatedNode cuts the node that a store is connected to off from the others: the store goes to one of those, and writes there.
 func TestIsolatedNode(t *testing.T) {
+	t.Parallel()
 	c, between := startGated(t)
 	s := open(t, c, nil)
 	space := s.Space("a")
@@ -190,6 +194,7 @@ func TestCatchUp(t *testing.T) {
 
 // TestMadeAnew has somebody delete the bucket: nothing is forgotten that was known, and nothing is written over.
 func TestMadeAnew(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	s := open(t, c, nil)
 	for i := range 10 {
@@ -217,6 +222,7 @@ func TestMadeAnew(t *testing.T) {
 
 // TestMadeAnewWithMore has somebody put another bucket in place of the state's, in which more has happened.
 func TestMadeAnewWithMore(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	s := open(t, c, nil)
 	if _, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{}); err != nil {
@@ -243,6 +249,7 @@ func TestMadeAnewWithMore(t *testing.T) {
 
 // TestSameBucket has all nodes of a cluster end and begin, one of them with nothing, and each of them lead: the bucket is the same one.
 func TestSameBucket(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	s := open(t, c, nil)
 	js, conn := raw(t, c)
@@ -284,6 +291,7 @@ func TestSameBucket(t *testing.T) {
 
 // TestNobodyThere opens a state whose servers do not exist: it ends in time, and says what it waited for.
 func TestNobodyThere(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	began := time.Now()

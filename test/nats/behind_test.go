@@ -18,6 +18,7 @@ import (
 // TestReadAnewFromBehind has states begin while a node is behind that has keys which were deleted so long ago that their markers have ended. The node
 // catches up while they read: none of them has a deleted key, then or later.
 func TestReadAnewFromBehind(t *testing.T) {
+	t.Parallel()
 	c, between := startGated(t)
 	js, _ := raw(t, c)
 	s := open(t, c, nil)

@@ -39,6 +39,7 @@ func recordOf(digest string, size int64) []byte {
 // TestBucketBadContent has somebody write other bytes under a digest, take a content away, and lie about its size: it is refused with its reason, what
 // was served of the file stays, other files don't suffer, and putting the file again heals it.
 func TestBucketBadContent(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	one := startReplica(t, c.url(), nil)
 	first, good := tool(t, "v0001", "math", 10<<10, "add"), tool(t, "v0002", "math", 10<<10, "add")
@@ -134,6 +135,7 @@ func TestBucketBadContent(t *testing.T) {
 
 // TestBucketBadRecords writes records that no server writes: those are not served, and all else is.
 func TestBucketBadRecords(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	one := startReplica(t, c.url(), nil)
 	module := tool(t, "v0001", "math", 0, "add")
@@ -210,6 +212,7 @@ func agree(t testing.TB, all []*replica) {
 
 // TestBucketTogether has two servers put, remove and roll back the same file at the same time: one of them wins, the other one is told.
 func TestBucketTogether(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	all := []*replica{startReplica(t, c.url(), nil), startReplica(t, c.url(), nil)}
 	for i, text := range []string{"v0001", "v0002"} {
@@ -256,6 +259,7 @@ func TestBucketTogether(t *testing.T) {
 // TestBucketOnePath has servers put files with the same tool at the same time: all serve the one that was there first, also after a start, and the other one
 // once that is gone.
 func TestBucketOnePath(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	all := []*replica{startReplica(t, c.url(), nil), startReplica(t, c.url(), nil)}
 	for round := range 4 {
@@ -296,6 +300,7 @@ func TestBucketOnePath(t *testing.T) {
 
 // TestBucketAway cuts a server off: it serves what it has, takes no puts, and takes up what it missed. Started again, it fetches nothing twice.
 func TestBucketAway(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	gate := newGate(t, c)
 	cache := t.TempDir()
@@ -338,6 +343,7 @@ func TestBucketAway(t *testing.T) {
 
 // TestBucketCutInPut cuts the connection at every place of a put: afterwards the file is the old one or the new one, and the same put heals all.
 func TestBucketCutInPut(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	gate := newGate(t, c)
 	one, cut := startReplica(t, c.url(), nil), startReplica(t, gate.url(), nil)
@@ -358,6 +364,7 @@ func TestBucketCutInPut(t *testing.T) {
 
 // TestBucketCollect removes contents that no file and no version names, and what was left of puts that were cut off; and nothing else.
 func TestBucketCollect(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	s := open(t, c, nil)
 	objects := s.Objects("tools")
@@ -441,6 +448,7 @@ func TestBucketCollect(t *testing.T) {
 
 // TestBucketFull fills the bucket: a put is refused with what to do, and has room again once old contents are gone.
 func TestBucketFull(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	one := startReplica(t, c.url(), nil)
 	if a := one.put("math/add.wasm", tool(t, "v0001", "math", 100<<10, "add")); a.code != 200 {

@@ -16,6 +16,7 @@ import (
 
 // TestCollectBehind removes what is not used while a node catches up that has lost all it had. What that one does not have yet is used all the same.
 func TestCollectBehind(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it writes hundreds of megabytes")
 	}
@@ -70,6 +71,7 @@ func TestCollectBehind(t *testing.T) {
 
 // TestFirstObjects has three replicas put objects when there is no bucket for them yet: each of them makes it, and all objects are there.
 func TestFirstObjects(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	var all sync.WaitGroup
 	for i := range 3 {

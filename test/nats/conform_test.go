@@ -33,6 +33,7 @@ func open(t testing.TB, c *cluster, change func(o *nats.Options)) *nats.Store {
 
 // TestConformance holds one replica to it, on one node and on three.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			c := start(t, nodes, nil)

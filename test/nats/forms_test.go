@@ -53,6 +53,7 @@ func refused(t *testing.T, c *cluster, change func(o *nats.Options)) error {
 
 // TestUpgrade replaces an older version by a newer one while both use the state, and tries to go back.
 func TestUpgrade(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	const counts = 3 * time.Second
 	old := []*nats.Store{open(t, c, reads(1, counts)), open(t, c, reads(1, counts))}
@@ -109,6 +110,7 @@ func TestUpgrade(t *testing.T) {
 
 // TestFirstForms has a version that is alone from the beginning write its forms at once, and one that follows versions that said nothing wait for them.
 func TestFirstForms(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	if s := open(t, c, reads(2, time.Hour)); formOf(s, 2) != 2 {
 		eventually(t, "its forms are written", func() bool { return formOf(s, 2) == 2 })
@@ -134,6 +136,7 @@ func TestFirstForms(t *testing.T) {
 
 // TestUpgradeCutOff cuts an older version off: it counts for a while. When it comes back after that, it gives up what it does not know, and wrote nothing.
 func TestUpgradeCutOff(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	const counts = 3 * time.Second
 	g := newGate(t, c)
@@ -174,6 +177,7 @@ func TestUpgradeCutOff(t *testing.T) {
 
 // TestUpgradeRace starts an older version just when the newer one says that its form may be written: either is told of the other.
 func TestUpgradeRace(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	counts := map[string]int{}
 	for round := range 12 {
@@ -202,6 +206,7 @@ func TestUpgradeRace(t *testing.T) {
 
 // TestManyStart starts many processes of a version at once: all have its form, and few have written that they know it.
 func TestManyStart(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	const counts = time.Hour
 	before := open(t, c, nil)
@@ -236,6 +241,7 @@ func TestManyStart(t *testing.T) {
 
 // TestOldService does not start this version where a newer one has written, and says why.
 func TestOldService(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	newer := open(t, c, func(o *nats.Options) { o.Forms = map[string]byte{tokens.Space: tokens.Form + 1} })
 	eventually(t, "the newer form is written", func() bool { return formOf(newer, tokens.Form+1) > tokens.Form })
@@ -253,6 +259,7 @@ func TestOldService(t *testing.T) {
 // TestUpgradePrograms runs a version whose tokens have another form beside an older one, and has commands make tokens on both. Both are built of this
 // tree: the newer one knows one more form, and both count for seconds instead of a day.
 func TestUpgradePrograms(t *testing.T) {
+	t.Parallel()
 	testkit.NeedBuild(t, "go")
 	c := start(t, 1, nil)
 	root, dir := testkit.Root(t), t.TempDir()

@@ -116,6 +116,7 @@ func TestRatesOfAll(t *testing.T) {
 
 // TestPeers tells all processes of a state something, and nobody else.
 func TestPeers(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	open := func(prefix string) *nats.Store {
 		s, err := nats.Open(t.Context(), nats.Options{URL: c.url(), Prefix: prefix})
@@ -156,6 +157,7 @@ func TestPeers(t *testing.T) {
 
 // TestPeersStop stops to hear in every order, also while much is told, and before there is a connection.
 func TestPeersStop(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	for round := range 10 {
 		s, err := nats.Open(t.Context(), nats.Options{URL: c.url(), Prefix: "toolsrv"})
@@ -191,6 +193,7 @@ func TestPeersStop(t *testing.T) {
 
 // TestPeersDenied opens a state whose user may not speak to other servers: all else works, and the log says so once.
 func TestPeersDenied(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, func(o *server.Options) {
 		o.Users = []*server.User{{Username: "u", Password: "p", Permissions: &server.Permissions{
 			Publish:   &server.SubjectPermission{Allow: []string{"$KV.toolsrv.>", "$JS.API.>"}},

@@ -11,6 +11,7 @@ import (
 
 // TestReadAnewWhileWritten has states begin while keys are written again and again: each has all of them from its beginning.
 func TestReadAnewWhileWritten(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	s := open(t, c, nil)
 	const spaces, keys = 8, 100

@@ -71,6 +71,7 @@ func account(t *testing.T, o *server.Options, room int64) string {
 
 // TestCredentials opens a state with credentials, and fails at once without them, or with those of another account.
 func TestCredentials(t *testing.T) {
+	t.Parallel()
 	var file string
 	c := start(t, 1, func(o *server.Options) { file = account(t, o, 64<<20) })
 	s := open(t, c, func(o *nats.Options) { o.Credentials = file })
@@ -103,6 +104,7 @@ func TestCredentials(t *testing.T) {
 
 // TestFullAccount fills what an account has on disk: writes fail with the reason, and reads go on.
 func TestFullAccount(t *testing.T) {
+	t.Parallel()
 	var file string
 	c := start(t, 1, func(o *server.Options) { file = account(t, o, 1<<20) })
 	s := open(t, c, func(o *nats.Options) { o.Credentials = file })
@@ -125,6 +127,7 @@ func TestFullAccount(t *testing.T) {
 
 // TestTLS opens a state over TLS on both sides, and not with a certificate that the other side does not know.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	known, other, dir := certtest.NewAuthority(t, "known"), certtest.NewAuthority(t, "other"), t.TempDir()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(known.PEM)

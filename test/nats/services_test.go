@@ -126,6 +126,7 @@ func TestChanges(t *testing.T) {
 
 // TestSwitchedElsewhere has one service switch what another one has just switched: what there is, is told as it is, or not at all.
 func TestSwitchedElsewhere(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, func(o *server.Options) { o.Cluster.NoAdvertise = true }) // a client that is cut off from one node has no other to go to
 	gate := newGate(t, c)
 	one, other := serve(t, c.url()), serve(t, gate.url())
@@ -152,6 +153,7 @@ func TestSwitchedElsewhere(t *testing.T) {
 
 // TestSecretsElsewhere sets and removes a caller's secret on one service: another one knows.
 func TestSecretsElsewhere(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	one, other := serve(t, c.url()), serve(t, c.url())
 	p, err := wasmtools.NewPrincipal("alice", personal.OriginIssued, "*")
@@ -182,6 +184,7 @@ func TestSecretsElsewhere(t *testing.T) {
 
 // TestAuditOfAll has three services audit at the same time: one chain has all entries.
 func TestAuditOfAll(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	const each = 30
 	var all []*core.Service
@@ -237,6 +240,7 @@ func operation(t testing.TB, name string) *admin.Operation {
 
 // TestCutOffService cuts one of two services off: it serves on what it knew, takes no changes, says so, and has all once it is back.
 func TestCutOffService(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	gate := newGate(t, c)
 	one, cut := serve(t, c.url()), serve(t, gate.url())

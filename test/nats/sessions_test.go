@@ -71,6 +71,7 @@ func mcp(t *testing.T, method, at, session, token, body string) (status int, tex
 
 // TestSessionsOfAll has sessions go on behind a balancer that sends each request to the next server, after a restart, and while NATS is away.
 func TestSessionsOfAll(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	gate := newGate(t, c)
 	one, two := newPeer(t, c.url()), newPeer(t, gate.url())
@@ -113,6 +114,7 @@ func TestSessionsOfAll(t *testing.T) {
 
 // TestSessionsOfTokens has a session be one token's only, on each server, and end with it.
 func TestSessionsOfTokens(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	one, two := newPeer(t, c.url()), newPeer(t, c.url())
 	secrets := map[string]string{}
@@ -161,6 +163,7 @@ func TestSessionsOfTokens(t *testing.T) {
 
 // TestClientOfAll has go-sdk's client use two servers behind a balancer as if they were one.
 func TestClientOfAll(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	one, two := newPeer(t, c.url()), newPeer(t, c.url())
 	at := balance(t, one, two)
@@ -207,6 +210,7 @@ func TestClientOfAll(t *testing.T) {
 
 // TestCancelOfAll cancels a call at another server than the one that runs it.
 func TestCancelOfAll(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	begun, ended := make(chan struct{}, 1), make(chan struct{})
 	type none struct{}
@@ -243,6 +247,7 @@ func TestCancelOfAll(t *testing.T) {
 
 // TestSigningKeys has processes begin together, and one of them late: all have one key, which the state has.
 func TestSigningKeys(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	var all []*core.Service
 	for range 3 {

@@ -14,6 +14,7 @@ import (
 // TestChangedElsewhere has operators change on one server what was just changed on another: no server takes what it does not know yet for what is not
 // there, or what was for what is.
 func TestChangedElsewhere(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	one, other := serve(t, c.url()), serve(t, c.url())
 	operator, err := wasmtools.NewPrincipal("ann", "token", "*")

@@ -21,6 +21,7 @@ import (
 
 // TestQuotaOfReplicas has three replicas fill a space at once: the quota holds to the byte, and is used up.
 func TestQuotaOfReplicas(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	const each, entries = 60, 100
 	quota := state.Usage{Entries: entries, Bytes: entries * (state.Overhead + 6 + 5)}
@@ -59,6 +60,7 @@ func TestQuotaOfReplicas(t *testing.T) {
 
 // TestCountOfReplicas has replicas count by compare-and-set: no count is lost, and no version comes back after a key was deleted.
 func TestCountOfReplicas(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	const each = 40
 	var wg sync.WaitGroup
@@ -110,6 +112,7 @@ func TestCountOfReplicas(t *testing.T) {
 
 // TestRefusedByTheNewest refuses and allows by what the leader has, and not by what a replica knows.
 func TestRefusedByTheNewest(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	one, other := open(t, c, nil).Space("a"), open(t, c, nil).Space("a")
 	for i := range 200 {
@@ -138,6 +141,7 @@ func TestRefusedByTheNewest(t *testing.T) {
 
 // TestLargeValues keeps values of all sizes around those that need parts, and replaces them by others, while another replica reads.
 func TestLargeValues(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3, nil)
 	one, other := open(t, c, nil), open(t, c, nil)
 	sizes := []int{0, 1, 16 << 10, 16<<10 + 1, 100 << 10, 1<<20 - 8<<10, 1<<20 - 8<<10 + 1, state.MaxValue}
@@ -189,6 +193,7 @@ func raw(t testing.TB, c *cluster) (jetstream.JetStream, *client.Conn) {
 
 // TestForeign has somebody else write into the bucket: what is not of toolsrv is ignored, and nothing panics or gets stuck.
 func TestForeign(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	s := open(t, c, nil)
 	space := s.Space("a")
@@ -236,6 +241,7 @@ func TestForeign(t *testing.T) {
 
 // TestNewer does not open a bucket with records that it does not know.
 func TestNewer(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	if _, err := open(t, c, nil).Space("tokens").Set(t.Context(), "key", []byte{9, '{', '}'}, state.Any, state.SetOptions{}); err != nil {
 		t.Fatal(err)
@@ -253,6 +259,7 @@ func TestNewer(t *testing.T) {
 
 // TestWatchFromElsewhere has a replica see what others change, as deleted and as expired, too.
 func TestWatchFromElsewhere(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	one, other := open(t, c, nil).Space("a"), open(t, c, nil).Space("a")
 	events := make(chan string)
@@ -294,6 +301,7 @@ func TestWatchFromElsewhere(t *testing.T) {
 
 // TestManyFollow opens a state that more follow than NATS lets follow a stream by itself.
 func TestManyFollow(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	open(t, c, nil)
 	js, _ := raw(t, c)
@@ -307,6 +315,7 @@ func TestManyFollow(t *testing.T) {
 
 // TestBucketOfOthers opens a state in a bucket that another program uses, which is refused, and one that was made for it, which is not.
 func TestBucketOfOthers(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	js, _ := raw(t, c)
 	orders, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 10})
@@ -338,6 +347,7 @@ func TestBucketOfOthers(t *testing.T) {
 
 // TestRollup has somebody publish a message that would take all others out of the bucket.
 func TestRollup(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1, nil)
 	s := open(t, c, nil)
 	if _, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{}); err != nil {

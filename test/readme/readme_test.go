@@ -94,7 +94,7 @@ func TestSource(t *testing.T) {
 // readmeBlocks returns the blocks of shell commands in README.md, or skips the test where they can't be run.
 func readmeBlocks(t *testing.T) []string {
 	t.Helper()
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("runs commands, and nothing of ours in this process: -race would see nothing")
 	}
 	for _, program := range []string{"bash", "make", "curl", "git", "tar"} {

@@ -1,8 +1,9 @@
 // Command skips runs `go test` and remembers which tests were skipped and why, so that one summary at the end of a whole
 // run lists everything that was not tried.
 //
-//	skips test ARGUMENTS     go test ARGUMENTS; what it saw is appended to the file that $SKIPS names, under the name $SKIPS_RUN
-//	skips show FILE          the summary of that file
+//	skips test ARGUMENTS         go test ARGUMENTS; what it saw is appended to the file that $SKIPS names, under the name $SKIPS_RUN
+//	skips rest RUN ARGUMENTS     the same for only those tests that the run RUN has skipped, or that showed less there (testkit.Race)
+//	skips show FILE              the summary of that file
 package main
 
 import (
@@ -14,15 +15,18 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
 func main() {
-	err := errors.New("usage: skips test ARGUMENTS | skips show FILE")
+	err := errors.New("usage: skips test ARGUMENTS | skips rest RUN ARGUMENTS | skips show FILE")
 	if len(os.Args) > 1 {
 		switch {
 		case os.Args[1] == "test":
 			err = runTests(os.Args[2:])
+		case os.Args[1] == "rest" && len(os.Args) > 2:
+			err = runRest(os.Args[2], os.Args[3:])
 		case os.Args[1] == "show" && len(os.Args) == 3:
 			err = showFile(os.Args[2])
 		}
@@ -56,16 +60,51 @@ func runTests(arguments []string) error {
 	return errors.Join(cmd.Wait(), read)
 }
 
+// runRest runs what is left to show after a run.
+func runRest(run string, arguments []string) error {
+	content, err := os.ReadFile(os.Getenv("SKIPS"))
+	if err != nil {
+		return fmt.Errorf("read what $SKIPS names: %w", err)
+	}
+	tests, packages, err := rest(bytes.NewReader(content), run)
+	if err != nil || len(tests) == 0 {
+		return err
+	}
+	fmt.Printf("%d tests of %d packages, which %s has skipped, or which showed less there\n", len(tests), len(packages), run)
+	return runTests(slices.Concat(arguments, []string{"-run", "^(" + strings.Join(tests, "|") + ")$"}, packages))
+}
+
+// rest returns the tests that a run has skipped, or that showed less there, and their packages. Of subtests it returns the test that they are part of.
+func rest(results io.Reader, run string) (tests, packages []string, err error) {
+	for decoder := json.NewDecoder(results); ; {
+		var r result
+		if err := decoder.Decode(&r); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, nil, err
+		}
+		if r.Run == run && (r.Skipped || r.Less) {
+			test, _, _ := strings.Cut(r.Test, "/")
+			tests, packages = append(tests, test), append(packages, r.Package)
+		}
+	}
+	slices.Sort(tests)
+	slices.Sort(packages)
+	return slices.Compact(tests), slices.Compact(packages), nil
+}
+
 // An event is a line of go test -json.
 type event struct {
 	Action, Package, Test, Output string
+	Key                           string // of an attribute
 	ImportPath                    string // of what is built
 }
 
-// A result is a line of the file: a test that was skipped, or that has passed.
+// A result is a line of the file: a test that was skipped, or that has passed, perhaps with less to show than it could.
 type result struct {
 	Run, Package, Test string
 	Skipped            bool   `json:",omitempty"`
+	Less               bool   `json:",omitempty"`
 	Reason             string `json:",omitempty"`
 }
 
@@ -74,6 +113,7 @@ func follow(events io.Reader, out, file io.Writer, run string) error {
 	results := json.NewEncoder(file)
 	outputs := map[[2]string][]string{} // of tests that have not ended well, by package and test
 	order := map[string][]string{}      // their names, by package
+	less := map[[2]string]bool{}        // tests that have said so
 	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, 64<<20)
 	var errs []error
@@ -92,8 +132,10 @@ func follow(events io.Reader, out, file io.Writer, run string) error {
 				order[e.Package] = append(order[e.Package], e.Test)
 			}
 			outputs[key] = append(outputs[key], e.Output)
+		case e.Action == "attr":
+			less[key] = less[key] || e.Key == "race" // testkit.Race
 		case e.Test != "" && (e.Action == "pass" || e.Action == "skip"):
-			r := result{Run: run, Package: e.Package, Test: e.Test, Skipped: e.Action == "skip"}
+			r := result{Run: run, Package: e.Package, Test: e.Test, Skipped: e.Action == "skip", Less: less[key]}
 			if r.Skipped {
 				r.Reason = reason(outputs[key])
 			}

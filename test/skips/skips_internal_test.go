@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -45,5 +46,33 @@ func TestFollow(t *testing.T) {
 		if err := show(&summary, strings.NewReader(file.String()+c.more)); err != nil || !strings.Contains(summary.String(), c.want) {
 			t.Errorf("%s: got %q, %v, want %q in it", c.name, summary.String(), err, c.want)
 		}
+	}
+}
+
+// TestRest: what a run has skipped, and what says that it showed less there, is left to be run; of a subtest, the test.
+func TestRest(t *testing.T) {
+	t.Parallel()
+	const saw = `{"Action":"attr",` + module + `a","Test":"TestFast","Key":"race","Value":"less"}
+{"Action":"pass",` + module + `a","Test":"TestFast"}
+{"Action":"attr",` + module + `a","Test":"TestAll/large","Key":"race","Value":"less"}
+{"Action":"pass",` + module + `a","Test":"TestAll/large"}
+{"Action":"pass",` + module + `a","Test":"TestAll/small"}
+{"Action":"pass",` + module + `a","Test":"TestAll"}
+{"Action":"attr",` + module + `a","Test":"TestOther","Key":"of","Value":"another kind"}
+{"Action":"pass",` + module + `a","Test":"TestOther"}
+{"Action":"skip",` + module + `b","Test":"TestBuild/go"}
+{"Action":"pass",` + module + `b","Test":"TestBuild"}
+{"Action":"pass",` + module + `c","Test":"TestWhole"}
+`
+	var out, file strings.Builder
+	if err := follow(strings.NewReader(saw), &out, &file, "race"); err != nil {
+		t.Fatal(err)
+	}
+	tests, packages, err := rest(strings.NewReader(file.String()+`{"Run":"test",`+module+`d","Test":"TestElsewhere","Skipped":true}`), "race")
+	if want := []string{"TestAll", "TestBuild", "TestFast"}; err != nil || !slices.Equal(tests, want) {
+		t.Errorf("got the tests %q, %v, want %q", tests, err, want)
+	}
+	if want := []string{"github.com/toolsrv/toolsrv/a", "github.com/toolsrv/toolsrv/b"}; !slices.Equal(packages, want) {
+		t.Errorf("got the packages %q, want %q", packages, want)
 	}
 }

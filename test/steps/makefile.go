@@ -8,7 +8,7 @@ import (
 // A block is a rule of a Makefile with its recipe, or a variable.
 type block struct {
 	text  string
-	names []string // targets, or the variable with a $ before it; none: it may mean something to everybody
+	names []string // targets, or the variable with a $ before it; none: it may mean something to everybody, as what all commands are given does
 	needs []string // prerequisites
 }
 
@@ -70,7 +70,9 @@ func blocks(makefile string) []block {
 		default:
 			b := block{text: line}
 			if m := variable.FindStringSubmatch(line); m != nil {
-				b.names = []string{"$" + m[1]}
+				if !strings.HasPrefix(line, "export ") {
+					b.names = []string{"$" + m[1]}
+				}
 			} else if m := rule.FindStringSubmatch(line); m != nil {
 				b.names, b.needs = strings.Fields(m[1]), strings.Fields(m[2])
 			}

@@ -118,6 +118,8 @@ func TestRun(t *testing.T) {
 		{"a recipe", "Makefile", strings.Replace(example["Makefile"], "cargo test", "cargo check", 1), []string{rust}},
 		{"what a recipe needs", "Makefile", strings.Replace(example["Makefile"], "fetch", "fetch -q", 1), []string{rust, serve}},
 		{"what a step reads", ".ci/steps.txt", strings.Replace(example[".ci/steps.txt"], "*.lock", "a.lock", 1), []string{rust}},
+		{"what all commands are given", "Makefile", "export FLAGS_OF_ALL := $(OTHER)\n" + example["Makefile"], all},
+		{"what that is made of", "Makefile", "export FLAGS_OF_ALL := $(OTHER)\n" + strings.Replace(example["Makefile"], "OTHER = 1", "OTHER = 2", 1), all},
 		{"a damaged line", passedFile, "2026-01-02 abc serve\nrust", all},
 	} {
 		testkit.Put(t, c.tree.root, change.file, change.text)

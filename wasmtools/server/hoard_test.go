@@ -20,7 +20,7 @@ import (
 // addresses of one network, and through each door. Another one is served the same results. Not parallel: the results take 192 MiB.
 // Proves: Clients keep nobody out
 func TestUnreadByOne(t *testing.T) {
-	if testing.Short() || testkit.Race {
+	if testing.Short() || testkit.Race(t) {
 		t.Skip("it takes much memory")
 	}
 	const size, calls = 16 << 20, 20

@@ -17,7 +17,7 @@ import (
 // says so much. The client's side is in the same process, so each figure is 1 KiB too high. Not parallel: it looks at the whole heap.
 func TestMemoryOfConnections(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures")
-	if testing.Short() || testkit.Race {
+	if testing.Short() || testkit.Race(t) {
 		t.Skip("it measures")
 	}
 	const clients = 400

@@ -18,7 +18,7 @@ import (
 // As many sessions as there may be cost little memory, whatever their clients say of themselves, and little time.
 func TestManySessions(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures")
-	if testing.Short() || testkit.Race {
+	if testing.Short() || testkit.Race(t) {
 		t.Skip("it takes seconds")
 	}
 	const most = 2 << 10 // bytes for each; 700 were measured
@@ -77,7 +77,7 @@ func TestManySessions(t *testing.T) {
 // keeps lists of.
 func TestManySessionsChange(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures")
-	if testing.Short() || testkit.Race {
+	if testing.Short() || testkit.Race(t) {
 		t.Skip("it takes seconds")
 	}
 	const sessions, namespaces = 5_000, 200

@@ -51,7 +51,7 @@ func TestAllocations(t *testing.T) {
 				if err := f(); err != nil {
 					t.Fatal(err)
 				}
-			}); got > most[what] && !testkit.Race {
+			}); !testkit.Race(t) && got > most[what] {
 				t.Errorf("%s of %s: got %v allocations, want at most %v", what, name, got, most[what])
 			}
 		}
@@ -81,7 +81,7 @@ func TestMemory(t *testing.T) {
 	each := (heap() - before) / count
 	runtime.KeepAlive(set)
 	t.Logf("%d bytes for each tool", each)
-	if each > 2000 && !testkit.Race {
+	if !testkit.Race(t) && each > 2000 {
 		t.Errorf("%d bytes for each tool", each)
 	}
 }

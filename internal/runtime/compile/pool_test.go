@@ -64,7 +64,7 @@ func TestBombs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if testkit.Race && name != "time" {
+			if name != "time" && testkit.Race(t) {
 				t.Skip("the race detector takes more than that")
 			}
 			p, dir := pool(t, c.memory, "well"), t.TempDir()
@@ -272,7 +272,7 @@ func TestSmallOnesGoOn(t *testing.T) {
 func TestBoundsOfTheSystem(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it can't start the process that compiles")
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("the race detector takes address space of its own")
 	}
 	self, err := os.Executable()

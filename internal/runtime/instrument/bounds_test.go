@@ -14,7 +14,7 @@ import (
 // block wazero keeps a list of the addresses that it has checked: without a check of ours that makes it forget, the
 // lists take loads × blocks × 32 bytes. It does not run in parallel, since it measures what is allocated.
 func TestCompilingLoads(t *testing.T) {
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("takes most of a minute with -race, and nothing in it is concurrent")
 	}
 	const load = "\x20\x00\x28\x02\x00\x21\x00" // local.get 0, i32.load, local.set 0

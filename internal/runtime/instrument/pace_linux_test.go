@@ -91,7 +91,7 @@ func joined(n int, kind byte, code string) []byte {
 // Proves: A tool stops
 func TestJoins(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures what code takes")
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("the race detector makes the host slower than any guest")
 	}
 	for name, code := range map[string]string{
@@ -127,7 +127,7 @@ func TestJoins(t *testing.T) {
 // Proves: A tool stops
 func TestFloats(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures what code takes")
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("the race detector makes the host slower than any guest")
 	}
 	f64 := func(f float64) string {

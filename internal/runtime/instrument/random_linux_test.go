@@ -388,7 +388,7 @@ func randomSections(f0 []byte) []byte {
 // Proves: A tool stops
 func TestRandomPace(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures what code takes")
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("the race detector makes the host slower than any guest")
 	}
 	count, seed := 60, uint64(0)

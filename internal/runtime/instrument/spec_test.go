@@ -172,7 +172,7 @@ func arguments(kind string, value any) []uint64 {
 // invalid may become valid.
 func TestRewriteSpecification(t *testing.T) {
 	t.Parallel()
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("takes two minutes with -race, and nothing in it is concurrent")
 	}
 	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero")

@@ -40,7 +40,7 @@ func (g *guests) build(t testing.TB, name string, command ...string) []byte {
 	if command[0] == "go" { // flags stand before the package
 		cmd = exec.Command("go", append(command[1:], "-ldflags=-s", "-o", out, "./testdata/"+name)...)
 	}
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, text)
 	}

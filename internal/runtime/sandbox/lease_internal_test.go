@@ -262,7 +262,7 @@ func TestAllocations(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if n > 1 && !p.module.engine.paranoid && !testkit.Race {
+	if !testkit.Race(t) && n > 1 && !p.module.engine.paranoid {
 		t.Errorf("a call allocates %v times, want once", n)
 	}
 }

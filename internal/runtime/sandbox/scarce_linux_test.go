@@ -23,7 +23,7 @@ import (
 func TestSystemHasLess(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it can't start the process that it limits")
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("the race detector needs address space of its own, and ends the process where it gets none")
 	}
 	if os.Getenv("SANDBOX_SCARCE") == "" {
@@ -78,7 +78,7 @@ func TestSystemHasLess(t *testing.T) {
 func TestAddressSpace(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it can't start the process that it limits")
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("the race detector needs more address space")
 	}
 	if os.Getenv("SANDBOX_ADDRESSES") == "" {

@@ -12,7 +12,7 @@ import (
 // Need skips a test that needs the engine for one of these languages, such as "python", where compiling that takes too long.
 func Need(t testing.TB, languages ...string) {
 	t.Helper()
-	if testkit.Race && slices.Contains(languages, "python") {
+	if slices.Contains(languages, "python") && testkit.Race(t) {
 		t.Skip("compiling CPython takes minutes with -race")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,18 +79,45 @@ type Shell struct {
 func NewShell(t *testing.T) *Shell {
 	t.Helper()
 	testkit.NeedBuild(t, "go", "sh")
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "toolsrv"), "./cmd/toolsrv")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build toolsrv: %v\n%s", err, out)
-	}
-	return &Shell{t: t, Dir: t.TempDir(), Env: append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GOPROXY=off",
+	bin := program(t)
+	return &Shell{t: t, Dir: t.TempDir(), Env: append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod "+os.Getenv("GOFLAGS"), "GOPROXY=off",
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))}
+}
+
+// built is the folder of the program that running tests share, and how many of them there are.
+var built struct {
+	mu    sync.Mutex
+	dir   string
+	tests int
+}
+
+// program returns a folder with toolsrv, which is built for the first of the tests that run at a time.
+func program(t *testing.T) string {
+	t.Helper()
+	built.mu.Lock()
+	defer built.mu.Unlock()
+	if built.tests == 0 {
+		dir, err := os.MkdirTemp("", "toolsrv-pages-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-o", filepath.Join(dir, "toolsrv"), "./cmd/toolsrv")
+		cmd.Dir = testkit.Root(t)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			os.RemoveAll(dir)
+			t.Fatalf("build toolsrv: %v\n%s", err, out)
+		}
+		built.dir = dir
+	}
+	built.tests++
+	t.Cleanup(func() {
+		built.mu.Lock()
+		defer built.mu.Unlock()
+		if built.tests--; built.tests == 0 {
+			os.RemoveAll(built.dir)
+		}
+	})
+	return built.dir
 }
 
 // Command returns a command that has not been started.

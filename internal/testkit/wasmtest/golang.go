@@ -40,7 +40,7 @@ func BuildGo(t testing.TB, source string) []byte {
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-o", "guest.wasm", ".")
 	build.Dir = dir
-	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWORK=off", "GOFLAGS=")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

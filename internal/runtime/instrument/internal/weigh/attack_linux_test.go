@@ -128,7 +128,7 @@ func TestRefused(t *testing.T) {
 // TestPredicted compares what is predicted with what is taken, with room for a machine that is busy.
 // Proves: Compiling is bounded
 func TestPredicted(t *testing.T) {
-	if testing.Short() || testkit.Race {
+	if testing.Short() || testkit.Race(t) {
 		t.Skip("compiles for some seconds, and the race detector takes several times as many")
 	}
 	for _, s := range []shape{shapes()[0], joins[0], joins[3], lines[8]} {

@@ -120,7 +120,7 @@ func (w *writer) piece(depth int) {
 // TOOLSRV_ATTACK_SHAPES, it has so many, each as large as it is accepted, and a seed of its own in each run.
 // Proves: Compiling is bounded
 func TestRandomShapes(t *testing.T) {
-	if testing.Short() || testkit.Race {
+	if testing.Short() || testkit.Race(t) {
 		t.Skip("compiles for some seconds, and the race detector takes several times as many")
 	}
 	if count, err := strconv.Atoi(os.Getenv("TOOLSRV_ATTACK_SHAPES")); err == nil {

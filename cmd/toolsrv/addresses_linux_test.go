@@ -12,7 +12,7 @@ import (
 // TestFewAddresses starts a server that may have less address space than it reserves: it says so in a sentence, with what to do, and ends.
 func TestFewAddresses(t *testing.T) {
 	t.Parallel()
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("the race detector needs more addresses itself")
 	}
 	cmd := exec.Command("sh", "-c", `ulimit -v 1048576 && exec "$0" "$@"`, binary, "openapi", "--config", filepath.Join(site(t, "", nil), "toolsrv.toml"), "--address", "127.0.0.1:0")

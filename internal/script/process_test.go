@@ -32,8 +32,9 @@ func readBy(t *testing.T, language string, machine int64, args ...string) script
 }
 
 // small returns the memory of a machine on which one process reads at a time; the race detector and emulators take more.
-func small() int64 {
-	if testkit.Race || testkit.Emulated() {
+func small(t *testing.T) int64 {
+	t.Helper()
+	if testkit.Race(t) || testkit.Emulated() {
 		return 4 << 30
 	}
 	return 256 << 20
@@ -309,7 +310,7 @@ func TestNextScript(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			b := readBy(t, "python", small(), "badly", how)
+			b := readBy(t, "python", small(t), "badly", how)
 			for _, name := range []string{"good.py", "evil.py", "next.py", "evil2.py", "last.py"} {
 				path := testkit.Put(t, dir, name, "")
 				if _, inputs, err := b.Build(t.Context(), dir, path, nil); err != nil || !slices.Equal(inputs, []string{path}) {
@@ -324,7 +325,7 @@ func TestNextScript(t *testing.T) {
 func TestManyScripts(t *testing.T) {
 	t.Parallel()
 	dir, starts := t.TempDir(), filepath.Join(t.TempDir(), "starts")
-	b := readBy(t, "javascript", small(), "read", starts)
+	b := readBy(t, "javascript", small(t), "read", starts)
 	for n := range 30 {
 		testkit.Put(t, dir, fmt.Sprintf("_part%d.js", n), fmt.Sprintf("export const x = %d;", n))
 		for name, text := range map[string]string{
@@ -341,7 +342,7 @@ func TestManyScripts(t *testing.T) {
 			}
 		}
 	}
-	if started, err := os.ReadFile(starts); apart.Supported && !testkit.Race && !testkit.Emulated() && (err != nil || len(started) > 5) {
+	if started, err := os.ReadFile(starts); !testkit.Race(t) && apart.Supported && !testkit.Emulated() && (err != nil || len(started) > 5) {
 		t.Errorf("%d processes read 120 scripts, %v", len(started), err)
 	}
 }

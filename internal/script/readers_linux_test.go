@@ -22,7 +22,7 @@ import (
 func TestHelperMemory(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "the emulator takes memory of its own")
-	if testkit.Race {
+	if testkit.Race(t) {
 		t.Skip("the race detector takes more than that")
 	}
 	self, err := os.Executable()

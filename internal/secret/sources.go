@@ -66,6 +66,9 @@ func (v *Values) Has(name string) bool {
 	return ok
 }
 
+// WasInForce reports whether the configuration was in force when a later one was made.
+func (v *Values) WasInForce() bool { return v.wasInForce.Load() }
+
 // Names returns the names of all secrets, sorted.
 func (v *Values) Names() []string { return slices.Sorted(maps.Keys(v.named)) }
 

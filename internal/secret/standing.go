@@ -27,7 +27,7 @@ type registered[T any] struct {
 // Standing returns the grant that a tool has in the configuration of view: the one of before if that allows the same, or granted, which has
 // view.
 func (r *Register[T, G]) Standing(tool string, granted G, view *View) G {
-	now := view.in.Load().newest()
+	now := view.Newest()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, before := range r.grants[tool] {

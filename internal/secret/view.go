@@ -67,10 +67,13 @@ func (w *View) precedes(v *Values) bool {
 }
 
 // Again returns a View for another grant of the same configuration.
-func (w *View) Again() *View { return NewView(w.store, w.in.Load().newest()) }
+func (w *View) Again() *View { return NewView(w.store, w.Newest()) }
+
+// Newest returns the values of the last configuration that has the grant, which may never be in force.
+func (w *View) Newest() *Values { return w.in.Load().newest() }
 
 // Has reports whether the secret exists in the last configuration that has the grant.
-func (w *View) Has(name string) bool { return w.in.Load().newest().Has(name) }
+func (w *View) Has(name string) bool { return w.Newest().Has(name) }
 
 // values returns the secrets that the grant has at this moment.
 func (w *View) values() *Values {

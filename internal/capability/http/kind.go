@@ -160,7 +160,7 @@ func open(h capability.Host) capability.Configure {
 				patterns[entry] = p
 			}
 		}
-		o.Injected.Put(rules)
+		o.Injected.Put(rules, (*secret.View)(c.Secrets).Newest())
 		standing.Forget()
 		return func(path string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
 			rules, missing := meet(n.Words, matching, patterns)

@@ -1,0 +1,64 @@
+package http
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/secret"
+)
+
+// TestPut makes configurations an hour after each other, some of which are only looked at. What the one in force puts into requests is looked for, however
+// long others do without it, and what was in force before for some time.
+// Proves: Secrets stay secret
+func TestPut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		steps string // the secrets that configurations put in; one that is only looked at has a ?
+		want  string
+	}{
+		{"one", "a", "a"},
+		{"others are looked at", "a - b? b? b? b?", "b"},
+		{"others are looked at, for long", "a b? b? b? b?", "a b"},
+		{"it is in force again", "a b a", "a b"},
+		{"it was in force", "a b", "a b"},
+		{"it was in force long ago", "a b b b b", "b"},
+		{"it was in force, and others are looked at", "a b c? c? c? d?", "b d"},
+		{"nothing is looked at", "a -? -? -? -?", "a"},
+		{"it was only looked at", "a b? a", "a"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var i Injected
+				var published *secret.Values
+				store := secret.NewStore(func() *secret.Values { return published })
+				for _, step := range strings.Fields(c.steps) {
+					name, looked := strings.CutSuffix(step, "?")
+					var rules []Rule
+					if name != "-" {
+						rules = []Rule{{Headers: map[string]map[string]string{"https://a.example": {"X-Key": "${secret:" + name + "}"}}}}
+					}
+					values, _, err := secret.Read(secret.Sources{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					store.Add(values)
+					i.Put(rules, values)
+					if !looked {
+						published = values
+					}
+					time.Sleep(time.Hour)
+				}
+				got := i.names("a.example")
+				slices.Sort(got)
+				if got := strings.Join(got, " "); got != c.want {
+					t.Errorf("what comes is searched for %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}

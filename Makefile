@@ -495,7 +495,7 @@ dist:
 
 # setup-dist installs what test-dist skips where it is missing; it needs the apt of a Debian, and root.
 setup-dist:
-	apt-get install --yes --no-install-recommends mmdebstrap systemd-container lintian rpm cpio shellcheck ruby runc skopeo qemu-user golang-github-containers-common
+	apt-get install --yes --no-install-recommends mmdebstrap systemd-container lintian rpm cpio shellcheck ruby runc skopeo docker.io qemu-user golang-github-containers-common
 
 test-dist:
 	cd deploy && $(GO_TEST) -count=1 -timeout 30m $(if $(SHORT),-short) ./...

@@ -5,10 +5,12 @@ package image
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -27,9 +29,10 @@ const Name = "ghcr.io/toolsrv/toolsrv"
 // cluster fits all.
 const User = 65532
 
-// Make writes toolsrv_VERSION_oci.tar: a layout of OCI with an index of an image for each processor.
+// Make writes toolsrv_VERSION_oci.tar: a layout of OCI with an index of an image for each processor, and a list of them for older Dockers.
 func Make(ctx context.Context, r *release.Release) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	var listed []dockerImage
 	for _, s := range release.Systems() {
 		if s.OS != "linux" {
 			continue
@@ -38,6 +41,11 @@ func Make(ctx context.Context, r *release.Release) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}
+		forDocker, err := dockerImageOf(img, r.Version+"-"+s.Arch)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+		listed = append(listed, forDocker)
 		platform := &v1.Platform{OS: s.OS, Architecture: s.Arch}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: platform}})
 	}
@@ -65,11 +73,44 @@ func Make(ctx context.Context, r *release.Release) error {
 	if err != nil {
 		return err
 	}
-	content, err := pack(entries, r.Time)
+	manifest, err := json.Marshal(listed)
+	if err != nil {
+		return err
+	}
+	content, err := pack(append(entries, entry{name: "manifest.json", mode: 0o644, content: manifest}), r.Time)
 	if err != nil {
 		return err
 	}
 	return r.Write(fmt.Sprintf("toolsrv_%s_oci.tar", r.Version), content)
+}
+
+// A dockerImage is one in manifest.json, by which docker load finds images where Docker does not keep them in containerd, as before version 29. It knows
+// no images for several processors, so each has a tag of its own.
+type dockerImage struct {
+	Config   string
+	RepoTags []string
+	Layers   []string
+}
+
+func dockerImageOf(img v1.Image, tag string) (d dockerImage, err error) {
+	blob := func(h v1.Hash) string { return "blobs/" + h.Algorithm + "/" + h.Hex }
+	config, err := img.ConfigName()
+	if err != nil {
+		return d, err
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		return d, err
+	}
+	d = dockerImage{Config: blob(config), RepoTags: []string{Name + ":" + strings.ReplaceAll(tag, "+", "_")}}
+	for _, l := range layers {
+		digest, err := l.Digest()
+		if err != nil {
+			return d, err
+		}
+		d.Layers = append(d.Layers, blob(digest))
+	}
+	return d, nil
 }
 
 // of returns the image for a system: a layer with all that stays from release to release, and one with the program.

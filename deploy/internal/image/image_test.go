@@ -122,6 +122,10 @@ func TestImage(t *testing.T) {
 		t.Parallel()
 		readBySkopeo(t, archive)
 	})
+	t.Run("by Docker", func(t *testing.T) {
+		t.Parallel()
+		runByDocker(t, archive)
+	})
 	t.Run("runs", func(t *testing.T) {
 		t.Parallel()
 		runs(t, images)

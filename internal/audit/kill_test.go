@@ -89,7 +89,7 @@ func TestKill(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it starts processes")
 	lanes, kills := 4, 200
-	if testing.Short() {
+	if testkit.Race(t) || testing.Short() { // what starts and ends here is a process, which the race detector only makes slow
 		kills = 8
 	}
 	for lane := range lanes {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -91,15 +92,23 @@ func openSource(s config.Source) (*oci.Peers, error) {
 	return oci.OpenPeers(o.Repository, o.Mirrors, o.Registry, 0)
 }
 
-// askEach has ask ask for an artifact by its digest: the mirrors, and then the origin.
-func askEach(ctx context.Context, p *oci.Peers, digest string, ask func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error) error {
-	return p.Each(ctx, askLimit, nil, func(ctx context.Context, one *oci.Peer) (again bool, err error) {
+// askEach has ask ask for an artifact by its digest: the mirrors, and then the origin. told is told of mirrors that were passed over; an error says so itself.
+func askEach(ctx context.Context, told io.Writer, p *oci.Peers, digest string, ask func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error) error {
+	var passed strings.Builder
+	failed := func(mirror oci.Reference, err error) {
+		fmt.Fprintf(&passed, "The mirror %s was passed over: %s\n", mirror, text.Escape(err.Error()))
+	}
+	err := p.Each(ctx, askLimit, failed, func(ctx context.Context, one *oci.Peer) (again bool, err error) {
 		return true, ask(ctx, one.Registry, one.Repository.At(digest))
 	})
+	if err == nil {
+		_, err = io.WriteString(told, passed.String())
+	}
+	return err
 }
 
 // findNow returns what a source's tag or range is now, once its signature was verified: what is locked is served without one.
-func findNow(ctx context.Context, s config.Source) (digest, tag string, err error) {
+func findNow(ctx context.Context, told io.Writer, s config.Source) (digest, tag string, err error) {
 	p, err := openSource(s)
 	if err != nil {
 		return "", "", err
@@ -107,7 +116,7 @@ func findNow(ctx context.Context, s config.Source) (digest, tag string, err erro
 	defer p.Close()
 	digest, tag, err = p.Origin().Find(ctx, p.Origin().Repository, s.Tag)
 	if err == nil && len(s.Signers) > 0 {
-		err = askEach(ctx, p, digest, func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error {
+		err = askEach(ctx, told, p, digest, func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error {
 			_, err := registry.Verify(ctx, ref)
 			return err
 		})
@@ -134,7 +143,7 @@ follows its tag.`,
 				if s.Locked != "" {
 					return s.Locked, nil
 				}
-				digest, _, err := findNow(ctx, s)
+				digest, _, err := findNow(ctx, cmd.ErrOrStderr(), s)
 				return digest, err
 			})
 			if err != nil {

@@ -162,7 +162,12 @@ func TestMirrors(t *testing.T) {
 	if code, _, stderr := run("pull", strings.TrimSpace(reference), "--mirror", mirror.Host+"/acme/shop:1.2.0"); code != 2 || !strings.Contains(stderr, "name the repository alone") {
 		t.Errorf("a mirror with a tag: got %d, %s", code, stderr)
 	}
-	// A mirror that lies is passed over.
+	for _, wrong := range []string{"", "Mirror.example.com/Shop", "mirror.example.com"} {
+		if code, _, stderr := run("pull", strings.TrimSpace(reference), "--mirror", wrong); code != 2 || !strings.Contains(stderr, "name a repository: write one such as mirror.example.com/acme/csv,") {
+			t.Errorf("the mirror %q: got %d, %s", wrong, code, stderr)
+		}
+	}
+	// A mirror that lies is passed over, which is told.
 	origin.Before(nil)
 	mirror.Before(func(w http.ResponseWriter, q *http.Request) bool {
 		if strings.Contains(q.URL.Path, "/blobs/") {
@@ -171,7 +176,11 @@ func TestMirrors(t *testing.T) {
 		}
 		return false
 	})
-	if code, _, stderr := run("pull", strings.TrimSpace(reference), "--mirror", mirror.Host+"/acme/shop", "-o", to); code != 0 {
+	passed := "The mirror " + mirror.Host + "/acme/shop was passed over: " + mirror.Host + "/acme/shop@sha256:"
+	if code, _, stderr := run("pull", strings.TrimSpace(reference), "--mirror", mirror.Host+"/acme/shop", "-o", to); code != 0 || strings.Count(stderr, passed) != 1 {
 		t.Errorf("pull beside a mirror that lies: got %d, %s", code, stderr)
+	}
+	if code, stdout, stderr := run("update", "--config", toml, "--dry-run"); code != 3 || !strings.Contains(stdout, "is 1.2.1 now") || !strings.Contains(stderr, passed) {
+		t.Errorf("update beside a mirror that lies: got %d, %q, %s", code, stdout, stderr)
 	}
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -72,7 +73,11 @@ func (f *registryFlags) askMirrored(cmd *cobra.Command, ref oci.Reference, mirro
 	if err != nil {
 		return err
 	}
-	return askEach(ctx, registries, digest, do)
+	var told bytes.Buffer
+	err = askEach(ctx, &told, registries, digest, do)
+	done()
+	_, _ = told.WriteTo(cmd.ErrOrStderr())
+	return err
 }
 
 // mirrorFlag is the flag --mirror, which can be given several times.
@@ -87,7 +92,7 @@ func (f *mirrorFlag) Set(name string) error {
 	ref, err := oci.ParseReference(name)
 	switch {
 	case err != nil:
-		return err
+		return errors.New("it does not name a repository: write one such as mirror.example.com/acme/csv, in lower case")
 	case ref.Tag != "" || ref.Digest != "":
 		return errors.New("it has a tag or a digest: name the repository alone")
 	}

@@ -73,7 +73,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something would change (--dry-run
 				if s.Locked == "" {
 					return "", nil // it follows its tag
 				}
-				u, err := compareLocked(ctx, s)
+				u, err := compareLocked(ctx, cmd.ErrOrStderr(), s)
 				if err != nil {
 					return "", err
 				}
@@ -110,7 +110,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something would change (--dry-run
 }
 
 // compareLocked compares what is locked of a source with what there is now.
-func compareLocked(ctx context.Context, s config.Source) (*updated, error) {
+func compareLocked(ctx context.Context, told io.Writer, s config.Source) (*updated, error) {
 	registries, err := openSource(s)
 	if err != nil {
 		return nil, err
@@ -126,14 +126,14 @@ func compareLocked(ctx context.Context, s config.Source) (*updated, error) {
 		return nil, err
 	}
 	defer old.Close()
-	before, fromSize, err := manifestOf(ctx, old, u.From)
+	before, fromSize, err := manifestOf(ctx, told, old, u.From)
 	if errors.Is(err, oci.ErrNotFound) { // what was locked is gone, which an update is the way out of
 		u.Unknown, err = true, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	now, toSize, err := manifestOf(ctx, registries, u.To)
+	now, toSize, err := manifestOf(ctx, told, registries, u.To)
 	if err != nil {
 		return nil, err
 	}
@@ -147,10 +147,10 @@ func compareLocked(ctx context.Context, s config.Source) (*updated, error) {
 }
 
 // manifestOf pulls a module, and returns the manifest in it, or nil where there is none.
-func manifestOf(ctx context.Context, registries *oci.Peers, digest string) (*manifest.Manifest, int64, error) {
+func manifestOf(ctx context.Context, told io.Writer, registries *oci.Peers, digest string) (*manifest.Manifest, int64, error) {
 	var module bytes.Buffer
 	var pulled *oci.Artifact
-	err := askEach(ctx, registries, digest, func(ctx context.Context, registry *oci.Registry, ref oci.Reference) (err error) {
+	err := askEach(ctx, told, registries, digest, func(ctx context.Context, registry *oci.Registry, ref oci.Reference) (err error) {
 		module.Reset()
 		pulled, err = registry.Pull(ctx, ref, &module)
 		return err

@@ -210,11 +210,11 @@ func agree(t testing.TB, all []*replica) {
 	})
 }
 
-// TestBucketTogether has two servers put, remove and roll back the same file at the same time: one of them wins, the other one is told.
+// TestBucketTogether has three servers put and roll back the same file at the same time: one of them wins, the others are told.
 func TestBucketTogether(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
-	all := []*replica{startReplica(t, c.url(), nil), startReplica(t, c.url(), nil)}
+	all := []*replica{startReplica(t, c.url(), nil), startReplica(t, c.url(), nil), startReplica(t, c.url(), nil)}
 	for i, text := range []string{"v0001", "v0002"} {
 		if a := all[i].put("math/add.wasm", tool(t, text, "math", 0, "add")); a.code != 200 {
 			t.Fatal(a)
@@ -229,12 +229,12 @@ func TestBucketTogether(t *testing.T) {
 			},
 			func(r *replica) answer { return r.do("rollback", `{"path":"math/add.wasm"}`) },
 		}
-		answers := make([]answer, 2)
-		var both sync.WaitGroup
+		answers := make([]answer, len(all))
+		var each sync.WaitGroup
 		for n, r := range all {
-			both.Go(func() { answers[n] = changes[[][2]int{{0, 0}, {0, 1}, {1, 0}}[i%3][n]](r) })
+			each.Go(func() { answers[n] = changes[[][3]int{{0, 0, 0}, {0, 1, 0}, {1, 0, 1}}[i%3][n]](r) })
 		}
-		both.Wait()
+		each.Wait()
 		for _, a := range answers {
 			switch {
 			case a.code == 200:

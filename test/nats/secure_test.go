@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -168,5 +169,90 @@ func TestTLS(t *testing.T) {
 			s.Close()
 		}
 		cancel()
+	}
+}
+
+// TestFull fills a bucket, and an account, with what a tool keeps, in large values and in small ones: operators can still revoke tokens and switch tools off,
+// and what is deleted makes room.
+func TestFull(t *testing.T) {
+	for of, nodes := range map[string]int{"bucket": 3, "account": 1} {
+		for _, size := range []int{15 << 10, 1} {
+			t.Run(fmt.Sprintf("%s, values of %d bytes", of, size), func(t *testing.T) {
+				t.Parallel()
+				full(t, nodes, of == "account", size)
+			})
+		}
+	}
+}
+
+func full(t *testing.T, nodes int, ofAccount bool, size int) {
+	const room = 512 << 10
+	var file string
+	c := start(t, nodes, func(o *server.Options) {
+		if ofAccount {
+			file = account(t, o, room)
+		}
+	})
+	s := open(t, c, func(o *nats.Options) { o.Credentials = file })
+	tokens, tool := s.Space("tokens"), s.Space("kv/math")
+	set := func(space state.Space, key string, value []byte, quota state.Usage) error {
+		_, err := space.Set(t.Context(), key, value, state.Any, state.SetOptions{Quota: quota})
+		return err
+	}
+	if err := set(tokens, "ann", []byte("\x01{}"), state.Usage{}); err != nil {
+		t.Fatal(err)
+	}
+	if !ofAccount {
+		js, _ := raw(t, c)
+		stream, err := js.Stream(t.Context(), "KV_toolsrv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := stream.CachedInfo().Config
+		config.MaxBytes = room
+		if _, err := js.UpdateStream(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quota := state.Usage{Bytes: 100 << 20, Entries: 100_000}
+	made := make(chan string, 200_000)
+	var fill sync.WaitGroup
+	for i := range 16 {
+		fill.Go(func() {
+			for n, failures := 0, 0; failures < 3; n++ { // so that the last bytes are used, too
+				key := fmt.Sprint(i, "/", n)
+				err := set(tool, key, make([]byte, size), quota)
+				switch {
+				case err == nil:
+					made <- key
+				case !errors.Is(err, state.ErrUnavailable), n > 10_000:
+					t.Error(err)
+					return
+				default:
+					failures++
+				}
+			}
+		})
+	}
+	fill.Wait()
+	t.Logf("%d values", len(made))
+	for i := range 20 { // each changes the audit, too
+		if err := set(s.Space("audit"), fmt.Sprint(i), make([]byte, 300), state.Usage{}); err != nil {
+			t.Fatalf("entry %d of the audit: %v", i, err)
+		}
+		if err := set(s.Space("switches"), "math", fmt.Appendf(nil, "\x01%d", i), state.Usage{}); err != nil {
+			t.Fatalf("switch %d: %v", i, err)
+		}
+	}
+	if deleted, err := tokens.Delete(t.Context(), "ann", state.Any); err != nil || !deleted {
+		t.Errorf("a token is revoked %t, %v", deleted, err)
+	}
+	for range min(100, len(made)) {
+		if deleted, err := tool.Delete(t.Context(), <-made, state.Any); err != nil || !deleted {
+			t.Fatalf("a key is deleted %t, %v", deleted, err)
+		}
+	}
+	if size > 1000 { // else the markers take what was freed, for an hour
+		eventually(t, "there is room again", func() bool { return set(tool, "again", make([]byte, size), quota) == nil })
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -289,6 +290,52 @@ func TestCutOffService(t *testing.T) {
 		failed, _ := errors.AsType[*wasmtools.Error](err)
 		if local && err != nil || !local && (failed == nil || failed.Code != wasmtools.CodeNotReady || !strings.Contains(failed.Message, "cut off since")) {
 			t.Errorf("an operator switches a tool off, local %t: %v", local, err)
+		}
+	}
+}
+
+// TestRevokedWhileCutOff revokes a token while one of two servers is cut off. That one takes it until it is back, and not a moment longer; and never the new
+// token of that name in the old one's place.
+func TestRevokedWhileCutOff(t *testing.T) {
+	c := start(t, 1, nil)
+	gate := newGate(t, c)
+	one, cut := newPeer(t, c.url()), newPeer(t, gate.url())
+	add := func() string {
+		t.Helper()
+		secret, _, err := one.service.Tokens.Add(t.Context(), tokens.Spec{Name: "ann", Scopes: []string{"*"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret
+	}
+	taken := func(r *peer, secret string) bool {
+		t.Helper()
+		status, text, _ := send(t, http.MethodPost, r.url+"/math/add", `{"a":1,"b":2}`, "Authorization", "Bearer "+secret)
+		if status != 200 && status != 401 {
+			t.Errorf("got %d %s", status, text)
+		}
+		return status == 200
+	}
+	for round := range 3 {
+		secret := add()
+		eventually(t, "both take the token", func() bool { return taken(one, secret) && taken(cut, secret) })
+		gate.shut()
+		eventually(t, "a server is cut off", func() bool { return cut.service.State.CutOff() != nil })
+		if _, err := one.service.Tokens.Revoke(t.Context(), "ann", state.Any); err != nil {
+			t.Fatal(err)
+		}
+		next := add()
+		eventually(t, "the other one does not take it", func() bool { return !taken(one, secret) && taken(one, next) })
+		if !taken(cut, secret) || taken(cut, next) {
+			t.Error("the server that is cut off does not serve on what it knew")
+		}
+		gate.open()
+		eventually(t, "it is whole again", func() bool { return cut.service.State.CutOff() == nil })
+		if taken(cut, secret) || !taken(cut, next) {
+			t.Errorf("round %d: a server that says it is whole takes a token that was revoked, or not the new one", round)
+		}
+		if _, err := one.service.Tokens.Revoke(t.Context(), "ann", state.Any); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

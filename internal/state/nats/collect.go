@@ -31,12 +31,13 @@ func (o *Objects) Room(ctx context.Context) (left, most int64, err error) {
 	if err := o.store.writable(); err != nil {
 		return 0, 0, err
 	}
+	began := time.Now()
 	stream, err := o.store.js.Stream(ctx, o.stream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return maxBucket, maxBucket, nil
 	}
 	if err != nil {
-		return 0, 0, causeOf(ctx, err)
+		return 0, 0, causeOf(ctx, o.store.rights.why(began, err))
 	}
 	info := stream.CachedInfo()
 	if most = info.Config.MaxBytes; most <= 0 {
@@ -52,6 +53,9 @@ func (o *Objects) Collect(ctx context.Context, age time.Duration, keep func(obje
 	}
 	ctx, cancel := context.WithTimeout(ctx, collectLimit)
 	defer cancel()
+	ctx, end := o.store.rights.until(ctx)
+	defer end()
+	defer func(began time.Time) { err = o.store.rights.why(began, err) }(time.Now())
 	for range collectTries { // a consumer may be silent
 		if removed, err = o.collect(ctx, age, keep); err == nil || ctx.Err() != nil {
 			break

@@ -93,7 +93,8 @@ func (e finalError) Unwrap() error { return e.error }
 
 func isFinal(err error) bool {
 	final, ok := errors.AsType[finalError](err)
-	return ok && final.error != nil || errors.Is(err, client.ErrAuthorization) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount)
+	_, denied := errors.AsType[*deniedError](err)
+	return ok && final.error != nil || denied || errors.Is(err, client.ErrAuthorization) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount)
 }
 
 func (s *Store) clientOptions() ([]client.Option, error) {
@@ -113,12 +114,7 @@ func (s *Store) clientOptions() ([]client.Option, error) {
 			wake(s.looking)
 		}),
 		client.ErrorHandler(func(_ *client.Conn, _ *client.Subscription, err error) {
-			if errors.Is(err, client.ErrPermissionViolation) && strings.Contains(err.Error(), s.bucket.topic("")) {
-				s.denied.Do(func() {
-					s.options.Log.Warn("NATS does not let servers hear each other: rates hold for each apart, and a session of MCP ends for one only", slog.String("subjects", s.bucket.topic(">")), slog.Any("error", err))
-				})
-			}
-			s.options.Log.Debug("NATS", slog.Any("error", err))
+			s.rights.note(err, s.bucket.topic(""), s.options.Log)
 		}),
 	}
 	if s.options.Dial != nil {
@@ -181,9 +177,12 @@ const maxFollowers = 10_000
 const maximumConsumers jetstream.ErrorCode = 10026
 
 // makeBucket makes the bucket where it is missing, with three replicas in a cluster. One that is there has to have what a state needs, or gets it.
-func (s *Store) makeBucket(ctx context.Context) error {
+func (s *Store) makeBucket(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
+	ctx, end := s.rights.until(ctx)
+	defer end()
+	defer func(began time.Time) { err = s.rights.why(began, err) }(time.Now())
 	stream, err := s.js.Stream(ctx, s.bucket.stream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		config := jetstream.StreamConfig{
@@ -258,9 +257,10 @@ func (s *Store) askOf(ctx context.Context, stream string, w wanted) (m stored, e
 	if err != nil {
 		return m, err
 	}
+	began := time.Now()
 	answer, err := s.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, request)
 	if err != nil {
-		return m, fmt.Errorf("read from NATS: %w", err)
+		return m, fmt.Errorf("read from NATS: %w", s.rights.why(began, err))
 	}
 	var said struct {
 		Message stored             `json:"message"`

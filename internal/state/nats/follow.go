@@ -118,6 +118,7 @@ func (s *Store) follow() {
 		if whole {
 			pause = leastPause
 		}
+		s.blame(err)
 		s.options.Log.Debug("the state is followed anew", slog.Any("because", err))
 		select {
 		case <-s.ctx.Done():
@@ -130,6 +131,24 @@ func (s *Store) follow() {
 	}
 }
 
+// blame notes why the copy is not whole yet. Where it never was, a right that is missing is the end.
+func (s *Store) blame(err error) {
+	select {
+	case <-s.ready:
+		return
+	default:
+	}
+	if isFinal(err) {
+		s.lose(err)
+		return
+	}
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	if s.health.cut != nil {
+		s.health.cut = &Cut{s.health.cut.Since, err}
+	}
+}
+
 // session follows the stream from the copy's position, and reports whether it came to the end of what there was. That end is asked of the leader: the
 // node that has the consumer may be behind, and then nothing is pending though there is more.
 //
@@ -137,6 +156,7 @@ func (s *Store) follow() {
 // meanwhile, and comes to have the end without their markers, where these have ended.
 func (s *Store) session(ctx context.Context) (whole bool, err error) {
 	began := time.Now()
+	defer func() { err = s.rights.why(began, err) }()
 	stream, info, end, err := s.end(ctx)
 	if err != nil {
 		return false, err
@@ -221,19 +241,20 @@ func (s *Store) lastHead(ctx context.Context, sequence uint64) (uint64, error) {
 func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	asked := time.Now()
+	asked, came := time.Now(), s.room.came.Load()
 	stream, err := s.js.Stream(ctx, s.bucket.stream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, nil, fmt.Errorf("the bucket %s no longer exists: restore it, or restart toolsrv", s.bucket)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("ask NATS for the bucket %s: %w", s.bucket, err)
+		return nil, nil, fmt.Errorf("ask NATS for the bucket %s: %w", s.bucket, s.rights.why(asked, err))
 	}
 	info := stream.CachedInfo()
 	if err := led(info); err != nil {
 		return nil, nil, fmt.Errorf("ask NATS for the bucket %s: %w", s.bucket, err)
 	}
 	s.clock.set(asked, time.Now(), info.TimeStamp, s.options.Log)
+	s.room.note(info, came, s.options.Log)
 	s.mu.RLock()
 	position := s.copy.position
 	s.mu.RUnlock()
@@ -287,15 +308,16 @@ func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	changed := false
 	switch {
 	case err != nil && key == "":
-	case err != nil, deletes: // in the first case somebody else has written there, over what there was
-		changed = s.copy.delete(space, key, meta.Sequence.Stream)
-	case key == "":
+	case key == "": // whoever has written it, and what: the next write has to know of this one
 		c := s.copy.content(space)
 		c.turn = max(c.turn, meta.Sequence.Stream)
+	case err != nil, deletes: // in the first case somebody else has written there, over what there was
+		changed = s.copy.delete(space, key, meta.Sequence.Stream)
 	default:
 		changed = s.copy.put(space, head, value)
 	}
 	s.copy.taken++
+	s.room.take(max(len(m.Data()), head.size))
 	s.copy.advance(meta.Sequence.Stream)
 	full := s.copy.entries > maxEntries+maxEntries/3 || s.copy.names > maxNames+maxNames/3
 	s.mu.Unlock()
@@ -372,7 +394,11 @@ func (s *Store) await(ctx context.Context, sequence uint64) error {
 
 // look is the goroutine that asks the leader again and again how far it is: a stream that is silent may be cut off.
 func (s *Store) look() {
-	<-s.ready
+	select {
+	case <-s.ready:
+	case <-s.ctx.Done():
+		return
+	}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -422,7 +448,7 @@ func (s *Store) compare() error {
 		if s.taken() == before { // it is silent, and not only slow
 			s.again()
 		}
-		return err
+		return s.rights.why(began.Add(-2*mostPause), err) // who follows it pauses meanwhile
 	}
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()

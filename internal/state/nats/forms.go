@@ -72,8 +72,12 @@ func (f *forms) agree() {
 	tick := time.NewTicker(max(f.counts/1000, 10*time.Millisecond))
 	defer tick.Stop()
 	waits, failed := false, false
-	for s.Broken() == nil {
+	for first := true; s.Broken() == nil; first = false {
 		err := f.declare()
+		if first && isFinal(err) {
+			s.lose(err)
+			return
+		}
 		s.arrived()
 		var pending bool
 		if err == nil {

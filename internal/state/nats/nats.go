@@ -49,7 +49,6 @@ type Store struct {
 	once    sync.Once
 	kicked  chan struct{} // has a value when the stream is to be followed anew, or looked at
 	looking chan struct{}
-	denied  sync.Once     // the log was told that peers are not heard
 	ready   chan struct{} // closed when the copy was whole for the first time, or never will be
 	places  chan struct{} // has a value for each batch that is under way
 
@@ -57,6 +56,8 @@ type Store struct {
 	copy replica
 
 	clock   clock
+	rights  rights
+	room    room
 	forms   forms
 	health  health
 	writers writers
@@ -148,6 +149,7 @@ func Begin(o Options) *Store {
 		s.running.Go(s.follow)
 		s.running.Go(s.forms.agree)
 		s.running.Go(s.look)
+		s.running.Go(func() { s.room.measure(s) })
 		s.running.Go(s.sweep)
 	})
 	return s

@@ -73,6 +73,9 @@ func (o *Objects) Put(ctx context.Context, object string, content io.Reader) err
 	}
 	limited, cancel := context.WithTimeout(ctx, objectLimit)
 	defer cancel()
+	limited, end := o.store.rights.until(limited)
+	defer end()
+	began := time.Now()
 	bucket, err := o.prepare(limited, object)
 	if err == nil {
 		chunk := min(chunkBytes, int(o.store.conn.MaxPayload())-besides)
@@ -84,7 +87,7 @@ func (o *Objects) Put(ctx context.Context, object string, content io.Reader) err
 		}
 	}
 	if err != nil {
-		return causeOf(ctx, fmt.Errorf("put an object into the bucket %s: %w", o.name, err))
+		return causeOf(ctx, fmt.Errorf("put an object into the bucket %s: %w", o.name, o.store.rights.why(began, err)))
 	}
 	return nil
 }

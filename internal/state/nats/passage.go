@@ -47,9 +47,12 @@ func enter(ctx context.Context, s *Store, stream jetstream.Stream, leader string
 	p := &passage{store: s, stream: stream.CachedInfo().Config.Name, next: 1}
 	var consumer jetstream.Consumer
 	for try := 0; consumer == nil; try++ {
-		made, err := stream.CreateConsumer(ctx, config)
+		began := time.Now()
+		making, end := s.rights.until(ctx)
+		made, err := stream.CreateConsumer(making, config)
+		end()
 		if err != nil {
-			return nil, err
+			return nil, s.rights.why(began, err)
 		}
 		info := made.CachedInfo()
 		p.name, p.pending = info.Name, info.NumPending
@@ -111,11 +114,7 @@ func (p *passage) leave() {
 	p.remove()
 }
 
-// remove deletes the consumer, if the servers are there. It would go by itself otherwise.
+// remove deletes the consumer, if the servers are there. Nobody waits for that: it would go by itself otherwise.
 func (p *passage) remove() {
-	ctx, cancel := context.WithTimeout(p.store.ctx, askLimit)
-	defer cancel()
-	if p.store.conn.IsConnected() {
-		_ = p.store.js.DeleteConsumer(ctx, p.stream, p.name)
-	}
+	_ = p.store.conn.Publish("$JS.API.CONSUMER.DELETE."+p.stream+"."+p.name, nil) // without a subject for an answer
 }

@@ -174,6 +174,7 @@ func (w *writers) take(of *writer) (writes []*write) {
 
 // write makes changes in one batch, and tells those who wait.
 func (s *Store) write(space string, writes []*write) {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(s.ctx, s.options.Limit)
 	defer cancel()
 	sure := false    // the copy has all that the space had when the writes came
@@ -182,7 +183,7 @@ func (s *Store) write(space string, writes []*write) {
 		p := s.plan(space, writes)
 		if p.doubtful && !sure {
 			if err := s.barrier(ctx, space); err != nil {
-				fail(writes, s.unanswered(ctx, err))
+				fail(writes, s.unanswered(ctx, began, err))
 				return
 			}
 			sure = true
@@ -192,7 +193,7 @@ func (s *Store) write(space string, writes []*write) {
 		switch {
 		case err == nil:
 			if err := s.await(ctx, sequence); err != nil {
-				fail(writes, fmt.Errorf("%w: the change was made, but is not seen here yet", err))
+				fail(writes, fmt.Errorf("%w: the change was made, but is not seen here yet", s.rights.why(began.Add(-2*mostPause), err)))
 				return
 			}
 			writes = p.tell(sequence)
@@ -207,7 +208,7 @@ func (s *Store) write(space string, writes []*write) {
 		}
 		again := errors.Is(err, errConflict) || errors.Is(err, errAgain)
 		if !again || !pause(ctx, min(time.Duration(try+1)*2*time.Millisecond, 50*time.Millisecond)) {
-			fail(writes, s.unanswered(ctx, err))
+			fail(writes, s.unanswered(ctx, began, err))
 			return
 		}
 	}
@@ -230,9 +231,11 @@ func pause(ctx context.Context, most time.Duration) bool {
 }
 
 // unanswered returns the error of a write. Where NATS does not answer, the store is cut off for now.
-func (s *Store) unanswered(ctx context.Context, err error) error {
+func (s *Store) unanswered(ctx context.Context, began time.Time, err error) error {
 	silent := ctx.Err() != nil && s.ctx.Err() == nil
-	if silent {
+	if denied := s.rights.since(began); silent && denied != nil {
+		err = denied
+	} else if silent {
 		err = fmt.Errorf("NATS did not confirm the change within %v, which may have been made: %w", s.options.Limit, err)
 	}
 	h := &s.health
@@ -307,7 +310,7 @@ func (s *Store) plan(space string, writes []*write) (p plan) {
 	if c == nil {
 		c = &content{}
 	}
-	now, usage := s.now(), c.usage
+	now, usage, adds := s.now(), c.usage, int64(0)
 	p.turn = c.turn
 	expired := c.due.expired(now, mostSwept+1)
 	done, gone := map[string]bool{}, map[string]bool{} // keys that the plan has written, and what it has swept
@@ -364,10 +367,13 @@ func (s *Store) plan(space string, writes []*write) (p plan) {
 				one.later = true // there is more to sweep
 			case err != nil:
 				one.err = err
+			case w.quota.Bytes > 0 && s.room.scarce(adds+int64(len(w.value))): // it is a tool's
+				one.err = errScarce
 			case old == nil && s.copy.entries >= maxEntries:
 				one.err = fmt.Errorf("%w: there are %d keys, which is the most", state.ErrUnavailable, s.copy.entries)
 			default:
 				one.head = p.set(s, space, w, old)
+				adds += int64(len(w.value)) + overhead
 				usage = after
 				done[w.key] = true
 			}

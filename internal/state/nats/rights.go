@@ -1,0 +1,152 @@
+package nats
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+)
+
+// rights are what NATS has not let this user do. It says so apart from the request, which is never answered: whoever waits for an answer asks here why
+// none comes.
+type rights struct {
+	mu      sync.Mutex
+	denied  *deniedError // the last one
+	at      time.Time
+	told    map[string]bool // the log was told of what toolsrv can do without
+	next    int
+	waiting map[int]context.CancelCauseFunc
+}
+
+// A deniedError names a right that the user lacks.
+type deniedError struct{ do, subject string }
+
+func (e *deniedError) Error() string {
+	return fmt.Sprintf("NATS does not let this server's user %s %s: give it that right", e.do, e.subject)
+}
+
+// Unwrap returns that the state can't be used.
+func (e *deniedError) Unwrap() error { return state.ErrUnavailable }
+
+// violation is how NATS says that something was denied.
+var violation = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([!#-~]{1,300})"`)
+
+// denial returns what an error says was denied, or nil.
+func denial(err error) *deniedError {
+	if !errors.Is(err, client.ErrPermissionViolation) {
+		return nil
+	}
+	said := violation.FindStringSubmatch(err.Error())
+	switch {
+	case said == nil:
+		return &deniedError{"use", "a subject"} // another version says it otherwise
+	case strings.EqualFold(said[1], "publish"):
+		return &deniedError{"publish to", rightTo(said[2])}
+	}
+	return &deniedError{"subscribe to", rightTo(said[2])}
+}
+
+// rightTo returns the right to use a subject as operators give it: without names that are others each time.
+func rightTo(subject string) string {
+	parts, most := strings.Split(subject, "."), 0
+	switch {
+	case strings.HasPrefix(subject, "$JS.API.CONSUMER.MSG.NEXT."):
+		most = 6
+	case strings.HasPrefix(subject, "$JS.API.CONSUMER."), strings.HasPrefix(subject, "$JS.API.DIRECT.GET."):
+		most = 5
+	case strings.HasPrefix(subject, "$KV."), strings.HasPrefix(subject, "$O."), strings.HasPrefix(subject, "toolsrv."):
+		most = 2
+	case strings.HasPrefix(subject, "_INBOX."):
+		most = 1
+	}
+	if most > 0 && len(parts) > most {
+		subject = strings.Join(parts[:most], ".") + ".>"
+	}
+	return subject
+}
+
+// note takes up an error that the connection tells of. topics is what the subjects begin with on which servers hear each other.
+func (r *rights) note(err error, topics string, log *slog.Logger) {
+	denied := denial(err)
+	if denied == nil || denied.subject == "$JS.API.INFO" { // how full the account is, is not known then
+		log.Debug("NATS", slog.Any("error", err))
+		return
+	}
+	without := ""
+	switch {
+	case strings.HasPrefix(denied.subject, topics):
+		without = "NATS does not let servers hear each other: rates hold for each apart, and a session of MCP ends for one only"
+	case strings.HasPrefix(denied.subject, "$JS.API.CONSUMER.DELETE."):
+		without = "NATS does not let this server delete its consumers, so each stays for half a minute"
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if without != "" {
+		if r.told == nil {
+			r.told = map[string]bool{}
+		}
+		if !r.told[without] {
+			r.told[without] = true
+			log.Warn(without, slog.Any("error", denied))
+		}
+		return
+	}
+	r.denied, r.at = denied, time.Now()
+	for _, cancel := range r.waiting {
+		cancel(denied)
+	}
+}
+
+// since returns what was denied after a moment, or nil.
+func (r *rights) since(moment time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.denied == nil || r.at.Before(moment) {
+		return nil // and not a nil of its type
+	}
+	return r.denied
+}
+
+// why returns why something that began at a moment was not answered: what was denied since then, or the error that it has.
+func (r *rights) why(began time.Time, err error) error {
+	if err == nil {
+		return nil
+	}
+	if denied := denial(err); denied != nil {
+		return denied
+	}
+	answer, isAnswer := errors.AsType[jetstream.JetStreamError](err)
+	if isAnswer && answer.APIError() != nil || errors.Is(err, errGone) || errors.Is(err, ErrObject) || errors.Is(err, ErrNoObject) {
+		return err
+	}
+	return cmp.Or(r.since(began), err)
+}
+
+// until returns a context that ends when something is denied, so that nobody waits for an answer to it.
+func (r *rights) until(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting == nil {
+		r.waiting = map[int]context.CancelCauseFunc{}
+	}
+	place := r.next
+	r.next++
+	r.waiting[place] = cancel
+	return ctx, func() {
+		r.mu.Lock()
+		delete(r.waiting, place)
+		r.mu.Unlock()
+		cancel(nil)
+	}
+}

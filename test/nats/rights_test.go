@@ -1,0 +1,162 @@
+package nats_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/nats"
+)
+
+// What docs/operations.md lists: the least that a server's user needs of a state, and of a bucket of tools.
+var (
+	stateRights = []string{
+		"$KV.toolsrv.>", "$JS.API.STREAM.INFO.KV_toolsrv", "$JS.API.STREAM.CREATE.KV_toolsrv", "$JS.API.STREAM.MSG.GET.KV_toolsrv",
+		"$JS.API.CONSUMER.CREATE.KV_toolsrv.>", "$JS.API.CONSUMER.MSG.NEXT.KV_toolsrv.>", "$JS.API.CONSUMER.DELETE.KV_toolsrv.>", "toolsrv.toolsrv.>",
+	}
+	bucketRights = []string{
+		"$O.toolsrv_tools.>", "$JS.API.STREAM.INFO.OBJ_toolsrv_tools", "$JS.API.STREAM.CREATE.OBJ_toolsrv_tools", "$JS.API.STREAM.MSG.GET.OBJ_toolsrv_tools",
+		"$JS.API.STREAM.PURGE.OBJ_toolsrv_tools", "$JS.API.DIRECT.GET.OBJ_toolsrv_tools.>",
+		"$JS.API.CONSUMER.CREATE.OBJ_toolsrv_tools.>", "$JS.API.CONSUMER.MSG.NEXT.OBJ_toolsrv_tools.>", "$JS.API.CONSUMER.DELETE.OBJ_toolsrv_tools.>",
+	}
+	heardRights = []string{"_INBOX.>", "toolsrv.toolsrv.>"}
+)
+
+// without returns all words but one.
+func without(all []string, one string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
+}
+
+// startFor starts nodes whose only user may publish and subscribe to these subjects.
+func startFor(t *testing.T, nodes int, publish, subscribe []string) (c *cluster, url string) {
+	t.Helper()
+	c = start(t, nodes, func(o *server.Options) {
+		o.Users = []*server.User{{Username: "u", Password: "p", Permissions: &server.Permissions{
+			Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe},
+		}}}
+	})
+	return c, strings.Replace(c.url(), "nats://", "nats://u:p@", 1)
+}
+
+// forms are records of a state, which a server says it knows at its start.
+var forms = map[string]byte{"a": 1}
+
+// TestRights opens states and puts objects for users that have what they need, and for those that lack one right of it: the error says which, in time.
+func TestRights(t *testing.T) {
+	all := slices.Concat(stateRights, bucketRights)
+	use := func(t *testing.T, publish, subscribe []string, warns bool) (log string, err error) {
+		_, url := startFor(t, 1, publish, subscribe)
+		var said lockedBuffer
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		s, err := nats.Open(ctx, nats.Options{URL: url, Prefix: "toolsrv", Forms: forms, Log: slog.New(slog.NewTextHandler(&said, nil))})
+		if err != nil {
+			return said.String(), err
+		}
+		defer s.Close()
+		defer s.Hear("topic", func([]byte) {})()
+		_, err = s.Space("a").Set(t.Context(), "key", []byte("\x01value"), state.Any, state.SetOptions{})
+		if err == nil {
+			_, _, err = s.Space("a").Get(t.Context(), "key", 100)
+		}
+		objects := s.Objects("tools")
+		content := bytes.Repeat([]byte("content"), 100_000)
+		for range 2 { // the second one takes the first one's place
+			if err == nil {
+				err = objects.Put(t.Context(), "object", bytes.NewReader(content))
+			}
+		}
+		if err == nil {
+			_, _, err = objects.Room(t.Context())
+		}
+		if err == nil {
+			_, err = objects.Collect(t.Context(), 0, func(string) bool { return false })
+		}
+		if s.Tell("topic", nil); warns {
+			eventually(t, "the log has a warning", func() bool { return strings.Contains(said.String(), "level=WARN") })
+		}
+		return said.String(), err
+	}
+	t.Run("all", func(t *testing.T) {
+		t.Parallel()
+		if log, err := use(t, all, heardRights, false); err != nil || strings.Contains(log, "does not let") {
+			t.Errorf("got %v, %s", err, log)
+		}
+	})
+	lacks := func(right, do string, publish, subscribe []string) {
+		t.Run(do+" "+right, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			warns := strings.Contains(right, "toolsrv.toolsrv.") || strings.Contains(right, "CONSUMER.DELETE") // and all else goes on
+			log, err := use(t, publish, subscribe, warns)
+			said := "NATS does not let this server's user " + do + " " + right + ": give it that right"
+			if warns {
+				if err != nil || strings.Count(log, "level=WARN") != 1 || !strings.Contains(log, said) {
+					t.Errorf("got %v, %s", err, log)
+				}
+				return
+			}
+			if !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), said) {
+				t.Errorf("got %v after %v, want %q", err, time.Since(began), said)
+			}
+			t.Logf("after %v", time.Since(began))
+		})
+	}
+	for _, right := range all {
+		lacks(right, "publish to", without(all, right), heardRights)
+	}
+	for _, right := range heardRights {
+		lacks(right, "subscribe to", all, without(heardRights, right))
+	}
+}
+
+// TestNoRightToDelete opens states whose user can't delete consumers, of which each begins at some node, and is wanted at the one that leads: nobody waits for
+// the end of the others.
+func TestNoRightToDelete(t *testing.T) {
+	_, url := startFor(t, 3, without(stateRights, "$JS.API.CONSUMER.DELETE.KV_toolsrv.>"), heardRights)
+	use := func() {
+		t.Helper()
+		s, err := nats.Open(t.Context(), nats.Options{URL: url, Prefix: "toolsrv"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	use() // which makes the bucket
+	began := time.Now()
+	for range 8 {
+		use()
+	}
+	if took := time.Since(began); took > 8*time.Second { // of three consumers two begin elsewhere, for each of which it was two seconds
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestConsumersGo has no consumer left of states that were closed.
+func TestConsumersGo(t *testing.T) {
+	c := start(t, 3, nil)
+	for range 3 {
+		if err := open(t, c, nil).Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	js, _ := raw(t, c)
+	began := time.Now()
+	eventually(t, "no consumer is left", func() bool {
+		stream, err := js.Stream(t.Context(), "KV_toolsrv")
+		return err == nil && stream.CachedInfo().State.Consumers == 0
+	})
+	if took := time.Since(began); took > 15*time.Second { // by themselves they go after 30
+		t.Errorf("it took %v", took)
+	}
+}

@@ -27,7 +27,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-fleet bench-many bench-first soak chaos attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-shells setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-fleet bench-many bench-first soak chaos attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
 # printed once it answers.
@@ -266,6 +266,10 @@ test-engines:
 cross:
 	@set -e; export CGO_ENABLED=0; for system in linux/arm64 darwin/arm64 windows/amd64; do echo "vet and build for $$system"; \
 		export GOOS=$${system%/*} GOARCH=$${system#*/}; for m in $(MODULES); do (cd $$m && go vet ./...); done; go build -o build/cross ./cmd/toolsrv; done
+
+# setup-shells installs the shells that tests of completions and of install.sh skip where they are missing, from the apt of a Debian, as root.
+setup-shells:
+	apt-get install --yes --no-install-recommends bash-completion busybox-static fish ksh zsh
 
 # setup-proxies installs the proxies of docs/team.md, which TestTeam skips where they are missing: from the apt of a Debian and from PyPI, as root.
 setup-proxies:

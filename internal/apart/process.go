@@ -55,7 +55,7 @@ type process struct {
 	waited error
 }
 
-// start starts a process with nothing of this one's environment: in an empty directory below scratch, or else where this one is.
+// start starts a process with nothing of this one's environment, in an empty directory below scratch, or else where this one is.
 func start(c *Config, scratch string) (p *process, err error) {
 	p = &process{name: c.Name, scratch: scratch, said: &head{}, ended: make(chan struct{})}
 	if scratch != "" {
@@ -68,7 +68,7 @@ func start(c *Config, scratch string) (p *process, err error) {
 		return nil, &StartError{Err: errors.Join(err, p.clean()), Memory: true}
 	}
 	p.cmd = exec.Command(c.Command[0], append(c.Command[1:len(c.Command):len(c.Command)], strconv.FormatInt(c.Each, 10))...)
-	p.cmd.Env, p.cmd.Dir, p.cmd.SysProcAttr = []string{}, p.dir, Attributes()
+	p.cmd.Env, p.cmd.Dir, p.cmd.SysProcAttr = []string{"GOGC=off"}, p.dir, Attributes() // until it serves: a fifth of its start
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = written, p.said, time.Second
 	if p.in, err = p.cmd.StdinPipe(); err == nil {
 		err = p.cmd.Start()

@@ -2,6 +2,7 @@ package apart
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -44,6 +45,8 @@ type allowance struct {
 type Bounds struct {
 	File uint64 // bytes of a file that it writes
 	Open uint64 // files
+	// Garbage is how much of that may lie, in percent of what is in use; 0: as much.
+	Garbage int
 }
 
 // Serve is all that a process of a [Pool] does. Until in ends, it reads from it what to do, and answers on out. args has one number: the
@@ -58,6 +61,7 @@ func Serve[Q, A any](args []string, in io.Reader, out io.Writer, b Bounds, work 
 		return err
 	}
 	debug.SetMaxStack(mostStack)
+	debug.SetGCPercent(cmp.Or(b.Garbage, 100))
 	var began atomic.Pointer[allowance]
 	began.Store(&allowance{})
 	scarce, err := bound(most, b, &began)

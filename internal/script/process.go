@@ -23,6 +23,8 @@ const (
 	readTime   = 30 * time.Second
 	readOutput = 64 << 20 // bytes
 	readWrong  = 8 << 10  // bytes of what is wrong with a script
+	// readGarbage is how much garbage may lie, in percent of what is in use, which is little.
+	readGarbage = 200
 	// readIdle is how long a process is kept that reads nothing. It is short, since small machines need its memory.
 	readIdle = 5 * time.Second
 )
@@ -44,7 +46,7 @@ type collected struct {
 // out. args has one number: the bytes of memory that it may take. The process must do nothing else: it is bounded from then on, and ends
 // where a script breaks a bound.
 func Serve(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
-	return apart.Serve(args, in, out, apart.Bounds{}, func(r *request, content []byte, _ apart.Limit) *collected {
+	return apart.Serve(args, in, out, apart.Bounds{Garbage: readGarbage}, func(r *request, content []byte, _ apart.Limit) *collected {
 		o := Options{Root: r.Root}
 		if r.Given {
 			o.Content = content

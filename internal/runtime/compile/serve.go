@@ -56,7 +56,7 @@ const (
 func Serve(args []string, in io.Reader, out io.Writer) error {
 	runtime.GOMAXPROCS(min(serveProcessors, runtime.GOMAXPROCS(0)))
 	var s server
-	return apart.Serve(args, in, out, apart.Bounds{File: mostCode, Open: maxOpen}, s.answer)
+	return apart.Serve(args, in, out, apart.Bounds{File: mostCode, Open: maxOpen, Garbage: garbageSmall}, s.answer)
 }
 
 // A server compiles in its working directory, one module at a time.

@@ -153,6 +153,36 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// TestBusy has a registry ask to be left alone for six seconds: nobody asks it before, what was pulled is served, and then what is new.
+func TestBusy(t *testing.T) {
+	t.Parallel()
+	at := ocitest.Serve(t)
+	push(t, at, "1", "one")
+	s := follow(t, at.Host, "1", t.TempDir(), nil)
+	await(t, s, "one", "")
+	push(t, at, "1", "two")
+	var refused, next atomic.Int64 // when
+	at.Before(func(w http.ResponseWriter, _ *http.Request) bool {
+		now := time.Now().UnixMilli()
+		if refused.CompareAndSwap(0, now) {
+			w.Header().Set("Retry-After", "6")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return true
+		}
+		next.CompareAndSwap(0, now)
+		return false
+	})
+	testkit.Until(t, "it is refused", func() bool { return refused.Load() > 0 })
+	if got, _ := content(t, s); got != "one" && got != "two" { // which it may have had before
+		t.Errorf("got %q", got)
+	}
+	testkit.Until(t, "it asks again", func() bool { return next.Load() > 0 })
+	if after := next.Load() - refused.Load(); after < 6000 {
+		t.Errorf("it asks again after %d ms", after)
+	}
+	await(t, s, "two", "")
+}
+
 // TestPinned asks nobody for what has a digest, once it is there.
 func TestPinned(t *testing.T) {
 	t.Parallel()

@@ -62,6 +62,7 @@ func skips(t *testing.T) (list []skip) {
 // TestCPython runs CPython's tests for what is in the engine: each module in a call of its own. What is skipped, and why, is in
 // testdata/cpython/skips.txt; a line there that fits no test is an error.
 func TestCPython(t *testing.T) {
+	t.Parallel()
 	e := need(t, "python")
 	lib := os.Getenv("TOOLSRV_CPYTHON_LIB")
 	if lib == "" {
@@ -85,6 +86,7 @@ func TestCPython(t *testing.T) {
 	program := sandboxtest.Load(t, host, module)
 	for _, name := range cpython {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, part := range parts(files, name) {
 				runCPython(t, program, part, skips)
 			}

@@ -27,6 +27,6 @@ const Ample = mostMemory
 // NoMemory reports whether a process that ended with exit code 2 says on its standard error that Go's runtime got no memory, or a goroutine
 // no more stack. Where the garbage collector of Go 1.26 gets none, it reads what is at address 0, outside any goroutine.
 func NoMemory(stderr string) bool {
-	return slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "stack overflow"}, func(text string) bool { return strings.Contains(stderr, text) }) ||
+	return slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "failed to allocate", "stack overflow"}, func(text string) bool { return strings.Contains(stderr, text) }) ||
 		strings.Contains(stderr, "SIGSEGV: segmentation violation\nPC=") && strings.Contains(stderr, " addr=0x0\n")
 }

@@ -77,14 +77,16 @@ func NewPool(c Config) *Pool { return &Pool{config: c, all: map[*process]struct{
 func (p *Pool) Do(ctx context.Context, w *Work) (fresh bool, err error) {
 	c, err := p.take(ctx, w.Scratch, w.Fresh)
 	if err == nil {
-		good, wrong := c.do(ctx, w)
-		if wrong == nil {
-			p.put(c, good)
-			return c.served == 1, nil
+		var good bool
+		good, err = c.do(ctx, w)
+		fresh = c.served == 1
+		if err == nil {
+			p.put(c, good) // from then on another one may have it
+			return fresh, nil
 		}
-		err = wrong
+	} else {
+		fresh = true
 	}
-	fresh = c == nil || c.served <= 1
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

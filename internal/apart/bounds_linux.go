@@ -19,7 +19,7 @@ const (
 	// niceness is how much the server comes before the processes that work for it, where both want a processor.
 	niceness = 5
 	// maxBeside is what a process may have of addresses that it can write to beside its memory: Go's runtime takes them 64 MiB at a time.
-	maxBeside = 192 << 20
+	maxBeside = 192<<20 + detector
 )
 
 // Supported is false where the system can't be made to hold the bounds.

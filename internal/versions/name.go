@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -44,8 +45,10 @@ func hash(s string, digits int) string {
 	return hex.EncodeToString(sum[:])[:digits]
 }
 
-// kept are the names of versions: the time in milliseconds, the digest and the place.
-var kept = regexp.MustCompile(`^([0-9a-f]{12})-([0-9a-f]{64})-([0-9a-f]{16}-(?:[A-Za-z0-9._%-]+|=[0-9a-f]{64}))$`)
+// kept are the names of versions: the time in milliseconds, the digest and the place. It is made when it is first used, since every command starts this.
+var kept = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9a-f]{12})-([0-9a-f]{64})-([0-9a-f]{16}-(?:[A-Za-z0-9._%-]+|=[0-9a-f]{64}))$`)
+})
 
 func nameOf(at place, v Version) string {
 	return fmt.Sprintf("%012x-%s-%s", v.Since.UnixMilli(), v.Digest, at)
@@ -53,7 +56,7 @@ func nameOf(at place, v Version) string {
 
 // parse returns what a name says, without the size.
 func parse(name string) (at place, v Version, ok bool) {
-	found := kept.FindStringSubmatch(name)
+	found := kept().FindStringSubmatch(name)
 	if found == nil {
 		return "", Version{}, false
 	}

@@ -202,18 +202,17 @@ func tellPlace(w io.Writer, p place, c *config.Config) {
 	for _, source := range configured.Sources(c) {
 		directories = append(directories, nearby(configured.Place(source)))
 	}
-	switch {
-	case p.files != nil:
-		fmt.Fprintf(w, "Serving %s", few(p.files))
-	case p.config != "":
-		fmt.Fprintf(w, "Serving %s, as %s says", few(directories), oneLine(p.config))
-	default:
-		fmt.Fprintf(w, "Serving the folder %s", few(directories))
-	}
+	who := "without tokens"
 	if needsToken(c) {
-		fmt.Fprint(w, ", to those who show who they are.\n")
-	} else {
-		fmt.Fprint(w, ", without tokens.\n")
+		who = "to those who show who they are"
+	}
+	switch { // a line is written at once, since the log may write to w, too
+	case p.files != nil:
+		fmt.Fprintf(w, "Serving %s, %s.\n", few(p.files), who)
+	case p.config != "":
+		fmt.Fprintf(w, "Serving %s, as %s says, %s.\n", few(directories), oneLine(p.config), who)
+	default:
+		fmt.Fprintf(w, "Serving the folder %s, %s.\n", few(directories), who)
 	}
 	if p.dir == "" || slices.ContainsFunc(configured.Sources(c), func(s config.Source) bool { return sameFile(s.Directory, p.dir) }) {
 		return

@@ -50,7 +50,7 @@ func TestClientGone(t *testing.T) {
 		{"reports, over MCP", mcpCall("reports-t0"), `"progress":3`},
 	} {
 		var took []time.Duration
-		for range 10 {
+		for len(took) < 10 || len(took) < 100 && slices.Min(took) > 5*time.Millisecond { // on a busy machine, most wait for a processor
 			conn := r.dial()
 			if _, err := io.WriteString(conn, test.sends); err != nil {
 				t.Fatal(err)

@@ -53,9 +53,8 @@ func (o *Objects) Collect(ctx context.Context, age time.Duration, keep func(obje
 	}
 	ctx, cancel := context.WithTimeout(ctx, collectLimit)
 	defer cancel()
-	ctx, end := o.store.rights.until(ctx)
-	defer end()
-	defer func(began time.Time) { err = o.store.rights.why(began, err) }(time.Now())
+	ctx, done := o.store.rights.asking(ctx)
+	defer func() { err = done(err) }()
 	for range collectTries { // a consumer may be silent
 		if removed, err = o.collect(ctx, age, keep); err == nil || ctx.Err() != nil {
 			break

@@ -180,9 +180,8 @@ const maximumConsumers jetstream.ErrorCode = 10026
 func (s *Store) makeBucket(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	ctx, end := s.rights.until(ctx)
-	defer end()
-	defer func(began time.Time) { err = s.rights.why(began, err) }(time.Now())
+	ctx, done := s.rights.asking(ctx)
+	defer func() { err = done(err) }()
 	stream, err := s.js.Stream(ctx, s.bucket.stream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		config := jetstream.StreamConfig{

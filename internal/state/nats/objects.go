@@ -73,9 +73,7 @@ func (o *Objects) Put(ctx context.Context, object string, content io.Reader) err
 	}
 	limited, cancel := context.WithTimeout(ctx, objectLimit)
 	defer cancel()
-	limited, end := o.store.rights.until(limited)
-	defer end()
-	began := time.Now()
+	limited, done := o.store.rights.asking(limited)
 	bucket, err := o.prepare(limited, object)
 	if err == nil {
 		chunk := min(chunkBytes, int(o.store.conn.MaxPayload())-besides)
@@ -86,8 +84,8 @@ func (o *Objects) Put(ctx context.Context, object string, content io.Reader) err
 			err = o.compare(limited, object, int64(put.Size), sum.Sum(nil))
 		}
 	}
-	if err != nil {
-		return causeOf(ctx, fmt.Errorf("put an object into the bucket %s: %w", o.name, o.store.rights.why(began, err)))
+	if err = done(err); err != nil {
+		return causeOf(ctx, fmt.Errorf("put an object into the bucket %s: %w", o.name, err))
 	}
 	return nil
 }

@@ -47,12 +47,10 @@ func enter(ctx context.Context, s *Store, stream jetstream.Stream, leader string
 	p := &passage{store: s, stream: stream.CachedInfo().Config.Name, next: 1}
 	var consumer jetstream.Consumer
 	for try := 0; consumer == nil; try++ {
-		began := time.Now()
-		making, end := s.rights.until(ctx)
+		making, done := s.rights.asking(ctx)
 		made, err := stream.CreateConsumer(making, config)
-		end()
-		if err != nil {
-			return nil, s.rights.why(began, err)
+		if err = done(err); err != nil {
+			return nil, err
 		}
 		info := made.CachedInfo()
 		p.name, p.pending = info.Name, info.NumPending

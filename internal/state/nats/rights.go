@@ -135,8 +135,10 @@ func (r *rights) why(began time.Time, err error) error {
 	return cmp.Or(r.since(began), err)
 }
 
-// until returns a context that ends when something is denied, so that nobody waits for an answer to it.
-func (r *rights) until(ctx context.Context) (context.Context, context.CancelFunc) {
+// asking returns a context for what is asked of NATS. It ends when something is denied, so that nobody waits for an answer to that. done ends it, and
+// returns why there was no answer, as why does.
+func (r *rights) asking(ctx context.Context) (_ context.Context, done func(error) error) {
+	began := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,10 +148,11 @@ func (r *rights) until(ctx context.Context) (context.Context, context.CancelFunc
 	place := r.next
 	r.next++
 	r.waiting[place] = cancel
-	return ctx, func() {
+	return ctx, func(err error) error {
 		r.mu.Lock()
 		delete(r.waiting, place)
 		r.mu.Unlock()
 		cancel(nil)
+		return r.why(began, err)
 	}
 }

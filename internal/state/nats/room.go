@@ -88,10 +88,12 @@ func (r *room) measure(s *Store) {
 		at := r.came.Load()
 		info, err := s.js.AccountInfo(ctx)
 		cancel()
-		pause := measureEvery
-		if r.account.Store(nil); err == nil {
-			r.account.Store(shareOf(info, max(r.copies.Load(), 1), at))
+		var now *share // nil: it is not known
+		if err == nil {
+			now = shareOf(info, max(r.copies.Load(), 1), at)
 		}
+		r.account.Store(now)
+		pause := measureEvery
 		if r.scarce(0) {
 			pause = hurriedly
 		}

@@ -321,7 +321,7 @@ test-windows:
 		sed 's/^var TestDeleteatFallback bool$$/var TestDeleteatFallback = true/' "$$file" >$(WINE)/at_windows.go; \
 		printf '{"Replace": {"%s": "%s"}}\n' "$$file" $(WINE)/at_windows.go >$(WINE)/overlay.json
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 TOOLSRV_EMULATED=1 $(GO_TEST) -short -timeout 20m -overlay $(WINE)/overlay.json -exec wine -skip '^(TestBundleBreaks|TestCollection|TestSweep|TestTimes|TestWaitingHoldsNothing)$$' $(WINDOWS)
-	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build -trimpath -tags=grpcnotrace -ldflags=-s -o $(WINE)/toolsrv.exe ./cmd/toolsrv
+	GOOS=windows GOARCH=amd64 $(BUILD) -o $(WINE)/toolsrv.exe ./cmd/toolsrv
 	TOOLSRV_WINDOWS=$(WINE)/toolsrv.exe $(GO_TEST) -count=1 -timeout 20m ./test/windows
 
 # test-tinygo has TinyGo build the guests of the conformance kit and the examples for each of its targets, and projects of toolsrv new, and

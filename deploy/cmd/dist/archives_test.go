@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/tar"
-	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"debug/elf"
@@ -97,18 +96,7 @@ func unpackArchive(t *testing.T, out string, s release.System) string {
 		}
 	}
 	if s.OS == "windows" {
-		z, err := zip.OpenReader(filepath.Join(out, name+".zip"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer z.Close()
-		for _, f := range z.File {
-			r, err := f.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			put(f.Name, f.Mode(), r)
-		}
+		unzip(t, filepath.Join(out, name+".zip"), put)
 		return filepath.Join(to, name)
 	}
 	z, err := gzip.NewReader(bytes.NewReader(content(t, out, name+".tar.gz")))

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -282,7 +283,12 @@ func checkBundles(t *testing.T, root, out string) {
 	for _, s := range release.Systems() {
 		t.Run(s.String(), func(t *testing.T) {
 			folder := t.TempDir()
-			unzip(t, filepath.Join(out, "toolsrv_"+s.String()+".mcpb"), folder)
+			unzip(t, filepath.Join(out, "toolsrv_"+s.String()+".mcpb"), func(name string, mode fs.FileMode, content io.Reader) {
+				text, err := io.ReadAll(content)
+				if err := errors.Join(err, os.WriteFile(filepath.Join(folder, filepath.Base(name)), text, mode.Perm())); err != nil {
+					t.Fatal(err)
+				}
+			})
 			if npm {
 				valid := compile(t, map[string]string{"manifest.json": filepath.Join(tools, "node_modules/@anthropic-ai/mcpb/dist/mcpb-manifest-v0.3.schema.json")}, "manifest.json")
 				var value any
@@ -373,7 +379,8 @@ func startBundle(t *testing.T, root, folder string) {
 	}
 }
 
-func unzip(t *testing.T, file, folder string) {
+// unzip gives take each file of a zip.
+func unzip(t *testing.T, file string, take func(name string, mode fs.FileMode, content io.Reader)) {
 	t.Helper()
 	z, err := zip.OpenReader(file)
 	if err != nil {
@@ -385,13 +392,7 @@ func unzip(t *testing.T, file, folder string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, filepath.Base(f.Name)), text, f.Mode().Perm()); err != nil {
-			t.Fatal(err)
-		}
+		take(f.Name, f.Mode(), r)
 	}
 }
 

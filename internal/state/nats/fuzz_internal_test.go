@@ -44,7 +44,8 @@ func FuzzSubject(f *testing.F) {
 	f.Add(b.head("space", "key")+".more", "k")
 	f.Add("$KV.toolsrv.e..", "k")
 	f.Add("$KV.toolsrv.e.c3BhY2U.a2V5\n", "k")
-	f.Add("$KV.another.e.c3BhY2U.a2V5", strings.Repeat("k", 1024))
+	f.Add("$KV.another.e.c3BhY2U.a2V5", strings.Repeat("k", state.MaxKey))
+	f.Add("", strings.Repeat("2", state.MaxKey+1))
 	f.Fuzz(func(t *testing.T, subject, name string) {
 		if space, key, err := b.parse(subject); err == nil {
 			s, k, err := b.parse(b.head(space, key))
@@ -62,7 +63,12 @@ func FuzzSubject(f *testing.F) {
 		if strings.ContainsAny(subject[len("$KV.toolsrv.e."):], "*> \t\r\n") {
 			t.Errorf("the subject %q of %q has letters that NATS does not take", subject, name)
 		}
-		if s, k, err := b.parse(subject); err != nil || s != name || k != name {
+		switch s, k, err := b.parse(subject); {
+		case len(name) > state.MaxKey:
+			if err == nil {
+				t.Errorf("a name of %d bytes is read", len(name))
+			}
+		case err != nil || s != name || k != name:
 			t.Errorf("%q is read as %q and %q, %v", name, s, k, err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -261,7 +262,8 @@ func (g *permission) begin(path string, call *wasmtools.Call) (i *invoker.Invoca
 
 // find returns the tool that a call inside another one is made of. A call goes by the configuration that was in force when it began, and so
 // does what it calls: nothing that was granted or switched on since then is for it. What was taken away since then is gone for it, too:
-// the caller must still be let in, and the tool must still be there for the caller.
+// the caller must still be let in, and the tool must still be there for the caller. A version that was replaced is gone, too: a pin may have come
+// that forbids it. The one in its place is called where only switches have changed, since then it has what the old configuration grants it.
 func (g *permission) find(path string, call *wasmtools.Call) (route wasmtools.Route, err error) {
 	now, principal := g.service.Table().Current(), call.Principal
 	if call.Client != nil {
@@ -281,7 +283,19 @@ func (g *permission) find(path string, call *wasmtools.Call) (route wasmtools.Ro
 	if err := invoker.Admits(route, principal); err != nil {
 		return route, err
 	}
-	return invoke.Find(call.Generation, path, call.Principal)
+	before, err := invoke.Find(call.Generation, path, call.Principal)
+	switch {
+	case err != nil || before.Tool.Digest == route.Tool.Digest:
+		return before, err
+	case !sameValue(now.Configuration(), call.Generation.Configuration()):
+		return route, &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Tool " + path + " was replaced, and the configuration has changed, since the call began: try again with a new call."}
+	}
+	return route, invoker.Admits(before, call.Principal)
+}
+
+// sameValue reports whether two configurations are one value. A program's may be of a type that can't be compared.
+func sameValue(a, b any) bool {
+	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
 // errNoLonger refuses a call after its caller has become somebody else.

@@ -434,6 +434,56 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// TestReplacedUnderWay has a tool that is called three times replaced during the first call, beside a change of something else. No later call is of the
+// version that was replaced, which may be the reason for the change, and none has what only the new configuration grants.
+// Proves: A call inside a call gets no further
+func TestReplacedUnderWay(t *testing.T) {
+	t.Parallel()
+	var w *world
+	var change func()
+	old := native("old", func(context.Context, *wasmtools.Call) (any, error) {
+		change()
+		return "old", nil
+	})
+	old.Digest = "1"
+	other := native("old", func(context.Context, *wasmtools.Call) (any, error) { return "new", nil })
+	other.Digest = "2"
+	w = newWorld(t, sandbox.Config{}, nil, old)
+	configure := func(value any, first *wasmtools.Tool) {
+		if err := w.table.Configure(append([]*wasmtools.Tool{first}, w.tools[1:]...), nil, wasmtools.Configuration{Value: value}); err != nil {
+			t.Error(err)
+		}
+	}
+	replace := func() {
+		if err := w.table.Replace(append([]*wasmtools.Tool{other}, w.tools[1:]...), nil); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		change func()
+		want   string
+	}{
+		{"the file", replace, `"new"`},
+		{"the file and a switch", func() { replace(); _ = w.table.Disable("b/once", "") }, `"new"`},
+		{"a switch and the file", func() { _ = w.table.Disable("b/once", ""); replace() }, `"new"`},
+		{"the configuration", func() { configure(2, old) }, `"old"`},
+		{"the file and the configuration", func() { configure(2, other) }, "not_ready"},
+		{"the file and one that can't be compared", func() { configure([]int{2}, other) }, "not_ready"},
+	} {
+		configure(1, old)
+		change = sync.OnceFunc(test.change)
+		call := &wasmtools.Call{Principal: wasmtools.Everybody(), Generation: w.table.Current(), Arguments: []byte(`{"id":"go/old","args":{}}`)}
+		text, err := w.raw(t.Context(), call, "/a/thrice")
+		if err != nil || !strings.Contains(string(text), test.want) {
+			t.Errorf("%s: got %s, %v, want %s", test.name, text, err, test.want)
+		}
+		if err := w.table.Enable("b/once"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestLargeResult passes on 8 MiB, as often as the caller asks for them: only one result is held at a time.
 // Proves: A call inside a call gets no further
 func TestLargeResult(t *testing.T) {

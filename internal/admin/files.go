@@ -72,10 +72,38 @@ func put() Operation {
 		if err := r.Body(f); err != nil {
 			return Placed{}, err
 		}
-		r.changing.Lock()
-		defer r.changing.Unlock()
+		end, err := r.turn(true)
+		if err != nil {
+			return Placed{}, err
+		}
+		defer end()
 		return r.place(ctx, at, f, "", in.DryRun)
 	})
+}
+
+// turn waits until nobody else changes a file, which may take as long as a body takes to come: who asks must still be allowed to then. puts is
+// whether it is for an upload.
+func (r files) turn(puts bool) (end func(), err error) {
+	r.changing.Lock()
+	if r.Still != nil {
+		err = r.Still()
+	}
+	if err == nil && puts {
+		err = r.mayPut()
+	}
+	if err != nil {
+		r.changing.Unlock()
+		return nil, err
+	}
+	return r.changing.Unlock, nil
+}
+
+// mayPut returns an error where files are neither put nor removed.
+func (r files) mayPut() error {
+	if r.Service.InForce().Admin.Upload {
+		return nil
+	}
+	return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Files are neither put nor removed: the configuration has not set [admin] upload = true"}
 }
 
 // place checks a file that has come, puts it into its place, and waits until it is served. A dry run ends with the check. r.changing is held.
@@ -122,8 +150,11 @@ func remove() Operation {
 		if err != nil {
 			return Placed{}, err
 		}
-		r.changing.Lock()
-		defer r.changing.Unlock()
+		end, err := r.turn(true)
+		if err != nil {
+			return Placed{}, err
+		}
+		defer end()
 		was, err := r.lying(at)
 		if err != nil {
 			return Placed{}, err
@@ -149,8 +180,8 @@ func remove() Operation {
 
 // spot returns where a file is put to or removed from, if that is allowed.
 func (r files) spot(in FileArguments) (*spot, error) {
-	if !r.Service.InForce().Admin.Upload {
-		return nil, &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Files are neither put nor removed: the configuration has not set [admin] upload = true"}
+	if err := r.mayPut(); err != nil {
+		return nil, err
 	}
 	d, err := r.directory(in)
 	if err != nil {

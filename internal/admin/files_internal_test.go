@@ -44,3 +44,23 @@ func TestStill(t *testing.T) {
 		t.Errorf("got %v", failed)
 	}
 }
+
+// TestTurn has somebody wait to change a file who may not do that any more when it is his turn.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("the token was taken back")
+	target := &Target{}
+	target.changing.Lock()
+	waited := make(chan error)
+	go func() {
+		_, err := files{&Request{Target: target, Still: func() error { return gone }}}.turn(true)
+		waited <- err
+	}()
+	target.changing.Unlock()
+	if err := <-waited; !errors.Is(err, gone) {
+		t.Errorf("got %v, want %v", err, gone)
+	}
+	if !target.changing.TryLock() {
+		t.Error("nobody else can change a file now")
+	}
+}

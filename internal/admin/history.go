@@ -229,8 +229,11 @@ type RollingBack struct {
 func rollback() Operation {
 	return Changes("rollback", "Serve an earlier version of a file", func(ctx context.Context, asked *Request, in RollbackArguments) (RollingBack, error) {
 		r := files{asked}
-		r.changing.Lock()
-		defer r.changing.Unlock()
+		end, err := r.turn(false)
+		if err != nil {
+			return RollingBack{}, err
+		}
+		defer end()
 		s, err := r.named(in.Path)
 		switch {
 		case err != nil:

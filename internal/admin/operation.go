@@ -56,9 +56,10 @@ type Request struct {
 	From, ID string
 	// Local is whether he asks over the socket.
 	Local bool
-	// Body writes the body of a request for an operation that takes bytes, once, and then looks again whether the caller may ask for it: that may
-	// have taken long. It is nil for others.
+	// Body writes the body of a request for an operation that takes bytes, once, and then looks again as Still does. It is nil for others.
 	Body func(w io.Writer) error
+	// Still looks again whether the caller may ask for the operation, as one does that has waited for others. Nil: nothing changes that.
+	Still func() error
 	// Expected is the version that what is changed must have, or empty for any.
 	Expected string
 	// Version is the version of what the answer tells, or empty. The operation sets it.

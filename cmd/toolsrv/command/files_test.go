@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -449,6 +450,69 @@ func TestPutHalf(t *testing.T) {
 			t.Errorf("there is %s", at)
 		}
 	}
+}
+
+// TestPutTooLate takes away what a put needs while its file comes: nothing is put.
+// Proves: A caller reaches its own tools only
+func TestPutTooLate(t *testing.T) {
+	t.Parallel()
+	content := release(t, "math", "add", "1")
+	for name, c := range map[string]struct {
+		change func(t *testing.T, m managed)
+		status string
+	}{
+		"uploads are switched off": {func(t *testing.T, m managed) { m.reconfigure(t, "upload = true", "upload = false") }, "403"},
+		"the door is switched off": {func(t *testing.T, m managed) { m.reconfigure(t, "enabled = true", "enabled = false") }, "404"},
+		"the token is revoked":     {func(t *testing.T, m managed) { m.must(t, "tokens", "revoke", "boss") }, "401"},
+		"the token has less":       {func(t *testing.T, m managed) { m.must(t, "tokens", "scopes", "boss", "admin:read", "*") }, "403"},
+		"nothing":                  {func(*testing.T, managed) {}, "200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := manage(t, "upload = true\n")
+			var made admin.TokenMade
+			if err := json.Unmarshal([]byte(m.must(t, "tokens", "add", "boss", "--scope", "admin", "--json")), &made); err != nil {
+				t.Fatal(err)
+			}
+			conn, err := net.Dial("tcp", strings.TrimPrefix(m.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "POST %s/put?name=add.wasm HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n", door.Path, made.Secret, len(content))
+			if _, err := conn.Write(content[:100]); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the file comes", func() bool {
+				found, err := filepath.Glob(filepath.Join(m.tools(), ".toolsrv-put-*"))
+				return err == nil && len(found) > 0
+			})
+			c.change(t, m)
+			if _, err := conn.Write(content[100:]); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			_, err = os.Stat(filepath.Join(m.tools(), "add.wasm"))
+			if !strings.HasPrefix(answer.Status, c.status) || (err == nil) != (c.status == "200") {
+				t.Errorf("got %s, and the file: %v; want %s", answer.Status, err, c.status)
+			}
+		})
+	}
+}
+
+// reconfigure changes the configuration of the server.
+func (m managed) reconfigure(t *testing.T, from, to string) {
+	t.Helper()
+	before := string(testkit.Read(t, m.config))
+	if !strings.Contains(before, from) {
+		t.Fatalf("the configuration has no %q", from)
+	}
+	testkit.Put(t, filepath.Dir(m.config), filepath.Base(m.config), strings.Replace(before, from, to, 1))
+	m.must(t, "reload")
 }
 
 // zeros never end.

@@ -117,6 +117,13 @@ func (d *Door) Serve(x *web.Exchange) {
 		return
 	}
 	r := &admin.Request{Target: d.target, Principal: x.Call().Principal, From: d.from(x), ID: x.Call().RequestID, Local: d.options.Local, Expected: expected}
+	r.Still = func() error {
+		if err := renew(); err != nil {
+			return err
+		}
+		r.Principal = x.Call().Principal
+		return o.Admits(r)
+	}
 	if most := o.Takes(); most > 0 {
 		r.Body = func(w io.Writer) error {
 			// Files come over slow lines, too. A connection that takes no deadline is gone, which reading from it tells.
@@ -126,11 +133,7 @@ func (d *Door) Serve(x *web.Exchange) {
 			if err := x.ReadBody(&taken{w, most}); err != nil {
 				return err
 			}
-			if err := renew(); err != nil {
-				return err
-			}
-			r.Principal = x.Call().Principal
-			return o.Admits(r)
+			return r.Still()
 		}
 	}
 	if o.Copies() {
@@ -156,10 +159,7 @@ func (d *Door) Serve(x *web.Exchange) {
 	}
 	result, err := o.Run(ctx, r, arguments)
 	if err == nil && o.Waits() { // while it waited, the token may have been taken back
-		if err = renew(); err == nil {
-			r.Principal = x.Call().Principal
-			err = o.Admits(r)
-		}
+		err = r.Still()
 	}
 	if err != nil {
 		x.Fail(err)

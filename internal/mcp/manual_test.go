@@ -3,6 +3,8 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,9 +13,40 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
+
+var update = flag.Bool("update", false, "write docs/generated/mcp-errors.md")
+
+// TestErrorsPage holds the page of the codes of JSON-RPC to the lines above them in the code.
+func TestErrorsPage(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("# Errors of MCP\n\nThe codes of [errors over MCP](../mcp.md#results-and-errors) that are not results, made from the code by `go test ./internal/mcp -run TestErrorsPage$ -update`.\n\n| code | status | what happened |\n|---|---|---|\n")
+	codes := regexp.MustCompile(`(?m)((?:^\t// .*\n)+)^\t[cC]ode\w+ += (-\d+)`)
+	for _, file := range []string{"internal/rpc/answer.go", "session/http.go"} {
+		source := string(testkit.Read(t, file))
+		for _, m := range codes.FindAllStringSubmatch(source, -1) {
+			for row := range strings.Lines(m[1]) {
+				fmt.Fprintf(&b, "| %s | %s |\n", m[2], strings.TrimSpace(strings.TrimPrefix(row, "\t// ")))
+			}
+		}
+		if said, all := len(codes.FindAllString(source, -1)), len(regexp.MustCompile(`(?m)^\t*(?:const )?[cC]ode\w+ += -`).FindAllString(source, -1)); said != all || all == 0 {
+			t.Errorf("%s: %d of %d codes have lines that say what has happened", file, said, all)
+		}
+	}
+	const page = "../../docs/generated/mcp-errors.md"
+	if *update {
+		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if string(testkit.Read(t, page)) != b.String() {
+		t.Error("docs/generated/mcp-errors.md is not what the code says: go test ./internal/mcp -run TestErrorsPage$ -update writes it")
+	}
+}
 
 // TestManual runs each command of docs/mcp.md and compares what it prints.
 func TestManual(t *testing.T) {

@@ -2,13 +2,18 @@ package examples_test
 
 import (
 	"encoding/json"
+	"flag"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
+
+var update = flag.Bool("update", false, "write docs/generated/functions.md")
 
 // TestManifestsOfDocs parses the manifests of docs/abi.md.
 func TestManifestsOfDocs(t *testing.T) {
@@ -34,45 +39,83 @@ func TestManifestsOfDocs(t *testing.T) {
 	}
 }
 
-// TestFunctionsOfDocs holds the functions in the tables of docs/abi.md, with their types, to those that modules can import.
-func TestFunctionsOfDocs(t *testing.T) {
+// sets are where the functions are registered that modules can import.
+var sets = []string{
+	"internal/runtime/abi1/abi1.go", "internal/capability/http/http.go", "internal/capability/kv/kv.go", "internal/capability/secrets/secrets.go",
+	"internal/capability/settings/settings.go", "internal/capability/tools/tools.go", "wasmtools/capability/answer/answer.go",
+}
+
+// TestFunctions holds docs/generated/functions.md to the functions that modules can import: their types, and the comments above them where they are
+// registered, which begin with the names of the parameters.
+func TestFunctions(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/abi.md")
-	if err != nil {
-		t.Fatal(err)
+	type entry struct {
+		params []string
+		text   string
 	}
-	_, imports, _ := strings.Cut(strings.ReplaceAll(string(page), "\r\n", "\n"), "\n## Imports\n")
-	imports, _, _ = strings.Cut(imports, "\n## ")
-	letters := strings.NewReplacer("i32", "i", "i64", "I", "f64", "F")
-	types := func(written string) string {
-		return letters.Replace(strings.Join(regexp.MustCompile(`\b(?:i32|i64|f64)\b`).FindAllString(written, -1), ""))
-	}
-	told, module := map[string]string{}, "toolsrv_v1"
-	for _, row := range regexp.MustCompile("(?m)^\\|(?: (?:(`\\w+`|each of them) )?\\|)? `(\\w+)` \\| `(\\(.*?) -> (.*?)` \\|").FindAllStringSubmatch(imports, -1) {
-		if row[1] != "" {
-			module = strings.Trim(row[1], "`")
+	said := map[string]entry{}
+	registered := regexp.MustCompile(`(?m)((?:^\t+//.*\n)+)^\t+(?:return hostabi\.Function\{Name: |\{Name: |function\()"(\w+)"`)
+	indent, link := regexp.MustCompile(`(?m)^\t+// ?`), regexp.MustCompile(`\]\(([a-z/-]+\.md)`)
+	for _, file := range sets {
+		source := strings.ReplaceAll(string(testkit.Read(t, "../../"+file)), "\r\n", "\n")
+		module := "answer"
+		if m := regexp.MustCompile(`Module = "(\w+)"`).FindStringSubmatch(source); m != nil {
+			module = m[1]
 		}
-		told[module+"."+row[2]] = types(row[3]) + " -> " + types(row[4])
+		for _, m := range registered.FindAllStringSubmatch(source, -1) {
+			params, text, _ := strings.Cut(indent.ReplaceAllString(m[1], ""), "\n")
+			params, ok := strings.CutPrefix(strings.TrimSuffix(params, ")"), "(")
+			if !ok || text == "" {
+				t.Errorf("%s: the comment above %s does not begin with the names of its parameters, as in (ptr, len)", file, m[2])
+			}
+			text = link.ReplaceAllString(text, "](../$1")
+			said[module+"."+m[2]] = entry{strings.FieldsFunc(params, func(r rune) bool { return r == ',' || r == ' ' }), strings.ReplaceAll(text, "](../generated/", "](")}
+		}
 	}
+	var b strings.Builder
+	b.WriteString("# Host functions\n\nWhat modules can import besides WASI, as [ABI 1](../abi.md#imports) has it, made from the code by `go test ./test/examples -run TestFunctions$ -update`. Pointers and lengths are unsigned.\n")
+	answerRead := ""
+	names := map[rune]string{'i': "i32", 'I': "i64", 'F': "f64"}
 	for _, set := range toolfile.Imports() {
 		if !strings.HasPrefix(set.Module, "toolsrv_") {
 			continue // WASI has its own documents
 		}
+		fmt.Fprintf(&b, "\n## %s\n", set.Module)
 		for _, f := range set.Functions {
-			name := set.Module + "." + f.Name
-			if f.Name == "answer_read" {
-				name = "each of them." + f.Name
+			module := set.Module
+			if f.Name == "answer_read" { // which each of them has
+				module = "answer"
 			}
-			if want := f.Params + " -> " + f.Results; told[name] != want {
-				t.Errorf("docs/abi.md says of %s %q, want %q", name, told[name], want)
+			key := module + "." + f.Name
+			e := said[key]
+			if e.text == "" || len(e.params) != len(f.Params) {
+				t.Errorf("%s has %d parameters, and a comment that names %q", key, len(f.Params), e.params)
+				continue
 			}
-			if f.Name != "answer_read" {
-				delete(told, name)
+			var params []string
+			for i, letter := range f.Params {
+				params = append(params, e.params[i]+": "+names[letter])
 			}
+			result := "()"
+			if f.Results != "" {
+				result = names[rune(f.Results[0])]
+			}
+			text := fmt.Sprintf("\n### %s.%s\n\n`(%s) -> %s`\n\n%s", module, f.Name, strings.Join(params, ", "), result, e.text)
+			if module == "answer" {
+				answerRead = text
+				continue
+			}
+			b.WriteString(text)
 		}
 	}
-	delete(told, "each of them.answer_read")
-	for name := range told {
-		t.Errorf("docs/abi.md has a function %s, which no module can import", name)
+	b.WriteString("\n## Each module but toolsrv_v1\n" + strings.Replace(answerRead, "### answer.", "### ", 1))
+	const page = "../../docs/generated/functions.md"
+	if *update {
+		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if string(testkit.Read(t, page)) != b.String() {
+		t.Error("docs/generated/functions.md is not what the code says: go test ./test/examples -run TestFunctions$ -update writes it")
 	}
 }

@@ -26,9 +26,25 @@ const (
 	codeNoSecret = "no_secret" // the caller has no secret of its own that the operator has put into such requests
 )
 
-// Set returns the functions of Module. What they need of a tool is its *[Permission].
+// Set returns the functions of Module, with their entries in docs/generated/functions.md. What they need of a tool is its *[Permission].
 func Set() *hostabi.Set {
 	return &hostabi.Set{Module: Module, Functions: []hostabi.Function{
+		// (head, head_len, body, body_len)
+		// Sends a request and waits for the whole answer; [what may be sent](capabilities.md#http). The head is JSON, at most 128 KiB:
+		// `{"method": "GET", "url": "https://…", "headers": [["name", "value"], …]}`, and optionally `timeout`, in milliseconds, and `redirect`, `"follow"`
+		// or `"manual"`. The answer is a u32, the length of its head; the head, `{"status": 200, "url": "…", "headers": [["name", "value"], …]}`, with the
+		// last request's `url`; and the body. Further codes are `tls`, `dns`, `connect`, `redirect`, and `no_secret` where the caller lacks
+		// [a secret of its own](capabilities.md#each-callers-own). `invalid` is
+		//
+		// - a URL that is not ASCII, has no `/` after the host, a user or dot segments, or can be read in two ways; its fragment is not sent;
+		// - the methods `CONNECT`, `TRACE` and `TRACK`;
+		// - more than 100 headers, or 32 KiB of them;
+		// - a header that is the host's to set, in any case and with any other sign for `-`: `Host`, `Connection`, `Keep-Alive`, `Content-Length`,
+		//   `Transfer-Encoding`, `TE`, `Trailer`, `Expect`, `Upgrade`, `HTTP2-Settings`, `Accept-Encoding`, `Proxy`, `Proxy-*` and `Sec-*`; and `Range`,
+		//   `If-Range` and `Request-Range` where the host puts a secret into the request.
+		//
+		// The host asks for gzip and undoes it, in the headers too. Redirects are followed as the grant allows and as `fetch` does; to another origin go
+		// only `Accept`, `Accept-Language`, `Content-Language`, `Content-Type` and `User-Agent`.
 		{Name: "send", Params: "iiii", Results: "i", Cost: sendCost, Do: send},
 		answer.Read(),
 	}}

@@ -28,12 +28,23 @@ const (
 // free is the largest value in bytes for which the account is not asked first: it fits into what each call takes.
 const free = 16 << 10
 
-// Set returns the functions of Module.
+// Set returns the functions of Module, with their entries in docs/generated/functions.md.
 func Set() *hostabi.Set {
 	return &hostabi.Set{Module: Module, Functions: []hostabi.Function{
+		// (key, key_len)
+		// Answers 0 bytes if the key does not exist; otherwise a u64, the version, which is never 0; a u64, when it expires in milliseconds of Unix
+		// time, 0 for never; and the value.
 		function("get", "ii", getCost, get),
+		// (key, key_len, value, value_len, ttl, expect)
+		// Answers the new version, a u64. `ttl` is in milliseconds, 0 for ever. `expect` is -1 for any state, 0 if the key must not exist, or the
+		// version that it must have; otherwise the code is `conflict`. If the [quota](capabilities.md#keys-and-values) is used up, it is `quota`.
 		function("set", "iiiiII", setCost, set),
+		// (key, key_len, expect)
+		// Answers one byte, 1 if the key existed. `expect` is that of `set`.
 		function("delete", "iiI", setCost, remove),
+		// (prefix, prefix_len, after, after_len, limit)
+		// Answers the keys that begin with the prefix and come after `after`, in the order of their bytes: a byte, 1 if there are more; and for each a
+		// u32, its length, and the key. A `limit` of 0 is 1,000, the most.
 		function("list", "iiiii", listCost, list),
 		answer.Read(),
 	}}

@@ -17,9 +17,12 @@ import (
 // Module is the name of the import module.
 const Module = "toolsrv_secrets_v1"
 
-// Set returns the functions of Module.
+// Set returns the functions of Module, with their entries in docs/generated/functions.md.
 func Set() *hostabi.Set {
 	return &hostabi.Set{Module: Module, Functions: []hostabi.Function{
+		// (name, name_len)
+		// Answers the current bytes of the secret; the code is `unavailable` if no source has it any more. Where the tool says it, `[secret]`
+		// [takes its place](capabilities.md#secrets); output that is not JSON then is `tool_bad_output`.
 		{Name: "read", Params: "ii", Results: "i", Do: read},
 		answer.Read(),
 	}}

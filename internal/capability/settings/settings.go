@@ -20,9 +20,12 @@ import (
 // Module is the name of the import module.
 const Module = "toolsrv_settings_v1"
 
-// Set returns the functions.
+// Set returns the functions, with their entries in docs/generated/functions.md.
 func Set() *hostabi.Set {
 	return &hostabi.Set{Module: Module, Functions: []hostabi.Function{
+		// ()
+		// Answers the settings, a JSON object with the schema's defaults filled in, the same in the start and in all calls. An
+		// [interpreter](abi.md#interpreters) can't read it in steps 1 and 2 of the [order of events](abi.md#the-order-of-events).
 		{Name: "read", Results: "i", Do: read},
 		answer.Read(),
 	}}

@@ -94,9 +94,15 @@ func (o *Origin) Party() string { return rates.Party((*wasmtools.Call)(o)) }
 // Who returns who calls.
 func (o *Origin) Who() *wasmtools.Principal { return o.Principal }
 
-// Set returns the functions.
+// Set returns the functions, with their entries in docs/generated/functions.md.
 func Set() *hostabi.Set {
 	return &hostabi.Set{Module: Module, Nests: true, Functions: []hostabi.Function{
+		// (id, id_len, args, args_len)
+		// Calls a tool, by its path (`units/convert`) or its operation id (`units-convert`), with a JSON object as arguments, and answers with its result:
+		// [like a client's call](capabilities.md#tools), within the outer call's time and fuel. The code of a failure is the called tool's, as
+		// [clients see it](generated/errors.md). For `tool_error` the tool's own `tool_code` and `data` are members of the failure; for `invalid_arguments`,
+		// `data` is the list of violations. A tool that does not exist and one that the caller may not call are both `not_found`. Too many calls inside
+		// each other are `depth`. `toolsrv/caller`, where it is declared and granted, answers [who calls](capabilities.md#each-callers-own).
 		{Name: "call", Params: "iiii", Results: "i", Cost: callCost, Do: call},
 		answer.Read(),
 	}}

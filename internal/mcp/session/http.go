@@ -96,8 +96,10 @@ func refuseMissing(x *web.Exchange) {
 	refuse(x, http.StatusNotFound, nil, &rpc.Fault{Code: codeNoSession, Message: "There is no such session; begin a new one with initialize"})
 }
 
-// codeNoSession is what the SDKs of other languages use.
-const codeNoSession = -32001
+const (
+	// 404 | before 2026-07-28: there is no such session, which may have ended or be somebody else's
+	codeNoSession = -32001 // which the SDKs of other languages use
+)
 
 // serveFirst answers a POST that has no session: initialize begins one.
 func (s *Sessions) serveFirst(x *web.Exchange, q Request) {

@@ -133,6 +133,9 @@ func (s *local) keep(c *hostabi.Call, b []byte) {
 
 // Read returns the function answer_read, which each set has.
 func Read() hostabi.Function {
+	// (ptr)
+	// Copies the last answer of a function of the same module to `ptr`, where the guest has made room for it. The answer stays until the next
+	// one; without an answer it is a trap.
 	return hostabi.Function{Name: "answer_read", Params: "i", Do: func(c *hostabi.Call, stack []uint64) {
 		s, ok := (*hostcall.Call)(c).Local().(*local)
 		if !ok || s.answer == nil {

@@ -10,14 +10,28 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// The codes of JSON-RPC, and those that the protocol adds.
+// The codes of JSON-RPC, and those that the protocol adds. The lines above each are its rows in docs/generated/mcp-errors.md: the status, and what
+// has happened. TestErrorsPage in internal/mcp writes the page.
 const (
-	CodeParse              = -32700
-	CodeInvalidRequest     = -32600
-	CodeMethodNotFound     = -32601
-	CodeInvalidParams      = -32602
-	CodeInternal           = -32603
-	CodeHeaderMismatch     = -32020
+	// 400 | the body is not JSON, or did not arrive whole
+	CodeParse = -32700
+	// 400 | the body is not a request, or a batch
+	// 400 | before 2026-07-28: there is no `Mcp-Session-Id`, and the request is not `initialize`; or a GET or DELETE of 2026-07-28
+	// 406 | before 2026-07-28: a GET that does not accept `text/event-stream`
+	// 408, 413, 415 | the body came too slowly, is too large, or is not JSON; `data` has the `code` of [REST](errors.md)
+	CodeInvalidRequest = -32600
+	// 404 | there is no such method
+	CodeMethodNotFound = -32601
+	// 200 | there is no tool of this name, or the caller may not call it; or the cursor is wrong
+	// 400 | `_meta` or another member of the params is missing or has the wrong type
+	CodeInvalidParams = -32602
+	// 200 | the service failed; `data` has the `request_id` for the operator. Or, with the `code` `not_ready` in `data`: tools are still being read, and none has this name yet
+	// 503 | too many streams are open; or a large call is refused, because there is no memory for it or its tool is disabled
+	// 503 | before 2026-07-28: each session that is held has calls
+	CodeInternal = -32603
+	// 400 | a header is missing, or says something else than the body
+	CodeHeaderMismatch = -32020
+	// 400 | the version is not spoken here; `data` has those that are
 	CodeUnsupportedVersion = -32022
 )
 

@@ -20,6 +20,23 @@ func NewReadImage(content []byte) (*Image, error) {
 
 const KeepResident, AgeEvery = keepResident, ageEvery
 
+// Provides reports whether the system gives a memory of the image pages before they are written, and tells of them.
+func Provides(t testing.TB, image *Image) bool {
+	if image.slot == nil {
+		return false
+	}
+	m, err := image.Map(uint64(image.size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = unix.Madvise(m.space[:image.page], unix.MADV_POPULATE_WRITE)
+	resident, _ := m.Resident()
+	if err := m.Free(); err != nil {
+		t.Error(err)
+	}
+	return err == nil && resident == image.page
+}
+
 // Arenas returns how many files the store has.
 func (s *Store) Arenas() int { return len(s.arenas) }
 

@@ -25,6 +25,8 @@ type Image struct {
 	mu     sync.Mutex
 	users  int // memories that are not yet freed
 	closed bool
+	// foreseen are the pages that a memory of the image is likely to write that becomes a layer, once one has. They are never changed.
+	foreseen []extent
 }
 
 // NewImage makes an image with a copy of content, whose length must be a multiple of 64 KiB. Where the system can tell which

@@ -26,6 +26,13 @@ func over(t testing.TB, store *linmem.Store, base *linmem.Image, size int, chang
 	return layer
 }
 
+func shut(t testing.TB, image *linmem.Image) {
+	t.Helper()
+	if err := image.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLayerStoresWhatDiffers has layers of several forms over an image of 800 pages and as many zeros: what they store, and how many
 // mappings a memory of theirs takes.
 func TestLayerStoresWhatDiffers(t *testing.T) {
@@ -112,6 +119,54 @@ func TestLayerStoresWhatDiffers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPagesAreForeseen has memories of an image become layers. The next one has pages of its own from the start where the first of them wrote,
+// with the image's content. One that wrote more than the bound costs the others nothing.
+func TestPagesAreForeseen(t *testing.T) {
+	t.Parallel()
+	page := os.Getpagesize()
+	const size = 400 * granule
+	content := filled(size, func(b []byte) { sprinkle(b[:390*granule], 1) })
+	var store linmem.Store
+	base, err := store.NewImage(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, base)
+	if !linmem.Provides(t, base) {
+		t.Skip("the system does not tell which pages were written, or gives none before they are")
+	}
+	for _, c := range []struct {
+		name   string
+		change func(b []byte)
+		want   int // pages
+	}{
+		{"everything", func(b []byte) { sprinkle(b, 7) }, 0},
+		{"pages 10 to 109 as they were, page 200, and zeros at the end", func(b []byte) {
+			copy(b[10*page:110*page], content[10*page:])
+			b[200*page], b[size-1] = 0, 1
+		}, 101},
+		{"pages 300 to 399", func(b []byte) { sprinkle(b[300*page:400*page], 4) }, 101},
+		{"nothing", func([]byte) {}, 101},
+	} {
+		shut(t, over(t, &store, base, size, c.change))
+		m, err := base.Map(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resident, err := m.Resident()
+		if err != nil {
+			t.Error(err)
+		}
+		if got := resident / page; got != c.want {
+			t.Errorf("after a layer that wrote %s: got %d pages that are a new memory's own, want %d", c.name, got, c.want)
+		}
+		if !m.Equal() || !bytes.Equal(m.Bytes(), content) {
+			t.Errorf("after a layer that wrote %s: a new memory is not as its image", c.name)
+		}
+		free(t, m)
 	}
 }
 

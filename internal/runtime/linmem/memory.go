@@ -70,6 +70,7 @@ func (m *Memory) fill() error {
 		if err := m.image.overlay(m.space); err != nil {
 			return err
 		}
+		m.provide()
 	}
 	if stored < m.image.size {
 		if err := commit(m.space[stored:m.image.size]); err != nil {

@@ -74,6 +74,7 @@ type options struct {
 type app struct {
 	*web.Mux
 	door *mcp.Door
+	set  *toolset.Set
 }
 
 func appOf(tb testing.TB, table *wasmtools.RouteTable, o options) *app {
@@ -92,7 +93,7 @@ func appOf(tb testing.TB, table *wasmtools.RouteTable, o options) *app {
 			}
 		}
 	})
-	return &app{mux, door}
+	return &app{mux, door, set}
 }
 
 const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`

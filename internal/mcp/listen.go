@@ -9,6 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/protocol"
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/response"
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
+	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -61,7 +62,7 @@ type subscription struct {
 	principal *wasmtools.Principal
 	id        []byte          // of the request, as it was written
 	changed   <-chan struct{} // nil: the client does not want to know
-	edition   uint64          // of the list that the client may have
+	edition   toolset.Edition // of the list that the client may have
 }
 
 // Listen begins to answer subscriptions/listen.
@@ -84,8 +85,8 @@ func (x *exchange) Listen(_ context.Context, tools bool) protocol.Answer {
 func (s *subscription) watch() (changed bool) {
 	s.changed = s.door.changes.wait()
 	before := s.edition
-	s.edition = s.door.set.View(s.namespace, s.principal).Edition()
-	return s.edition != before
+	s.edition = s.door.set.Edition(s.namespace, s.principal)
+	return s.edition.List != before.List
 }
 
 // serve sends what happens until the client goes away or the service ends its streams.

@@ -85,8 +85,8 @@ type session struct {
 	gone   bool      // it is in the table no more
 	// principal made the last request: its scopes may differ from those at the beginning.
 	principal *wasmtools.Principal
-	edition   uint64 // of the list that the client knows of
-	cancels   bucket // of calls that may run in other processes
+	edition   toolset.Edition // of the list that the client knows of; zero: it has not begun
+	cancels   bucket          // of calls that may run in other processes
 
 	changed chan struct{} // has room for one: the list has changed, and the client was not told
 }
@@ -178,7 +178,6 @@ func (s *Sessions) begin(namespace, version string, p *wasmtools.Principal) (*se
 	own := ownerOf(p)
 	x := s.newSession(newID(s.keys, version, namespace, own), namespace, own, p)
 	x.Conversation = protocol.NewConversation()
-	x.edition = s.set.View(namespace, p).Edition()
 	return s.add(x)
 }
 
@@ -192,7 +191,6 @@ func (s *Sessions) resume(id, namespace string, p *wasmtools.Principal) (*sessio
 	}
 	x := s.newSession(id, namespace, own, p)
 	x.Conversation = protocol.Resume(version)
-	x.edition = s.set.View(namespace, p).Edition()
 	x.changed <- struct{}{}
 	return s.add(x)
 }
@@ -210,6 +208,9 @@ func (s *Sessions) add(x *session) (*session, error) {
 	}
 	if held != x {
 		x.Close()
+	}
+	if err == nil {
+		s.look(held) // now that it is in the table, no change is missed
 	}
 	return held, err
 }
@@ -392,16 +393,24 @@ func (s *Sessions) remove(x *session) {
 // End ends the sessions of principals that are no longer let in, with their streams and calls. Each process does so by itself: one that has lost
 // its state lets nobody in, and others go on.
 func (s *Sessions) End(ended func(*wasmtools.Principal) bool) {
+	over := map[*wasmtools.Principal]bool{}
+	s.mu.Lock()
+	for _, x := range s.byID {
+		over[x.principal] = false
+	}
+	s.mu.Unlock()
+	for p := range over { // without the lock, for which requests wait
+		over[p] = ended(p)
+	}
 	s.mu.Lock()
 	var gone []*session
-	asked := map[*wasmtools.Principal]bool{}
 	for _, x := range s.byID {
-		over, known := asked[x.principal]
-		if !known {
-			over = ended(x.principal)
-			asked[x.principal] = over
+		is, known := over[x.principal]
+		if !known { // it has begun since then, or another request has used it
+			is = ended(x.principal)
+			over[x.principal] = is
 		}
-		if over {
+		if is {
 			gone = append(gone, x)
 		}
 	}
@@ -450,48 +459,66 @@ func (s *Sessions) old(since time.Time) (old []*session) {
 	return old
 }
 
-// tell makes the streams tell of a change those clients whose list is another one now. It looks at each list once, and without the
-// lock, for which requests wait: where there are many namespaces, the set makes some lists anew.
+// tell makes the streams tell of a change those clients whose list is another one now. It asks for each list once, and without the lock, for
+// which requests wait: lists that have changed are made anew.
 func (s *Sessions) tell() {
 	type sight struct {
 		namespace string
 		principal *wasmtools.Principal
 	}
-	editions := map[sight]uint64{}
+	editions := map[sight]toolset.Edition{}
 	s.mu.Lock()
 	for _, x := range s.byID {
-		editions[sight{x.namespace, x.principal}] = 0
+		editions[sight{x.namespace, x.principal}] = toolset.Edition{}
 	}
 	s.mu.Unlock()
 	for seen := range editions {
-		editions[seen] = s.set.View(seen.namespace, seen.principal).Edition()
+		editions[seen] = s.set.Edition(seen.namespace, seen.principal)
 	}
+	var late []*session // their requests have brought another principal since then
+	s.mu.Lock()
+	for _, x := range s.byID {
+		if edition, ok := editions[sight{x.namespace, x.principal}]; ok {
+			x.note(edition)
+		} else {
+			late = append(late, x)
+		}
+	}
+	s.mu.Unlock()
+	for _, x := range late {
+		s.look(x)
+	}
+}
+
+// look has a session's client told if it sees another list now.
+func (s *Sessions) look(x *session) {
+	s.mu.Lock()
+	p := x.principal
+	s.mu.Unlock()
+	edition := s.set.Edition(x.namespace, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, x := range s.byID {
-		edition, ok := editions[sight{x.namespace, x.principal}]
-		if !ok { // it has begun since then, or its principal has other scopes now
-			edition = s.set.View(x.namespace, x.principal).Edition()
-		}
-		x.note(edition)
-	}
+	x.note(edition)
 }
 
 // see notes who has a session's stream open. Their scopes may have changed: clients that now see another list are told.
 func (s *Sessions) see(x *session, p *wasmtools.Principal) {
-	s.set.View(x.namespace, p) // made before the lock is held
+	edition := s.set.Edition(x.namespace, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x.principal = p
-	x.note(s.set.View(x.namespace, p).Edition())
+	x.note(edition)
 }
 
-// note makes the session's stream tell the client of a list that it does not know.
-func (x *session) note(edition uint64) {
-	if edition == x.edition {
+// note makes the session's stream tell the client of a list that it does not know. What it is told last is the latest.
+func (x *session) note(edition toolset.Edition) {
+	before := x.edition
+	if edition.At < before.At {
 		return
 	}
-	x.edition = edition
+	if x.edition = edition; before.At == 0 || edition.List == before.List {
+		return
+	}
 	select {
 	case x.changed <- struct{}{}:
 	default:

@@ -14,6 +14,7 @@ import (
 type derived struct {
 	set        *Set
 	generation *wasmtools.Generation
+	number     uint64       // counts the set's generations
 	entries    []*entry     // of the generation's routes, in their order
 	names      func() names // of entries
 	index      *index       // of entries
@@ -33,8 +34,8 @@ type viewKey struct {
 type scopesKey struct{ namespace, scopes string }
 
 const (
-	// maxViews is how many views are kept.
-	maxViews = 64
+	// maxViews is how many views are kept, and maxViewers how many of the principals that they are shown to.
+	maxViews, maxViewers = 64, 1024
 	// maxKept is how many bytes of pages all views of a generation keep, about; a list of 10,000 tools has some 10 MB. Other pages are made
 	// for each request.
 	maxKept = 32 << 20
@@ -49,7 +50,7 @@ func (s *Set) newDerived(g *wasmtools.Generation, old *derived) *derived {
 		before = new(derived)
 	}
 	entries, change := follow.MadeOfTools(g, before.generation, before.entries, s.newEntry)
-	next.entries, next.names, next.index = entries, before.names, before.index
+	next.number, next.entries, next.names, next.index = before.number+1, entries, before.names, before.index
 	if change != follow.SameTools {
 		next.index = &index{}
 	}
@@ -87,7 +88,11 @@ func (s *Set) View(namespace string, p *wasmtools.Principal) *View {
 
 // ViewOf is View of a generation of the table. Nil is the current one.
 func (s *Set) ViewOf(g *wasmtools.Generation, namespace string, p *wasmtools.Principal) *View {
-	st := s.made.Of(g)
+	return s.made.Of(g).view(namespace, p, true)
+}
+
+// view is ViewOf. One that nobody asks for yet takes the place of no other.
+func (st *derived) view(namespace string, p *wasmtools.Principal, asked bool) *View {
 	if p.MayAll() {
 		p = wasmtools.Everybody() // they all share one view
 	}
@@ -105,7 +110,7 @@ func (s *Set) ViewOf(g *wasmtools.Generation, namespace string, p *wasmtools.Pri
 	if v == nil {
 		v = st.newView(namespace, p) // without the lock: it looks at every tool
 	}
-	return st.keep(key, scopes, v)
+	return st.keep(key, scopes, v, asked)
 }
 
 // viewOf returns a view that was made already, or nil.
@@ -118,21 +123,27 @@ func (st *derived) viewOf(key viewKey) *View {
 	return st.views[key]
 }
 
-// keep keeps a view, and returns it, or another one that was made at the same time.
-func (st *derived) keep(key viewKey, scopes scopesKey, v *View) *View {
+// keep keeps a view, and returns it, or another one that was made at the same time. Where there are many already, they go, if this one was asked for.
+func (st *derived) keep(key viewKey, scopes scopesKey, v *View, asked bool) *View {
 	if key.namespace == "" && key.principal == wasmtools.Everybody() {
 		st.all.CompareAndSwap(nil, v)
 		return st.all.Load()
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if len(st.views) >= maxViews {
+	other := st.byScopes[scopes]
+	switch {
+	case other != nil:
+		v = other
+	case len(st.byScopes) >= maxViews && !asked:
+		return v
+	case len(st.byScopes) >= maxViews:
 		clear(st.views)
 		clear(st.byScopes)
 		st.kept.Store(0)
 	}
-	if other := st.byScopes[scopes]; other != nil {
-		v = other
+	if len(st.views) >= maxViewers {
+		clear(st.views)
 	}
 	st.views[key], st.byScopes[scopes] = v, v
 	return v

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/internal/follow"
 	"github.com/toolsrv/toolsrv/internal/invoker"
@@ -56,7 +57,9 @@ type Set struct {
 	own         ownSchemas
 	unsubscribe func()
 
-	made *follow.Derived[derived]
+	made      *follow.Derived[derived]
+	editions  editions
+	viewsMade atomic.Int64
 
 	searches chan struct{} // has one for each search that runs
 
@@ -108,6 +111,9 @@ func (s *Set) Info() Info { return s.info }
 // it is not asked which tools are coming.
 func (s *Set) NotYet() *wasmtools.Error { return invoke.NotYet(s.made.Current().generation, "/") }
 
+// ViewsMade returns how many views have been made: each had a look at every tool.
+func (s *Set) ViewsMade() int64 { return s.viewsMade.Load() }
+
 // Close ends the subscription to the table, and waits for listeners that run. The set stays as it is then. Close returns nil
 // and can be called twice.
 func (s *Set) Close() error {
@@ -119,7 +125,7 @@ func (s *Set) Close() error {
 }
 
 // Subscribe has f called soon after the table has changed; changes that follow each other closely may be told of once. What a
-// listener sees has changed if the [View.Edition] of its view has. Calls come one at a time. Once the returned function has
+// listener sees has changed if the List of its [Set.Edition] has. Calls come one at a time. Once the returned function has
 // returned, no call of f begins any more.
 func (s *Set) Subscribe(f func()) (unsubscribe func()) {
 	s.mu.Lock()
@@ -150,6 +156,7 @@ func (s *Set) notify() {
 			return
 		case <-s.changed:
 		}
+		s.editions.forget(s.made.Current())
 		s.mu.Lock()
 		listeners := s.listeners
 		s.mu.Unlock()

@@ -40,6 +40,9 @@ type Page struct {
 
 // newView makes a view. Views of principals with the same scopes are equal.
 func (st *derived) newView(namespace string, p *wasmtools.Principal) *View {
+	if p != nil {
+		st.set.viewsMade.Add(1)
+	}
 	v := &View{derived: st, namespace: namespace}
 	routes := st.generation.Routes()
 	sum := fnv.New64a()
@@ -71,7 +74,7 @@ func (st *derived) newView(namespace string, p *wasmtools.Principal) *View {
 	return v
 }
 
-// Edition is a number that two views share if their lists are the same.
+// Edition is a number that two views share if their lists are the same. Who only waits for another one asks for [Set.Edition], which makes no view.
 func (v *View) Edition() uint64 { return v.edition }
 
 // NewBody returns what a message is read into that may call any tool of the view, and may have frame bytes more than the

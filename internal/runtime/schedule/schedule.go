@@ -29,7 +29,7 @@ type Job struct {
 
 	// Scheduler.mu guards these.
 	turn   time.Time // of a job that somebody waits for; zero: nobody does
-	queued *lane     // the queue that it is in, at this place; nil: none
+	queued *lane     // in whose queue it is, at this place; nil: in none
 	place  int
 	lane   *lane // in which it takes a place; nil: it does not run, or takes longer than predicted
 }
@@ -69,36 +69,42 @@ const (
 
 // A lane holds jobs of one kind.
 type lane struct {
-	bytes   int64 // of the jobs that run at a time; a job that is larger runs alone
-	queue   queue
-	running int
-	taken   int64 // bytes of those that run, overdue ones included
+	bytes    int64  // of the jobs that run at a time; a job that is larger runs alone
+	queue    []*Job // as package heap keeps it: the one whose turn it is comes first
+	compared int    // how often two jobs were
+	running  int
+	taken    int64 // bytes of those that run, overdue ones included
 }
 
-// A queue is a heap of jobs, as package heap keeps it: the one whose turn it is comes first.
-type queue []*Job
+// Len implements heap.Interface.
+func (l *lane) Len() int { return len(l.queue) }
 
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, k int) bool { return q[i].before(q[k]) }
+// Less implements heap.Interface.
+func (l *lane) Less(i, k int) bool {
+	l.compared++
+	return l.queue[i].before(l.queue[k])
+}
 
-func (q queue) Swap(i, k int) {
+// Swap implements heap.Interface.
+func (l *lane) Swap(i, k int) {
+	q := l.queue
 	q[i], q[k] = q[k], q[i]
 	q[i].place, q[k].place = i, k
 }
 
 // Push implements heap.Interface.
-func (q *queue) Push(x any) {
+func (l *lane) Push(x any) {
 	j := x.(*Job)
-	j.place = len(*q)
-	*q = append(*q, j)
+	j.place = len(l.queue)
+	l.queue = append(l.queue, j)
 }
 
 // Pop implements heap.Interface.
-func (q *queue) Pop() any {
-	last := len(*q) - 1
-	j := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
+func (l *lane) Pop() any {
+	last := len(l.queue) - 1
+	j := l.queue[last]
+	l.queue[last] = nil
+	l.queue = l.queue[:last]
 	return j
 }
 
@@ -140,7 +146,7 @@ func (s *Scheduler) Add(j *Job) {
 	closed := s.closed
 	if !closed {
 		j.queued = s.laneOf(j)
-		heap.Push(&j.queued.queue, j)
+		heap.Push(j.queued, j)
 		s.begin()
 	}
 	s.mu.Unlock()
@@ -155,7 +161,7 @@ func (s *Scheduler) Hurry(j *Job) {
 	defer s.mu.Unlock()
 	j.hurry()
 	if j.queued != nil {
-		heap.Fix(&j.queued.queue, j.place)
+		heap.Fix(j.queued, j.place)
 	}
 }
 
@@ -240,7 +246,7 @@ func (s *Scheduler) next(l *lane) *Job {
 	if l.taken > 0 && l.taken+l.queue[0].Bytes > l.bytes {
 		return nil
 	}
-	j := heap.Pop(&l.queue).(*Job)
+	j := heap.Pop(l).(*Job)
 	j.queued = nil
 	return j
 }

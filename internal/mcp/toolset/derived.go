@@ -91,6 +91,11 @@ func (s *Set) ViewOf(g *wasmtools.Generation, namespace string, p *wasmtools.Pri
 	return s.made.Of(g).view(namespace, p, true)
 }
 
+// Edition returns the edition of what a principal sees of a namespace at this moment: that of its View.
+func (s *Set) Edition(namespace string, p *wasmtools.Principal) Edition {
+	return s.editions.edition(s.made.Current(), namespace, p)
+}
+
 // view is ViewOf. One that nobody asks for yet takes the place of no other.
 func (st *derived) view(namespace string, p *wasmtools.Principal, asked bool) *View {
 	if p.MayAll() {

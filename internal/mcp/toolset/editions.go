@@ -47,9 +47,8 @@ type known struct {
 	list func() uint64
 }
 
-// Edition returns the edition of what a principal sees of a namespace at this moment: that of its View.
-func (s *Set) Edition(namespace string, p *wasmtools.Principal) Edition {
-	st := s.made.Current()
+// edition returns the edition of what a principal sees of a namespace in a generation, or in a later one that somebody has asked for.
+func (e *editions) edition(st *derived, namespace string, p *wasmtools.Principal) Edition {
 	if p.MayAll() {
 		p = wasmtools.Everybody()
 	}
@@ -57,7 +56,6 @@ func (s *Set) Edition(namespace string, p *wasmtools.Principal) Edition {
 		return Edition{st.newView(namespace, nil).edition, st.number}
 	}
 	key := sha256.Sum256([]byte(namespace + "\n" + strings.Join(p.Scopes(), "\n")))
-	e := &s.editions
 	e.mu.Lock()
 	e.follow(st)
 	st = e.of

@@ -79,15 +79,17 @@ $(PREBUILT): build/tools/%.wasm: FORCE
 
 FORCE:
 
-# Where SKIPS names a file, as in .ci/run, each run of tests adds to it what it has skipped; test/skips lists that. There lint has vetted all.
+# Where SKIPS names a file, as in .ci/run, each run of tests adds to it what it has skipped, and what has passed; test/skips lists that. There lint has
+# vetted all.
 ifdef SKIPS
 GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test -vet=off
 test race test-dist test-unprivileged test-egress test-arm64 test-tinygo test-browser test-collector test-nats: build/skips
-build/skips: FORCE
-	go build -o $@ ./test/skips
 else
 GO_TEST = go test
 endif
+
+build/skips: FORCE
+	go build -o $@ ./test/skips
 
 # Processes of tests share the code that they compile of interpreters and examples, which takes them minutes otherwise. A change of what makes
 # it begins anew: its version may not have been raised yet. It is not in build/, where go test would take it for something that is tested.
@@ -99,9 +101,10 @@ test race bench test-engines test-tinygo fuzz: export TOOLSRV_TEST_CODE := $(or 
 RACE = $(patsubst %/,%,$(sort $(dir $(shell grep -rlE --include='*.go' '^[[:space:]]*("(sync|sync/atomic|testing/synctest)"$$|go [A-Za-z])' \
 	cmd internal runtime wasmtools test/*/ | grep -vE '/testdata/|^test/(alone|browser|clients|egress|mcp|prometheus|readme)/'))))
 
-# test runs all tests, and race the packages in which goroutines share something. With PACKAGES, such as wasmtools/auth test/rust, they run only
-# these, of the module at the root. With make test race PACKAGES=…, as .ci/run has it, nothing is shown twice: without the race detector it runs
-# packages that race does not, and then those tests that race has skipped, or that say that they show less there (testkit.Race).
+# test runs the tests but those that take longest, and ends with a list of all that it has skipped; with ALL=1, and in .ci/run, it runs all. race runs
+# the packages in which goroutines share something. With PACKAGES, such as wasmtools/auth test/rust, they run only these, of the module at the root, with all
+# their tests. With make test race PACKAGES=…, as .ci/run has it, nothing is shown twice: without the race detector it runs packages that race does
+# not, and then those tests that race has skipped, or that say that they show less there (testkit.Race), even where race has failed.
 race: export CGO_ENABLED := 1
 PARANOID := -race -tags paranoid,grpcnotrace
 
@@ -114,11 +117,14 @@ test:
 	$(if $(TESTED),$(GO_TEST) $(TESTED:%=./%))
 
 race:
-	$(if $(RACED),$(GO_TEST) $(PARANOID) $(RACED:%=./%))
-	$(if $(and $(BOTH),$(RACED)),CGO_ENABLED=0 SKIPS_RUN=test $(CURDIR)/build/skips rest race -vet=off)
+	$(if $(RACED),$(if $(BOTH),red=; )$(GO_TEST) $(PARANOID) $(RACED:%=./%)$(if $(BOTH), || red=1; CGO_ENABLED=0 SKIPS_RUN=test $(CURDIR)/build/skips rest race -vet=off && [ -z "$$red" ]))
 else
-test:
-	@set -e; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && $(GO_TEST) ./...); done
+LEFT  = $(CURDIR)/build/left.jsonl
+TRIED = $(if $(SKIPS),$(GO_TEST),SKIPS=$(LEFT) SKIPS_RUN=test $(CURDIR)/build/skips test -vet=off $(if $(ALL),,-short))
+
+test: build/skips
+	@rm -f $(LEFT); red=; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && $(TRIED) ./...) || red=1; done; \
+		$(if $(SKIPS),,build/skips show $(LEFT);) [ -z "$$red" ]
 
 race:
 	@set -e; for m in $(filter-out examples,$(MODULES)); do echo "go test -race $$m"; \
@@ -504,15 +510,17 @@ setup-dist:
 test-dist:
 	cd deploy && $(GO_TEST) -count=1 -timeout 30m $(if $(SHORT),-short) ./...
 
-# fuzz runs every fuzz target for FUZZTIME, some seconds each, or those of the package in the folder FUZZ.
-FUZZ ?= .*
+# fuzz runs every fuzz target for FUZZTIME, some seconds each, or those of the package in the folder FUZZ. The fuzzer tries for a minute to make shorter what it
+# finds interesting, and runs nothing else meanwhile: here for FUZZSHORTEN.
+FUZZ        ?= .*
+FUZZSHORTEN ?= 2s
 
 fuzz:
 	@set -e; for file in $$(git ls-files '*_test.go' | grep -E '^$(FUZZ)/[^/]*$$' | xargs grep -lE '^func Fuzz'); do \
 		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*).*/\1/p' $$file); do \
 			echo "$$target in $$(dirname $$file)"; \
 			time=$(FUZZTIME); [ $$target != FuzzPrograms ] || time=$(FUZZTIME_PROGRAMS); \
-			(cd $$(dirname $$file) && go test . -run '^$$' -fuzz "^$$target\$$" -fuzztime $$time); \
+			(cd $$(dirname $$file) && go test . -run '^$$' -fuzz "^$$target\$$" -fuzztime $$time -fuzzminimizetime $(FUZZSHORTEN)); \
 		done; \
 	done
 

@@ -100,11 +100,13 @@ type event struct {
 	ImportPath                    string // of what is built
 }
 
-// A result is a line of the file: a test that was skipped, or that has passed, perhaps with less to show than it could.
+// A result is a line of the file: a test that was skipped, or that has passed, perhaps with less to show than it could; or, where Test is "", a
+// package that has passed or failed, which test/steps remembers.
 type result struct {
 	Run, Package, Test string
 	Skipped            bool   `json:",omitempty"`
 	Less               bool   `json:",omitempty"`
+	Failed             bool   `json:",omitempty"`
 	Reason             string `json:",omitempty"`
 }
 
@@ -142,10 +144,14 @@ func follow(events io.Reader, out, file io.Writer, run string) error {
 			errs = append(errs, results.Encode(r))
 			outputs[key] = nil
 		case e.Test == "" && e.Action == "fail":
+			errs = append(errs, results.Encode(result{Run: run, Package: e.Package, Failed: true}))
 			for _, test := range order[e.Package] {
 				fmt.Fprint(out, strings.Join(outputs[[2]string{e.Package, test}], ""))
 			}
 		case e.Test == "" && (e.Action == "pass" || e.Action == "skip"):
+			if e.Action == "pass" {
+				errs = append(errs, results.Encode(result{Run: run, Package: e.Package}))
+			}
 			if all := outputs[key]; len(all) > 0 {
 				fmt.Fprint(out, all[len(all)-1]) // ok, and how long it took
 			}

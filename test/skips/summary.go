@@ -27,8 +27,10 @@ func show(out io.Writer, results io.Reader) error {
 		} else if err != nil {
 			return err
 		}
-		_, short, _ := strings.Cut(r.Package, "github.com/toolsrv/toolsrv/")
-		name := short + " " + r.Test
+		if r.Test == "" {
+			continue
+		}
+		name := strings.TrimPrefix(r.Package, "github.com/toolsrv/toolsrv/") + " " + r.Test
 		if !r.Skipped {
 			passed[name] = true
 			continue

@@ -1,6 +1,7 @@
 // Command steps runs the steps of .ci/run, except those whose files have not changed since they passed. .ci/steps.txt says what each
 // step reads, and .ci/passed.txt has its digest from when the step passed last. Both are in git, so that other checkouts know. A
-// digest has nothing from outside the tree, such as a compiler's version: make ci-long runs all steps.
+// digest has nothing from outside the tree, such as a compiler's version: make ci-long runs all steps. Of a step for many packages that fails,
+// those that passed all the same are remembered, as far as the file that $SKIPS names says so (test/skips).
 //
 //	steps run            make the steps that are due, one after the other, until one fails
 //	steps run all        make all of them
@@ -38,8 +39,8 @@ func run(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	c := &ci{tree: t, out: os.Stdout, today: time.Now().UTC().Format(time.DateOnly), make: func(arguments []string) error {
-		cmd := exec.Command("make", arguments...)
+	c := &ci{tree: t, out: os.Stdout, today: time.Now().UTC().Format(time.DateOnly), noted: os.Getenv("SKIPS"), make: func(arguments []string) error {
+		cmd := exec.Command("make", append([]string{"--keep-going"}, arguments...)...) // what passes need not run again
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		return cmd.Run()
 	}, found: func(program string) bool {
@@ -61,13 +62,4 @@ func run(arguments []string) error {
 		return c.release()
 	}
 	return errors.New("usage: steps run | steps run all | steps digest | steps long DIGEST | steps release")
-}
-
-// rememberLong writes that make ci-long has passed with a digest, if the tree still has it.
-func (c *ci) rememberLong(digest string) error {
-	steps, err := c.tree.steps()
-	if err != nil {
-		return err
-	}
-	return c.remember([]step{long}, steps, map[string]string{long.name: digest})
 }

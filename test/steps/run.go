@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -15,6 +16,7 @@ type ci struct {
 	today string
 	make  func(arguments []string) error
 	found func(program string) bool // in PATH
+	noted string                    // the file to which test/skips adds what became of tests; "": there is none
 
 	took, left []string // what is told at the end: how long each step took, and what was left out
 }
@@ -64,8 +66,9 @@ func (c *ci) run(all bool) error {
 				}
 			}
 		}
+		first := c.soFar()
 		if err := c.timed(arguments(due)...); err != nil {
-			return err
+			return errors.Join(err, c.rememberPart(due, steps, digests, first))
 		}
 		if err := c.remember(due, steps, done); err != nil {
 			return err

@@ -61,6 +61,9 @@ func TestOtherVersions(t *testing.T) {
 			refused(t, kept, `its format is "2", but this version reads 1: name another directory under [state], or run the version that wrote it`,
 				name, "--config", filepath.Join(dir, "toolsrv.toml"))
 		}
+		for _, args := range [][]string{{"state", "check", kept}, {"state", "check", "--config", filepath.Join(dir, "toolsrv.toml")}} {
+			refused(t, kept, `its format is "2", but this version reads 1: run the version that wrote it, or a newer one`, args...)
+		}
 		put(t, kept, text) // as the version that wrote it finds it
 		s = run(t, command("openapi", "--config", filepath.Join(dir, "toolsrv.toml")), false)
 		if a := s.post("/a/get", "{}"); a.status != http.StatusOK || a.body != "116" {

@@ -44,6 +44,8 @@ func OpenFile(path string, forms map[string]byte) (*File, error) {
 // about says what is wrong with a file.
 func about(path string, err error) error {
 	switch {
+	case errors.Is(err, state.ErrNewer):
+		return fmt.Errorf("%s is %w: run the version that wrote it, or a newer one", path, err)
 	case errors.Is(err, ErrDamaged), errors.Is(err, ErrForeign):
 		return fmt.Errorf("%s is %w", path, err)
 	case errors.Is(err, ErrLocked):

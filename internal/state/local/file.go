@@ -176,7 +176,7 @@ func inspectAll(db *mapped, tx *bbolt.Tx, forms map[string]byte) (due map[string
 		return nil, fmt.Errorf("%w: it is the file of another program", ErrForeign)
 	}
 	if found := string(about.Get(formatKey)); found != format {
-		return nil, fmt.Errorf("%w: its format is %s, but this version reads %s", ErrForeign, strconv.Quote(found), format)
+		return nil, fmt.Errorf("%w: it was %w: its format is %s, but this version reads %s", ErrForeign, state.ErrNewer, strconv.Quote(found), format)
 	}
 	due = map[string]int64{}
 	if err := tx.Bucket(talliesName).ForEach(func(name, tally []byte) error {

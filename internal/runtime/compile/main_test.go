@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,13 +25,13 @@ func TestMain(m *testing.M) {
 	}
 	how, args := os.Args[2], os.Args[3:]
 	err := func() error {
-		if how == "once" { // ends when it is started for the first time, beside another module's fault
-			first, err := os.OpenFile(args[0], os.O_CREATE|os.O_EXCL, 0o600)
+		if first, ok := strings.CutPrefix(how, "at first "); ok { // when it is started for the first time
+			mark, err := os.OpenFile(args[0], os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
 				return compile.Serve(args[1:], os.Stdin, os.Stdout)
 			}
-			first.Close()
-			how = "is killed"
+			mark.Close()
+			how, args = first, args[1:]
 		}
 		if how == "counted" {
 			starts, err := os.OpenFile(args[0], os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -102,6 +103,9 @@ func badly(how string) error {
 	switch how {
 	case "dies":
 		os.Exit(3)
+	case "lacks memory":
+		fmt.Fprintln(os.Stderr, "fatal error: runtime: out of memory")
+		os.Exit(2)
 	case "is killed":
 		self, err := os.FindProcess(os.Getpid())
 		if err == nil {
@@ -170,13 +174,23 @@ func module(n int) []byte {
 }
 
 // function returns a module of one function (i32) -> (i32).
-func function(code []byte) []byte {
+func function(code []byte) []byte { return functions(1, code) }
+
+// large is a module of 1 MiB, with so many functions that two processors have something to do.
+func large() []byte {
+	code := slices.Concat(slices.Repeat([]byte{0x20, 0, 0x41, 3, 0x6c, 0x21, 0}, 1500), []byte{0x20, 0, 0x0b})
+	return functions(100, code)
+}
+
+// functions returns a module of functions (i32) -> (i32).
+func functions(count int, code []byte) []byte {
 	body := append([]byte{0}, code...)
+	body = append(wasmtest.LEB(len(body)), body...)
 	return wasmtest.Module(
 		wasmtest.Section(1, wasmtest.Vec([]byte{0x60, 1, 0x7f, 1, 0x7f})),
-		wasmtest.Section(3, []byte{1, 0}),
+		wasmtest.Section(3, append(wasmtest.LEB(count), make([]byte, count)...)),
 		wasmtest.Section(5, []byte{1, 0, 1}),
-		wasmtest.Section(10, append(append([]byte{1}, wasmtest.LEB(len(body))...), body...)))
+		wasmtest.Section(10, append(wasmtest.LEB(count), slices.Repeat(body, count)...)))
 }
 
 // bomb is a module of 64 KB that takes wazero's compiler 30 s and 2 GB.

@@ -29,6 +29,10 @@ type Pool struct {
 const (
 	// SmallBytes is what every module may take. Modules that may take no more have room of their own.
 	SmallBytes = 32 << 20
+	// large is the size in bytes from which a module is worth two processors, where memory is ample: it takes a fifth more then. CPython is
+	// ready after 2.7 s and not after 4.3 (bench/cmd/scale -engine python -scripts 1). With two, nobody can recover from a panic of the
+	// compiler, so where the process ends or wants too much memory, one has to do.
+	large = 1 << 20
 	// patience is how long a process may take for each second of its processor time, and patienceBase what it may take besides. On a busy machine it
 	// waits, and a process that hangs uses no processor time.
 	patience     = 30
@@ -133,16 +137,17 @@ func (p *Pool) Compile(scratch string, module []byte, most Limit) (File, error) 
 		return File{}, ErrClosed
 	}
 	defer room.Give(most.Bytes)
-	f, fresh, err := p.once(scratch, module, most, false)
+	both := len(module) >= large && p.each >= apart.Ample
+	f, fresh, err := p.once(scratch, module, most, both, false)
 	lost, isLost := errors.AsType[*apart.LostError](err)
 	switch {
 	case errors.Is(err, ErrDisk) && !fresh: // its directory may have been removed
-	case isLost && again(lost):
+	case isLost && (again(lost) || both && lost.Memory):
 		p.log.Info("a process that compiles ended before it was done: trying again", "error", err)
 	default:
 		return f, judge(err, most)
 	}
-	f, _, err = p.once(scratch, module, most, true)
+	f, _, err = p.once(scratch, module, most, false, true)
 	return f, judge(err, most)
 }
 
@@ -173,13 +178,13 @@ func judge(err error, most Limit) error {
 	return fmt.Errorf("the process that compiles the module ended twice before it was done: %w", err)
 }
 
-// once compiles a module, in a new process if that is wanted, and says whether it was one.
-func (p *Pool) once(scratch string, module []byte, most Limit, wanted bool) (f File, fresh bool, err error) {
+// once compiles a module, on one processor or both of a process, in a new one if that is wanted. It says whether it was one.
+func (p *Pool) once(scratch string, module []byte, most Limit, both, wanted bool) (f File, fresh bool, err error) {
 	var a reply
 	fresh, err = p.processes.Do(context.Background(), &apart.Work{
 		Scratch: scratch,
 		Fresh:   wanted,
-		Request: request{Keep: scratch != ""},
+		Request: request{Keep: scratch != "", Both: both},
 		Payload: module,
 		Reply:   &a,
 		Most:    maxReply,

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/apart"
 	"github.com/toolsrv/toolsrv/internal/runtime/compile"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
@@ -148,9 +149,38 @@ func TestFails(t *testing.T) {
 // Proves: Compiling is bounded
 func TestKilledOnce(t *testing.T) {
 	t.Parallel()
-	p := pool(t, plenty, "once", filepath.Join(t.TempDir(), "started"))
+	p := pool(t, plenty, "at first is killed", filepath.Join(t.TempDir(), "started"))
 	if f, err := p.Compile(t.TempDir(), module(1), much); err != nil || len(f.Code) == 0 {
 		t.Errorf("got %d bytes, %v", len(f.Code), err)
+	}
+}
+
+// TestLarge has two processors compile a large module, where memory is ample: they make what one makes. They take more memory, so a process
+// that lacks it is not yet the module's fault.
+func TestLarge(t *testing.T) {
+	t.Parallel()
+	want, err := compile.Here(t.TempDir(), large(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		how    string
+		memory int64
+		module []byte
+		good   bool
+	}{
+		{"at first well", apart.Ample, large(), true},
+		{"at first lacks memory", apart.Ample, large(), true},
+		{"at first lacks memory", apart.Ample, module(1), false},
+		{"at first lacks memory", plenty, large(), false},
+	} {
+		f, err := pool(t, c.memory, c.how, filepath.Join(t.TempDir(), "started")).Compile(t.TempDir(), c.module, much)
+		if c.good && (err != nil || f.Name != want.Name || !bytes.Equal(f.Code, want.Code)) {
+			t.Errorf("%s, with %d MiB and %d bytes: got %d bytes of code, %v, want what one processor makes", c.how, c.memory>>20, len(c.module), len(f.Code), err)
+		}
+		if _, refused := errors.AsType[*compile.TooMuch](err); refused == c.good {
+			t.Errorf("%s, with %d MiB and %d bytes: got %v, want it to be the module's fault: %v", c.how, c.memory>>20, len(c.module), err, !c.good)
+		}
 	}
 }
 

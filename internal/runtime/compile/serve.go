@@ -18,6 +18,7 @@ import (
 // A request is what a process is asked: to compile a module, which follows it.
 type request struct {
 	Keep bool // the code; otherwise it is only tried how much compiling takes
+	Both bool // it may use all of its processors
 }
 
 // A reply tells where the code is.
@@ -45,8 +46,8 @@ const (
 	// How much garbage may lie, in percent of what is in use: a small module uses so little that 100 would collect for each.
 	garbage, garbageSmall = 100, 400
 	small                 = 64 << 10 // bytes of a module
-	// serveProcessors is how many processors it uses: the compiler uses one, and Go's garbage collector would use all idle ones, at the
-	// module's expense.
+	// serveProcessors is how many processors it uses: the compiler uses one, or both if it may. Go's garbage collector would use all idle ones,
+	// at the module's expense.
 	serveProcessors = 2
 )
 
@@ -104,7 +105,11 @@ func (s *server) make(r *request, module []byte, a *reply) error {
 			return err
 		}
 	}
-	name, err := (*b).make(module, 1)
+	workers := 1
+	if r.Both {
+		workers = serveProcessors
+	}
+	name, err := (*b).make(module, workers)
 	if err != nil || !r.Keep {
 		return err
 	}

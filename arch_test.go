@@ -145,7 +145,7 @@ var edges = map[string][]string{
 	// Who changed what; knows nobody who changes anything.
 	"internal/audit": {"internal/metrics/counters", "internal/state", "internal/text"},
 	// A file on disk: knows no modules.
-	"internal/catalog/internal/precedence": {},
+	"internal/catalog/internal/precedence": {"internal/state"},
 	// Chooses by the language, and keeps what it has read of scripts; runs nothing.
 	"internal/script": {"internal/apart", "internal/text", "internal/touched", "internal/runtime/codecache", "internal/runtime/wasmbin", "internal/script/engine", "internal/script/javascript", "internal/script/python"},
 	// Interpreters as files: knows no language, and runs nothing.
@@ -164,7 +164,7 @@ var edges = map[string][]string{
 	// Makes an engine of what a linker wrote.
 	"internal/script/engine/internal/seal": {"internal/runtime/wasmbin", "internal/script/engine"},
 	// The files of a source become a route table.
-	"internal/catalog": {"internal/durations", "runtime/limits", "wasmtools", "internal/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched", "internal/lacking", "internal/text"},
+	"internal/catalog": {"internal/state", "internal/durations", "runtime/limits", "wasmtools", "internal/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched", "internal/lacking", "internal/text"},
 	// The source that is a directory on disk.
 	"internal/catalog/directory": {"internal/ownership", "internal/touched", "internal/catalog"},
 	// The source that is a module in a registry.

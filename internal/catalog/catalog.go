@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -78,6 +79,9 @@ type Options struct {
 	Policy wasmtools.Policy
 	// Value is what else belongs to the configuration: see [wasmtools.Configuration].
 	Value any
+	// Paths is the space [PathsSpace] of a state that other processes with the same sources have, too: of two files that want one path, all serve the
+	// same one. Sources are the same if they have the same name, or none and the same ID. Nil: each process decides for itself.
+	Paths state.Space
 	// Rollbacks say which modules were rolled back. Nil: none.
 	Rollbacks Rollbacks
 	// Tools are tools of the program itself, such as [gotool.New] makes. They are in the table from the start

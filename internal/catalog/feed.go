@@ -87,7 +87,7 @@ func (f *feed) key(name string) string { return f.prefix + name }
 // nameIn returns the name in a key.
 func nameIn(key string) string { return key[strings.IndexByte(key, '/')+1:] }
 
-// elsewhere stands between the source and the name of a file in the record of another source. No file of a directory has a name with it.
+// elsewhere stands between the source and the name of a file in the record of another source, and in that which servers share. No file has a name with it.
 const elsewhere = "//"
 
 // readRecords returns what the records of the sources say, by keys.
@@ -112,7 +112,7 @@ func readRecords(feeds []*feed) (noted precedence.Precedence, err error) {
 			}
 		}
 	}
-	return noted, err
+	return precedence.Precedence{}.With(noted.Sorted(), 0), err
 }
 
 // record returns, by keys, which files of a source wait for which, for the source's record.

@@ -26,7 +26,8 @@ type index struct {
 	// another that comes after it in order, so that the result depends on no race.
 	starting bool
 	turn     func(key string) int  // of the files of the first listings, by the precedence at the start
-	noted    precedence.Precedence // as it was on disk at the start
+	noted    precedence.Precedence // what is known of which file waits for which
+	agreeing bool                  // a file that is noted to wait for another one gives way to it
 	keepers  map[string][]*file    // by keys, files that are not known yet, with those that wait until they are
 	isAway   func(key string) bool // whether the files of its source are still unknown
 }
@@ -120,13 +121,13 @@ func (x *index) offer(f *file, m *module) bool {
 func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
 	if keeper, ok := x.keeper(f); ok {
 		x.keepers[keeper] = append(x.keepers[keeper], f)
-		return nil, fmt.Errorf("%s had one of this file's paths before the last start, and has not been read yet", nameIn(keeper))
+		return nil, fmt.Errorf("%s had one of this file's paths before, and has not been read yet", nameIn(keeper))
 	}
 	for _, t := range m.Tools() {
 		c, ok := x.operations[t.OperationID()]
 		switch {
 		case !ok || c.file == f || slices.Contains(displaced, c.file):
-		case x.starting && c.file != nil && x.precedes(f.key, m, c.file.key, c.file.serving):
+		case x.starting && c.file != nil && x.precedes(f.key, m, c.file.key, c.file.serving), x.agreeing && c.file != nil && x.noted.Has(c.file.key, f.key):
 			displaced = append(displaced, c.file)
 		default:
 			return nil, wasmtools.Conflict(c.tool, t)
@@ -135,7 +136,7 @@ func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
 	return displaced, nil
 }
 
-// keeper returns the key of a file that kept a path from f before the start, and is not known yet, if there is one.
+// keeper returns the key of a file that is noted to have kept a path from f, and is not known yet, if there is one.
 func (x *index) keeper(f *file) (key string, ok bool) {
 	for _, key := range x.noted[f.key] {
 		if keeper, ok := x.files[key]; ok && !keeper.known() || !ok && x.isAway(key) {
@@ -191,6 +192,23 @@ func (x *index) precedence() precedence.Precedence {
 	return p
 }
 
+// agree serves the waiting files that are noted to come before the ones that have their paths, and returns all that are served now and were not.
+func (x *index) agree() (taken []*file) {
+	for key, holders := range x.noted {
+		if f := x.files[key]; f == nil || f.serving == nil {
+			continue
+		}
+		for _, holder := range holders {
+			if f := x.files[holder]; f != nil && f.waiting != nil {
+				x.releaseAll(f.waiting)
+			}
+		}
+	}
+	x.agreeing = true
+	defer func() { x.agreeing = false }()
+	return x.promote()
+}
+
 // displace stops serving a file's module and lets it wait, because another file comes before it.
 func (x *index) displace(f *file) {
 	m := f.serving
@@ -199,7 +217,7 @@ func (x *index) displace(f *file) {
 		x.outgoing = append(x.outgoing, m)
 		return
 	}
-	f.waiting = m
+	f.waiting, m.shown = m, true
 	x.waiting = append(x.waiting, f)
 }
 
@@ -247,8 +265,13 @@ func (x *index) stopWaiting(f *file) {
 	if f.waiting == nil {
 		return
 	}
-	f.waiting.Close() // no table ever had it
-	f.waiting, x.freed = nil, true
+	if f.waiting.shown {
+		x.outgoing = append(x.outgoing, f.waiting)
+	} else {
+		f.waiting.Close()
+		x.freed = true
+	}
+	f.waiting = nil
 	x.waiting = slices.DeleteFunc(x.waiting, func(w *file) bool { return w == f })
 }
 

@@ -214,7 +214,7 @@ func (r *reconciler) begin(from *feed, listing *Listing) {
 	for _, e := range listing.Entries {
 		r.at(from, e.ID).listed = e
 	}
-	r.index.turn = r.index.noted.Turns(slices.Collect(maps.Keys(r.index.files)))
+	r.order()
 	r.endAway(from)
 	for _, e := range listing.Entries {
 		f := r.at(from, e.ID)
@@ -232,6 +232,11 @@ func (r *reconciler) begin(from *feed, listing *Listing) {
 		}
 	}
 	r.publishSoon()
+}
+
+// order has files get their paths at the start by what is noted.
+func (r *reconciler) order() {
+	r.index.turn = r.index.noted.Turns(slices.Collect(maps.Keys(r.index.files)))
 }
 
 // endAway notes that a source's files are known: no other file waits for one that is gone.

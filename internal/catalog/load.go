@@ -19,6 +19,7 @@ type module struct {
 	compiled  bool
 	first     bool // it came with the first listing
 	described bool // it has no manifest section, and says itself what it is
+	shown     bool // the table may have it, though it waits
 }
 
 // build gives the module's tools the limits of their paths, and what they were granted. The error says why one of them can't run

@@ -28,8 +28,8 @@ func (r *reconciler) adviseRetry(now time.Time) bool {
 // changed, and closes what is no longer served.
 func (r *reconciler) publish() error {
 	began := time.Now()
-	r.publishAt = time.Time{}
 	r.writeRecords() // before the table shows it
+	r.publishAt = time.Time{}
 	var refused []wasmtools.Refusal
 	for _, f := range r.feeds {
 		for _, p := range f.problems {
@@ -141,18 +141,42 @@ func (r *reconciler) logMissing(old, route wasmtools.Route) {
 	}
 }
 
-// writeRecords writes down which files wait for which, for each source where that has changed. It does nothing during the
-// start.
+// note takes up which files wait for which by now. Before the start is over nobody knows.
+func (r *reconciler) note() {
+	now := r.index.precedence()
+	for key, holders := range r.index.noted {
+		if r.isAway(key) { // it may wait still
+			now[key] = holders
+		}
+	}
+	ended := r.noted.Without(now)
+	r.noted = now
+	r.index.noted = r.index.noted.Without(ended).With(now, 0)
+	r.sharing.end(ended, now)
+}
+
+// writeRecords writes down which files wait for which, for each source where that has changed, and for all servers that share it. Where they have decided
+// otherwise before, it makes files change places. It does nothing during the start.
 func (r *reconciler) writeRecords() {
 	if !r.listed || r.awaited > 0 {
 		return
 	}
-	all := r.index.precedence()
+	r.note()
+	if r.sharing.space != nil {
+		if taken := r.index.agree(); taken != nil {
+			for _, f := range taken {
+				r.serve(f)
+			}
+			r.publishSoon()
+			r.note()
+		}
+		r.sharing.write()
+	}
 	for _, f := range r.feeds {
 		if f.Record == "" || !f.listed {
 			continue
 		}
-		now := f.record(all, r.feeds)
+		now := f.record(r.index.noted, r.feeds)
 		if now.Equal(f.noted) {
 			continue
 		}

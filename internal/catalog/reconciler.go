@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/catalog/internal/precedence"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
@@ -34,6 +35,8 @@ type reconciler struct {
 	grants  toolfile.Granter
 	pins    Pins
 	index   *index
+	noted   precedence.Precedence // which files waited for which when that was noted last
+	sharing *sharing
 	queues  queues
 	buffers *buffers           // of the feeds
 	made    int64              // size of the largest bundle of a script, in bytes, or what one is taken to have
@@ -96,6 +99,9 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, 
 	if r.index.noted, err = readRecords(r.feeds); err != nil {
 		r.logger.Warn("the record of which file had each path can't be read", "error", err)
 	}
+	r.noted = r.index.noted
+	r.sharing = &sharing{r: r, space: o.Paths}
+	r.sharing.read()
 	r.buffers = &buffers{most: r.queues.longReads.room / 4}
 	for _, f := range r.feeds {
 		f.buffers = r.buffers
@@ -114,6 +120,9 @@ func (r *reconciler) run() {
 	for _, f := range r.feeds {
 		r.following.Go(func() { r.follow(r.ctx, f) })
 	}
+	if r.sharing.space != nil {
+		r.following.Go(r.sharing.follow)
+	}
 	for r.ctx.Err() == nil {
 		now := time.Now()
 		for _, f := range r.feeds {
@@ -123,6 +132,9 @@ func (r *reconciler) run() {
 		}
 		if isDue(r.deadline, now) {
 			r.stopAwaiting()
+		}
+		if isDue(r.sharing.retry, now) {
+			r.sharing.write()
 		}
 		r.queues.start(r.ctx, r.do)
 		if r.adviseRetry(now) { // before a generation lacks what comes back in another place
@@ -177,7 +189,7 @@ func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 // due returns when there is something to do, if nothing happens before.
 func (r *reconciler) due(now time.Time) time.Time {
 	next := now.Add(time.Hour)
-	times := []time.Time{r.publishAt, r.deadline}
+	times := []time.Time{r.publishAt, r.deadline, r.sharing.retry}
 	for _, f := range r.feeds {
 		if !f.listing {
 			times = append(times, f.listAt)

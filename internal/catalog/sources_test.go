@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -25,10 +26,11 @@ type area struct {
 	records string
 	log     *testkit.Log
 	bound   map[string]catalog.Sourced // by the sources' IDs: what else is said of them
+	paths   state.Space                // nil: it is shared with nobody
 }
 
 func newArea(t *testing.T) *area {
-	return &area{t, sandboxtest.Engine(t, sandbox.Config{}), t.TempDir(), &testkit.Log{}, map[string]catalog.Sourced{}}
+	return &area{t, sandboxtest.Engine(t, sandbox.Config{}), t.TempDir(), &testkit.Log{}, map[string]catalog.Sourced{}, nil}
 }
 
 // source returns a source with this ID, and a file for each name, whose only tool has the last element of it as its name.
@@ -48,7 +50,7 @@ func (a *area) put(m *memory, name, answer string) {
 
 // catalog starts a catalog of sources, in this order.
 func (a *area) catalog(sources ...*memory) *catalog.Catalog {
-	o := catalog.Options{Engine: a.engine, Poll: 20 * time.Millisecond, Logger: a.log.Logger(slog.LevelInfo)}
+	o := catalog.Options{Engine: a.engine, Poll: 20 * time.Millisecond, Logger: a.log.Logger(slog.LevelInfo), Paths: a.paths}
 	for _, s := range sources {
 		one := a.bound[s.id]
 		one.Source, one.Record = s, filepath.Join(a.records, strings.ReplaceAll(s.id, "/", "-")+".json")

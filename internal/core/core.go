@@ -249,6 +249,7 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 		Logger:  s.Logger,
 
 		Rollbacks: s.Versions,
+		Paths:     s.State.paths(),
 	})
 	if err != nil {
 		return fmt.Errorf("start the catalog: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/audit"
 	"github.com/toolsrv/toolsrv/internal/brought"
+	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/signing"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
@@ -35,7 +36,7 @@ type State struct {
 
 // forms are the newest forms of records that this program knows, by space.
 func forms() map[string]byte {
-	return map[string]byte{audit.Space: audit.Form, signing.Space: signing.Form, tokens.Space: tokens.Form, switches.Space: switches.Form, brought.Space: brought.Form, versions.Space: versions.Form}
+	return map[string]byte{audit.Space: audit.Form, signing.Space: signing.Form, tokens.Space: tokens.Form, switches.Space: switches.Form, brought.Space: brought.Form, versions.Space: versions.Form, catalog.PathsSpace: catalog.PathsForm}
 }
 
 // For returns the store under a configuration, or nil. The first configuration that names a directory opens it; one that is implied is opened
@@ -177,6 +178,14 @@ func (s *State) keys(ctx context.Context, c *config.Config, store state.Store) *
 		store = nil
 	}
 	return signing.Open(ctx, store, s.logger)
+}
+
+// paths returns where processes agree on which of two files has a path, or nil where no other process has the state.
+func (s *State) paths() state.Space {
+	if !s.InNATS() {
+		return nil
+	}
+	return s.Store().Space(catalog.PathsSpace)
 }
 
 // InNATS reports whether the state is in NATS.

@@ -1,23 +1,15 @@
-// Package precedence keeps on disk which files keep a path from which others.
+// Package precedence says which files keep a path from which others, and writes that down: on disk, and in the state that servers share.
 //
 // If two files want the same path, the one that came first has it. Their source doesn't show which one that was. With what is noted
-// here the next start, and `toolsrv check`, decide as the server that runs.
+// here the next start, `toolsrv check`, and the other servers decide as the server that saw it.
 package precedence
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"syscall"
 )
 
-// A Precedence says which files each waiting file waits for. It never changes once it is made.
+// A Precedence says which files each waiting file waits for, sorted. It never changes once it is made.
 type Precedence map[string][]string
 
 // The turns in which files get their paths at a start.
@@ -59,69 +51,98 @@ func (p Precedence) Equal(other Precedence) bool {
 	return maps.EqualFunc(p, other, slices.Equal)
 }
 
-// maxRecord is the largest record in bytes that is read.
-const maxRecord = 4 << 20
-
-// A record is a Precedence on disk.
-type record struct {
-	// Source is the ID of the source of the files. A record of another source says nothing.
-	Source string `json:"source"`
-	// WaitsFor is the Precedence.
-	WaitsFor Precedence `json:"waits_for"`
+// Has reports whether a file waits for a holder.
+func (p Precedence) Has(file, holder string) bool {
+	_, ok := slices.BinarySearch(p[file], holder)
+	return ok
 }
 
-// Read returns what a record says of a source. A record that is missing says nothing.
-func Read(name, source string) (Precedence, error) {
-	if name == "" {
-		return nil, nil
+// Sorted sorts the holders of each file, and drops those that are listed twice. It changes p, which nobody else may have yet.
+func (p Precedence) Sorted() Precedence {
+	for file, holders := range p {
+		slices.Sort(holders)
+		p[file] = slices.Compact(holders)
 	}
-	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxRecord {
-		return nil, fmt.Errorf("%s is larger than %d bytes", name, maxRecord)
-	}
-	var r record
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if r.Source != source {
-		return nil, nil
-	}
-	return r.WaitsFor, nil
+	return p
 }
 
-// Write replaces a record, whole or not at all. It removes the record of an empty Precedence.
-func (p Precedence) Write(name, source string) error {
-	if len(p) == 0 {
-		if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-			return err
+// Without returns p without what other says, too.
+func (p Precedence) Without(other Precedence) Precedence {
+	left := make(Precedence, len(p))
+	for file, holders := range p {
+		if other[file] != nil {
+			holders = slices.DeleteFunc(slices.Clone(holders), func(holder string) bool { return other.Has(file, holder) })
 		}
-		return nil
+		if len(holders) > 0 {
+			left[file] = holders
+		}
 	}
-	text, err := json.Marshal(record{source, p})
-	if err != nil {
-		return err
+	return left
+}
+
+// With returns p with what other says, unless p says the opposite: no file waits for one that waits for it, nor through others. So whoever follows it
+// comes to an end. Of what takes the whole beyond most bytes, 0 for any number, nothing is added.
+func (p Precedence) With(other Precedence, most int) Precedence {
+	all := maps.Clone(p)
+	if all == nil {
+		all = Precedence{}
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp")
-	if err != nil {
-		return err
+	size := 0
+	for file, holders := range p {
+		size += sizeOf(file, holders)
 	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
+	for _, file := range slices.Sorted(maps.Keys(other)) {
+		var added []string
+		for _, holder := range other[file] {
+			if holder != file && !all.Has(file, holder) && !all.leads(holder, file) {
+				added = append(added, holder)
+			}
+		}
+		if size += sizeOf(file, added); added == nil {
+			continue
+		}
+		if most > 0 && size > most {
+			break
+		}
+		holders := slices.Concat(all[file], added)
+		slices.Sort(holders)
+		all[file] = slices.Compact(holders)
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+	return all
+}
+
+// sizeOf returns about how many bytes it takes to note which files one waits for.
+func sizeOf(file string, holders []string) int {
+	if holders == nil {
+		return 0
 	}
-	return nil
+	size := len(file) + len(`"":[],`)
+	for _, holder := range holders {
+		size += len(holder) + len(`"",`)
+	}
+	return size
+}
+
+// mostSteps is how many holders are looked at to find whether a file waits for another one. Few wait for one that waits, so that they are enough; a record
+// of a foreign hand may have any number.
+const mostSteps = 16
+
+// leads reports whether a file waits for another one, also through others, or whether that takes too long to be found out.
+func (p Precedence) leads(file, to string) bool {
+	if p[file] == nil {
+		return false
+	}
+	steps, seen := 0, map[string]bool{}
+	for next := []string{file}; len(next) > 0; next = next[1:] {
+		for _, holder := range p[next[0]] {
+			if steps++; holder == to || steps > mostSteps {
+				return true
+			}
+			if !seen[holder] {
+				seen[holder] = true
+				next = append(next, holder)
+			}
+		}
+	}
+	return false
 }

@@ -1,10 +1,13 @@
 package precedence_test
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog/internal/precedence"
 )
@@ -84,4 +87,88 @@ func TestRecordDamaged(t *testing.T) {
 	if p, err := precedence.Read(dir, "tools"); p != nil || err == nil {
 		t.Errorf("a folder: got %v and no error", p)
 	}
+}
+
+// TestWith adds what does not contradict, and takes out what is named.
+func TestWith(t *testing.T) {
+	t.Parallel()
+	type p = precedence.Precedence
+	for _, test := range []struct {
+		name        string
+		p, with     p
+		most        int
+		want        p
+		without     p
+		wantWithout p
+	}{
+		{"nothing", nil, nil, 0, p{}, nil, p{}},
+		{"others", p{"a": {"c"}}, p{"a": {"b", "d"}, "x": {"y"}}, 0, p{"a": {"b", "c", "d"}, "x": {"y"}}, p{"a": {"b", "z"}, "x": {"y"}, "z": {"a"}}, p{"a": {"c", "d"}}},
+		{"itself", nil, p{"a": {"a"}}, 0, p{}, nil, p{}},
+		{"the opposite", p{"a": {"b"}}, p{"b": {"a", "c"}}, 0, p{"a": {"b"}, "b": {"c"}}, p{"b": {"a"}}, p{"a": {"b"}, "b": {"c"}}},
+		{"a circle", p{"a": {"b"}, "b": {"c"}}, p{"c": {"a"}, "d": {"a"}}, 0, p{"a": {"b"}, "b": {"c"}, "d": {"a"}}, nil, p{"a": {"b"}, "b": {"c"}, "d": {"a"}}},
+		{"a circle in what comes", nil, p{"a": {"b"}, "b": {"c"}, "c": {"a"}}, 0, p{"a": {"b"}, "b": {"c"}}, nil, p{"a": {"b"}, "b": {"c"}}},
+		{"more than there is room for", p{"z": {"y"}}, p{"a": {"b"}, "b": {"c"}}, 22, p{"z": {"y"}, "a": {"b"}}, p{"z": {"y"}}, p{"a": {"b"}}},
+	} {
+		before := maps.Clone(test.p)
+		got := test.p.With(test.with, test.most)
+		if !got.Equal(test.want) || !test.p.Equal(before) {
+			t.Errorf("%s: got %v of %v, want %v", test.name, got, test.p, test.want)
+		}
+		if left := got.Without(test.without); !left.Equal(test.wantWithout) || !got.Equal(test.want) {
+			t.Errorf("%s: without %v got %v, want %v", test.name, test.without, left, test.wantWithout)
+		}
+	}
+}
+
+// TestDecode reads records of foreign hands in little time, as something without a circle.
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	chain, star, mesh := precedence.Precedence{}, precedence.Precedence{}, precedence.Precedence{}
+	for i := range 10_000 {
+		chain[fmt.Sprintf("%06d", i)] = []string{fmt.Sprintf("%06d", max(i-1, 0))}
+		star["a"] = append(star["a"], fmt.Sprint(i))
+	}
+	for i := range 120 {
+		for j := range 120 {
+			mesh[fmt.Sprint(i)] = append(mesh[fmt.Sprint(i)], fmt.Sprint(j))
+		}
+	}
+	for name, p := range map[string]precedence.Precedence{"a chain": chain, "a star": star, "a mesh": mesh} {
+		value, err := p.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		got, err := precedence.Decode(value)
+		if took := time.Since(began); err != nil || took > 5*time.Second {
+			t.Errorf("%s: decoded in %v, %v", name, took, err)
+		}
+		again, err := got.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same, err := precedence.Decode(again); err != nil || !same.Equal(got) {
+			t.Errorf("%s: it is read otherwise the second time (%v)", name, err)
+		}
+	}
+}
+
+// FuzzDecode has no record panic, and what is read of one be written and read as the same.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{"", "\x00", "\x01{", "\x01[]", "\x02{}", "\x01null", "\x01" + `{"waits_for":{"a":["b","c"],"b":["a"],"":[""]}}`, "\x01" + `{"waits_for":{"a\ud800":["\u0000",null]}}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		p, err := precedence.Decode(value)
+		if err != nil {
+			return
+		}
+		again, err := p.Encode()
+		if err != nil {
+			return // it is too long
+		}
+		if same, err := precedence.Decode(again); err != nil || !same.Equal(p) {
+			t.Errorf("got %v and then %v, %v", p, same, err)
+		}
+	})
 }

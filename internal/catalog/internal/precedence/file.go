@@ -1,0 +1,79 @@
+package precedence
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// maxRecord is the largest record in bytes that is read.
+const maxRecord = 4 << 20
+
+// A record is a Precedence on disk.
+type record struct {
+	// Source is the ID of the source of the files. A record of another source says nothing.
+	Source string `json:"source"`
+	// WaitsFor is the Precedence.
+	WaitsFor Precedence `json:"waits_for"`
+}
+
+// Read returns what a record says of a source. A record that is missing says nothing.
+func Read(name, source string) (Precedence, error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxRecord {
+		return nil, fmt.Errorf("%s is larger than %d bytes", name, maxRecord)
+	}
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if r.Source != source {
+		return nil, nil
+	}
+	return r.WaitsFor, nil
+}
+
+// Write replaces a record, whole or not at all. It removes the record of an empty Precedence.
+func (p Precedence) Write(name, source string) error {
+	if len(p) == 0 {
+		if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	text, err := json.Marshal(record{source, p})
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -258,6 +258,47 @@ func TestMCPDirectory(t *testing.T) {
 	a.waitLine("the refusal of broken.wasm", refusal("broken.wasm"))
 }
 
+// TestMCPSaysTroubleOnly looks at what an agent's terminal gets: nothing of calls, be they right or wrong, and a warning for each file that can't be
+// served. With another level it gets the calls, too.
+func TestMCPSaysTroubleOnly(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args        []string
+		least, most int // lines
+	}{{nil, 1, 1}, {[]string{"--log-level", "info"}, 20, 100}} {
+		t.Run(fmt.Sprint(c.args), func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", "echo", "refuse")}), "tools")
+			a := startAgent(t, append([]string{dir}, c.args...)...)
+			a.initialize()
+			a.has("at the start", "shop-echo", "shop-refuse")
+			for range 10 {
+				a.calls("shop-echo", order)
+				a.calls("shop-echo", `{"count":0}`)
+				a.calls("shop-refuse", order)
+				a.calls("shop-ecko", `{}`)
+			}
+			a.ask("tools/nothing", "{}")
+			put(t, filepath.Join(dir, "shop.wasm"), guest(t, "shop", "1.0.1", "echo"))
+			a.changed()
+			put(t, filepath.Join(dir, "broken.wasm"), []byte("no"))
+			a.waitLine("the refusal of broken.wasm", refusal("broken.wasm"))
+			if code, _ := a.end(); code != 0 {
+				t.Errorf("exit code %d, want 0", code)
+			}
+			lines := a.log.all()
+			if len(lines) < c.least || len(lines) > c.most {
+				t.Errorf("%d lines, want %d to %d", len(lines), c.least, c.most)
+			}
+			for _, line := range lines {
+				if len(c.args) == 0 && !strings.Contains(line, `"level":"WARN"`) {
+					t.Errorf("no warning: %s", line)
+				}
+			}
+		})
+	}
+}
+
 // TestMCPFiles serves single files without their folder, and follows them.
 func TestMCPFiles(t *testing.T) {
 	t.Parallel()

@@ -85,3 +85,54 @@ func TestNamespacesAreKept(t *testing.T) {
 		}
 	}
 }
+
+// TestDescriptionsFollowChanges counts how many tools are described anew for a change among few and among many, and how often the router is made.
+func TestDescriptionsFollowChanges(t *testing.T) {
+	t.Parallel()
+	newTool := func(n int, description string) *wasmtools.Tool {
+		return &wasmtools.Tool{
+			Namespace: fmt.Sprintf("n%d", n), Name: "tool", Description: description, Parameters: schema.MustCompile(`{"type":"object"}`),
+			Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte("1"), nil }),
+		}
+	}
+	for _, many := range []int{100, 1000} {
+		var tools []*wasmtools.Tool
+		for n := range many {
+			tools = append(tools, newTool(n, "Does it."))
+		}
+		table, err := wasmtools.NewRouteTable(tools...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := NewDoor(web.NewMux(web.Options{}), table, DoorOptions{})
+		defer d.Close()
+		for _, step := range []struct {
+			name   string
+			change func() error
+			made   int
+			router bool
+		}{
+			{"one is replaced", func() error { tools[5] = newTool(5, "Does it now."); return table.Replace(tools, nil) }, 1, false},
+			{"one has come", func() error { tools = append(tools, newTool(many, "Is new.")); return table.Replace(tools, nil) }, 1, true},
+			{"one is switched off", func() error { return table.Disable("/n7/tool", "") }, 0, false},
+			{"none has changed", func() error { return table.Replace(tools, nil) }, 0, false},
+		} {
+			before, router := map[*entry]bool{}, d.made.Current().router
+			for _, e := range d.made.Current().entries {
+				before[e] = true
+			}
+			if err := step.change(); err != nil {
+				t.Fatal(err)
+			}
+			made := 0
+			for _, e := range d.made.Current().entries {
+				if !before[e] {
+					made++
+				}
+			}
+			if other := d.made.Current().router != router; made != step.made || other != step.router {
+				t.Errorf("%d tools, %s: %d were described anew and another router was made: %t, want %d and %t", many, step.name, made, other, step.made, step.router)
+			}
+		}
+	}
+}

@@ -167,6 +167,7 @@ func TestExamples(t *testing.T) {
 
 // checkManifests makes the calls that the manifests give as examples, except for tools that were not granted what they need.
 func checkManifests(t *testing.T, table *wasmtools.RouteTable) {
+	checkDocument(t, table)
 	for _, route := range table.Tools() {
 		if said := route.Tool.Annotations; route.Tool.Title == "" || said.ReadOnly == nil || said.OpenWorld == nil {
 			t.Errorf("%s has no title, or does not say what it does to the world", route.Tool.Path())

@@ -151,6 +151,7 @@ directory = "state"
 		}
 	})
 	s := startServer(t, folder, all)
+	checkArrays(t, strings.TrimPrefix(s.get(t, "/openapi.json"), "200 "), "/weather/now")
 	for _, c := range calls {
 		if got := s.call(t, c.path, c.arguments); got != c.want {
 			t.Errorf("%s %s: got %s\nwant %s", c.path, c.arguments, got, c.want)

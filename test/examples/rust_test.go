@@ -61,6 +61,7 @@ func serveRust(t *testing.T) *wasmtools.RouteTable {
 func TestRustExamples(t *testing.T) {
 	t.Parallel()
 	table := serveRust(t)
+	checkDocument(t, table)
 	for _, route := range table.Tools() {
 		if said := route.Tool.Annotations; route.Tool.Title == "" || said.ReadOnly == nil || said.OpenWorld == nil {
 			t.Errorf("%s has no title, or does not say what it does to the world", route.Tool.Path())

@@ -3,6 +3,8 @@ package toolset
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -36,4 +38,58 @@ func TestSearchesTakeTurns(t *testing.T) {
 			t.Errorf("one has ended: %v", err)
 		}
 	})
+}
+
+// TestSearchCostsWhatChanged counts what is made for the first search after a change among few tools and among many: the words and the descriptions
+// of tools that have changed.
+func TestSearchCostsWhatChanged(t *testing.T) {
+	t.Parallel()
+	for _, many := range []int{1000, 10_000} {
+		var tools []*wasmtools.Tool
+		for n := range many {
+			tools = append(tools, searchable(fmt.Sprintf("tool%d", n), "weather", fmt.Sprint("city", n)))
+		}
+		table, err := wasmtools.NewRouteTable(tools...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := New(table, Options{Search: SearchAlways})
+		defer s.Close()
+		ranked(s, "weather")
+		for _, step := range []struct {
+			name          string
+			change        func(next []*wasmtools.Tool) []*wasmtools.Tool
+			tools, listed int // made anew, and added to the words
+		}{
+			{"one is replaced", func(next []*wasmtools.Tool) []*wasmtools.Tool {
+				next[5] = searchable("tool5", "rain", "new")
+				return next
+			}, 1, 2},
+			{"one has come", func(next []*wasmtools.Tool) []*wasmtools.Tool { return append(next, searchable("last", "rain")) }, 1, 1},
+			{"one has gone", func(next []*wasmtools.Tool) []*wasmtools.Tool { return next[1:] }, 0, 0},
+			{"none has changed", func(next []*wasmtools.Tool) []*wasmtools.Tool { return next }, 0, 0},
+		} {
+			before := map[*indexed]bool{}
+			for _, e := range s.made.Current().entries {
+				before[&e.words.list[0]] = true
+			}
+			words := s.lexicon.words.size()
+			tools = step.change(slices.Clone(tools))
+			if err := table.Replace(tools, nil); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := ranked(s, "rain weather"); len(got) == 0 {
+				t.Fatal("nothing is found")
+			}
+			made := 0
+			for _, e := range s.made.Current().entries {
+				if !before[&e.words.list[0]] {
+					made++
+				}
+			}
+			if got := s.lexicon.words.size() - words; made != step.tools || got != step.listed {
+				t.Errorf("%d tools, %s: the words of %d were looked at and %d words are new, want %d and %d", many, step.name, made, got, step.tools, step.listed)
+			}
+		}
+	}
 }

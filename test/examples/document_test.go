@@ -1,0 +1,86 @@
+package examples_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/openapi"
+)
+
+// checkDocument looks at the OpenAPI document of a table's tools.
+func checkDocument(t *testing.T, table *wasmtools.RouteTable) {
+	t.Helper()
+	app := openapi.NewApp(table, openapi.Options{})
+	defer app.Close()
+	w := httptest.NewRecorder()
+	app.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/openapi.json", http.NoBody))
+	var paths []string
+	for _, route := range table.Tools() {
+		if route.Enabled {
+			paths = append(paths, route.Path)
+		}
+	}
+	checkArrays(t, w.Body.String(), paths...)
+}
+
+// checkArrays fails where a schema of a document is of an array and does not say of what: generators of clients make nothing of it, or drop the
+// answer that has it. The document must have these paths.
+func checkArrays(t *testing.T, document string, paths ...string) {
+	t.Helper()
+	var read map[string]any
+	if err := json.Unmarshal([]byte(document), &read); err != nil {
+		t.Fatalf("the document: %v: %.200s", err, document)
+	}
+	described, _ := read["paths"].(map[string]any)
+	for _, path := range paths {
+		if described[path] == nil {
+			t.Errorf("the document lacks %s", path)
+		}
+	}
+	arrays, vague := arraysOf(read, "")
+	if len(vague) > 0 {
+		t.Errorf("the document has arrays without items: %s", strings.Join(vague, ", "))
+	}
+	if arrays < 3 { // those of the errors, at least
+		t.Errorf("the document has %d arrays: the test does not find them", arrays)
+	}
+}
+
+// arraysOf returns how many schemas of arrays there are in a part of a document, and where those are that have no items.
+func arraysOf(part any, place string) (arrays int, vague []string) {
+	add := func(name string, inner any) {
+		n, more := arraysOf(inner, place+"/"+name)
+		arrays, vague = arrays+n, append(vague, more...)
+	}
+	switch part := part.(type) {
+	case []any:
+		for _, inner := range part {
+			add("-", inner)
+		}
+	case map[string]any:
+		types, _ := part["type"].([]any)
+		if part["type"] == "array" || slices.Contains(types, any("array")) {
+			arrays++
+			if _, ok := part["items"]; !ok {
+				vague = append(vague, place)
+			}
+		}
+		for name, inner := range part {
+			switch members, _ := inner.(map[string]any); name {
+			case "example", "examples", "default", "enum", "const": // values, which are no schemas
+			case "properties", "patternProperties", "$defs", "schemas": // whose names are anybody's
+				for member, inner := range members {
+					add(name+"/"+member, inner)
+				}
+			default:
+				add(name, inner)
+			}
+		}
+	}
+	return arrays, vague
+}

@@ -18,7 +18,11 @@ import (
 const (
 	// readSmall is the memory that it may take at first, in bytes: enough for most scripts. They have room of their own, so that they do not
 	// wait for large ones.
-	readSmall  = 64 << 20
+	readSmall = 64 << 20
+	// readQuick is the time of a processor that it may take at first: more than nearly all scripts do. A script that takes more is read once
+	// more in a new process, with all that one may have, since what was read before in that one may be to blame. So one that never ends takes
+	// eleven seconds, and not twice ten, and keeps the room for small scripts for one.
+	readQuick  = time.Second
 	readCPU    = 10 * time.Second
 	readTime   = 30 * time.Second
 	readOutput = 64 << 20 // bytes
@@ -96,20 +100,20 @@ func (r *Readers) Close() error {
 	return nil
 }
 
-// read has a process collect the files of a script, with little memory, and if that is too little, with all that one may have. What fails in
+// read has a process collect the files of a script, with little memory and time, and if that is too little, with all that one may have. What fails in
 // a process that has read other scripts is tried again in a new one: only what fails there is the script's fault.
 func (r *Readers) read(ctx context.Context, root, path string, content []byte) (files []engine.File, inputs []string, err error) {
-	bytes, fresh := int64(readSmall), false
+	most, fresh := apart.Limit{CPU: readQuick, Bytes: readSmall, Time: readTime}, false
 	for {
-		c, err := r.once(ctx, request{root, path, content != nil}, content, bytes, fresh)
+		c, err := r.once(ctx, request{root, path, content != nil}, content, most, fresh)
 		lost, isLost := errors.AsType[*apart.LostError](err)
 		switch {
-		case isLost && (lost.Memory || lost.Refused) && bytes < r.each:
-			bytes, fresh = r.each, true
+		case isLost && ((lost.Memory || lost.Refused) && most.Bytes < r.each || (lost.CPU || lost.System) && most.CPU < readCPU):
+			most.CPU, most.Bytes, fresh = readCPU, r.each, true
 		case isLost && !lost.Fresh:
 			fresh = true
 		case isLost:
-			return nil, nil, judge(filepath.Base(path), lost, bytes)
+			return nil, nil, judge(filepath.Base(path), lost, most.Bytes)
 		case err != nil:
 			return nil, nil, err
 		case c.Wrong != "":
@@ -121,17 +125,17 @@ func (r *Readers) read(ctx context.Context, root, path string, content []byte) (
 }
 
 // once has a process collect the files of a script once there is room for that much memory.
-func (r *Readers) once(ctx context.Context, q request, content []byte, bytes int64, fresh bool) (c collected, err error) {
+func (r *Readers) once(ctx context.Context, q request, content []byte, most apart.Limit, fresh bool) (c collected, err error) {
 	room := r.small
-	if bytes > readSmall {
+	if most.Bytes > readSmall {
 		room = r.large
 	}
-	if !room.Take(bytes, ctx.Done()) {
+	if !room.Take(most.Bytes, ctx.Done()) {
 		return c, context.Cause(ctx)
 	}
-	defer room.Give(bytes)
-	if bytes > readSmall {
-		defer r.claim(bytes)()
+	defer room.Give(most.Bytes)
+	if most.Bytes > readSmall {
+		defer r.claim(most.Bytes)()
 	}
 	_, err = r.processes.Do(ctx, &apart.Work{
 		Fresh:   fresh,
@@ -139,7 +143,7 @@ func (r *Readers) once(ctx context.Context, q request, content []byte, bytes int
 		Payload: content,
 		Reply:   &c,
 		Most:    readOutput,
-		Limit:   apart.Limit{CPU: readCPU, Bytes: bytes, Time: readTime},
+		Limit:   most,
 	})
 	start, ok := errors.AsType[*apart.StartError](err)
 	switch {

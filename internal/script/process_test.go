@@ -221,11 +221,15 @@ func badly(how string, args []string) error {
 			fmt.Println(strings.Repeat("hello world, how do you do? ", 20))
 		case "writes much":
 			c.Inputs = []string{strings.Repeat("x", 65<<20)}
-		case "hogs":
-			if f, err := os.OpenFile(filepath.Join(filepath.Dir(r.Path), "tries"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
-				fmt.Fprintln(f, most.Bytes)
-				f.Close()
+		case "spins":
+			note(r.Path, most.CPU)
+			os.Exit(17) // as at the end of its time
+		case "thinks":
+			if note(r.Path, most.CPU); most.CPU < 5*time.Second {
+				os.Exit(17)
 			}
+		case "hogs":
+			note(r.Path, most.Bytes)
 			for {
 				kept = append(kept, bytes.Repeat([]byte{1}, 1<<20))
 			}
@@ -242,6 +246,14 @@ func badly(how string, args []string) error {
 		}
 		return c
 	})
+}
+
+// note writes down what a process may take to read a script.
+func note(path string, may any) {
+	if f, err := os.OpenFile(filepath.Join(filepath.Dir(path), "tries"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		fmt.Fprintln(f, may)
+		f.Close()
+	}
 }
 
 // TestHelperFails has processes that do not do what they should.
@@ -318,6 +330,35 @@ func TestNextScript(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestManyThatNeverEnd has an author upload script after script that uses up its time, each of which finds a process that has read a good one. What
+// they take together is eleven seconds each, of which one is in the room that small scripts have; none is read a third time. A script that only takes
+// a while is read.
+// Proves: Files of others are not trusted
+// Proves: Limits hold, one by one and in sum
+func TestManyThatNeverEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := readBy(t, "python", small(t), "badly", "at once")
+	for n := range 5 {
+		good := testkit.Put(t, dir, "good.py", "")
+		if _, inputs, err := b.Build(t.Context(), dir, good, nil); err != nil || !slices.Equal(inputs, []string{good}) {
+			t.Fatalf("a good script: got %q, %v", inputs, err)
+		}
+		own := filepath.Join(dir, fmt.Sprint(n))
+		_, _, err := b.Build(t.Context(), dir, testkit.Put(t, own, "spins.py", fmt.Sprint("# ", n)), nil)
+		if _, blamed := errors.AsType[*script.Error](err); !blamed || !strings.Contains(err.Error(), "reading it takes more than 10 s of a processor") {
+			t.Errorf("got %v, want that the script takes too long", err)
+		}
+		if got, err := os.ReadFile(filepath.Join(own, "tries")); err != nil || string(got) != "1s\n10s\n" {
+			t.Errorf("processes had %q for it, %v", got, err)
+		}
+	}
+	slow := testkit.Put(t, dir, "thinks.py", "")
+	if _, inputs, err := b.Build(t.Context(), dir, slow, nil); err != nil || !slices.Equal(inputs, []string{slow}) {
+		t.Errorf("a script that takes a while: got %q, %v", inputs, err)
 	}
 }
 

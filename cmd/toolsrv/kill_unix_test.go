@@ -103,7 +103,7 @@ func changeUntilKilled(t *testing.T, s *service, over *asking.Client, operators 
 	return int(done.Load())
 }
 
-// An operator changes tokens and switches of his own, one after the other.
+// An operator changes their own tokens and switches, one after the other.
 type operator struct {
 	name     string
 	random   *rand.Rand

@@ -205,7 +205,7 @@ func TestUpPort(t *testing.T) {
 	if s.port() == "8000" {
 		t.Error("it listens on a port that is in use")
 	}
-	s.waitText("Another program listens on " + usual + ", so this is another port.")
+	s.waitText("Another program listens on " + usual + ", so toolsrv takes another port.")
 	s.waitText("http://localhost:" + s.port() + "/openapi.json")
 }
 

@@ -200,7 +200,7 @@ func find(member, name string) (*unit, error) {
 		}
 		return nil, &toolsrv.Error{Code: "ambiguous_unit", Message: fmt.Sprintf("%s: %q can mean %s: write the symbol or the name.", member, name, strings.Join(meanings, " or "))}
 	}
-	return nil, &toolsrv.Error{Code: "unknown_unit", Message: fmt.Sprintf("%s: there is no unit %q; did you mean %s? The tool list knows all.", member, name, strings.Join(similar(low), ", "))}
+	return nil, &toolsrv.Error{Code: "unknown_unit", Message: fmt.Sprintf("%s: there is no unit %q; did you mean %s? The tool list lists them all.", member, name, strings.Join(similar(low), ", "))}
 }
 
 // similar returns the names that are nearest to a name.

@@ -39,8 +39,8 @@ func notKept(err error) error {
 	return err
 }
 
-// by names who asks, for those who look later at what he has done. An issuer's names may look like the server's own, such as "uid 0 (root)", or be
-// the same as a token's: how he is known stands behind.
+// by names who asks, for those who look later at what was done. An issuer's names may look like the server's own, such as "uid 0 (root)", or be
+// the same as a token's: how the caller is known stands behind it.
 func (r *Request) by() string {
 	p := r.Principal
 	if r.Local || p.Realm() == "" && !strings.Contains(p.String(), " ") {

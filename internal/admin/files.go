@@ -103,7 +103,7 @@ func (r files) mayPut() error {
 	if r.Service.InForce().Admin.Upload {
 		return nil
 	}
-	return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Files are neither put nor removed: the configuration has not set [admin] upload = true"}
+	return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Files can't be put or removed: the configuration does not set [admin] upload = true"}
 }
 
 // place checks a file that has come, puts it into its place, and waits until it is served. A dry run ends with the check. r.changing is held.

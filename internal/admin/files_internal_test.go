@@ -45,7 +45,7 @@ func TestStill(t *testing.T) {
 	}
 }
 
-// TestTurn has somebody wait to change a file who may not do that any more when it is his turn.
+// TestTurn has somebody wait to change a file who may not do that any more when their turn comes.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("the token was taken back")

@@ -68,7 +68,7 @@ func logs() Operation {
 	return o
 }
 
-// isLooking reports whether a line is about somebody who looks at the log or at events: who follows would get a line for each time that he has asked,
+// isLooking reports whether a line is about somebody who looks at the log or at events: a follower would get a line for each time that it has asked,
 // and ask again at once.
 func isLooking(line *recent.Line) bool {
 	if line.Level > slog.LevelInfo {

@@ -52,9 +52,9 @@ type Request struct {
 	Operation string
 	// Principal is who asks.
 	Principal *wasmtools.Principal
-	// From is where he asks from, such as an address, and ID the request's, as in its answer and the log.
+	// From is where they ask from, such as an address, and ID the request's, as in its answer and the log.
 	From, ID string
-	// Local is whether he asks over the socket.
+	// Local is whether they ask over the socket.
 	Local bool
 	// Body writes the body of a request for an operation that takes bytes, once, and then looks again as Still does. It is nil for others.
 	Body func(w io.Writer) error

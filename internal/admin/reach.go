@@ -184,7 +184,7 @@ func explainRates(r *Request, p *wasmtools.Principal, say func(rule string, hold
 	}
 }
 
-// ownNeeds says which secrets of the caller's own a tool puts into requests, and whether he has them.
+// ownNeeds says which secrets of the caller's own a tool puts into requests, and whether the caller has them.
 func ownNeeds(r *Request, p *wasmtools.Principal, route *wasmtools.Route) string {
 	granted := r.Service.InForce().Granted
 	id, nobody := personal.Of(p)

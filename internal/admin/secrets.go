@@ -211,7 +211,7 @@ func keepingOf(r *Request, id personal.ID, name string) brought.Keeping {
 }
 
 // isUsed reports whether a tool puts each caller's own secret of that name into requests. own is whether only the tools count that the one
-// who asks may call: others don't exist for him.
+// who asks may call: others don't exist for the caller.
 func isUsed(r *Request, name string, own bool) bool {
 	for used := range uses(r, own) {
 		if used == name {

@@ -150,7 +150,7 @@ func (d onDisk) lying(name string) (lying, error) {
 	return lying{digest: hex.EncodeToString(sum[:]), content: content}, nil
 }
 
-// still returns an error where something else lies under a name: somebody has written it while the new file was checked, and would lose what he wrote.
+// still returns an error where something else lies under a name: somebody has written it while the new file was checked, and would lose what they wrote.
 func (d onDisk) still(name string, was lying) error {
 	now, err := d.lying(name)
 	if err == nil && now.digest != was.digest {

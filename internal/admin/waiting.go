@@ -44,7 +44,7 @@ func (w *waiting) await(ctx context.Context, r *Request, seconds int) (context.C
 	return ctx, func() { cancel(); leave() }, nil
 }
 
-// enter counts somebody who begins to wait, or returns why he may not.
+// enter counts somebody who begins to wait, or returns why they may not.
 func (w *waiting) enter(caller rates.Caller, local bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -354,7 +354,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestRefusals has an attacker try for days: what was changed before is still there, and how often he tried is known.
+// TestRefusals has an attacker try for days: what was changed before is still there, and the number of attempts is known.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	store, now := memory.New(), time.Now()
@@ -465,7 +465,7 @@ func TestChange(t *testing.T) {
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	for i := range 100 { // who has left may or may not have had his turn: there is no change without an entry
+	for i := range 100 { // who has left may or may not have had a turn: there is no change without an entry
 		made, before := false, len(list(t, l))
 		err := l.Change(cancelled, audit.Entry{Action: "left", Target: fmt.Sprint(i)}, func(context.Context) error { made = true; return nil })
 		if after := len(list(t, l)); made != (after == before+1) || made == (err != nil) {

@@ -136,7 +136,7 @@ func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
 	return displaced, nil
 }
 
-// keeper returns the key of a file that is noted to have kept a path from f, and is not known yet, if there is one.
+// keeper returns the key of the file that is noted to have a path of f, if it has not been read yet.
 func (x *index) keeper(f *file) (key string, ok bool) {
 	for _, key := range x.noted[f.key] {
 		if keeper, ok := x.files[key]; ok && !keeper.known() || !ok && x.isAway(key) {

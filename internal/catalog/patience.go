@@ -29,7 +29,7 @@ const (
 )
 
 // errHangs is a source's that does not return from what it was asked before.
-var errHangs = errors.New("it does not answer: what it was asked before has not ended yet")
+var errHangs = errors.New("it does not answer: an earlier question to it has not been answered yet")
 
 // list lists the source.
 func (p *patience) list(ctx context.Context, s Source) (*Listing, error) {

@@ -243,7 +243,7 @@ func TestSourceNeverReturns(t *testing.T) {
 		t.Error(err)
 	}
 	await(t, c, "what hangs", func(g *wasmtools.Generation) bool {
-		return strings.Contains(reason(g, "/two:."), "it does not answer: what it was asked before has not ended yet")
+		return strings.Contains(reason(g, "/two:."), "it does not answer: an earlier question to it has not been answered yet")
 	})
 	a.put(one, "y.wasm", "v0001")
 	awaitTable(t, c, []string{"/x", "/y"}, []string{"two:."})

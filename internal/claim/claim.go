@@ -114,7 +114,7 @@ func (r *Rules) First(values func(claim string) []string) (value, claim string) 
 	return "", ""
 }
 
-// Values returns the values of the rules for a claim, but patterns.
+// Values returns the values of the rules for a claim, without patterns.
 func (r *Rules) Values(claim string) (all []string) {
 	for i := range r.rules {
 		if one := &r.rules[i]; one.Claim == claim && !strings.HasSuffix(one.Value, "*") && !slices.Contains(all, one.Value) {

@@ -290,7 +290,7 @@ func (s *Sources) Close() error {
 }
 
 // CheckSources returns an error that says what to do if none of the sources of a configuration can be used, because its directory is missing or is
-// not one. Registries may be away. Where others can be, one that can't is a problem that the catalog tells, and it may come later. The error has absolute
+// not one. Registries may be away. If others can be opened, one that can't is a problem that the catalog reports, and may come later. The error has absolute
 // paths, since its reader may not know where the server was started.
 func CheckSources(c *config.Config) error {
 	var errs []error

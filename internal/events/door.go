@@ -65,7 +65,7 @@ func (d *Door) IsOff() bool { return d.options.Off() }
 // State returns how many listen.
 func (d *Door) State() (listeners int) { return int(d.listeners.Load()) }
 
-// Serve answers one listener, until he goes away or the service ends its streams.
+// Serve answers one listener, until it goes away or the service ends its streams.
 func (d *Door) Serve(x *web.Exchange) {
 	if !x.Allow(http.MethodGet) {
 		return
@@ -117,7 +117,7 @@ func (l *listener) serve(ids []string) {
 			return
 		case <-alive.C:
 			if _, err = l.identify(); err == nil {
-				// The position spares who was away for long from reading everything again, though he has seen no event for longer.
+				// The position spares who was away for long from reading everything again, though they have seen no event for longer.
 				err = l.write(fmt.Appendf(nil, ":\nid: %s\n\n", l.log.position(l.at)))
 			}
 		case <-l.x.Recheck():
@@ -131,7 +131,7 @@ func (l *listener) serve(ids []string) {
 	}
 }
 
-// begin sends what comes first: when to come again, and where the listener is, or that he has missed something.
+// begin sends what comes first: when to come again, and where the listener is, or that it has missed something.
 func (l *listener) begin(ids []string) error {
 	retry := fmt.Appendf(nil, "retry: %d\n", (leastRetry + rand.N(mostRetry-leastRetry)).Milliseconds())
 	l.at = l.log.Last()
@@ -156,7 +156,7 @@ func (l *listener) reset(before []byte) error {
 // errOff ends a stream.
 var errOff = errors.New("events: they are switched off")
 
-// identify finds out who listens now, and reports whether he sees something else than before: then he was told so.
+// identify finds out who listens now, and reports whether they see something else than before: then they were told so.
 func (l *listener) identify() (changed bool, err error) {
 	p, err := l.x.Identify()
 	if err != nil {

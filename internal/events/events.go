@@ -1,7 +1,7 @@
 // Package events tells those who listen what happens to the tools of a server, as a stream of server-sent events.
 //
 // A [Log] follows the table and keeps the last events, within a bound of bytes. A [Door] sends each listener those that it may see, from
-// where it has left off. Nothing is kept for one listener: who reads too slowly to find his place in the log is told to read the lists again.
+// where it has left off. Nothing is kept for one listener: a reader that is too slow to find its place in the log is told to read the lists again.
 package events
 
 import (
@@ -165,7 +165,7 @@ func (l *Log) Last() uint64 {
 }
 
 // position returns an id for the place behind an event. It is another one each time, since otherwise it would tell a listener whether
-// something has happened that he must not see.
+// something has happened that it must not see.
 func (l *Log) position(number uint64) string { return l.ids.position(number) }
 
 // find returns the number of an id, and whether all later events are still kept.

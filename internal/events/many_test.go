@@ -128,7 +128,7 @@ func TestTenThousandListeners(t *testing.T) {
 }
 
 // TestMillion has a million events happen, some with all that a text may have, while many listen: what is kept is bounded, and each listener has
-// either all of the last ones or is told that he has missed some. Not parallel: it looks at the memory of the process.
+// either all of the last ones or is told that it has missed some. Not parallel: it looks at the memory of the process.
 func TestMillion(t *testing.T) {
 	million := 1_000_000
 	if testkit.Race(t) { // which takes ten times as long
@@ -216,8 +216,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestAlive has a listener for hours: he gets a place to go on from, and hears of no change that is not his. His stream changes with what he may
-// see, and ends when he may be here no longer, or nobody may.
+// TestAlive has a listener for hours: it gets a place to go on from, and hears of no change that is not its own. Its stream changes with what it may
+// see, and ends when it may be here no longer, or nobody may.
 // Proves: A caller reaches its own tools only
 func TestAlive(t *testing.T) {
 	t.Parallel()
@@ -257,7 +257,7 @@ func TestAlive(t *testing.T) {
 			t.Errorf("with other scopes, got %q", got)
 		}
 		w.callers.set("x", principal(t, "x", "math/*", "web/*"))
-		switchAll() // he hears of nothing that happened before he was told to look
+		switchAll() // it hears of nothing that happened before it was told to look
 		time.Sleep(time.Minute)
 		if got := r.take(); strings.Count(got, "event: ") != 1 || !strings.Contains(got, "event: reset\n") {
 			t.Errorf("with other scopes, and after a change, got %q", got)

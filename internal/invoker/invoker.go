@@ -187,7 +187,7 @@ func (v *Invoker) begin(route wasmtools.Route, call *wasmtools.Call, refused err
 }
 
 func errNoPrincipal() error {
-	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the call has no principal: a door has it of Exchange.Call, and a program uses wasmtools.Everybody() only if callers need not be known")}
+	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the call has no principal: a door gets it from Exchange.Call, and a program uses wasmtools.Everybody() only if it need not know its callers")}
 }
 
 // admitOwn is admit for a tool of the service's own.

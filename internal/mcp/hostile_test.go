@@ -145,7 +145,7 @@ func TestTwoHeaders(t *testing.T) {
 	}
 }
 
-// TestElsewhere has requests of other methods, and for paths that no namespace can have.
+// TestElsewhere sends requests with other methods, and for paths that no namespace can have.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	h := fixture(t)

@@ -160,7 +160,7 @@ func (d *dialer) check(host, address string, found []netip.Addr) error {
 		if own {
 			d.kinds[kind] = true
 		} else if !d.kinds[kind] {
-			return &forbiddenError{fmt.Errorf("the registry leads to %s, whose address is %s: a registry elsewhere is not followed there", host, kind)}
+			return &forbiddenError{fmt.Errorf("the registry leads to %s, whose address is %s: a registry on another kind of network may not lead there", host, kind)}
 		}
 	}
 	return nil

@@ -94,7 +94,7 @@ func NewIssuer(address string, logger *slog.Logger) *Issuer {
 	return &Issuer{
 		url: address, logger: logger, pause: leastPause, wake: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting), ended: make(chan struct{}),
 		client: &http.Client{Transport: transport, Timeout: askTime, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-			return errors.New("it leads elsewhere: set auth.oidc.issuer to the address that the issuer has itself")
+			return errors.New("it redirects elsewhere: set auth.oidc.issuer to the issuer's own address")
 		}},
 	}
 }
@@ -115,7 +115,7 @@ func (i *Issuer) Run(ctx context.Context) {
 		}
 		switch {
 		case err != nil && !away:
-			i.logger.Warn("the issuer of tokens can't be asked for its keys: those that are known go on", "issuer", i.url, "known", i.known(), "error", err)
+			i.logger.Warn("the issuer of tokens can't be asked for its keys: the known ones stay in use", "issuer", i.url, "known", i.known(), "error", err)
 		case err == nil && away:
 			i.logger.Info("the issuer of tokens can be asked again", "issuer", i.url)
 		}

@@ -176,11 +176,11 @@ func TestTokens(t *testing.T) {
 		"one audience of several":         {in(map[string]any{"aud": []string{"a", "https://tools.example.com/mcp"}}), "ann", ""},
 		"has just expired":                {in(map[string]any{"exp": at(-30 * time.Second)}), "ann", ""},
 		"is about to be valid":            {in(map[string]any{"nbf": at(30 * time.Second)}), "ann", ""},
-		"alg none":                        {encoded(`{"alg":"none"}`) + "." + parts[1] + ".", "", "it is not one that is signed by"},
-		"alg None":                        {encoded(`{"alg":"None","kid":"ec"}`) + "." + parts[1] + "." + parts[2], "", "it is not one that is signed by"},
-		"HS256 with the public key":       {hs + "." + encoded(string(mac.Sum(nil))), "", "it is not one that is signed by"},
-		"RS512":                           {oidctest.SignIDToken(rs, "rs", "RS512", claims(p, nil)), "", "it is not one that is signed by"},
-		"PS256":                           {oidctest.SignIDToken(rs, "rs", "PS256", claims(p, nil)), "", "it is not one that is signed by"},
+		"alg none":                        {encoded(`{"alg":"none"}`) + "." + parts[1] + ".", "", "it is not a JWT that is signed with"},
+		"alg None":                        {encoded(`{"alg":"None","kid":"ec"}`) + "." + parts[1] + "." + parts[2], "", "it is not a JWT that is signed with"},
+		"HS256 with the public key":       {hs + "." + encoded(string(mac.Sum(nil))), "", "it is not a JWT that is signed with"},
+		"RS512":                           {oidctest.SignIDToken(rs, "rs", "RS512", claims(p, nil)), "", "it is not a JWT that is signed with"},
+		"PS256":                           {oidctest.SignIDToken(rs, "rs", "PS256", claims(p, nil)), "", "it is not a JWT that is signed with"},
 		"another's key":                   {oidctest.SignIDToken(other, "ec", "ES256", claims(p, nil)), "", "its signature is not the issuer's"},
 		"another's key without a kid":     {oidctest.SignIDToken(other, "", "ES256", claims(p, nil)), "", "its signature is not the issuer's"},
 		"another's key with its own kid":  {oidctest.SignIDToken(other, "other", "ES256", claims(p, nil)), "", "no key of the issuer has its kid"},
@@ -213,7 +213,7 @@ func TestTokens(t *testing.T) {
 		"giant":                           {in(map[string]any{"x": strings.Repeat("x", 20<<10)}), "", ""},
 		"a token of another kind":         {"tsv_123_456", "", ""},
 		"not one at all":                  {"ey.ey", "", ""},
-		"nonsense of its form":            {"ey.ey.ey", "", "it is not one that is signed by"},
+		"nonsense of its form":            {"ey.ey.ey", "", "it is not a JWT that is signed with"},
 		"a JWS in JSON that is one, too":  {`{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` + parts[2] + `"}`, "", ""},
 		"a JWE with the name of a JWT":    {"ey.ey.ey.ey.ey", "", ""},
 		"a blank within":                  {parts[0] + ". " + parts[1] + "." + parts[2], "", ""},
@@ -268,7 +268,7 @@ func TestRules(t *testing.T) {
 		"a number":               {"n", "1", map[string]any{"n": 1}, false},
 		"email":                  {"email", "a@b.example", map[string]any{"email": "a@b.example"}, true},
 		"verified email":         {"email", "a@b.example", map[string]any{"email": "a@b.example", "email_verified": true}, true},
-		"email of his own":       {"email", "a@b.example", map[string]any{"email": "a@b.example", "email_verified": false}, false},
+		"email of their own":     {"email", "a@b.example", map[string]any{"email": "a@b.example", "email_verified": false}, false},
 		"email, verified maybe":  {"email", "a@b.example", map[string]any{"email": "a@b.example", "email_verified": "true"}, false},
 	} {
 		v := verifier(t, issuer, oidc.Options{Rules: []claim.Rule{{Claim: tt.claim, Value: tt.value, Scopes: []string{"math/*", "metrics"}}}})
@@ -391,7 +391,7 @@ func TestHostileIssuers(t *testing.T) {
 		"keys elsewhere": {"/keys", func(_ *provider, w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "https://evil.example/")
 			w.WriteHeader(302)
-		}, "it leads elsewhere"},
+		}, "it redirects elsewhere"},
 		"no keys":                  {"/keys", text(`{"keys":[]}`), "it has no key with which"},
 		"only a secret":            {"/keys", text(`{"keys":[{"kty":"oct","k":"AAAA","kid":"1","alg":"HS256"}]}`), "it has no key with which"},
 		"a short key":              {"/keys", text(`{"keys":[{"kty":"RSA","kid":"1","n":"AQAB","e":"AQAB"}]}`), "it has no key with which"},

@@ -166,7 +166,7 @@ func (v *Verifier) verify(ctx context.Context, token string, now time.Time) (p *
 	}
 	signed, err := jose.ParseSignedCompact(token, algorithms())
 	if err != nil {
-		return refused(errors.New("it is not one that is signed by EdDSA, ES256 or RS256"))
+		return refused(errors.New("it is not a JWT that is signed with EdDSA, ES256 or RS256"))
 	}
 	set, payload, err := v.issuer.verify(ctx, signed)
 	if set == nil {

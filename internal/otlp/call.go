@@ -53,7 +53,7 @@ func (c *call) IDs() (trace, span string) {
 	return c.own.TraceID().String(), c.own.SpanID().String()
 }
 
-// Next returns what is told to the next service that is asked.
+// Next returns the trace as the next service is told of it.
 func (c *call) Next() (parent, state string) {
 	c.next = newSpanID()
 	return trace.Format(c.own.TraceID(), c.next), c.own.TraceState().String()

@@ -109,7 +109,7 @@ func newClient(o *Options, timeout time.Duration) *http.Client {
 		MaxConnsPerHost: 2, MaxResponseHeaderBytes: maxAnswer, TLSHandshakeTimeout: timeout, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 	}
 	return &http.Client{Transport: headers{transport, o.Headers}, Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return errors.New("it leads elsewhere: set otlp.endpoint to the address of the collector itself")
+		return errors.New("it redirects elsewhere: set otlp.endpoint to the collector's own address")
 	}}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestCheck has each way in which somebody else could put his file in the place of ours.
+// TestCheck has each way in which somebody else could put their file in the place of ours.
 // Proves: Files of others are not trusted
 func TestCheck(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ const Max = 200
 // ErrNobody is returned for a caller who has nothing of its own.
 var ErrNobody = errors.New("the caller has no name that stays its own")
 
-// Of returns the ID of a caller. One who did not show who he is has none, nor has a token without a name, which is numbered anew at each start.
+// Of returns the ID of a caller. One that did not show who it is has none, nor has a token without a name, which is numbered anew at each start.
 func Of(p *wasmtools.Principal) (ID, error) { return of(p, p.String()) }
 
 // Root returns the ID of the caller whose room this one uses. A token uses the room of the token that made it: what stands before the

@@ -45,7 +45,7 @@ func ParseCalls(s string) (calls int, period time.Duration, err error) {
 }
 
 // errBurst says that a burst stands alone.
-var errBurst = errors.New("burst needs a rate, of which it says how many calls may be made at once: give both, such as 10/s and 20")
+var errBurst = errors.New("burst needs a rate, and says how many of its calls may come at once: give both, such as 10/s and 20")
 
 // Parse returns what the text says. Zero and missing are the same in it.
 func (t Text) Parse() (r wasmtools.Rate, err error) {

@@ -1,5 +1,5 @@
 // Package rates bounds how many calls each caller makes: how many in a time, at once, and at the same time. A caller is a principal, or an address
-// where nobody has to show who he is.
+// where nobody has to show who they are.
 //
 // Only calls of clients count, once each: the calls that tools make inside them are a part of them. A call counts before its arguments are
 // read, so that whoever sends them slowly pays for it.
@@ -22,7 +22,7 @@ import (
 type Settings struct {
 	// Default is the rate of each principal. What one's own rate says takes the place of the same here.
 	Default wasmtools.Rate
-	// Anonymous is the rate of each address while nobody has to show who he is. An IPv6 address counts as its network of 64 bits, which is what
+	// Anonymous is the rate of each address while nobody has to show who they are. An IPv6 address counts as its network of 64 bits, which is what
 	// a client is given at least.
 	Anonymous wasmtools.Rate
 }
@@ -279,7 +279,7 @@ func (l *Limiter) refuse(of string, r wasmtools.Rate, after time.Duration) error
 	if after > 0 {
 		e.Message = fmt.Sprintf("The caller's rate of %s is used up; try again in %s", TextOf(r).Rate, inWords(refusal.Seconds()))
 	} else {
-		e.Message = fmt.Sprintf("As many calls of the caller run already as may at the same time: %d; try again when one has ended", r.Concurrent)
+		e.Message = fmt.Sprintf("The caller has %d calls running, which is as many as it may have at a time; try again when one has ended", r.Concurrent)
 	}
 	return e
 }

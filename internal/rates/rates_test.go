@@ -458,7 +458,7 @@ func TestRefusal(t *testing.T) {
 		}{
 			{parse(t, "100/min", 2, 0), "the rate of ci is used up: 100/min, 2 at once", "The caller's rate of 100/min is used up; try again in 1 second", "1", `"rate";r=0;t=1`, `"rate";q=2;w=2`, "100/min, 2 at once"},
 			{parse(t, "1/h", 0, 7), "the rate of ci is used up: 1/h, 1 at once, 7 at the same time", "The caller's rate of 1/h is used up; try again in 3600 seconds", "3600", `"rate";r=0;t=3600`, `"rate";q=1;w=3600, "concurrent";q=7;qu="concurrent-requests"`, "1/h, 1 at once, 7 at the same time"},
-			{parse(t, "", 0, 3), "ci has as many calls running as it may: 3 at the same time", "As many calls of the caller run already as may at the same time: 3; try again when one has ended", "1", `"concurrent";r=0`, `"concurrent";q=3;qu="concurrent-requests"`, "3 at the same time"},
+			{parse(t, "", 0, 3), "ci has as many calls running as it may: 3 at the same time", "The caller has 3 calls running, which is as many as it may have at a time; try again when one has ended", "1", `"concurrent";r=0`, `"concurrent";q=3;qu="concurrent-requests"`, "3 at the same time"},
 		} {
 			l := rates.New()
 			call := &wasmtools.Call{Principal: principal(t, "ci", test.rate, nil)}

@@ -137,7 +137,7 @@ func (t *table) give(caller uint64, m measure, held, back bool) {
 	}
 }
 
-// left returns how many calls a caller can make at once now, and how many of his calls run.
+// left returns how many calls a caller can make at once now, and how many of its calls run.
 func (t *table) left(caller uint64, m measure, now time.Duration) (calls, running int) {
 	s, at := t.lock(caller)
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (t *table) known(now time.Duration) (n int) {
 	return n
 }
 
-// lock locks the shard of a caller, and returns where the set begins in which he can be.
+// lock locks the shard of a caller, and returns where the set begins in which it can be.
 func (t *table) lock(caller uint64) (s *shard, at int) {
 	s = &t.shards[caller>>32%shards]
 	s.mu.Lock()
@@ -208,7 +208,7 @@ func (s *shard) renew(i int, e entry) {
 	}
 }
 
-// owes returns how much of a caller's burst is used up, as a part of it; more than all if he was refused, and infinity while calls of his are counted
+// owes returns how much of a caller's burst is used up, as a part of it; more than all if it was refused, and infinity while calls of its are counted
 // that run.
 func owes(e *entry, now time.Duration) float64 {
 	switch {

@@ -1,5 +1,5 @@
 // Package recent keeps the last lines of a log in memory, within a bound of bytes, for those who look at them and for those who wait for more.
-// Who reads slowly has nothing kept for him: he is told how many lines he has missed.
+// Nothing is kept for a slow reader: it is told how many lines it has missed.
 package recent
 
 import (

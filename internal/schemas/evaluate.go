@@ -23,7 +23,7 @@ const (
 	littleMemory = 4 << 20
 )
 
-// maxFilled is how much longer, in bytes, a body gets by what is filled in and written out.
+// maxFilled is how many bytes longer a body may become when defaults are filled in and numbers are written out.
 const maxFilled = 1 << 20
 
 // A run is the check of one body.

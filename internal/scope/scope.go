@@ -129,17 +129,17 @@ func (s *Set) Add(other Set) {
 func (s Set) Within(all Set) error {
 	for _, role := range s.Roles {
 		if !all.has(role) {
-			return fmt.Errorf("the scope %q is more than the token has", role)
+			return fmt.Errorf("the scope %q is more than the token may do", role)
 		}
 	}
 	for _, a := range s.Approved {
 		if !all.allows(a) {
-			return fmt.Errorf("the scope %q is more than the token has", a)
+			return fmt.Errorf("the scope %q is more than the token may do", a)
 		}
 	}
 	for _, p := range s.Tools {
 		if uncovered, ok := pattern.Cover(all.Tools, p); uncovered != "" {
-			return fmt.Errorf("the scope %q is more than the token has: it matches %s, too", p, uncovered)
+			return fmt.Errorf("the scope %q is more than the token may do: it matches %s, too", p, uncovered)
 		} else if !ok {
 			return fmt.Errorf("the scope %q has too many asterisks to be compared with those that the token has: use simpler ones", p)
 		}

@@ -52,11 +52,11 @@ func (s Signer) Check() error {
 	case s.Key != "":
 		return nil
 	case !identity:
-		return errors.New("a signer needs a key, or an issuer, a subject and a root: nobody is trusted without")
+		return errors.New("a signer needs a key, or an issuer, a subject and a root: without these, nobody is trusted")
 	case s.Issuer == "":
-		return errors.New("an identity needs its issuer: without, anybody's word would count")
+		return errors.New("an identity needs its issuer: without it, anybody's word would count")
 	case s.Subject == "":
-		return errors.New("an identity needs its subject: without, anybody would count for whom the issuer vouches")
+		return errors.New("an identity needs its subject: without it, everybody would count that the issuer vouches for")
 	case s.Root == "":
 		return errors.New("an identity needs a root: a file trusted_root.json with the authorities that may certify it")
 	}

@@ -113,7 +113,7 @@ type Change struct {
 }
 
 // ErrNotKept is the cause of an error where there is nowhere to keep what is switched.
-var ErrNotKept = errors.New("what is switched can't be kept, since the configuration names neither state.directory nor state.url")
+var ErrNotKept = errors.New("switches can't be kept, since the configuration names neither state.directory nor state.url")
 
 // ErrChanged is returned where the record was changed from outside. What it has is in force then, and the change has not been made.
 var ErrChanged = errors.New("somebody else has just switched something: look, and try again")
@@ -326,7 +326,7 @@ func Scope(name string) (string, error) {
 	case scope == "":
 		return "", errors.New(`the name is empty: name a tool or a namespace, such as "math/add" or "math", or "*" for all`)
 	case strings.Contains(scope, "*"):
-		return "", fmt.Errorf("%q can't be switched as one, since other tools may come that match it: name tools or namespaces", text.Short(name))
+		return "", fmt.Errorf("%q can't be switched, since other tools that match it may come later: name tools or namespaces", text.Short(name))
 	}
 	return "/" + scope, pattern.CheckNames(scope)
 }

@@ -312,7 +312,7 @@ func (s *Store) noteIssued(ctx context.Context) error {
 // that isn't. expect is the token's version, or [state.Any].
 func (s *Store) Rotate(ctx context.Context, name string, grace time.Duration, expect int64) (secret string, now Token, err error) {
 	if grace < 0 || grace > MaxGrace {
-		return "", now, fmt.Errorf("an old secret is taken for %d days longer at most", MaxGrace/(24*time.Hour))
+		return "", now, fmt.Errorf("an old secret can be accepted for %d days longer at most", MaxGrace/(24*time.Hour))
 	}
 	now, err = s.change(ctx, name, expect, func(r *record) error {
 		at := time.Now().UTC().Truncate(time.Second)

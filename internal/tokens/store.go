@@ -132,7 +132,7 @@ func (s *Store) watch(ctx context.Context, read chan<- struct{}) {
 		}
 		if err != nil && !told {
 			told = true
-			s.log.Error("the tokens of the state can't be read, so new ones are refused, and changes go unnoticed", "error", err)
+			s.log.Error("the tokens in the state can't be read, so new ones are refused, and changes go unnoticed", "error", err)
 			s.lose(err)
 		}
 		if first {
@@ -188,9 +188,9 @@ func (s *Store) refuseStrangers() {
 func (s *Store) warnUnmarked(err error) {
 	switch told := s.unmarked.Swap(err != nil); {
 	case err != nil && !told:
-		s.log.Warn("the mark that tokens were made can't be made", "file", s.mark, "error", err)
+		s.log.Warn("the file that says that tokens were made can't be written", "file", s.mark, "error", err)
 	case err == nil && told:
-		s.log.Info("the mark that tokens were made is there now", "file", s.mark)
+		s.log.Info("the file that says that tokens were made is written now", "file", s.mark)
 	}
 }
 

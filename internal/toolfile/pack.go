@@ -77,7 +77,7 @@ func manifestOf(ctx context.Context, program *sandbox.Program, binary *wasmbin.M
 			return nil, err
 		}
 		if told == nil {
-			return nil, errors.New("the module does not say what its tools are (it has no export toolsrv_describe): write its manifest to a file, and name that with --manifest")
+			return nil, errors.New("the module does not say which tools it has (it has no export toolsrv_describe): write its manifest to a file, and name that with --manifest")
 		}
 	}
 	var own, other *manifest.Manifest

@@ -116,7 +116,7 @@ func takesScripts(folder *os.Root) error {
 	}
 	for _, name := range []string{"__init__.py", "pyvenv.cfg"} {
 		if slices.Contains(names, name) {
-			return fmt.Errorf("it would lie below a folder with %s, whose scripts are parts of others and are not served by themselves", name)
+			return fmt.Errorf("it would lie below a folder with %s, where scripts are parts of others and are not served by themselves", name)
 		}
 	}
 	return nil
@@ -275,7 +275,7 @@ func (d Directory) Read(name string, most int64) ([]byte, error) {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || !os.SameFile(info, seen) {
-		return nil, errors.New("it has changed meanwhile: look, and try again")
+		return nil, errors.New("it has changed in the meantime: look, and try again")
 	}
 	content, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err == nil && int64(len(content)) > most {

@@ -253,7 +253,7 @@ func failureOf(e *wasmtools.Error) (f *toolFailure, left error) {
 	f = &toolFailure{Code: e.ToolCode, Data: e.Data}
 	if len(f.Data) > 0 && !json.Valid(f.Data) {
 		f.Data = nil
-		left = errors.New("the data of the tool's error is not JSON and was left out")
+		left = errors.New("the tool's error has data that is not JSON, which was left out")
 	}
 	if f.Code == "" && len(f.Data) == 0 {
 		return nil, left

@@ -11,7 +11,7 @@ type Policy struct {
 	// Open makes the door answer requests that would have to show who makes them, and don't: their principal is then
 	// [wasmtools.Nobody], who may call nothing. One with valid credentials has its own principal.
 	Open bool
-	// Role is what the principal must have, such as [wasmtools.RoleAdmin]. So the door is closed where nobody has to show who he is. Empty:
+	// Role is what the principal must have, such as [wasmtools.RoleAdmin]. So the door is closed where nobody has to show who they are. Empty:
 	// none.
 	Role string
 	// Pages says which pages of other origins may make requests, beside those that the [Access] lists.
@@ -27,7 +27,7 @@ func (p *Policy) admits(principal *wasmtools.Principal) error {
 	switch {
 	case p.Role == "" || principal.Has(p.Role):
 		return nil
-	case principal.Origin() == wasmtools.OriginOpen: // he may be somebody who has the role
+	case principal.Origin() == wasmtools.OriginOpen: // it may be somebody who has the role
 		return &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: fmt.Sprintf("This needs credentials with the role %q", p.Role)}
 	}
 	return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: fmt.Sprintf("This needs the role %q, which the caller doesn't have", p.Role)}

@@ -135,7 +135,7 @@ export class ToolError extends Error {
 }
 
 /**
- * What went wrong with something that a tool was granted, or was not. A tool that doesn't catch it fails with its code and message, and the
+ * Why something that needs a grant has not worked. A tool that doesn't catch it fails with its code and message, and the
  * status 502. The errors of `fetch` are a TypeError, as on the web, with the same `code`.
  */
 export class Failure extends Error {
@@ -148,7 +148,7 @@ export class Failure extends Error {
   readonly data: unknown;
 }
 
-/** Writes a line to the host's log, which the operator reads and no client. Values that are no text are written as JSON. */
+/** Writes a line to the host's log, which only the operator reads. Values that are no text are written as JSON. */
 export const log: {
   debug(...values: unknown[]): void;
   info(...values: unknown[]): void;

@@ -1,6 +1,6 @@
 import type { Needs, Tool } from "./index.js";
 
-/** What a call of a test is told, and tells. */
+/** What a test tells a call, and learns from it. */
 export interface CallOptions {
   /** Gets what the tool logs. Without it, nothing shows. */
   log?: (level: "debug" | "info" | "warn" | "error", message: string) => void;

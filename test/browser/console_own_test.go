@@ -136,7 +136,7 @@ func TestConsoleOwn(t *testing.T) {
 	p.button("Look again")
 	p.read("not set: these tools can't act for you")
 
-	// An administrator is a caller, too, and is shown here what is his own.
+	// An administrator is a caller, too, and is shown here what is their own.
 	admin.pageOf("you", "You")
 	admin.read("declared+boss")
 	admin.read("1 secret")

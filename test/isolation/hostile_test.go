@@ -268,7 +268,7 @@ export const act = tool({
 });
 `
 
-// TestAttacks makes scripts do all that has no end, or that no script should. Each call ends as it has to, in time, and the next
+// TestAttacks has scripts do what never ends, and what no script should do. Each call ends as it has to, in time, and the next
 // one is well.
 // Proves: Limits hold, one by one and in sum
 func TestAttacks(t *testing.T) {

@@ -64,7 +64,7 @@ func TestUpgrade(t *testing.T) {
 			if form := formOf(s, 2); form != 1 {
 				t.Fatalf("the newer version may write the form %d beside the older one", form)
 			}
-			if err := set(t, s, 2); !errors.Is(err, state.ErrInvalid) || !strings.Contains(err.Error(), "not all versions know") {
+			if err := set(t, s, 2); !errors.Is(err, state.ErrInvalid) || !strings.Contains(err.Error(), "does not know") {
 				t.Fatalf("the form 2 is written beside the older version: %v", err)
 			}
 			if err := set(t, s, 1); err != nil {

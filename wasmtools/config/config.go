@@ -267,7 +267,7 @@ type Audit struct {
 
 // Rates is the table [rates]: how many calls callers may make that have no rate of their own.
 type Rates struct {
-	// Default is the rate of each principal, and Anonymous of each address while nobody has to show who he is. An IPv6 address counts as its
+	// Default is the rate of each principal, and Anonymous of each address while nobody has to show who they are. An IPv6 address counts as its
 	// network of 64 bits.
 	Default, Anonymous wasmtools.Rate
 }
@@ -277,7 +277,7 @@ type Metrics struct {
 	// Enabled is whether it tells anything, at /metrics.
 	Enabled bool `restart:"metrics.enabled"`
 	// Address is a host:port at which /metrics is answered to anybody, in place of the server's own addresses. Empty: there, to those who have the
-	// role "metrics", or to anybody where nobody has to show who he is.
+	// role "metrics", or to anybody where nobody has to show who they are.
 	Address string `restart:"metrics.address"`
 	// Tools is how many tools have figures of their own: those that are called most. Calls of the rest count together.
 	Tools int `restart:"metrics.tools"`

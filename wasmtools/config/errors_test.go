@@ -86,7 +86,7 @@ func TestErrors(t *testing.T) {
 		{"empty directory", "tools.directory = ''", `tools.directory: must not be empty`},
 		{"null in a path", `tools.cache_directory = "a\u0000"`, `tools.cache_directory: has a null character`},
 		{"mode", "tools.mode = 'whitelist'", `configuration:1:1: tools.mode: is not a mode: use "denylist" or "allowlist"`},
-		{"search", "mcp.search = 'all'", `configuration:1:1: mcp.search: does not say when to search: use "auto", "never" or "always"`},
+		{"search", "mcp.search = 'all'", `configuration:1:1: mcp.search: is not known: use "auto", "never" or "always"`},
 		{"list without its mode", "tools.enabled = ['a']", `tools.enabled: the list has no effect without mode = "allowlist"`},
 		{"empty entry", "tools.disabled = ['a', '/']", `tools.disabled[1]: the entry is empty`},
 		{"pattern as entry", "tools.disabled = ['math/*']", `tools.disabled[0]: has a *, which only a match can have: name a namespace or a tool`},

@@ -54,7 +54,7 @@ func ruleTables(d *document, name string, claims []string, to *[]ClaimRule) keys
 			// a claim, or a kind of names | what is looked at: of a token a claim, of a certificate `dns`, `uri`, `email` or `ip`
 			"claim": keys.Word(&r.Claim, "a string", func(s string) (string, error) {
 				if len(claims) > 0 && !slices.Contains(claims, s) {
-					return "", fmt.Errorf("%q is not a kind of names: use one of %s", text.Short(s), strings.Join(claims, ", "))
+					return "", fmt.Errorf("%q is not a kind of name: use one of %s", text.Short(s), strings.Join(claims, ", "))
 				}
 				return prose(1, maxClaim)(s)
 			}),

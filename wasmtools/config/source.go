@@ -65,7 +65,7 @@ func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 		})
 		checkKind(d, place, values)
 		if i := slices.Index(s.Mirrors, s.OCI); i >= 0 {
-			d.fail(index(join(place, "mirrors"), i), errors.New("is the repository itself, which is asked when no mirror has what is wanted: leave it out"))
+			d.fail(index(join(place, "mirrors"), i), errors.New("is the repository itself, which is asked anyway when no mirror has what is wanted: leave it out"))
 		}
 		if s.Prefix != "" && s.Namespaces != nil && !slices.ContainsFunc(s.Namespaces, func(n string) bool { return overlap(n, s.Prefix) }) {
 			d.fail(join(place, "prefix"), errors.New("is in none of its namespaces, so nothing would be served: add it there, or leave one of the two out"))
@@ -88,14 +88,14 @@ func checkKind(d *document, place string, values map[string]any) {
 			d.fail(place, errors.New(`tag is missing: say what of the repository is served, as in tag = "1.2.0", tag = "~1.2", or a digest`))
 		}
 		if _, ok := values["scripts"]; ok {
-			d.fail(join(place, "scripts"), errors.New("is for directories: what a registry has are modules, also of scripts"))
+			d.fail(join(place, "scripts"), errors.New("is for directories: a registry has modules only, also those made of scripts"))
 		}
 		_, signed := values["signer"]
 		if _, ok := values["minimum"]; ok && !signed {
 			d.fail(join(place, "minimum"), errors.New("needs a signer: who can replay an old version can write another number on it, unless it is signed"))
 		}
 		if tag, _ := values["tag"].(string); signed && strings.Contains(tag, ":") {
-			d.fail(join(place, "signer"), errors.New("stands beside a digest, which says what is served, whoever has signed it: leave one of the two out"))
+			d.fail(join(place, "signer"), errors.New("makes no sense beside a digest, which says what is served, whoever has signed it: leave one of the two out"))
 		}
 	default:
 		for _, key := range []string{"tag", "mirrors", "credentials", "ca", "plain_http", "signer", "minimum"} {

@@ -120,7 +120,7 @@ func TestWrongSources(t *testing.T) {
 		"the third":            {"oci = 'ghcr.io/acme/csv'\ntag = '1'\nnamespaces = ['a']\n[[source]]\noci = 'ghcr.io/acme/web'\ntag = '1'\nnamespaces = ['a']\n[[source]]\nbucket = 'b'\nnamespaces = ['a']", "source[2].namespaces[0]: "},
 		"many namespaces":      {"directory = '/a'\nnamespaces = ['x'" + strings.Repeat(", 'x'", 100) + "]", "source[0].namespaces: there are 101 namespaces; at most 100 are allowed"},
 		"a signer of a folder": {"directory = '/a'\n[[source.signer]]\nkey = 'k'", "source[0].signer: is for registries"},
-		"a signer of a digest": {"oci = 'ghcr.io/acme/csv'\ntag = 'sha256:" + strings.Repeat("0", 64) + "'\n[[source.signer]]\nkey = 'k'", "source[0].signer: stands beside a digest"},
+		"a signer of a digest": {"oci = 'ghcr.io/acme/csv'\ntag = 'sha256:" + strings.Repeat("0", 64) + "'\n[[source.signer]]\nkey = 'k'", "source[0].signer: makes no sense beside a digest"},
 		"a minimum alone":      {"oci = 'ghcr.io/acme/csv'\ntag = '1'\nminimum = '1.0.0'", "source[0].minimum: needs a signer"},
 		"a minimum of words":   {"oci = 'ghcr.io/acme/csv'\ntag = '1'\nminimum = 'new'\n[[source.signer]]\nkey = 'k'", "source[0].minimum: is not a version"},
 		"no signers":           {"oci = 'ghcr.io/acme/csv'\ntag = '1'\nsigner = []", "source[0].signer: is empty"},

@@ -75,7 +75,7 @@ func mode(s string) (string, error) {
 // search checks when MCP clients search for tools.
 func search(s string) (string, error) {
 	if !slices.Contains(searches[:], s) {
-		return "", fmt.Errorf("%q does not say when to search: use %q, %q or %q", text.Short(s), searches[0], searches[1], searches[2])
+		return "", fmt.Errorf("%q is not known: use %q, %q or %q", text.Short(s), searches[0], searches[1], searches[2])
 	}
 	return s, nil
 }

@@ -137,7 +137,7 @@ func TestAdminIsNeverOpen(t *testing.T) {
 		config *config.Config
 		who    staff
 		tries  map[string]attempt
-		want   map[string]int // 200 is for who gets so far that his arguments are looked at
+		want   map[string]int // 200 is for callers whose arguments are looked at
 	}{
 		{"closed", closed, staff{}, map[string]attempt{
 			"nothing":                        {},
@@ -190,7 +190,7 @@ func TestAdminIsNeverOpen(t *testing.T) {
 						want = 403
 					}
 					if want == 200 {
-						want = 422 // his arguments don't fit
+						want = 422 // the arguments don't fit
 					}
 					if status, body := try(t, r, &o, a); status != want {
 						t.Errorf("%s, %s: got %d %s, want %d", o.Name, name, status, body, want)

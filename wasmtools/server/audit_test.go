@@ -43,7 +43,7 @@ func audited[Out any](t *testing.T, r *running, name string) (out Out) {
 	return out
 }
 
-// TestAudit has what a reload changes in the audit, and who tried to change something and may not, wherever he was refused.
+// TestAudit has what a reload changes in the audit, and who tried to change something and may not, wherever they were refused.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

@@ -132,7 +132,7 @@ func (s *Server) CheckRestart(c *config.Config) error {
 func (s *Server) HandOver() ([]*os.File, error) {
 	files := make([]*os.File, 0, len(s.listeners))
 	for _, listener := range s.listeners {
-		err := errors.New("it is neither one of TCP nor a socket")
+		err := errors.New("it listens neither on TCP nor on a Unix socket")
 		if l, ok := listener.(interface{ File() (*os.File, error) }); ok {
 			var file *os.File
 			if file, err = l.File(); err == nil {

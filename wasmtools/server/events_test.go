@@ -94,7 +94,7 @@ func TestEventsOfAdministrators(t *testing.T) {
 	admins := map[string]bool{"boss": true, "reader": true, "boss by the server's page": true}
 	for name, lines := range listeners {
 		if strings.HasPrefix(name, "boss by a") {
-			continue // he sees nothing, since he may call no tool
+			continue // sees nothing, since it may call no tool
 		}
 		if got := nextEvent(t, lines); strings.Contains(got, `"action":"tried"`) != admins[name] {
 			t.Errorf("%s got %s", name, got)

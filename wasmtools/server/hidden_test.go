@@ -90,7 +90,7 @@ func tokensOf(t *testing.T, r *running) map[string]string {
 // varying is what differs between two answers that say the same.
 var varying = regexp.MustCompile(`(?m)^(Date|Mcp-Session-Id): .*\r\n|"(id|created|used|version|expires)":"[^"]*"|127\.0\.0\.1:\d+`)
 
-// TestNothingTellsOfHiddenTools asks two servers for all that a holder of a scoped token can ask for. One has tools that are out of his scopes: he
+// TestNothingTellsOfHiddenTools asks two servers for all that a holder of a scoped token can ask for. One has tools that are out of its scopes: it
 // can't tell it from the other by any answer of any door.
 // Proves: A caller reaches its own tools only
 func TestNothingTellsOfHiddenTools(t *testing.T) {
@@ -221,7 +221,7 @@ func everyRequest() (all []func(token string) *http.Request) {
 	return all
 }
 
-// TestNoNewsOfHiddenTools changes tools that the holder of a token may not call while he listens: he hears of his own only.
+// TestNoNewsOfHiddenTools changes tools that the holder of a token may not call while it listens: it hears of its own only.
 // Proves: A caller reaches its own tools only
 func TestNoNewsOfHiddenTools(t *testing.T) {
 	t.Parallel()

@@ -103,7 +103,7 @@ func TestHostileRequests(t *testing.T) {
 	})
 }
 
-// TestUnreadBody has the body of a refused request not be taken for the next request.
+// TestUnreadBody makes sure that the body of a refused request is not taken for the next request.
 // Proves: Clients keep nobody out
 func TestUnreadBody(t *testing.T) {
 	t.Parallel()

@@ -227,7 +227,7 @@ func checkMetricsPage(t *testing.T, families map[string]*dto.MetricFamily) {
 	}
 }
 
-// TestMetricsAddress has metrics at an address of their own, which answers nothing else, and no page that has found a name for it.
+// TestMetricsAddress has metrics at an address of their own, which answers nothing else, and refuses pages that reach it by another name.
 func TestMetricsAddress(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

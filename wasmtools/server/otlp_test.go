@@ -388,7 +388,7 @@ func TestCollectorsSecretGoes(t *testing.T) {
 	c.OTLP.Headers = map[string]string{"Authorization": "Bearer ${secret:collector}", "X-Team": "tools"}
 	testkit.Put(t, c.Secrets.Directory, "collector", "secret-of-the-collector")
 	r := start(t, c)
-	const line = "the collector isn't sent a header until a restart"
+	const line = "a header is not sent to the collector until a restart"
 	next := *c
 	next.OTLP.Headers = nil
 	if err := r.Reload(&next); err != nil || r.log.Count(line) != 0 {

@@ -131,11 +131,11 @@ func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generat
 		s.logger.Warn("a changed setting needs a restart", attrs...)
 	}
 	for _, name := range s.service.Unfilled(now.Configuration) {
-		s.logger.Warn("the collector isn't sent a header until a restart: its secret is gone", "key", "otlp.headers."+name)
+		s.logger.Warn("a header is not sent to the collector until a restart: its secret is gone", "key", "otlp.headers."+name)
 	}
 	for _, key := range configured.NeedRestart(s.started, before.Config) {
 		if !slices.Contains(restart, key) {
-			s.logger.Info("a setting is again as it was at the start, and needs no restart", "key", key)
+			s.logger.Info("a setting has its value from the start again, so it needs no restart", "key", key)
 		}
 	}
 	current := s.service.Table.Current()

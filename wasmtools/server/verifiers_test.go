@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
-// A badge is a verifier of a program's own: a header says who calls, and only one tool is for him.
+// A badge is a verifier of a program's own: a header says who calls, and only one tool is for them.
 type badge struct {
 	open    atomic.Bool
 	version atomic.Uint64

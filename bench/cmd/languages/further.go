@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/service"
 )
 
-// further is how many tools are added to the one that has the engine compiled.
+// further is how many tools are added after the first one, which has had the engine compiled.
 const further = 20
 
 func (b *bench) furtherPython(ctx context.Context) error {

@@ -146,7 +146,7 @@ func TestPutScriptRefuses(t *testing.T) {
 		"a link":              {good, "link.ts", 3, "is a symbolic link"},
 		"below a link":        {good, "link.ts/add.ts", 3, "is a symbolic link"},
 		"33 MiB":              {large, "large.ts", 3, "large.ts has 33 MiB; a script may have 16 MiB"},
-		"imports of outside":  {outside, "outside.ts", 3, "leads out of the folder of the tools"},
+		"imports of outside":  {outside, "outside.ts", 3, "leads out of the tools directory"},
 		"no tool in it":       {testkit.Put(t, dir, "empty.ts", ""), "empty.ts", 3, "would be refused"},
 		"a mistake in Python": {python, "broken.py", 3, "would be refused"},
 		"a folder":            {dir, "folder.ts", 1, "make one file of a folder with toolsrv build"},

@@ -61,7 +61,7 @@ tool file that it becomes, and runs it in the sandbox to learn its manifest.
 			if strings.HasPrefix(args[0], oci.Scheme) {
 				content, about, err = inspectArtifact(ctx, args[0], &f, &s, cmd.ErrOrStderr())
 			} else if s.given() {
-				err = &usageError{errors.New("who must have signed is asked of artifacts in registries: name one, such as oci://ghcr.io/acme/csv:1.2.0")}
+				err = &usageError{errors.New("a signer is looked for only on artifacts in registries: name one, such as oci://ghcr.io/acme/csv:1.2.0")}
 			} else {
 				content, made, err = workbench.Read(ctx, args[0], with)
 			}

@@ -45,7 +45,7 @@ func (l *locking) moving() (sources []config.Source, path string, err error) {
 		}
 	}
 	if len(sources) == 0 {
-		return nil, "", fmt.Errorf("%s has no source of a registry by a tag or a range, so there is nothing to lock", file)
+		return nil, "", fmt.Errorf("%s has no source with a tag or a range of a registry, so there is nothing to lock", file)
 	}
 	return sources, lockfile.Path(file), nil
 }

@@ -80,7 +80,7 @@ func TestLockAndUpdate(t *testing.T) {
 			t.Errorf("%s: got %d, %s", name, code, stderr)
 		}
 	}
-	if code, _, stderr := run("lock", "--config", testkit.Put(t, t.TempDir(), "toolsrv.toml", "title = 'x'")); code != 1 || !strings.Contains(stderr, "has no source of a registry by a tag or a range") {
+	if code, _, stderr := run("lock", "--config", testkit.Put(t, t.TempDir(), "toolsrv.toml", "title = 'x'")); code != 1 || !strings.Contains(stderr, "has no source with a tag or a range of a registry") {
 		t.Errorf("lock: got %d, %s", code, stderr)
 	}
 }

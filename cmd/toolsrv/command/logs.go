@@ -93,7 +93,7 @@ func followed[Out any](ctx context.Context, o *asking, c *client.Client, operati
 		}
 		if failed, ok := errors.AsType[*wasmtools.Error](err); ok && failed.Code == wasmtools.CodeOverloaded && !said {
 			said = true
-			fmt.Fprintf(o.stderr, "toolsrv: the server has no place for this now, and is asked again until it has: %s\n", oneLine(failed.Message))
+			fmt.Fprintf(o.stderr, "toolsrv: the server has no room for one more follower now, and is asked again until it has: %s\n", oneLine(failed.Message))
 		}
 		select {
 		case <-ctx.Done():

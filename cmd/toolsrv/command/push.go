@@ -194,7 +194,7 @@ func (f *registryFlags) push(ctx context.Context, cmd *cobra.Command, registry *
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", one.ref, toldTools(one.report))
 	if m := one.report.Manifest; m != nil && m.Version != "" && !strings.HasPrefix(m.Version+".", strings.TrimPrefix(one.ref.Tag, "v")+".") && oci.CheckVersion(one.ref.Tag) == nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: its tag says version %s, but the file itself %s, with which the minimum of a source is compared\n", one.ref, one.ref.Tag, text.Escape(m.Version))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: the tag says version %s, but the file says %s, and a source's minimum is compared with the file's\n", one.ref, one.ref.Tag, text.Escape(m.Version))
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), oci.Scheme+one.ref.At(pushed.Manifest).String())
 	return err

@@ -47,7 +47,7 @@ func TestRegistry(t *testing.T) {
 	}
 	// A file of another version than its tag is pushed, but whoever pushes it is told.
 	for tag, want := range map[string]bool{"1.2.3": false, "v1.2.3": false, "1.2.4": true, "1.2": false, "1.20": true, "dev": false} {
-		if code, _, stderr := run("push", file, ref+":"+tag); code != 0 || strings.Contains(stderr, "its tag says version "+tag+", but the file itself 1.2.3") != want {
+		if code, _, stderr := run("push", file, ref+":"+tag); code != 0 || strings.Contains(stderr, "the tag says version "+tag+", but the file says 1.2.3") != want {
 			t.Errorf("push %s: got %d, %s", tag, code, stderr)
 		}
 	}

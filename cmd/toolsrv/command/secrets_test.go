@@ -117,7 +117,7 @@ func TestOwnSecretsOnly(t *testing.T) {
 		{"bob sets hers", as(bob, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-bob-1", Principal: "issued+ann"}), "Only an administrator"},
 		{"bob removes hers", as(bob, "secrets remove", admin.OwnSecretName{Name: "github", Principal: "issued+ann"}), "Only an administrator"},
 		{"ann names herself", as(ann, "secrets remove", admin.OwnSecretName{Name: "github", Principal: "issued+ann"}), "Only an administrator"},
-		{"bob removes one that he has not", as(bob, "secrets remove", admin.OwnSecretName{Name: "github"}), "no secret of that name"},
+		{"bob removes one that bob has not", as(bob, "secrets remove", admin.OwnSecretName{Name: "github"}), "no secret of that name"},
 		{"bob changes what was given", as(bob, "secrets set", admin.NewSecret{Name: "given", Value: "the-secret-of-bob-1"}), "The operator has given"},
 		{"a numbered token", as(adminToken, "secrets set", admin.NewSecret{Name: "github", Value: "the-secret-of-nobody-1"}), "This token has no name"},
 	} {

@@ -131,7 +131,7 @@ func TestSigning(t *testing.T) {
 		{[]string{"sign", "oci://" + s.Host + "/acme/none:1", "--key", private}, 1, "the registry has nothing of this name"},
 		{[]string{"push", file, ref, "--sign"}, 2, "--sign and --key belong together"},
 		{[]string{"push", file, ref, "--key", private}, 2, "--sign and --key belong together"},
-		{[]string{"inspect", file, "--key", public}, 2, "is asked of artifacts in registries"},
+		{[]string{"inspect", file, "--key", public}, 2, "is looked for only on artifacts in registries"},
 		{[]string{"inspect", ref, "--issuer", "x"}, 2, "an identity needs its subject"},
 	} {
 		if code, _, stderr := run(c.args...); code != c.code || !strings.Contains(stderr, c.want) {

@@ -245,7 +245,7 @@ func TestTokensAsk(t *testing.T) {
 	if err != nil || !strings.Contains(string(answer.Result), `"name":"tools","origin":"issued","scopes":["*"],"roles":[]`) {
 		t.Errorf("got %s, %v", answer.Result, err)
 	}
-	if _, err := c.Do(t.Context(), "tokens attenuate", admin.NewToken{Name: "up", Scopes: []string{"admin"}}, ""); err == nil || !strings.Contains(err.Error(), "is more than the token has") {
+	if _, err := c.Do(t.Context(), "tokens attenuate", admin.NewToken{Name: "up", Scopes: []string{"admin"}}, ""); err == nil || !strings.Contains(err.Error(), "is more than the token may do") {
 		t.Errorf("a token makes itself an administrator: %v", err)
 	}
 	nobody, err := client.OverHTTP(m.url, "")

@@ -114,7 +114,7 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	beside.Go(func() {
 		tellPlace(stderr, p, c)
 		if !slices.Equal(c.Server.Addresses, wanted) {
-			fmt.Fprintf(stderr, "Another program listens on %s, so this is another port.\n", wanted[0])
+			fmt.Fprintf(stderr, "Another program listens on %s, so toolsrv takes another port.\n", wanted[0])
 		}
 		tellAddresses(stderr, c, s)
 		u.announce(ctx, p, c, tools, s, stderr)

@@ -63,7 +63,7 @@ func OverHTTP(server, token string) (*Client, error) {
 		return nil, fmt.Errorf("%q is not the address of a server: write it as https://tools.example.com", server)
 	}
 	if token == "" {
-		return nil, errors.New("a server at an address is asked with a token that has the scope admin or admin:read: put it into the variable TOOLSRV_TOKEN")
+		return nil, errors.New("asking a server at its address takes a token with the scope admin or admin:read: put it into the variable TOOLSRV_TOKEN")
 	}
 	d := net.Dialer{Timeout: connectTime}
 	return &Client{base: u.JoinPath(door.Path).String(), token: token, asking: &http.Transport{DialContext: d.DialContext, ForceAttemptHTTP2: true}}, nil
@@ -220,7 +220,7 @@ func (c *Client) refused(response *http.Response, body []byte) error {
 		RequestID string          `json:"request_id"`
 	}
 	if json.Unmarshal(body, &said) != nil || said.Code == "" {
-		return fmt.Errorf("%s answers %s: is it a server of toolsrv?", c.place(), strings.TrimSpace(response.Status))
+		return fmt.Errorf("%s answers %s: is it a toolsrv server?", c.place(), strings.TrimSpace(response.Status))
 	}
 	failed := &wasmtools.Error{Code: said.Code}
 	if json.Unmarshal(said.Detail, &failed.Message) != nil {

@@ -25,7 +25,7 @@ type Tool struct {
 
 // A Way is how a caller reaches something.
 type Way struct {
-	// Principal is the name of the caller, and Tool the path of the tool that he calls, such as "weather/now".
+	// Principal is the name of the caller, and Tool the path of the tool that is called, such as "weather/now".
 	Principal string `json:"principal" description:"The caller."`
 	Tool      string `json:"tool" description:"The tool that the caller calls."`
 	// Through are the paths of the tools that are called one inside the other from there, on a shortest way. Empty: the tool does it itself.

@@ -66,7 +66,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestFolderOfOthers has a folder in which everybody could put a socket of his own into the place of the server's.
+// TestFolderOfOthers has a folder in which everybody could put a socket of their own into the place of the server's.
 func TestFolderOfOthers(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(shortDir(t), "f")

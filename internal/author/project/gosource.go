@@ -45,7 +45,7 @@ func (p *Project) readGo(files []string) error {
 // readDirective reads what follows //toolsrv: in a Go file.
 func (p *Project) readDirective(words []string) error {
 	if slices.Contains(words, "goroutines") {
-		return errors.New("TinyGo's goroutines are not served, because one that needs more stack than it has overwrites the tool's data: " +
+		return errors.New("TinyGo's goroutines are refused, because one that needs more stack than it has overwrites the tool's data: " +
 			"do without them, or leave out the line, so that Go builds the tool")
 	}
 	if len(words) == 0 || words[0] != "tinygo" {
@@ -70,7 +70,7 @@ func (p *Project) readDirective(words []string) error {
 	target := ""
 	if len(words) == 1 {
 		if target = words[0]; target != "wasip1" && target != "wasm-unknown" {
-			return fmt.Errorf("%q is not a target of tools: write wasip1 or wasm-unknown, or leave it out", target)
+			return fmt.Errorf("%q is not a target for tools: write wasip1 or wasm-unknown, or leave it out", target)
 		}
 	}
 	if p.Language == TinyGo && (p.target != target || p.stack != stack) {

@@ -283,7 +283,7 @@ func (x *exchange) know() (others bool) {
 	names := x.g.options.Injected.names(x.target.Host)
 	others = len(names) > 0
 	if names = append(names, x.g.secrets...); len(names) > 0 && x.g.options.Secrets != nil {
-		id, _ := personal.Of(x.who) // nobody has none of his own
+		id, _ := personal.Of(x.who) // nobody has no secrets
 		x.redact = x.g.options.Secrets.RedactorsOf(id, secret.NamesOf(names...))
 	}
 	return others

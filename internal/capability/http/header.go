@@ -248,7 +248,7 @@ func (from filling) fill(h *header, p part, t reach.Target) (string, *answer.Fai
 	}
 	id, err := personal.Of(from.who)
 	if err != nil {
-		return "", answer.Failf(codeNoSecret, "The header %s that the operator sets for %s is each caller's own, and this caller has none: it did not show who it is, or has a token without a name.", h.name, t.Origin)
+		return "", answer.Failf(codeNoSecret, "The header %s for %s is made of a secret of the caller's own, and this caller can't have one: it did not show who it is, or its token has no name.", h.name, t.Origin)
 	}
 	if p.caller {
 		return string(id), nil

@@ -253,7 +253,7 @@ func (g *Permission) Filter(b []byte, who fmt.Stringer) []byte {
 	}
 	var id personal.ID
 	if of, ok := who.(interface{ Who() *wasmtools.Principal }); ok && g.own {
-		id, _ = personal.Of(of.Who()) // nobody has none of his own
+		id, _ = personal.Of(of.Who()) // nobody has no secrets
 	}
 	return g.options.Secrets.RedactorsOf(id, g.found).Bytes(b)
 }

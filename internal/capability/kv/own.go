@@ -45,7 +45,7 @@ func (u *use) ofCaller() error {
 	id, err := personal.Of(p)
 	root, ofRoot := personal.Root(p)
 	if err = cmp.Or(err, ofRoot); err != nil {
-		return answer.Failf(answer.NotGranted, "Values are kept for each caller apart, and this caller can have none: it did not show who it is, or has a token without a name.")
+		return answer.Failf(answer.NotGranted, "Each caller's values are kept apart, and this caller can't have any: it did not show who it is, or its token has no name.")
 	}
 	u.own, u.space = &owner{granted: u.granted, id: id, root: root}, ownSpace(u.granted.store, u.granted.namespace, id)
 	return nil
@@ -58,7 +58,7 @@ type Kept struct {
 	Usage     state.Usage
 }
 
-// List returns what callers keep of their own in a store, beginning after a place in the list, and at most that many. more is where to go on, or
+// List returns what callers keep of their own in a store: at most a number of entries, from behind a place in the list. more is where to go on, or
 // empty. Callers who keep nothing any more are left out.
 func List(ctx context.Context, store state.Store, after string, limit int) (all []Kept, more string, err error) {
 	entries, others, err := indexSpace(store).List(ctx, "", after, limit)

@@ -95,7 +95,7 @@ func (o *owner) take(ctx context.Context) error {
 		root = []byte(o.root)
 		most := max(1, min(maxMade, o.granted.own/4))
 		if err = o.enter(ctx, p.made(o.root), string(o.id), nil, most); errors.Is(err, state.ErrQuota) {
-			err = answer.Failf("quota", "No further token that this token's maker has made can keep values: %d do. Delete all values of one of them, or have it revoked.", most)
+			err = answer.Failf("quota", "Of the tokens that one token has made, %d keep values already, and no further one can. Delete all values of one of them, or have it revoked.", most)
 		}
 	}
 	if err == nil {

@@ -204,7 +204,7 @@ func TestPlaces(t *testing.T) {
 	})
 }
 
-// TestPlacesRace has more callers than places set and delete without end: whoever was answered has his value, and is listed. Nobody keeps anything
+// TestPlacesRace has more callers than places set and delete without end: whoever was answered has the value, and is listed. Nobody keeps anything
 // without a place.
 // Proves: Callers keep apart
 func TestPlacesRace(t *testing.T) {

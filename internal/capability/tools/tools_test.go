@@ -434,8 +434,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestReplacedUnderWay has a tool that is called three times replaced during the first call, beside a change of something else. No later call is of the
-// version that was replaced, which may be the reason for the change, and none has what only the new configuration grants.
+// TestReplacedUnderWay replaces a tool during the first of three calls, beside a change of something else. No later call runs the replaced version,
+// which may be the reason for the change, and none has what only the new configuration grants.
 // Proves: A call inside a call gets no further
 func TestReplacedUnderWay(t *testing.T) {
 	t.Parallel()

@@ -28,8 +28,8 @@ const (
 	readWithin = 30 * time.Second
 )
 
-// A Lying file is what lies under a name at one moment. A change that is given it is made only if that is still so: otherwise it is an error about
-// [state.ErrConflict].
+// A Lying file is what lies under a name at one moment. A change that is given one is made only if the same still lies
+// there: otherwise it fails with [state.ErrConflict].
 type Lying struct {
 	// Digest is the content's, or empty where there is none.
 	Digest string
@@ -136,7 +136,7 @@ func (f *Incoming) Content() ([]byte, error) {
 
 func (f *Incoming) reader() io.Reader { return io.NewSectionReader(f.file, 0, f.size) }
 
-// Close frees what the file has.
+// Close releases what the file holds.
 func (f *Incoming) Close() {
 	f.file.Close()
 	_ = os.Remove(f.file.Name()) // the system removes it otherwise

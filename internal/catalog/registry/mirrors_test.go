@@ -133,7 +133,7 @@ func TestHostileMirrors(t *testing.T) {
 		"leads astray": {func(w http.ResponseWriter, q *http.Request) bool {
 			http.Redirect(w, q, "http://10.0.0.1/", http.StatusFound)
 			return true
-		}, "a registry elsewhere is not followed there"},
+		}, "a registry on another kind of network may not lead there"},
 		"wants to know": {ocitest.Basic("ann", "secret"), "there are no credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -60,7 +60,7 @@ func TestStillPulled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("listing took too long"))
 		defer cancel()
-		if _, err := (&Source{tried: make(chan struct{})}).List(ctx); err == nil || !strings.Contains(err.Error(), "it is being pulled, or waits until it is its turn") {
+		if _, err := (&Source{tried: make(chan struct{})}).List(ctx); err == nil || !strings.Contains(err.Error(), "it is being pulled, or waits for its turn") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -137,7 +137,7 @@ func (s *Source) List(ctx context.Context) (*catalog.Listing, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-time.After(listWithin):
-		return nil, fmt.Errorf("nothing of it is here yet: it is being pulled, or waits until it is its turn, since %d are pulled from a registry at a time", maxPulls)
+		return nil, fmt.Errorf("it has not been pulled yet: it is being pulled, or waits for its turn, since %d are pulled from a registry at a time", maxPulls)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

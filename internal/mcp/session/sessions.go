@@ -322,7 +322,7 @@ func (s *Sessions) end(x *session) {
 // topic is what sessions that have ended are told under.
 const topic = "sessions-ended"
 
-// hear ends a session of which it was told that it has ended.
+// hear ends a session when another server tells that it has ended.
 func (s *Sessions) hear(message []byte) {
 	if len(message) != idLen {
 		return

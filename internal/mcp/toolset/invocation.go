@@ -173,7 +173,7 @@ func (v *View) Call(ctx context.Context, name string, call *wasmtools.Call) (Res
 // errAbandoned is the error of a call that ended before it was run, or by a panic.
 var errAbandoned = errors.New("the call was not run to its end")
 
-// errUnknown is the error for a name that the principal sees no tool of, whether there is one or not.
+// errUnknown is the error for a name under which the principal sees no tool, whether one exists or not.
 func errUnknown(name string) error {
 	return &Error{Code: CodeInvalidParams, Message: "Unknown tool: " + strconv.Quote(text.Short(name)), Err: &wasmtools.Error{Code: wasmtools.CodeNotFound}}
 }

@@ -132,7 +132,7 @@ func (m *modules) contentOf(name string) ([]byte, error) {
 		return m.content, nil
 	}
 	if !m.isFile(name) {
-		return nil, errors.New("it is not a file below the folder of the tools")
+		return nil, errors.New("it is not a file below the tools directory")
 	}
 	f, err := m.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -204,7 +204,7 @@ func (m *modules) find(what, importer string, kind api.ResolveKind) (api.OnResol
 	case what == "." || what == ".." || strings.HasPrefix(what, "./") || strings.HasPrefix(what, "../"):
 		joined := path.Join(folder, what)
 		if !filepath.IsLocal(filepath.FromSlash(joined)) {
-			return api.OnResolveResult{}, fmt.Errorf("%q leads out of the folder of the tools", what)
+			return api.OnResolveResult{}, fmt.Errorf("%q leads out of the tools directory", what)
 		}
 		var ok bool
 		if found, ok = m.file(joined); !ok {
@@ -248,7 +248,7 @@ func (m *modules) installed(folder, pkg string) (home string, err error) {
 			}
 		}
 		if at == "." {
-			return "", fmt.Errorf("there is no package %q in a node_modules of the folder of the tools: install it there, or bundle the script with toolsrv build", pkg)
+			return "", fmt.Errorf("there is no package %q in a node_modules below the tools directory: install it there, or bundle the script with toolsrv build", pkg)
 		}
 	}
 }

@@ -20,8 +20,8 @@ func TestConfined(t *testing.T) {
 		name, script, want string
 		prepare            func(root string) error
 	}{
-		{"up", `import "../secret.js"`, `"../secret.js" leads out of the folder of the tools`, nil},
-		{"up by a detour", `import "./lib/../../secret.js"`, `leads out of the folder of the tools`, nil},
+		{"up", `import "../secret.js"`, `"../secret.js" leads out of the tools directory`, nil},
+		{"up by a detour", `import "./lib/../../secret.js"`, `leads out of the tools directory`, nil},
 		{"an absolute path", `import "` + outside + `/secret.js"`, `write a path that begins with ./ or ../`, nil},
 		{"a URL of a file", `import "file://` + outside + `/secret.js"`, `write a path that begins with ./ or ../`, nil},
 		{"a URL", `import "https://example.com/a.js"`, `write a path that begins with ./ or ../`, nil},

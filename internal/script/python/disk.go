@@ -120,7 +120,7 @@ func (d *disk) open(path string) (*os.File, error) {
 	}
 	name, ok := d.inside(path)
 	if !ok {
-		return nil, errors.New("it is not below the folder of the tools")
+		return nil, errors.New("it is not below the tools directory")
 	}
 	return d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }

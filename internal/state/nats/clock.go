@@ -55,7 +55,7 @@ func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
 		off := is.Sub(expected)
 		jumps := off.Abs() > warnClock && is.Sub(own).Abs() > expected.Sub(own).Abs()
 		if jumps != c.jumped.Swap(jumps) && jumps {
-			log.Warn("the node that leads the state has another time than the one before, and the earlier time is kept: set its clock", slog.Duration("ahead", off.Round(time.Millisecond)))
+			log.Warn("the node that leads the state now has a later or earlier time than the one before; the earlier time is used: set its clock", slog.Duration("ahead", off.Round(time.Millisecond)))
 		}
 		if jumps {
 			return

@@ -288,7 +288,7 @@ func (s *Store) fetch(ctx context.Context, space string, e *entry) ([]byte, erro
 		}
 		_, value, err := parseHead(m.Data, state.MaxValue)
 		if m.Subject != s.bucket.head(space, e.key) || err != nil || len(value) != e.size {
-			return nil, fmt.Errorf("the message %d of the bucket is not what it was: %w", e.version, errForeign)
+			return nil, fmt.Errorf("the message %d of the bucket was changed: %w", e.version, errForeign)
 		}
 		return value, nil
 	}
@@ -299,7 +299,7 @@ func (s *Store) fetch(ctx context.Context, space string, e *entry) ([]byte, erro
 			return nil, err
 		}
 		if m.Subject != s.bucket.part(space, e.key, i+1) || len(value)+len(m.Data) > e.size {
-			return nil, fmt.Errorf("the parts of the value at %d of the bucket are not what they were: %w", e.version, errForeign)
+			return nil, fmt.Errorf("the parts of the value at %d of the bucket were changed: %w", e.version, errForeign)
 		}
 		value = append(value, m.Data...)
 	}

@@ -265,7 +265,7 @@ func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamIn
 	}
 	s.health.mu.Unlock()
 	if !before.IsZero() && !before.Equal(info.Created) {
-		s.lose(fmt.Errorf("the bucket %s was made anew, and is at %d where it was at %d before: start toolsrv anew if it is as it should be", s.bucket, info.State.LastSeq, position))
+		s.lose(fmt.Errorf("the bucket %s was made again, and is at %d where it was at %d before: if that is meant to be, restart toolsrv", s.bucket, info.State.LastSeq, position))
 		return nil, nil, s.Broken()
 	}
 	return stream, info, nil
@@ -274,7 +274,7 @@ func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamIn
 // led returns an error where nobody leads a stream. Then any node says what it has itself, which may be of long ago.
 func led(info *jetstream.StreamInfo) error {
 	if info.Cluster != nil && info.Cluster.Leader == "" {
-		return errors.New("no node leads it: a majority of the nodes is not there, or they are electing one")
+		return errors.New("no node leads it: a majority of the nodes is away, or they are electing a leader")
 	}
 	return nil
 }

@@ -236,7 +236,7 @@ func (f *forms) learn(record []byte) {
 			s.lose(err)
 			return
 		}
-		s.options.Log.Warn("what the state says of the forms of records is ignored", slog.Any("error", err))
+		s.options.Log.Warn("what the state says about the forms of records is ignored", slog.Any("error", err))
 		return
 	}
 	for space, known := range f.known {
@@ -251,7 +251,7 @@ func (f *forms) learn(record []byte) {
 // check returns an error for a value of a form that may not be written yet.
 func (f *forms) check(space string, value []byte) error {
 	if _, has := f.known[space]; has && len(value) > 0 && value[0] > f.of(space) {
-		return fmt.Errorf("a record of %q is %w: its form is %d, which not all versions know that use the state; %d may be written", space, state.ErrInvalid, value[0], f.of(space))
+		return fmt.Errorf("a record of %q is %w: its form is %d, which some version that uses the state does not know; %d may be written", space, state.ErrInvalid, value[0], f.of(space))
 	}
 	return nil
 }

@@ -280,7 +280,7 @@ func (s *Store) barrier(ctx context.Context, space string) error {
 	s.copy.anew = s.copy.anew || missed
 	s.mu.Unlock()
 	if missed {
-		s.options.Log.Warn("the copy of the state lacks a change that NATS has, so all is read anew", slog.String("space", space))
+		s.options.Log.Warn("the copy of the state lacks a change that NATS has, so all of it is read again", slog.String("space", space))
 		s.again()
 	}
 	return nil
@@ -370,7 +370,7 @@ func (s *Store) plan(space string, writes []*write) (p plan) {
 			case w.quota.Bytes > 0 && s.room.scarce(adds+int64(len(w.value))): // it is a tool's
 				one.err = errScarce
 			case old == nil && s.copy.entries >= maxEntries:
-				one.err = fmt.Errorf("%w: there are %d keys, which is the most", state.ErrUnavailable, s.copy.entries)
+				one.err = fmt.Errorf("%w: there are %d keys, and no more are allowed", state.ErrUnavailable, s.copy.entries)
 			default:
 				one.head = p.set(s, space, w, old)
 				adds += int64(len(w.value)) + overhead
@@ -457,7 +457,7 @@ func (p *plan) tell(last uint64) (later []*write) {
 // Errors of publish.
 var (
 	errConflict = errors.New("somebody else writes the same space")
-	errAgain    = errors.New("there is no leader, or the one there was has changed")
+	errAgain    = errors.New("there is no leader, or it has changed")
 )
 
 // Codes of the server's errors.

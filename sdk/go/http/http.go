@@ -53,7 +53,7 @@ type Response struct {
 	Body []byte
 }
 
-// Get gets what is at a URL.
+// Get sends a GET request to a URL.
 func Get(c *toolsrv.Call, url string) (*Response, error) {
 	return Do(c, Request{URL: url})
 }

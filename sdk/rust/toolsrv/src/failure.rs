@@ -22,7 +22,7 @@ struct Parts {
 }
 
 impl Failure {
-    /// Returns a failure, as a test has something fail.
+    /// Returns a failure, for tests in which something fails.
     pub fn new(code: impl Into<String>, message: impl fmt::Display) -> Self {
         Self(Box::new(Parts { code: code.into(), message: message.to_string(), tool_code: None, data: None }))
     }

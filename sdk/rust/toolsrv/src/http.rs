@@ -38,7 +38,7 @@ pub struct NoRedirects;
 #[derive(Debug, Clone, PartialEq)]
 struct Url(String);
 
-/// Gets what is at a URL.
+/// Sends a GET request to a URL.
 pub fn get(call: &Call, url: impl AsRef<str>) -> Result<Response<Vec<u8>>, Failure> {
     exchange(call, json!({"method": "GET", "url": url.as_ref(), "headers": []}), &[])
 }

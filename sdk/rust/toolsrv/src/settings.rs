@@ -33,7 +33,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{Call, Failure, granted};
 
-/// Returns the settings, with the defaults of those that the operator has not made. They are those that held when the
+/// Returns the settings, with defaults for what the operator has not set. They are those that held when the
 /// call's sandbox was prepared.
 pub fn read<T: DeserializeOwned>(call: &Call) -> Result<T, Failure> {
     from(Some(call))

@@ -96,7 +96,7 @@ func (p *parser) refined(s *schema, said, code []member) *schema {
 	case len(said) == 0:
 		return s
 	case !s.is("object"):
-		p.fail("@param %.40s is a member of what is not one object: %s", said[0].name, instead)
+		p.fail("@param %.40s names a member, but the function does not take one object: %s", said[0].name, instead)
 	}
 	p.merge(all, code, "")
 	p.merge(all, said, "the type has no such member")

@@ -207,7 +207,7 @@ impl fmt::Debug for World {
 }
 
 impl Keys {
-    /// Returns another version than all before.
+    /// Returns a version that no value has had before.
     fn next(&mut self) -> u64 {
         self.version += 1;
         self.version

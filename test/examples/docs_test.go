@@ -41,7 +41,7 @@ func TestManifestsOfDocs(t *testing.T) {
 
 // sets are where the functions are registered that modules can import.
 var sets = []string{
-	"internal/runtime/abi1/abi1.go", "internal/capability/http/http.go", "internal/capability/kv/kv.go", "internal/capability/secrets/secrets.go",
+	"internal/runtime/abi1/abi1.go", "internal/runtime/wasi/wasi.go", "internal/capability/http/http.go", "internal/capability/kv/kv.go", "internal/capability/secrets/secrets.go",
 	"internal/capability/settings/settings.go", "internal/capability/tools/tools.go", "wasmtools/capability/answer/answer.go",
 }
 
@@ -55,12 +55,16 @@ func TestFunctions(t *testing.T) {
 	}
 	said := map[string]entry{}
 	registered := regexp.MustCompile(`(?m)((?:^\t+//.*\n)+)^\t+(?:return hostabi\.Function\{Name: |\{Name: |function\()"(\w+)"`)
+	whole := regexp.MustCompile(`(?m)^\t// What docs/generated/functions\.md says of the module:\n\t//\n((?:^\t//.*\n)+)`)
 	indent, link := regexp.MustCompile(`(?m)^\t+// ?`), regexp.MustCompile(`\]\(([a-z/-]+\.md)`)
 	for _, file := range sets {
 		source := strings.ReplaceAll(string(testkit.Read(t, "../../"+file)), "\r\n", "\n")
 		module := "answer"
 		if m := regexp.MustCompile(`Module = "(\w+)"`).FindStringSubmatch(source); m != nil {
 			module = m[1]
+		}
+		if m := whole.FindStringSubmatch(source); m != nil {
+			said[module] = entry{text: link.ReplaceAllString(indent.ReplaceAllString(m[1], ""), "](../$1")}
 		}
 		for _, m := range registered.FindAllStringSubmatch(source, -1) {
 			params, text, _ := strings.Cut(indent.ReplaceAllString(m[1], ""), "\n")
@@ -73,14 +77,15 @@ func TestFunctions(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("# Host functions\n\nWhat modules can import besides WASI, as [ABI 1](../abi.md#imports) has it, made from the code by `go test ./test/examples -run TestFunctions$ -update`. Pointers and lengths are unsigned.\n")
+	b.WriteString("# Host functions\n\nWhat modules can import, as [ABI 1](../abi.md#imports) has it, made from the code by `go test ./test/examples -run TestFunctions$ -update`. Pointers and lengths are unsigned.\n")
 	answerRead := ""
 	names := map[rune]string{'i': "i32", 'I': "i64", 'F': "f64"}
 	for _, set := range toolfile.Imports() {
-		if !strings.HasPrefix(set.Module, "toolsrv_") {
-			continue // WASI has its own documents
-		}
 		fmt.Fprintf(&b, "\n## %s\n", set.Module)
+		if e, ok := said[set.Module]; ok { // WASI has its own documents
+			b.WriteString("\n" + e.text)
+			continue
+		}
 		for _, f := range set.Functions {
 			module := set.Module
 			if f.Name == "answer_read" { // which each of them has

@@ -1,5 +1,5 @@
 // Package wasi is WASI preview 1: stdin, stdout and stderr, clocks, randomness, and the directories that a tool was granted, which it
-// can only read. There are no arguments, no environment and no sockets. docs/abi.md describes it.
+// can only read. There are no arguments, no environment and no sockets.
 package wasi
 
 import (
@@ -32,6 +32,25 @@ const (
 // Set returns all functions of the preview. What a call may see of files is its [Permission]; whatever else needs a grant answers with an
 // error number.
 func Set() *hostcall.Set {
+	// What docs/generated/functions.md says of the module:
+	//
+	// All functions of WASI preview 1 exist. A call can read the directories that its tool was granted, and nothing else is granted: no
+	// arguments, no environment, no sockets (`EBADF`).
+	//
+	// - **Clocks and randomness** are real; the CPU clocks show the time that has passed. `poll_oneoff` sleeps until a clock's time or the end
+	//   of the call.
+	// - **Standard output and error** are log lines at the level info, and **standard input** is at its end. In a [plain
+	//   program](abi.md#plain-wasi-programs) 1 is the output, and 0 the input. Seeking, `fd_pread`, `fd_pwrite` and `fd_advise` are `ESPIPE` for
+	//   these three; all else succeeds, and closing changes nothing.
+	// - **`proc_exit`** in `toolsrv_call` is a trap, whatever the code.
+	// - **Directories.** Descriptor 3 is `/`, always open, and the only one that `fd_prestat_get` knows. A granted directory is in it under its
+	//   name, as `/geo`; in a start, and without a grant, it is empty. Paths go by their text: `a/..` is `.`, whatever `a` is. There are regular
+	//   files, directories, and links that stay in their directory. A read gets at most 64 KiB, and `fd_readdir` leaves out `.` and `..`. Device
+	//   and inode are made up. A call ends with all of its descriptors closed.
+	// - **Errors**: `ENOTCAPABLE` for whatever leads out of a directory, for absolute paths and links, and for all paths without a grant;
+	//   `EACCES` for opening a device, a pipe or a socket; `EROFS` for whatever would write (`EBADF` for `fd_write` and `fd_pwrite`); `EMFILE` for
+	//   the 65th descriptor of a call, `ENFILE` for more than all calls together may have; `ENOTSUP` for `fd_renumber` and `proc_raise`.
+
 	type body = func(*hostcall.Call, []uint64)
 	clocks := clocks{time.Now()}
 	deny := func(errno uint64) body {

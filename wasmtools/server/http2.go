@@ -9,8 +9,8 @@ import (
 )
 
 // Over HTTP/2 a connection has many requests at once, which are called streams. Package http checks how they are framed and bounds what one
-// connection has of them. What all have together is bounded here: a stream takes a client's place beside those of the connections, and the heads of
-// streams are counted with the others.
+// connection has of them. The sum of all connections is bounded here: a stream takes one of the client's places, as a connection does, and the
+// heads of streams are counted with the others.
 
 const (
 	// mostStreamsOfOne is how many requests a connection may have at once, as RFC 9113 (6.5.2) recommends at least.

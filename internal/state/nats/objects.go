@@ -56,7 +56,7 @@ type objectInfo struct {
 	} `json:"options"`
 }
 
-// nuids are what clients name chunks by. What is none could be a pattern of subjects.
+// nuids are what clients name chunks by. Anything else could be a pattern of subjects.
 var nuids = regexp.MustCompile(`^[A-Za-z0-9]{10,40}$`)
 
 func (i *objectInfo) check() error {

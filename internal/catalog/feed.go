@@ -25,16 +25,17 @@ type feed struct {
 	scripts   scripts
 	rollbacks Rollbacks // nil: there are none
 
-	listing  bool          // a listing is under way
-	listed   bool          // one went well
-	tried    bool          // one has ended, well or not, or takes too long for the start to wait for it
-	listedAt time.Time     // the last one that went well began
-	listTook time.Duration // the last one
-	listAt   time.Time     // when the next listing is due; zero: once a change is told
-	problems []problem     // at the last listing
-	failed   int           // how often it could not be listed since then
-	stalled  int           // how many of its files take long to be read
-	alone    bool          // there is no other source
+	listing  bool               // a listing is under way
+	listed   bool               // one went well
+	tried    bool               // one has ended, well or not, or takes too long for the start to wait for it
+	listedAt time.Time          // the last one that went well began
+	listTook time.Duration      // the last one
+	listAt   time.Time          // when the next listing is due; zero: once a change is told
+	problems []problem          // at the last listing
+	failed   int                // how often it could not be listed since then
+	stalled  int                // how many of its files take long to be read
+	folders  map[string]*folder // those of files that are loaded, by name
+	alone    bool               // there is no other source
 
 	noted        precedence.Precedence // as its record has it
 	recordFailed bool                  // the last precedence could not be written
@@ -68,6 +69,23 @@ const mostFiles = 10_000
 
 // call returns what people call the source.
 func (f *feed) call() string { return cmp.Or(f.Name, f.Source.Place(".")) }
+
+// folder returns the folder at the top of the source that a file lies in; "" is the source's own.
+func (f *feed) folder(name string) *folder {
+	top, _, below := strings.Cut(name, "/")
+	if !below {
+		top = ""
+	}
+	of := f.folders[top]
+	if of == nil {
+		of = &folder{}
+		if f.folders == nil {
+			f.folders = map[string]*folder{}
+		}
+		f.folders[top] = of
+	}
+	return of
+}
 
 // place returns where a file or folder lies, for people.
 func (f *feed) place(name string) string {

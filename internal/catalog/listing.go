@@ -13,7 +13,7 @@ import (
 func (r *reconciler) list(f *feed) {
 	f.listing, f.listAt = true, time.Time{}
 	began := time.Now()
-	r.queues.add(&r.queues.lists, f, 0, func(ctx context.Context) func() {
+	r.queues.add(&r.queues.lists, f, nil, 0, func(ctx context.Context) func() {
 		ctx, cancel := context.WithTimeoutCause(ctx, r.intervals.timeout, fmt.Errorf("listing it took longer than %v", r.intervals.timeout))
 		defer cancel()
 		listing, err := f.list(ctx, r.intervals.recheck)

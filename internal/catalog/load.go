@@ -52,6 +52,9 @@ type load struct {
 	weight  int64    // bytes of memory that it may take meanwhile
 }
 
+// folder returns the folder of the file.
+func (l *load) folder() *folder { return l.file.from.folder(l.file.name) }
+
 // isLarge reports whether a load is one of the loads whose sum the queue bounds.
 func (r *reconciler) isLarge(l *load) bool {
 	return l.entry.cost() >= largeFile || l.weight > r.queues.smallRoom()
@@ -64,9 +67,9 @@ const contentCopies = 3
 // reading it tells.
 const manifestRoom = 2 << 20
 
-// quickDescribe is how long a module may run at first to be described. A module that needs longer begins again after those
-// that don't, so that none of them waits for it.
-const quickDescribe = 500 * time.Millisecond
+// quickLoad is how long a file may be read, and run at first to be described, without being late. A module that needs longer begins again after
+// those that don't, so that none of them waits for it.
+const quickLoad = 500 * time.Millisecond
 
 // queueLoad queues the load of a file.
 func (r *reconciler) queueLoad(f *file) {
@@ -97,8 +100,8 @@ func (r *reconciler) queueLoad(f *file) {
 
 // readWithin has a file read, which may take as much memory as the load weighs.
 func (r *reconciler) readWithin(l *load) {
-	r.queues.read(l.file.from, l.entry.cost(), l.weight, func(context.Context) func() {
-		done := make(chan struct{})
+	r.queues.read(l.file.from, l.folder(), l.entry.cost(), l.weight, func(context.Context) func() {
+		done, began := make(chan struct{}), time.Now()
 		go func() {
 			defer close(done)
 			r.read(l)
@@ -107,7 +110,13 @@ func (r *reconciler) readWithin(l *load) {
 		defer stall.Stop()
 		select {
 		case <-done:
-			return func() { r.wasRead(l) }
+			late := time.Since(began) > quickLoad
+			return func() {
+				if late {
+					r.queues.late(l.folder())
+				}
+				r.wasRead(l)
+			}
 		case <-stall.C:
 		}
 		if r.isLarge(l) { // it counts as running, since it holds much memory
@@ -124,7 +133,7 @@ func (r *reconciler) readWithin(l *load) {
 		}
 		return func() {
 			r.stall(l)
-			r.queues.add(&r.queues.stalled, l.file.from, 0, func(context.Context) func() {
+			r.queues.add(&r.queues.stalled, l.file.from, l.folder(), 0, func(context.Context) func() {
 				<-done
 				return func() { r.stallEnded(l) }
 			})
@@ -134,6 +143,7 @@ func (r *reconciler) readWithin(l *load) {
 
 // stall notes that reading a file takes long.
 func (r *reconciler) stall(l *load) {
+	r.queues.late(l.folder())
 	r.stalled++
 	l.file.from.stalled++
 	r.markSlow(l.file)
@@ -198,7 +208,7 @@ func (r *reconciler) wasRead(l *load) {
 	case l.err != nil || l.module == nil || l.ctx.Err() != nil:
 		r.finish(l)
 	case l.module.Manifest() == nil:
-		r.compile(l, func() { r.describe(l, &r.queues.describes, quickDescribe) })
+		r.compile(l, func() { r.describe(l, &r.queues.describes, quickLoad) })
 	case l.file.serving != nil:
 		r.compile(l, func() { r.finish(l) })
 	default:
@@ -224,7 +234,7 @@ func (r *reconciler) needsMore(l *load) bool {
 // compile compiles a load, and then calls next if that went well.
 func (r *reconciler) compile(l *load, next func()) {
 	l.stage = StageCompiling
-	r.queues.add(&r.queues.waits, l.file.from, l.entry.Size, func(context.Context) func() {
+	r.queues.add(&r.queues.waits, l.file.from, l.folder(), l.entry.Size, func(context.Context) func() {
 		l.err = r.guard(l.file, func() error { return l.module.Compile(l.ctx) })
 		return func() {
 			if l.err != nil || l.ctx.Err() != nil {
@@ -241,7 +251,7 @@ func (r *reconciler) compile(l *load, next func()) {
 func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 	l.stage, l.weight = StageDescribing, r.queues.smallRoom()
 	l.module.Allow(l.weight)
-	r.queues.add(in, l.file.from, l.entry.Size, func(context.Context) func() {
+	r.queues.add(in, l.file.from, l.folder(), l.entry.Size, func(context.Context) func() {
 		ctx, cancel := l.ctx, context.CancelFunc(func() {})
 		if limit > 0 {
 			ctx, cancel = context.WithTimeout(ctx, limit)
@@ -257,6 +267,7 @@ func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 			}
 			if late {
 				l.err = nil
+				r.queues.late(l.folder())
 				r.markSlow(l.file)
 				r.describe(l, &r.queues.longDescribes, 0)
 				return
@@ -268,7 +279,7 @@ func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 
 // takeSaid has a load go on that has been described, with as much memory as it weighs.
 func (r *reconciler) takeSaid(l *load) {
-	r.queues.read(l.file.from, l.entry.Size, l.weight, func(context.Context) func() {
+	r.queues.read(l.file.from, l.folder(), l.entry.Size, l.weight, func(context.Context) func() {
 		defer r.engine.Claim(l.weight)()
 		l.module.Allow(l.weight)
 		l.err = r.guard(l.file, func() error { return l.module.Describe(l.ctx) })
@@ -436,7 +447,7 @@ func (r *reconciler) serve(f *file) {
 	if m == nil || m.compiled {
 		return
 	}
-	r.queues.add(&r.queues.compiles, f.from, f.listed.Size, func(ctx context.Context) func() {
+	r.queues.add(&r.queues.compiles, f.from, f.from.folder(f.name), f.listed.Size, func(ctx context.Context) func() {
 		err := r.guard(f, func() error { return m.Compile(ctx) })
 		return func() {
 			m.compiled = err == nil
@@ -454,7 +465,11 @@ func (r *reconciler) serve(f *file) {
 // endLoad ends a load.
 func (r *reconciler) endLoad(l *load) {
 	l.cancel()
-	delete(r.loads, l)
+	if delete(r.loads, l); len(r.loads) == 0 {
+		for _, f := range r.feeds {
+			f.folders = nil
+		}
+	}
 	r.coming.end(l.wants)
 	if l.file.loading == l {
 		l.file.loading = nil

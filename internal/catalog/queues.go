@@ -10,8 +10,8 @@ import (
 // A job does its part on a goroutine of its own, and returns the rest for the reconciler's goroutine.
 type job func(ctx context.Context) (rest func())
 
-// A queue holds jobs of one kind, and runs some at a time: in turn those of each source, and of one source the cheap ones first. The
-// reconciler's goroutine owns it.
+// A queue holds jobs of one kind, and runs some at a time: in turn those of each source, and of one source the cheap ones first, after those of
+// folders that have taken less long. The reconciler's goroutine owns it.
 type queue struct {
 	limit   int   // how many run at a time at most, of one source and of all that are not slow
 	room    int64 // the total weight that may run; 0: any
@@ -31,8 +31,14 @@ type lane struct {
 	sorted  bool
 }
 
+// A folder is one at the top of a source, with all below it: most often an author's.
+type folder struct {
+	late int // how many of its files have taken long
+}
+
 // A task is a job in a queue.
 type task struct {
+	of     *folder // nil: none
 	cost   int64
 	turn   int // of equal cost, the first to come runs first
 	weight int64
@@ -99,9 +105,18 @@ func (l *queue) next() (next *lane) {
 	return next
 }
 
+func (t *task) late() int {
+	if t.of == nil {
+		return 0
+	}
+	return t.of.late
+}
+
 func (l *lane) sort() {
 	if !l.sorted {
-		slices.SortFunc(l.tasks, func(a, b task) int { return cmp.Or(cmp.Compare(b.cost, a.cost), b.turn-a.turn) })
+		slices.SortFunc(l.tasks, func(a, b task) int {
+			return cmp.Or(b.late()-a.late(), cmp.Compare(b.cost, a.cost), b.turn-a.turn)
+		})
 		l.sorted = true
 	}
 }
@@ -174,21 +189,32 @@ func (q *queues) all() []*queue {
 	return []*queue{&q.lists, &q.reads, &q.longReads, &q.stalled, &q.waits, &q.describes, &q.longDescribes, &q.compiles}
 }
 
-// add adds a job for a file of a size, of a source, to a queue.
-func (q *queues) add(l *queue, from *feed, size int64, j job) {
+// add adds a job for a file of a size, in a folder of a source, to a queue.
+func (q *queues) add(l *queue, from *feed, of *folder, size int64, j job) {
 	q.turn++
-	l.add(from, task{cost: size, turn: q.turn, job: j})
+	l.add(from, task{of: of, cost: size, turn: q.turn, job: j})
+}
+
+// late notes that a file of a folder has taken long. The others in it wait for those of folders of which fewer have: so nobody can hold up all
+// others with many files that each take a moment.
+func (q *queues) late(of *folder) {
+	of.late++
+	for _, l := range q.all() {
+		for _, lane := range l.lanes {
+			lane.sorted = false
+		}
+	}
 }
 
 // read adds the job of reading a file of a size, which takes that many bytes of memory meanwhile. It is one of a large file where it takes more
 // than each of the small ones may.
-func (q *queues) read(from *feed, size, weight int64, j job) {
+func (q *queues) read(from *feed, of *folder, size, weight int64, j job) {
 	if size < largeFile && weight <= q.smallRoom() {
-		q.add(&q.reads, from, size, j)
+		q.add(&q.reads, from, of, size, j)
 		return
 	}
 	q.turn++
-	q.longReads.add(from, task{size, q.turn, weight, j})
+	q.longReads.add(from, task{of, size, q.turn, weight, j})
 }
 
 // smallRoom returns how many bytes of memory loading a small file may take.

@@ -13,7 +13,7 @@ func TestQueueHasRoom(t *testing.T) {
 	q := queue{limit: 3, room: 10}
 	do, end := make(chan func()), make(chan struct{})
 	for turn, weight := range []int64{9, 20, 4, 6, 5} {
-		q.add(nil, task{weight, turn, weight, func(context.Context) func() {
+		q.add(nil, task{nil, weight, turn, weight, func(context.Context) func() {
 			<-end
 			return func() {}
 		}})
@@ -31,5 +31,40 @@ func TestQueueHasRoom(t *testing.T) {
 	// Which of two that run ends first is not known.
 	if want := [][]int64{{9, 10, 4, 9, 20}, {9, 10, 6, 9, 20}, {9, 5, 6, 9, 20}}; !slices.ContainsFunc(want, func(w []int64) bool { return slices.Equal(w, used) }) || q.used != 0 {
 		t.Errorf("those that ran side by side weighed %v, want one of %v", used, want)
+	}
+}
+
+// TestQueueOfLateFolders has the jobs of a folder whose files take long wait for those of other folders, the more the more of them did.
+// Proves: One file holds up no other
+func TestQueueOfLateFolders(t *testing.T) {
+	t.Parallel()
+	q := newQueues(1, 1<<30)
+	q.reads.limit = 1
+	do := make(chan func())
+	var order []string
+	add := func(name string, of *folder, size int64, late bool) {
+		q.read(nil, of, size, 1, func(context.Context) func() {
+			return func() {
+				order = append(order, name)
+				if late {
+					q.late(of)
+				}
+			}
+		})
+	}
+	worst, bad, good := &folder{}, &folder{}, &folder{}
+	for i := range 4 {
+		add("worst", worst, int64(i), true)
+	}
+	for range 2 {
+		add("bad", bad, 100, true)
+		add("good", good, 1000, false)
+		add("none", nil, 2000, false)
+	}
+	for q.start(t.Context(), do); q.running() > 0; q.start(t.Context(), do) {
+		(<-do)()
+	}
+	if want := []string{"worst", "bad", "good", "good", "none", "none", "worst", "bad", "worst", "worst"}; !slices.Equal(order, want) {
+		t.Errorf("got the order %v, want %v", order, want)
 	}
 }

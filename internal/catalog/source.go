@@ -172,7 +172,7 @@ const (
 // cost returns the size in bytes by which the work for a file is ordered.
 func (e *Entry) cost() int64 {
 	if e.Kind == Script {
-		return madeCost
+		return madeCost + min(e.Size, sandbox.MaxModule)
 	}
 	return e.Size
 }

@@ -155,6 +155,28 @@ func TestDescribedBesideEndless(t *testing.T) {
 	}
 }
 
+// TestFolderBesideEndless serves a large module of one folder within seconds, while many of another folder run without end: each of them would hold it up
+// for a moment.
+// Proves: One file holds up no other
+func TestFolderBesideEndless(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	for i := range 30 * runtime.GOMAXPROCS(0) { // for 15 s
+		testkit.Put(t, directory, fmt.Sprintf("a/%03d.wasm", i), unlike(t, testkit.Fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
+	}
+	large, err := wasmbin.SetCustom(testkit.Fixture(t, "catalog/described"), "padding", make([]byte, 10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Put(t, directory, "b/z.wasm", large)
+	began := time.Now()
+	c := start(t, options{Engine: endless(t), Directory: directory, Poll: 500 * time.Millisecond})
+	await(t, c, "the good one", func(g *wasmtools.Generation) bool { return len(g.Routes()) == 1 })
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
 // TestStartGoesOn does not wait without end for many modules that run without end: each is refused in its time.
 // Proves: One file holds up no other
 func TestStartGoesOn(t *testing.T) {

@@ -149,6 +149,9 @@ func (r *reconciler) note() {
 			now[key] = holders
 		}
 	}
+	if now.Equal(r.noted) {
+		return
+	}
 	ended := r.noted.Without(now)
 	r.noted = now
 	r.index.noted = r.index.noted.Without(ended).With(now, 0)

@@ -162,3 +162,44 @@ func TestRestored(t *testing.T) {
 		t.Errorf("the audit has %d entries, %v", ends.Last, err)
 	}
 }
+
+// TestBucketRestored restores the state and its bucket of tools: servers with nothing on disk serve what it had when it was copied.
+func TestBucketRestored(t *testing.T) {
+	t.Parallel()
+	c := start(t, 1, nil)
+	js, conn := raw(t, c)
+	all := []*replica{startReplica(t, c.url(), nil), startReplica(t, c.url(), nil)}
+	put := func(text string) {
+		t.Helper()
+		if a := all[0].put("x.wasm", tool(t, text, "", 300<<10, "x")); a.code != http.StatusOK {
+			t.Fatalf("put: %v", a)
+		}
+		served(t, all, "/x", text)
+	}
+	put("v0001")
+	put("v0002")
+	streams := []string{"KV_toolsrv", "OBJ_toolsrv_tools"}
+	var copied []backup
+	for _, stream := range streams {
+		copied = append(copied, backUp(t, conn, stream))
+	}
+	put("v0003")
+	for _, r := range all {
+		r.stop()
+	}
+	for _, stream := range streams {
+		if err := js.DeleteStream(t.Context(), stream); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, b := range copied {
+		restore(t, conn, b)
+	}
+	all = []*replica{startReplica(t, c.url(), nil), startReplica(t, c.url(), nil)}
+	served(t, all, "/x", "v0002")
+	if a := all[1].do("rollback", `{"path":"/x"}`); a.code != http.StatusOK {
+		t.Errorf("rollback: %v", a)
+	}
+	served(t, all, "/x", "v0001")
+	put("v0004")
+}

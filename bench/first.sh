@@ -18,10 +18,10 @@ begin=$(date +%s%N)
 (cd "$folder/toolsrv" && exec make run) >"$folder/log" 2>&1 &
 run=$!
 seconds() { echo "$(date +%s%N) $begin" | awk '{printf "%.1f", ($1 - $2) / 1e9}'; }
-# answer LANGUAGE PATH ARGUMENTS waits until a tool answers with 200, for a quarter of an hour at most.
+# answer LANGUAGE PATH ARGUMENTS waits until a tool answers with 200, for an hour at most: the machine may have others to serve.
 answer() {
 	until curl -fsS "localhost:8000$2" -H 'Content-Type: application/json' -d "$3" >/dev/null 2>&1; do
-		[ $SECONDS -lt 900 ] && kill -0 "$run" 2>/dev/null || { echo "no answer of $2:"; cat "$folder/log"; exit 1; } >&2
+		[ $SECONDS -lt 3600 ] && kill -0 "$run" 2>/dev/null || { echo "no answer of $2:"; cat "$folder/log"; exit 1; } >&2
 		sleep 0.1
 	done
 	echo "first_answer_s $1 $(seconds)"

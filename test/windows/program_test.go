@@ -39,7 +39,6 @@ func TestProgram(t *testing.T) {
 	m.says("a module", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "call", "hash.wasm", "digest", `{"data": "abc"}`)
 	m.says("a script", `"Hello, Ada!"`, "call", "--timeout=5m", "hello.py", `{"name": "Ada"}`)
 	m.says("a folder to begin with", "toolsrv.toml", "init", "my")
-	// Files and not their folder: wine's listings have no numbers of files, by which a folder's are told from others in their place.
 	m.agent()
 	m.serve()
 }
@@ -123,7 +122,7 @@ func (m machine) agent() {
 // serve calls a tool over HTTP, changes its file, and finds the change in service.
 func (m machine) serve() {
 	m.t.Helper()
-	cmd := m.command("up", "hash.wasm", "hello.py", "--address", "127.0.0.1:0", "--log-level", "info")
+	cmd := m.command("up", ".", "--address", "127.0.0.1:0", "--log-level", "info")
 	said, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -52,10 +53,20 @@ func same(a, b fs.FileInfo) bool {
 // for the other end of a pipe that somebody has put in its place.
 func openRoot(directory string) (*os.Root, error) {
 	root, err := os.OpenRoot(directory + string(filepath.Separator))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("the directory is missing (%w): make it, or name another one", err)
+	switch {
+	case err == nil:
+		return root, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("the directory is missing (%w): make it, or name another one", err)
+	case isFile(directory):
+		return nil, fmt.Errorf("%s is not a directory: name the folder that the files are in", directory)
 	}
-	return root, err
+	return nil, err
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && !info.IsDir()
 }
 
 // scan lists the modules of a directory, and the scripts where they are known by their names, up to a number of them. Where they
@@ -175,10 +186,7 @@ func (s *scanner) entry(p place, e fs.DirEntry) {
 		s.passOver(p)
 		return
 	}
-	info, err := e.Info() // known from the listing: half the time of asking again
-	if isLink {
-		info, err = s.root.Stat(p.name)
-	}
+	info, err := s.info(p, e, isLink)
 	isScript := s.isScript(p)
 	isFile := isModule || isScript
 	switch {
@@ -213,6 +221,17 @@ func (s *scanner) entry(p place, e fs.DirEntry) {
 			s.file(found{path: p.name, script: isScript, info: info, linked: isLink})
 		}
 	}
+}
+
+// info returns what is known of an entry, or of what a link leads to.
+func (s *scanner) info(p place, e fs.DirEntry, isLink bool) (fs.FileInfo, error) {
+	switch {
+	case isLink:
+		return s.root.Stat(p.name)
+	case runtime.GOOS == "windows": // whose listings have the size and the time from before a file was written to, and not always its number
+		return s.root.Lstat(p.name)
+	}
+	return e.Info() // known from the listing: half the time of asking again
 }
 
 // isScript reports whether a file is a script that is served by itself.

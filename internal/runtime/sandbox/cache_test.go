@@ -30,7 +30,7 @@ func echo(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte(`[1]`)})
+	out, err := p.Tool("echo", 0, limits.Limits{Timeout: time.Minute}).Call(t.Context(), sandbox.CallSpec{Input: []byte(`[1]`)})
 	if err != nil || string(out) != `[1]` {
 		t.Errorf("got %s, %v, want [1]", out, err)
 	}

@@ -163,6 +163,9 @@ func TestSources(t *testing.T) {
 // TestScriptsOfSources has scripts in the directories that are to have some.
 func TestScriptsOfSources(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("reads scripts of three sources several times: not with -short")
+	}
 	enginetest.Need(t, "python")
 	c, at := sources(t, "one", "two", "three")
 	c.Sources[0].Scripts, c.Sources[1].Scripts = true, true

@@ -81,6 +81,9 @@ func taken(l *rates.Limiter, call *wasmtools.Call, n int) (may int) {
 // TestMillionAddresses has one address flood while a million others come, some of which make many calls, too. What it has used up is not
 // forgotten, nobody else is refused, and memory stays bounded.
 func TestMillionAddresses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a million calls: not with -short")
+	}
 	for _, test := range []struct {
 		rate      wasmtools.Rate
 		addresses int

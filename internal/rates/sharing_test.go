@@ -138,6 +138,9 @@ func drain(all []*node, call *wasmtools.Call) {
 // fewer calls than come back in a round is too coarse for that: it is less by up to a quarter.
 func TestSharedRate(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("shares a rate in 32 ways: not with -short")
+	}
 	of := func(calls ...float64) demand { return func(i int, _ time.Duration) float64 { return calls[i] } }
 	demands := map[string]demand{
 		"evenly":          of(2, 2, 2),
@@ -222,7 +225,7 @@ func TestSharedSlowly(t *testing.T) {
 	t.Parallel()
 	hours := 6
 	if testkit.Race(t) { // of ten rounds a second each
-		hours = 2
+		hours = 1
 	}
 	synctest.Test(t, func(t *testing.T) {
 		all := nodes(t, 3)
@@ -350,7 +353,11 @@ func TestToldNonsense(t *testing.T) {
 		for i := range uint64(5000) { // processes
 			evil.Tell("rates", told(i))
 		}
-		for i := range 2000 { // half a million principals
+		tells := 2000 // half a million principals
+		if testkit.Race(t) {
+			tells = 100
+		}
+		for i := range tells {
 			var names []string
 			for k := range 250 {
 				names = append(names, fmt.Sprint(i*250+k))

@@ -3,12 +3,17 @@ package schemas
 import (
 	"strings"
 	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // TestOrdinary makes the library say the same of schemas as a whole and in parts, and accept all that passes without it: the schemas of the
 // official tests, read as schemas of draft 2020-12, and each of them with one value after the other replaced by what may be wrong there.
 func TestOrdinary(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("compares on one goroutine, where the race detector only takes long")
+	}
 	t.Run("drafts 7 and 2020-12", func(t *testing.T) { t.Parallel(); checkOrdinary(t, SuiteOfModule(t)) })
 	t.Run("all drafts", func(t *testing.T) { t.Parallel(); checkOrdinary(t, SuiteOfPackage(t)) })
 }

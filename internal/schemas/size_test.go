@@ -7,11 +7,18 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/schemas"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // Not parallel: it looks at the heap of the whole process.
 // Proves: Checking arguments is bounded
 func TestSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles schemas for several seconds: not with -short")
+	}
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, and with the race detector's memory")
+	}
 	for _, test := range []struct {
 		name, text string
 		most       int64 // times the text

@@ -82,6 +82,9 @@ func TestRustExamples(t *testing.T) {
 // the tool's own error, or with the host's where a JSONPath query takes too much memory or time; never as a trap.
 func TestRustHostile(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("calls for several seconds with large arguments: not with -short")
+	}
 	if testkit.Race(t) {
 		t.Skip("takes a minute with -race, and nothing in it is concurrent")
 	}

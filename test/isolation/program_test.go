@@ -304,6 +304,9 @@ func answer(t *testing.T, p *sandbox.Program, input string) string {
 // answers must not depend on the calls before it.
 // Proves: Nothing is left of a call
 func FuzzPrograms(f *testing.F) {
+	if testing.Short() {
+		f.Skip("runs programs for half a minute: not with -short")
+	}
 	for seed := range uint64(24) {
 		f.Add(seed, seed%2 == 0)
 	}

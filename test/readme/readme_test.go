@@ -30,6 +30,9 @@ var notYet = regexp.MustCompile(`"code":"(not_found|not_ready)"`)
 // TestThreeCommands does what README.md begins with, in an empty folder and with an empty cache: three commands from the archive of a release to
 // an answer of a tool in Python. The archive is made of this source as `make dist` makes it, and comes from a server of the test's.
 func TestThreeCommands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles an interpreter, and runs all tools of the README: not with -short")
+	}
 	blocks := readmeBlocks(t)
 	before, source, ok := cutAt(blocks, "make run")
 	if !ok || len(before) < 3 || len(source) != 3 || source[2] != "make test" {
@@ -69,6 +72,9 @@ func TestThreeCommands(t *testing.T) {
 // make build and make tools, with a fixed port. make test would run this test itself, and a file that the commands leave behind could
 // disturb it: so git must see no such file.
 func TestSource(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and serves all examples: not with -short")
+	}
 	_, source, _ := cutAt(readmeBlocks(t), "make run")
 	// What begins with nothing that is compiled, TestThreeCommands shows.
 	cache := t.TempDir()

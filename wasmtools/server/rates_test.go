@@ -341,6 +341,9 @@ func slowShop(t *testing.T, c *config.Config, takes time.Duration) *running {
 // the flood, and the time of one call. It is so with rates and without, for principals and for addresses.
 // Proves: Clients keep nobody out
 func TestFairness(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures for half a minute what a quiet machine takes: not with -short")
+	}
 	const takes = 20 * time.Millisecond
 	for _, test := range []struct {
 		name  string

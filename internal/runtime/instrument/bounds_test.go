@@ -14,6 +14,9 @@ import (
 // block wazero keeps a list of the addresses that it has checked: without a check of ours that makes it forget, the
 // lists take loads × blocks × 32 bytes. It does not run in parallel, since it measures what is allocated.
 func TestCompilingLoads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles for several seconds: not with -short")
+	}
 	if testkit.Race(t) {
 		t.Skip("takes most of a minute with -race, and nothing in it is concurrent")
 	}

@@ -172,6 +172,9 @@ func arguments(kind string, value any) []uint64 {
 // invalid may become valid.
 func TestRewriteSpecification(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("runs all scripts of the specification: not with -short")
+	}
 	if testkit.Race(t) {
 		t.Skip("takes two minutes with -race, and nothing in it is concurrent")
 	}

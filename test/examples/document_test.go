@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -11,6 +12,27 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 )
+
+// TestArraysOf finds arrays where schemas are, and not where values are.
+func TestArraysOf(t *testing.T) {
+	t.Parallel()
+	for document, want := range map[string]string{
+		`{"type":"array","items":{}}`:                                                "1 []",
+		`{"a":[{"schema":{"type":["array","null"]}}]}`:                               "1 [/a/-/schema]",
+		`{"properties":{"type":{"type":"array"}},"type":"object"}`:                   "1 [/properties/type]",
+		`{"properties":{"example":{"type":"array"}}}`:                                "1 [/properties/example]",
+		`{"example":{"type":"array"},"enum":[{"type":"array"}],"default":{"a":[1]}}`: "0 []",
+	} {
+		var read any
+		if err := json.Unmarshal([]byte(document), &read); err != nil {
+			t.Fatal(err)
+		}
+		n, vague := arraysOf(read, "")
+		if got := fmt.Sprint(n, vague); got != want {
+			t.Errorf("%s: got %s, want %s", document, got, want)
+		}
+	}
+}
 
 // checkDocument looks at the OpenAPI document of a table's tools.
 func checkDocument(t *testing.T, table *wasmtools.RouteTable) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -17,7 +18,13 @@ func ReadFile(name string) ([]byte, error) {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.IsDir() {
+		if config := filepath.Join(name, "toolsrv.toml"); isFile(config) {
+			return nil, fmt.Errorf("%s is a folder with a configuration: name a script or a .wasm file in it; `toolsrv check --config %s` checks all that a server would serve", name, text.ShellQuote(config))
+		}
 		return nil, fmt.Errorf("%s is a folder: name a .wasm file in it, or make one with `toolsrv build %s`", name, text.ShellQuote(name))
+	}
+	if filepath.Ext(name) == ".toml" {
+		return nil, fmt.Errorf("%s is not a module: `toolsrv check --config %s` checks a configuration", name, text.ShellQuote(name))
 	}
 	content, err := io.ReadAll(io.LimitReader(file, sandbox.MaxModule+1))
 	if err != nil {
@@ -27,4 +34,10 @@ func ReadFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is larger than a module may be, %s: strip it of debug information", name, text.Size(sandbox.MaxModule))
 	}
 	return content, nil
+}
+
+// isFile reports whether there is a file of a name.
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }

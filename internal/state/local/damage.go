@@ -2,6 +2,7 @@ package local
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 )
 
@@ -9,6 +10,9 @@ import (
 type fault struct{ cause any }
 
 func (f *fault) Error() string {
+	if _, ok := f.cause.(runtime.Error); ok { // whose words say nothing of the file
+		return ErrDamaged.Error() + " (it leads to where nothing is, as one does that was cut off or overwritten: " + fmt.Sprint(f.cause) + ")"
+	}
 	return fmt.Sprintf("%v (reading it has failed: %v)", ErrDamaged, f.cause)
 }
 func (f *fault) Unwrap() error { return ErrDamaged }

@@ -268,6 +268,46 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+// TestCutOff opens files that were cut off at each of their pages: the error says so, where it has no better words than those of Go's runtime.
+// Proves: State is whole and apart
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	testkit.SkipEmulated(t, "page faults are the emulator's")
+	dir := t.TempDir()
+	store := open(t, dir)
+	s := store.Space("a")
+	for i := range 50 {
+		if _, err := s.Set(t.Context(), fmt.Sprint(i), make([]byte, 5000), state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := testkit.Read(t, dir, fileName)
+	faults := 0
+	for n := 0; n < len(whole); n += 4096 {
+		cut := t.TempDir()
+		if err := os.WriteFile(filepath.Join(cut, fileName), whole[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		store, err := local.Open(cut, local.Options{})
+		if err == nil { // the rest was free
+			keys, _, err := store.Space("a").List(t.Context(), "", "", 0)
+			if err := errors.Join(err, store.Close()); err != nil || len(keys) != 50 {
+				t.Errorf("%d bytes: got %d keys, %v", n, len(keys), err)
+			}
+			continue
+		}
+		if strings.Contains(err.Error(), "runtime error") {
+			if faults++; !strings.Contains(err.Error(), "cut off") {
+				t.Errorf("%d bytes: got %v", n, err)
+			}
+		}
+	}
+	t.Logf("%d of %d cuts led the reader to where nothing is", faults, len(whole)/4096)
+}
+
 // TestTwin does the same on disk and in memory, and now and then opens the file again.
 // Proves: State is whole and apart
 func TestTwin(t *testing.T) {

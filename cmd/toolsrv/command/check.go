@@ -425,6 +425,18 @@ func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, pins *configured.Pin
 	return nil
 }
 
+// quoted returns a script's words, no line of which can be taken for one of check's own.
+func quoted(words string) string {
+	lines := strings.Split(words, "\n")
+	for i, line := range lines {
+		switch first, _, _ := strings.Cut(line, " "); first {
+		case "ok", "refused", "warning", "wrong":
+			lines[i] = "    " + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 func (c *checked) print(w io.Writer) error {
 	for _, f := range c.Files {
 		line := fmt.Sprintf("refused  %s: %s", oneLine(f.File), oneLine(f.Reason))
@@ -432,7 +444,7 @@ func (c *checked) print(w io.Writer) error {
 		case f.OK:
 			line = fmt.Sprintf("ok       %s: %s", oneLine(f.File), pathList(f.Tools))
 		case f.author: // in lines, the first of which has the place
-			line = fmt.Sprintf("refused  %s:\n%s", oneLine(f.File), text.Escape(f.Reason))
+			line = fmt.Sprintf("refused  %s:\n%s", oneLine(f.File), quoted(text.Escape(f.Reason)))
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err

@@ -145,6 +145,18 @@ func TestScriptMistakes(t *testing.T) {
 	}
 }
 
+// TestCheckForged has a script say what check says of a good one, where it says what is wrong.
+func TestCheckForged(t *testing.T) {
+	t.Parallel()
+	enginetest.Need(t, "javascript")
+	const forged = "ok       pay.ts: 1 tool: /pay"
+	script := testkit.Put(t, t.TempDir(), "add.ts", "throw new Error('no\\n"+forged+"\\nno');\n")
+	code, stdout, _ := run("check", script)
+	if code != 1 || strings.Contains(stdout, "\n"+forged) || !strings.Contains(stdout, "\n    "+forged+"\nno") {
+		t.Errorf("exit code %d, %s", code, stdout)
+	}
+}
+
 // TestBuildUngranted builds a tool that needs a grant: an example that can't be tried is not a warning.
 func TestBuildUngranted(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // A grammar is what programs of a language are made of. NAME, OTHER, FIELD, NUMBER, TEXT and BODY are filled in.
@@ -306,6 +307,9 @@ func answer(t *testing.T, p *sandbox.Program, input string) string {
 func FuzzPrograms(f *testing.F) {
 	if testing.Short() {
 		f.Skip("runs programs for half a minute: not with -short")
+	}
+	if testkit.Race(f) {
+		f.Skip("runs one program after the other, where the race detector only takes long")
 	}
 	for seed := range uint64(24) {
 		f.Add(seed, seed%2 == 0)

@@ -267,7 +267,7 @@ func TestDearBesideCheap(t *testing.T) {
 		_, _ = p.Tool("costly", 0, limits.Limits{}).Call(gone, CallSpec{}) // which has it compiled
 		queued(p)
 	}
-	tool := loadInternal(t, e, echoFixture(t)).Tool("echo", 0, limits.Limits{})
+	tool := loadInternal(t, e, echoFixture(t)).Tool("echo", 0, limits.Limits{Timeout: time.Minute})
 	if out, err := tool.Call(t.Context(), CallSpec{Input: []byte("1")}); err != nil || string(out) != "1" {
 		t.Errorf("got %s, %v, want 1", out, err)
 	}

@@ -108,7 +108,7 @@ func TestEnter(t *testing.T) {
 		message string
 		most    int // of enters
 	}{
-		{"endless, by its time", 0, limits.Limits{Timeout: 50 * time.Millisecond}, sandbox.ToolTimeout, "longer than its limit", 1},
+		{"endless, by its time", 0, limits.Limits{Timeout: time.Second}, sandbox.ToolTimeout, "longer than its limit", 1},
 		{"endless, by its fuel", 0, limits.Limits{Timeout: ample, Fuel: 10_000_000}, sandbox.ToolFuel, "", 1},
 		{"host and guest by turns", 1, limits.Limits{Timeout: ample}, sandbox.ToolStack, "are nested more than", 9},
 		{"a trap", 2, limits.Limits{Timeout: ample}, sandbox.ToolTrapped, "unreachable", 1},

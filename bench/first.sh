@@ -10,13 +10,24 @@ if [ "${NETWORK:-}" = none ]; then
 	exec unshare --net ${user:-} -- sh -c 'ip link set lo up && exec bench/first.sh'
 fi
 folder=$(mktemp -d)
-trap 'kill "$run" 2>/dev/null || true; wait "$run" 2>/dev/null || true; chmod -R u+w "$folder"; rm -rf "$folder"' EXIT
+run=
+# stop ends make and all that it has started, and waits for that: the folder is theirs until then.
+stop() {
+	[ -z "$run" ] || kill -- "-$run" 2>/dev/null || true
+	wait
+	while [ -n "$run" ] && kill -0 -- "-$run" 2>/dev/null; do sleep 0.1; done
+	chmod -R u+w "$folder"
+	rm -rf "$folder"
+}
+trap stop EXIT
 git clone --quiet . "$folder/toolsrv"
 export GOCACHE="$folder/build" XDG_CACHE_HOME="$folder/cache"
 [ -n "${KEEP_MODULES:-}" ] || export GOMODCACHE="$folder/modules"
 begin=$(date +%s%N)
+set -m # with a process group of its own
 (cd "$folder/toolsrv" && exec make run) >"$folder/log" 2>&1 &
 run=$!
+set +m
 seconds() { echo "$(date +%s%N) $begin" | awk '{printf "%.1f", ($1 - $2) / 1e9}'; }
 # answer LANGUAGE PATH ARGUMENTS waits until a tool answers with 200, for an hour at most: the machine may have others to serve.
 answer() {

@@ -5,6 +5,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -60,7 +63,11 @@ func TestThreeCommands(t *testing.T) {
 	for i, block := range before[1:] {
 		follow(t, folder, address, block, true)
 		if i == 0 {
-			t.Logf("from the first command to the first answer: %.1f s", time.Since(begin).Seconds())
+			took, most := time.Since(begin), time.Duration(float64(time.Minute)*busy(t))
+			t.Logf("from the first command to the first answer: %.1f s", took.Seconds())
+			if took > most {
+				t.Errorf("that is more than a minute of a quiet machine, and %.1f s of this one", most.Seconds())
+			}
 			if !compiling.Load() {
 				t.Error("CPython was compiled for seconds, and nothing was said of it")
 			}
@@ -185,7 +192,7 @@ func follow(t *testing.T, dir, address, block string, wait bool) {
 	for _, step := range steps(block) {
 		command := strings.ReplaceAll(step.command, "localhost:8000", address)
 		got := shell(t, dir, command)
-		for deadline := time.Now().Add(time.Minute); wait && notYet.MatchString(got) && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(10 * time.Minute); wait && notYet.MatchString(got) && time.Now().Before(deadline); {
 			time.Sleep(20 * time.Millisecond)
 			got = shell(t, dir, command)
 		}
@@ -349,4 +356,19 @@ func start(t *testing.T, dir string, heard func(line string), program string, ar
 	close(read)
 	t.Fatal("the server ended without a line that says where it listens")
 	return ""
+}
+
+// busy returns how many times as long something takes as on a quiet machine, about: how many processes want each processor, and 1 at least.
+func busy(t *testing.T) float64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/loadavg")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Log("the system does not tell how busy it is: the README's minute is not held")
+		return 60
+	}
+	load, parseErr := strconv.ParseFloat(string(bytes.Fields(text)[0]), 64)
+	if err := errors.Join(err, parseErr); err != nil {
+		t.Fatal(err)
+	}
+	return max(1, load/float64(runtime.NumCPU()))
 }

@@ -23,6 +23,9 @@ const (
 	looseShare, looseFor = 0.1, time.Second
 )
 
+// spreadWithin is how long a new token may take until all servers have it, on a busy machine.
+const spreadWithin = time.Second
+
 // A pace is a caller with a rate, who calls more often. The servers let through what the rate has, together. One that is cut off has the rate for itself,
 // and has to say that it is cut off.
 type pace struct {
@@ -54,6 +57,7 @@ func (p *pace) load(ctx context.Context, f fault, l *ledger) {
 			return
 		}
 		p.token = made.Secret
+		wait(ctx, spreadWithin)
 	}
 	var passed, refused atomic.Int64
 	var all sync.WaitGroup

@@ -377,6 +377,8 @@ const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-
 func (m *model) request(id, door, kind, token string, half bool) error {
 	body, headers, path := "", []string{}, "/mcp"
 	switch door {
+	case "openapi":
+		path = "/openapi.json"
 	case "rest":
 		path = map[string]string{kindSend: "/reach/http_send", kindCalls: "/a/thrice", kindList: "/tools"}[kind]
 		if kind != kindList {
@@ -425,6 +427,16 @@ func (m *model) judge(door, kind, token, id string, status int, text string, dur
 		got = "unauthorized"
 	case status == http.StatusNotFound && door == "session":
 		got = "no session"
+	case kind == kindList:
+		var list []string
+		for _, name := range []string{"a-thrice", "reach-http_send", "units-convert"} {
+			for _, key := range []string{"name", "operation_id", "operationId"} {
+				if strings.Contains(text, `"`+key+`":"`+name+`"`) {
+					list = append(list, name)
+				}
+			}
+		}
+		got = fmt.Sprint(list)
 	case strings.Contains(text, "Tool /units/convert is disabled"):
 		got = "inner disabled"
 	case strings.Contains(text, "no longer accepted"), strings.Contains(text, "identity has changed"):
@@ -433,14 +445,6 @@ func (m *model) judge(door, kind, token, id string, status int, text string, dur
 		got = "not granted"
 	case strings.Contains(text, " is disabled"):
 		got = "disabled"
-	case kind == kindList:
-		var list []string
-		for _, name := range []string{"a-thrice", "reach-http_send", "units-convert"} {
-			if strings.Contains(text, `"name":"`+name+`"`) || strings.Contains(text, `"operation_id":"`+name+`"`) {
-				list = append(list, name)
-			}
-		}
-		got = fmt.Sprint(list)
 	case kind == kindSend && len(keys) == 2:
 		got = "sent"
 	case kind == kindCalls && (strings.Contains(text, `"result":7`) || strings.Contains(text, `\"result\":7`)):
@@ -542,6 +546,9 @@ func (m *model) requests(client int) {
 		}
 		door := []string{"rest", "modern", "session"}[rand.IntN(3)]
 		kind, token := []string{kindSend, kindCalls, kindList}[rand.IntN(3)], []string{"one", "two", "three"}[rand.IntN(3)]
+		if kind == kindList && rand.IntN(4) == 0 {
+			door = "openapi"
+		}
 		id := fmt.Sprintf("%d-%d", client, n)
 		if err := m.request(id, door, kind, token, rand.IntN(2) == 0); err != nil {
 			m.t.Errorf("%s %s: %v", door, kind, err)

@@ -128,7 +128,7 @@ func TestLong(t *testing.T) {
 
 func TestRust(t *testing.T) { t.Skip("there is no cargo") }
 `)
-	command := "env -u SKIPS -u MAKEFLAGS -u MFLAGS -u ALL " + source[2] + " MODULES=" + module
+	command := "env -u SKIPS -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES -u ALL -u PACKAGES " + source[2] + " MODULES=" + module
 	for _, run := range []struct {
 		all  string
 		want []string

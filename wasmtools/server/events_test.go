@@ -114,8 +114,9 @@ func TestEventsOfAdministrators(t *testing.T) {
 			}
 		}
 	}
-	next.Events.Enabled = false
-	if err := r.Reload(&next); err != nil {
+	last := next // what is in force must not be changed
+	last.Events.Enabled = false
+	if err := r.Reload(&last); err != nil {
 		t.Fatal(err)
 	}
 	for name, lines := range listeners {

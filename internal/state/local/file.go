@@ -171,6 +171,9 @@ func inspect(db *mapped, forms map[string]byte) (due map[string]int64, err error
 }
 
 func inspectAll(db *mapped, tx *bbolt.Tx, forms map[string]byte) (due map[string]int64, err error) {
+	if has, needs := db.info.Size(), tx.Size(); has < needs {
+		return nil, fmt.Errorf("%w (it was cut off: it has %d bytes of %d)", ErrDamaged, has, needs)
+	}
 	about := tx.Bucket(formatName)
 	if about == nil {
 		return nil, fmt.Errorf("%w: it is the file of another program", ErrForeign)

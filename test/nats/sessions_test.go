@@ -125,9 +125,13 @@ func TestSessionsOfTokens(t *testing.T) {
 		}
 		secrets[name] = secret
 	}
-	eventually(t, "both servers know the tokens", func() bool {
-		status, _, _ := mcp(t, http.MethodPost, two.url, "", secrets["eve"], beginSession)
-		return status == 200
+	eventually(t, "both servers know the tokens", func() bool { // one that knows of none yet lets everybody in
+		for who, want := range map[string]int{secrets["ann"]: 200, secrets["eve"]: 200, "nonsense": 401} {
+			if status, _, _ := mcp(t, http.MethodPost, two.url, "", who, beginSession); status != want {
+				return false
+			}
+		}
+		return true
 	})
 	_, _, id := mcp(t, http.MethodPost, one.url, "", secrets["ann"], beginSession)
 	for i, r := range []*peer{one, two} {

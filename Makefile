@@ -485,7 +485,7 @@ attack: build
 	@build/attack -server bin/toolsrv $(if $(filter list,$(ATTACK)),-list,$(if $(ATTACK),-only $(ATTACK)) $(if $(CGROUP),-cgroup $(CGROUP)))
 
 # attack-compile compiles hostile functions as large as they are accepted, random ones among them, and large modules of others that must
-# be, and compares what that takes with the bounds, for 40 minutes. One kind: make attack-compile SHAPES=nested
+# be, and compares what that takes with the bounds, for a quarter of an hour. One kind: make attack-compile SHAPES=nested
 attack-compile:
 	internal/runtime/instrument/internal/weigh/real.sh build/real
 	TOOLSRV_ATTACK_COMPILE=1 TOOLSRV_ATTACK_SHAPES=40 TOOLSRV_REAL_MODULES=$(CURDIR)/build/real go test ./internal/runtime/instrument/internal/weigh -count 1 -v -timeout 2h -run 'CompileAttack/$(SHAPES)|RandomShapes|RealModules'

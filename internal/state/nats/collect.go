@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -17,6 +18,8 @@ const (
 	maxBucket = 4 << 30
 	// mostCollected is how many objects are removed at a time.
 	mostCollected = 10_000
+	// mostObjects is how many objects are looked at: all files with all their versions are fewer.
+	mostObjects = 2_000_000
 	// maxAhead is how many bytes may have come that were not looked at yet.
 	maxAhead = 4 << 20
 	// collectLimit is how long that may take.
@@ -79,6 +82,7 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 	}
 	used := map[string]bool{} // chunks
 	var old []unused
+	var tooMany error
 	// Only once all are known, chunks can be told that belong to none. What is put meanwhile is younger.
 	err = o.each(ctx, stream, o.about(">"), last.Sequence, false, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		object, bad := base64.URLEncoding.DecodeString(strings.TrimPrefix(m.Subject(), o.about("")))
@@ -87,12 +91,18 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 			bad = ErrObject
 		}
 		if bad == nil && keep(string(object)) || !meta.Timestamp.Before(before) {
-			used[info.NUID] = true
+			switch {
+			case !nuids.MatchString(info.NUID): // which is none of a chunk
+			case len(used) == mostObjects:
+				tooMany = fmt.Errorf("it has more than %d objects, most of which are not toolsrv's: remove those", mostObjects)
+			default:
+				used[info.NUID] = true
+			}
 		} else if len(old) < mostCollected {
 			old = append(old, unused{m.Subject(), meta.Sequence.Stream})
 		}
 	})
-	if err == nil {
+	if err = cmp.Or(err, tooMany); err == nil {
 		removed = len(old)
 		err = o.each(ctx, stream, o.chunks(">"), 0, true, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 			if !used[strings.TrimPrefix(m.Subject(), o.chunks(""))] && meta.Timestamp.Before(before) && len(old) < 2*mostCollected {

@@ -28,6 +28,8 @@ const (
 	tryEvery     = 500 * time.Millisecond
 	pingEvery    = 5 * time.Second
 	leastPayload = 64 << 10
+	// maxPart is the size of the largest message in bytes.
+	maxPart = 8 << 20
 	// besides is how much of a message is left for its subject and headers.
 	besides = 8 << 10
 )
@@ -223,7 +225,28 @@ func (s *Store) makeBucket(ctx context.Context) (err error) {
 	if !stream.CachedInfo().Config.AllowAtomicPublish { // the server does not know it
 		return finalError{fmt.Errorf("the server is NATS %s, which has no atomic batches: use %s or newer", s.conn.ConnectedServerVersion(), batchesSince)}
 	}
+	if err := s.loses(&stream.CachedInfo().Config); err != nil {
+		return finalError{err}
+	}
 	return nil
+}
+
+// loses returns an error where a stream loses by itself what it has, or does not take all: a switch that is gone has a tool called that was switched off.
+func (s *Store) loses(c *jetstream.StreamConfig) error {
+	what := ""
+	switch most := min(s.conn.MaxPayload(), maxPart); {
+	case c.MaxAge > 0:
+		what = fmt.Sprintf("loses what is older than %v: set its max-age to 0", c.MaxAge)
+	case c.Retention != jetstream.LimitsPolicy:
+		what = fmt.Sprintf("has the retention %q, which loses what was read: make it with \"limits\"", c.Retention)
+	case c.Discard != jetstream.DiscardNew && (c.MaxBytes > 0 || c.MaxMsgs > 0):
+		what = "makes room for new messages by losing old ones: set its discard policy to new"
+	case c.MaxMsgSize > 0 && int64(c.MaxMsgSize) < most:
+		what = fmt.Sprintf("takes messages of %d bytes at most: set its max-msg-size to -1, or to %d", c.MaxMsgSize, most)
+	default:
+		return nil
+	}
+	return fmt.Errorf("the stream %s %s", c.Name, what)
 }
 
 // errGone is returned for a message that the stream does not have.

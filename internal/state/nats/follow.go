@@ -253,6 +253,16 @@ func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamIn
 	if err := led(info); err != nil {
 		return nil, nil, fmt.Errorf("ask NATS for the bucket %s: %w", s.bucket, err)
 	}
+	if err := s.loses(&info.Config); err != nil { // somebody has just changed it; what it loses meanwhile nobody is told
+		s.mu.Lock()
+		first := !s.copy.anew
+		s.copy.anew = true
+		s.mu.Unlock()
+		if first {
+			s.again()
+		}
+		return nil, nil, err
+	}
 	s.clock.set(asked, time.Now(), info.TimeStamp, s.options.Log)
 	s.room.note(info, came, s.options.Log)
 	s.mu.RLock()

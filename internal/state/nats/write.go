@@ -419,7 +419,7 @@ func (p *plan) mark(subject string) {
 func (p *plan) set(s *Store, space string, w *write, old *entry) int {
 	parts, size, rest := 0, len(w.value), w.value
 	if size > inlineBytes {
-		most := int(min(s.conn.MaxPayload(), 8<<20)) - besides
+		most := int(min(s.conn.MaxPayload(), maxPart)) - besides
 		for ; len(rest) > 0; parts++ {
 			m := client.NewMsg(s.bucket.part(space, w.key, parts+1))
 			m.Data = rest[:min(most, len(rest))]

@@ -18,7 +18,11 @@ const (
 
 // buildElsewhere builds a script of a source whose files are not on disk: in a folder where it is laid out with the parts, by their IDs.
 func (s *scripts) buildElsewhere(ctx context.Context, e Entry, instead []byte, parts map[string]Entry) (module wasmbin.Made, changed func(map[string]Entry) bool, err error) {
-	root, err := os.MkdirTemp("", "toolsrv-script-")
+	folder := func() (string, error) { return os.MkdirTemp("", "toolsrv-script-") }
+	if source, ok := s.source.(interface{ Scratch() (string, error) }); ok {
+		folder = source.Scratch
+	}
+	root, err := folder()
 	if err != nil {
 		return module, nil, &PassingError{Err: fmt.Errorf("make a folder for what a script needs: %w", err)}
 	}

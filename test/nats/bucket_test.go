@@ -47,10 +47,11 @@ func tool(t testing.TB, text, namespace string, size int, names ...string) []byt
 
 // A replica is a server with the bucket "tools".
 type replica struct {
-	t    testing.TB
-	of   *service.Service
-	url  string
-	stop func()
+	t     testing.TB
+	of    *service.Service
+	url   string
+	cache string // its folder
+	stop  func()
 }
 
 const adminToken = "a-token-of-an-administrator"
@@ -78,7 +79,7 @@ func startReplica(t testing.TB, natsURL string, change func(c *config.Config)) *
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()
-	r := &replica{t: t, of: of, url: "http://" + s.Addr().String()}
+	r := &replica{t: t, of: of, url: "http://" + s.Addr().String(), cache: c.Tools.CacheDir}
 	r.stop = sync.OnceFunc(func() {
 		stop()
 		if err := <-ran; err != nil {

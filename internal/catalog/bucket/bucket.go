@@ -138,6 +138,9 @@ func (b *Bucket) Place(name string) string {
 // Changes sends a value when a file has changed.
 func (b *Bucket) Changes() <-chan struct{} { return b.changes }
 
+// Scratch makes a folder for what is needed for a moment. The caller removes it.
+func (b *Bucket) Scratch() (string, error) { return b.options.Cache.Scratch() }
+
 // Close ends the following.
 func (b *Bucket) Close() error {
 	b.stop()

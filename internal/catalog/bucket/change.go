@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -96,9 +97,10 @@ func (b *Bucket) at(name string) (f file, err error) {
 
 // An Incoming file is one that is coming. Write what it has, then Commit it, and Close it in any case.
 type Incoming struct {
-	file *os.File
-	sum  hash.Hash
-	size int64
+	file   *os.File
+	folder string // has nothing else
+	sum    hash.Hash
+	size   int64
 }
 
 // Begin begins to take a file.
@@ -106,11 +108,15 @@ func (b *Bucket) Begin(name string) (*Incoming, error) {
 	if err := b.CheckName(name); err != nil {
 		return nil, err
 	}
-	file, err := os.CreateTemp("", "toolsrv-put-")
+	folder, err := b.Scratch()
 	if err != nil {
 		return nil, err
 	}
-	return &Incoming{file: file, sum: sha256.New()}, nil
+	file, err := os.Create(filepath.Join(folder, "put"))
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(folder))
+	}
+	return &Incoming{file: file, folder: folder, sum: sha256.New()}, nil
 }
 
 // Write implements io.Writer.
@@ -139,7 +145,7 @@ func (f *Incoming) reader() io.Reader { return io.NewSectionReader(f.file, 0, f.
 // Close releases what the file holds.
 func (f *Incoming) Close() {
 	f.file.Close()
-	_ = os.Remove(f.file.Name()) // the system removes it otherwise
+	_ = os.RemoveAll(f.folder) // it goes after a time otherwise
 }
 
 // Commit puts a file that has come into the place of another one. paths are those of its tools. When it returns without an error, the change is durable, and this process has it.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -37,6 +38,8 @@ const (
 	maxRecord   = 4 << 10 // bytes
 	day         = 24 * time.Hour
 	pullPrefix  = ".pull-"
+	scratch     = ".scratch-"
+	abandoned   = time.Hour // after it, a scratch folder is of a process that was killed
 	moduleEnd   = ".wasm"
 	recordStart = "source-"
 )
@@ -147,6 +150,26 @@ func (c *Cache) write(by any, pull func(io.Writer) (digest string, err error)) (
 	return wrong, err
 }
 
+// Scratch makes a folder for what is needed for a moment, which the caller removes: in the cache or, where that can't be written, among the system's
+// temporary files, which a container with a read-only system does not have.
+func (c *Cache) Scratch() (string, error) {
+	wrong := c.wrong
+	if wrong == nil {
+		wrong = os.MkdirAll(c.folder, 0o700)
+	}
+	if wrong == nil {
+		var folder string
+		if folder, wrong = os.MkdirTemp(c.folder, scratch); wrong == nil {
+			return folder, nil
+		}
+	}
+	folder, err := os.MkdirTemp("", "toolsrv"+scratch)
+	if err != nil {
+		return "", fmt.Errorf("make a folder for a moment: %w", errors.Join(wrong, err))
+	}
+	return folder, nil
+}
+
 // A writer tells an error of the disk from one of the registry.
 type writer struct {
 	w      io.Writer
@@ -247,6 +270,8 @@ func (c *Cache) trim() {
 			all = append(all, module{f.Name(), info.Size(), info.ModTime()})
 		case strings.HasPrefix(f.Name(), pullPrefix) && time.Since(info.ModTime()) > lookTimeout:
 			_ = os.Remove(filepath.Join(c.folder, f.Name())) // of a process that was killed, since no pull takes longer
+		case strings.HasPrefix(f.Name(), scratch) && time.Since(info.ModTime()) > abandoned:
+			_ = os.RemoveAll(filepath.Join(c.folder, f.Name()))
 		case strings.HasPrefix(f.Name(), recordStart) && time.Since(info.ModTime()) > 365*day:
 			_ = os.Remove(filepath.Join(c.folder, f.Name())) // of a source that nobody has any more, most likely
 		}

@@ -164,7 +164,7 @@ test-unprivileged:
 test-egress:
 	TOOLSRV_EGRESS=1 $(GO_TEST) -count=1 -run '^TestNamespace$$' ./test/egress
 
-# test-foreign builds and runs what docs/coming-from.md shows of other tool servers, and compares what they answer. It needs Python and, the first time,
+# test-foreign builds and runs the tool of docs/coming-from.md for other tool servers, and compares what they answer. It needs Python and, the first time,
 # its registry and the proxy of Go's modules.
 test-foreign: .venv/foreign/installed
 	FOREIGN=$(CURDIR)/.venv/foreign/bin $(GO_TEST) -count=1 ./test/foreign

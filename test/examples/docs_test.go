@@ -34,8 +34,8 @@ func TestManifestsOfDocs(t *testing.T) {
 			}
 		}
 	}
-	if found != 2 {
-		t.Errorf("docs/abi.md has %d manifests, want 2", found)
+	if found != 1 {
+		t.Errorf("docs/abi.md has %d manifests, want 1", found)
 	}
 }
 

@@ -3,7 +3,7 @@
 // digest has nothing from outside the tree, such as a compiler's version: make ci-long runs all steps. Of a step for many packages that fails,
 // those that passed all the same are remembered, as far as the file that $SKIPS names says so (test/skips).
 //
-//	steps run            make the steps that are due, one after the other, until one fails
+//	steps run            make the steps that are due until one fails: one after the other, and beside those the ones that wait
 //	steps run all        make all of them
 //	steps digest         print the digest of the whole tree
 //	steps long DIGEST    remember that make ci-long has passed with this tree, if that is still its digest
@@ -13,6 +13,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -39,9 +40,9 @@ func run(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	c := &ci{tree: t, out: os.Stdout, today: time.Now().UTC().Format(time.DateOnly), noted: os.Getenv("SKIPS"), make: func(arguments []string) error {
+	c := &ci{tree: t, out: os.Stdout, today: time.Now().UTC().Format(time.DateOnly), noted: os.Getenv("SKIPS"), make: func(out io.Writer, arguments []string) error {
 		cmd := exec.Command("make", append([]string{"--keep-going"}, arguments...)...) // what passes need not run again
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		cmd.Stdout, cmd.Stderr = out, out
 		return cmd.Run()
 	}, found: func(program string) bool {
 		_, err := exec.LookPath(program)

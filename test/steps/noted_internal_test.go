@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,7 +68,7 @@ func TestPart(t *testing.T) {
 				testkit.Put(t, ci.tree.root, c.change, example[c.change])
 			}
 			reopen(t, ci, ci.tree.root)
-			*calls, ci.make = nil, func(arguments []string) error {
+			*calls, ci.make = nil, func(_ io.Writer, arguments []string) error {
 				*calls = append(*calls, strings.Join(arguments, " "))
 				return nil
 			}
@@ -104,7 +105,7 @@ func TestSkipsNotes(t *testing.T) {
 		"skipped/a_test.go": strings.Replace(test, "Log", "Skip", 1),
 	}, well)
 	c.noted = filepath.Join(t.TempDir(), "noted")
-	byMake := func(arguments []string) error {
+	byMake := func(_ io.Writer, arguments []string) error {
 		*calls = append(*calls, strings.Join(arguments, " "))
 		cmd := exec.CommandContext(t.Context(), "make", arguments...)
 		cmd.Dir, cmd.Env = c.tree.root, append(os.Environ(), "SKIPS="+c.noted, "MAKEFLAGS=", "MFLAGS=")

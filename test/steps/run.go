@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,11 +17,16 @@ type ci struct {
 	tree  *tree
 	out   io.Writer
 	today string
-	make  func(arguments []string) error
+	make  func(out io.Writer, arguments []string) error
 	found func(program string) bool // in PATH
 	noted string                    // the file to which test/skips adds what became of tests; "": there is none
 
-	took, left []string // what is told at the end: how long each step took, and what was left out
+	failed    atomic.Bool     // a step has, so that none begins any more
+	preparing sync.Mutex      // guards prepared, and is held while something is made before a step
+	prepared  map[string]bool // by target
+
+	mu         sync.Mutex // guards what follows, and out, tree and passedFile
+	took, left []string   // what is told at the end: how long each step took, and what was left out
 }
 
 // run makes the steps that are due, or all.
@@ -37,13 +45,14 @@ func (c *ci) run(all bool) error {
 			return err
 		}
 	}
-	c.took, c.left = nil, nil
+	c.took, c.left, c.prepared = nil, nil, map[string]bool{}
+	c.failed.Store(false)
 	defer func() {
 		for _, line := range slices.Concat(c.took, c.left) {
 			fmt.Fprintln(c.out, line)
 		}
 	}()
-	made := map[string]bool{}
+	var turns, beside [][]step
 	for _, group := range groups(steps) {
 		due := c.due(group, func(s step) string {
 			if all {
@@ -51,28 +60,77 @@ func (c *ci) run(all bool) error {
 			}
 			return since(before, s.name, digests[s.name])
 		})
-		if len(due) == 0 {
-			continue
+		switch {
+		case len(due) == 0:
+		case due[0].waits:
+			beside = append(beside, due)
+		default:
+			turns = append(turns, due)
 		}
-		done := map[string]string{}
-		for _, s := range due {
-			done[s.name] = digests[s.name]
-			for _, target := range s.first {
-				if !made[target] {
-					if err := c.timed(target); err != nil {
-						return err
-					}
-					made[target] = true
-				}
-			}
+	}
+	ended := make(chan error)
+	go func() { ended <- c.each(beside, steps, digests) }()
+	return errors.Join(c.each(turns, steps, digests), <-ended)
+}
+
+// each makes groups of steps one after the other, until one fails, here or beside these.
+func (c *ci) each(groups [][]step, all []step, digests map[string]string) error {
+	for _, due := range groups {
+		if c.failed.Load() {
+			break
 		}
-		first := c.soFar()
-		if err := c.timed(arguments(due)...); err != nil {
-			return errors.Join(err, c.rememberPart(due, steps, digests, first))
-		}
-		if err := c.remember(due, steps, done); err != nil {
+		if err := c.pass(due, all, digests); err != nil {
+			c.failed.Store(true)
 			return err
 		}
+	}
+	return nil
+}
+
+// pass makes the steps of a group, and what they say has to be made before, and remembers that they have passed.
+func (c *ci) pass(due, all []step, digests map[string]string) error {
+	out := c.out
+	if due[0].waits {
+		said := &bytes.Buffer{}
+		out = said
+		c.mu.Lock()
+		fmt.Fprintf(c.out, "BESIDE what follows: make %s\n", due[0].name)
+		c.mu.Unlock()
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			_, _ = said.WriteTo(c.out) // it is told in vain then, like all else
+		}()
+	}
+	done := map[string]string{}
+	for _, s := range due {
+		done[s.name] = digests[s.name]
+		if err := c.prepare(out, s.first); err != nil {
+			return err
+		}
+	}
+	first := c.soFar()
+	err := c.timed(out, arguments(due)...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		return errors.Join(err, c.rememberPart(due, all, digests, first))
+	}
+	return c.remember(due, all, done)
+}
+
+// prepare makes those targets that have not been made yet.
+func (c *ci) prepare(out io.Writer, targets []string) error {
+	c.preparing.Lock()
+	defer c.preparing.Unlock()
+	for _, target := range targets {
+		if c.prepared[target] {
+			continue
+		}
+		if err := c.timed(out, target); err != nil {
+			return err
+		}
+		c.prepared[target] = true
 	}
 	return nil
 }
@@ -135,12 +193,16 @@ func arguments(due []step) []string {
 	return words
 }
 
-// timed makes make make something.
-func (c *ci) timed(arguments ...string) error {
+// timed makes make make something, and writes what that prints to out.
+func (c *ci) timed(out io.Writer, arguments ...string) error {
 	name := "make " + strings.Join(arguments, " ")
-	fmt.Fprintln(c.out, "===", name)
+	c.mu.Lock()
+	fmt.Fprintln(out, "===", name)
+	c.mu.Unlock()
 	begin := time.Now()
-	err := c.make(arguments)
+	err := c.make(out, arguments)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.took = append(c.took, fmt.Sprintf("%6.0f s  %.80s", time.Since(begin).Seconds(), name))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)

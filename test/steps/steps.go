@@ -16,6 +16,7 @@ type step struct {
 	reads []string
 	first []string // targets that are made before
 	needs []string // programs, one of which it takes; none where it is empty
+	waits bool     // more than it computes, so it runs beside others
 
 	// Steps of a group differ in a folder, and make is given all folders of those that are due at once. "": in none.
 	group, folder string
@@ -36,7 +37,7 @@ const (
 
 // of returns the step for the package in a folder.
 func (t *template) of(folder string) step {
-	s := step{needs: t.needs, first: t.first, folder: folder}
+	s := step{needs: t.needs, first: t.first, waits: t.waits, folder: folder}
 	if strings.Contains(t.name, several) {
 		s.group = t.name
 	}
@@ -108,7 +109,7 @@ func add(all []step, templates []template, s step) []step {
 		return append(all, s)
 	}
 	to := &all[at]
-	to.reads, to.first, to.needs = slices.Concat(to.reads, s.reads), slices.Concat(to.first, s.first), slices.Concat(to.needs, s.needs)
+	to.reads, to.first, to.needs, to.waits = slices.Concat(to.reads, s.reads), slices.Concat(to.first, s.first), slices.Concat(to.needs, s.needs), to.waits || s.waits
 	return all
 }
 
@@ -135,6 +136,8 @@ func parse(text string) ([]template, error) {
 				last.needs = append(last.needs, rest)
 			case "first":
 				last.first = append(last.first, rest)
+			case "waits":
+				last.waits = true
 			case "in":
 				last.in = append(last.in, rest)
 			case "has":

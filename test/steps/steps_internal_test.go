@@ -3,12 +3,17 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
@@ -30,7 +35,7 @@ func checkout(t *testing.T, files map[string]string, made func(arguments []strin
 	}
 	var calls []string
 	out := &bytes.Buffer{}
-	c := &ci{out: out, today: "2026-01-02", found: func(program string) bool { return program == "cat" }, make: func(arguments []string) error {
+	c := &ci{out: out, today: "2026-01-02", found: func(program string) bool { return program == "cat" }, make: func(_ io.Writer, arguments []string) error {
 		calls = append(calls, strings.Join(arguments, " "))
 		return made(arguments)
 	}}
@@ -191,7 +196,7 @@ func TestRunFails(t *testing.T) {
 	if err := c.run(false); !errors.Is(err, wrong) {
 		t.Errorf("got %v", err)
 	}
-	c.make = func(arguments []string) error {
+	c.make = func(_ io.Writer, arguments []string) error {
 		*calls = append(*calls, arguments[0])
 		testkit.Put(t, c.tree.root, "b", "changed")
 		return nil
@@ -201,6 +206,83 @@ func TestRunFails(t *testing.T) {
 	}
 	if want := []string{"first", "second", "second"}; !slices.Equal(*calls, want) {
 		t.Errorf("made %q, want %q", *calls, want)
+	}
+}
+
+// TestWaits has steps that wait run beside the others, one of them at a time: what they print comes in one piece, what two of them need is made once,
+// and where a step fails, here or there, none begins any more.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	const steps = "nats\n\ta waits: first:setup\nlint\n\ta\nbrowser\n\ta waits: first:setup\ntest\n\ta first:setup\n"
+	wrong := errors.New("exit status 2")
+	for _, c := range []struct {
+		name, fails string
+		want        []string // that have passed
+		never       string   // begins
+	}{
+		{name: "all pass", want: []string{"browser", "lint", "nats", "test"}},
+		{name: "one that waits fails", fails: "nats", want: []string{"lint"}, never: "browser"},
+		{name: "another fails", fails: "lint", want: []string{"nats"}, never: "test"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			ci, _, out := checkout(t, map[string]string{"Makefile": "", ".ci/steps.txt": steps, "a": ""}, well)
+			begun := map[string]chan bool{"nats": make(chan bool), "lint": make(chan bool)}
+			var mu sync.Mutex
+			var calls []string
+			ci.make = func(out io.Writer, arguments []string) error {
+				name := arguments[0]
+				mu.Lock()
+				calls = append(calls, name)
+				mu.Unlock()
+				other := map[string]string{"nats": "lint", "lint": "nats"}[name]
+				if other == "" {
+					return nil
+				}
+				close(begun[name])
+				if name == "nats" {
+					fmt.Fprintln(out, "nats begins")
+				}
+				select { // each of these two runs until the other has begun
+				case <-begun[other]:
+				case <-time.After(testkit.Patience):
+					t.Errorf("%s does not begin while %s runs", other, name)
+				}
+				if name == "nats" {
+					fmt.Fprintln(out, "nats ends")
+				}
+				if name == c.fails {
+					return wrong
+				}
+				for c.fails == other && !ci.failed.Load() {
+					runtime.Gosched() // until that is known
+				}
+				return nil
+			}
+			if err := ci.run(false); errors.Is(err, wrong) != (c.fails != "") || err != nil && c.fails == "" {
+				t.Errorf("got %v", err)
+			}
+			if c.never != "" && slices.Contains(calls, c.never) {
+				t.Errorf("%s has begun after %s failed: %q", c.never, c.fails, calls)
+			}
+			if n := strings.Count(strings.Join(calls, " "), "setup"); n != 1 {
+				t.Errorf("what steps need was made %d times: %q", n, calls)
+			}
+			if whole := "nats begins\nnats ends\n"; !strings.Contains(out.String(), whole) {
+				t.Errorf("what a step that waits prints is torn:\n%s", out)
+			}
+			passes, err := ci.tree.passed()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var passed []string
+			for _, p := range passes {
+				passed = append(passed, p.name)
+			}
+			if !slices.Equal(passed, c.want) {
+				t.Errorf("%q have passed, want %q", passed, c.want)
+			}
+		})
 	}
 }
 

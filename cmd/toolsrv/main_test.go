@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		}
 		build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-o", binary) // as make build has it: paths and unused methods take memory
 		if flags := testkit.RaceFlags(); flags != nil {
-			build.Args = append(build.Args, flags...)
+			build.Args = append(append(build.Args, flags...), "-tags=paranoid,grpcnotrace") // as make race has it, so that it compiles no package again
 		} else {
 			build.Env = append(os.Environ(), "CGO_ENABLED=0") // as well
 		}

@@ -27,6 +27,9 @@ var built = guests{built: map[string][]byte{}}
 
 func (g *guests) build(t testing.TB, name string, command ...string) []byte {
 	t.Helper()
+	if command[0] == "go" && testkit.Race(t) {
+		t.Skip("to compile a module in Go takes 20 s with -race, and shows the same without")
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if module, ok := g.built[name]; ok {

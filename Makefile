@@ -64,7 +64,8 @@ $(TOOLS): build/tools/%.wasm: build
 bench-first:
 	bench/first.sh
 
-# test-offline has make run serve tools in each language with empty caches and no network but the machine's own, once Go's modules are there.
+# test-offline has make run serve tools in each language with no network but the machine's own, once Go's modules are there. All caches are empty but
+# Go's.
 test-offline:
 	go mod download
 	cd examples && go mod download

@@ -1,5 +1,5 @@
-// Package foreign_test builds and runs the tool of docs/coming-from.md for other tool servers, from testdata, and compares what those answer with
-// what toolsrv does. make test-foreign installs them, and runs this. Wassette and hyper-mcp themselves are not run: no registry of packages has the first
+// Package foreign_test builds and runs the tool of docs/coming-from.md as the page shows it for other tool servers, and compares what those answer
+// with what toolsrv does. make test-foreign installs them, and runs this. Wassette and hyper-mcp themselves are not run: no registry of packages has the first
 // for every Linux, or the second built. Wasmtime and Extism, which are in them, run what is for them.
 package foreign_test
 
@@ -35,7 +35,7 @@ const (
 		"github.com/extism/go-pdk v1.1.3/go.mod h1:Gz+LIU/YCKnKXhgge8yo5Yu1F/lbv7KtKFkiCSzW/P4=\n"
 )
 
-// A page is docs/coming-from.md, with its files and those of the other tool servers written.
+// A page is docs/coming-from.md with its files written.
 type page struct {
 	shell *pagetest.Shell
 	text  string
@@ -50,9 +50,6 @@ func TestComingFrom(t *testing.T) {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	p := &page{pagetest.NewShell(t), string(testkit.Read(t, "../../docs/coming-from.md")), bin}
 	p.shell.Env = append(p.shell.Env, "GOPROXY="+os.Getenv("GOPROXY")) // for Extism's package
-	if err := os.CopyFS(p.shell.Dir, os.DirFS("testdata")); err != nil {
-		t.Fatal(err)
-	}
 	for _, block := range pagetest.Blocks(p.text) {
 		if block.File != "" {
 			p.put(t, block.File, block.Text)
@@ -135,7 +132,7 @@ func (p *page) plugin(t *testing.T, folder string) string {
 }
 
 func (p *page) component(t *testing.T) {
-	p.sh(t, "componentize-py -d wit -w words componentize app -o words.wasm")
+	p.sh(t, p.command(t, "componentize-py"))
 	p.others(t, "component", "words.wasm")
 }
 

@@ -1,13 +1,6 @@
 package schemas
 
-import (
-	"encoding/base64"
-	"net/netip"
-	"regexp"
-	"regexp/syntax"
-
-	"github.com/santhosh-tekuri/jsonschema/v5"
-)
+import "encoding/base64"
 
 // textRules are those for strings.
 type textRules struct {
@@ -25,45 +18,28 @@ type format struct {
 	max    int // the longest text in bytes that is looked at; a longer one doesn't have the format
 }
 
-// maxFormat is the longest text that most formats are looked for in, maxLongFormat the longest for addresses. The library's
-// check of some takes quadratic time.
+// maxFormat is the longest text that most formats are looked for in, maxLongFormat the longest for addresses.
 const (
 	maxFormat     = 1 << 10
 	maxLongFormat = 64 << 10
 )
 
-// uriTemplate is RFC 6570's grammar.
-var uriTemplate = regexp.MustCompile(`^(?:[^\x00-\x20\x7f"%<>\\^\x60{|}]|%[0-9A-Fa-f]{2}|\{[+#./;?&=,!@|]?` +
-	`(?:[\w.]|%[0-9A-Fa-f]{2})+(?:\*|:[1-9]\d{0,3})?(?:,(?:[\w.]|%[0-9A-Fa-f]{2})+(?:\*|:[1-9]\d{0,3})?)*\})*$`)
-
 // findFormat returns a format, or nil for one that nobody knows: it documents only.
 func findFormat(name string) *format {
-	library, ok := jsonschema.Formats[name]
-	if !ok {
+	admits := formats[name]
+	if admits == nil {
 		return nil
 	}
-	f := &format{name: name, admits: func(s string) bool { return library(s) }, work: 1, max: maxFormat}
+	f := &format{name: name, admits: admits, work: 1, max: maxFormat}
 	switch name {
 	case "uri", "iri", "uri-reference", "uriref", "iri-reference", "json-pointer", "relative-json-pointer":
 		f.max = maxLongFormat
-	case "uri-template": // the library refuses most operators
-		f.admits, f.work, f.max = uriTemplate.MatchString, 8, maxLongFormat
-	case "ipv4", "ip-address": // the library admits signs
-		f.admits = isIPv4
-	case "regex": // the library compiles it, which takes memory without end
-		f.admits, f.max = isPattern, maxPattern
+	case "uri-template":
+		f.work, f.max = 8, maxLongFormat
+	case "regex":
+		f.max = maxPattern
 	}
 	return f
-}
-
-func isIPv4(s string) bool {
-	address, err := netip.ParseAddr(s)
-	return err == nil && address.Is4()
-}
-
-func isPattern(s string) bool {
-	_, err := syntax.Parse(fromECMA(s), syntax.Perl)
-	return err == nil
 }
 
 // cost is what a match takes, in units of run.work.

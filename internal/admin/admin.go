@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/slow"
@@ -26,9 +25,8 @@ type Target struct {
 	// Build is the program that answers.
 	Build Build
 
-	changing sync.Mutex   // held by who changes a file, or which version of one is served
-	uploads  atomic.Int64 // files that are coming
-	waiting  waiting      // who wait for lines of the log, or events
+	uploads uploads
+	waiting waiting // who wait for lines of the log, or events
 }
 
 // A Build is a program, as far as it is known.

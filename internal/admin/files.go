@@ -43,8 +43,6 @@ type Placed struct {
 const (
 	// served is how long a change of a file is waited for.
 	served = 30 * time.Second
-	// mostUploads is how many files may come at a time. Each takes room on disk before it is checked.
-	mostUploads = 8
 	// noFile is the version of a file that does not exist, for If-Match.
 	noFile = "none"
 )
@@ -59,11 +57,11 @@ func put() Operation {
 		if err != nil {
 			return Placed{}, err
 		}
-		if r.uploads.Add(1) > mostUploads {
-			r.uploads.Add(-1)
-			return Placed{}, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many files are being put: try again later"}
+		leave, err := r.uploads.enter(r.Request)
+		if err != nil {
+			return Placed{}, err
 		}
-		defer r.uploads.Add(-1)
+		defer leave()
 		f, err := at.begin(at.Name)
 		if err != nil {
 			return Placed{}, badFile(err)
@@ -72,19 +70,26 @@ func put() Operation {
 		if err := r.Body(f); err != nil {
 			return Placed{}, err
 		}
-		end, err := r.turn(true)
+		end, err := r.turn(ctx, true)
 		if err != nil {
 			return Placed{}, err
 		}
 		defer end()
-		return r.place(ctx, at, f, "", in.DryRun)
+		done, err := r.place(ctx, at, f, "", in.DryRun)
+		if err != nil || in.DryRun {
+			return done, err
+		}
+		end() // others need not wait until it is served
+		return done, r.await(ctx, at.FileID, done.Digest, true)
 	})
 }
 
 // turn waits until nobody else changes a file, which may take as long as a body takes to come: who asks must still be allowed to then. puts is
 // whether it is for an upload.
-func (r files) turn(puts bool) (end func(), err error) {
-	r.changing.Lock()
+func (r files) turn(ctx context.Context, puts bool) (end func(), err error) {
+	if end, err = r.uploads.change(ctx, r.Request); err != nil {
+		return nil, err
+	}
 	if r.Still != nil {
 		err = r.Still()
 	}
@@ -92,10 +97,10 @@ func (r files) turn(puts bool) (end func(), err error) {
 		err = r.mayPut()
 	}
 	if err != nil {
-		r.changing.Unlock()
+		end()
 		return nil, err
 	}
-	return r.changing.Unlock, nil
+	return end, nil
 }
 
 // mayPut returns an error where files are neither put nor removed.
@@ -106,7 +111,7 @@ func (r files) mayPut() error {
 	return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Files can't be put or removed: the configuration does not set [admin] upload = true"}
 }
 
-// place checks a file that has come, puts it into its place, and waits until it is served. A dry run ends with the check. r.changing is held.
+// place checks a file that has come, and puts it into its place. A dry run ends with the check. It is the caller's turn.
 func (r files) place(ctx context.Context, at *spot, f incoming, reason string, dryRun bool) (Placed, error) {
 	was, err := r.lying(at)
 	if err != nil {
@@ -140,7 +145,7 @@ func (r files) place(ctx context.Context, at *spot, f incoming, reason string, d
 		}
 	}
 	r.Version = done.Digest
-	return done, r.await(ctx, at.FileID, done.Digest, true)
+	return done, nil
 }
 
 func remove() Operation {
@@ -150,7 +155,7 @@ func remove() Operation {
 		if err != nil {
 			return Placed{}, err
 		}
-		end, err := r.turn(true)
+		end, err := r.turn(ctx, true)
 		if err != nil {
 			return Placed{}, err
 		}
@@ -174,6 +179,7 @@ func remove() Operation {
 		if err != nil {
 			return Placed{}, err
 		}
+		end() // others need not wait until that is seen
 		return done, r.await(ctx, at.FileID, "", false)
 	})
 }

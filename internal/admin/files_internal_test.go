@@ -1,8 +1,11 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"os"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/testkit"
@@ -45,22 +48,123 @@ func TestStill(t *testing.T) {
 	}
 }
 
-// TestTurn has somebody wait to change a file who may not do that any more when their turn comes.
+// by returns a request of a principal of that name.
+func by(t *testing.T, target *Target, name string) *Request {
+	t.Helper()
+	p, err := wasmtools.NewPrincipal(name, wasmtools.OriginToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Request{Target: target, Principal: p}
+}
+
+// TestTurn has somebody wait to change a file who may not do that any more when their turn comes, and somebody who goes away meanwhile.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("the token was taken back")
 	target := &Target{}
-	target.changing.Lock()
+	first := by(t, target, "first")
+	end, err := files{first}.turn(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
 	waited := make(chan error)
+	second := by(t, target, "second")
+	second.Still = func() error { return gone }
 	go func() {
-		_, err := files{&Request{Target: target, Still: func() error { return gone }}}.turn(true)
+		_, err := files{second}.turn(t.Context(), true)
 		waited <- err
 	}()
-	target.changing.Unlock()
+	leaves, leave := context.WithCancelCause(t.Context())
+	go func() {
+		_, err := files{by(t, target, "third")}.turn(leaves, false)
+		waited <- err
+	}()
+	left := errors.New("the client has gone")
+	leave(left)
+	if err := <-waited; !errors.Is(err, left) {
+		t.Errorf("got %v, want %v", err, left)
+	}
+	end()
+	end()
 	if err := <-waited; !errors.Is(err, gone) {
 		t.Errorf("got %v, want %v", err, gone)
 	}
-	if !target.changing.TryLock() {
+	if end, err = (files{first}).turn(t.Context(), false); err != nil {
 		t.Error("nobody else can change a file now")
+	}
+	end()
+}
+
+// TestUploadsAreShared: one who begins to put as many files as possible leaves places for others, whose turn to change one comes next but one at the latest.
+func TestUploadsAreShared(t *testing.T) {
+	t.Parallel()
+	target := &Target{}
+	begin := func(name string, local bool) (leaves []func()) {
+		for {
+			r := by(t, target, name)
+			r.Local = local
+			leave, err := target.uploads.enter(r)
+			if failed, ok := errors.AsType[*wasmtools.Error](err); ok && failed.Code == wasmtools.CodeOverloaded {
+				return leaves
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			leaves = append(leaves, leave)
+		}
+	}
+	hostile := begin("hostile", false)
+	for _, next := range []struct {
+		name  string
+		least int
+	}{{"other", 2}, {"third", 1}, {"socket", mostUploads}} {
+		if got := len(begin(next.name, next.name == "socket")); got < next.least {
+			t.Errorf("%s could begin %d uploads beside %d, want %d", next.name, got, len(hostile), next.least)
+		}
+	}
+	for _, leave := range hostile {
+		leave()
+	}
+	if got := len(begin("hostile", false)); got < 1 || got > len(hostile) {
+		t.Errorf("%d uploads began after %d had ended", got, len(hostile))
+	}
+
+	end, err := target.uploads.change(t.Context(), by(t, target, "hostile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 10
+	order := make(chan string, most+1)
+	var all sync.WaitGroup
+	wait := func(name string) {
+		queued := target.uploads.turn.Waiting()
+		r := by(t, target, name)
+		all.Go(func() {
+			end, err := target.uploads.change(t.Context(), r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			order <- name
+			end()
+		})
+		for target.uploads.turn.Waiting() == queued {
+			runtime.Gosched()
+		}
+	}
+	for range most {
+		wait("hostile")
+	}
+	wait("other")
+	end()
+	all.Wait()
+	for place := 1; ; place++ {
+		if name := <-order; name == "other" {
+			if place > 2 {
+				t.Errorf("the other one came as number %d of %d", place, most+1)
+			}
+			break
+		}
 	}
 }

@@ -229,7 +229,7 @@ type RollingBack struct {
 func rollback() Operation {
 	return Changes("rollback", "Serve an earlier version of a file", func(ctx context.Context, asked *Request, in RollbackArguments) (RollingBack, error) {
 		r := files{asked}
-		end, err := r.turn(false)
+		end, err := r.turn(ctx, false)
 		if err != nil {
 			return RollingBack{}, err
 		}
@@ -258,7 +258,7 @@ func rollback() Operation {
 	})
 }
 
-// restore puts a version of a file that was removed back into its place. r.changing is held.
+// restore puts a version of a file that was removed back into its place. It is the caller's turn.
 func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArguments) (RollingBack, error) {
 	if err := checkReason(in.Reason); err != nil {
 		return RollingBack{}, err
@@ -295,10 +295,13 @@ func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArg
 	}
 	r.Expected = cmp.Or(r.Expected, noFile) // where somebody has put it back meanwhile, nothing is to be replaced
 	placed, err := r.place(ctx, at, f, in.Reason, false)
+	if err == nil {
+		err = r.await(ctx, at.FileID, placed.Digest, true)
+	}
 	return RollingBack{Changed: placed.Changed, File: s.Source, Digest: to, Source: to, Tools: placed.Tools}, err
 }
 
-// rollBack has another version of a file served. r.changing is held.
+// rollBack has another version of a file served. It is the caller's turn.
 func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackArguments) (RollingBack, error) {
 	if err := checkReason(in.Reason); err != nil {
 		return RollingBack{}, err

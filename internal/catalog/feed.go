@@ -58,6 +58,13 @@ func newFeeds(sources []Sourced, rollbacks Rollbacks) []*feed {
 	return feeds
 }
 
+// doubt has the next listing look at everything.
+func (f *feed) doubt() {
+	if s, ok := f.Source.(Trusting); ok {
+		s.Doubt()
+	}
+}
+
 // isSlow reports whether files of the source take long to be read, so that it is to keep no file of another source from being read.
 func (f *feed) isSlow() bool { return f != nil && f.stalled > 0 && !f.alone }
 

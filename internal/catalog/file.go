@@ -186,6 +186,7 @@ func (c *Catalog) Await(ctx context.Context, id FileID, again bool) (s FileState
 				f.loading.cancel()
 			}
 		}
+		from.doubt() // what was done to the file may not have been announced yet
 		r.listWithin(from, 0)
 	})
 	look := time.NewTicker(awaitEvery) // what changes nothing in the table is not told

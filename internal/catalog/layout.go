@@ -17,7 +17,7 @@ const (
 )
 
 // buildElsewhere builds a script of a source whose files are not on disk: in a folder where it is laid out with the parts, by their IDs.
-func (s *scripts) buildElsewhere(ctx context.Context, e Entry, instead []byte, parts map[string]Entry) (module wasmbin.Made, changed func(map[string]Entry) bool, err error) {
+func (s *scripts) buildElsewhere(ctx context.Context, e Entry, instead []byte, parts map[string]Entry) (module wasmbin.Made, changed change, err error) {
 	folder := func() (string, error) { return os.MkdirTemp("", "toolsrv-script-") }
 	if source, ok := s.source.(interface{ Scratch() (string, error) }); ok {
 		folder = source.Scratch
@@ -36,7 +36,7 @@ func (s *scripts) buildElsewhere(ctx context.Context, e Entry, instead []byte, p
 			all, bytes = append(all, part), bytes+max(0, min(part.Size, maxPartsBytes))
 		}
 	}
-	unchanged := func(map[string]Entry) bool { return false }
+	unchanged := func(map[string]Entry, map[string]bool) bool { return false }
 	if len(all) > maxParts || bytes > maxPartsBytes {
 		return module, unchanged, fmt.Errorf("has %d files of %d bytes with the parts of its source; at most %d files of %d bytes are allowed: remove those that no script needs",
 			len(all), bytes, maxParts, maxPartsBytes)
@@ -65,7 +65,7 @@ func (s *scripts) buildElsewhere(ctx context.Context, e Entry, instead []byte, p
 		}
 		inputs[i] = filepath.ToSlash(inputs[i])
 	}
-	return module, func(now map[string]Entry) bool {
+	return module, func(now map[string]Entry, _ map[string]bool) bool {
 		return slices.ContainsFunc(inputs, func(id string) bool { return now[id].Version != parts[id].Version })
 	}, err
 }

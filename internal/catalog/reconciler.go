@@ -229,6 +229,9 @@ const startDebounce = 500 * time.Millisecond
 // reconfigure replaces the configuration. What it does to the index nobody sees before publish.
 func (r *reconciler) reconfigure(to Configuration) error {
 	r.limits, r.grants, r.pins = to.Limits, to.Grants, to.Pins
+	for _, f := range r.feeds { // whoever reloads may know of what no system announces
+		f.doubt()
+	}
 	for _, f := range r.index.files {
 		var memory *toolfile.MemoryError
 		if (errors.As(f.refused, &memory) || errors.As(f.refused, new(*PinError))) && f.loading == nil && f.listed.Settling == 0 { // it may be taken now

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -53,15 +54,17 @@ type scripts struct {
 
 // A making is how one version of a script is made into a module. It never changes.
 type making struct {
-	of    string    // the version, as the source has it
-	again int       // how often it had to be made again
-	since time.Time // when that turned out; zero: never
-	made  bool
-	// changed reports whether something that it was made of is another than at that time. Nil: nothing is known.
-	changed func(parts map[string]Entry) bool
+	of      string    // the version, as the source has it
+	again   int       // how often it had to be made again
+	since   time.Time // when that turned out; zero: never
+	made    bool
+	changed change // since then; nil: nothing is known
 	failed  bool
 	round   int // when it was made
 }
+
+// A change reports whether something that a script was made of is another by now. names are what Listing.Changed is.
+type change func(parts map[string]Entry, names map[string]bool) bool
 
 // version returns the version that an entry has instead of its source's.
 func (m *making) version() string { return fmt.Sprintf("%s%s%d", m.of, remade, m.again) }
@@ -78,8 +81,8 @@ func (e *Entry) sourceVersion() string {
 }
 
 // stale reports whether the same script would be made into something else now.
-func (m *making) stale(parts map[string]Entry, round int) bool {
-	return m.made && (m.failed && m.round != round || m.changed(parts)) // what a broken one needs may have come
+func (m *making) stale(parts map[string]Entry, round int, names map[string]bool) bool {
+	return m.made && (m.failed && m.round != round || m.changed(parts, names)) // what a broken one needs may have come
 }
 
 // take takes the parts out of a listing, and gives scripts that are to be made again another version. They have to stay as they are for
@@ -124,7 +127,7 @@ func (s *scripts) take(l *Listing, settle time.Duration, now time.Time) {
 		switch {
 		case m == nil || m.of != e.Version:
 			m = &making{of: e.Version}
-		case m.stale(parts, round): // looks at files, so without the lock
+		case m.stale(parts, round, l.Changed): // looks at files, so without the lock
 			m = &making{of: e.Version, again: m.again + 1, since: now}
 		}
 		if !m.since.IsZero() {
@@ -228,7 +231,7 @@ func (s *scripts) make(ctx context.Context, e Entry) (none wasmbin.Made, digest 
 
 // build builds a script, from instead if that is not nil. If err is the script's fault, changed is what making.changed is; otherwise it is nil, and
 // the build is tried again.
-func (s *scripts) build(ctx context.Context, e Entry, instead []byte, parts map[string]Entry) (module wasmbin.Made, changed func(map[string]Entry) bool, err error) {
+func (s *scripts) build(ctx context.Context, e Entry, instead []byte, parts map[string]Entry) (module wasmbin.Made, changed change, err error) {
 	disk, ok := s.source.(Disk)
 	if !ok {
 		return s.buildElsewhere(ctx, e, instead, parts)
@@ -253,12 +256,16 @@ func (s *scripts) build(ctx context.Context, e Entry, instead []byte, parts map[
 		}
 		then[input] = now
 	}
-	return module, func(map[string]Entry) bool { return otherFiles(then) }, err
+	return module, func(_ map[string]Entry, names map[string]bool) bool { return otherFiles(then, names) }, err
 }
 
-// otherFiles reports whether one of some files, by their paths, is another one now.
-func otherFiles(inputs map[string]fs.FileInfo) bool {
+// otherFiles reports whether one of some files, by their paths, is another one now. It looks only at those that end in one of some names; nil: at all. The
+// paths themselves can't be compared: an input may have been reached by another one.
+func otherFiles(inputs map[string]fs.FileInfo, names map[string]bool) bool {
 	for name, then := range inputs {
+		if names != nil && !names[filepath.Base(name)] {
+			continue
+		}
 		now, err := os.Stat(name)
 		if err != nil {
 			now = nil

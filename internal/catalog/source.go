@@ -42,6 +42,12 @@ type Disk interface {
 	Path(name string) (root, path string)
 }
 
+// A Trusting Source lists by what was announced: a change that was not is found later. Doubt has the next List look at everything.
+type Trusting interface {
+	Source
+	Doubt()
+}
+
 // ErrChanged means that a file no longer has the version that was listed. [Source.Open] fails with it, or a Read of what it
 // returned. The Catalog lists again.
 var ErrChanged = errors.New("the file changes while it is read")
@@ -76,6 +82,9 @@ type Listing struct {
 	Partial bool
 	// Around changes with each change to unlisted files that scripts may be made of. Broken scripts are made again then.
 	Around string
+	// Changed has the last elements of the paths of those unlisted files and scripts that have come, gone or changed since the last listing,
+	// as far as was announced. Nil: any of them may have.
+	Changed map[string]bool
 	// Again is the time after which to list again even if no change is announced; 0 means that Changes announces all.
 	Again time.Duration
 }

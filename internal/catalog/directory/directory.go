@@ -33,6 +33,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -72,14 +73,21 @@ type Directory struct {
 	logger   *slog.Logger
 
 	// Only List uses these.
-	root     fs.FileInfo // the directory at the last List; nil: none went well yet
-	unserved []string    // scripts that are not served, at the last List
-	watch    watch
+	root      fs.FileInfo     // the directory at the last List; nil: none went well yet
+	seen      *scanned        // at the last List; nil: it has failed
+	whole     time.Time       // when everything was looked at last
+	unsettled map[string]bool // the folders of files that somebody may still have been writing at the last List
+	unserved  []string        // scripts that are not served, at the last List
+	looked    int             // entries of folders so far
+	watch     watch
 
 	versions versions
 }
 
-var _ catalog.Disk = (*Directory)(nil)
+var (
+	_ catalog.Disk     = (*Directory)(nil)
+	_ catalog.Trusting = (*Directory)(nil)
+)
 
 // Open opens the directory at a path on disk. It fails if that can't be listed, unless it may be away.
 func Open(path string, o Options) (*Directory, error) {
@@ -117,21 +125,49 @@ func (d *Directory) Place(name string) string { return filepath.Join(d.path, fil
 // Changes sends a value when the system announces a change.
 func (d *Directory) Changes() <-chan struct{} { return d.watch.changes }
 
-// List looks at the whole directory. It opens no file but folders.
-func (d *Directory) List(context.Context) (*catalog.Listing, error) {
+// Doubt has the next List look at everything, whatever the system has announced.
+func (d *Directory) Doubt() { d.watch.doubt() }
+
+// List looks at the folders in which the system has announced changes, and every few seconds at all of them. It opens no file but folders.
+func (d *Directory) List(ctx context.Context) (listing *catalog.Listing, err error) {
 	now := time.Now()
-	seen, err := scan(d.path, d.modules, d.versions.scripts, d.isScript)
-	if err != nil {
-		return nil, err
+	defer func() {
+		if err != nil || ctx.Err() != nil { // the caller may know nothing of it
+			d.seen = nil
+		}
+	}()
+	var seen *scanned
+	if changed, ok := d.watch.take(); ok {
+		seen = d.again(changed, now)
+	}
+	again := seen != nil
+	if !again {
+		if seen, err = scan(d.path, d.modules, d.versions.scripts, d.isScript); err != nil {
+			return nil, err
+		}
+		d.looked += seen.looked
 	}
 	if d.root != nil && len(seen.files) == 0 && len(d.versions.files) > 0 && !os.SameFile(seen.folders["."], d.root) {
 		return nil, errors.New("an empty folder has taken the place of the directory, as when a volume is unmounted: put its modules back, or restart if none are to be served")
 	}
 	first := d.root == nil
-	d.root = seen.folders["."]
-	listing := &catalog.Listing{Problems: seen.problems, Partial: seen.partial, Again: d.watch.follow(d.path, seen.folders, seen.links, now)}
-	changed := d.versions.around(seen.parts)
+	d.root, d.seen = seen.folders["."], seen
+	listing = &catalog.Listing{Problems: seen.problems, Partial: seen.partial}
+	changed, names := d.versions.around(seen.parts)
+	if again {
+		listing.Again = d.whole.Add(d.watch.intervals.safety).Sub(now)
+		listing.Changed = names
+	} else {
+		d.whole = now
+		listing.Again = d.watch.follow(d.path, seen.folders, seen.links, now)
+	}
 	settled := append(d.versions.compare(seen.files, listing, first, now), changed...)
+	d.unsettled = map[string]bool{}
+	for _, e := range listing.Entries {
+		if e.Settling > 0 {
+			d.unsettled[path.Dir(e.ID)] = true
+		}
+	}
 	if first {
 		d.warnOfDirectory()
 	}

@@ -33,6 +33,8 @@ type scanned struct {
 	partial  bool                   // the scan ended before the directory did
 	unserved []string               // names of scripts, where scripts are not served, sorted by path
 	links    bool                   // something was reached through a symbolic link: its target may lie where nothing is watched
+	looks    map[string]*look       // at each of the folders
+	looked   int                    // how many entries of folders were looked at
 }
 
 // found is a file that is a module or a script by its name.
@@ -78,11 +80,7 @@ func scan(directory string, modules int, scripts Names, isScript func(name strin
 		return nil, err
 	}
 	defer root.Close()
-	entries := max(leastEntries, modules*entriesPerModule)
-	s := &scanner{root: root, scripts: scripts, unserved: isScript, modules: modules, entries: entries, left: entries, seen: &scanned{folders: map[string]fs.FileInfo{}}}
-	if scripts != nil {
-		s.seen.parts = map[string]fs.FileInfo{}
-	}
+	s := newScanner(root, modules, scripts, isScript)
 	if err := s.folder(place{name: "."}); err != nil {
 		return nil, err
 	}
@@ -119,6 +117,16 @@ type scanner struct {
 	seen             *scanned
 }
 
+func newScanner(root *os.Root, modules int, scripts Names, isScript func(name string) bool) *scanner {
+	entries := max(leastEntries, modules*entriesPerModule)
+	s := &scanner{root: root, scripts: scripts, unserved: isScript, modules: modules, entries: entries, left: entries,
+		seen: &scanned{folders: map[string]fs.FileInfo{}, looks: map[string]*look{}}}
+	if scripts != nil {
+		s.seen.parts = map[string]fs.FileInfo{}
+	}
+	return s
+}
+
 // A place is where a folder or an entry of one lies.
 type place struct {
 	name   string
@@ -150,7 +158,9 @@ func (s *scanner) folder(p place) error {
 		return nil
 	}
 	s.seen.folders[p.name] = info
-	below := place{above: append(slices.Clip(p.above), info), linked: p.linked, parts: p.parts || holds(entries, packageFile) || holds(entries, environmentFile)}
+	own := &look{place: p, info: info, packages: isPackage(entries)}
+	s.seen.looks[p.name] = own
+	below := own.below()
 	for _, e := range entries {
 		if hidden(e.Name()) {
 			continue
@@ -160,6 +170,10 @@ func (s *scanner) folder(p place) error {
 			return nil
 		}
 		s.left--
+		own.entries++
+		if e.IsDir() {
+			own.folders = append(own.folders, e.Name())
+		}
 		below.name = path.Join(p.name, e.Name())
 		s.entry(below, e)
 	}
@@ -176,6 +190,7 @@ func (s *scanner) tooMany(name string) {
 
 // entry looks at one entry of a folder.
 func (s *scanner) entry(p place, e fs.DirEntry) {
+	s.seen.looked++
 	isLink := e.Type()&fs.ModeSymlink != 0
 	isModule := strings.HasSuffix(p.name, ".wasm")
 	if e.IsDir() {

@@ -263,7 +263,8 @@ func TestScanBoundOfEntries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &scanner{root: root, modules: 5, entries: entries, left: entries, seen: &scanned{folders: map[string]fs.FileInfo{}}}
+		s := newScanner(root, 5, nil, nil)
+		s.entries, s.left = entries, entries
 		err = s.folder(place{name: "."})
 		root.Close()
 		if err != nil || s.seen.partial != partial || !partial && len(s.seen.files) != 1 {

@@ -2,6 +2,7 @@ package directory
 
 import (
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,21 +31,33 @@ func holds(entries []fs.DirEntry, name string) bool {
 	return ok
 }
 
-// around notes which files lie around the scripts, and returns those that are new or have changed.
-func (v *versions) around(parts map[string]fs.FileInfo) (changed []found) {
+// isPackage reports whether a folder with these entries holds parts of scripts.
+func isPackage(entries []fs.DirEntry) bool {
+	return holds(entries, packageFile) || holds(entries, environmentFile)
+}
+
+// around notes which files lie around the scripts. It returns those that are new or have changed, and the last elements of their paths and of those that are gone.
+func (v *versions) around(parts map[string]fs.FileInfo) (changed []found, names map[string]bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	names = map[string]bool{}
 	for name, info := range parts {
 		if !same(v.parts[name], info) {
 			changed = append(changed, found{path: name, info: info})
+			names[path.Base(name)] = true
 		}
 	}
-	if len(changed) > 0 || len(parts) != len(v.parts) {
+	for name := range v.parts {
+		if parts[name] == nil {
+			names[path.Base(name)] = true
+		}
+	}
+	if len(names) > 0 {
 		v.round++
 	}
 	v.parts = parts
 	slices.SortFunc(changed, func(a, b found) int { return strings.Compare(a.path, b.path) })
-	return changed
+	return changed, names
 }
 
 // isScript reports whether a file that was listed, or its path, is a script's.

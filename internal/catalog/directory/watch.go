@@ -15,7 +15,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A watch has the system tell of changes in folders. What has changed is found by a scan.
+// A watch has the system tell of changes in folders. What has changed is found by a look at them.
 type watch struct {
 	logger    *slog.Logger
 	intervals intervals
@@ -29,6 +29,11 @@ type watch struct {
 	live       int                    // how many watches there were then
 	err        error                  // why some folder is not watched, or nil
 	tried      time.Time
+	fresh      bool // a change before the watch began may have gone unseen
+
+	mu      sync.Mutex      // guards what follows
+	changed map[string]bool // the folders in which files have changed since take
+	unknown bool            // something else has, or may have
 }
 
 func newWatch(o Options, logger *slog.Logger) watch {
@@ -42,7 +47,7 @@ func (w *watch) follow(directory string, folders map[string]fs.FileInfo, linked 
 		return w.intervals.poll
 	}
 	again := w.intervals.safety
-	if w.add(directory, folders, now) {
+	if w.fresh = w.add(directory, folders, now); w.fresh {
 		again = w.intervals.debounce // for what came between the scan and the watch
 		if w.err != nil && w.err.Error() != w.told {
 			w.told = w.err.Error()
@@ -84,9 +89,50 @@ func (w *watch) add(directory string, folders map[string]fs.FileInfo, now time.T
 		}
 	}
 	w.live = len(w.notifier.WatchList())
-	notifier := w.notifier
-	w.forwarding.Go(func() { w.forward(notifier) })
+	notifier, names := w.notifier, make(map[string]string, len(w.folders))
+	for name := range w.folders {
+		names[filepath.Join(directory, filepath.FromSlash(name))] = name
+	}
+	w.forwarding.Go(func() { w.forward(notifier, names) })
 	return true
+}
+
+// isComplete reports whether all changes since the last look at everything have been told, but those that are still on their way.
+func (w *watch) isComplete() bool {
+	return w.notifier != nil && w.err == nil && !w.fresh && w.alive()
+}
+
+// take returns the folders in which files have changed since it was called last. It reports false where more may have changed than
+// those tell. A change that is told from now on belongs to the next call.
+func (w *watch) take() (changed map[string]bool, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	changed, ok = w.changed, !w.unknown
+	w.changed, w.unknown = nil, false
+	return changed, ok
+}
+
+// doubt has take report false.
+func (w *watch) doubt() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unknown = true
+}
+
+// note notes the event of a path. names are the watched folders, by their paths on disk.
+func (w *watch) note(path string, names map[string]string) {
+	_, isFolder := names[path] // it has come, gone or moved
+	folder, ok := names[filepath.Dir(path)]
+	if isFolder || !ok {
+		w.doubt()
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.changed == nil {
+		w.changed = map[string]bool{}
+	}
+	w.changed[folder] = true
 }
 
 // alive reports whether all watches are still there. The system drops a watch with its folder. A new folder in the same place
@@ -96,17 +142,19 @@ func (w *watch) alive() bool {
 }
 
 // forward forwards what a notifier tells, until that is closed.
-func (w *watch) forward(n *fsnotify.Watcher) {
+func (w *watch) forward(n *fsnotify.Watcher, names map[string]string) {
 	for {
 		select {
-		case _, ok := <-n.Events:
+		case event, ok := <-n.Events:
 			if !ok {
 				return
 			}
+			w.note(event.Name, names)
 		case err, ok := <-n.Errors:
 			if !ok {
 				return
 			}
+			w.doubt() // events are lost where there are too many of them
 			w.logger.Debug("file notification failed, scanning instead", "error", err)
 		}
 		select {

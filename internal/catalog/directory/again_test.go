@@ -1,0 +1,381 @@
+package directory
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/toolsrv/toolsrv/internal/catalog"
+)
+
+// told opens a directory that finds nothing by the clock, and has it listed until the system tells of all changes.
+func told(t testing.TB, path string, o Options) *Directory {
+	t.Helper()
+	o.Poll = time.Hour
+	d := newDirectory(t, path, o)
+	listed(t, d)
+	listed(t, d)
+	if !d.watch.isComplete() {
+		t.Skip("the system does not tell of changes")
+	}
+	return d
+}
+
+func listed(t testing.TB, d *Directory) *catalog.Listing {
+	t.Helper()
+	l, err := d.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// awaitTold waits until all changes so far have been told: the system tells in order. The directory must have had a folder sync.
+func awaitTold(t testing.TB, d *Directory) {
+	t.Helper()
+	write(t, d.path, "sync/.now", "")
+	isTold := func() bool {
+		d.watch.mu.Lock()
+		defer d.watch.mu.Unlock()
+		return d.watch.changed["sync"]
+	}
+	for deadline := time.Now().Add(time.Minute); !isTold(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a change was not told")
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLooksFollowChanges counts how many files are looked at for a change: at most those of the folders in which something has changed. What more
+// may have changed, or may not have been told, has all of them looked at.
+func TestLooksFollowChanges(t *testing.T) {
+	t.Parallel()
+	const folders, files = 30, 20
+	const all = folders*files + folders + 1 // with the folders themselves
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T, at func(name string) string, d *Directory)
+		least  int
+		most   int
+	}{
+		{"a file is replaced", func(t *testing.T, at func(string) string, _ *Directory) {
+			write(t, at("n5"), ".new", "other")
+			must(t, os.Rename(at("n5/.new"), at("n5/f7.wasm")))
+		}, 1, files},
+		{"a file is written in place", func(t *testing.T, at func(string) string, _ *Directory) { write(t, at("n5"), "f7.wasm", "other") }, 1, files},
+		{"a file is new", func(t *testing.T, at func(string) string, _ *Directory) { write(t, at("n5"), "new.wasm", "") }, 1, files + 1},
+		{"a file is new at the top", func(t *testing.T, at func(string) string, _ *Directory) { write(t, at("."), "new.wasm", "") }, 1, 1},
+		{"a file goes", func(t *testing.T, at func(string) string, _ *Directory) { must(t, os.Remove(at("n5/f7.wasm"))) }, 1, files},
+		{"a file moves to another folder", func(t *testing.T, at func(string) string, _ *Directory) {
+			must(t, os.Rename(at("n5/f7.wasm"), at("n6/new.wasm")))
+		}, 1, 2 * files},
+		{"a file of no interest", func(t *testing.T, at func(string) string, _ *Directory) { write(t, at("n5"), "README", "") }, 1, files + 1},
+		{"a folder is new", func(t *testing.T, at func(string) string, _ *Directory) { must(t, os.Mkdir(at("n5/new"), 0o755)) }, all, 2 * all},
+		{"a folder is made anew", func(t *testing.T, at func(string) string, _ *Directory) {
+			must(t, os.RemoveAll(at("n5")))
+			write(t, at("n5"), "f0.wasm", "")
+		}, all - files, 2 * all},
+		{"a folder is replaced by a link", func(t *testing.T, at func(string) string, _ *Directory) {
+			must(t, os.Rename(at("n5"), at(".n5")))
+			must(t, os.Symlink("n6", at("n5")))
+		}, all - files, 2 * all},
+		{"a link is new", func(t *testing.T, at func(string) string, _ *Directory) {
+			must(t, os.Symlink("f7.wasm", at("n5/new.wasm")))
+		}, all, 2 * all},
+		{"events are lost", func(_ *testing.T, _ func(string) string, d *Directory) {
+			d.watch.notifier.Errors <- fsnotify.ErrEventOverflow
+			d.watch.notifier.Errors <- fsnotify.ErrEventOverflow // the first one was taken up
+		}, all, all},
+		{"somebody doubts", func(_ *testing.T, _ func(string) string, d *Directory) { d.Doubt() }, all, all},
+		{"the time has come", func(_ *testing.T, _ func(string) string, d *Directory) { d.whole = d.whole.Add(-10 * time.Hour) }, all, all},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if runtime.GOOS == "windows" && strings.Contains(c.name, "link") {
+				t.Skip("a link needs a privilege there")
+			}
+			directory := t.TempDir()
+			must(t, os.Mkdir(filepath.Join(directory, "sync"), 0o755))
+			for i := range folders * files {
+				write(t, directory, fmt.Sprintf("n%d/f%d.wasm", i/files, i%files), "")
+			}
+			d := told(t, directory, Options{})
+			c.change(t, func(name string) string { return filepath.Join(directory, name) }, d)
+			awaitTold(t, d)
+			before := d.looked
+			listed(t, d)
+			if got := d.looked - before; got < c.least || got > c.most {
+				t.Errorf("%d entries were looked at, want %d to %d", got, c.least, c.most)
+			}
+			sameAsScan(t, d)
+		})
+	}
+}
+
+// TestLookedAtAll: a directory whose changes nobody tells of is looked at as a whole each time, and so is one that could not be listed.
+func TestLookedAtAll(t *testing.T) {
+	t.Parallel()
+	directory := filepath.Join(t.TempDir(), "tools")
+	for i := range 20 {
+		write(t, directory, fmt.Sprintf("n%d/f.wasm", i), "")
+	}
+	write(t, directory, "sync/f.wasm", "")
+	d := newDirectory(t, directory, Options{PollOnly: true, Poll: time.Hour})
+	for range 3 {
+		before := d.looked
+		listed(t, d)
+		write(t, directory, "n1/f.wasm", fmt.Sprint(d.looked)) // somebody still writes it
+		if got := d.looked - before; got < 21 {
+			t.Errorf("polling: %d entries were looked at", got)
+		}
+	}
+	d = told(t, directory, Options{})
+	must(t, os.Rename(directory, directory+".away"))
+	if _, err := d.List(t.Context()); err == nil {
+		t.Error("a directory that is away was listed")
+	}
+	must(t, os.Rename(directory+".away", directory))
+	before := d.looked
+	listed(t, d)
+	if got := d.looked - before; got < 21 {
+		t.Errorf("after an error: %d entries were looked at", got)
+	}
+}
+
+// sameAsScan compares what a directory has listed last with a scan of it.
+func sameAsScan(t testing.TB, d *Directory) {
+	t.Helper()
+	if difference := differs(t, d); difference != "" {
+		t.Error(difference)
+	}
+}
+
+func differs(t testing.TB, d *Directory) string {
+	t.Helper()
+	now, err := scan(d.path, d.modules, d.versions.scripts, d.isScript)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tell := func(s *scanned) []string {
+		var told []string
+		for _, f := range s.files {
+			told = append(told, fmt.Sprintf("file %s script %t linked %t %v %v", f.path, f.script, f.linked, f.err, version(f.info)))
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.parts)) {
+			told = append(told, "part "+name+" "+version(s.parts[name]))
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.folders)) {
+			l := s.looks[name]
+			told = append(told, fmt.Sprintf("folder %s packages %t entries %d holds %q", name, l.packages, l.entries, l.folders))
+		}
+		for _, p := range s.problems {
+			told = append(told, fmt.Sprintf("problem %s %v", p.Name, p.Err))
+		}
+		return append(told, s.unserved...)
+	}
+	got, want := tell(d.seen), tell(now)
+	if slices.Equal(got, want) {
+		return ""
+	}
+	return fmt.Sprintf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+}
+
+func version(info fs.FileInfo) string {
+	if info == nil {
+		return "none"
+	}
+	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
+}
+
+// pythonNames are those of scripts in Python.
+type pythonNames struct{}
+
+func (pythonNames) IsScript(name string) bool { return strings.HasSuffix(name, ".py") }
+func (pythonNames) IsPart(name string) bool   { return strings.HasPrefix(name, "_") }
+
+// TestAgain does at random what can be done to a directory, and lists it only when that is told, or due soon. What is known then is what a scan of the whole
+// directory finds.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("what is open can't be moved there")
+	}
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			o := Options{}
+			if seed%2 == 0 {
+				o.Scripts = pythonNames{}
+			} else {
+				o.IsScript = func(name string) bool { return strings.HasSuffix(name, ".py") }
+			}
+			directory := t.TempDir()
+			for _, folder := range []string{"sync", "a/x", "b", "c/y/z"} {
+				must(t, os.MkdirAll(filepath.Join(directory, folder), 0o755))
+			}
+			write(t, directory, "sync/keep.wasm", "") // an empty directory would be taken for an unmounted volume
+			d := told(t, directory, o)
+			d.watch.intervals.settle, d.watch.intervals.quiet, d.watch.intervals.debounce = time.Millisecond, time.Millisecond, time.Millisecond
+			d.versions.intervals = d.watch.intervals
+			r := rand.New(rand.NewPCG(seed, 19))
+			partly := 0
+			for step := range 60 {
+				linked := d.seen.links
+				if hasEnvironment(directory) { // which is not looked at, nor watched: what is done in there is found later
+					d.Doubt()
+				}
+				did := mess(r, directory, step, linked)
+				awaitTold(t, d)
+				for range 3 { // a watch that begins anew asks for another one
+					before := d.whole
+					l := listed(t, d)
+					if d.whole.Equal(before) {
+						partly++
+					}
+					if !d.watch.fresh || l.Again > time.Second {
+						break
+					}
+				}
+				if difference := differs(t, d); difference != "" {
+					t.Fatalf("step %d, %s:\n%s", step, strings.Join(did, "; "), difference)
+				}
+			}
+			if partly < 6 {
+				t.Errorf("only %d of 60 listings were of some folders: the test means little", partly)
+			}
+			t.Logf("%d of 60 listings were of some folders", partly)
+		})
+	}
+}
+
+// hasEnvironment reports whether there is a virtual environment below a directory.
+func hasEnvironment(directory string) (found bool) {
+	_ = filepath.WalkDir(directory, func(_ string, e fs.DirEntry, err error) error {
+		found = found || err == nil && e.Name() == environmentFile
+		return nil
+	})
+	return found
+}
+
+// mess changes some things in a directory, and returns what. Where there is a link it mostly removes one.
+func mess(r *rand.Rand, directory string, step int, linked bool) (did []string) {
+	folders, files, links := []string{"."}, []string{}, []string{}
+	_ = filepath.WalkDir(directory, func(path string, e fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(directory, path)
+		switch {
+		case err != nil || name == "." || name == "sync" || filepath.Dir(name) == "sync":
+		case e.IsDir():
+			folders = append(folders, name)
+		case e.Type()&fs.ModeSymlink != 0:
+			links = append(links, name)
+		default:
+			files = append(files, name)
+		}
+		return nil
+	})
+	one := func(of []string) string { return of[r.IntN(len(of))] }
+	at := func(name string) string { return filepath.Join(directory, name) }
+	name := func() string {
+		return one([]string{"f.wasm", "g.wasm", "s.py", "_p.py", "README", ".hidden", "h.tmp", "s.py", "f.wasm"})
+	}
+	do := func(what string, err error) { did = append(did, fmt.Sprintf("%s: %v", what, err)) }
+	if linked && r.IntN(8) > 0 {
+		for _, link := range links {
+			do("remove the link "+link, os.Remove(at(link)))
+		}
+	}
+	for range 1 + r.IntN(3) {
+		folder := one(folders)
+		file := filepath.Join(folder, name())
+		switch kind := r.IntN(40); {
+		case kind < 16:
+			do("write "+file, os.WriteFile(at(file), fmt.Appendf(nil, "%d %d", step, r.IntN(1000)), 0o600))
+		case kind < 22 && len(files) > 0:
+			from := one(files)
+			do("move "+from+" to "+file, os.Rename(at(from), at(file)))
+		case kind < 26 && len(files) > 0:
+			gone := one(files)
+			do("remove "+gone, os.Remove(at(gone)))
+		case kind < 28:
+			below := filepath.Join(folder, one([]string{"a", "b", "c", "x", ".d", "node_modules", "_q"}))
+			do("make "+below, os.Mkdir(at(below), 0o755))
+		case kind < 30 && folder != ".":
+			to := filepath.Join(one(folders), one([]string{"a", "b", "m"}))
+			do("move the folder "+folder+" to "+to, os.Rename(at(folder), at(to)))
+		case kind < 32 && folder != ".":
+			do("remove the folder "+folder, os.RemoveAll(at(folder)))
+			if r.IntN(2) == 0 {
+				do("make it anew", os.Mkdir(at(folder), 0o755))
+				do("write "+file, os.WriteFile(at(file), nil, 0o600))
+			}
+		case kind < 33 && folder != ".":
+			do("remove the folder "+folder, os.RemoveAll(at(folder)))
+			do("write a file in its place", os.WriteFile(at(folder), nil, 0o600))
+		case kind < 34 && folder != ".":
+			do("remove the folder "+folder, os.RemoveAll(at(folder)))
+			do("link it to b", os.Symlink(one([]string{"b", "a", "../b"}), at(folder)))
+		case kind < 35 && len(files) > 0:
+			do("link "+file, os.Symlink(filepath.Base(one(files)), at(file)))
+		case kind < 37 && folder != ".":
+			file = filepath.Join(folder, one([]string{packageFile, environmentFile}))
+			if err := os.Remove(at(file)); err != nil {
+				do("write "+file, os.WriteFile(at(file), nil, 0o600))
+			}
+		case kind < 39 && len(files) > 0:
+			touched := one(files)
+			do("chmod "+touched, os.Chmod(at(touched), []fs.FileMode{0o600, 0o644}[r.IntN(2)]))
+		}
+	}
+	return did
+}
+
+// BenchmarkChange replaces one of many files. "all" is a look at everything, as it was made at each change once.
+func BenchmarkChange(b *testing.B) {
+	for _, size := range []struct{ files, folders int }{{10_000, 1}, {10_000, 300}, {30_000, 1}, {30_000, 300}} {
+		directory := b.TempDir()
+		must(b, os.Mkdir(filepath.Join(directory, "sync"), 0o755))
+		for i := range size.files {
+			write(b, directory, fmt.Sprintf("n%d/f%d.wasm", i%size.folders, i), "")
+		}
+		d := told(b, directory, Options{Modules: 30_000})
+		d.watch.intervals.safety = 100 * time.Hour
+		for _, way := range []string{"all", "told"} {
+			b.Run(fmt.Sprintf("files=%d/folders=%d/%s", size.files, size.folders, way), func(b *testing.B) {
+				took := time.Duration(0)
+				before := d.looked
+				for b.Loop() {
+					write(b, directory, "n0/.new", "other")
+					must(b, os.Rename(filepath.Join(directory, "n0/.new"), filepath.Join(directory, "n0/f0.wasm")))
+					awaitTold(b, d)
+					if way == "all" {
+						d.Doubt()
+					}
+					began := time.Now()
+					if l := listed(b, d); len(l.Entries) != size.files {
+						b.Fatal(len(l.Entries))
+					}
+					took += time.Since(began)
+				}
+				b.ReportMetric(float64(took.Microseconds())/1000/float64(b.N), "ms/list")
+				b.ReportMetric(float64(d.looked-before)/float64(b.N), "looked/list")
+			})
+		}
+	}
+}

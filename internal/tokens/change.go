@@ -337,7 +337,11 @@ func (s *Store) SetScopes(ctx context.Context, name string, scopes []string, exp
 	}
 	return s.change(ctx, name, expect, func(r *record) error {
 		if r.Parent != "" {
-			parent, err := s.find(parentOf(name))
+			t, err := s.find(name) // which may be its beginning
+			if err != nil {
+				return err
+			}
+			parent, err := s.find(parentOf(t.name))
 			if err != nil {
 				return err
 			}
@@ -532,6 +536,9 @@ func (s *Store) find(name string) (t known, err error) {
 func (s *Store) ofPrincipal(p *wasmtools.Principal) (t known, err error) {
 	if p.Origin() == personal.OriginIssued {
 		if t, err = s.find(p.String()); err == nil && t.wrong == nil && !t.expired(time.Now()) {
+			if t.principal != p { // it may be another token of that name by now, which may do more
+				return t, errors.New("the token was changed meanwhile: ask again")
+			}
 			return t, nil
 		}
 	}

@@ -176,6 +176,14 @@ func TestRevoke(t *testing.T) {
 	}
 	p := d.principal(child)
 	d.want(child, "ci/night")
+	shown, err := d.Show("ci/night")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err := d.SetScopes(t.Context(), shown.ID, []string{"math/mul"}, state.Any); err != nil || now.Name != "ci/night" { // by its beginning
+		t.Errorf("got %v, %v", now, err)
+	}
+	p = d.principal(child)
 	if d.verifier.Ended(p) {
 		t.Error("it has ended before it was revoked")
 	}
@@ -193,6 +201,10 @@ func TestRevoke(t *testing.T) {
 	}
 	again := d.add("ci", "*")
 	d.want(again, "ci")
+	old, _ := wasmtools.NewPrincipal("ci", p.Origin(), "math/*")
+	if _, _, err := d.Attenuate(t.Context(), old, tokens.Spec{Name: "late", Scopes: []string{"*"}}); err == nil {
+		t.Error("a request with the old token makes a narrower one of the new token that has its name")
+	}
 	d.want(secret, "is not known")
 	d.want(child, "is not known")
 	if all, err := d.List(); err != nil || len(all) != 1 {

@@ -128,7 +128,13 @@ func (r files) place(ctx context.Context, at *spot, f incoming, reason string, d
 		return Placed{}, refusedFile(ctx, err)
 	}
 	_, rolled := at.RolledBack(at.version())
-	done := Placed{DryRun: dryRun, Changed: f.Digest() != before || rolled || r.lost(at), File: at.path(at.Name), Digest: f.Digest(), Before: before,
+	changed := f.Digest() != before || rolled
+	if !changed {
+		if changed, err = r.lost(ctx, at, f); err != nil {
+			return Placed{}, err
+		}
+	}
+	done := Placed{DryRun: dryRun, Changed: changed, File: at.path(at.Name), Digest: f.Digest(), Before: before,
 		Tools: checked.Paths, Gone: r.without(at.FileID, checked.Paths), Ungranted: checked.Ungranted, Warnings: []string{}}
 	for _, w := range checked.Findings {
 		done.Warnings = append(done.Warnings, fmt.Sprintf("%s: %s: %s (%s)", w.Tool, w.Place, w.Message, w.Rule))
@@ -234,10 +240,14 @@ func (r files) lying(at *spot) (lying, error) {
 	return was, r.Expect(cmp.Or(was.digest, noFile))
 }
 
-// lost reports whether the content of a file may not be there as it was put, so that the same has to be put again.
-func (r files) lost(at *spot) bool {
-	s, ok := r.file(at.FileID)
-	return ok && at.loses() && s.Err != nil
+// lost reports whether the content of a file is not there as it was put, so that the same has to be put again. That this server has it in its cache, does
+// not say so: others may need it.
+func (r files) lost(ctx context.Context, at *spot, f incoming) (bool, error) {
+	if s, ok := r.file(at.FileID); ok && s.Err != nil && at.loses() {
+		return true, nil
+	}
+	there, err := at.holds(ctx, f)
+	return !there, err
 }
 
 // keepOld keeps the content of a file before it is replaced, if it is what is served.

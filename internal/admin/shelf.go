@@ -63,6 +63,8 @@ type shelf interface {
 	keep(name string, was lying) error
 	// loses reports whether a file's content can be missing where the file is not.
 	loses() bool
+	// holds reports whether the content of a file that has come is there, where a file has the same.
+	holds(ctx context.Context, f incoming) (bool, error)
 	// source returns the digest of what the source of a file has now.
 	source(ctx context.Context, s *catalog.FileState) (string, error)
 }
@@ -107,6 +109,11 @@ func (b inBucket) begin(name string) (incoming, error) { return b.Begin(name) }
 func (b inBucket) keep(string, lying) error            { return nil }
 func (b inBucket) loses() bool                         { return true }
 
+func (b inBucket) holds(ctx context.Context, f incoming) (bool, error) {
+	there, err := b.Holds(ctx, f.(*bucket.Incoming))
+	return there, badFile(err)
+}
+
 func (b inBucket) lying(name string) (lying, error) {
 	there, err := b.Look(name)
 	return lying{digest: there.Digest, there: there}, badFile(err)
@@ -134,6 +141,8 @@ type onDisk struct {
 func (d onDisk) path(name string) string             { return filepath.Join(d.Path, filepath.FromSlash(name)) }
 func (d onDisk) begin(name string) (incoming, error) { return d.Begin(name) }
 func (d onDisk) loses() bool                         { return false }
+
+func (d onDisk) holds(context.Context, incoming) (bool, error) { return true, nil }
 
 // Read returns the content of a version.
 func (d onDisk) Read(f versions.File, digest string) ([]byte, error) { return d.Store.Read(f, digest) }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/catalog/registry"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/text"
@@ -165,6 +166,20 @@ func (b *Bucket) Commit(ctx context.Context, name string, f *Incoming, was Lying
 	_ = b.options.Cache.Keep(b, digest, func(w io.Writer) error { _, err := io.Copy(w, f.reader()); return err })
 	coming := kept{Digest: digest, Size: f.size, Paths: noted(paths)}
 	return b.set(ctx, name, was, 0, func(of *file) record { return of.with(coming, b.options.Versions(), now()) })
+}
+
+// Holds reports whether the bucket has the content of a file that has come.
+func (b *Bucket) Holds(ctx context.Context, f *Incoming) (bool, error) {
+	content, err := b.objects.Get(ctx, f.Digest(), f.size)
+	if err == nil {
+		content = registry.Verify(content, f.Digest(), func() error { return errLost })
+		_, err = io.Copy(io.Discard, content)
+		content.Close()
+	}
+	if err != nil && (ctx.Err() != nil || errors.Is(err, state.ErrUnavailable)) {
+		return false, err
+	}
+	return err == nil, nil
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

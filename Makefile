@@ -332,8 +332,7 @@ setup-wine:
 
 # test-windows runs as windows/amd64 what depends on the system, under wine, for some minutes, and then the program: it serves files over REST and
 # MCP. Debian's wine 8 lacks three things: the DLL that Go's runtime asks for random numbers; numbers of files in listings of folders; and the newer way
-# to delete a file, in place of which package os takes the one for older systems in the tests. Of these, eight are left out: three count on a clock that
-# never stands still, one on what a snapshot takes on Linux, one on how soon threads stop, one on how soon files are gone, and two on symbolic links. What wine starts beside its
+# to delete a file, in place of which package os takes the one for older systems in the tests. What wine starts beside its
 # first program stays until the end, or go test would wait for that to close the output of the test that was first.
 WINDOWS := ./internal/catalog/directory ./internal/runtime/account ./internal/runtime/codecache ./internal/runtime/linmem ./internal/runtime/sandbox ./internal/runtime/wasi ./internal/wholefile
 WINE    := $(CURDIR)/build/wine
@@ -342,14 +341,15 @@ test-windows: export WINEDEBUG = -all
 
 test-windows:
 	@command -v wine >/dev/null || { echo "there is no wine: make setup-wine installs it"; exit 1; }
-	@mkdir -p $(WINE)
+	@mkdir -p $(WINE)/prefix
+	@wineserver --kill || true # of a run that was ended
 	wineserver --persistent
 	wine wineboot --init >$(WINE)/boot.log 2>&1
 	go run ./test/windows $(WINE)/prefix/drive_c/windows/system32/bcryptprimitives.dll
 	@file=$$(go env GOROOT)/src/internal/syscall/windows/at_windows.go; \
 		sed 's/^var TestDeleteatFallback bool$$/var TestDeleteatFallback = true/' "$$file" >$(WINE)/at_windows.go; \
 		printf '{"Replace": {"%s": "%s"}}\n' "$$file" $(WINE)/at_windows.go >$(WINE)/overlay.json
-	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 TOOLSRV_EMULATED=1 $(GO_TEST) -short -timeout 20m -overlay $(WINE)/overlay.json -exec wine -skip '^(TestBundleBreaks|TestCollection|TestDearBesideCheap|TestFilesTell|TestSweep|TestTimes|TestUnserved|TestWaitingHoldsNothing)$$' $(WINDOWS)
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 TOOLSRV_EMULATED=1 $(GO_TEST) -short -timeout 20m -overlay $(WINE)/overlay.json -exec wine $(WINDOWS) || { wineserver --kill; exit 1; }
 	GOOS=windows GOARCH=amd64 $(BUILD) -o $(WINE)/toolsrv.exe ./cmd/toolsrv
 	TOOLSRV_WINDOWS=$(WINE)/toolsrv.exe $(GO_TEST) -count=1 -timeout 20m ./test/windows
 	@wineserver --kill || true

@@ -353,7 +353,7 @@ func TestDataCounts(t *testing.T) {
 			module := append(bytes.Clone(logs), 11) // the data section
 			module = append(binary.AppendUvarint(module, uint64(len(segment))), segment...)
 			p := loadInternal(t, e, module)
-			if out, err := p.Tool("x", 0, limits.Limits{}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
+			if out, err := p.Tool("x", 0, limits.Limits{Timeout: time.Minute}).Call(t.Context(), CallSpec{}); err != nil || string(out) != "1" {
 				t.Fatalf("got %s, %v, want 1", out, err)
 			}
 			if held := e.account.Held(account.Code); held < pageSize {

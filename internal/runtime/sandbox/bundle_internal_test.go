@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -282,9 +283,15 @@ func TestBundleBreaks(t *testing.T) {
 					}
 				}
 			}
-			late := loadInternal(t, e, scripted(t, "engine", 'a', 0, 0, 0)).Tool("x", 7, limits.Limits{Timeout: time.Nanosecond})
-			if out, err := late.Call(t.Context(), CallSpec{}); err == nil {
-				t.Errorf("got %s from a tool without time", out)
+			// A clock may stand still for as long as such a tool takes.
+			late := func(n byte) error {
+				_, err := loadInternal(t, e, scripted(t, "engine", 'a', 0, 0, 0, n)).Tool("x", 7, limits.Limits{Timeout: time.Nanosecond}).Call(t.Context(), CallSpec{})
+				return err
+			}
+			for n := byte(0); late(n) == nil; n++ {
+				if n == 100 || runtime.GOOS != "windows" {
+					t.Fatal("a tool without time answers")
+				}
 			}
 			fails(limits.Limits{Memory: 39 * pageSize}, ToolMemory, 'b', 0, 0, 0)
 			fails(limits.Limits{}, ToolTrapped, 'c', 9, 9, 1)

@@ -275,7 +275,7 @@ func FuzzCacheEntry(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		if out, err := p.Tool("echo", 0, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Input: []byte("[1]")}); err != nil || string(out) != "[1]" {
+		if out, err := p.Tool("echo", 0, limits.Limits{Timeout: time.Minute}).Call(t.Context(), sandbox.CallSpec{Input: []byte("[1]")}); err != nil || string(out) != "[1]" {
 			t.Fatalf("got %s, %v, want [1]", out, err)
 		}
 	}

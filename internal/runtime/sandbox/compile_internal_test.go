@@ -186,25 +186,28 @@ func TestCompileSlow(t *testing.T) {
 			if <-given == nil {
 				t.Error("what is not compiled yet when the engine closes is said to be")
 			}
-			<-e.schedule.Idle()
-			if c.CacheDir == "" {
-				return
-			}
-			for { // what runs last removes the directory
-				left, err := filepath.Glob(filepath.Join(c.CacheDir, ".staging-*"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(left) == 0 {
-					return
-				}
-				runtime.Gosched()
-			}
+			idle(t, e, c.CacheDir)
 		})
 	}
 }
 
-// entry was lost.
+// idle waits until a closed engine compiles nothing any more, and has nothing in use in the directory of its cache: what runs last removes that.
+func idle(t *testing.T, e *Engine, cache string) {
+	t.Helper()
+	<-e.schedule.Idle()
+	for cache != "" {
+		left, err := filepath.Glob(filepath.Join(cache, ".staging-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) == 0 {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestFoundIsPacked packs the source of a module whose code the cache has, and unpacks it again where that entry was lost.
 func TestFoundIsPacked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -245,7 +248,8 @@ func TestFoundIsPacked(t *testing.T) {
 // Proves: Compiling is bounded
 func TestDearBesideCheap(t *testing.T) {
 	t.Parallel()
-	e, err := New(t.Context(), Config{Imports: abi1.Sets(), CacheDir: t.TempDir()})
+	cache := t.TempDir()
+	e, err := New(t.Context(), Config{Imports: abi1.Sets(), CacheDir: cache})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +258,7 @@ func TestDearBesideCheap(t *testing.T) {
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		<-e.schedule.Idle()
+		idle(t, e, cache)
 	}()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

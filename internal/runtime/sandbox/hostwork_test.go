@@ -90,7 +90,7 @@ func TestFramesOfManyResults(t *testing.T) {
 	} {
 		code = append(binary.AppendUvarint(code, uint64(len(body))), body...)
 	}
-	tool := sandboxtest.Load(t, e, append(module, section(10, code)...)).Tool("x", 0, limits.Limits{Stack: 1 << 20, Timeout: time.Minute})
+	tool := sandboxtest.Load(t, e, append(module, section(10, code)...)).Tool("x", 0, limits.Limits{Stack: 1 << 20, Timeout: 10 * time.Minute})
 	for i := range 2 { // the first compiles
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -112,7 +112,7 @@ func TestDeepCallsLeaveNothing(t *testing.T) {
 	body := []byte("\x00\x20\x00\x45\x04\x40\x41\x00\x0f\x0b\x20\x00\x41\x01\x6b\x10\x00\x1a\x41\x00\x0b")
 	p := sandboxtest.Load(t, e, tool(body))
 	call := func(depth int32) uint64 {
-		limits := limits.Limits{Stack: 16 << 20}
+		limits := limits.Limits{Stack: 16 << 20, Timeout: time.Minute}
 		for range 2 {
 			_, err := p.Tool("x", depth, limits).Call(t.Context(), sandbox.CallSpec{})
 			wantError(t, err, sandbox.ToolBadOutput, "without any output")

@@ -169,18 +169,18 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	call()
-	before := time.Now()
-	long := before.Add(-time.Hour)
+	long := time.Now().Add(-time.Hour)
+	later := time.Now().Add(time.Hour) // and not now: a clock may stand still between two calls
 	e.sweep(long, long)
 	if n := p.module.idlers(); n != 1 || p.module.snapshot == nil {
 		t.Fatalf("%d instances are idle, want the one that was just used", n)
 	}
-	e.sweep(before, long)
+	e.sweep(later, long)
 	if n, held := p.module.idlers(), e.account.Held(account.Memory)-p.module.snapshot.resident(); n != 0 || held != 0 {
 		t.Errorf("%d instances with %d bytes are idle, want none", n, held)
 	}
 	call()
-	e.sweep(long, time.Now())
+	e.sweep(long, later)
 	if p.module.idlers() != 0 || p.module.snapshot != nil || p.State().Code != CodeStored {
 		t.Error("a module that nobody calls is kept")
 	}

@@ -125,7 +125,7 @@ func TestWaitingHoldsNothing(t *testing.T) {
 		}
 		defer p.module.leave()
 	}
-	e.sweep(time.Now(), time.Time{})
+	e.sweep(time.Now().Add(time.Hour), time.Time{})
 	held := e.account.Held(account.Memory)
 	if held != int64(len(all))*fullSnapshot {
 		t.Fatalf("%d bytes are held, want %d snapshots", held, len(all))

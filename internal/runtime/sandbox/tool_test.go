@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -237,7 +238,7 @@ func TestHammer(t *testing.T) {
 	t.Parallel()
 	e := sandboxtest.Engine(t, sandbox.Config{CacheDir: t.TempDir()})
 	good, bad := testkit.Fixture(t, "wat/good/echo"), testkit.Fixture(t, "wat/hostile/traps")
-	shared := sandboxtest.Load(t, e, good).Tool("shared", 0, limits.Limits{Concurrency: 2, Queue: 1000})
+	shared := sandboxtest.Load(t, e, good).Tool("shared", 0, limits.Limits{Timeout: time.Minute, Concurrency: 2, Queue: 1000})
 	var wait sync.WaitGroup
 	for worker := range 8 {
 		wait.Go(func() {
@@ -247,7 +248,7 @@ func TestHammer(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				own := p.Tool("own", 0, limits.Limits{})
+				own := p.Tool("own", 0, limits.Limits{Timeout: time.Minute})
 				if i%3 == 0 {
 					p.Close()
 				}
@@ -306,7 +307,10 @@ func TestTimes(t *testing.T) {
 		if whole := time.Since(begun); got.Ready+got.Run+got.Reset > whole {
 			t.Errorf("%s: the phases %+v are longer than the call, %s", c.fixture, got, whole)
 		}
-		if got.Ready > 0 != c.ready || got.Run > 0 != c.run || got.Reset > 0 != c.reset {
+		took := func(phase time.Duration, some bool) bool {
+			return phase > 0 == some || phase == 0 && runtime.GOOS == "windows" // whose clock stands still for longer than a phase
+		}
+		if !took(got.Ready, c.ready) || !took(got.Run, c.run) || !took(got.Reset, c.reset) {
 			t.Errorf("%s: got %+v; want ready %v, run %v, reset %v", c.fixture, got, c.ready, c.run, c.reset)
 		}
 	}

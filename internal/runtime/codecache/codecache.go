@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -57,6 +58,9 @@ const (
 	entryPrefix   = ".entry-"
 	scratchPrefix = ".staging-"
 	staleAge      = 24 * time.Hour // of a file that a process must have left that ended without Close
+
+	// lasting is whether the system neither replaces nor removes a file that is open.
+	lasting = runtime.GOOS == "windows"
 )
 
 // Open opens the cache in a directory, which it makes where it is missing. limit bounds all entries together, in bytes: 2 GiB
@@ -306,6 +310,9 @@ func (c *Cache) Put(key Key, parts ...[]byte) error {
 	}
 	if err = errors.Join(err, aside.Close()); err == nil {
 		err = os.Rename(aside.Name(), c.path(key))
+		if err != nil && lasting && c.Has(key) { // another process has made it, and somebody reads it
+			return os.Remove(aside.Name())
+		}
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(aside.Name()))
@@ -332,7 +339,11 @@ func (c *Cache) trim() error {
 		if total <= c.limit-c.limit/10 {
 			break
 		}
-		errs = append(errs, remove(filepath.Join(c.dir, e.Name())))
+		err := remove(filepath.Join(c.dir, e.Name()))
+		if err != nil && lasting { // somebody reads it: others are removed in its place
+			continue
+		}
+		errs = append(errs, err)
 		total -= e.Size()
 	}
 	return errors.Join(errs...)

@@ -137,6 +137,26 @@ func TestSize(t *testing.T) {
 	}
 }
 
+// TestOpen puts an entry again while somebody reads it, and makes room meanwhile: Windows neither replaces nor removes what is open.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := open(t, dir, 5000)
+	key := codecache.KeyOf("read")
+	put(t, c, key, make([]byte, 3000))
+	paths, _ := entries(t, dir)
+	f, err := os.Open(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	put(t, c, key, make([]byte, 3000))
+	put(t, c, codecache.KeyOf("another"), make([]byte, 3000))
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 2 { // with the folder for what is unfinished
+		t.Errorf("got %v, %v, want one entry of the two", files, err)
+	}
+}
+
 // TestForeign has things where an entry should be that no honest process leaves there.
 func TestForeign(t *testing.T) {
 	t.Parallel()

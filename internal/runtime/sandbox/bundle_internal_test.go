@@ -359,7 +359,7 @@ func TestBaseIsCounted(t *testing.T) {
 	peek(t, p, 112)
 	c := p.module.code
 	base, own := c.base.resident(), p.module.snapshot.resident()
-	e.sweep(time.Now(), time.Now().Add(-time.Hour)) // no instance is left
+	e.sweep(time.Now().Add(time.Hour), time.Now().Add(-time.Hour)) // no instance is left
 	if held := e.account.Held(account.Memory); held != base+own {
 		t.Errorf("%d bytes are held, want %d and %d", held, base, own)
 	}
@@ -381,7 +381,7 @@ func TestBaseIsCounted(t *testing.T) {
 	if got := peek(t, p, 112); got[0] != 'a' {
 		t.Errorf("got % x", got)
 	}
-	e.sweep(time.Now(), time.Now()) // all is unused
+	e.sweep(time.Now().Add(time.Hour), time.Now().Add(time.Hour)) // all is unused
 	if held := e.account.Held(account.Memory) + e.account.Held(account.Code) + e.account.Held(account.Mappings); held != 0 {
 		t.Errorf("%d of memory, code and mappings are held by nobody", held)
 	}
@@ -438,7 +438,7 @@ func TestUnloadedInAnyOrder(t *testing.T) {
 				case 3:
 					e.reclaim(nil, account.Memory, 40<<20)
 				case 5:
-					e.sweep(time.Now(), time.Now())
+					e.sweep(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
 				case 6:
 					e.reclaim(nil, account.Mappings, e.account.Most(account.Mappings, false))
 				}

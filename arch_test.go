@@ -557,7 +557,7 @@ func homeOf(homes map[string][]string, imported string) (library string, dirs []
 	return "", nil
 }
 
-// TestOlderClients holds the list of what only MCP clients before 2026-07-28 need to the files that tell them from later ones.
+// TestOlderClients compares the list of what only older MCP clients need, before 2026-07-28, with the files that treat them apart.
 func TestOlderClients(t *testing.T) {
 	t.Parallel()
 	_, section, _ := strings.Cut(read(t, "wasmtools/RATIONALE.md"), "### Why do older MCP clients see another schema?")

@@ -163,7 +163,7 @@ func (l *Log) Append(ctx context.Context, e Entry) error {
 	if err != nil {
 		l.omitted.Add(e.Omitted)
 		l.lost.Add(1)
-		l.options.Logger.Error("the entry of an audit is not kept", append(e.attrs(), slog.Any("error", err))...)
+		l.options.Logger.Error("an entry of the audit could not be kept", append(e.attrs(), slog.Any("error", err))...)
 		return err
 	}
 	l.options.Kept(Record{e, hash.String()})

@@ -65,8 +65,8 @@ func verify(t *testing.T, l *audit.Log) audit.Ends {
 	return ends
 }
 
-// TestChain adds entries, also after the state was opened anew. Each has all that was said, the hash of the one before, and its own as anybody can
-// compute it.
+// TestChain adds entries, also after the state was opened anew. Each has all that it was given, and the hash of the one before. Anybody can
+// compute its own hash.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()
@@ -447,7 +447,7 @@ func TestChange(t *testing.T) {
 			t.Errorf("%s: got %v, made: %t", test.name, err, made)
 		}
 		if test.entries == 0 {
-			if !strings.Contains(log.String(), "is not kept") || !strings.Contains(log.String(), "action=token.revoke target=ci") {
+			if !strings.Contains(log.String(), "could not be kept") || !strings.Contains(log.String(), "action=token.revoke target=ci") {
 				t.Errorf("%s: logged %s", test.name, log.String())
 			}
 			continue

@@ -78,7 +78,7 @@ func (k keeper) run(ctx context.Context) {
 // keepEvery is the time between two looks for versions that are to be kept.
 const keepEvery = time.Second
 
-// all keeps what is served and not kept yet. It takes half of the time at most, so that calls come first.
+// all keeps the versions that are served and have not been kept yet. It works half of the time at most, so that calls come first.
 func (k keeper) all(ctx context.Context) (failed error) {
 	s := k.of
 	if !s.Versions.IsOn() {

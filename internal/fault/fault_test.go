@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestOf makes one of the service's errors of each error that a call can end with.
+// TestOf turns each error that a call can end with into one of the service's.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())

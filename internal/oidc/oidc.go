@@ -226,7 +226,7 @@ func (i *Issuer) read(ctx context.Context) error {
 		shown.Write(raw)
 	}
 	if len(next.keys) == 0 {
-		return errors.New("it has no key with which EdDSA, ES256 or RS256 can be verified")
+		return errors.New("it has no key for EdDSA, ES256 or RS256")
 	}
 	next.shown = shown.String()
 	before := i.keys.Load()

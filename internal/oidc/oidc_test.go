@@ -392,9 +392,9 @@ func TestHostileIssuers(t *testing.T) {
 			w.Header().Set("Location", "https://evil.example/")
 			w.WriteHeader(302)
 		}, "it redirects elsewhere"},
-		"no keys":                  {"/keys", text(`{"keys":[]}`), "it has no key with which"},
-		"only a secret":            {"/keys", text(`{"keys":[{"kty":"oct","k":"AAAA","kid":"1","alg":"HS256"}]}`), "it has no key with which"},
-		"a short key":              {"/keys", text(`{"keys":[{"kty":"RSA","kid":"1","n":"AQAB","e":"AQAB"}]}`), "it has no key with which"},
+		"no keys":                  {"/keys", text(`{"keys":[]}`), "it has no key for"},
+		"only a secret":            {"/keys", text(`{"keys":[{"kty":"oct","k":"AAAA","kid":"1","alg":"HS256"}]}`), "it has no key for"},
+		"a short key":              {"/keys", text(`{"keys":[{"kty":"RSA","kid":"1","n":"AQAB","e":"AQAB"}]}`), "it has no key for"},
 		"too many keys":            {"/keys", text(`{"keys":[` + strings.Repeat("{},", 200) + `{}]}`), "at most 100"},
 		"keys that are not a list": {"/keys", text(`{"keys":{"1":2}}`), "does not answer with the expected JSON"},
 		"deep keys":                {"/keys", text(strings.Repeat("[", 100_000)), "does not answer with the expected JSON"},

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
-// files returns the places of a Media with their types, sorted.
+// files returns where a Media says that files are, with their types, sorted.
 func files(m *schemas.Media, place string) (all []string) {
 	if m == nil {
 		return nil

@@ -221,8 +221,8 @@ func (r *reader) implicit(file, name, as string, read func() ([]byte, error)) {
 	r.values[as] = value
 }
 
-// principals reads callers' own secrets. A folder is taken by the name that it has in the list, so no caller's name is ever looked for on the disk,
-// where it could be found in other letters. Links are followed as long as they stay in the folder, as those of Kubernetes do: others lead to what is
+// principals reads callers' own secrets. It lists the folders and goes by their names there: some disks, asked for a caller's name, would also find one that
+// differs in upper and lower case. Links are followed as long as they stay in the folder, as those of Kubernetes do: others lead to what is
 // shared, or another caller's.
 func (r *reader) principals(path string) {
 	folders, err := list(path)

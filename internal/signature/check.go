@@ -110,7 +110,7 @@ func (c *checker) explain(err error) error {
 		return fmt.Errorf("it is not of the key %s, or not of this artifact", c.Key)
 	}
 	if mismatch, ok := errors.AsType[*verify.ErrNoMatchingCertificateIdentity](err); ok {
-		return fmt.Errorf("it is of somebody else than %s of %s: %w", c.Subject, c.Issuer, clip(mismatch))
+		return fmt.Errorf("it was signed by somebody else, not by %s of %s: %w", c.Subject, c.Issuer, clip(mismatch))
 	}
 	return clip(err)
 }

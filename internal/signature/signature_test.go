@@ -70,15 +70,15 @@ func TestIdentity(t *testing.T) {
 		"of tags":         {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/tools/.github/workflows/release.yml@*"}, good(), ""},
 		"a plain message": {signature.Signer{Issuer: issuer, Subject: subject}, s.Message(subject, issuer, artifact), ""},
 
-		"a wrong identity":          {signature.Signer{Issuer: issuer, Subject: "ann@example.com"}, good(), "it is of somebody else than ann@example.com of " + issuer},
-		"of another owner":          {signature.Signer{Issuer: issuer, Subject: "https://github.com/acm/*"}, good(), "it is of somebody else"},
-		"the beginning only":        {signature.Signer{Issuer: issuer, Subject: subject[:len(subject)-1]}, good(), "it is of somebody else"},
-		"nothing for the *":         {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/tools/*"}, s.Attest("https://github.com/acme/tools/", issuer, statement, soon), "it is of somebody else"},
-		"the owner within":          {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("https://evil.example/https://github.com/acme/x", issuer, statement, soon), "it is of somebody else"},
-		"a dot is a dot":            {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("https://githubxcom/acme/x", issuer, statement, soon), "it is of somebody else"},
-		"two lines":                 {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("x\nhttps://github.com/acme/x", issuer, statement, soon), "it is of somebody else"},
-		"a wrong issuer":            {signature.Signer{Issuer: "https://accounts.example.com", Subject: subject}, good(), "it is of somebody else"},
-		"no issuer inside":          {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, "", statement, soon), "it is of somebody else"},
+		"a wrong identity":          {signature.Signer{Issuer: issuer, Subject: "ann@example.com"}, good(), "it was signed by somebody else, not by ann@example.com of " + issuer},
+		"of another owner":          {signature.Signer{Issuer: issuer, Subject: "https://github.com/acm/*"}, good(), "it was signed by somebody else"},
+		"the beginning only":        {signature.Signer{Issuer: issuer, Subject: subject[:len(subject)-1]}, good(), "it was signed by somebody else"},
+		"nothing for the *":         {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/tools/*"}, s.Attest("https://github.com/acme/tools/", issuer, statement, soon), "it was signed by somebody else"},
+		"the owner within":          {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("https://evil.example/https://github.com/acme/x", issuer, statement, soon), "it was signed by somebody else"},
+		"a dot is a dot":            {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("https://githubxcom/acme/x", issuer, statement, soon), "it was signed by somebody else"},
+		"two lines":                 {signature.Signer{Issuer: issuer, Subject: "https://github.com/acme/*"}, s.Attest("x\nhttps://github.com/acme/x", issuer, statement, soon), "it was signed by somebody else"},
+		"a wrong issuer":            {signature.Signer{Issuer: "https://accounts.example.com", Subject: subject}, good(), "it was signed by somebody else"},
+		"no issuer inside":          {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, "", statement, soon), "it was signed by somebody else"},
 		"of another authority":      {signature.Signer{Issuer: issuer, Subject: subject}, other.Attest(subject, issuer, statement, soon), "log"},
 		"an expired certificate":    {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, issuer, statement, time.Now().Add(30*time.Minute)), "integrated time outside certificate validity"},
 		"a certificate of the past": {signature.Signer{Issuer: issuer, Subject: subject}, s.Attest(subject, issuer, statement, time.Now().Add(-30*time.Minute)), "integrated time outside certificate validity"},
@@ -250,7 +250,7 @@ func TestKey(t *testing.T) {
 		t.Errorf("got %v, %v", by, err)
 	}
 	_, err = both.Signature(sigstoretest.JSON(t, s.Message("eve@example.com", issuer, artifact)), artifact)
-	wants(t, err, "it is of somebody else")
+	wants(t, err, "it was signed by somebody else")
 }
 
 // TestPrivateKeys reads keys in each form, and says what is wrong with others.

@@ -85,7 +85,7 @@ func newTrace(r *http.Request) *trace.Request {
 // Finally calls f when the request has been answered, also where the door panics.
 func (x *Exchange) Finally(f func()) { x.finally = append(x.finally, f) }
 
-// Identify returns who makes the request, as the dependencies see it now: for streams that outlive what they began with. It
+// Identify asks the dependencies again who makes the request: for streams, which may last longer than a token. It
 // fails if the request would not be let in any more.
 func (x *Exchange) Identify() (*wasmtools.Principal, error) {
 	in, err := x.mux.admit(x.request, &x.at.policy, false)

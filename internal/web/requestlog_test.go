@@ -277,7 +277,7 @@ func TestManySources(t *testing.T) {
 	})
 }
 
-// TestManyReasons has as many principals as there may be send nonsense at once: those beyond a number have one line together.
+// TestManyReasons has very many principals send nonsense at once: the first have a line each, and all others one together.
 func TestManyReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedLog

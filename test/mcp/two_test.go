@@ -98,7 +98,7 @@ func balance(t *testing.T, servers ...string) string {
 				t.Error(err)
 			}
 			r.SetURL(to)
-			// A server that answers while its body is still read ends the connection in Go's proxy.
+			// Go's proxy closes the connection where the server answers before the whole body was read.
 			body, err := io.ReadAll(r.In.Body)
 			if err != nil {
 				t.Error(err)

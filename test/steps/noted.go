@@ -26,8 +26,8 @@ func (c *ci) soFar() int64 {
 	return info.Size()
 }
 
-// rememberPart notes which packages of a group have passed although make has failed, so that they need not run again: as far as notes say so that were
-// made after the first ones.
+// rememberPart notes which packages of a group have passed although make has failed, so that they need not run again. It goes by the notes that were made
+// after the first ones.
 func (c *ci) rememberPart(group, all []step, digests map[string]string, first int64) error {
 	if group[0].group == "" || c.noted == "" {
 		return nil

@@ -196,8 +196,8 @@ func (v *Review) OfNobody(key string) {
 	}
 }
 
-// Unneeded reports an entry that no tool needs which the grant matches. It does not show the entry: its place tells it, and it may be a
-// secret in the wrong place. what is what is known of it.
+// Unneeded reports an entry of the grant that no tool needs. The report names the entry's place, since the entry itself may be a secret that
+// somebody has put there by mistake. what tells more about it.
 func (v *Review) Unneeded(key, what string) {
 	if v.Matches {
 		v.Wrong(key, "%s is granted, but none of the tools that the grant matches needs it: remove it", what)

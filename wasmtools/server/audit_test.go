@@ -197,7 +197,7 @@ func TestAuditIsKept(t *testing.T) {
 			if route, ok := r.Table().Current().Lookup("/shop/echo"); !ok || route.Enabled != strict {
 				t.Errorf("the tool is enabled: %v", route.Enabled)
 			}
-			r.log.Wait(t, `"msg":"the entry of an audit is not kept","audit":true,"action":"reload"`)
+			r.log.Wait(t, `"msg":"an entry of the audit could not be kept","audit":true,"action":"reload"`)
 			ok, prevented := 1, 0
 			if strict {
 				ok, prevented = 0, 1

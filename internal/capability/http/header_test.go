@@ -153,7 +153,7 @@ func TestInjected(t *testing.T) {
 	}
 }
 
-// TestInjectedElsewhere makes redirects lead to where the key is not for, and to where the server names it.
+// TestInjectedElsewhere redirects to an origin that the key is not for, and to an address that contains the key.
 // Proves: Secrets stay secret
 func TestInjectedElsewhere(t *testing.T) {
 	t.Parallel()

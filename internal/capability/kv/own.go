@@ -117,7 +117,7 @@ func Erase(ctx context.Context, store state.Store, id personal.ID) (all []Kept, 
 	return all, nil
 }
 
-// refresh has nothing be overlooked that was just kept at another server.
+// refresh makes sure that space has what was just kept at another server.
 func refresh(ctx context.Context, space state.Space) error {
 	if shared, ok := space.(state.Shared); ok {
 		return shared.Refresh(ctx)

@@ -41,8 +41,8 @@ const (
 	maxKept = 32 << 20
 )
 
-// newDerived makes the derived of a generation. It keeps the entries of tools that were there before, which both have by path: where
-// thousands of files are loaded, it is called for every few of them.
+// newDerived makes the derived of a generation. It takes over the entries of tools that old has, too, by their paths: while
+// thousands of files are loaded, it is called once for every few of them.
 func (s *Set) newDerived(g *wasmtools.Generation, old *derived) *derived {
 	next := &derived{set: s, generation: g, views: map[viewKey]*View{}, byScopes: map[scopesKey]*View{}}
 	before := old

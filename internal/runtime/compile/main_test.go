@@ -163,7 +163,7 @@ func pool(t testing.TB, memory int64, command ...string) *compile.Pool {
 	return p
 }
 
-// plenty is the memory of a process that compiles nothing hostile, in bytes, and much what it may take of time.
+// plenty and much are the bytes of memory and the time that suffice for what is not hostile.
 const plenty = 512 << 20
 
 var much = compile.Limit{CPU: time.Minute}

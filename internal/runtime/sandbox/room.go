@@ -233,8 +233,7 @@ func (e *Engine) limit(ctx context.Context, deadline time.Time) (context.Context
 // maxDescriptors is how many files guests may have open by default where the system allows any number.
 const maxDescriptors = 16 << 10
 
-// manifestShare and sourceShare say which part of Config.Memory the manifests of all programs may take, and their modules, so that calls
-// have the rest.
+// A quarter of Config.Memory is the most that the manifests of all programs may take, and another quarter their modules. Calls have the rest.
 const (
 	manifestShare = 4
 	sourceShare   = 4

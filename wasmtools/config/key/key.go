@@ -68,7 +68,7 @@ func Counted(key string, n int64, format func(int64) string) Shown {
 	return Shown(keys.Counted(key, n, format))
 }
 
-// Silent shows that a value has changed, which may hold a secret. It is compared by reflect.DeepEqual.
+// Silent shows that a value has changed, and not what it is, since it may hold a secret. It is compared by reflect.DeepEqual.
 func Silent(key string, value any) Shown { return Shown(keys.Silent(key, value)) }
 
 // Line returns a line of TOML with a list, or nothing where the list is empty.

@@ -111,20 +111,24 @@ RACE = $(patsubst %/,%,$(sort $(dir $(shell grep -rlE --include='*.go' '^[[:spac
 # test runs the tests but those that take longest, and ends with a list of all that it has skipped; with ALL=1, and in .ci/run, it runs all. race runs
 # the packages in which goroutines share something. With PACKAGES, such as wasmtools/auth test/rust, they run only these, of the module at the root, with all
 # their tests. With make test race PACKAGES=…, as .ci/run has it, nothing is shown twice: without the race detector it runs packages that race does
-# not, and then those tests that race has skipped, or that say that they show less there (testkit.Race), even where race has failed.
+# not, and then those tests that race has skipped, or that say that they show less there (testkit.Race), even where race has failed. Packages that take
+# longest begin first, and there is one more at a time than there are processors: tests wait a third of their time.
 race: export CGO_ENABLED := 1
 PARANOID := -race -tags paranoid,grpcnotrace
 
 ifdef PACKAGES
 BOTH   = $(and $(SKIPS),$(filter race,$(MAKECMDGOALS)),$(filter test,$(MAKECMDGOALS)))
-TESTED = $(if $(BOTH),$(filter-out $(RACE),$(PACKAGES)),$(PACKAGES))
-RACED  = $(filter $(RACE),$(PACKAGES))
+LONG   = test/prometheus test/readme test/rust wasmtools/server cmd/toolsrv internal/runtime/sandbox internal/catalog internal/state/local test/isolation
+SORTED = $(filter $(PACKAGES),$(LONG)) $(filter-out $(LONG),$(PACKAGES))
+TESTED = $(if $(BOTH),$(filter-out $(RACE),$(SORTED)),$(SORTED))
+RACED  = $(filter $(RACE),$(SORTED))
+MORE  := -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 test:
-	$(if $(TESTED),$(GO_TEST) $(TESTED:%=./%))
+	$(if $(TESTED),$(GO_TEST) $(MORE) $(TESTED:%=./%))
 
 race:
-	$(if $(RACED),$(if $(BOTH),red=; )$(GO_TEST) $(PARANOID) $(RACED:%=./%)$(if $(BOTH), || red=1; CGO_ENABLED=0 SKIPS_RUN=test $(CURDIR)/build/skips rest race -vet=off && [ -z "$$red" ]))
+	$(if $(RACED),$(if $(BOTH),red=; )$(GO_TEST) $(MORE) $(PARANOID) $(RACED:%=./%)$(if $(BOTH), || red=1; CGO_ENABLED=0 SKIPS_RUN=test $(CURDIR)/build/skips rest race -vet=off $(MORE) && [ -z "$$red" ]))
 else
 LEFT  = $(CURDIR)/build/left.jsonl
 TRIED = $(if $(SKIPS),$(GO_TEST),SKIPS=$(LEFT) SKIPS_RUN=test $(CURDIR)/build/skips test -vet=off $(if $(ALL),,-short))

@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/toolsrv/toolsrv/internal/schemas"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
@@ -195,6 +196,9 @@ func FuzzCompile(f *testing.F) {
 
 // FuzzDocument makes schemas of two numbers, so that they mean something, and bodies that often fit.
 func FuzzDocument(f *testing.F) {
+	if testkit.Race(f) {
+		f.Skip("on one goroutine, and takes twenty times as long with the race detector")
+	}
 	for i := range uint64(150) {
 		f.Add(i, i*i)
 	}

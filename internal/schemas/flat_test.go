@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/schemas"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 func TestFlat(t *testing.T) {
@@ -251,6 +252,9 @@ func randomPlain(r *rand.Rand) string {
 // TestFlatOfMany holds the forms of random schemas against them, for all objects of a few members.
 func TestFlatOfMany(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+	}
 	compiled, exact := 0, 0
 	for seed := range uint64(400) {
 		c, e := checkRandom(t, seed)
@@ -280,6 +284,9 @@ func FuzzFlat(f *testing.F) {
 // TestFlatOfSuite does the same with the schemas and values of the official tests.
 func TestFlatOfSuite(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+	}
 	compared := 0
 	for _, g := range schemas.SuiteOfModule(t) {
 		text := string(g.Schema)

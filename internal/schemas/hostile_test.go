@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/schemas"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // hostileSchemas are refused with an error that says want, or else cost little. Without their bounds most of them
@@ -121,6 +122,9 @@ func TestHostileSchemas(t *testing.T) {
 // Proves: Checking arguments is bounded
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+	}
 	const mega = 1 << 18
 	list := func(n int, item string) string {
 		return `{"a":[` + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + `]}`
@@ -243,6 +247,9 @@ func TestValidateLittle(t *testing.T) {
 // Validate does once it may take enough. It is not parallel: it counts what the process allocates.
 // Proves: Limits hold, one by one and in sum
 func TestMemory(t *testing.T) {
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+	}
 	const size = 32 << 10
 	repeated := func(item string) string {
 		return `{"a":[` + strings.Repeat(item+",", size/(len(item)+1)) + item + "]}"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/schemas"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
@@ -186,6 +187,9 @@ func TestDidYouMean(t *testing.T) {
 // Proves: Checking arguments is bounded
 func TestDidYouMeanIsBounded(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+	}
 	long := strings.Repeat("n", 100)
 	for _, test := range []struct{ name, schema, body string }{
 		{"many names", `{"type":"object","additionalProperties":false,"properties":{` + numbered(4900, `"`+long+`%d":{}`) + `}}`,

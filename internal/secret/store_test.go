@@ -402,6 +402,9 @@ func TestRotationForgets(t *testing.T) {
 // Proves: Secrets stay secret
 func TestFormerValues(t *testing.T) {
 	t.Parallel()
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		dir := private(t)
 		value := func(n int) string { return fmt.Sprintf("the-value-of-minute-%03d", n) }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/script/javascript"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // A confined script can't make Collect read anything outside its root, or wait.
@@ -127,6 +128,9 @@ func TestConfinedElsewhere(t *testing.T) {
 
 // Whatever a file looks like, the process lives: esbuild's recursion stays far from the end of its stack, and is soon over.
 func TestDeepFiles(t *testing.T) {
+	if testkit.Race(t) {
+		t.Skip("on one goroutine, and takes twenty times as long with the race detector")
+	}
 	const size = 200_000
 	deep := map[string][3]string{ // before, again and again, after
 		"parentheses": {"x=", "(", ""}, "lists": {"x=", "[", ""}, "objects": {"x=", "{a:", ""}, "blocks": {"", "{", ""},

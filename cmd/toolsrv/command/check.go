@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -425,17 +426,20 @@ func (f *checkedFile) fit(taken map[string]*wasmtools.Tool, pins *configured.Pin
 	return nil
 }
 
-// quoted returns a script's words, no line of which can be taken for one of check's own.
+// quoted returns a script's words, no line of which can be taken for one of check's own: all are indented but those that begin with a place, for which
+// editors look there.
 func quoted(words string) string {
 	lines := strings.Split(words, "\n")
 	for i, line := range lines {
-		switch first, _, _ := strings.Cut(line, " "); first {
-		case "ok", "refused", "warning", "wrong":
+		if line != "" && !atPlace.MatchString(line) {
 			lines[i] = "    " + line
 		}
 	}
 	return strings.Join(lines, "\n")
 }
+
+// atPlace is how a line begins that says where something is wrong.
+var atPlace = regexp.MustCompile(`^[^\s:]+:[0-9]+:`)
 
 func (c *checked) print(w io.Writer) error {
 	for _, f := range c.Files {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -149,11 +150,12 @@ func TestScriptMistakes(t *testing.T) {
 func TestCheckForged(t *testing.T) {
 	t.Parallel()
 	enginetest.Need(t, "javascript")
-	const forged = "ok       pay.ts: 1 tool: /pay"
-	script := testkit.Put(t, t.TempDir(), "add.ts", "throw new Error('no\\n"+forged+"\\nno');\n")
-	code, stdout, _ := run("check", script)
-	if code != 1 || strings.Contains(stdout, "\n"+forged) || !strings.Contains(stdout, "\n    "+forged+"\nno") {
-		t.Errorf("exit code %d, %s", code, stdout)
+	for _, forged := range []string{"ok       pay.ts: 1 tool: /pay", "ok pay.ts:1: 1 tool: /pay", "all is well"} {
+		script := testkit.Put(t, t.TempDir(), "add.ts", "throw new Error("+strconv.Quote("no\n"+forged+"\nno")+");\n")
+		code, stdout, _ := run("check", script)
+		if code != 1 || strings.Contains(stdout, "\n"+forged) || !strings.Contains(stdout, "\n    "+forged+"\n    no") {
+			t.Errorf("exit code %d, %s", code, stdout)
+		}
 	}
 }
 

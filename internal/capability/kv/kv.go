@@ -124,7 +124,8 @@ func (u *use) bound(what string, length uint64) error {
 	return nil
 }
 
-// checkKey returns an error where the key is not one that every tool can read.
+// checkKey returns an error where the key is not one that every tool can read. Characters that can't be printed are its tools' business, as when a key
+// has two parts: keys are shown nowhere but in the log, which escapes them.
 func (u *use) checkKey() error {
 	switch {
 	case u.key == "":

@@ -36,6 +36,7 @@ const (
 type Principal struct {
 	name, origin  string
 	realm         string
+	credential    string
 	scopes, roles []string
 	patterns      []string           // the scopes without a fingerprint
 	approved      []pattern.Approval // those with one
@@ -116,6 +117,14 @@ func (p *Principal) WithRealm(realm string) (*Principal, error) {
 	return next, nil
 }
 
+// WithCredential returns the principal of somebody who has shown the credential with this id, such as a token that can be revoked. A session of MCP
+// goes on only with the credential that it began with, and not with another one that the same caller is given later. The id is shown to nobody.
+func (p *Principal) WithCredential(id string) *Principal {
+	next := p.clone()
+	next.credential = id
+	return next
+}
+
 func checkWord(s string) error { return check(s, MaxPrincipalName) }
 
 func check(s string, most int) error {
@@ -167,6 +176,14 @@ func (p *Principal) Realm() string {
 		return ""
 	}
 	return p.realm
+}
+
+// Credential returns the id of the credential that was shown, or "" where it doesn't matter which one that was.
+func (p *Principal) Credential() string {
+	if p == nil {
+		return ""
+	}
+	return p.credential
 }
 
 // Is reports whether two principals are the same caller, whose scopes and roles may differ.

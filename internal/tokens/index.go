@@ -86,7 +86,7 @@ func (s *Store) settle(t *known) {
 		return
 	}
 	if t.principal, t.wrong = t.scopes.Principal(t.name, personal.OriginIssued); t.wrong == nil {
-		t.principal = t.principal.WithRate(t.rate, within)
+		t.principal = t.principal.WithRate(t.rate, within).WithCredential(t.record.ID)
 	}
 }
 

@@ -174,7 +174,7 @@ func TestRevoke(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := d.principal(child)
+	p, own := d.principal(child), d.principal(secret)
 	d.want(child, "ci/night")
 	shown, err := d.Show("ci/night")
 	if err != nil {
@@ -184,7 +184,7 @@ func TestRevoke(t *testing.T) {
 		t.Errorf("got %v, %v", now, err)
 	}
 	p = d.principal(child)
-	if d.verifier.Ended(p) {
+	if d.verifier.Ended(p) || d.verifier.Ended(own) {
 		t.Error("it has ended before it was revoked")
 	}
 	version := d.auth.Version()
@@ -204,6 +204,9 @@ func TestRevoke(t *testing.T) {
 	old, _ := wasmtools.NewPrincipal("ci", p.Origin(), "math/*")
 	if _, _, err := d.Attenuate(t.Context(), old, tokens.Spec{Name: "late", Scopes: []string{"*"}}); err == nil {
 		t.Error("a request with the old token makes a narrower one of the new token that has its name")
+	}
+	if next := d.principal(again); !d.verifier.Ended(own) || d.verifier.Ended(next) || next.Credential() == own.Credential() || !next.Is(own) {
+		t.Error("another token of the same name is taken for the one that was revoked")
 	}
 	d.want(secret, "is not known")
 	d.want(child, "is not known")

@@ -182,7 +182,7 @@ func (v *Verifier) Ended(p *wasmtools.Principal) bool {
 		return e == nil || e.ends != 0 && time.Now().UnixNano() >= e.ends
 	case personal.OriginIssued:
 		t, err := v.store.find(p.String())
-		return err != nil || t.wrong != nil || t.expired(time.Now())
+		return err != nil || t.record.ID != p.Credential() || t.wrong != nil || t.expired(time.Now())
 	}
 	return false
 }

@@ -320,6 +320,7 @@ func TestRevokedWhileCutOff(t *testing.T) {
 		secret := add()
 		// A server that knows of no token yet takes all.
 		eventually(t, "both take the token, and no other", func() bool { return taken(one, secret) && taken(cut, secret) && !taken(cut, "another") })
+		_, _, session := mcp(t, http.MethodPost, cut.url, "", secret, beginSession)
 		gate.shut()
 		eventually(t, "a server is cut off", func() bool { return cut.service.State.CutOff() != nil })
 		if _, err := one.service.Tokens.Revoke(t.Context(), "ann", state.Any); err != nil {
@@ -334,6 +335,9 @@ func TestRevokedWhileCutOff(t *testing.T) {
 		eventually(t, "it is whole again", func() bool { return cut.service.State.CutOff() == nil })
 		if taken(cut, secret) || !taken(cut, next) {
 			t.Errorf("round %d: a server that says it is whole takes a token that was revoked, or not the new one", round)
+		}
+		if status, _, _ := mcp(t, http.MethodPost, cut.url, session, next, callAdd); status != 404 {
+			t.Errorf("round %d: the new token has a session of the old one: %d", round, status)
 		}
 		if _, err := one.service.Tokens.Revoke(t.Context(), "ann", state.Any); err != nil {
 			t.Fatal(err)

@@ -116,7 +116,7 @@ func TestSessionsOfAll(t *testing.T) {
 func TestSessionsOfTokens(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
-	one, two := newPeer(t, c.url()), newPeer(t, c.url())
+	one, two, last := newPeer(t, c.url()), newPeer(t, c.url()), newPeer(t, c.url()) // the last one never sees the session
 	secrets := map[string]string{}
 	for _, name := range []string{"ann", "eve"} {
 		secret, _, err := one.service.Tokens.Add(t.Context(), tokens.Spec{Name: name, Scopes: []string{"*"}})
@@ -154,7 +154,7 @@ func TestSessionsOfTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, r := range []*peer{one, two} {
+	for i, r := range []*peer{one, two, last} {
 		eventually(t, "the other token is known", func() bool {
 			status, _, _ := mcp(t, http.MethodPost, r.url, "", again, beginSession)
 			return status == 200

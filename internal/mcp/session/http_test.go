@@ -67,7 +67,11 @@ func (users) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtool
 	if strings.HasPrefix(name, "math") {
 		scope = "math"
 	}
-	return wasmtools.NewPrincipal(name, "test", scope)
+	p, err := wasmtools.NewPrincipal(name, "test", scope)
+	if err != nil {
+		return nil, err
+	}
+	return p.WithCredential(r.Header.Get("X-Credential")), nil
 }
 
 // do sends a request. Headers are names and values in turn.

@@ -59,7 +59,7 @@ func signedText(raw []byte, namespace string, own owner) []byte {
 		text = binary.AppendUvarint(text, uint64(len(part)))
 		text = append(text, part...)
 	}
-	return text
+	return append(text, own.credential...)
 }
 
 // mostEnded is how many sessions that have ended are known at least. It is half of how many are known at most.

@@ -65,10 +65,12 @@ type Sessions struct {
 	cancels bucket
 }
 
-// An owner may use a session: the principal that began it. A token that is replaced by another of the same name does not end it.
-type owner struct{ name, origin, realm string }
+// An owner may use a session: the principal that began it, with the credential that it had then. A token's rotation does not end it.
+type owner struct{ name, origin, realm, credential string }
 
-func ownerOf(p *wasmtools.Principal) owner { return owner{p.String(), p.Origin(), p.Realm()} }
+func ownerOf(p *wasmtools.Principal) owner {
+	return owner{p.String(), p.Origin(), p.Realm(), p.Credential()}
+}
 
 // A session is one client's, over HTTP.
 type session struct {

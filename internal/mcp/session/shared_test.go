@@ -80,6 +80,26 @@ func TestSessionElsewhere(t *testing.T) {
 	}
 }
 
+// A session goes on with the credential that it began with only, also where it is not held.
+func TestSessionOfCredential(t *testing.T) {
+	t.Parallel()
+	one, two := pair(t, mcp.Options{})
+	for _, began := range []string{"", "1"} {
+		id := one.begin("X-User", "ann", "X-Credential", began)
+		for _, h := range []*house{two, one} {
+			for _, shown := range []string{"2", "1", "", "11"} {
+				want := http.StatusNotFound
+				if shown == began {
+					want = http.StatusOK
+				}
+				if status, body := h.post(request("1", "ping", legacy), "X-User", "ann", "X-Credential", shown, "Mcp-Session-Id", id); status != want {
+					t.Errorf("begun with %q, used with %q: %d %s", began, shown, status, body)
+				}
+			}
+		}
+	}
+}
+
 // A stream that is opened where the session has not begun tells of a change at first: the client's list may be an older one. The end of the session
 // ends it, wherever that is asked for.
 func TestStreamElsewhere(t *testing.T) {

@@ -51,7 +51,9 @@ var edges = map[string][]string{
 	// The URLs that tests of it share.
 	"internal/reach/reachtest": {},
 	// Signs with keys that the state has; knows nothing of what is signed.
-	"internal/signing": {"internal/state"},
+	"internal/signing": {"internal/state", "internal/trouble"},
+	// What goes wrong for a time, in the log; knows nothing of what that is.
+	"internal/trouble": {},
 	// Modules in registries; knows no tool.
 	"internal/oci": {"internal/reach", "internal/signature", "internal/text", "internal/tlsfiles"},
 	// A file of digests; asks no registry.
@@ -65,9 +67,9 @@ var edges = map[string][]string{
 	// What is one caller's own; knows nothing of what is kept.
 	"internal/personal": {"wasmtools"},
 	// The secrets that callers have set themselves, in the state.
-	"internal/brought": {"internal/personal", "internal/secret", "internal/state"},
+	"internal/brought": {"internal/personal", "internal/secret", "internal/state", "internal/trouble"},
 	// Tokens with names and scopes, in the state and declared.
-	"internal/tokens": {"internal/personal", "internal/rates", "internal/credential", "internal/scope", "internal/state", "wasmtools", "wasmtools/auth", "wasmtools/config"},
+	"internal/tokens": {"internal/personal", "internal/rates", "internal/credential", "internal/scope", "internal/state", "internal/trouble", "wasmtools", "wasmtools/auth", "wasmtools/config"},
 	// What messages do with foreign text: everybody's.
 	"internal/text": {},
 	// Bounds of processes; knows nothing of what they do.
@@ -145,7 +147,7 @@ var edges = map[string][]string{
 	// Who changed what; knows nobody who changes anything.
 	"internal/audit": {"internal/metrics/counters", "internal/state", "internal/text"},
 	// A file on disk: knows no modules.
-	"internal/catalog/internal/precedence": {"internal/state"},
+	"internal/catalog/internal/precedence": {"internal/state", "internal/text", "internal/wholefile"},
 	// Chooses by the language, and keeps what it has read of scripts; runs nothing.
 	"internal/script": {"internal/apart", "internal/text", "internal/touched", "internal/runtime/codecache", "internal/runtime/wasmbin", "internal/script/engine", "internal/script/javascript", "internal/script/python"},
 	// Interpreters as files: knows no language, and runs nothing.
@@ -164,7 +166,7 @@ var edges = map[string][]string{
 	// Makes an engine of what a linker wrote.
 	"internal/script/engine/internal/seal": {"internal/runtime/wasmbin", "internal/script/engine"},
 	// The files of a source become a route table.
-	"internal/catalog": {"internal/state", "internal/durations", "runtime/limits", "wasmtools", "internal/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched", "internal/lacking", "internal/text"},
+	"internal/catalog": {"internal/state", "internal/durations", "runtime/limits", "wasmtools", "internal/toolfile", "internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/catalog/internal/precedence", "internal/touched", "internal/trouble", "internal/lacking", "internal/text"},
 	// The source that is a directory on disk.
 	"internal/catalog/directory": {"internal/ownership", "internal/touched", "internal/catalog"},
 	// The source that is a module in a registry.
@@ -216,7 +218,7 @@ var edges = map[string][]string{
 	// What operators switch, kept: knows nobody who switches.
 	"internal/switches": {"internal/pattern", "internal/state", "internal/text", "wasmtools"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"internal/core": {"internal/signing", "internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/bucket", "internal/catalog/directory", "internal/catalog/registry", "internal/oci", "internal/signature", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/state/nats", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
+	"internal/core": {"internal/signing", "internal/trouble", "internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/bucket", "internal/catalog/directory", "internal/catalog/registry", "internal/oci", "internal/signature", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/state/nats", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
 	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
 	"internal/admin": {"internal/turns", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/catalog/bucket", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
 	// What callers reach in the end, by the tools and their grants; pure.

@@ -16,6 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/trouble"
 )
 
 // Space is the space of the state that they are in, and Form the newest form of its records.
@@ -52,6 +53,7 @@ type Secret struct {
 type Store struct {
 	space   state.Space // nil: there is none
 	secrets *secret.Store
+	unknown *trouble.Trouble
 
 	mu    sync.Mutex // is held while something is changed
 	known map[string]Secret
@@ -62,6 +64,7 @@ type Store struct {
 // all uses of the Store say why, and callers have none.
 func Open(ctx context.Context, st state.Store, secrets *secret.Store, logger *slog.Logger) *Store {
 	s := &Store{secrets: secrets, known: map[string]Secret{}}
+	s.unknown = trouble.New(logger, slog.LevelError, "the secrets that callers have set are not known", "the secrets that callers have set are known now")
 	if st == nil {
 		return s
 	}
@@ -70,7 +73,7 @@ func Open(ctx context.Context, st state.Store, secrets *secret.Store, logger *sl
 	for after, more := "", true; more; {
 		var keys []string
 		if keys, more, s.lost = s.space.List(ctx, "", after, 0); s.lost != nil {
-			logger.Error("the secrets that callers have set are not known", "error", s.lost)
+			s.unknown.Set(s.lost)
 			return s
 		}
 		for _, key := range keys {
@@ -219,43 +222,31 @@ func (s *Store) Forget(ctx context.Context, id personal.ID) error {
 	return nil
 }
 
-// followAfter is how long after an error the state is asked again.
-const followAfter = time.Second
-
 // Follow takes up what other processes set and remove, until ctx ends.
 func (s *Store) Follow(ctx context.Context) {
-	for s.space != nil && ctx.Err() == nil {
-		there := map[string]bool{} // until all were told
-		for event, err := range s.space.Watch(ctx, "") {
-			switch {
-			case err != nil:
-			case event.Synced:
-				s.mu.Lock()
-				s.lost = nil
-				for key := range s.known {
-					if !there[key] {
-						s.take(ctx, key)
-					}
-				}
-				s.mu.Unlock()
-				there = nil
-			default:
-				if there != nil {
-					there[event.Key] = true
-				}
-				s.mu.Lock()
-				s.take(ctx, event.Key)
-				s.mu.Unlock()
-			}
-			if err != nil {
-				break
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(followAfter):
-		}
+	if s.space == nil {
+		return
 	}
+	state.Follow(ctx, s.space, "", state.Follower{
+		Take: func(e state.Event) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.take(ctx, e.Key)
+			return nil
+		},
+		Whole: func(keys map[string]bool) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.lost = nil
+			s.unknown.Set(nil)
+			for key := range s.known {
+				if !keys[key] {
+					s.take(ctx, key)
+				}
+			}
+			return nil
+		},
+	})
 }
 
 // refresh has the space be no older than the call, where other processes change it, too.

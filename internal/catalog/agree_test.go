@@ -1,11 +1,14 @@
 package catalog_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,6 +175,127 @@ func TestAgreeForeign(t *testing.T) {
 			}
 			awaitAnswer(t, m.c, "/x", "v0002")
 		})
+	}
+}
+
+// TestAgreeFull has no room in the record for one more file: the log says so, and when there is room again.
+func TestAgreeFull(t *testing.T) {
+	t.Parallel()
+	paths := newPaths(t)
+	const form, begins, rest = "\x01", `{"waits_for":{`, `"nobody//a":["nobody//b"]`
+	put := func(record string) {
+		t.Helper()
+		if _, err := paths.Set(t.Context(), "files", []byte(form+begins+record+"}}"), state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(`"nobody//a":["` + strings.Repeat("b", 950_000) + `"]`)
+	m := newMember(t, sandboxtest.Engine(t, sandbox.Config{}), paths, nil, []string{"x2.wasm"})
+	awaitAnswer(t, m.c, "/x", "v0002")
+	m.put(m.one, "x1.wasm", "v0001")
+	awaitTable(t, m.c, []string{"/x"}, []string{"one:x1.wasm"})
+	m.log.Wait(t, "is full")
+	put(rest)
+	awaitRecord(t, paths, begins+`"/one//x1.wasm":["/two//x2.wasm"],`+rest+"}}")
+	m.log.Wait(t, "has room again")
+	if full, over := m.log.Count("level=WARN", "is full", "943713 bytes", "/one//x1.wasm"), m.log.Count("level=INFO", "has room again"); full != 1 || over != 1 {
+		t.Errorf("it is told %d times that it is full, and %d times that it is not: %s", full, over, m.log)
+	}
+}
+
+// TestAgreeUnread has the record be one that can't be read: the log says so, and when it can be.
+func TestAgreeUnread(t *testing.T) {
+	t.Parallel()
+	paths := newPaths(t)
+	m := newMember(t, sandboxtest.Engine(t, sandbox.Config{}), paths, nil, nil)
+	for i, record := range []string{"\x02{}", "\x01{}", "\x01{", "\x01[]", "\x01{}"} {
+		if _, err := paths.Set(t.Context(), "files", []byte(record), state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		unread, read := []int{1, 1, 2, 2, 2}[i], []int{0, 1, 1, 1, 2}[i]
+		m.log.WaitFor(t, fmt.Sprintf("the record %q", record), func(string) bool {
+			return m.log.Count("level=WARN", "servers share can't be read") == unread && m.log.Count("level=INFO", "servers share can be read again") == read
+		})
+	}
+}
+
+// A slow space takes its time to write, as one that is elsewhere, and counts who was too late.
+type slow struct {
+	state.Space
+	late *atomic.Int64
+}
+
+func (s slow) Set(ctx context.Context, key string, value []byte, expect int64, o state.SetOptions) (uint64, error) {
+	time.Sleep(25 * time.Millisecond)
+	version, err := s.Space.Set(ctx, key, value, expect, o)
+	if errors.Is(err, state.ErrConflict) {
+		s.late.Add(1)
+	}
+	return version, err
+}
+
+// TestAgreeMany has many servers write something else into the record at the same moment: all come to write.
+func TestAgreeMany(t *testing.T) {
+	t.Parallel()
+	const servers = 24
+	engine, paths := sandboxtest.Engine(t, sandbox.Config{}), slow{newPaths(t), new(atomic.Int64)}
+	var all []*member
+	for i := range servers {
+		all = append(all, newMember(t, engine, paths, nil, []string{fmt.Sprintf("%c/x2.wasm", 'a'+i)}))
+	}
+	for i, m := range all {
+		name := fmt.Sprintf("%c/x1.wasm", 'a'+i)
+		m.put(m.one, name, "v0001")
+	}
+	deadline := time.Now().Add(time.Minute)
+	for ; strings.Count(recorded(t, paths), "/one//") < servers; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the record is %s", recorded(t, paths))
+		}
+	}
+	t.Logf("%d servers were too late %d times", servers, paths.late.Load())
+}
+
+// TestAgreeEarlier has one server serve a file's earlier version, while its new one waits. A server that never had it serves another file there, neither
+// changes the record again and again, and once the new version can be served it is everywhere.
+func TestAgreeEarlier(t *testing.T) {
+	t.Parallel()
+	engine, paths := sandboxtest.Engine(t, sandbox.Config{}), newPaths(t)
+	put := func(m *member, to *memory, name, answer string, tools ...string) {
+		to.set(name, version(m.t, answer, "", tools...), nil)
+	}
+	first := newMember(t, engine, paths, nil, nil)
+	put(first, first.one, "a.wasm", "a0001", "z")
+	put(first, first.two, "b.wasm", "b0001", "x")
+	awaitAnswer(t, first.c, "/z", "a0001")
+	awaitAnswer(t, first.c, "/x", "b0001")
+	put(first, first.one, "a.wasm", "a0002", "x", "z")
+	awaitTable(t, first.c, []string{"/x", "/z"}, []string{"one:a.wasm"})
+	put(first, first.two, "c.wasm", "c0001", "z")
+	awaitTable(t, first.c, []string{"/x", "/z"}, []string{"one:a.wasm", "two:c.wasm"})
+	const both = `{"waits_for":{"/one//a.wasm":["/two//b.wasm"],"/two//c.wasm":["/one//a.wasm"]}}`
+	awaitRecord(t, paths, both)
+
+	later := newMember(t, engine, paths, nil, nil)
+	put(later, later.one, "a.wasm", "a0002", "x", "z")
+	put(later, later.two, "b.wasm", "b0001", "x")
+	put(later, later.two, "c.wasm", "c0001", "z")
+	awaitTable(t, later.c, []string{"/x", "/z"}, []string{"one:a.wasm"})
+	awaitAnswer(t, later.c, "/z", "c0001")
+	awaitAnswer(t, first.c, "/z", "a0001")
+	before, _, err := paths.Get(t.Context(), "files", state.MaxValue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond) // in which there would be many writes
+	after, _, err := paths.Get(t.Context(), "files", state.MaxValue)
+	if err != nil || after.Version > before.Version+1 {
+		t.Errorf("the record goes from version %d to %d (%v): %s", before.Version, after.Version, err, after.Value)
+	}
+	for _, m := range []*member{first, later} {
+		m.two.remove("b.wasm")
+		awaitAnswer(t, m.c, "/x", "a0002")
+		awaitAnswer(t, m.c, "/z", "a0002")
 	}
 }
 

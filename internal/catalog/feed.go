@@ -137,7 +137,7 @@ func readRecords(feeds []*feed) (noted precedence.Precedence, err error) {
 			}
 		}
 	}
-	return precedence.Precedence{}.With(noted.Sorted(), 0), err
+	return precedence.Precedence{}.With(noted.Sorted()), err
 }
 
 // record returns, by keys, which files of a source wait for which, for the source's record.

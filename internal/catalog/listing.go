@@ -262,14 +262,10 @@ func (r *reconciler) follow(ctx context.Context, f *feed) {
 				return
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case r.do <- func() {
+		r.hand(func() {
 			// A source that changes all the time is listed for half of the time at most.
 			r.listWithin(f, max(r.intervals.debounce, min(f.listTook, startDebounce)))
-		}:
-		}
+		})
 	}
 }
 

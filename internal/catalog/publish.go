@@ -154,7 +154,7 @@ func (r *reconciler) note() {
 	}
 	ended := r.noted.Without(now)
 	r.noted = now
-	r.index.noted = r.index.noted.Without(ended).With(now, 0)
+	r.index.noted = r.index.noted.Without(ended).With(now)
 	r.sharing.end(ended, now)
 }
 

@@ -100,7 +100,7 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, 
 		r.logger.Warn("the record of which file had each path can't be read", "error", err)
 	}
 	r.noted = r.index.noted
-	r.sharing = &sharing{r: r, space: o.Paths}
+	r.sharing = newSharing(r, o.Paths)
 	r.sharing.read()
 	r.buffers = &buffers{most: r.queues.longReads.room / 4}
 	for _, f := range r.feeds {
@@ -181,6 +181,14 @@ func (r *reconciler) close() {
 		r.endLoad(l)
 	}
 	r.index.close()
+}
+
+// hand has the reconciler's goroutine call f, unless that ends before.
+func (r *reconciler) hand(f func()) {
+	select {
+	case r.do <- f:
+	case <-r.ctx.Done():
+	}
 }
 
 // isDue reports whether a time is set and has come.

@@ -33,6 +33,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/switches"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
+	"github.com/toolsrv/toolsrv/internal/trouble"
 	"github.com/toolsrv/toolsrv/internal/versions"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -227,9 +228,9 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 		return err
 	}
 	s.Brought = brought.Open(ctx, store, s.secrets, s.Logger)
-	if s.Switches, err = switches.Open(ctx, store, s.Table); err != nil {
-		s.Logger.Error("what operators have switched on and off before is not in force", "error", err)
-	}
+	s.Switches, err = switches.Open(ctx, store, s.Table)
+	unread := trouble.New(s.Logger, slog.LevelError, "what operators have switched on and off can't be read, and may not be in force", "what operators have switched on and off is in force again")
+	unread.Set(err)
 	s.Versions = openVersions(ctx, s, c, store)
 	s.Keys = s.State.keys(ctx, c, store)
 	if err := s.sources.follow(store); err != nil {
@@ -262,7 +263,7 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 		s.keeping.Go(func() { s.Rates.Share(background, peers) })
 	}
 	if s.State.InNATS() { // where others change things, too
-		s.keeping.Go(func() { s.Switches.Follow(background) })
+		s.keeping.Go(func() { s.Switches.Follow(background, func(err error) { unread.Set(err) }) })
 		s.keeping.Go(func() { s.Brought.Follow(background) })
 	}
 	return nil

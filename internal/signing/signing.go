@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/trouble"
 )
 
 const (
@@ -35,8 +36,8 @@ const (
 	known = 2
 	// settle is how long a key has to be known before it signs: by then the other servers know it, too.
 	settle = time.Minute
-	// lookEvery is how often the keys are looked at even if nothing has changed, and lookAfter how long after an error.
-	lookEvery, lookAfter = time.Hour, time.Second
+	// lookEvery is how often the keys are looked at even if nothing has changed.
+	lookEvery = time.Hour
 )
 
 // Size is the size of a signature in bytes.
@@ -46,8 +47,8 @@ const Size = 16
 type Keys struct {
 	own    *key // of this process, for when the state can't be read
 	shared atomic.Pointer[[]*key]
-	space  state.Space
-	log    *slog.Logger
+	space  state.Space      // nil: the keys are those of this process alone
+	alone  *trouble.Trouble // they can't be read or made
 }
 
 // A key is known by its number.
@@ -72,10 +73,9 @@ func Open(ctx context.Context, store state.Store, log *slog.Logger) *Keys {
 	if store == nil {
 		return k
 	}
-	k.space, k.log = store.Space(Space), log
-	if err := k.take(ctx); err != nil {
-		k.complain(err)
-	}
+	k.space = store.Space(Space)
+	k.alone = trouble.New(log, slog.LevelError, "sessions of MCP that begin here are known to this server only", "sessions of MCP that begin here are known to the other servers again")
+	k.note(k.take(ctx))
 	return k
 }
 
@@ -88,43 +88,25 @@ func newKey(number uint32) *key {
 // Follow takes up what other processes make, and makes the next key when it is time, until ctx ends.
 func (k *Keys) Follow(ctx context.Context) {
 	for k.space != nil && ctx.Err() == nil {
-		err := k.watch(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err == nil {
-			continue
-		}
-		k.complain(err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(lookAfter):
-		}
+		k.followFor(ctx, lookEvery)
 	}
 }
 
-// watch takes up what changes for a while.
-func (k *Keys) watch(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+// followFor takes up what changes for a while. Where nothing has, the keys are looked at all the same when that begins again.
+func (k *Keys) followFor(ctx context.Context, while time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, while)
 	defer cancel()
-	for event, err := range k.space.Watch(ctx, record) {
-		if err == nil && (event.Synced || event.Key == record) {
-			err = k.take(ctx)
-		}
-		if err != nil {
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return nil
-			}
-			return err
-		}
-	}
-	return nil
+	state.Follow(ctx, k.space, record, state.Follower{
+		Take:   func(state.Event) error { return k.take(ctx) },
+		Whole:  func(map[string]bool) error { return k.take(ctx) },
+		Failed: k.note,
+	})
 }
 
-// complain tells the log that the keys can't be read or made. That the state is away it has been told already.
-func (k *Keys) complain(err error) {
+// note notes whether the keys can be read and made. That the state is away the log has been told already.
+func (k *Keys) note(err error) {
 	if !errors.Is(err, state.ErrUnavailable) {
-		k.log.Error("sessions of MCP that begin here are known to this server only", "error", err)
+		k.alone.Set(err)
 	}
 }
 

@@ -224,27 +224,22 @@ func (s *Switches) take(ctx context.Context) error {
 	return nil
 }
 
-// followAfter is how long after an error the state is asked again.
-const followAfter = time.Second
-
-// Follow puts in force what other processes switch, until ctx ends.
-func (s *Switches) Follow(ctx context.Context) {
-	for s.space != nil && ctx.Err() == nil {
-		for _, err := range s.space.Watch(ctx, "") { // which has one key
-			if err == nil {
-				s.mu.Lock()
-				err = s.take(ctx)
-				s.mu.Unlock()
-			}
-			if err != nil {
-				break
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(followAfter):
-		}
+// Follow puts in force what other processes switch, until ctx ends. failed is called with why that can't be, each time that it is tried, and with nil
+// each time that it can be again.
+func (s *Switches) Follow(ctx context.Context, failed func(error)) {
+	if s.space == nil {
+		return
 	}
+	take := func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.take(ctx)
+	}
+	state.Follow(ctx, s.space, record, state.Follower{
+		Take:   func(state.Event) error { return take() },
+		Whole:  func(map[string]bool) error { return take() },
+		Failed: failed,
+	})
 }
 
 // Refresh takes up what other processes have switched by now.

@@ -229,7 +229,7 @@ func TestFollow(t *testing.T) {
 	}
 	ctx, end := context.WithCancel(t.Context())
 	var following sync.WaitGroup
-	following.Go(func() { all[1].Follow(ctx) })
+	following.Go(func() { all[1].Follow(ctx, nil) })
 	told := make(chan struct{}, 1)
 	defer tables[1].Subscribe(func(*wasmtools.Generation) {
 		select {

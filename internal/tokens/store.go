@@ -18,10 +18,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/toolsrv/toolsrv/internal/scope"
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/trouble"
 )
 
 // Options are the settings of a Store. The zero value is usable.
@@ -112,68 +112,41 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// retryAfter is how long after an error the state is asked again.
-const retryAfter = time.Second
-
 // watch follows the state. It closes read when it has read all, or could not.
 func (s *Store) watch(ctx context.Context, read chan<- struct{}) {
-	told := false
-	for first := true; ; first = false {
-		err := s.follow(ctx, func() {
-			if first {
-				close(read)
-			} else if told {
-				s.log.Info("the tokens of the state can be read again")
+	tried := sync.OnceFunc(func() { close(read) })
+	defer tried()
+	unread := trouble.New(s.log, slog.LevelError, "the tokens in the state can't be read, so new ones are refused, and changes go unnoticed", "the tokens of the state can be read again")
+	whole := false // all that there is was read
+	state.Follow(ctx, s.space, "", state.Follower{
+		Take: func(e state.Event) error {
+			if !whole && !e.Deleted {
+				s.load(e.Entry)
+				return nil
 			}
-			first, told = false, false
-		})
-		if ctx.Err() != nil {
-			err = nil
-		}
-		if err != nil && !told {
-			told = true
-			s.log.Error("the tokens in the state can't be read, so new ones are refused, and changes go unnoticed", "error", err)
-			s.lose(err)
-		}
-		if first {
-			close(read)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(retryAfter):
-		}
-	}
+			return s.take(ctx, e)
+		},
+		Whole: func(keys map[string]bool) error { return s.sync(ctx, keys) },
+		Failed: func(err error) {
+			whole = err == nil
+			if unread.Set(err) && err != nil {
+				s.lose(err)
+			}
+			tried()
+		},
+	})
 }
 
-// follow reads all there is, calls synced, and takes up changes until there is an error.
-func (s *Store) follow(ctx context.Context, synced func()) error {
-	there := map[string]bool{}
-	for event, err := range s.space.Watch(ctx, "") {
-		if err != nil {
-			return err
-		}
-		name, isName := strings.CutPrefix(event.Key, keyName)
-		switch {
-		case event.Synced:
-			if err := s.sync(ctx, there); err != nil {
-				return err
-			}
-			synced()
-			there = nil
-		case there != nil && !event.Deleted:
-			there[name] = isName
-			s.load(event.Entry)
-		case isName:
-			if err := s.refresh(ctx, name); err != nil {
-				return err
-			}
-		case event.Key == keyIssued && !event.Deleted:
-			s.mu.Lock()
-			s.noted = true
-			s.refuseStrangers()
-			s.mu.Unlock()
-		}
+// take takes up a change, whoever has made it.
+func (s *Store) take(ctx context.Context, e state.Event) error {
+	if name, isName := strings.CutPrefix(e.Key, keyName); isName {
+		return s.refresh(ctx, name)
+	}
+	if e.Key == keyIssued && !e.Deleted {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.noted = true
+		s.refuseStrangers()
 	}
 	return nil
 }
@@ -215,13 +188,13 @@ func (s *Store) load(e state.Entry) {
 	}
 }
 
-// sync publishes all that was read, without the tokens that are gone since an earlier time.
-func (s *Store) sync(ctx context.Context, there map[string]bool) error {
+// sync publishes all that was read, without the tokens that are gone since an earlier time. keys are those of the state.
+func (s *Store) sync(ctx context.Context, keys map[string]bool) error {
 	s.mu.Lock()
 	if s.issued || len(s.known) > 0 {
 		s.refuseStrangers()
 	}
-	gone := slices.DeleteFunc(slices.Collect(maps.Keys(s.known)), func(name string) bool { return there[name] })
+	gone := slices.DeleteFunc(slices.Collect(maps.Keys(s.known)), func(name string) bool { return keys[keyName+name] })
 	s.synced, s.lost = true, nil
 	s.settleAll("")
 	s.publishAll()

@@ -94,8 +94,6 @@ const (
 	mostRecords = 120_000
 	// mostOdd is how often the log is told of a record that is ignored.
 	mostOdd = 20
-	// followAgain is how long it takes until records are followed again that could not be.
-	followAgain = 500 * time.Millisecond
 )
 
 var _ catalog.Source = (*Bucket)(nil)
@@ -212,47 +210,26 @@ func (b *Bucket) Open(ctx context.Context, name, version string) (io.ReadCloser,
 
 // follow takes up the records until the bucket is closed.
 func (b *Bucket) follow() {
-	for b.ctx.Err() == nil {
-		err := b.watch()
-		if b.ctx.Err() != nil {
-			return
-		}
-		b.mu.Lock()
-		b.failed = err
-		b.mu.Unlock()
-		b.tell()
-		select {
-		case <-b.ctx.Done():
-		case <-time.After(followAgain):
-		}
-	}
-}
-
-// watch takes up records until that fails.
-func (b *Bucket) watch() error {
-	seen := map[string]bool{}
-	for e, err := range b.space.Watch(b.ctx, "") {
-		switch {
-		case err != nil:
-			return err
-		case e.Synced:
-			b.whole(seen)
-			seen = nil
-		default:
-			b.take(e)
-			if seen != nil {
-				seen[e.Key] = true
+	state.Follow(b.ctx, b.space, "", state.Follower{
+		Take:  func(e state.Event) error { b.take(e); return nil },
+		Whole: func(keys map[string]bool) error { b.whole(keys); return nil },
+		Failed: func(err error) {
+			if err == nil { // whole has noted it
+				return
 			}
-		}
-	}
-	return b.ctx.Err()
+			b.mu.Lock()
+			b.failed = err
+			b.mu.Unlock()
+			b.tell()
+		},
+	})
 }
 
 // whole notes that all records were taken up. Files that were not among them are gone.
-func (b *Bucket) whole(seen map[string]bool) {
+func (b *Bucket) whole(keys map[string]bool) {
 	b.mu.Lock()
 	for name := range b.files {
-		if !seen[name] {
+		if !keys[name] {
 			delete(b.files, name)
 		}
 	}

@@ -5,8 +5,12 @@
 package precedence
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"slices"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // A Precedence says which files each waiting file waits for, sorted. It never changes once it is made.
@@ -81,8 +85,14 @@ func (p Precedence) Without(other Precedence) Precedence {
 }
 
 // With returns p with what other says, unless p says the opposite: no file waits for one that waits for it, nor through others. So whoever follows it
-// comes to an end. Of what takes the whole beyond most bytes, 0 for any number, nothing is added.
-func (p Precedence) With(other Precedence, most int) Precedence {
+// comes to an end.
+func (p Precedence) With(other Precedence) Precedence {
+	all, _ := p.Within(other, math.MaxInt)
+	return all
+}
+
+// Within is With, but adds nothing that takes the whole beyond most bytes. The error says so then.
+func (p Precedence) Within(other Precedence, most int) (Precedence, error) {
 	all := maps.Clone(p)
 	if all == nil {
 		all = Precedence{}
@@ -98,24 +108,21 @@ func (p Precedence) With(other Precedence, most int) Precedence {
 				added = append(added, holder)
 			}
 		}
-		if size += sizeOf(file, added); added == nil {
+		if added == nil {
 			continue
 		}
-		if most > 0 && size > most {
-			break
+		if size += sizeOf(file, added); size > most {
+			return all, fmt.Errorf("the names would have more than %d bytes: remove or rename files that wait for others, such as %s", most, text.Short(file))
 		}
 		holders := slices.Concat(all[file], added)
 		slices.Sort(holders)
 		all[file] = slices.Compact(holders)
 	}
-	return all
+	return all, nil
 }
 
 // sizeOf returns about how many bytes it takes to note which files one waits for.
 func sizeOf(file string, holders []string) int {
-	if holders == nil {
-		return 0
-	}
 	size := len(file) + len(`"":[],`)
 	for _, holder := range holders {
 		size += len(holder) + len(`"",`)

@@ -1,8 +1,10 @@
 package precedence_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,7 +112,10 @@ func TestWith(t *testing.T) {
 		{"more than there is room for", p{"z": {"y"}}, p{"a": {"b"}, "b": {"c"}}, 22, p{"z": {"y"}, "a": {"b"}}, p{"z": {"y"}}, p{"a": {"b"}}},
 	} {
 		before := maps.Clone(test.p)
-		got := test.p.With(test.with, test.most)
+		got, full := test.p.Within(test.with, cmp.Or(test.most, math.MaxInt))
+		if (full != nil) != (test.most > 0) {
+			t.Errorf("%s: got the error %v", test.name, full)
+		}
 		if !got.Equal(test.want) || !test.p.Equal(before) {
 			t.Errorf("%s: got %v of %v, want %v", test.name, got, test.p, test.want)
 		}

@@ -33,5 +33,5 @@ func Decode(value []byte) (Precedence, error) {
 	if err := state.Decode(value, Form, &r); err != nil {
 		return nil, err
 	}
-	return Precedence{}.With(r.WaitsFor.Sorted(), 0), nil
+	return Precedence{}.With(r.WaitsFor.Sorted()), nil
 }

@@ -272,6 +272,47 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// An overtaken space has something happen before its next read of which entries were dropped.
+type overtaken struct {
+	state.Space
+	before func()
+}
+
+func (o *overtaken) Get(ctx context.Context, key string, most int) (state.Entry, bool, error) {
+	if before := o.before; before != nil && key == "dropped" {
+		o.before = nil
+		before()
+	}
+	return o.Space.Get(ctx, key, most)
+}
+
+// TestOvertaken has a process add more entries than there may be between the moments at which another adds one and drops the oldest: what was dropped
+// meanwhile stays so, and the audit is whole.
+func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	fast, slow := in(store), in(store)
+	space := &overtaken{Space: store.Space(audit.Space)}
+	slow.Space = func() state.Space { return space }
+	fast.Most, slow.Most = 10, 10
+	logs := []*audit.Log{audit.New(fast), audit.New(slow)}
+	add := func(l *audit.Log, n int) {
+		for range n {
+			if err := l.Append(t.Context(), audit.Entry{Action: "test"}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	add(logs[1], 10)
+	space.before = func() { add(logs[0], 30) }
+	add(logs[1], 1)
+	for _, l := range logs {
+		if ends := verify(t, l); ends.First != 32 || ends.Last != 41 {
+			t.Errorf("the entries are %+v, want 32 to 41", ends)
+		}
+	}
+}
+
 // TestKnown compares the chain with hashes that were kept elsewhere. If somebody has written all of it anew, as here with other numbers, it
 // must not pass.
 func TestKnown(t *testing.T) {

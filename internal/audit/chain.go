@@ -192,9 +192,16 @@ func (l *Log) drop(ctx context.Context, s state.Space) error {
 			return err
 		}
 		var before end
-		if kept.Version != 0 && state.Decode(kept.Value, Form, &before) == nil && l.chain.dropped.Number < before.Number && before.Number <= l.chain.last.Number { // another process has dropped some
-			l.chain.dropped = before
-			continue
+		if kept.Version != 0 && state.Decode(kept.Value, Form, &before) == nil && l.chain.dropped.Number < before.Number { // another process has dropped some
+			was := l.chain
+			if before.Number <= was.last.Number {
+				l.chain.dropped = before
+			} else if err := l.catchUp(ctx, s); err != nil { // it has added as many since this one added its own
+				return err
+			}
+			if l.chain != was {
+				continue
+			}
 		}
 		number := l.chain.dropped.Number + 1
 		dropped := end{Number: number}

@@ -9,7 +9,7 @@ require (
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 	github.com/tetratelabs/wazero v1.12.0
-	github.com/toolsrv/toolsrv v0.0.0
+	github.com/toolsrv/toolsrv v0.0.0-00010101000000-000000000000
 	github.com/toolsrv/toolsrv/sdk/go v0.1.0
 	go.etcd.io/bbolt v1.5.0
 )
@@ -81,7 +81,6 @@ require (
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
-	github.com/santhosh-tekuri/jsonschema/v5 v5.3.1 // indirect
 	github.com/secure-systems-lab/go-securesystemslib v0.11.0 // indirect
 	github.com/segmentio/asm v1.1.3 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect

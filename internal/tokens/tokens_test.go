@@ -174,7 +174,6 @@ func TestRevoke(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, own := d.principal(child), d.principal(secret)
 	d.want(child, "ci/night")
 	shown, err := d.Show("ci/night")
 	if err != nil {
@@ -183,7 +182,7 @@ func TestRevoke(t *testing.T) {
 	if now, err := d.SetScopes(t.Context(), shown.ID, []string{"math/mul"}, state.Any); err != nil || now.Name != "ci/night" { // by its beginning
 		t.Errorf("got %v, %v", now, err)
 	}
-	p = d.principal(child)
+	p, own := d.principal(child), d.principal(secret)
 	if d.verifier.Ended(p) || d.verifier.Ended(own) {
 		t.Error("it has ended before it was revoked")
 	}

@@ -74,11 +74,12 @@ type Bucket struct {
 
 	mu     sync.Mutex
 	files  map[string]file
+	bytes  int64         // that they take, about
 	moved  chan struct{} // closed at the next change of files
 	synced bool
 	failed error // why the records are not known
 	odd    int   // records that were ignored, which the log was told
-	more   bool  // there are more records than are taken up
+	more   bool  // there are more records, or larger ones, than are taken up
 }
 
 // A file is what the state has under a name.
@@ -92,9 +93,14 @@ type file struct {
 const (
 	// mostRecords is how many files there may be, with those that were removed.
 	mostRecords = 120_000
+	// mostBytes is about how much memory they take together. Ours take less; of another writer, one record of 32 KiB can take five times that.
+	mostBytes = 256 << 20
 	// mostOdd is how often the log is told of a record that is ignored.
 	mostOdd = 20
 )
+
+// errMore is returned where there are more records than are taken up.
+var errMore = fmt.Errorf("there are more than %d files, or their records take more than %s: remove files", mostRecords, text.Size(mostBytes))
 
 var _ catalog.Source = (*Bucket)(nil)
 
@@ -230,12 +236,32 @@ func (b *Bucket) whole(keys map[string]bool) {
 	b.mu.Lock()
 	for name := range b.files {
 		if !keys[name] {
-			delete(b.files, name)
+			b.drop(name)
 		}
 	}
 	b.synced, b.failed = true, nil
 	b.mu.Unlock()
 	b.tell()
+}
+
+// drop forgets a file. b.mu is held.
+func (b *Bucket) drop(name string) {
+	if f, known := b.files[name]; known {
+		b.bytes -= f.takes(name)
+		delete(b.files, name)
+	}
+}
+
+// takes returns about how many bytes of memory a file takes.
+func (f *file) takes(name string) int64 {
+	n := 200 + len(name)
+	for _, k := range f.Kept {
+		n += 200
+		for _, path := range k.Paths {
+			n += 16 + len(path)
+		}
+	}
+	return int64(n)
 }
 
 // take takes up a record.
@@ -250,14 +276,19 @@ func (b *Bucket) take(e state.Event) {
 	}
 	b.mu.Lock()
 	_, known := b.files[e.Key]
-	switch {
+	b.drop(e.Key)
+	switch large := b.bytes+f.takes(e.Key) > mostBytes; {
 	case e.Deleted:
-		delete(b.files, e.Key)
-	case !known && len(b.files) >= mostRecords:
+	case !known && (large || len(b.files) >= mostRecords):
 		b.more = true
-		odd = fmt.Errorf("there are more than %d files", mostRecords)
+		odd = errMore
+	case large:
+		b.more = true
+		f.record, f.err = record{}, errMore
+		fallthrough
 	default:
 		b.files[e.Key] = f
+		b.bytes += f.takes(e.Key)
 	}
 	if odd != nil {
 		b.odd++

@@ -39,7 +39,7 @@ func (b *Bucket) Collect(ctx context.Context, age time.Duration) (removed int, e
 	case !b.synced || b.failed != nil:
 		err = fmt.Errorf("%w: what is in the bucket is not known", state.ErrUnavailable)
 	case b.more:
-		err = fmt.Errorf("there are more than %d files", mostRecords)
+		err = errMore
 	}
 	for name, f := range b.files {
 		if f.err != nil {

@@ -1,0 +1,51 @@
+package bucket_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/toolsrv/toolsrv/internal/catalog/bucket"
+	"github.com/toolsrv/toolsrv/internal/catalog/registry"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/memory"
+)
+
+// nothing is a bucket without contents, which nobody asks for here.
+type nothing struct{ bucket.Objects }
+
+// TestLargeRecords has somebody write records that take much more memory than a record of ours, until a server would take half a gigabyte for them: it
+// takes up some, says so, and serves the file that was there before.
+// Proves: Nothing stops the server
+func TestLargeRecords(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	space := store.Space(bucket.Space("tools"))
+	set := func(name string, n int, paths string) {
+		t.Helper()
+		digest := fmt.Sprintf("%064x", n)
+		record := fmt.Appendf(nil, "\x01"+`{"digest":%q,"kept":[{"digest":%q,"size":1,"since":"2026-11-27T12:00:00Z","paths":[%s]}]}`, digest, digest, paths)
+		if _, err := space.Set(t.Context(), name, record, state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("a.wasm", 1, `"/a"`)
+	const records, paths = 2000, 10_000
+	for i := range records {
+		set(fmt.Sprintf("f%d.wasm", i), 2+i, strings.Repeat(`"",`, paths-1)+`""`)
+	}
+	b := bucket.Open(bucket.Options{Name: "tools", Cache: registry.OpenCache("", 0), Versions: func() int { return 5 }})
+	defer b.Close()
+	b.Follow(space, nothing{})
+	list, err := b.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const each = 16 * paths // bytes that a record takes
+	if n := len(list.Entries); n < 100 || n*each > 256<<20 || list.Entries[0].ID != "a.wasm" || list.Entries[0].Err != nil {
+		t.Errorf("it has %d records of %d, the first is %v", n, records, list.Entries[0])
+	}
+	if _, err := b.Collect(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "take more than 256 MiB") {
+		t.Errorf("what no record names can be removed: %v", err)
+	}
+}

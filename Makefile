@@ -275,9 +275,9 @@ pages-check: .venv/pages
 setup-browser:
 	apt-get install --yes --no-install-recommends chromium fonts-dejavu-core
 
-# test-browser has Chromium use the pages as people would.
+# test-browser has Chromium use the pages as people would. It takes three minutes, and more beside other steps.
 test-browser: .venv/pages
-	cd test/browser && AXE=$(CURDIR)/.venv/pages/node_modules/axe-core/axe.min.js $(GO_TEST) -count=1 ./...
+	cd test/browser && AXE=$(CURDIR)/.venv/pages/node_modules/axe-core/axe.min.js $(GO_TEST) -count=1 -timeout 30m ./...
 
 # test-engines runs what the engines' own projects test, as far as it makes sense in the sandbox, and the tests of what we put around them:
 # those that ENGINE_TESTS matches.

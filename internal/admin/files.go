@@ -105,7 +105,7 @@ func (r files) turn(ctx context.Context, puts bool) (end func(), err error) {
 
 // mayPut returns an error where files are neither put nor removed.
 func (r files) mayPut() error {
-	if r.Service.InForce().Admin.Upload {
+	if r.inForce().Admin.Upload {
 		return nil
 	}
 	return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Files can't be put or removed: the configuration does not set [admin] upload = true"}

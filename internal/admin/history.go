@@ -263,7 +263,7 @@ func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArg
 	if err := checkReason(in.Reason); err != nil {
 		return RollingBack{}, err
 	}
-	if !r.Service.InForce().Admin.Upload {
+	if !r.inForce().Admin.Upload {
 		return RollingBack{}, &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: s.Source + " was removed, and nothing is put back where the configuration has not set [admin] upload = true: set that, or put the file back by hand"}
 	}
 	at, err := r.spot(FileArguments{Name: s.Name, Directory: s.SourceID})

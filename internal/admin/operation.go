@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/schemas"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/typed"
@@ -52,6 +53,8 @@ type Request struct {
 	Operation string
 	// Principal is who asks.
 	Principal *wasmtools.Principal
+	// Generation is what the request goes by: who asks, what they may do, and what they are told. Nil: the current one.
+	Generation *wasmtools.Generation
 	// From is where they ask from, such as an address, and ID the request's, as in its answer and the log.
 	From, ID string
 	// Local is whether they ask over the socket.
@@ -64,6 +67,22 @@ type Request struct {
 	Expected string
 	// Version is the version of what the answer tells, or empty. The operation sets it.
 	Version string
+}
+
+// generation returns the generation that the request goes by.
+func (r *Request) generation() *wasmtools.Generation {
+	if r.Generation != nil {
+		return r.Generation
+	}
+	return r.Service.Table.Current()
+}
+
+// inForce returns the configuration of that generation.
+func (r *Request) inForce() *core.Configuration {
+	if v, ok := r.generation().Configuration().(core.Value); ok {
+		return v.Base()
+	}
+	return r.Service.InForce()
 }
 
 // Path returns the operation's path below the door's, such as "/tokens/add".

@@ -47,7 +47,7 @@ func reaches() Operation {
 			}
 			principals = []*wasmtools.Principal{p}
 		}
-		g, granted := r.Service.Table.Current(), r.Service.InForce().Granted
+		g, granted := r.generation(), r.inForce().Granted
 		ways, complete := reach.Ways(Callable(g.Routes(), granted.Reaches), reach.Options{First: match, Most: maxWays}, principals...)
 		if !complete {
 			return Reach{}, invalid(fmt.Sprintf("There are more than %d ways: name a pattern of tools or a principal", maxWays))
@@ -115,7 +115,7 @@ func explain() Operation {
 			return Explanation{}, err
 		}
 		path := "/" + strings.TrimPrefix(in.Tool, "/")
-		g := r.Service.Table.Current()
+		g := r.generation()
 		e := Explanation{Allowed: true}
 		say := func(rule string, holds bool, because string) {
 			e.Rules = append(e.Rules, Rule{rule, holds, because})

@@ -27,7 +27,7 @@ func refused() Operation {
 		for _, f := range r.Service.Catalog.State().Refused {
 			all.Refused = append(all.Refused, Refusal{What: f.Source, Kind: "file", Reason: f.Err.Error(), Since: f.Since, Waits: f.Waits, Older: f.Served})
 		}
-		g := r.Service.Table.Current()
+		g := r.generation()
 		decide := decider(g, r.Service.InForce().Config)
 		for _, route := range g.Routes() {
 			if route.Ungranted {

@@ -100,7 +100,7 @@ func tools() Operation {
 		if err != nil {
 			return Tools{}, err
 		}
-		g := r.Service.Table.Current()
+		g := r.generation()
 		listed := Tools{Tools: make([]Tool, 0, len(g.Routes()))}
 		decide := decider(g, r.Service.InForce().Config)
 		for _, route := range g.Routes() {

@@ -30,8 +30,8 @@ const (
 type Options struct {
 	// Places are those of streams. Nil: 10,000.
 	Places *web.Places
-	// Off returns whether the door is switched off. It is called concurrently. Nil: it never is.
-	Off func() bool
+	// Off returns whether the door is switched off under a generation; nil is the current one. It is called concurrently. Nil: it never is.
+	Off func(g *wasmtools.Generation) bool
 	// Admin returns whether administrators are told here what is for them alone. It is called concurrently. Nil: they are not.
 	Admin func() bool
 }
@@ -51,7 +51,7 @@ func NewDoor(log *Log, o Options) *Door {
 		o.Places = web.NewPlaces(10_000)
 	}
 	if o.Off == nil {
-		o.Off = func() bool { return false }
+		o.Off = func(*wasmtools.Generation) bool { return false }
 	}
 	if o.Admin == nil {
 		o.Admin = func() bool { return false }
@@ -59,8 +59,8 @@ func NewDoor(log *Log, o Options) *Door {
 	return &Door{log: log, options: o}
 }
 
-// IsOff reports whether the door is switched off.
-func (d *Door) IsOff() bool { return d.options.Off() }
+// IsOff reports whether the door is switched off under a generation; nil is the current one.
+func (d *Door) IsOff(g *wasmtools.Generation) bool { return d.options.Off(g) }
 
 // State returns how many listen.
 func (d *Door) State() (listeners int) { return int(d.listeners.Load()) }
@@ -162,7 +162,7 @@ func (l *listener) identify() (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if l.door.IsOff() {
+	if l.door.IsOff(nil) {
 		return false, errOff
 	}
 	before, now := l.view, l.viewOf(p)

@@ -102,7 +102,7 @@ func newWorld(tb testing.TB, table *wasmtools.RouteTable, places int) *world {
 	w := &world{tb: tb, table: table, callers: &callers{of: map[string]*wasmtools.Principal{}}}
 	w.log = events.NewLog(table, func(s string) string { return strings.ReplaceAll(s, "hunter2", "[secret]") })
 	w.mux = web.NewMux(web.Options{Dependencies: []web.Dependency{w.callers}, StreamWrite: time.Second})
-	w.door = events.NewDoor(w.log, events.Options{Places: web.NewPlaces(places), Off: w.off.Load, Admin: func() bool { return true }})
+	w.door = events.NewDoor(w.log, events.Options{Places: web.NewPlaces(places), Off: func(*wasmtools.Generation) bool { return w.off.Load() }, Admin: func() bool { return true }})
 	w.mux.Mount(events.Path, w.door)
 	tb.Cleanup(func() {
 		w.log.Close()

@@ -101,7 +101,7 @@ func (x *Exchange) Renew() (changed bool, err error) {
 	if err := x.admit(); err != nil {
 		return true, err
 	}
-	if x.at.off != nil && x.at.off() { // by now
+	if x.at.off != nil && x.at.off(x.in.generation) { // by now
 		return true, &wasmtools.Error{Code: wasmtools.CodeNotFound}
 	}
 	return x.in.generation != before.generation || x.in.principal != before.principal, nil

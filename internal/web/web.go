@@ -24,10 +24,10 @@ import (
 //
 //	Policy() Policy
 //
-// A door that may be switched off has another one, which is called concurrently, and must be fast. While it returns true, requests are
-// answered as if the door were not there:
+// A door that may be switched off has another one, which is called concurrently, and must be fast. Where it returns true for the generation that a request
+// goes by, which is nil without a table, the request is answered as if the door were not there:
 //
-//	IsOff() bool
+//	IsOff(g *wasmtools.Generation) bool
 type Door interface {
 	// Serve answers one request. It is called concurrently. A panic is answered with CodeInternal, and logged.
 	Serve(x *Exchange)
@@ -90,7 +90,7 @@ type mount struct {
 	prefix string // begins with a slash and does not end with one; empty: every path
 	exact  bool   // tools may have the paths below it
 	door   Door
-	off    func() bool // nil: never
+	off    func(*wasmtools.Generation) bool // nil: never
 	policy Policy
 }
 
@@ -160,7 +160,9 @@ func (m *Mux) Mount(path string, door Door) {
 	if d, ok := door.(interface{ Policy() Policy }); ok {
 		next.policy = d.Policy()
 	}
-	if d, ok := door.(interface{ IsOff() bool }); ok {
+	if d, ok := door.(interface {
+		IsOff(*wasmtools.Generation) bool
+	}); ok {
 		next.off = d.IsOff
 	}
 	if next.policy.Open && next.policy.Role != "" {
@@ -181,10 +183,10 @@ type missing struct{}
 // Serve answers 404.
 func (missing) Serve(x *Exchange) { x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound}) }
 
-// mountOf returns the door of a request.
-func (m *Mux) mountOf(r *http.Request) *mount {
+// mountOf returns the door of a request that goes by a generation.
+func (m *Mux) mountOf(r *http.Request, g *wasmtools.Generation) *mount {
 	for i := range m.mounts {
-		if at := &m.mounts[i]; at.covers(r) && (at.off == nil || !at.off()) {
+		if at := &m.mounts[i]; at.covers(r) && (at.off == nil || !at.off(g)) {
 			return at
 		}
 	}
@@ -216,7 +218,8 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.finish()
 	probe := isProbe(r.URL.Path)
 	if !probe {
-		x.at = m.mountOf(r)
+		g, _ := m.now()
+		x.at = m.mountOf(r, g)
 		x.boundBody()
 		if m.traced {
 			x.trace = newTrace(r)
@@ -228,7 +231,12 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// Those who may not call a tool must not learn which paths exist, so this comes before routing.
 	if !probe {
-		if err := x.admit(); err != nil {
+		err := x.admit()
+		for at := m.mountOf(r, x.in.generation); at != x.at; at = m.mountOf(r, x.in.generation) { // it was switched on or off meanwhile
+			x.at, x.call.Door = at, at.path
+			err = x.admit()
+		}
+		if err != nil {
 			x.Fail(err)
 			return
 		}

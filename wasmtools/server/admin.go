@@ -55,9 +55,10 @@ func (s administered) Slow() []slow.Call { return s.slow.List() }
 // Principals are the callers that are known by name.
 func (s administered) Principals() []*wasmtools.Principal { return s.inForce().auth.Principals() }
 
-// isOff returns whether the door is off: the configuration says so, or says nothing, and there are no tokens with names, which may ask for themselves.
-func (s administered) isOff() bool {
-	now := s.inForce()
+// isOff returns whether the door is off under a generation; nil is the current one: the configuration says so, or says nothing, and there are no tokens with
+// names, which may ask for themselves.
+func (s administered) isOff(g *wasmtools.Generation) bool {
+	now := s.under(g)
 	return now.Admin.Disabled || !now.Admin.Enabled && now.named.Open()
 }
 

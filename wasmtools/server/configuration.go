@@ -10,6 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/web"
+	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -94,8 +95,14 @@ func tokensOf(c *config.Config, before *configuration) (*auth.BearerTokenAuth, e
 }
 
 // inForce returns the configuration of this moment.
-func (s *Server) inForce() *configuration {
-	c, _ := s.service.Table.Current().Configuration().(*configuration)
+func (s *Server) inForce() *configuration { return s.under(nil) }
+
+// under returns the configuration of a generation; nil is the current one.
+func (s *Server) under(g *wasmtools.Generation) *configuration {
+	if g == nil {
+		g = s.service.Table.Current()
+	}
+	c, _ := g.Configuration().(*configuration)
 	return c
 }
 

@@ -467,7 +467,10 @@ func (m *model) exchange(path, token, body string, half bool, headers ...string)
 		return nil, "", during, err
 	}
 	defer conn.Close()
-	headers = append(headers, "Host: "+m.Addr().String(), "Content-Type: application/json", "Accept: application/json, text/event-stream", "Connection: close",
+	if !slices.ContainsFunc(headers, func(h string) bool { return strings.HasPrefix(h, "Content-Type: ") }) {
+		headers = append(headers, "Content-Type: application/json")
+	}
+	headers = append(headers, "Host: "+m.Addr().String(), "Accept: application/json, text/event-stream", "Connection: close",
 		fmt.Sprint("Content-Length: ", len(body)))
 	if token != "" {
 		headers = append(headers, "Authorization: Bearer "+token)

@@ -163,8 +163,8 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 	s.streams = web.NewPlaces(mostStreams(s.conns.most))
 	s.mount(events.Path, events.NewDoor(s.service.Events, events.Options{
 		Places: s.streams,
-		Off:    func() bool { return !s.inForce().Events.Enabled },
-		Admin:  func() bool { return !administered{s}.isOff() },
+		Off:    func(g *wasmtools.Generation) bool { return !s.under(g).Events.Enabled },
+		Admin:  func() bool { return !administered{s}.isOff(nil) },
 	}))
 	if c.MCP.Enabled {
 		tools := newToolset(s.service)

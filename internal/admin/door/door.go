@@ -28,8 +28,8 @@ const bodyTime = 5 * time.Minute
 type Options struct {
 	// Local is whether only callers over the socket may ask for it.
 	Local bool
-	// Off returns whether the door is switched off. It is called concurrently. Nil: it never is.
-	Off func() bool
+	// Off returns whether the door is switched off under a generation. It is called concurrently. Nil: it never is.
+	Off func(g *wasmtools.Generation) bool
 }
 
 // A Door answers requests for the operations of a server. Whoever asks must have the role of an administrator, or for some operations any
@@ -59,8 +59,8 @@ func New(target *admin.Target, o Options) *Door {
 // Policy lets in the service's own pages only. Serve asks for roles.
 func (d *Door) Policy() web.Policy { return web.Policy{Pages: web.PagesOwn} }
 
-// IsOff reports whether the door is switched off.
-func (d *Door) IsOff() bool { return d.options.Off != nil && d.options.Off() }
+// IsOff reports whether the door is switched off under a generation.
+func (d *Door) IsOff(g *wasmtools.Generation) bool { return d.options.Off != nil && d.options.Off(g) }
 
 // Serve answers one request.
 func (d *Door) Serve(x *web.Exchange) {
@@ -116,12 +116,12 @@ func (d *Door) Serve(x *web.Exchange) {
 		x.Fail(err)
 		return
 	}
-	r := &admin.Request{Target: d.target, Principal: x.Call().Principal, From: d.from(x), ID: x.Call().RequestID, Local: d.options.Local, Expected: expected}
+	r := &admin.Request{Target: d.target, Principal: x.Call().Principal, Generation: x.Generation(), From: d.from(x), ID: x.Call().RequestID, Local: d.options.Local, Expected: expected}
 	r.Still = func() error {
 		if err := renew(); err != nil {
 			return err
 		}
-		r.Principal = x.Call().Principal
+		r.Principal, r.Generation = x.Call().Principal, x.Generation()
 		return o.Admits(r)
 	}
 	if most := o.Takes(); most > 0 {

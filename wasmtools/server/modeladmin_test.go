@@ -1,0 +1,304 @@
+package server_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/testkit"
+	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
+	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/gotool"
+)
+
+// An office is a model whose requests are those of administrators.
+type office struct {
+	*model
+	orders []order
+}
+
+// An order is what one configuration decides of administrators.
+type order struct {
+	roles  map[string]string // by token; one that is missing is let in no more
+	upload bool
+	off    bool // the door is
+	class  int  // the tools whose number has this rest are disabled
+}
+
+const (
+	classes     = 7
+	officeTools = 70
+)
+
+// status returns how a request for an operation ends under an order. changes is whether it changes something.
+func (o *order) status(token string, changes, uploads bool) int {
+	role := o.roles[token]
+	switch {
+	case role == "":
+		return http.StatusUnauthorized
+	case o.off:
+		return http.StatusNotFound
+	case role == "*", changes && role != wasmtools.RoleAdmin, uploads && !o.upload:
+		return http.StatusForbidden
+	}
+	return http.StatusOK
+}
+
+func newOrder() (o order) {
+	o = order{roles: map[string]string{}, upload: rand.IntN(3) > 0, off: rand.IntN(8) == 0, class: rand.IntN(classes)}
+	for _, token := range []string{"one", "two"} {
+		if role := []string{wasmtools.RoleAdmin, wasmtools.RoleAdmin, wasmtools.RoleAdminRead, "*", ""}[rand.IntN(5)]; role != "" {
+			o.roles[token] = role
+		}
+	}
+	return o
+}
+
+func (m *office) config(o *order) *config.Config {
+	c := *m.base
+	c.Admin.Enabled, c.Admin.Disabled, c.Admin.Upload = !o.off, o.off, o.upload
+	c.Auth.Declared = []config.Token{{Name: "always", SHA256: sha256.Sum256([]byte("always")), Scopes: []string{"*"}}}
+	for _, token := range []string{"one", "two"} {
+		if role := o.roles[token]; role != "" {
+			c.Auth.Declared = append(c.Auth.Declared, config.Token{Name: token, SHA256: sha256.Sum256([]byte(token)), Scopes: []string{role}})
+		}
+	}
+	c.Tools.Disabled = nil
+	for n := o.class; n < officeTools; n += classes {
+		c.Tools.Disabled = append(c.Tools.Disabled, fmt.Sprint("all/t", n))
+	}
+	return &c
+}
+
+// reload puts one order in force after the other.
+func (m *office) reload() {
+	defer close(m.ended)
+	begun := time.Now()
+	for n := 1; n < len(m.orders) && (n < 30 || time.Since(begun) < m.lasts); n++ {
+		select {
+		case <-m.progress:
+		case <-time.After(5 * time.Millisecond): // all may be waiting for it
+		}
+		m.began.Store(int64(n))
+		if err := m.Reload(m.config(&m.orders[n])); err != nil {
+			m.t.Error(err)
+			return
+		}
+		m.applied.Store(int64(n))
+		m.mu.Lock()
+		close(m.next)
+		m.next = make(chan struct{})
+		m.mu.Unlock()
+	}
+}
+
+// ask makes a request for an operation, half of it before a reload where half is set, and returns the answer's status and text. That must be possible under one order that was
+// in force while it was made: with which one it was let in is one of those since its end, and a refusal may be due to its head.
+func (m *office) ask(name, token, body string, half bool, fits func(o *order, text string) bool, query ...string) (status int, text string) {
+	o := admin.Find(name)
+	path, headers := "/admin/v1"+o.Path(), []string{}
+	uploads := o.Takes() > 0
+	if uploads {
+		headers = append(headers, "Content-Type: "+admin.TakenType)
+	}
+	if len(query) > 0 {
+		path += "?" + query[0]
+	}
+	answer, text, during, err := m.exchange(path, token, body, half, headers...)
+	if err != nil {
+		m.t.Errorf("%s: %v", name, err)
+		return 0, ""
+	}
+	m.asked.Add(1)
+	n, _ := m.results.LoadOrStore(fmt.Sprint(name, " ", answer.StatusCode), new(atomic.Int64))
+	n.(*atomic.Int64).Add(1)
+	m.advance()
+	first := during.first
+	if answer.StatusCode != http.StatusOK {
+		first = during.head
+	}
+	tried := ""
+	for at := first; at <= during.last; at++ {
+		by := &m.orders[at]
+		if by.status(token, o.Changes() || uploads, uploads) == answer.StatusCode && (answer.StatusCode != http.StatusOK || fits == nil || fits(by, text)) {
+			return answer.StatusCode, text
+		}
+		tried += fmt.Sprintf("\n%d %+v", at, *by)
+	}
+	m.t.Errorf("%s as %q: got %d %.1000s, which no order has:%s", name, token, answer.StatusCode, text, tried)
+	return answer.StatusCode, text
+}
+
+// states returns the state of each tool in a list of them.
+func (m *office) states(text string) map[string]string {
+	var list admin.Tools
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		m.t.Errorf("%.1000s: %v", text, err)
+	}
+	states := map[string]string{}
+	for _, t := range list.Tools {
+		states[t.Path] = t.State
+	}
+	return states
+}
+
+// isOf reports whether a list of the tools is that of an order: none is as another order would have it.
+func (m *office) isOf(o *order, text string) bool {
+	states := m.states(text)
+	for n := range officeTools {
+		want := "enabled"
+		if n%classes == o.class {
+			want = "disabled"
+		}
+		if states[fmt.Sprint("/all/t", n)] != want {
+			return false
+		}
+	}
+	return true
+}
+
+// list lists the tools, and returns what is told of all/switched, or "".
+func (m *office) list(token string) string {
+	status, text := m.ask("tools", token, "", false, m.isOf, "all=true")
+	if status != http.StatusOK {
+		return ""
+	}
+	return m.states(text)["/all/switched"]
+}
+
+// module returns one that a server takes.
+func (m *office) module() string {
+	var tools []string
+	for _, name := range []string{"once", "loops", "thrice"} {
+		tools = append(tools, fmt.Sprintf(`{"name":%q,"description":"Calls.","parameters":{"type":"object"},"needs":{"tools":["all/switched"]}}`, name))
+	}
+	return string(sandboxtest.WithManifest(m.t, testkit.Fixture(m.t, "wat/good/caller"), `{"abi":1,"namespace":"new","tools":[`+strings.Join(tools, ",")+`]}`))
+}
+
+// work has administrators do their work until reloads have ended. Only the first one switches, so that it knows what it will be told.
+func (m *office) work(client int) {
+	module := m.module()
+	for n := 0; ; n++ {
+		select {
+		case <-m.ended:
+			return
+		default:
+		}
+		token, half := []string{"one", "two", "three"}[rand.IntN(3)], rand.IntN(2) == 0
+		switch kind := rand.IntN(4); {
+		case kind == 0 && client == 0:
+			operation := []string{"disable", "enable"}[rand.IntN(2)]
+			if status, _ := m.ask(operation, token, `{"names":["all/switched"]}`, half, nil); status == http.StatusOK {
+				if got := m.list(token); got != "" && got != operation+"d" {
+					m.t.Errorf("after %s it is %s", operation, got)
+				}
+			}
+		case kind == 1:
+			m.ask("put", token, module, half, nil, url.Values{"name": {fmt.Sprintf("new/put%d.wasm", client)}, "dry_run": {"true"}}.Encode())
+		case kind == 2 && client == 1:
+			m.tokens(token, n, half)
+		default:
+			m.list(token)
+		}
+	}
+}
+
+// tokens has a token made, which is let in as its own scopes say, whatever becomes of its maker. Once it is revoked it is let in no more, also where only the end of a
+// request is missing.
+func (m *office) tokens(maker string, n int, half bool) {
+	name := fmt.Sprint("made", n)
+	status, text := m.ask("tokens add", maker, fmt.Sprintf(`{"name":%q,"scopes":["admin"]}`, name), half, nil)
+	if status != http.StatusOK {
+		return
+	}
+	var made admin.TokenMade
+	if err := json.Unmarshal([]byte(text), &made); err != nil {
+		m.t.Error(err)
+		return
+	}
+	ask := func(want ...int) {
+		answer, text, during, err := m.exchange("/admin/v1/tools?all=true", made.Secret, "", false)
+		if err != nil {
+			m.t.Error(err)
+			return
+		}
+		for at := during.first; at <= during.last; at++ {
+			if o := &m.orders[at]; answer.StatusCode == want[0] && (want[0] != http.StatusOK || !o.off && m.isOf(o, text)) || len(want) > 1 && o.off && answer.StatusCode == want[1] {
+				return
+			}
+		}
+		m.t.Errorf("a token that was made: got %d, want %v: %.1000s", answer.StatusCode, want, text)
+	}
+	ask(http.StatusOK, http.StatusNotFound)
+	revoked := make(chan struct{})
+	go func() {
+		defer close(revoked)
+		m.reloaded()
+		if _, err := m.of.Tokens.Revoke(context.Background(), name, state.Any); err != nil {
+			m.t.Error(err)
+		}
+	}()
+	// The second half is sent after a reload, which may be before the token ends; so what counts is only that it does neither fail otherwise nor hang.
+	answer, text, _, err := m.exchange("/admin/v1/put?dry_run=true&name=new/late.wasm", made.Secret, m.module(), true, "Content-Type: "+admin.TakenType)
+	<-revoked
+	if err != nil || !strings.Contains("200 401 403 404", strconv.Itoa(answer.StatusCode)) {
+		m.t.Errorf("a token that ends meanwhile: got %v %.1000s, %v", answer, text, err)
+	}
+	ask(http.StatusUnauthorized)
+}
+
+// TestModelOfAdministrators has random reloads beside random requests of administrators, some of which come in two halves. Each answer must come from one configuration
+// that was in force while the request was made: who may look and change, whether files are taken, and what is told of all tools.
+// Proves: A caller reaches its own tools only
+func TestModelOfAdministrators(t *testing.T) {
+	t.Parallel()
+	lasts := 2500 * time.Millisecond
+	if n, err := strconv.Atoi(os.Getenv("TOOLSRV_MODEL")); err == nil {
+		lasts *= time.Duration(n)
+	}
+	m := &office{model: &model{t: t, lasts: lasts, next: make(chan struct{}), progress: make(chan struct{}, 1), ended: make(chan struct{})}}
+	for range 30 + int(2000*lasts/time.Second) {
+		m.orders = append(m.orders, newOrder())
+	}
+	m.base = config.Default()
+	m.base.Server.Addresses = []string{"127.0.0.1:0"}
+	m.base.Tools.Directory, m.base.Tools.CacheDir, m.base.State.Directory = t.TempDir(), t.TempDir(), t.TempDir()
+	var all []*wasmtools.Tool
+	for n := range officeTools + 1 {
+		name := fmt.Sprint("all/t", n)
+		if n == officeTools {
+			name = "all/switched"
+		}
+		all = append(all, gotool.New(name, "Is there.", func(context.Context, struct{}) (int, error) { return n, nil }))
+	}
+	m.running = run(t, build(t, m.config(&m.orders[0]), all...))
+	m.log.Wait(t, `"msg":"ready"`)
+	var work sync.WaitGroup
+	work.Go(m.reload)
+	for client := range 4 {
+		work.Go(func() { m.work(client) })
+	}
+	work.Wait()
+	counts := map[string]int64{}
+	m.results.Range(func(key, n any) bool { counts[key.(string)] = n.(*atomic.Int64).Load(); return true })
+	t.Logf("%d requests, %d reloads: %v", m.asked.Load(), m.applied.Load(), counts)
+	for _, result := range []string{"tools 200", "tools 401", "tools 403", "tools 404", "put 200", "put 403", "disable 200", "tokens add 200"} {
+		if m.applied.Load() > 300 && counts[result] == 0 {
+			t.Errorf("no request ended as %q", result)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/rates"
+	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
@@ -43,6 +44,16 @@ func (s *Service) Configure(c *config.Config) (*Configuration, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.configure(c, store)
+}
+
+// Look is Configure for who only wants to know what would change: the result must not be published. It opens no state, and so does not find out
+// whether one that is not open yet could be opened.
+func (s *Service) Look(c *config.Config) (*Configuration, error) {
+	return s.configure(c, s.State.looked(c))
+}
+
+func (s *Service) configure(c *config.Config, store state.Store) (*Configuration, error) {
 	grants, err := s.Broker.Make(c, store)
 	if err != nil {
 		return nil, fmt.Errorf("apply the grants: %w", err)

@@ -45,6 +45,16 @@ func forms() map[string]byte {
 // counts as lost later; one in NATS goes on trying.
 func (s *State) For(c *config.Config) (state.Store, error) { return s.open(context.Background(), c) }
 
+// looked is For where nothing is to be opened: what is not open yet is as if it were empty.
+func (s *State) looked(c *config.Config) state.Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.store == nil && (s.volatile || c.State.Directory != "" || c.State.URL != "") {
+		return memory.New()
+	}
+	return s.store
+}
+
 // waitForNATS is how long a start waits for servers of NATS that do not answer yet.
 const waitForNATS = 30 * time.Second
 

@@ -1,6 +1,8 @@
 package core_test
 
 import (
+	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -147,5 +149,36 @@ func TestVolatile(t *testing.T) {
 	}
 	if e, ok, err := space.Get(ctx, "k", 1); !ok || err != nil || string(e.Value) != "v" {
 		t.Errorf("got %q, %v, %v", e.Value, ok, err)
+	}
+}
+
+// TestLook: who only looks at what a configuration would change neither makes nor locks the state that it names.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	c := settings(t)
+	s := open(t, c, core.Options{})
+	next := *c
+	next.State.Directory = filepath.Join(t.TempDir(), "kept")
+	if _, err := s.Look(&next); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(next.State.Directory); !errors.Is(err, fs.ErrNotExist) || s.State.Store() != nil {
+		t.Errorf("the directory: got %v, and the state %v; want neither", err, s.State.Store())
+	}
+	other, err := local.Open(next.State.Directory, local.Options{}) // by another process, as it were
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Look(&next); err != nil {
+		t.Errorf("while another process has it: %v", err)
+	}
+	if _, err := s.Configure(&next); err == nil {
+		t.Error("a state that another process has was opened")
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Configure(&next); err != nil || s.State.Store() == nil {
+		t.Errorf("put in force: got %v, and the state %v", err, s.State.Store())
 	}
 }

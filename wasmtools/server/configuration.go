@@ -39,9 +39,9 @@ func (c *configuration) Admission() *web.Admission { return c.admission }
 // Hurry ends the reading of a body that comes slowly.
 func (c *configuration) Hurry() bool { return c.conns.hurry() }
 
-// configure makes the configuration of c; with none before, what the service has made of it already. A caller that the one before also lets
+// configure makes the configuration of c; with none before, what the service has made of it already. One that is only looked at must not be published. A caller that the one before also lets
 // in keeps the same principal. The secrets are read last, when nothing else can be wrong.
-func (s *Server) configure(c *config.Config, before *configuration) (*configuration, error) {
+func (s *Server) configure(c *config.Config, before *configuration, looks bool) (*configuration, error) {
 	plain, err := tokensOf(c, before)
 	if err != nil {
 		return nil, fmt.Errorf("apply the tokens: %w", err)
@@ -68,7 +68,11 @@ func (s *Server) configure(c *config.Config, before *configuration) (*configurat
 	}
 	of := s.service.InForce()
 	if before != nil {
-		if of, err = s.service.Configure(c); err != nil {
+		make := s.service.Configure
+		if looks {
+			make = s.service.Look
+		}
+		if of, err = make(c); err != nil {
 			return nil, err
 		}
 	}

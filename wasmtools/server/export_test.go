@@ -93,7 +93,7 @@ func (s *Server) Principals() []*wasmtools.Principal { return administered{s}.Pr
 func (s *Server) Look(c *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
-	before, next, err := s.prepare(c)
+	before, next, err := s.prepare(c, true)
 	if err == nil {
 		(&prepared{server: s, before: before, next: next}).Changes()
 	}

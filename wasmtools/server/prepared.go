@@ -31,7 +31,7 @@ func (s administered) Prepare(looks bool) (admin.Prepared, error) {
 	var before, next *configuration
 	c, err := s.load()
 	if err == nil {
-		before, next, err = s.prepare(c)
+		before, next, err = s.prepare(c, looks)
 	}
 	if err != nil {
 		if !looks {

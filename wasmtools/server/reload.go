@@ -21,7 +21,7 @@ import (
 func (s *Server) Reload(c *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
-	before, next, err := s.prepare(c)
+	before, next, err := s.prepare(c, false)
 	if err != nil {
 		s.reloads.end(err)
 		refusedReload(s.service.Audit, err)
@@ -57,13 +57,13 @@ func (r *reloads) end(err error) {
 	r.at.Store(time.Now().UnixMilli())
 }
 
-// prepare makes the configuration that is to follow the one in force. s.reload is held, until after apply.
-func (s *Server) prepare(c *config.Config) (before, next *configuration, err error) {
+// prepare makes the configuration that is to follow the one in force, or only to be looked at. s.reload is held, until after apply.
+func (s *Server) prepare(c *config.Config, looks bool) (before, next *configuration, err error) {
 	if s.over {
 		return nil, nil, errors.New("apply the new configuration: the server is closed")
 	}
 	before = s.inForce()
-	next, err = s.configure(c, before)
+	next, err = s.configure(c, before, looks)
 	return before, next, err
 }
 

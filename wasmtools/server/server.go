@@ -132,7 +132,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 	if s.files, err = openTLS(c, s.logger); err != nil {
 		return err
 	}
-	first, err := s.configure(c, nil)
+	first, err := s.configure(c, nil, false)
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func TestPagesAreShort(t *testing.T) {
 		what  string
 		files []string
 		most  int
-	}{{"docs/*.md", pages, 205_000}, {"RATIONALE.md", rationales(t), 95_000}} {
+	}{{"docs/*.md", pages, 205_200}, {"RATIONALE.md", rationales(t), 95_000}} {
 		size := 0
 		for _, file := range c.files {
 			size += len(read(t, file))

@@ -30,10 +30,12 @@ PREBUILT := $(patsubst examples/%/Cargo.toml,build/tools/%.wasm,$(wildcard examp
 .PHONY: run build tools scripts examples-npm test suite race lint fmt tidy setup-rust test-rust test-js test-python examples-rust examples-rust-check example-c example-c-check licenses pages pages-check setup-browser engines engines-check test-engines cross setup-wine setup-shells setup-proxies setup-prometheus setup-registry test-arm64 test-tinygo test-unprivileged test-windows test-egress test-foreign test-offline bench test-bench bench-guests bench-sandbox bench-wasmtime bench-scale bench-mcp bench-languages bench-capabilities bench-operate bench-see bench-fleet bench-many bench-first soak chaos attack attack-compile pace proofs ci-long release-check dist setup-dist test-dist fuzz typed sdk fixtures fixtures-check test-clients test-collector test-nats test-mcp test-browser vuln clean
 
 # A compiler for Go that has nothing cached yet takes longest, so other tools are built while those that git keeps are served. What to try is
-# printed once it answers.
+# printed once it answers. Where there is no program yet, make run begins with a lean one: the libraries that check signatures, and those of
+# OpenTelemetry, are a third of all that has to be compiled, and of what is downloaded. The whole program takes its place when all tools are built.
+run: export LEAN := $(if $(wildcard bin/toolsrv),,lean)
 run: export TRY = curl -s localhost:8000/calc/evaluate -H 'Content-Type: application/json' -d '{"expression": "2 * (3 + 4)"}'
 run: build $(PREBUILT)
-	@nice $(MAKE) --no-print-directory -s tools & \
+	@nice sh -c '$(MAKE) --no-print-directory -s tools && { $(MAKE) --no-print-directory -s build LEAN= 2>build/whole.log || cat build/whole.log; }' & \
 		(while kill -0 $$$$ 2>/dev/null; do sleep 0.2; \
 		if sh -c "$$TRY --fail" >/dev/null 2>&1; then printf '\n  Try:  %s\n\n' "$$TRY"; break; fi; done) & \
 		exec bin/toolsrv openapi --config examples/toolsrv.toml
@@ -49,9 +51,11 @@ export CGO_ENABLED := 0
 # compiled.
 BUILD := CGO_ENABLED=0 GOGC=400 go build $(FLAGS) -ldflags=-s
 
+LEANLY := -tags=grpcnotrace,lean
+build: TAGS = $(if $(LEAN),$(LEANLY))
 build:
-	@go list -deps ./cmd/toolsrv >/dev/null & $(BUILD) net/http; wait
-	$(BUILD) -o bin/toolsrv ./cmd/toolsrv
+	@go list -deps $(TAGS) ./cmd/toolsrv >/dev/null & $(BUILD) net/http; wait
+	$(BUILD) $(TAGS) -o bin/toolsrv ./cmd/toolsrv
 
 tools: $(PREBUILT) scripts $(TOOLS)
 
@@ -288,10 +292,11 @@ test-engines:
 	sdk/js/engine/test/fetch.sh build/js-tests
 	TOOLSRV_CPYTHON_LIB=$$(sdk/python/engine/library.sh) go test -count=1 -timeout 60m -run "$(ENGINE_TESTS)" ./test/engines
 
-# cross checks everything, tests too, for systems that are not at hand, and builds the server.
+# cross checks everything, tests too, for systems that are not at hand, and builds the server; and the lean one of make run.
 cross:
 	@set -e; export CGO_ENABLED=0; for system in linux/arm64 darwin/arm64 windows/amd64; do echo "vet and build for $$system"; \
 		export GOOS=$${system%/*} GOARCH=$${system#*/}; for m in $(MODULES); do (cd $$m && go vet ./...); done; go build -o build/cross ./cmd/toolsrv; done
+	$(BUILD) $(LEANLY) -o build/cross ./cmd/toolsrv
 
 # setup-shells installs the shells that tests of completions and of install.sh skip where they are missing, from the apt of a Debian, as root. It does
 # nothing where they are there, or can't be installed, so that .ci/run can have it do so.

@@ -30,11 +30,14 @@ set -m # with a process group of its own
 run=$!
 set +m
 seconds() { echo "$(date +%s%N) $begin" | awk '{printf "%.1f", ($1 - $2) / 1e9}'; }
+alive() { [ $SECONDS -lt 3600 ] && kill -0 "$run" 2>/dev/null; }
+# Until it listens, asking would take a third of a processor.
+until (exec 3<>/dev/tcp/127.0.0.1/8000) 2>/dev/null || ! alive; do sleep 0.2; done
 # answer LANGUAGE PATH ARGUMENTS waits until a tool answers with 200, for an hour at most: the machine may have others to serve.
 answer() {
 	until curl -fsS "localhost:8000$2" -H 'Content-Type: application/json' -d "$3" >/dev/null 2>&1; do
-		[ $SECONDS -lt 3600 ] && kill -0 "$run" 2>/dev/null || { echo "no answer of $2:"; cat "$folder/log"; exit 1; } >&2
-		sleep 0.1
+		alive || { echo "no answer of $2:"; cat "$folder/log"; exit 1; } >&2
+		sleep 0.2
 	done
 	echo "first_answer_s $1 $(seconds)"
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/events"
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/metrics"
-	"github.com/toolsrv/toolsrv/internal/otlp"
 	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/recent"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
@@ -84,7 +83,7 @@ type Service struct {
 	// Metrics count calls.
 	Metrics *metrics.Metrics
 	// Tracer records requests and calls for a collector. Nil: none is to be told.
-	Tracer *otlp.Tracer
+	Tracer Tracer
 	// Began is when Open was called.
 	Began time.Time
 

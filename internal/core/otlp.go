@@ -1,14 +1,14 @@
 package core
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
-	"runtime/debug"
 
-	"github.com/toolsrv/toolsrv/internal/otlp"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/toolsrv/toolsrv/internal/secret"
+	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
 // Counts reports whether anybody is told metrics.
@@ -16,28 +16,17 @@ func Counts(c *config.Config) bool {
 	return c.Metrics.Enabled || c.OTLP.Endpoint != "" && c.OTLP.Metrics
 }
 
-// newTracer returns what records requests and calls. Its headers have the secrets of the configuration that is in force when they are sent.
-func newTracer(s *Service, c *config.Config) (*otlp.Tracer, error) {
-	version := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = cmp.Or(info.Main.Version, version)
-	}
-	return otlp.New(otlp.Options{
-		Endpoint: c.OTLP.Endpoint,
-		Headers: func() (map[string]string, error) {
-			now := s.InForce()
-			if now == nil {
-				return nil, errors.New("the server begins or ends")
-			}
-			return now.fill(s, c.OTLP.Headers), nil
-		},
-		Sample:  c.OTLP.Sample,
-		Metrics: c.OTLP.Metrics,
-		Timeout: c.OTLP.Timeout,
-		Service: c.OTLP.Service,
-		Version: version,
-		Logger:  s.Logger,
-	})
+// A Tracer records requests and calls for a collector. internal/otlp says more.
+type Tracer interface {
+	web.Observer
+	invoke.Observer
+	// Gather has the collector told these metrics, and a last time where from is nil.
+	Gather(from prometheus.Gatherer)
+	// Lost returns how many spans the collector was not told.
+	Lost() (crowded, unsent uint64)
+	// Hurry has Close wait for the collector for a moment only.
+	Hurry()
+	Close()
 }
 
 // fill returns headers for the collector, with the secrets of the configuration, which is in force. Those whose secrets it lacks are left out: see

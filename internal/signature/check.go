@@ -1,3 +1,5 @@
+//go:build !lean
+
 package signature
 
 import (
@@ -14,23 +16,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-const (
-	// MediaType is the media type of a bundle.
-	MediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
-	// PredicateType is the type of a statement that only signs.
-	PredicateType = "https://sigstore.dev/cosign/sign/v1"
-
-	payloadType = "application/vnd.in-toto+json"
-)
-
-// A Statement is what a bundle says of an artifact.
-type Statement struct {
-	// PredicateType says what it is, such as https://slsa.dev/provenance/v1. It is foreign.
-	PredicateType string
-	// By is whose it is: who was verified, or what it says itself.
-	By By
-}
-
 // Signature returns who has signed an artifact, which is the content of its manifest, with a bundle. An attestation is not a signature: somebody
 // who lists what is wrong with a module has not said that it should run.
 func (t *Trust) Signature(bundle, artifact []byte) (By, error) {
@@ -39,14 +24,6 @@ func (t *Trust) Signature(bundle, artifact []byte) (By, error) {
 		return By{}, &NoSignature{s.PredicateType}
 	}
 	return s.By, err
-}
-
-// A NoSignature is a statement of another kind than a signature.
-type NoSignature struct{ PredicateType string }
-
-// Error says of which.
-func (e *NoSignature) Error() string {
-	return "it is not a signature, but an attestation of the type " + text.ClipEscaped(e.PredicateType, 200)
 }
 
 // Statement returns what a bundle says of an artifact, which one of the signers has signed.

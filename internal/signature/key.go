@@ -14,41 +14,13 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"time"
+	"io"
+	"os"
 
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
-	"github.com/sigstore/sigstore-go/pkg/root"
-	"github.com/sigstore/sigstore-go/pkg/verify"
-	"github.com/sigstore/sigstore/pkg/signature"
 )
 
-// verifier checks signatures of a key.
-type verifier = signature.Verifier
-
 const minRSA = 2048 // bits
-
-// openKey takes a public key.
-func (c *checker) openKey(content []byte) error {
-	block, _ := pem.Decode(content)
-	if block == nil || block.Type != "PUBLIC KEY" {
-		return fmt.Errorf("%s has no public key: name the PEM file that begins with BEGIN PUBLIC KEY, such as cosign.pub", c.Key)
-	}
-	public, err := x509.ParsePKIXPublicKey(block.Bytes)
-	if err == nil {
-		err = checkKey(public)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Key, err)
-	}
-	if c.key, err = signature.LoadVerifier(public, crypto.SHA256); err != nil {
-		return err
-	}
-	key := root.NewExpiringKey(c.key, time.Time{}, time.Time{})
-	material := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) { return key, nil })
-	c.verifier, err = verify.NewVerifier(material, verify.WithNoObserverTimestamps(), verify.WithoutStatementPredicate())
-	c.policy = verify.WithKey()
-	return err
-}
 
 // checkKey returns an error unless a public key is one that signs with SHA-256 in one way only.
 func checkKey(public crypto.PublicKey) error {
@@ -169,4 +141,20 @@ func (k *Key) Sign(digest [sha256.Size]byte) ([]byte, error) {
 	b.VerificationMaterial.PublicKey.Hint = base64.StdEncoding.EncodeToString(hint[:])
 	b.Envelope.Payload, b.Envelope.PayloadType, b.Envelope.Signatures[0].Sig = payload, payloadType, sig
 	return json.Marshal(b)
+}
+
+func readFile(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read what signatures are checked with: %w", err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = errors.New("is too large")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what signatures are checked with: %s: %w", path, err)
+	}
+	return content, nil
 }

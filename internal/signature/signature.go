@@ -6,20 +6,10 @@
 package signature
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/url"
-	"os"
-	"regexp"
 	"strings"
 	"time"
-
-	"github.com/sigstore/sigstore-go/pkg/root"
-	"github.com/sigstore/sigstore-go/pkg/verify"
 
 	"github.com/toolsrv/toolsrv/internal/text"
 )
@@ -27,10 +17,7 @@ import (
 // Max is how many bytes a bundle with a signature may have. Those of cosign have up to 10 KiB.
 const Max = 256 << 10
 
-const (
-	maxKey  = 64 << 10 // bytes of a key file
-	maxRoot = 4 << 20  // bytes of a trusted root
-)
+const maxKey = 64 << 10 // bytes of a key file
 
 // A Signer says whose signatures count: those of a key, or of an identity.
 type Signer struct {
@@ -80,20 +67,6 @@ func CheckSubject(subject string) error {
 	return nil
 }
 
-// A Trust checks signatures. It is safe for concurrent use.
-type Trust struct {
-	checkers    []checker
-	fingerprint string
-}
-
-// A checker has what is needed to check signatures of one signer.
-type checker struct {
-	Signer
-	key      verifier // of a key; otherwise:
-	verifier *verify.Verifier
-	policy   verify.PolicyOption
-}
-
 // By is whose signature it is.
 type By struct {
 	// Key is the file of the key, or Issuer and Subject are those of the certificate.
@@ -110,92 +83,27 @@ func (b By) String() string {
 	return text.ClipEscaped(b.Subject, 300) + " of " + text.ClipEscaped(b.Issuer, 300)
 }
 
-// Open reads the files of signers, each of which suffices.
-func Open(signers []Signer) (*Trust, error) {
-	if len(signers) == 0 {
-		return nil, errors.New("there is no signer, so nothing could be trusted")
-	}
-	t, sum := &Trust{}, sha256.New()
-	for _, s := range signers {
-		if err := s.Check(); err != nil {
-			return nil, err
-		}
-		c := checker{Signer: s}
-		var content []byte
-		var err error
-		if s.Key != "" {
-			if content, err = readFile(s.Key, maxKey); err == nil {
-				err = c.openKey(content)
-			}
-		} else if content, err = readFile(s.Root, maxRoot); err == nil {
-			err = c.openRoot(content)
-		}
-		if err != nil {
-			return nil, err
-		}
-		t.checkers = append(t.checkers, c)
-		about, err := json.Marshal([]string{string(content), s.Issuer, s.Subject})
-		if err != nil {
-			return nil, err
-		}
-		sum.Write(about)
-	}
-	t.fingerprint = hex.EncodeToString(sum.Sum(nil))
-	return t, nil
+const (
+	// MediaType is the media type of a bundle.
+	MediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	// PredicateType is the type of a statement that only signs.
+	PredicateType = "https://sigstore.dev/cosign/sign/v1"
+
+	payloadType = "application/vnd.in-toto+json"
+)
+
+// A Statement is what a bundle says of an artifact.
+type Statement struct {
+	// PredicateType says what it is, such as https://slsa.dev/provenance/v1. It is foreign.
+	PredicateType string
+	// By is whose it is: who was verified, or what it says itself.
+	By By
 }
 
-// Fingerprint differs where other signatures count.
-func (t *Trust) Fingerprint() string { return t.fingerprint }
+// A NoSignature is a statement of another kind than a signature.
+type NoSignature struct{ PredicateType string }
 
-func readFile(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read what signatures are checked with: %w", err)
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(content)) > most {
-		err = errors.New("is too large")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read what signatures are checked with: %s: %w", path, err)
-	}
-	return content, nil
+// Error says of which.
+func (e *NoSignature) Error() string {
+	return "it is not a signature, but an attestation of the type " + text.ClipEscaped(e.PredicateType, 200)
 }
-
-// openRoot takes the authorities of a trusted root. What it has is asked for: a certificate in a log where it knows such logs, an entry in a log
-// of signatures, and in any case the time of the signature from somebody whom it trusts, since certificates are good for minutes.
-func (c *checker) openRoot(content []byte) error {
-	trusted, err := root.NewTrustedRootFromJSON(content)
-	if err != nil {
-		return fmt.Errorf("%s is not a trusted root in the form of trusted_root.json: %w", c.Root, clip(err))
-	}
-	var options []verify.VerifierOption
-	switch logs, clocks := len(trusted.RekorLogs()), len(trusted.TimestampingAuthorities()); {
-	case len(trusted.FulcioCertificateAuthorities()) == 0:
-		return fmt.Errorf("%s has no authority that gives certificates", c.Root)
-	case logs == 0 && clocks == 0:
-		return fmt.Errorf("%s has no log and no authority of timestamps, so nobody says when something was signed", c.Root)
-	case logs == 0:
-		options = append(options, verify.WithSignedTimestamps(1))
-	default:
-		options = append(options, verify.WithTransparencyLog(1), verify.WithObserverTimestamps(1))
-	}
-	if len(trusted.CTLogs()) > 0 {
-		options = append(options, verify.WithSignedCertificateTimestamps(1))
-	}
-	if c.verifier, err = verify.NewVerifier(trusted, append(options, verify.WithoutStatementPredicate())...); err != nil {
-		return err
-	}
-	var identity verify.CertificateIdentity
-	if prefix, ok := strings.CutSuffix(c.Subject, "*"); ok {
-		identity, err = verify.NewShortCertificateIdentity(c.Issuer, "", "", `\A`+regexp.QuoteMeta(prefix)+`\S+\z`)
-	} else {
-		identity, err = verify.NewShortCertificateIdentity(c.Issuer, "", c.Subject, "")
-	}
-	c.policy = verify.WithCertificateIdentity(identity)
-	return err
-}
-
-// clip is an error with foreign text.
-func clip(err error) error { return errors.New(text.ClipEscaped(err.Error(), 400)) }

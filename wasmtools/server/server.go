@@ -146,7 +146,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 		Closed:       s.refuseDraining,
 		Logger:       s.logger,
 		Observers:    append(s.observers(c), door.Observers(o.Observers)...),
-		Tracer:       tracerOf(s.service),
+		Tracer:       s.service.Tracer,
 		Ready:        s.ready,
 		Condition:    s.condition,
 		Socket:       socketOf,
@@ -205,14 +205,6 @@ func (s *Server) observers(c *config.Config) []web.Observer {
 		all = append(all, s.requests)
 	}
 	return all
-}
-
-// tracerOf returns what records requests, or nil.
-func tracerOf(of *core.Service) web.Observer {
-	if of.Tracer == nil {
-		return nil
-	}
-	return of.Tracer
 }
 
 // recheck ends streams and sessions of those who are not let in any more, once tokens have changed.

@@ -58,5 +58,5 @@ func serveStdio(ctx context.Context, of *core.Service, o StdioOptions, patience 
 	case <-ctx.Done():
 		return nil
 	}
-	return session.Stdio(ctx, set, o.In, o.Out, session.StdioOptions{Ready: ready, Logger: of.Logger, Observers: door.Observers(o.Observers), Tracer: tracerOf(of)})
+	return session.Stdio(ctx, set, o.In, o.Out, session.StdioOptions{Ready: ready, Logger: of.Logger, Observers: door.Observers(o.Observers), Tracer: of.Tracer})
 }

@@ -1,0 +1,40 @@
+//go:build !lean
+
+package core
+
+import (
+	"cmp"
+	"errors"
+	"runtime/debug"
+
+	"github.com/toolsrv/toolsrv/internal/otlp"
+	"github.com/toolsrv/toolsrv/wasmtools/config"
+)
+
+// newTracer returns what records requests and calls. Its headers have the secrets of the configuration that is in force when they are sent.
+func newTracer(s *Service, c *config.Config) (Tracer, error) {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = cmp.Or(info.Main.Version, version)
+	}
+	t, err := otlp.New(otlp.Options{
+		Endpoint: c.OTLP.Endpoint,
+		Headers: func() (map[string]string, error) {
+			now := s.InForce()
+			if now == nil {
+				return nil, errors.New("the server begins or ends")
+			}
+			return now.fill(s, c.OTLP.Headers), nil
+		},
+		Sample:  c.OTLP.Sample,
+		Metrics: c.OTLP.Metrics,
+		Timeout: c.OTLP.Timeout,
+		Service: c.OTLP.Service,
+		Version: version,
+		Logger:  s.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}

@@ -124,8 +124,15 @@ func TestLooksFollowChanges(t *testing.T) {
 			awaitTold(t, d)
 			before := d.looked
 			listed(t, d)
-			if got := d.looked - before; got < c.least || got > c.most {
-				t.Errorf("%d entries were looked at, want %d to %d", got, c.least, c.most)
+			least := c.least
+			if runtime.GOOS == "windows" { // there each folder has a queue of its own, so the change may be told after sync
+				least = 0
+			}
+			if got := d.looked - before; got < least || got > c.most {
+				t.Errorf("%d entries were looked at, want %d to %d", got, least, c.most)
+			}
+			for end := time.Now().Add(time.Minute); runtime.GOOS == "windows" && differs(t, d) != "" && time.Now().Before(end); {
+				listed(t, d)
 			}
 			sameAsScan(t, d)
 		})

@@ -29,19 +29,6 @@ type Tracer interface {
 	Close()
 }
 
-// fill returns headers for the collector, with the secrets of the configuration, which is in force. Those whose secrets it lacks are left out: see
-// Unfilled.
-func (c *Configuration) fill(s *Service, headers map[string]string) map[string]string {
-	secrets := secret.NewView(s.secrets, c.Granted.Secrets())
-	filled := make(map[string]string, len(headers))
-	for name, value := range headers {
-		if text, err := secret.Fill(value, secrets.Secret); err == nil {
-			filled[name] = text
-		}
-	}
-	return filled
-}
-
 // checkHeader returns an error if the configuration lacks a secret of a header for the collector.
 func (c *Configuration) checkHeader(value string) error {
 	_, err := secret.Fill(value, func(name string) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 
 	"github.com/toolsrv/toolsrv/internal/otlp"
+	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -37,4 +38,17 @@ func newTracer(s *Service, c *config.Config) (Tracer, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// fill returns headers for the collector, with the secrets of the configuration, which is in force. Those whose secrets it lacks are left out: see
+// Unfilled.
+func (c *Configuration) fill(s *Service, headers map[string]string) map[string]string {
+	secrets := secret.NewView(s.secrets, c.Granted.Secrets())
+	filled := make(map[string]string, len(headers))
+	for name, value := range headers {
+		if text, err := secret.Fill(value, secrets.Secret); err == nil {
+			filled[name] = text
+		}
+	}
+	return filled
 }

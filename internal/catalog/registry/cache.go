@@ -150,8 +150,8 @@ func (c *Cache) write(by any, pull func(io.Writer) (digest string, err error)) (
 	return wrong, err
 }
 
-// Scratch makes a folder for what is needed for a moment, which the caller removes: in the cache or, where that can't be written, among the system's
-// temporary files, which a container with a read-only system does not have.
+// Scratch makes a folder for what is needed for a moment, which the caller removes: in the cache or, where that can't be written or is full, among the
+// system's temporary files, which a container with a read-only system does not have.
 func (c *Cache) Scratch() (string, error) {
 	wrong := c.wrong
 	if wrong == nil {
@@ -159,13 +159,26 @@ func (c *Cache) Scratch() (string, error) {
 	}
 	if wrong == nil {
 		var folder string
-		if folder, wrong = os.MkdirTemp(c.folder, scratch); wrong == nil {
+		if folder, wrong = roomy(c.folder); wrong == nil {
 			return folder, nil
 		}
 	}
 	folder, err := os.MkdirTemp("", "toolsrv"+scratch)
 	if err != nil {
 		return "", fmt.Errorf("make a folder for a moment: %w", errors.Join(wrong, err))
+	}
+	return folder, nil
+}
+
+// roomy makes a scratch folder in another one, where there is room for a small file.
+func roomy(in string) (string, error) {
+	folder, err := os.MkdirTemp(in, scratch)
+	if err != nil {
+		return "", err
+	}
+	probe := filepath.Join(folder, "probe")
+	if err := errors.Join(os.WriteFile(probe, make([]byte, 64<<10), 0o600), os.Remove(probe)); err != nil {
+		return "", errors.Join(err, os.RemoveAll(folder))
 	}
 	return folder, nil
 }

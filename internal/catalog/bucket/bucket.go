@@ -75,6 +75,7 @@ type Bucket struct {
 	mu     sync.Mutex
 	files  map[string]file
 	bytes  int64         // that they take, about
+	most   int64         // that they may take
 	moved  chan struct{} // closed at the next change of files
 	synced bool
 	failed error // why the records are not known
@@ -111,7 +112,7 @@ func Open(o Options) *Bucket {
 	}
 	b := &Bucket{
 		options: o, names: upload.Directory{Scripts: o.Scripts}, changes: make(chan struct{}, 1), noted: make(chan struct{}, 1), tried: make(chan struct{}),
-		fetching: turns{of: map[string]chan struct{}{}}, files: map[string]file{}, moved: make(chan struct{}), failed: errors.New("the state was not read yet"),
+		fetching: turns{of: map[string]chan struct{}{}}, files: map[string]file{}, most: mostBytes, moved: make(chan struct{}), failed: errors.New("the state was not read yet"),
 	}
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	return b
@@ -277,7 +278,7 @@ func (b *Bucket) take(e state.Event) {
 	b.mu.Lock()
 	_, known := b.files[e.Key]
 	b.drop(e.Key)
-	switch large := b.bytes+f.takes(e.Key) > mostBytes; {
+	switch large := b.bytes+f.takes(e.Key) > b.most; {
 	case e.Deleted:
 	case !known && (large || len(b.files) >= mostRecords):
 		b.more = true

@@ -85,7 +85,7 @@ func (b *Bucket) at(name string) (f file, err error) {
 		return f, f.err
 	case known:
 		return f, nil
-	case b.bytes > mostBytes-maxRecord:
+	case b.bytes > b.most-maxRecord:
 		return f, errMore
 	case len(b.files) >= mostRecords:
 		return f, fmt.Errorf("there are %d files in the bucket, with those that were removed: at most %d are allowed", len(b.files), mostRecords)

@@ -115,7 +115,8 @@ type Engine struct {
 	// interpreters are some of codes that have modules with bundles.
 	interpreters []*code
 	live         map[*module]struct{} // attached ones
-	closed       chan struct{}        // closed when everything is freed; nil: Close has not begun
+	closed       chan struct{}        // closed when Close ends; nil: it has not begun
+	freed        chan struct{}        // closed when everything is freed: after Close, where a compilation goes on
 
 	shedding sync.Mutex // held while code is dropped for want of room
 	cooled   time.Time  // when calls last began to count half; guarded by shedding
@@ -150,6 +151,7 @@ func New(ctx context.Context, c Config) (*Engine, error) {
 		closing:       make(chan struct{}),
 		janitor:       make(chan struct{}),
 		grace:         closeGrace,
+		freed:         make(chan struct{}),
 		modules:       map[sum]*module{},
 		codes:         map[sum]*code{},
 		live:          map[*module]struct{}{},
@@ -260,6 +262,7 @@ func (e *Engine) shut(ctx context.Context, closed chan struct{}, busy []<-chan s
 
 // free frees what New has made.
 func (e *Engine) free(ctx context.Context) error {
+	defer close(e.freed)
 	e.halt(errClosing)
 	return e.foundry.Free(ctx)
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog/bucket"
 	"github.com/toolsrv/toolsrv/internal/catalog/registry"
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/state/nats"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
@@ -359,6 +362,29 @@ func TestBucketCutInPut(t *testing.T) {
 		if a.code != 200 && a.code != 503 {
 			t.Errorf("%d: the put that was cut off got %v", i, a)
 		}
+	}
+}
+
+// TestObjectsUnanswered has a node that takes questions and answers none: the state is not available then, which is no mistake of who asks.
+func TestObjectsUnanswered(t *testing.T) {
+	t.Parallel()
+	c := start(t, 1, nil)
+	gate := newGate(t, c)
+	objects := open(t, c, func(o *nats.Options) { o.URL = gate.url() }).Objects("tools")
+	if err := objects.Put(t.Context(), "a", strings.NewReader("a")); err != nil {
+		t.Fatal(err)
+	}
+	content, err := objects.Get(t.Context(), "a", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content.Close()
+	gate.held.Store(regexp.MustCompile("^_INBOX"))
+	if _, _, err := objects.Room(t.Context()); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("the room of the bucket: %v", err)
+	}
+	if _, err := objects.Get(t.Context(), "a", 1); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("an object: %v", err)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// A gate stands between a replica and a node, or between two nodes, and can be shut: then its connections end, and there are no others. One between
-// nodes can also hold back some messages.
+// A gate stands between a replica and a node, or between two nodes, and can be shut: then its connections end, and there are no others. It can
+// also hold back some of the messages that a node sends.
 type gate struct {
 	listener net.Listener
 	held     atomic.Pointer[regexp.Regexp] // the subjects that do not pass, or nil
@@ -76,7 +76,7 @@ func (g *gate) copy(to io.Writer, from io.Reader) {
 			return
 		}
 		size := 0
-		if kind, rest, _ := strings.Cut(line, " "); kind == "RMSG" || kind == "HMSG" { // as nodes send them: the account, unless the connection is for one only, the subject, ..., the size
+		if kind, rest, _ := strings.Cut(line, " "); kind == "RMSG" || kind == "HMSG" || kind == "MSG" { // to nodes, the account, unless the connection is for one only; the subject, ..., the size
 			words := strings.Fields(rest)
 			if len(words) < 2 {
 				return

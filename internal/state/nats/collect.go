@@ -29,7 +29,7 @@ const (
 
 // Room returns how many bytes can still be put, and how many the bucket may have.
 func (o *Objects) Room(ctx context.Context) (left, most int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := within(ctx, askLimit)
 	defer cancel()
 	if err := o.store.writable(); err != nil {
 		return 0, 0, err
@@ -54,7 +54,7 @@ func (o *Objects) Collect(ctx context.Context, age time.Duration, keep func(obje
 	if err := o.store.writable(); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, collectLimit)
+	ctx, cancel := within(ctx, collectLimit)
 	defer cancel()
 	ctx, done := o.store.rights.asking(ctx)
 	defer func() { err = done(err) }()

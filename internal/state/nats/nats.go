@@ -326,6 +326,11 @@ func (s *space) Watch(ctx context.Context, prefix string) iter.Seq2[state.Event,
 // now is the time in Unix milliseconds.
 func (s *Store) now() int64 { return s.options.Now().UnixMilli() }
 
+// within is [context.WithTimeout], whose end says that the state is not available: the caller's own time is not over.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: NATS did not answer within %v", state.ErrUnavailable, limit))
+}
+
 // causeOf returns the cause of ctx where that is done, and err as one about state.ErrUnavailable otherwise.
 func causeOf(ctx context.Context, err error) error {
 	switch {

@@ -177,7 +177,7 @@ func (o *Objects) Get(ctx context.Context, object string, size int64) (io.ReadCl
 	if size == 0 {
 		return io.NopCloser(bytes.NewReader(nil)), nil
 	}
-	reading, cancel := context.WithTimeout(ctx, objectLimit)
+	reading, cancel := within(ctx, objectLimit)
 	return &objectReader{of: o, ctx: reading, cancel: cancel, subject: o.chunks(info.NUID), left: size, next: 1}, nil
 }
 

@@ -26,7 +26,7 @@ func never(t *testing.T, c *catalog.Catalog, path, answer string) (end func()) {
 
 // TestStolenNamespace has somebody who writes into other sources want the path of a tool of payments, which has grants: while the right file is
 // there, is removed, comes under another name, is changed, the configuration is put in force again, and at a start without it.
-// Proves: A namespace is its source's
+// Proves: No tool takes another's place
 func TestStolenNamespace(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)

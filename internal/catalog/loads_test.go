@@ -22,7 +22,6 @@ import (
 
 // TestLoadsTakeMemory makes files come whose loading takes more memory than one file's may: they are refused with the reason, and nothing
 // of them counts afterwards. Those that fit alone are loaded one after the other.
-// Proves: Checking arguments is bounded
 // Proves: Limits hold, one by one and in sum
 func TestLoadsTakeMemory(t *testing.T) {
 	t.Parallel()

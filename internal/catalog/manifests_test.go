@@ -13,7 +13,7 @@ import (
 
 // TestManifestsFull fills the memory that manifests may take: what is served stays, and can be replaced; what comes is refused with the
 // reason, and served once there is room.
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func TestManifestsFull(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{Memory: 16 << 20}) // so that manifests have 4 MiB

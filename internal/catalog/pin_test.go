@@ -26,7 +26,7 @@ func pins(pairs ...any) *configured.Pins {
 
 // TestPins has files other than they are pinned: at the start, in place of the right one, after that is gone, in another file, and from the moment
 // at which a pin is in force. No other content is ever called.
-// Proves: What is pinned has that content or is not served
+// Proves: No tool takes another's place
 func TestPins(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)

@@ -35,7 +35,7 @@ func TestQueueHasRoom(t *testing.T) {
 }
 
 // TestQueueOfLateFolders has the jobs of a folder whose files take long wait for those of other folders, the more the more of them did.
-// Proves: One file holds up no other
+// Proves: Nothing stops the server
 func TestQueueOfLateFolders(t *testing.T) {
 	t.Parallel()
 	q := newQueues(1, 1<<30)

@@ -62,7 +62,7 @@ func heavy(t testing.TB, seed byte, name string) []byte {
 }
 
 // TestCheapFirst replaces a small file together with large ones: it is served before most of them are compiled.
-// Proves: One file holds up no other
+// Proves: Nothing stops the server
 func TestCheapFirst(t *testing.T) {
 	t.Parallel()
 	const large = 8
@@ -136,7 +136,7 @@ func TestListedBeforeCompiled(t *testing.T) {
 
 // TestDescribedBesideEndless serves a module that has to be run to be described, while others that come before it by
 // their paths run without end.
-// Proves: One file holds up no other
+// Proves: Nothing stops the server
 func TestDescribedBesideEndless(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -157,7 +157,7 @@ func TestDescribedBesideEndless(t *testing.T) {
 
 // TestFolderBesideEndless serves a large module of one folder within seconds, while many of another folder run without end: each of them would hold it up
 // for a moment.
-// Proves: One file holds up no other
+// Proves: Nothing stops the server
 func TestFolderBesideEndless(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -178,7 +178,7 @@ func TestFolderBesideEndless(t *testing.T) {
 }
 
 // TestStartGoesOn does not wait without end for many modules that run without end: each is refused in its time.
-// Proves: One file holds up no other
+// Proves: Nothing stops the server
 func TestStartGoesOn(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -221,7 +221,7 @@ func TestStartGoesOnBesideSwaps(t *testing.T) {
 }
 
 // TestSettlesBesideEndless makes clients wait for modules that run without end no longer than for anything else.
-// Proves: One file holds up no other
+// Proves: Nothing stops the server
 func TestSettlesBesideEndless(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -267,7 +267,7 @@ func TestRenamed(t *testing.T) {
 }
 
 // TestNewerVersion takes up the next version of a file without waiting for what came before it.
-// Proves: One file holds up no other
+// Proves: Nothing stops the server
 func TestNewerVersion(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

@@ -34,7 +34,7 @@ func call(body string) *wasmtools.Call {
 }
 
 // TestChangesBetweenFindAndCall changes the table after a route was found: the call goes on with what was found.
-// Proves: One file holds up no other
+// Proves: Nothing stops the server
 func TestChangesBetweenFindAndCall(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*wasmtools.RouteTable) error{

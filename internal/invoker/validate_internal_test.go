@@ -19,7 +19,7 @@ import (
 )
 
 // TestPlaces makes modules wait for a place: they take turns, whichever wants most.
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func (c *counting) Validate(body []byte) ([]byte, error) {
 
 // TestDearValidations makes a hostile module's schema take long to check small bodies: few are checked at a time, and another module's calls
 // go on meanwhile.
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func TestDearValidations(t *testing.T) {
 	t.Parallel()
 	var alternatives strings.Builder

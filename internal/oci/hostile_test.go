@@ -24,7 +24,7 @@ import (
 )
 
 // TestLies pulls from a registry that answers with something else than it said. Nothing of it counts, and no more is read than was said.
-// Proves: Nothing of a registry counts that was not verified
+// Proves: No tool takes another's place
 func TestLies(t *testing.T) {
 	t.Parallel()
 	blob := func(f func(w http.ResponseWriter)) func(http.ResponseWriter, *http.Request) bool {
@@ -106,7 +106,7 @@ func TestLies(t *testing.T) {
 }
 
 // TestDigestHolds pulls by a digest from a registry that has another artifact for it.
-// Proves: Nothing of a registry counts that was not verified
+// Proves: No tool takes another's place
 func TestDigestHolds(t *testing.T) {
 	t.Parallel()
 	s := ocitest.Serve(t)
@@ -130,7 +130,7 @@ func TestDigestHolds(t *testing.T) {
 }
 
 // TestRedirects has a registry lead elsewhere. Credentials stay, TLS stays, and so does the kind of network.
-// Proves: Nothing of a registry counts that was not verified
+// Proves: No tool takes another's place
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	const user, password = "ann", "secret-of-ann-7654321"
@@ -266,7 +266,7 @@ func TestNoFallback(t *testing.T) {
 }
 
 // TestTokens has a registry say where its tokens are issued. Credentials go there only over TLS, or to the registry itself.
-// Proves: Nothing of a registry counts that was not verified
+// Proves: No tool takes another's place
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	const user, password = "ann", "secret-of-ann-7654321"
@@ -415,7 +415,7 @@ func TestLists(t *testing.T) {
 }
 
 // TestLargeIsVerified has registries change what is summed aside, in every way.
-// Proves: Nothing of a registry counts that was not verified
+// Proves: No tool takes another's place
 func TestLargeIsVerified(t *testing.T) {
 	t.Parallel()
 	module := bytes.Repeat([]byte("0123456789abcdef"), 3<<16) // 3 MiB

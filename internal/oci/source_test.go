@@ -139,7 +139,7 @@ func sparse(t *testing.T) []byte {
 }
 
 // TestSourceHostile attaches sources that must not be given out.
-// Proves: Nothing of a registry counts that was not verified
+// Proves: No tool takes another's place
 func TestSourceHostile(t *testing.T) {
 	t.Parallel()
 	good := sourceArchive(t, entry{name: "csv.py", size: 5})

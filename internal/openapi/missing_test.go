@@ -14,7 +14,7 @@ import (
 )
 
 // TestGuess names the tool that was meant, of those that /tools lists.
-// Proves: One file holds up no other
+// Proves: Nothing stops the server
 func TestGuess(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, add(), echo("math/divide"), echo("text/summarise"), echo("secret/launch_all"), echo("top"))
@@ -60,7 +60,7 @@ func TestGuess(t *testing.T) {
 }
 
 // TestGuessAmongMany finds one letter too many among 10,000 tools that look alike, and bounds what a hostile path costs.
-// Proves: One file holds up no other
+// Proves: Nothing stops the server
 func TestGuessAmongMany(t *testing.T) {
 	t.Parallel()
 	var tools []*wasmtools.Tool

@@ -177,7 +177,7 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func FuzzCompile(f *testing.F) {
 	for _, pair := range pairs {
 		f.Add(pair[0])

@@ -82,7 +82,7 @@ func TestManyIntegers(t *testing.T) {
 }
 
 // TestWrittenIntegersAreBounded makes short texts stand for long integers: what is written out is bounded as defaults are.
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func TestWrittenIntegersAreBounded(t *testing.T) {
 	t.Parallel()
 	s := schemas.MustCompile(`{"type":"object","properties":{"a":{"items":{"type":"integer"}}}}`)
@@ -98,7 +98,7 @@ func TestWrittenIntegersAreBounded(t *testing.T) {
 }
 
 // FuzzIntegers compares with math/big what a number becomes where the schema wants an integer.
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func FuzzIntegers(f *testing.F) {
 	s := schemas.MustCompile(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
 	for _, text := range []string{"0", "-0", "-0.0", "1", "-1.0", "1e2", "1.25e2", "1.25e1", "100e-2", "1e-2", "1e20", "1E22", "1e+308", "1e309", "0.1e310",
@@ -130,7 +130,7 @@ func FuzzIntegers(f *testing.F) {
 }
 
 // FuzzEdits fills in defaults and integers of bodies. A second time nothing may change, and nothing of the body may be lost.
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func FuzzEdits(f *testing.F) {
 	s := schemas.MustCompile(`{"type":"object","properties":{"n":{"type":"integer","default":3.0},"o":{"$ref":"#"},
 		"l":{"items":{"anyOf":[{"type":"integer"},{"$ref":"#"},{"type":"string"}]}}}}`)

@@ -86,7 +86,7 @@ func nowhere(depth int) string {
 	return `{"allOf":[` + strings.Join(refs, ",") + `],` + strings.Repeat(`"x":{`, depth) + `"enum":[` + strings.Repeat("0,", 100_000) + `0]` + strings.Repeat("}", depth+1)
 }
 
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func TestHostileSchemas(t *testing.T) {
 	t.Parallel()
 	for _, test := range hostileSchemas {
@@ -119,7 +119,7 @@ func TestHostileSchemas(t *testing.T) {
 
 // What a body costs is bounded by its size; what costs more is refused. Without bounds most of these would take
 // minutes, or all memory.
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
@@ -201,7 +201,7 @@ func TestHostileBodies(t *testing.T) {
 }
 
 // TestValidateLittle compares what is decided in little time with what Validate decides. What takes long is not decided.
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func TestValidateLittle(t *testing.T) {
 	t.Parallel()
 	var alternatives strings.Builder

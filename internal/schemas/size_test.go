@@ -11,7 +11,7 @@ import (
 )
 
 // Not parallel: it looks at the heap of the whole process.
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func TestSize(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles schemas for several seconds: not with -short")

@@ -184,7 +184,7 @@ func TestDidYouMean(t *testing.T) {
 }
 
 // TestDidYouMeanIsBounded has many members whose names are nearly those in a large schema: guesses end where the work of a check does.
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func TestDidYouMeanIsBounded(t *testing.T) {
 	t.Parallel()
 	if testkit.Race(t) {
@@ -215,7 +215,7 @@ func TestDidYouMeanIsBounded(t *testing.T) {
 }
 
 // Nobody gets more than some kilobytes to read, and everybody the same every time.
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func TestViolationsAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("k", 10_000)

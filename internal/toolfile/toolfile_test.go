@@ -111,7 +111,7 @@ func TestLoadKeepsNothing(t *testing.T) {
 
 // TestSchemasAreBounded refuses manifests of a few kilobytes, each tool of which takes megabytes, or a tenth of a second: a file may
 // have a thousand.
-// Proves: Checking arguments is bounded
+// Proves: Limits hold, one by one and in sum
 func TestSchemasAreBounded(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{})

@@ -14,7 +14,7 @@ import (
 
 // TestStart describes modules that run without end, until others take their places. Meanwhile probes and listed tools answer, and a path
 // without a tool is not ready; afterwards it is not found.
-// Proves: One file holds up no other
+// Proves: Nothing stops the server
 func TestStart(t *testing.T) {
 	t.Parallel()
 	c := settings(t)

@@ -96,7 +96,7 @@ func TestMirror(t *testing.T) {
 }
 
 // TestHostileMirrors asks the next one where a mirror hangs, lies or is away. None of them holds up the source, or has anything else served.
-// Proves: Nothing of a registry counts that was not verified
+// Proves: No tool takes another's place
 func TestHostileMirrors(t *testing.T) {
 	t.Parallel()
 	blob := func(f func(w http.ResponseWriter, q *http.Request)) func(http.ResponseWriter, *http.Request) bool {

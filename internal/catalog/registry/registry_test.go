@@ -210,7 +210,7 @@ func TestPinned(t *testing.T) {
 }
 
 // TestDamaged has somebody change what the cache has, or remove it. Nothing of that is served.
-// Proves: Nothing of a registry counts that was not verified
+// Proves: No tool takes another's place
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	at, folder := ocitest.Serve(t), t.TempDir()

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -94,16 +95,20 @@ func unpackSource(content []byte) (files []SourceFile, err error) {
 type sourceBound struct {
 	files int
 	bytes int64
-	names map[string]bool
+	names map[string]bool // in lower case: whether it is a file, or else a folder
 }
 
-// take counts a file, whose name must stay below a folder on every system.
+// take counts a file, whose name must stay below a folder on every system, and must be nothing that other programs obey there.
 func (b *sourceBound) take(name string, size int64) error {
-	bad := func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) }
+	bad := func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(`\:*?"<>|`, r) }
+	key := strings.ToLower(name) // since other systems take names that differ in case only for the same
+	_, taken := b.names[key]
 	switch {
 	case !fs.ValidPath(name) || name == "." || !filepath.IsLocal(filepath.FromSlash(name)) || len(name) > maxSourceName || strings.ContainsFunc(name, bad):
 		return misformed("its source has a file %.100q, which is not a path below a folder", name)
-	case b.names[name]:
+	case obeyed(key):
+		return misformed("its source has a file %.100q, which is hidden, or git would obey it", name)
+	case taken:
 		return misformed("its source has two files %.100q", name)
 	case b.files == 0:
 		return misformed("its source has more than %d files", maxFiles)
@@ -113,10 +118,31 @@ func (b *sourceBound) take(name string, size int64) error {
 	if b.names == nil {
 		b.names = map[string]bool{}
 	}
-	b.names[name] = true
+	b.names[key] = true
+	for folder := path.Dir(key); folder != "."; folder = path.Dir(folder) {
+		if b.names[folder] {
+			return misformed("its source has %.100q as a file and as a folder", folder)
+		}
+		b.names[folder] = false
+	}
 	b.files--
 	b.bytes -= size
 	return nil
+}
+
+// obeyed reports whether a name in lower case is hidden, but for the folders of packages that pnpm, Bun, Deno and npm make, or could be a part of a
+// repository. git runs commands that the configuration of one names, as soon as somebody asks for its status, and takes any folder for one that has
+// HEAD, objects and refs.
+func obeyed(name string) bool {
+	above := ""
+	for part := range strings.SplitSeq(name, "/") {
+		packages := above == "node_modules" && (part == ".pnpm" || part == ".bun" || part == ".deno" || part == ".store")
+		if part == "head" || strings.HasPrefix(part, ".") && !packages {
+			return true
+		}
+		above = part
+	}
+	return false
 }
 
 // attachSource attaches a source to the artifact of its module. name is the module's.

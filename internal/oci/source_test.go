@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
 )
 
-var script = []oci.SourceFile{{Name: "csv.py", Content: []byte("import parts.rows\n")}, {Name: "parts/rows.py", Content: []byte("")}}
+var script = []oci.SourceFile{{Name: "csv.py", Content: []byte("import parts.rows\n")}, {Name: "node_modules/.pnpm/a@1/node_modules/a/index.js"}, {Name: "parts/rows.py", Content: []byte("")}}
 
 // TestSource pushes a module with its source, and pulls both.
 func TestSource(t *testing.T) {
@@ -36,7 +36,7 @@ func TestSource(t *testing.T) {
 			if len(given) != 1 {
 				t.Errorf("the annotations that were given are %v now", given)
 			}
-			again, err := r.PushWith(t.Context(), ref, "csv.wasm", module, given, oci.With{Source: []oci.SourceFile{script[1], script[0]}})
+			again, err := r.PushWith(t.Context(), ref, "csv.wasm", module, given, oci.With{Source: []oci.SourceFile{script[2], script[0], script[1]}})
 			if err != nil || again.Manifest != first.Manifest {
 				t.Errorf("the same source is another artifact, %v, %v", again, err)
 			}
@@ -88,7 +88,7 @@ func TestSourceSigned(t *testing.T) {
 	}{{ours.trust, ""}, {theirs.trust, "its signature does not count"}} {
 		files, a, err := open(t, s.Host, oci.Options{Trust: c.by}).Source(t.Context(), ref)
 		wants(t, err, c.want)
-		if c.want == "" && (len(files) != 2 || a.By.Key == "") || c.want != "" && files != nil {
+		if c.want == "" && (len(files) != len(script) || a.By.Key == "") || c.want != "" && files != nil {
 			t.Errorf("got %q, %+v", files, a)
 		}
 	}
@@ -179,12 +179,18 @@ func TestSourceHostile(t *testing.T) {
 		`"hard", which is not a file`:                sourceArchive(t, entry{name: "hard", kind: tar.TypeLink}),
 		`"device", which is not a file`:              sourceArchive(t, entry{name: "device", kind: tar.TypeChar}),
 		`"folder/", which is not a file`:             sourceArchive(t, entry{name: "folder/", kind: tar.TypeDir}),
+		`its source has two files "A"`:               sourceArchive(t, entry{name: "a"}, entry{name: "A"}),
+		`"a" as a file and as a folder`:              sourceArchive(t, entry{name: "a"}, entry{name: "a/b"}),
+		`two files "a": a folder`:                    sourceArchive(t, entry{name: "a/b"}, entry{name: "a"}),
 	} {
 		want, _, _ := strings.Cut(name, ": ")
 		cases[name] = source{"", [][]byte{b}, nil, want}
 	}
-	for _, path := range []string{"../../x", "/etc/x", "a/../../x", "a//x", "./x", "..", `..\x`, "C:x", "a\x1b[31m", strings.Repeat("a/", 130) + "x"} {
+	for _, path := range []string{"../../x", "/etc/x", "a/../../x", "a//x", "./x", "..", `..\x`, "C:x", "a\x1b[31m", "a\u009b31m", "a\u202eyp.py", strings.Repeat("a/", 130) + "x"} {
 		cases[path] = source{"", [][]byte{sourceArchive(t, entry{name: path})}, nil, "which is not a path below a folder"}
+	}
+	for _, path := range []string{".git/config", "lib/.GIT/config", ".git", ".envrc", ".hg/hgrc", "node_modules/.git/config", "HEAD", "lib/head/x"} {
+		cases[path] = source{"", [][]byte{sourceArchive(t, entry{name: path})}, nil, "which is hidden, or git would obey it"}
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

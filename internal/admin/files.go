@@ -219,7 +219,7 @@ func (r files) directory(in FileArguments) (core.Directory, error) {
 	switch {
 	case len(all) == 0:
 		return core.Directory{}, invalid("The server serves no directory that files can be put into")
-	case slices.ContainsFunc(configured.Sources(r.Service.InForce().Config), func(s config.Source) bool {
+	case slices.ContainsFunc(configured.Sources(r.inForce().Config), func(s config.Source) bool {
 		return s.OCI != "" && in.Directory != "" && (in.Directory == s.Name || in.Directory == s.OCI)
 	}):
 		return core.Directory{}, invalid(fmt.Sprintf("%s is served from a registry, where files are not put: use toolsrv push, or name one of %s", text.Short(in.Directory), strings.Join(paths, ", ")))

@@ -78,11 +78,14 @@ func (r *Request) generation() *wasmtools.Generation {
 }
 
 // inForce returns the configuration of that generation.
-func (r *Request) inForce() *core.Configuration {
-	if v, ok := r.generation().Configuration().(core.Value); ok {
+func (r *Request) inForce() *core.Configuration { return configurationOf(r.generation()) }
+
+// configurationOf returns the configuration of a generation, or nil while the first one is made.
+func configurationOf(g *wasmtools.Generation) *core.Configuration {
+	if v, ok := g.Configuration().(core.Value); ok {
 		return v.Base()
 	}
-	return r.Service.InForce()
+	return nil
 }
 
 // Path returns the operation's path below the door's, such as "/tokens/add".

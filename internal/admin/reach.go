@@ -130,7 +130,7 @@ func explain() Operation {
 		}
 		say("tool", true, "it is served from "+text.Short(route.Tool.Source))
 		explainFingerprint(p, &route, say)
-		why := decider(g, r.Service.InForce().Config)(&route)
+		why := decider(g)(&route)
 		on := route.Enabled || route.Ungranted
 		switch {
 		case why.By == ByDefault || why.By == ByGrants:
@@ -163,7 +163,7 @@ func explainFingerprint(p *wasmtools.Principal, route *wasmtools.Route, say func
 
 // explainRates says what bounds the calls of a caller.
 func explainRates(r *Request, p *wasmtools.Principal, say func(rule string, holds bool, because string)) {
-	inForce := r.Service.InForce().CallRates()
+	inForce := r.inForce().CallRates()
 	states := r.Service.Rates.States(p, inForce)
 	switch {
 	case p.Origin() == wasmtools.OriginOpen && !inForce.Anonymous.IsZero():
@@ -186,7 +186,7 @@ func explainRates(r *Request, p *wasmtools.Principal, say func(rule string, hold
 
 // ownNeeds says which secrets of the caller's own a tool puts into requests, and whether the caller has them.
 func ownNeeds(r *Request, p *wasmtools.Principal, route *wasmtools.Route) string {
-	granted := r.Service.InForce().Granted
+	granted := r.inForce().Granted
 	id, nobody := personal.Of(p)
 	var has, lacks []string
 	for _, reached := range granted.Reaches(route.Path, route.Tool.Needs) {

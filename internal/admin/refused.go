@@ -28,7 +28,7 @@ func refused() Operation {
 			all.Refused = append(all.Refused, Refusal{What: f.Source, Kind: "file", Reason: f.Err.Error(), Since: f.Since, Waits: f.Waits, Older: f.Served})
 		}
 		g := r.generation()
-		decide := decider(g, r.Service.InForce().Config)
+		decide := decider(g)
 		for _, route := range g.Routes() {
 			if route.Ungranted {
 				all.Refused = append(all.Refused, Refusal{What: route.Path, Kind: "tool", Reason: "not granted: " + strings.Join(decide(&route).Missing, ", ")})

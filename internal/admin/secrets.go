@@ -122,7 +122,7 @@ func ownSecretsOf(r *Request, in CallersArguments) (all OwnSecrets, err error) {
 	if all.Principal != "" {
 		all.Wanted = wantedOf(r)
 	}
-	for id, names := range r.Service.InForce().Granted.Secrets().Callers() {
+	for id, names := range r.inForce().Granted.Secrets().Callers() {
 		for _, name := range names {
 			if only == "" || only == id {
 				all.Secrets = append(all.Secrets, OwnSecret{Principal: string(id), Name: name, Source: "directory"})
@@ -168,7 +168,7 @@ func setSecret(ctx context.Context, r *Request, in NewSecret) (changed OwnSecret
 	if err != nil {
 		return changed, err
 	}
-	if r.Service.InForce().Granted.Secrets().Given(in.Name, id) {
+	if r.inForce().Granted.Secrets().Given(in.Name, id) {
 		return changed, invalid("The operator has given this caller a secret of that name, in secrets.directory: it can be changed there only")
 	}
 	now, err := r.Service.Brought.Set(ctx, id, root, in.Name, in.Value, r.by(), expect, keepingOf(r, id, in.Name))
@@ -240,8 +240,8 @@ func wantedOf(r *Request) []Wanted {
 // uses yields each caller's own secrets that tools put into requests, with the tools' paths. own is as of isUsed.
 func uses(r *Request, own bool) iter.Seq2[string, string] {
 	return func(yield func(name, path string) bool) {
-		granted := r.Service.InForce().Granted
-		for _, route := range r.Service.Table.Current().Routes() {
+		granted := r.inForce().Granted
+		for _, route := range r.generation().Routes() {
 			if _, sends := route.Tool.Needs["http"]; !sends || own && !r.Principal.May(route.Path) {
 				continue
 			}

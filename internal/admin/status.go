@@ -158,7 +158,7 @@ type Compiling struct {
 func status() Operation {
 	return Looks("status", "Tell how the server is", func(_ context.Context, r *Request, in StatusArguments) (Status, error) {
 		of := r.Service
-		engine, table := of.Engine.State(), of.Table.Current()
+		engine, table := of.Engine.State(), r.generation()
 		bodies, mostBodies := of.Invoker.Memory()
 		s := Status{
 			Server: Process{Version: r.Build.Version, Revision: r.Build.Revision, PID: os.Getpid(), Since: of.Began, Addresses: r.Server.Addresses()},
@@ -176,7 +176,7 @@ func status() Operation {
 		if kept, ok := of.State.Figures(); ok && kept.Bytes > 0 {
 			s.Limits.State = &Use{Held: kept.Bytes}
 		}
-		s.Puts = Puts{Enabled: of.InForce().Admin.Upload, Directories: []string{}}
+		s.Puts = Puts{Enabled: r.inForce().Admin.Upload, Directories: []string{}}
 		for _, d := range of.Directories() {
 			s.Puts.Directories = append(s.Puts.Directories, d.Path)
 		}
@@ -189,7 +189,7 @@ func status() Operation {
 		if err := of.State.Broken(); err != nil {
 			s.State = err.Error()
 		}
-		inForce := of.InForce().CallRates()
+		inForce := r.inForce().CallRates()
 		s.Rates = Rates{Default: rates.Describe(inForce.Default), Anonymous: rates.Describe(inForce.Anonymous), Refused: of.Rates.Refused()}
 		s.Rates.Principals, s.Rates.Addresses = of.Rates.Known()
 		s.Tools.Disabled, s.Tools.NotGranted = core.Switched(table)

@@ -164,7 +164,7 @@ func (r *Request) apply(ctx context.Context, scopes []string, asked any, c switc
 	}
 	s := Switching{Changed: changed, Version: r.Service.Switches.Version(), Tools: []Tool{}}
 	g := r.Service.Table.Current()
-	decide := decider(g, r.Service.InForce().Config)
+	decide := decider(g)
 	for _, route := range g.Routes() {
 		if isIn(scopes, route.Path) {
 			s.Tools = append(s.Tools, toolOf(&route, decide(&route)))

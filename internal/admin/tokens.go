@@ -254,7 +254,7 @@ func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Prin
 		}
 		spec.Networks = append(spec.Networks, network)
 	}
-	for _, d := range r.Service.InForce().Auth.Declared {
+	for _, d := range r.inForce().Auth.Declared {
 		if d.Name == in.Name {
 			return made, invalid("The configuration declares a token of this name")
 		}
@@ -319,7 +319,7 @@ func (r *Request) tokenToChange(ctx context.Context, name string) (t tokens.Toke
 	if err == nil {
 		return t, nil
 	}
-	for _, d := range r.Service.InForce().Auth.Declared {
+	for _, d := range r.inForce().Auth.Declared {
 		if d.Name == name {
 			return t, invalid("The configuration declares this token: change its table [[auth.token]], and reload")
 		}
@@ -409,7 +409,7 @@ func (r *Request) tokens() (Tokens, error) {
 	for _, t := range listed {
 		all.Tokens = append(all.Tokens, tokenOf(t))
 	}
-	for _, d := range r.Service.InForce().Auth.Declared {
+	for _, d := range r.inForce().Auth.Declared {
 		t := Token{Name: d.Name, Scopes: append([]string{}, d.Scopes...), Networks: texts(d.Networks), State: "valid", Expires: moment(d.Expires), Declared: true, TokenBounds: TokenBounds(rates.TextOf(d.Rate))}
 		if !d.Expires.IsZero() && !d.Expires.After(time.Now()) {
 			t.State = "expired"
@@ -435,7 +435,7 @@ func (r *Request) self() Self {
 // ratesOf returns what bounds the calls of a principal.
 func (r *Request) ratesOf(p *wasmtools.Principal) []Rate {
 	all := []Rate{}
-	for _, s := range r.Service.Rates.States(p, r.Service.InForce().CallRates()) {
+	for _, s := range r.Service.Rates.States(p, r.inForce().CallRates()) {
 		all = append(all, Rate{Of: s.Of.String(), TokenBounds: TokenBounds(rates.TextOf(s.Rate)), Left: s.Left, Running: s.Running})
 	}
 	return all

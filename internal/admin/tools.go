@@ -12,7 +12,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // ToolsArguments are the arguments of the operation tools.
@@ -102,7 +101,7 @@ func tools() Operation {
 		}
 		g := r.generation()
 		listed := Tools{Tools: make([]Tool, 0, len(g.Routes()))}
-		decide := decider(g, r.Service.InForce().Config)
+		decide := decider(g)
 		for _, route := range g.Routes() {
 			if (in.All || route.Enabled) && match(route.Path) {
 				listed.Tools = append(listed.Tools, toolOf(&route, decide(&route)))
@@ -149,7 +148,8 @@ func busy(route *wasmtools.Route) Busy {
 }
 
 // decider returns what tells why a route of a generation is in its state.
-func decider(g *wasmtools.Generation, c *config.Config) func(*wasmtools.Route) Why {
+func decider(g *wasmtools.Generation) func(*wasmtools.Route) Why {
+	c := configurationOf(g).Config
 	key, entries := "tools.disabled", configured.EntriesOf(c)
 	if c.Tools.Allowlist {
 		key = "tools.enabled"

@@ -29,7 +29,7 @@ var edges = map[string][]string{
 	// Authorities for tests, and what they have signed.
 	"internal/testkit/sigstoretest": {},
 	// Makes and checks signatures; knows no registry.
-	"internal/signature": {"internal/text"},
+	"internal/signature": {"internal/text", "internal/textfile"},
 	// What tests share that run guests.
 	"internal/testkit/sandboxtest": {"internal/runtime/sandbox", "internal/runtime/wasmbin", "internal/toolfile"},
 	// What tests of stores share.
@@ -55,7 +55,7 @@ var edges = map[string][]string{
 	// What goes wrong for a time, in the log; knows nothing of what that is.
 	"internal/trouble": {},
 	// Modules in registries; knows no tool.
-	"internal/oci": {"internal/reach", "internal/signature", "internal/text", "internal/tlsfiles"},
+	"internal/oci": {"internal/reach", "internal/signature", "internal/text", "internal/textfile", "internal/tlsfiles"},
 	// A file of digests; asks no registry.
 	"internal/lockfile": {"internal/oci", "internal/textfile", "internal/wholefile"},
 	// How long things took; knows nothing of what they are.
@@ -134,7 +134,7 @@ var edges = map[string][]string{
 	"internal/state":                {},
 	"internal/state/local":          {"internal/durations", "internal/ownership", "internal/state", "internal/state/internal/watch", "internal/wholefile"},
 	"internal/state/memory":         {"internal/state", "internal/state/internal/watch"},
-	"internal/state/nats":           {"internal/durations", "internal/state", "internal/state/internal/watch", "internal/tlsfiles"},
+	"internal/state/nats":           {"internal/durations", "internal/state", "internal/state/internal/watch", "internal/textfile", "internal/tlsfiles"},
 	"internal/state/internal/watch": {"internal/state"},
 	// What happens to tools, and who listens; knows nobody who changes anything.
 	"internal/events": {

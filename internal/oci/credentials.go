@@ -12,6 +12,8 @@ import (
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
+
+	"github.com/toolsrv/toolsrv/internal/textfile"
 )
 
 // A keyring finds credentials where docker and podman keep them: in a file, or with a helper that the file names. The file is read each
@@ -29,7 +31,7 @@ func (k *keyring) check() error {
 	if _, err := os.Stat(k.file); err != nil {
 		return fmt.Errorf("read the file of credentials: %w", err)
 	}
-	_, err := credentials.NewStore(k.file, credentials.StoreOptions{})
+	_, _, err := open(k.file)
 	return unreadable(k.file, err)
 }
 
@@ -59,11 +61,7 @@ func (k *keyring) credential(ctx context.Context, host, repository string) (auth
 		files = usual()
 	}
 	for _, file := range files {
-		store, err := credentials.NewStore(file, credentials.StoreOptions{})
-		if err != nil {
-			return auth.EmptyCredential, &credentialError{unreadable(file, err)}
-		}
-		names, err := readNames(file)
+		store, names, err := open(file)
 		if err != nil {
 			return auth.EmptyCredential, &credentialError{unreadable(file, err)}
 		}
@@ -94,16 +92,22 @@ type names struct {
 	Store   string                     `json:"credsStore"`
 }
 
-// readNames reads the names in a file that may be missing.
-func readNames(file string) (n names, err error) {
-	content, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return n, nil
+// open opens a file that may be missing, and reads its names.
+func open(file string) (store credentials.Store, n names, err error) {
+	content, err := textfile.Regular(file, textfile.Max)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return nil, n, err
+	case len(content) > textfile.Max:
+		return nil, n, &os.PathError{Op: "read", Path: file, Err: textfile.ErrTooLarge}
+	default:
+		if err := json.Unmarshal(content, &n); err != nil {
+			return nil, n, err
+		}
 	}
-	if err == nil {
-		err = json.Unmarshal(content, &n)
-	}
-	return n, err
+	store, err = credentials.NewStore(file, credentials.StoreOptions{}) // which reads it again
+	return store, n, err
 }
 
 // has reports whether the file has credentials of its own for a name.

@@ -14,10 +14,10 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
+
+	"github.com/toolsrv/toolsrv/internal/textfile"
 )
 
 const minRSA = 2048 // bits
@@ -143,18 +143,13 @@ func (k *Key) Sign(digest [sha256.Size]byte) ([]byte, error) {
 	return json.Marshal(b)
 }
 
-func readFile(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
+func readFile(path string, most int) ([]byte, error) {
+	content, err := textfile.UpTo(path, most)
+	if err == nil && len(content) > most {
+		err = fmt.Errorf("%s is larger than %d KiB", path, most>>10)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read what signatures are checked with: %w", err)
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(content)) > most {
-		err = errors.New("is too large")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read what signatures are checked with: %s: %w", path, err)
 	}
 	return content, nil
 }

@@ -4,7 +4,8 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"fmt"
-	"os"
+
+	"github.com/toolsrv/toolsrv/internal/textfile"
 )
 
 // maxAuthorities is how large a file of authorities may be, in bytes.
@@ -13,16 +14,12 @@ const maxAuthorities = 4 << 20
 // Authorities reads the certificates of a PEM file: authorities that are trusted, with the system's or alone. It returns the file's SHA-256, too, by
 // which a caller tells whether it has changed.
 func Authorities(file string, withSystem bool) (pool *x509.CertPool, sum [sha256.Size]byte, err error) {
-	info, err := os.Stat(file)
+	content, err := textfile.Regular(file, maxAuthorities)
 	if err != nil {
 		return nil, sum, fmt.Errorf("read the certificates of authorities: %w", err)
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxAuthorities {
-		return nil, sum, fmt.Errorf("%s is not a file of at most 4 MiB: name a PEM file", file)
-	}
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return nil, sum, fmt.Errorf("read the certificates of authorities: %w", err)
+	if len(content) > maxAuthorities {
+		return nil, sum, fmt.Errorf("%s is larger than 4 MiB: name a PEM file", file)
 	}
 	pool = x509.NewCertPool()
 	if withSystem {

@@ -88,6 +88,7 @@ func TestCredentials(t *testing.T) {
 		"none":             {"", "Authorization"},
 		"another operator": {other, "Authorization"},
 		"no such file":     {"/nowhere/user.creds", "read the credentials"},
+		"a folder":         {"/", "read the credentials: read /: it is not a regular file"},
 		"no credentials":   {empty, "nats:"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/toolsrv/toolsrv/internal/state"
+	"github.com/toolsrv/toolsrv/internal/textfile"
 	"github.com/toolsrv/toolsrv/internal/tlsfiles"
 )
 
@@ -123,7 +123,7 @@ func (s *Store) clientOptions() ([]client.Option, error) {
 		o = append(o, client.InProcessServer(s.options.Dial))
 	}
 	if s.options.Credentials != "" {
-		if _, err := os.ReadFile(s.options.Credentials); err != nil {
+		if _, err := textfile.Regular(s.options.Credentials, textfile.Max); err != nil {
 			return nil, fmt.Errorf("read the credentials: %w", err)
 		}
 		o = append(o, client.UserCredentials(s.options.Credentials)) // which it reads with each connection

@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -368,6 +369,59 @@ func TestPutNeedsAdmin(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(m.tools(), "add.wasm")); err == nil {
 		t.Error("the file was put")
 	}
+}
+
+// TestPutUnsent sends nothing of a file that is refused before it is looked at: the connection would end while the client writes, which may cost it the answer.
+func TestPutUnsent(t *testing.T) {
+	t.Parallel()
+	m := manage(t, "upload = true\n")
+	over, err := client.OverSocket(m.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer over.Close()
+	boss, err := client.OverHTTP(m.url, adminToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer boss.Close()
+	nobody, err := client.OverHTTP(m.url, adminToken+"x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nobody.Close()
+	for name, c := range map[string]struct {
+		by   *client.Client
+		name string
+		size int64
+		want wasmtools.Code
+	}{
+		"too large, over the socket": {over, "x.wasm", 10 << 30, wasmtools.CodeInputTooLarge},
+		"too large, over HTTP":       {boss, "x.wasm", 10 << 30, wasmtools.CodeInputTooLarge},
+		"not a name":                 {boss, "../x.wasm", 1 << 20, wasmtools.CodeInvalidArguments},
+		"without a token":            {nobody, "x.wasm", 1 << 20, wasmtools.CodeUnauthorized},
+	} {
+		file := &counted{Reader: zeros{}}
+		_, err := c.by.Put(t.Context(), "put", admin.FileArguments{Name: c.name}, "", file, c.size)
+		if failed, ok := errors.AsType[*wasmtools.Error](err); !ok || failed.Code != c.want {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+		if n := file.n.Load(); n != 0 {
+			t.Errorf("%s: %d bytes were sent", name, n)
+		}
+	}
+}
+
+// counted counts what is read of a reader.
+type counted struct {
+	io.Reader
+	n atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
 }
 
 // TestPutHalf sends a part of a file and then nothing, and files in ways that are not taken: nothing is left of them, a reload and another put

@@ -30,6 +30,8 @@ var ErrNoServer = errors.New("no server answers")
 const (
 	// connectTime is how long a server may take to take a connection.
 	connectTime = 5 * time.Second
+	// permitTime is how long a server, or a proxy in front of it, may take to say that it will take a file, before the file is sent without its word.
+	permitTime = time.Second
 	// maxAnswer is how many bytes of an answer are read: a list of 100,000 tools fits.
 	maxAnswer = 256 << 20
 )
@@ -48,7 +50,7 @@ func OverSocket(path string) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{base: "http://socket" + door.Path, path: path}
-	c.asking = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	c.asking = &http.Transport{ExpectContinueTimeout: permitTime, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		d := net.Dialer{Timeout: connectTime}
 		return d.DialContext(ctx, "unix", path)
 	}}
@@ -66,7 +68,7 @@ func OverHTTP(server, token string) (*Client, error) {
 		return nil, errors.New("asking a server at its address takes a token with the scope admin or admin:read: put it into the variable TOOLSRV_TOKEN")
 	}
 	d := net.Dialer{Timeout: connectTime}
-	return &Client{base: u.JoinPath(door.Path).String(), token: token, asking: &http.Transport{DialContext: d.DialContext, ForceAttemptHTTP2: true}}, nil
+	return &Client{base: u.JoinPath(door.Path).String(), token: token, asking: &http.Transport{DialContext: d.DialContext, ForceAttemptHTTP2: true, ExpectContinueTimeout: permitTime}}, nil
 }
 
 // Close ends connections that are kept.
@@ -97,13 +99,15 @@ func (c *Client) Do(ctx context.Context, name string, arguments any, expected st
 	return c.send(ctx, request, expected)
 }
 
-// Put is Do for an operation that takes a file, which has size bytes.
+// Put is Do for an operation that takes a file, which has size bytes. A server that refuses it for who asks, or for its size, does so before any of it is
+// sent: a connection that ends while a file is being sent may take the answer with it.
 func (c *Client) Put(ctx context.Context, name string, arguments any, expected string, file io.Reader, size int64) (*Answer, error) {
 	request, err := c.request(ctx, admin.Find(name), arguments)
 	if err != nil {
 		return nil, err
 	}
 	request.Body, request.ContentLength = io.NopCloser(file), size
+	request.Header.Set("Expect", "100-continue")
 	return c.send(ctx, request, expected)
 }
 

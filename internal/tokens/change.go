@@ -532,12 +532,12 @@ func (s *Store) find(name string) (t known, err error) {
 	return t, ErrUnknown
 }
 
-// ofPrincipal returns the token of a principal.
+// ofPrincipal returns the token of a principal as it is now. Its scopes or its rate may have changed since the principal was found.
 func (s *Store) ofPrincipal(p *wasmtools.Principal) (t known, err error) {
 	if p.Origin() == personal.OriginIssued {
 		if t, err = s.find(p.String()); err == nil && t.wrong == nil && !t.expired(time.Now()) {
-			if t.principal != p { // it may be another token of that name by now, which may do more
-				return t, errors.New("the token was changed meanwhile: ask again")
+			if t.record.ID != p.Credential() { // another token has that name by now, which may do more
+				return t, errors.New("the token was revoked meanwhile, and another one has its name")
 			}
 			return t, nil
 		}

@@ -432,3 +432,50 @@ func BenchmarkVerify(b *testing.B) {
 }
 
 var _ auth.Verifier = (*tokens.Verifier)(nil)
+
+// TestChangedWhileAsking changes a token while a request with it is answered: it is the same token, with the rights that it has by now.
+func TestChangedWhileAsking(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(d *door) error
+		scopes string // of the token by then; empty: it is another one
+	}{
+		"a reload": {func(d *door) error { d.declare([]config.Token{{Name: "other"}}, d.verifier); return nil }, "[math/* web/*]"},
+		"another rate": {func(d *door) error {
+			_, err := d.SetRate(t.Context(), "ci", wasmtools.Rate{Concurrent: 5}, state.Any)
+			return err
+		}, "[math/* web/*]"},
+		"fewer scopes": {func(d *door) error {
+			_, err := d.SetScopes(t.Context(), "ci", []string{"web/*"}, state.Any)
+			return err
+		}, "[web/*]"},
+		"more scopes":    {func(d *door) error { _, err := d.SetScopes(t.Context(), "ci", []string{"*"}, state.Any); return err }, "[*]"},
+		"another secret": {func(d *door) error { _, _, err := d.Rotate(t.Context(), "ci", 0, state.Any); return err }, "[math/* web/*]"},
+		"another token": {func(d *door) error {
+			_, err := d.Revoke(t.Context(), "ci", state.Any)
+			d.add("ci", "*")
+			return err
+		}, ""},
+		"revoked": {func(d *door) error { _, err := d.Revoke(t.Context(), "ci", state.Any); return err }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := open(t, memory.New())
+			by := d.principal(d.add("ci", "math/*", "web/*"))
+			if err := c.change(d); err != nil {
+				t.Fatal(err)
+			}
+			own, ok := d.Of(by)
+			if got := list(own.Scopes); ok != (c.scopes != "") || ok && got != c.scopes {
+				t.Errorf("the token is %+v, %t; want scopes %s", own, ok, c.scopes)
+			}
+			for _, scope := range []string{"math/add", "web/get", "files/read"} {
+				_, _, err := d.Attenuate(t.Context(), by, tokens.Spec{Name: strings.ReplaceAll(scope, "/", "-"), Scopes: []string{scope}})
+				namespace, _, _ := strings.Cut(scope, "/")
+				if may := strings.Contains(c.scopes, namespace) || c.scopes == "[*]"; (err == nil) != may {
+					t.Errorf("a narrower token for %s: got %v, want one: %t", scope, err, may)
+				}
+			}
+		})
+	}
+}

@@ -53,17 +53,19 @@ type Secret struct {
 type Store struct {
 	space   state.Space // nil: there is none
 	secrets *secret.Store
+	log     *slog.Logger
 	unknown *trouble.Trouble
 
 	mu    sync.Mutex // is held while something is changed
 	known map[string]Secret
-	lost  error // why they are not known; nil: they are
+	left  map[string]uint64 // the versions of records that can't be read, of which the log was told
+	lost  error             // why they are not known; nil: they are
 }
 
 // Open reads the secrets in st, which may be nil, and has secrets know them. One that can't be read is left out, and told to logger. Where none can,
 // all uses of the Store say why, and callers have none.
 func Open(ctx context.Context, st state.Store, secrets *secret.Store, logger *slog.Logger) *Store {
-	s := &Store{secrets: secrets, known: map[string]Secret{}}
+	s := &Store{secrets: secrets, log: logger, known: map[string]Secret{}, left: map[string]uint64{}}
 	s.unknown = trouble.New(logger, slog.LevelError, "the secrets that callers have set are not known", "the secrets that callers have set are known now")
 	if st == nil {
 		return s
@@ -78,12 +80,18 @@ func Open(ctx context.Context, st state.Store, secrets *secret.Store, logger *sl
 		}
 		for _, key := range keys {
 			after = key
-			one, value, err := s.read(ctx, key)
-			if err != nil {
-				logger.Error("a secret that a caller has set is left out", "key", key, "error", err)
-				continue
+			entry, has, err := s.space.Get(ctx, key, state.MaxValue)
+			if s.lost = err; err != nil {
+				s.unknown.Set(err)
+				return s
 			}
-			s.known[key], values[key] = one, value
+			if one, value, err := read(entry); !has {
+				continue
+			} else if err != nil {
+				s.leave(entry, err)
+			} else {
+				s.known[key], values[key] = one, value
+			}
 		}
 	}
 	secrets.BringAll(func(yield func(id, root personal.ID, name, value string)) {
@@ -94,16 +102,13 @@ func Open(ctx context.Context, st state.Store, secrets *secret.Store, logger *sl
 	return s
 }
 
-func (s *Store) read(ctx context.Context, key string) (one Secret, value string, err error) {
-	entry, ok, err := s.space.Get(ctx, key, state.MaxValue)
-	if err != nil || !ok {
-		return one, "", errors.Join(err, errors.New("it can't be read"))
-	}
+// read returns what an entry says.
+func read(entry state.Entry) (one Secret, value string, err error) {
 	var r record
 	if err := state.Decode(entry.Value, Form, &r); err != nil {
 		return one, "", err
 	}
-	id, name, _ := strings.Cut(key, "/")
+	id, name, _ := strings.Cut(entry.Key, "/")
 	of, err := personal.Parse(id)
 	if err == nil {
 		err = secret.CheckName(name)
@@ -112,6 +117,14 @@ func (s *Store) read(ctx context.Context, key string) (one Secret, value string,
 		err = errors.New("it is empty")
 	}
 	return Secret{Of: of, Name: name, Set: r.Set, By: r.By, Version: entry.Version, root: r.Root, sum: sha256.Sum256([]byte(r.Value))}, r.Value, err
+}
+
+// leave tells the log of a record that can't be read, once. s.mu is held.
+func (s *Store) leave(entry state.Entry, why error) {
+	if s.left[entry.Key] != entry.Version {
+		s.left[entry.Key] = entry.Version
+		s.log.Error("a secret that a caller has set is left out", "key", entry.Key, "error", why)
+	}
 }
 
 // keyOf returns the key of a secret. No ID has a slash.
@@ -151,9 +164,9 @@ func (s *Store) Set(ctx context.Context, id, root personal.ID, name, value, by s
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.renew(ctx, key)
+	err = s.renew(ctx, key)
 	before := s.known[key]
-	if err := cmp.Or(s.usable(), state.Conflict(before.Version, expect)); err != nil {
+	if err := cmp.Or(s.usable(), err, state.Conflict(before.Version, expect)); err != nil {
 		return now, err
 	}
 	if before.sum == sha256.Sum256([]byte(value)) {
@@ -184,9 +197,9 @@ func (s *Store) Remove(ctx context.Context, id personal.ID, name string, expect 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.renew(ctx, keyOf(id, name))
+	err = s.renew(ctx, keyOf(id, name))
 	was, ok = s.known[keyOf(id, name)]
-	if err := cmp.Or(s.usable(), state.Conflict(was.Version, expect)); err != nil || !ok {
+	if err := cmp.Or(s.usable(), err, state.Conflict(was.Version, expect)); err != nil || !ok {
 		return was, false, err
 	}
 	return was, true, keeping.do(ctx, func(ctx context.Context) error { return s.remove(ctx, was) })
@@ -231,8 +244,7 @@ func (s *Store) Follow(ctx context.Context) {
 		Take: func(e state.Event) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.take(ctx, e.Key)
-			return nil
+			return s.take(ctx, e.Key)
 		},
 		Whole: func(keys map[string]bool) error {
 			s.mu.Lock()
@@ -240,8 +252,11 @@ func (s *Store) Follow(ctx context.Context) {
 			s.lost = nil
 			s.unknown.Set(nil)
 			for key := range s.known {
-				if !keys[key] {
-					s.take(ctx, key)
+				if keys[key] {
+					continue
+				}
+				if err := s.take(ctx, key); err != nil {
+					return err
 				}
 			}
 			return nil
@@ -260,31 +275,38 @@ func (s *Store) refresh(ctx context.Context) error {
 }
 
 // renew is take, where other processes change the space, too. s.mu is held.
-func (s *Store) renew(ctx context.Context, key string) {
+func (s *Store) renew(ctx context.Context, key string) error {
 	if _, ok := s.space.(state.Shared); ok {
-		s.take(ctx, key)
+		return s.take(ctx, key)
 	}
+	return nil
 }
 
-// take takes up what the state has of a key at this moment. What can't be read stays as it was. s.mu is held.
-func (s *Store) take(ctx context.Context, key string) {
+// take takes up what the state has of a key at this moment. A record that can't be read is left out, as it is at a start: what it replaces is in force no
+// more. The error is of the state. s.mu is held.
+func (s *Store) take(ctx context.Context, key string) error {
 	before, had := s.known[key]
-	_, has, err := s.space.Get(ctx, key, state.MaxValue)
-	if err != nil {
-		return
+	entry, has, err := s.space.Get(ctx, key, state.MaxValue)
+	if err != nil || had && has && entry.Version == before.Version {
+		return err
 	}
-	if !has {
-		if delete(s.known, key); had {
-			s.secrets.Bring(before.Of, before.root, before.Name, "")
-		}
-		return
+	now, value, err := read(entry)
+	if has && err == nil {
+		delete(s.left, key)
+		s.known[key] = now
+		s.secrets.Bring(now.Of, now.root, now.Name, value)
+		return nil
 	}
-	now, value, err := s.read(ctx, key)
-	if err != nil || had && now.Version == before.Version {
-		return
+	if has {
+		s.leave(entry, err)
+	} else {
+		delete(s.left, key)
 	}
-	s.known[key] = now
-	s.secrets.Bring(now.Of, now.root, now.Name, value)
+	if had {
+		delete(s.known, key)
+		s.secrets.Bring(before.Of, before.root, before.Name, "")
+	}
+	return nil
 }
 
 // List returns what is known of all of them, by caller and name.

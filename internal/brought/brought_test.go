@@ -5,7 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/toolsrv/toolsrv/internal/brought"
 	"github.com/toolsrv/toolsrv/internal/personal"
@@ -118,6 +121,74 @@ func TestDamage(t *testing.T) {
 	if n := w.log.Count("is left out"); n != 7 || strings.Contains(w.log.String(), value) {
 		t.Errorf("%d lines of what is left out:\n%s", n, w.log.String())
 	}
+}
+
+// TestDamageLater has another process write what can't be read over a secret that is in force: it is left out, as it would be after a start, and told once.
+func TestDamageLater(t *testing.T) {
+	t.Parallel()
+	st := &failing{Store: memory.New()}
+	space := st.Space(brought.Space)
+	put := func(key, record string) {
+		t.Helper()
+		if _, err := space.Set(t.Context(), key, []byte(record), state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("issued+ann/damaged", "\x01{")
+	put("issued+ann/github", "\x01{\"value\":\""+value+"\"}")
+	w := open(t, st)
+	var following sync.WaitGroup
+	defer following.Wait()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	following.Go(func() { w.Follow(ctx) })
+	has := func(want string) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			got, _ := w.view.Own("github", "issued+ann")
+			if got == want {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		}
+	}
+	has(value)
+	put("issued+ann/github", "\x01{\"value\":\"")
+	has("")
+	if all, err := w.List(); err != nil || len(all) != 0 {
+		t.Errorf("got %v, %v", all, err)
+	}
+	st.once.Store(true) // and a moment in which the state can't be read costs nothing
+	put("issued+ann/github", "\x01{\"value\":\""+value+"-2\"}")
+	has(value + "-2")
+	if st.once.Load() {
+		t.Error("the state was not asked")
+	}
+	if n := w.log.Count("is left out"); n != 2 || strings.Contains(w.log.String(), value) {
+		t.Errorf("%d lines of what is left out, want 2:\n%s", n, w.log.String())
+	}
+}
+
+// A failing state can't be read once.
+type failing struct {
+	state.Store
+	once atomic.Bool
+}
+
+func (f *failing) Space(name string) state.Space { return failingSpace{f.Store.Space(name), f} }
+
+type failingSpace struct {
+	state.Space
+	of *failing
+}
+
+func (s failingSpace) Get(ctx context.Context, key string, most int) (state.Entry, bool, error) {
+	if s.of.once.CompareAndSwap(true, false) {
+		return state.Entry{}, false, state.ErrUnavailable
+	}
+	return s.Space.Get(ctx, key, most)
 }
 
 // TestNowhere keeps nothing where there is no state, or one that can't be used.

@@ -134,7 +134,7 @@ var edges = map[string][]string{
 	"internal/state":                {},
 	"internal/state/local":          {"internal/durations", "internal/ownership", "internal/state", "internal/state/internal/watch", "internal/wholefile"},
 	"internal/state/memory":         {"internal/state", "internal/state/internal/watch"},
-	"internal/state/nats":           {"internal/durations", "internal/state", "internal/state/internal/watch", "internal/textfile", "internal/tlsfiles"},
+	"internal/state/nats":           {"internal/durations", "internal/state", "internal/state/internal/watch", "internal/textfile", "internal/tlsfiles", "internal/trouble"},
 	"internal/state/internal/watch": {"internal/state"},
 	// What happens to tools, and who listens; knows nobody who changes anything.
 	"internal/events": {
@@ -252,7 +252,7 @@ var edges = map[string][]string{
 	// How tools are called, as values; runs nothing.
 	"internal/runtime/internal/convention": {"internal/runtime/wasmbin", "internal/runtime/hostcall"},
 	// Modules become machine code, which it keeps; runs nothing.
-	"internal/runtime/internal/foundry": {"internal/durations", "internal/apart", "internal/runtime/account", "internal/runtime/codecache", "internal/runtime/compile", "internal/runtime/instrument", "internal/runtime/schedule", "internal/runtime/wasmbin"},
+	"internal/runtime/internal/foundry": {"internal/durations", "internal/trouble", "internal/apart", "internal/runtime/account", "internal/runtime/codecache", "internal/runtime/compile", "internal/runtime/instrument", "internal/runtime/schedule", "internal/runtime/wasmbin"},
 	// A module becomes code, in a process apart; knows no sandbox.
 	"internal/runtime/compile": {"internal/apart", "internal/text"},
 	// Files of bytes that are to be trusted; knows no compiler.

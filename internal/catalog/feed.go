@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/catalog/internal/precedence"
 	"github.com/toolsrv/toolsrv/internal/durations"
+	"github.com/toolsrv/toolsrv/internal/trouble"
 )
 
 // A feed is a source with what is known of it. The reconciler's goroutine owns it.
@@ -37,8 +38,8 @@ type feed struct {
 	folders  map[string]*folder // those of files that are loaded, by name
 	alone    bool               // there is no other source
 
-	noted        precedence.Precedence // as its record has it
-	recordFailed bool                  // the last precedence could not be written
+	noted      precedence.Precedence // as its record has it
+	unrecorded *trouble.Trouble      // the last precedence could not be written
 
 	served durations.Histogram // from when a changed file was listed until its tools were served
 }

@@ -184,13 +184,6 @@ func (r *reconciler) writeRecords() {
 			continue
 		}
 		f.noted = now
-		err := now.Write(f.Record, f.id)
-		if err != nil && !f.recordFailed {
-			r.logger.Warn("it can't be recorded which file has a path that two files want: after a restart the other one may get it", "error", err)
-		}
-		if err == nil && f.recordFailed {
-			r.logger.Info("it can be recorded again which file has a path that two files want")
-		}
-		f.recordFailed = err != nil
+		f.unrecorded.Set(now.Write(f.Record, f.id))
 	}
 }

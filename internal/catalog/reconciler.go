@@ -15,6 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog/internal/precedence"
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
+	"github.com/toolsrv/toolsrv/internal/trouble"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
@@ -94,6 +95,9 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, 
 	}
 	if r.logger == nil {
 		r.logger = slog.New(slog.DiscardHandler)
+	}
+	for _, f := range r.feeds {
+		f.unrecorded = trouble.New(r.logger, slog.LevelWarn, "it can't be recorded which file has a path that two files want: after a restart the other one may get it", "it can be recorded again which file has a path that two files want")
 	}
 	var err error
 	if r.index.noted, err = readRecords(r.feeds); err != nil {

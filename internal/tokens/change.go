@@ -301,7 +301,7 @@ func (s *Store) noteIssued(ctx context.Context) error {
 	if err != nil && !s.without {
 		return err
 	}
-	s.warnUnmarked(err)
+	s.unmarked.Set(err)
 	s.mu.Lock()
 	s.issued, s.noted = true, true
 	s.mu.Unlock()

@@ -48,7 +48,7 @@ type Store struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
 
-	unmarked  atomic.Bool              // the log says that there is no mark
+	unmarked  *trouble.Trouble         // there is no mark
 	declaring atomic.Pointer[Verifier] // of the configuration in force; nil: none is known
 
 	mu     sync.Mutex // guards what follows, and publications
@@ -73,6 +73,7 @@ func Open(store state.Store, o Options) *Store {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.unmarked = trouble.New(s.log.With("file", s.mark), slog.LevelWarn, "the file that says that tokens were made can't be written", "the file that says that tokens were made is written now")
 	rand.Read(s.key[:]) // never fails: crypto/rand ends the program instead
 	s.publish()
 	ctx, end := context.WithCancel(context.Background())
@@ -154,17 +155,7 @@ func (s *Store) take(ctx context.Context, e state.Event) error {
 // refuseStrangers has nobody let in without a token any more, since one was made, here or by another process. s.mu is held.
 func (s *Store) refuseStrangers() {
 	s.issued = true
-	s.warnUnmarked(s.putMark())
-}
-
-// warnUnmarked logs once why there is no mark, and when there is one again.
-func (s *Store) warnUnmarked(err error) {
-	switch told := s.unmarked.Swap(err != nil); {
-	case err != nil && !told:
-		s.log.Warn("the file that says that tokens were made can't be written", "file", s.mark, "error", err)
-	case err == nil && told:
-		s.log.Info("the file that says that tokens were made is written now", "file", s.mark)
-	}
+	s.unmarked.Set(s.putMark())
 }
 
 // load takes up an entry before all are read.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/nats"
+	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
 // TestQuotaOfReplicas has three replicas fill a space at once: the quota holds to the byte, and is used up.
@@ -233,9 +235,22 @@ func TestForeign(t *testing.T) {
 	if err != nil || !slices.Equal(keys, []string{"key", "lies"}) {
 		t.Errorf("there are the keys %q, %v", keys, err)
 	}
-	again := open(t, c, nil) // a replica that starts with it
+	var log testkit.Log
+	again := open(t, c, func(o *nats.Options) { o.Log = log.Logger(slog.LevelInfo) }) // a replica that starts with it
 	if e, _, err := again.Space("a").Get(t.Context(), "key", state.MaxValue); err != nil || string(e.Value) != "again" {
 		t.Errorf("got %q, %v", e.Value, err)
+	}
+	// The log has a line for each kind of it, and not one for each message.
+	for range 100 {
+		if _, err := js.Publish(t.Context(), "$KV.toolsrv.e.====", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := again.Space("a").Set(t.Context(), "behind", nil, state.Any, state.SetOptions{}); err != nil { // which comes after all of it
+		t.Fatal(err)
+	}
+	if foreign, damaged := log.Count("is ignored, since toolsrv writes none like it"), log.Count("can't be read, and counts as deleted"); foreign != 1 || damaged != 1 || log.Count("level=WARN") != 2 {
+		t.Errorf("%d lines of foreign messages, and %d of damaged entries, want one of each:\n%s", foreign, damaged, &log)
 	}
 }
 

@@ -331,8 +331,11 @@ func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	s.copy.advance(meta.Sequence.Stream)
 	full := s.copy.entries > maxEntries+maxEntries/3 || s.copy.names > maxNames+maxNames/3
 	s.mu.Unlock()
-	if err != nil {
-		s.options.Log.Warn("a message in the bucket of the state is ignored", slog.String("subject", m.Subject()), slog.Any("error", err))
+	switch {
+	case err != nil && key == "":
+		s.foreign.Add(err, slog.String("subject", m.Subject()))
+	case err != nil:
+		s.damaged.Add(err, slog.String("subject", m.Subject()))
 	}
 	if changed {
 		s.hub.Changed(space, key)

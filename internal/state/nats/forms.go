@@ -236,7 +236,7 @@ func (f *forms) learn(record []byte) {
 			s.lose(err)
 			return
 		}
-		s.options.Log.Warn("what the state says about the forms of records is ignored", slog.Any("error", err))
+		s.formless.Add(err)
 		return
 	}
 	for space, known := range f.known {

@@ -24,6 +24,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/durations"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/internal/watch"
+	"github.com/toolsrv/toolsrv/internal/trouble"
 )
 
 var (
@@ -63,6 +64,9 @@ type Store struct {
 	writers writers
 	written durations.Histogram
 	lost    atomic.Uint64 // writes that failed
+
+	// What somebody else writes into the bucket comes as often as it likes.
+	foreign, damaged, formless *trouble.Recurring
 }
 
 // Options are options of Open.
@@ -132,6 +136,10 @@ func Begin(o Options) *Store {
 		kicked: make(chan struct{}, 1), looking: make(chan struct{}, 1), ready: make(chan struct{}), places: make(chan struct{}, mostBatches),
 		copy: newReplica(), writers: writers{of: map[string]*writer{}},
 	}
+	begins := func(what string) *trouble.Recurring { return trouble.NewRecurring(o.Log, slog.LevelWarn, what, "") }
+	s.foreign = begins("a message in the bucket of the state is ignored, since toolsrv writes none like it")
+	s.damaged = begins("an entry in the bucket of the state can't be read, and counts as deleted")
+	s.formless = begins("what the state says about the forms of records is ignored")
 	s.peers = peers{s}
 	s.forms = forms{store: s, known: o.Forms, counts: o.FormsFor, whole: make(chan struct{})}
 	if s.options.Now == nil {

@@ -63,11 +63,11 @@ func (f *furnace) apart(of sum, scratch string, module []byte, most *compile.Lim
 		m, err = f.within(scratch, module, *most, true)
 	}
 	if errors.Is(err, compile.ErrUnavailable) {
-		f.warn(notApart, err)
+		f.notApart.Add(err)
 		return m, false, nil
 	}
 	if err == nil {
-		f.over(notApart, "modules are compiled in processes of their own again")
+		f.notApart.Over()
 	}
 	if errors.Is(err, compile.ErrClosed) {
 		err = ErrClosed
@@ -179,7 +179,7 @@ func (f *furnace) bar(of sum, why bar) {
 		err = f.cache.Put(f.key(of, aboutBound), text)
 	}
 	if err != nil {
-		f.warn(notKept, err)
+		f.notKept.Add(err)
 	}
 }
 

@@ -119,7 +119,7 @@ func (f *Foundry) make(b *build) (n *Native, err error) {
 	began := time.Now()
 	if load && !f.furnace.failing() {
 		if n, err = f.furnace.load(of.sum); err != nil {
-			f.furnace.warn(notUsed, err)
+			f.furnace.notUsed.Add(err)
 		}
 		if n != nil {
 			f.loaded.Add(time.Since(began))

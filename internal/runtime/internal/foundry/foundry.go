@@ -150,7 +150,7 @@ func (f *Foundry) Describe(of sum, text []byte) {
 		return
 	}
 	if err := cache.Put(f.furnace.key(of, aboutDescription), text); err != nil {
-		f.furnace.warn(notKept, err)
+		f.furnace.notKept.Add(err)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/compile"
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
+	"github.com/toolsrv/toolsrv/internal/trouble"
 )
 
 // A Native is a module as machine code, ready to be instantiated.
@@ -63,30 +64,25 @@ type furnace struct {
 	turns   [64]sync.Mutex                              // of modules that are loaded, by their sum
 	files   string                                      // where it looks for files, below the cache's scratch directory
 	host    string                                      // version of wazero, operating system and processor
-	trouble struct {
-		since atomic.Int64 // when the disk last failed, in Unix nanoseconds
-		warn  map[string]*seldom
-	}
+	failed  atomic.Int64                                // when the disk last failed, in Unix nanoseconds
+	// What is wrong with the cache concerns every module alike.
+	notUsed, notKept, notApart, notPossible *trouble.Recurring
 }
 
 // troubleTime is how long a disk that failed is not used.
 const troubleTime = time.Minute
 
-// What is wrong with the cache is logged once in warnTime, because it concerns every module alike.
-const (
-	warnTime    = 10 * time.Minute
-	calmTime    = time.Second // without it, after which it is over
-	notUsed     = "compiled code is not used"
-	notKept     = "compiled code is not kept on disk, but in memory"
-	notApart    = "modules are compiled in this process: what one takes is predicted, and not bounded"
-	notPossible = "compiled code can't be passed on through the disk: it stays in memory, and is compiled again after a restart"
-)
-
 // newFurnace returns a furnace. claimFor is its foundry's.
 func newFurnace(ctx context.Context, c Config, claimFor func(tight bool) claim, config wazero.RuntimeConfig) (*furnace, error) {
 	log := c.Logger
 	f := &furnace{log: log, config: config, workers: c.CompileWorkers, furnish: c.Furnish}
-	f.trouble.warn = map[string]*seldom{notUsed: {}, notKept: {}, notPossible: {}, notApart: {}}
+	begins := func(what, over string) *trouble.Recurring {
+		return trouble.NewRecurring(log, slog.LevelWarn, what, over)
+	}
+	f.notUsed = begins("compiled code is not used", "compiled code is used again")
+	f.notKept = begins("compiled code is not kept on disk, but in memory", "compiled code is kept on disk again")
+	f.notApart = begins("modules are compiled in this process: what one takes is predicted, and not bounded", "modules are compiled in processes of their own again")
+	f.notPossible = begins("compiled code can't be passed on through the disk: it stays in memory, and is compiled again after a restart", "the disk of compiled code can be used again")
 	f.plain = sync.OnceValues(func() (wazero.Runtime, error) {
 		r := wazero.NewRuntimeWithConfig(context.WithoutCancel(ctx), f.config)
 		f.used.Store(&r)
@@ -95,7 +91,7 @@ func newFurnace(ctx context.Context, c Config, claimFor func(tight bool) claim, 
 	if len(c.CompileHelper) > 0 {
 		p, tight, err := newPool(c)
 		if err != nil {
-			f.warn(notApart, err)
+			f.notApart.Add(err)
 		}
 		f.pool, f.claim = p, claimFor(tight)
 	}
@@ -180,55 +176,9 @@ const (
 // has reports whether the cache has code for a module.
 func (f *furnace) has(of sum) bool { return f.cache != nil && f.cache.Has(f.key(of)) }
 
-// A seldom is a message that is logged the first time, and again after a while.
-type seldom struct {
-	mu     sync.Mutex
-	last   time.Time
-	again  time.Time   // when it was to be logged last
-	missed int         // since it was
-	told   atomic.Bool // and not that it is over
-}
-
-// warn logs what is wrong with the cache.
-func (f *furnace) warn(what string, err error) {
-	s := f.trouble.warn[what]
-	s.mu.Lock()
-	s.again = time.Now()
-	tell, missed := s.last.IsZero() || time.Since(s.last) > warnTime, s.missed
-	if tell {
-		s.last, s.missed = time.Now(), 0
-		s.told.Store(true)
-	} else {
-		s.missed++
-	}
-	s.mu.Unlock()
-	if tell {
-		f.log.Warn(what, "error", err, "not_logged", missed)
-	}
-}
-
-// over logs that what warn has told is over, since something has gone well, unless that has gone wrong a moment ago. The next warning is
-// then logged at once.
-func (f *furnace) over(what, now string) {
-	s := f.trouble.warn[what]
-	if !s.told.Load() { // nearly always
-		return
-	}
-	s.mu.Lock()
-	over := s.told.Load() && time.Since(s.again) > calmTime
-	if over {
-		s.told.Store(false)
-		s.last = time.Time{}
-	}
-	s.mu.Unlock()
-	if over {
-		f.log.Info(now)
-	}
-}
-
 // failing reports whether the disk failed a moment ago.
 func (f *furnace) failing() bool {
-	since := f.trouble.since.Load()
+	since := f.failed.Load()
 	return since != 0 && time.Now().UnixNano()-since < int64(troubleTime)
 }
 
@@ -308,8 +258,8 @@ func (f *furnace) compile(of sum, parsed *wasmbin.Module, needed func() bool) (*
 		if err == nil || !errors.Is(err, compile.ErrDisk) {
 			return n, err
 		}
-		f.trouble.since.Store(time.Now().UnixNano())
-		f.warn(notPossible, err)
+		f.failed.Store(time.Now().UnixNano())
+		f.notPossible.Add(err)
 	}
 	_, tried, err := f.apart(of, "", module, &most) // here, only modules that were seen to stay within their bounds
 	if err != nil {
@@ -352,12 +302,12 @@ func (f *furnace) compileStored(of sum, module []byte, most *compile.Limit, r *i
 	}
 	stored := true
 	if err := f.keep(of, module, m, r); err != nil {
-		f.warn(notKept, err)
+		f.notKept.Add(err)
 		stored = false
 	} else {
-		f.over(notKept, "compiled code is kept on disk again")
-		f.over(notPossible, "the disk of compiled code can be used again")
-		f.over(notUsed, "compiled code is used again")
+		f.notKept.Over()
+		f.notPossible.Over()
+		f.notUsed.Over()
 	}
 	if stored && !needed() {
 		return &Native{stored: true}, nil
@@ -409,7 +359,7 @@ func (f *furnace) hand(of sum, module []byte, m compile.File, r *instrument.Rewr
 	}
 	code, err := loadIn(f.loader, module)
 	if gone := os.Remove(staged); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-		f.warn(notUsed, gone)
+		f.notUsed.Add(gone)
 	}
 	if err != nil {
 		return nil, err

@@ -108,7 +108,7 @@ func buildTool(ctx context.Context, path string, with []string, output string, s
 		return nil, err
 	}
 	if isTerminal(stderr) && p.Script == "" { // a first build may take half a minute
-		fmt.Fprintf(stderr, "building %s with %s\n", p.Name, p.Language)
+		fmt.Fprintf(stderr, "building %s with %s\n", oneLine(p.Name), p.Language)
 	}
 	module, err := p.Compile(ctx, stderr)
 	if err != nil {
@@ -161,7 +161,7 @@ func (b *built) pack(ctx context.Context, module []byte, stderr io.Writer) ([]by
 }
 
 func (b *built) print(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "%s: %s, %s\n", b.File, b.Language, text.RoundSize(b.Size)); err != nil {
+	if _, err := fmt.Fprintf(w, "%s: %s, %s\n", oneLine(b.File), b.Language, text.RoundSize(b.Size)); err != nil {
 		return err
 	}
 	for _, t := range b.Tools {
@@ -175,7 +175,7 @@ func (b *built) print(w io.Writer) error {
 // warn prints which examples fail, and whether some were not tried.
 func (b *built) warn(w io.Writer) {
 	if b.untried {
-		fmt.Fprintf(w, "the examples of tools that need a grant were not tried: toolsrv test %s --grant FILE does that\n", b.File)
+		fmt.Fprintf(w, "the examples of tools that need a grant were not tried: toolsrv test %s --grant FILE does that\n", oneLine(b.File))
 	}
 	for _, t := range b.Warnings {
 		fmt.Fprintf(w, "warning: %s, example %d: %s\n  arguments: %s\n", t.Path, t.Number, oneLine(t.Problem), shorten(string(t.Arguments)))

@@ -198,7 +198,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	case c.strict && all.Warnings > 0:
 		return fmt.Errorf("warnings: %d, and --strict allows none", all.Warnings)
 	case len(all.Files) == 0:
-		fmt.Fprintf(stderr, "%s has no tool files\n", strings.Join(placesOf(all.settings), ", "))
+		fmt.Fprintf(stderr, "%s has no tool files\n", oneLine(strings.Join(placesOf(all.settings), ", ")))
 	}
 	return nil
 }
@@ -479,16 +479,16 @@ func (c *checked) print(w io.Writer) error {
 		if f.Warning {
 			kind = "warning "
 		}
-		place := c.config
+		place := oneLine(c.config)
 		if f.Line > 0 {
 			place += fmt.Sprintf(":%d", f.Line)
 		}
-		if _, err := fmt.Fprintf(w, "%s %s: %s: %s (grant)\n", kind, place, f.Key, oneLine(f.Message)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %s: %s: %s (grant)\n", kind, place, oneLine(f.Key), oneLine(f.Message)); err != nil {
 			return err
 		}
 	}
 	for _, u := range c.Unmatched {
-		if _, err := fmt.Fprintf(w, "warning  %s: %s: %s (unmatched)\n", c.config, u.Key, u.Message); err != nil {
+		if _, err := fmt.Fprintf(w, "warning  %s: %s: %s (unmatched)\n", oneLine(c.config), oneLine(u.Key), oneLine(u.Message)); err != nil {
 			return err
 		}
 	}

@@ -54,14 +54,14 @@ func sayInit(w io.Writer, dir string, f *project.Folder, s project.Scaffold) err
 	var b strings.Builder
 	names := make([]string, len(f.Made))
 	for i, name := range f.Made {
-		names[i] = filepath.Join(dir, filepath.FromSlash(name))
+		names[i] = oneLine(filepath.Join(dir, filepath.FromSlash(name)))
 	}
 	fmt.Fprintf(&b, "Made %s.\n", andList(names))
 	for _, kept := range f.Kept {
 		b.WriteString(kept + "\n")
 	}
 	if tools, _ := toolFiles(dir); len(tools) > 0 {
-		fmt.Fprintf(&b, "Only files in %s are served: move %s there to have it served, too.\n", filepath.Join(dir, toolsFolder), few(tools))
+		fmt.Fprintf(&b, "Only files in %s are served: move %s there to have it served, too.\n", oneLine(filepath.Join(dir, toolsFolder)), few(tools))
 	}
 	b.WriteString("\nNext:\n\n")
 	own := ownName()
@@ -76,7 +76,7 @@ func sayInit(w io.Writer, dir string, f *project.Folder, s project.Scaffold) err
 	if strings.HasPrefix(f.First, toolsFolder+"/") {
 		fmt.Fprintf(&b, "\nand, in another terminal:\n\n  curl -s %s%s -H 'Content-Type: application/json' -d '{\"name\": \"Ada\"}'\n", "localhost:8000", s.Path())
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, text.Escape(b.String()))
 	return err
 }
 

@@ -137,7 +137,7 @@ and, in another terminal:
   curl -s localhost:8000%s -H 'Content-Type: application/json' -d '{"name": "Ada"}'
 
 To make the file for a server's tools directory: %s build .
-`, dir, text.ShellQuote(dir), test, own, s.Path(), own)
+`, oneLine(dir), text.Escape(text.ShellQuote(dir)), test, text.Escape(own), s.Path(), text.Escape(own))
 	return err
 }
 

@@ -87,7 +87,7 @@ func (p *pack) run(cmd *cobra.Command, args []string) error {
 	if err := wholefile.Write(output, packed); err != nil {
 		return fmt.Errorf("write the module: %w", err)
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", output, pathList(toolPaths(m)))
+	fmt.Fprintf(stderr, "%s: %s\n", oneLine(output), pathList(toolPaths(m)))
 	return nil
 }
 

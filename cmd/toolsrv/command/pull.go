@@ -89,10 +89,10 @@ one of its source, too.`,
 			}
 			switch {
 			case err != nil:
-				fmt.Fprintf(stderr, "%s: no server serves it: %s\n", file, text.Escape(err.Error()))
+				fmt.Fprintf(stderr, "%s: no server serves it: %s\n", oneLine(file), text.Escape(err.Error()))
 				report = &toolfile.Report{}
 			case !f.asJSON:
-				fmt.Fprintf(stderr, "%s: %s\n", file, text.Escape(toldTools(report)))
+				fmt.Fprintf(stderr, "%s: %s\n", oneLine(file), text.Escape(toldTools(report)))
 			}
 			if f.asJSON {
 				return printJSON(stdout, newArtifact(ref, pulled, file, toolPaths(report.Manifest)))

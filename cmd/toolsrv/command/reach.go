@@ -137,7 +137,7 @@ func waysOf(ctx context.Context, stderr io.Writer, file string) ([]reach.Way, er
 		return nil, err
 	}
 	if all.Refused > 0 {
-		fmt.Fprintf(stderr, "%s: a server would refuse %d of %d files, whose tools are left out: toolsrv check --config says why\n", file, all.Refused, len(all.Files))
+		fmt.Fprintf(stderr, "%s: a server would refuse %d of %d files, whose tools are left out: toolsrv check --config says why\n", oneLine(file), all.Refused, len(all.Files))
 	}
 	routes, err := wasmtools.NewRouteTable()
 	if err != nil {

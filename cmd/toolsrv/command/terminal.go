@@ -26,7 +26,7 @@ func showWaiting(w io.Writer, what string) (done func()) {
 			return
 		case <-time.After(300 * time.Millisecond):
 		}
-		fmt.Fprintf(w, "%s ...", what)
+		fmt.Fprintf(w, "%s ...", oneLine(what))
 		<-stop
 		fmt.Fprint(w, "\r\x1b[K") // back to the beginning of the line, and clear it
 	}()
@@ -42,7 +42,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// oneLine is foreign text for one cell of a table.
+// oneLine is foreign text, such as a name or a path, for a line of what a command prints, or a cell of a table.
 func oneLine(s string) string { return strings.Join(strings.Fields(text.Escape(s)), " ") }
 
 // timeText returns a time with three or four digits.

@@ -130,7 +130,7 @@ func (t *tested) tellNone(w io.Writer, tools []*wasmtools.Tool) {
 	}
 	switch {
 	case len(t.Examples) == 0:
-		fmt.Fprintf(w, "%s has no examples: give its tools some, as \"examples\" in the manifest or with the SDK\n", t.File)
+		fmt.Fprintf(w, "%s has no examples: give its tools some, as \"examples\" in the manifest or with the SDK\n", oneLine(t.File))
 	case without != "":
 		fmt.Fprintf(w, "without an example: %s\n", shorten(without))
 	}

@@ -69,7 +69,7 @@ var edges = map[string][]string{
 	// The secrets that callers have set themselves, in the state.
 	"internal/brought": {"internal/personal", "internal/secret", "internal/state", "internal/trouble"},
 	// Tokens with names and scopes, in the state and declared.
-	"internal/tokens": {"internal/personal", "internal/rates", "internal/credential", "internal/scope", "internal/state", "internal/trouble", "wasmtools", "wasmtools/auth", "wasmtools/config"},
+	"internal/tokens": {"internal/personal", "internal/rates", "internal/credential", "internal/scope", "internal/state", "internal/trouble", "wasmtools", "wasmtools/auth", "internal/config"},
 	// What messages do with foreign text: everybody's.
 	"internal/text": {},
 	// Bounds of processes; knows nothing of what they do.
@@ -127,7 +127,7 @@ var edges = map[string][]string{
 	// Refuses with the domain's error.
 	"wasmtools/auth": {"wasmtools", "internal/credential"},
 	// A file format: knows nothing of those who are configured, but the table of limits and the list of capabilities.
-	"wasmtools/config": {"internal/lockfile", "internal/oci", "internal/signature", "wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile", "internal/secret", "internal/naming"},
+	"internal/config": {"internal/lockfile", "internal/oci", "internal/signature", "wasmtools", "internal/rates", "internal/origin", "internal/pattern", "internal/scope", "internal/text", "runtime/limits", "wasmtools/capability", "internal/capability/builtin", "wasmtools/config/key", "internal/credential", "internal/keys", "internal/runtime/limittable", "internal/certificate", "internal/oidc", "internal/textfile", "internal/secret", "internal/naming"},
 	// One file becomes tools, the same way for serving and for the author's commands.
 	"internal/toolfile": {"wasmtools/capability/answer", "internal/jsontree", "internal/text", "internal/runtime/abi1", "internal/runtime/instrument", "runtime/limits", "internal/runtime/sandbox", "internal/runtime/wasmbin", "wasmtools", "wasmtools/capability", "internal/capability/builtin", "internal/capability/tools", "wasmtools/schema", "internal/capability/hostset", "internal/runtime/hostcall", "internal/manifest", "internal/runtime/limittable", "internal/invoker", "internal/capability/granted", "internal/schemas", "wasmtools/misfit", "internal/naming", "internal/lacking"},
 	// Keys with values: knows nobody who keeps them.
@@ -200,7 +200,7 @@ var edges = map[string][]string{
 	// Clients of MCP that keep a session: reads messages, as the door without sessions does.
 	"internal/mcp/session": {"internal/signing", "internal/state", "internal/text", "wasmtools", "internal/mcp/internal/protocol", "internal/mcp/internal/response", "internal/mcp/internal/rpc", "internal/mcp/toolset", "internal/web", "internal/trace"},
 	// What of it programs need that embed the server.
-	"wasmtools/service": {"internal/core", "wasmtools", "wasmtools/config", "wasmtools/invoke"},
+	"wasmtools/service": {"internal/config", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/invoke"},
 	// Bytes by their digests in a folder, and which of them are in force; knows no catalog.
 	"internal/versions": {"internal/state", "internal/text", "internal/wholefile"},
 	// Counts calls by tool; hears of them as any observer does.
@@ -218,15 +218,15 @@ var edges = map[string][]string{
 	// What operators switch, kept: knows nobody who switches.
 	"internal/switches": {"internal/pattern", "internal/state", "internal/text", "wasmtools"},
 	// What is below all doors, wired together; knows none of them, and of requests their ids, which the log has.
-	"internal/core": {"internal/signing", "internal/trouble", "internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/bucket", "internal/catalog/directory", "internal/catalog/registry", "internal/oci", "internal/signature", "wasmtools/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/state/nats", "internal/capability/builtin", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
+	"internal/core": {"internal/signing", "internal/trouble", "internal/otlp", "internal/trace", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/audit", "internal/brought", "internal/tokens", "internal/runtime/account", "internal/runtime/sandbox", "wasmtools", "internal/capability/broker", "internal/catalog", "internal/catalog/bucket", "internal/catalog/directory", "internal/catalog/registry", "internal/oci", "internal/signature", "internal/config", "wasmtools/invoke", "internal/script", "internal/script/engine", "internal/secret", "internal/toolfile", "internal/state", "internal/state/local", "internal/state/memory", "internal/state/nats", "internal/configured", "runtime/limits", "internal/web", "internal/invoker", "internal/switches", "internal/versions"},
 	// What operators can ask of a running server, once for all ways in; of the server above it, it knows an interface.
-	"internal/admin": {"internal/turns", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/catalog/bucket", "internal/configured", "internal/core", "wasmtools", "wasmtools/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
+	"internal/admin": {"internal/turns", "internal/events", "internal/metrics", "internal/recent", "internal/rates", "internal/slow", "internal/brought", "internal/capability/kv", "internal/personal", "internal/secret", "internal/scope", "internal/tokens", "internal/audit", "internal/state", "internal/switches", "internal/lacking", "internal/text", "internal/typed", "internal/schemas", "internal/pattern", "internal/runtime/account", "internal/catalog", "internal/catalog/bucket", "internal/configured", "internal/core", "wasmtools", "internal/config", "wasmtools/misfit", "internal/admin/reach", "wasmtools/capability", "internal/upload", "internal/versions", "internal/runtime/sandbox"},
 	// What callers reach in the end, by the tools and their grants; pure.
 	"internal/admin/reach": {"internal/capability/tools", "internal/personal", "wasmtools", "wasmtools/capability"},
 	// Its operations over HTTP.
 	"internal/admin/door": {"internal/admin", "internal/web", "wasmtools"},
 	// The socket over which they are asked for; knows none of them.
-	"internal/admin/socket": {"internal/listen", "internal/ownership", "wasmtools", "wasmtools/config"},
+	"internal/admin/socket": {"internal/listen", "internal/ownership", "wasmtools", "internal/config"},
 	// Asks for them.
 	"internal/admin/client": {"internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "wasmtools", "wasmtools/misfit"},
 	// Pages as files: knows no tools.
@@ -234,15 +234,15 @@ var edges = map[string][]string{
 	// Copies libraries for them from packages of npm.
 	"internal/console/internal/gather": {},
 	// Listeners and doors over a service; sees tools, never files.
-	"wasmtools/server": {"internal/credential", "internal/events", "internal/script/engine", "internal/origin", "internal/metrics", "internal/metrics/counters", "internal/personal", "internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/console", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
+	"wasmtools/server": {"internal/credential", "internal/events", "internal/script/engine", "internal/origin", "internal/metrics", "internal/metrics/counters", "internal/personal", "internal/slow", "internal/audit", "internal/tokens", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/console", "internal/text", "internal/runtime/account", "wasmtools", "wasmtools/auth", "internal/config", "wasmtools/config", "internal/mcp", "internal/mcp/session", "internal/mcp/toolset", "wasmtools/service", "internal/toolfile", "wasmtools/web", "internal/configured", "internal/core", "internal/listen", "internal/certificate", "internal/claim", "internal/oidc", "internal/tlsfiles", "internal/door", "internal/openapi", "internal/web", "internal/state/local"},
 	// Files for others to write; knows no project.
 	"internal/author/sdk": {},
 	// Runs compilers; never what they made.
 	"internal/author/project": {"internal/author/sdk", "internal/text", "internal/runtime/wasmbin", "wasmtools", "wasmtools/schema", "internal/script", "internal/toolfile", "internal/manifest"},
 	// One file as a server would have it, without a server.
-	"internal/author/workbench": {"internal/author/project", "runtime/limits", "wasmtools", "internal/capability/broker", "wasmtools/config", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core", "internal/invoker"},
+	"internal/author/workbench": {"internal/author/project", "runtime/limits", "wasmtools", "internal/capability/broker", "internal/config", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core", "internal/invoker"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/signature", "internal/events", "internal/rates", "internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/oci", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/lockfile", "internal/web", "wasmtools/misfit", "internal/lacking", "internal/audit", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/naming", "internal/admin/reach", "internal/invoker"},
+	"cmd/toolsrv/command": {"internal/signature", "internal/events", "internal/rates", "internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/oci", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "internal/config", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/lockfile", "internal/web", "wasmtools/misfit", "internal/lacking", "internal/audit", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/naming", "internal/admin/reach", "internal/invoker"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -284,9 +284,9 @@ var edges = map[string][]string{
 	// The one list of them.
 	"internal/capability/builtin": {"wasmtools", "wasmtools/capability", "internal/capability/files", "internal/capability/http", "internal/capability/kv", "internal/capability/secrets", "internal/capability/settings", "internal/capability/tools", "internal/manifest"},
 	// Grants become what the sets are given.
-	"internal/capability/broker": {"internal/pattern", "internal/text", "wasmtools", "wasmtools/capability", "wasmtools/config", "internal/secret", "internal/state", "internal/runtime/hostcall", "internal/capability/builtin", "internal/configured", "internal/keys", "internal/manifest", "internal/invoker", "internal/capability/granted"},
+	"internal/capability/broker": {"internal/pattern", "internal/text", "wasmtools", "wasmtools/capability", "internal/config", "internal/secret", "internal/state", "internal/runtime/hostcall", "internal/capability/builtin", "internal/configured", "internal/keys", "internal/manifest", "internal/invoker", "internal/capability/granted"},
 	// What a configuration means for a tool, and how it differs from another one.
-	"internal/configured": {"internal/oci", "internal/rates", "internal/scope", "internal/tokens", "internal/capability/builtin", "internal/keys", "internal/pattern", "internal/runtime/limittable", "internal/text", "runtime/limits", "wasmtools", "wasmtools/capability", "wasmtools/config"},
+	"internal/configured": {"internal/oci", "internal/rates", "internal/scope", "internal/tokens", "internal/capability/builtin", "internal/keys", "internal/pattern", "internal/runtime/limittable", "internal/text", "runtime/limits", "wasmtools", "wasmtools/capability", "internal/config"},
 	// What can be a token; knows nobody who shows one.
 	"internal/credential": {"internal/textfile"},
 	// Binds addresses; knows nobody who accepts.
@@ -309,6 +309,8 @@ var edges = map[string][]string{
 	"internal/runtime/limittable": {"internal/text", "runtime/limits"},
 	// Readers of the values of keys; they know no file.
 	"internal/keys": {"internal/pattern", "internal/runtime/limittable", "internal/text"},
+	// What of it programs need that embed the server.
+	"wasmtools/config": {"internal/config", "wasmtools/capability"},
 	// What capabilities of other programs need of them.
 	"wasmtools/config/key": {"internal/keys", "internal/runtime/limittable"},
 	// Where secrets are, and what they were.
@@ -349,17 +351,17 @@ var edges = map[string][]string{
 
 	// Measures what embedders use, and the parts below it.
 	"bench/cmd/attack":          {"bench/internal/assemble", "bench/internal/measure", "bench/internal/service", "internal/manifest"},
-	"bench/cmd/capabilities":    {"bench/internal/guest", "bench/internal/measure", "wasmtools", "wasmtools/config", "wasmtools/invoke", "internal/core"},
+	"bench/cmd/capabilities":    {"bench/internal/guest", "bench/internal/measure", "wasmtools", "internal/config", "wasmtools/invoke", "internal/core"},
 	"bench/cmd/languages":       {"bench/internal/load", "bench/internal/measure", "bench/internal/service", "runtime/limits", "internal/runtime/sandbox", "internal/toolfile"},
 	"bench/cmd/mcp":             {"bench/internal/gosdk", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
-	"bench/cmd/sandbox":         {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/catalog", "internal/catalog/directory", "wasmtools/config", "wasmtools/openapi", "wasmtools/schema", "internal/toolfile", "internal/core"},
-	"bench/cmd/operate":         {"internal/rates", "wasmtools", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/principals", "bench/internal/service", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/claim", "internal/oidc", "wasmtools/config", "wasmtools/server", "wasmtools/service"},
+	"bench/cmd/sandbox":         {"bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/peer", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "internal/catalog", "internal/catalog/directory", "internal/config", "wasmtools/openapi", "wasmtools/schema", "internal/toolfile", "internal/core"},
+	"bench/cmd/operate":         {"internal/rates", "wasmtools", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/principals", "bench/internal/service", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/claim", "internal/oidc", "internal/config", "wasmtools/config", "wasmtools/server", "wasmtools/service"},
 	"bench/cmd/chaos":           {"internal/audit", "bench/internal/assemble", "bench/internal/cluster", "bench/internal/gate", "bench/internal/measure", "bench/internal/service", "internal/admin", "internal/admin/client", "internal/admin/socket"},
 	"bench/cmd/many":            {"internal/oci", "bench/internal/cluster", "bench/internal/gate", "internal/admin", "internal/admin/client", "internal/admin/socket", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service", "internal/runtime/wasmbin"},
 	"bench/cmd/see":             {"internal/admin", "internal/admin/client", "internal/admin/socket", "bench/internal/guest", "bench/internal/load", "bench/internal/measure", "bench/internal/service"},
 	"bench/cmd/fleet":           {"bench/internal/cluster", "bench/internal/measure", "internal/state", "internal/state/nats"},
 	"bench/cmd/scale":           {"bench/internal/guest", "bench/internal/measure", "bench/internal/principals", "bench/internal/service", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/script/engine"},
-	"bench/cmd/soak":            {"bench/internal/guest", "bench/internal/measure", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "wasmtools/config", "wasmtools/server", "wasmtools/service", "internal/core"},
+	"bench/cmd/soak":            {"bench/internal/guest", "bench/internal/measure", "internal/runtime/abi1", "runtime/limits", "internal/runtime/sandbox", "internal/config", "wasmtools/server", "wasmtools/service", "internal/core"},
 	"bench/guests/extism":       {"bench/guests/add"},
 	"bench/guests/goadd":        {"bench/guests/add", "sdk/go"},
 	"bench/guests/gocpu":        {"sdk/go"},
@@ -393,7 +395,7 @@ var homes = map[string][]string{
 	"github.com/extism/go-sdk":               {"bench/internal/peer"},
 	"github.com/modelcontextprotocol/go-sdk": {"bench/internal/gosdk"},
 	"github.com/julienschmidt/httprouter":    {"internal/openapi"},
-	"github.com/pelletier/go-toml/v2":        {"wasmtools/config", "internal/script/python"},
+	"github.com/pelletier/go-toml/v2":        {"internal/config", "internal/script/python"},
 	"github.com/fsnotify/fsnotify":           {"internal/catalog/directory"},
 	"github.com/evanw/esbuild":               {"internal/script/javascript"},
 	"github.com/spf13/cobra":                 {"cmd/toolsrv/command"},
@@ -433,7 +435,7 @@ var testHomes = map[string][]string{
 	"google.golang.org/protobuf":                {"deploy/cmd/dist"},
 	"github.com/modelcontextprotocol/go-sdk":    {"internal/mcp/session", "test/nats"},
 	"github.com/google/jsonschema-go":           {"internal/schemas"},
-	"github.com/pelletier/go-toml/v2":           {"wasmtools/config"},
+	"github.com/pelletier/go-toml/v2":           {"internal/config"},
 	"github.com/oapi-codegen/runtime":           {"test/clients"},
 	"go.opentelemetry.io/collector":             {"test/collector"},
 	"github.com/pb33f/libopenapi":               {"test/clients"},

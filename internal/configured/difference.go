@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // A Difference says in words what one configuration has other than another one, for the log of a reload. It has nothing of tokens, and no text

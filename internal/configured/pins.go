@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // Pins are those of a configuration. They never change and are safe for concurrent use. Nil has none.

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/pattern"
 	"github.com/toolsrv/toolsrv/internal/scope"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // An Unmatched is an entry of the configuration that matches no tool.

@@ -8,11 +8,11 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/rates"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // A Configuration is what a config.Config decides of calls. It is made whole, beside the one that is in force, and published with the

@@ -15,8 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/audit"
 	"github.com/toolsrv/toolsrv/internal/brought"
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
-	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/events"
 	"github.com/toolsrv/toolsrv/internal/invoker"
@@ -35,7 +35,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/trouble"
 	"github.com/toolsrv/toolsrv/internal/versions"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
@@ -135,9 +134,6 @@ func OpenBare(ctx context.Context, c *config.Config, compilers int, logger *slog
 
 // assemble returns a Service with all that needs neither files nor an engine. Its state is opened by the first Configure.
 func assemble(c *config.Config, o *Options) (*Service, error) {
-	if err := builtin.CheckOwn(c.Capabilities); err != nil {
-		return nil, err
-	}
 	logger := o.Logger
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)

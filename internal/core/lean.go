@@ -5,7 +5,7 @@ package core
 import (
 	"errors"
 
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/internal/config"
 )
 
 // newTracer fails.

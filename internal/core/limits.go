@@ -3,8 +3,8 @@ package core
 import (
 	"cmp"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // Memory is how the memory of the process is shared out, in bytes.

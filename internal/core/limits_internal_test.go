@@ -3,7 +3,7 @@ package core
 import (
 	"testing"
 
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/internal/config"
 )
 
 // TestMemory shares out the memory of small and large machines.

@@ -14,6 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog/bucket"
 	"github.com/toolsrv/toolsrv/internal/catalog/directory"
 	"github.com/toolsrv/toolsrv/internal/catalog/registry"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
@@ -24,7 +25,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 	"github.com/toolsrv/toolsrv/internal/versions"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // Sources are where the files of a configuration come from.

@@ -12,6 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/audit"
 	"github.com/toolsrv/toolsrv/internal/brought"
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/signing"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
@@ -20,7 +21,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/switches"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/versions"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // A State is where a process keeps what outlives a call: one store for all that keep something. It is safe for concurrent use.

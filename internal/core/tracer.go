@@ -7,9 +7,9 @@ import (
 	"errors"
 	"runtime/debug"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/otlp"
 	"github.com/toolsrv/toolsrv/internal/secret"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // newTracer returns what records requests and calls. Its headers have the secrets of the configuration that is in force when they are sent.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // maxUnmatched is how many entries have a line each. In a directory that is empty by mistake, no entry matches a tool.

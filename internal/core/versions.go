@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/versions"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // openVersions opens what keeps versions of files. Where it is not known which were rolled back, all are served as they are.

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 	"github.com/toolsrv/toolsrv/internal/versions"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // TestRollbackStays has a rollback hold after a restart, and a file that is no longer what it was rolled back over served as it is.

@@ -14,12 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // A door is a store of tokens with who asks it.

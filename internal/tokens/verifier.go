@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/scope"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // originDeclared is the origin of principals whose tokens the configuration declares.

@@ -29,6 +29,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/secrets"
 	"github.com/toolsrv/toolsrv/internal/capability/settings"
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/lacking"
@@ -46,7 +47,6 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )

@@ -17,8 +17,9 @@ import (
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	public "github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
@@ -77,7 +78,7 @@ func TestCollector(t *testing.T) {
 	c.Tools.Directory, c.Tools.CacheDir = t.TempDir(), t.TempDir()
 	c.OTLP.Endpoint, c.OTLP.Metrics, c.OTLP.Service = receive(t, spans, figures), true, "tools for the test"
 	add := gotool.New("math/add", "Adds.", func(_ context.Context, args struct{ A, B int }) (int, error) { return args.A + args.B, nil })
-	of, err := service.Open(t.Context(), c, service.Options{Tools: []*wasmtools.Tool{add}})
+	of, err := service.Open(t.Context(), (*public.Config)(c.Handle()), service.Options{Tools: []*wasmtools.Tool{add}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,9 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/catalog/bucket"
 	"github.com/toolsrv/toolsrv/internal/catalog/registry"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/nats"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // objectsOf returns the object bucket of the replicas, as anybody has it who may write there.

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/internal/config"
 )
 
 // TestBucketNoTemp puts a module and a script on a server without a folder for temporary files, as in a container whose system is read-only.

@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/state/nats"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/tokens"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // reads returns the options of a version that knows a form of tokens, and counts for a while.

@@ -8,9 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	public "github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
@@ -35,7 +36,7 @@ func newPeer(t *testing.T, natsURL string, more ...*wasmtools.Tool) *peer {
 	}) (int, error) {
 		return args.A + args.B, nil
 	})
-	of, err := service.Open(t.Context(), c, service.Options{Tools: append(more, add)})
+	of, err := service.Open(t.Context(), (*public.Config)(c.Handle()), service.Options{Tools: append(more, add)})
 	if err != nil {
 		t.Fatal(err)
 	}

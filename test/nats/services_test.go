@@ -16,13 +16,13 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/audit"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/switches"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 

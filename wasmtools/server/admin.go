@@ -4,11 +4,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/door"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/slow"
 	"github.com/toolsrv/toolsrv/internal/state/local"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // administered is a server as operators see it.

@@ -17,11 +17,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 	"github.com/toolsrv/toolsrv/internal/admin/door"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 

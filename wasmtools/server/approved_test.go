@@ -14,11 +14,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // worded returns the guest with tools of the namespace pin, whose description is this one.

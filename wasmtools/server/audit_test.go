@@ -19,8 +19,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
 	"github.com/toolsrv/toolsrv/internal/audit"
 	"github.com/toolsrv/toolsrv/internal/capability/kv"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // audited asks a server for an operation about its audit as bob, who may look, and reads the answer.

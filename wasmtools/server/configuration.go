@@ -7,12 +7,12 @@ import (
 	"slices"
 
 	"github.com/toolsrv/toolsrv/internal/certificate"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/tokens"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // A configuration is the service's, with those who are let in. It is published as one value.

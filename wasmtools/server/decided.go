@@ -4,11 +4,11 @@ import (
 	"log/slog"
 	"runtime"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // leastMemory is the least memory with which a server is useful: see docs/operations.md.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/internal/config"
 )
 
 // TestStartTellsWhatItDecided makes one line say what the configuration leaves to the server, and what it says itself.

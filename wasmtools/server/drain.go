@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	inner "github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/web"
@@ -108,9 +109,10 @@ const leaveTime = time.Second
 // lookEvery is how often a server that ends looks for requests that it need not wait for.
 const lookEvery = leaveTime / 10
 
-// CheckRestart returns an error if the next process, with the configuration c, could not use its directory of the state, where it has another
+// CheckRestart returns an error if the next process, with this configuration, could not use its directory of the state, where it has another
 // one, or its files of TLS.
-func (s *Server) CheckRestart(c *config.Config) error {
+func (s *Server) CheckRestart(handle *config.Config) error {
+	c := (*inner.Handle)(handle).Config()
 	if _, err := openTLS(c, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
@@ -124,8 +126,8 @@ func (s *Server) CheckRestart(c *config.Config) error {
 	return nil
 }
 
-// HandOver returns copies of the server's listeners for the process that takes this one's place, as its [Options.Listeners] and its
-// [config.Server.Listeners]. The caller closes the copies. From then on the end of Run's context turns nobody away: for a second more all
+// HandOver returns copies of the server's listeners for the process that takes this one's place, as its [Options.Listeners].
+// The caller closes the copies. From then on the end of Run's context turns nobody away: for a second more all
 // requests are answered, and each answer ends its connection, so that clients open another one. Then connections wait in the listeners until
 // the other process accepts them, while the calls that run have 30 seconds to finish. A request that has not come whole has one second more,
 // or four where its client is known by a token.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // TestEveryLimit makes a guest break each limit of the table, which a configuration file sets for it alone, over the whole way from

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/wasmtools"
@@ -31,10 +30,15 @@ func ExampleNew() {
 		return
 	}
 	defer os.RemoveAll(directory)
-	c := config.Default()
-	c.Server.Addresses = []string{"127.0.0.1:0"} // any port that is free
-	c.Tools.Directory = directory
-	c.Tools.CacheDir = filepath.Join(directory, ".cache") // names that begin with a dot are not tools
+	c, err := config.Parse([]byte(`
+		server.address = "127.0.0.1:0"      # any port that is free
+		tools.directory = "."
+		tools.cache_directory = ".cache"    # names that begin with a dot are not tools
+	`), directory)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	tools, err := service.Open(ctx, c, service.Options{Tools: []*wasmtools.Tool{count}}) // without a Logger, it logs nothing

@@ -5,11 +5,12 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/mcp/toolset"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	public "github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // SetDrain changes how long running calls may take to finish, before Run.
@@ -93,7 +94,7 @@ func (s *Server) Principals() []*wasmtools.Principal { return administered{s}.Pr
 func (s *Server) Look(c *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
-	before, next, err := s.prepare(c, true)
+	before, next, err := s.prepare((*public.Config)(c.Handle()), true)
 	if err == nil {
 		(&prepared{server: s, before: before, next: next}).Changes()
 	}

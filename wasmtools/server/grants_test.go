@@ -8,10 +8,10 @@ import (
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 	settingscap "github.com/toolsrv/toolsrv/internal/capability/settings"
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // configured is a manifest with two tools that return their settings: the first one the settings of its start.

@@ -4,8 +4,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // The limits of what a client can prolong or enlarge.

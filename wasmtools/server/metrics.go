@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/toolsrv/toolsrv/internal/admin"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/events"
 	"github.com/toolsrv/toolsrv/internal/listen"
@@ -29,7 +30,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script/engine"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // metricsPath is where Prometheus asks.

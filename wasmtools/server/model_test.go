@@ -23,13 +23,13 @@ import (
 
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 

@@ -19,6 +19,7 @@ import (
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 	"github.com/toolsrv/toolsrv/internal/capability/kv"
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/personal"
 	"github.com/toolsrv/toolsrv/internal/state"
@@ -27,7 +28,6 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 

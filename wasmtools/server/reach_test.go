@@ -30,12 +30,12 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/kv"
 	"github.com/toolsrv/toolsrv/internal/capability/secrets"
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/audit"
+	inner "github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -17,7 +18,7 @@ import (
 // Reload applies a new configuration while requests run: tokens, hosts and origins, policy, limits and grants. All of it takes effect at
 // one moment. The old configuration holds for requests that have been read by then, and the new one for those that are still arriving. A changed
 // setting that needs a restart is logged and stays as it is. After an error the old configuration stays in force. Reload is safe for
-// concurrent use. c must not change any more.
+// concurrent use.
 func (s *Server) Reload(c *config.Config) error {
 	s.reload.Lock()
 	defer s.reload.Unlock()
@@ -63,7 +64,7 @@ func (s *Server) prepare(c *config.Config, looks bool) (before, next *configurat
 		return nil, nil, errors.New("apply the new configuration: the server is closed")
 	}
 	before = s.inForce()
-	next, err = s.configure(c, before, looks)
+	next, err = s.configure((*inner.Handle)(c).Config(), before, looks)
 	return before, next, err
 }
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // lastReload returns the last line of a reload.

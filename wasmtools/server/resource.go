@@ -11,12 +11,12 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/certificate"
 	"github.com/toolsrv/toolsrv/internal/claim"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/mcp"
 	"github.com/toolsrv/toolsrv/internal/oidc"
 	"github.com/toolsrv/toolsrv/internal/web"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // resourcePath is where a protected resource says who issues tokens for it; the resource's own path follows (RFC 9728).

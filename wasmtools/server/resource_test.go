@@ -20,8 +20,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/testkit/certtest"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // An issuer signs tokens.

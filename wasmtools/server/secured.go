@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/tlsfiles"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // TLS is below a watched connection, and the handshake is the first thing that this reads. So an unfinished handshake is treated like an unfinished

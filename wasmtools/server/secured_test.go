@@ -15,10 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/testkit/certtest"
 	"github.com/toolsrv/toolsrv/internal/web"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	public "github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
@@ -263,7 +264,7 @@ func TestTLSFails(t *testing.T) {
 	c.Server.Addresses = []string{"unix:" + path}
 	good := *c
 	good.Server.TLS = config.TLS{}
-	if err := start(t, &good).CheckRestart(c); err == nil || !strings.Contains(err.Error(), "private key does not match public key") {
+	if err := start(t, &good).CheckRestart((*public.Config)(c.Handle())); err == nil || !strings.Contains(err.Error(), "private key does not match public key") {
 		t.Errorf("before a restart: got %v", err)
 	}
 	path = filepath.Join(t.TempDir(), "s")

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	inner "github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/console"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/door"
@@ -87,12 +88,12 @@ type Server struct {
 	// writeTimeout is the current configuration's; http.WriteTimeout is the one of the start.
 	writeTimeout atomic.Int64
 
-	started   *config.Config // the configuration of the start, for settings that need a restart
-	reload    sync.Mutex     // one Reload at a time; guards what follows
-	issuer    *oidc.Issuer   // whose keys are read; nil: none
-	endIssuer func()         // ends that, if there is one
-	listed    bool           // all tools are known, so an entry that matches none is a mistake
-	over      bool           // the parts are closed
+	started   *inner.Config // the configuration of the start, for settings that need a restart
+	reload    sync.Mutex    // one Reload at a time; guards what follows
+	issuer    *oidc.Issuer  // whose keys are read; nil: none
+	endIssuer func()        // ends that, if there is one
+	listed    bool          // all tools are known, so an entry that matches none is a mistake
+	over      bool          // the parts are closed
 
 	forget func() // ends the subscription to the tokens of the state; nil: none
 
@@ -198,7 +199,7 @@ func (s *Server) open(ctx context.Context, o *Options) error {
 }
 
 // observers returns what is told of requests, beside the log.
-func (s *Server) observers(c *config.Config) []web.Observer {
+func (s *Server) observers(c *inner.Config) []web.Observer {
 	all := []web.Observer{attempts{s.service.Audit}, s.slow}
 	if core.Counts(c) {
 		s.requests = newRequests()
@@ -251,7 +252,7 @@ func newToolset(of *core.Service) *toolset.Set {
 }
 
 // servers returns the addresses for the OpenAPI document.
-func servers(c *config.Config) []string {
+func servers(c *inner.Config) []string {
 	if c.Server.PublicURL == "" {
 		return nil
 	}

@@ -14,12 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	public "github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
@@ -59,6 +60,11 @@ type running struct {
 	log  *testkit.Log
 	stop context.CancelFunc
 	done chan error // what Run returned
+}
+
+// Reload is the server's, of a configuration with all its fields.
+func (r *running) Reload(c *config.Config) error {
+	return r.Server.Reload((*public.Config)(c.Handle()))
 }
 
 // start makes a server, runs it until the test ends, and waits until it is ready.

@@ -1,6 +1,11 @@
 package server_test
 
 import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,16 +18,21 @@ import (
 // Proves: A caller reaches its own tools only
 func TestReloadOfService(t *testing.T) {
 	t.Parallel()
-	c := config.Default()
-	c.Server.Addresses, c.Tools.Directory, c.Tools.CacheDir, c.Auth.Tokens = []string{"127.0.0.1:0"}, t.TempDir(), t.TempDir(), []string{"s3cret"}
+	directory := t.TempDir()
+	parse := func(more string) *config.Config {
+		c, err := config.Parse([]byte("server.address = '127.0.0.1:0'\nauth.tokens = ['s3cret']\ntools.directory = '.'\ntools.cache_directory = '.cache'\n"+more), directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := parse("")
 	of, err := service.Open(t.Context(), c, service.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer of.Close()
-	next := *c
-	next.Tools.Disabled = []string{"a"}
-	if err := of.Reload(&next); err != nil {
+	if err := of.Reload(parse("tools.disabled = ['a']")); err != nil {
 		t.Errorf("without a server: %v", err)
 	}
 	s, err := server.New(t.Context(), of, server.Options{})
@@ -35,5 +45,64 @@ func TestReloadOfService(t *testing.T) {
 	}
 	if err := s.Reload(c); err != nil {
 		t.Errorf("the server: %v", err)
+	}
+}
+
+// TestMadeConfiguration refuses one that no file or text stands for: what it lets in is unknown.
+func TestMadeConfiguration(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]*config.Config{"none": nil, "zero": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, "made by Load or Parse") {
+					t.Errorf("got %s", got)
+				}
+			}()
+			if s, err := service.Open(t.Context(), c, service.Options{}); err == nil {
+				s.Close()
+			}
+		})
+	}
+}
+
+// TestTokensOfText reads the files with tokens that a text names, as those of a file: nobody is let in who has none.
+func TestTokensOfText(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	text := []byte("auth.tokens_file = 'tokens'")
+	if _, err := config.Parse(text, directory); err == nil || !strings.Contains(err.Error(), "configuration:1:") || !strings.Contains(err.Error(), "auth.tokens_file") {
+		t.Errorf("without the file: got %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(directory, "tokens"), []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Parse(append(text, "\nserver.address = '127.0.0.1:0'\ntools.directory = '.'\ntools.cache_directory = '.cache'"...), directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, err := service.Open(t.Context(), c, service.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer of.Close()
+	s, err := server.New(t.Context(), of, server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	answer, err := http.Get("http://" + s.Addr().String() + "/tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a token: got %d, want 401", answer.StatusCode)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

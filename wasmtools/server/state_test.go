@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/capability/kv"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // keeping is a manifest for testdata/capability/kv.wat, whose key is what it is given.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/internal/tokens"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // issue makes a token of the state, and returns its secret.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 	"github.com/toolsrv/toolsrv/internal/testkit"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 const matchesNothing = "matches no tool that is served"

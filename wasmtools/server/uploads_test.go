@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/admin"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/internal/config"
 )
 
 // TestUploadsOfTwo has one author begin to put as many files as there are places, and send none of them to its end: another one's file is put at once.

@@ -13,10 +13,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // lines returns the lines of the log about requests for a tool.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 
+	inner "github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/config"
@@ -31,10 +32,9 @@ type Options struct {
 type Service core.Handle
 
 // Open opens everything, and begins to read the directories of tools. It does not wait for the files: see [Service.Wait]. It is an
-// error if no directory exists; a refused file is not. ctx is for the start only. c must not change any more. The caller closes the
-// Service, after all that uses it.
+// error if no directory exists; a refused file is not. ctx is for the start only. The caller closes the Service, after all that uses it.
 func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
-	s, err := core.Open(ctx, c, core.Options(o))
+	s, err := core.Open(ctx, (*inner.Handle)(c).Config(), core.Options(o))
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func (s *Service) Invoker() invoke.Invoker { return s.core().Invoker }
 func (s *Service) Wait(ctx context.Context) error { return s.core().Catalog.Wait(ctx) }
 
 // Reload puts a configuration in force, whole. After an error the old one stays. Where there is a server, that is its part:
-// it is an error here. c must not change any more.
-func (s *Service) Reload(c *config.Config) error { return s.core().Reload(c) }
+// it is an error here.
+func (s *Service) Reload(c *config.Config) error { return s.core().Reload((*inner.Handle)(c).Config()) }
 
 // Pack returns a module with a manifest inside, in place of the one that it has, if any: for programs with functions of their own, which the
 // module may import. It fails where the service could not serve the file.

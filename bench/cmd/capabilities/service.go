@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
+	"github.com/toolsrv/toolsrv/internal/config"
 	toolsrv "github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 

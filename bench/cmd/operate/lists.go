@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	"github.com/toolsrv/toolsrv/internal/config"
+	public "github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
@@ -85,7 +86,7 @@ func (b *bench) lists(ctx context.Context) (err error) {
 		}
 		c.Auth.Declared = append(c.Auth.Declared, config.Token{Name: fmt.Sprint("team-", i), SHA256: sha256.Sum256([]byte(secret(i))), Scopes: scopes})
 	}
-	of, err := service.Open(ctx, c, service.Options{})
+	of, err := service.Open(ctx, (*public.Config)(c.Handle()), service.Options{})
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/guest"
 	"github.com/toolsrv/toolsrv/bench/internal/load"
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/openapi"
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )

@@ -14,8 +14,8 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // The exit codes of the commands that ask a running server, in addition to those of all commands. They are stable.

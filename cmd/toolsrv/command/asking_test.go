@@ -22,12 +22,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 	"github.com/toolsrv/toolsrv/internal/admin/door"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/pagetest"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	public "github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
@@ -101,7 +102,7 @@ func manage(t *testing.T, more string) managed {
 // start runs the server until the test ends, or stop is called.
 func (m *managed) start(t *testing.T) (url string, stop func()) {
 	t.Helper()
-	c, err := config.Load(m.config)
+	c, err := public.Load(m.config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func (m *managed) start(t *testing.T) (url string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(t.Context(), of, server.Options{Verifiers: []auth.Verifier{admins{}}, Load: func() (*config.Config, error) { return config.Load(m.config) }})
+	s, err := server.New(t.Context(), of, server.Options{Verifiers: []auth.Verifier{admins{}}, Load: func() (*public.Config, error) { return public.Load(m.config) }})
 	if err != nil {
 		t.Fatal(errors.Join(err, of.Close()))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/author/project"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/manifest"
@@ -19,7 +20,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/internal/wholefile"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // built is what `toolsrv build` prints. Its JSON members are stable.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/runtime/compile"
 	"github.com/toolsrv/toolsrv/internal/script"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // collectScript is the command that a server starts to read scripts.

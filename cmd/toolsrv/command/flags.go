@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/keys"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // logNothing is a level above all others.

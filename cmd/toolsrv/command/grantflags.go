@@ -12,12 +12,12 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/capability/http"
 	"github.com/toolsrv/toolsrv/internal/capability/secrets"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/reach"
 	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // grantFlags are the flags by which an author grants tools what they need, for the time of a command.

@@ -15,6 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/lacking"
 	"github.com/toolsrv/toolsrv/internal/manifest"
@@ -23,7 +24,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 func newInspect() *cobra.Command {

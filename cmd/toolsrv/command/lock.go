@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/lockfile"
 	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // locking holds the flags of `toolsrv lock` and `toolsrv update`.

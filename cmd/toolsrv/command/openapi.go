@@ -16,13 +16,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/credential"
 	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/journal"
 	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/internal/supervisor"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	public "github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 	"github.com/toolsrv/toolsrv/wasmtools/service"
 )
@@ -215,7 +216,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		logger.Info("configuration read", "file", o.config, "directory", strings.Join(placesOf(c), ", "))
 	}
 	go heap.Keep(ctx, core.MemoryOf(c).Heap) // it ends with the command
-	tools, s, err := openServer(ctx, c, server.Options{Listeners: listeners, Awaited: len(listeners) > 0, Load: o.loadSoon}, core.Options{Logger: logger})
+	tools, s, err := openServer(ctx, c, server.Options{Listeners: listeners, Awaited: len(listeners) > 0, Load: func() (*public.Config, error) { return opaque(o.loadSoon()) }}, core.Options{Logger: logger})
 	if ctx.Err() != nil && err != nil {
 		return nil, nil // stopped before it had begun
 	}
@@ -305,7 +306,15 @@ func (o *openAPI) reload(s *server.Server) error {
 		s.ReloadFailed(err)
 		return err
 	}
-	return s.Reload(c)
+	return s.Reload((*public.Config)(c.Handle()))
+}
+
+// opaque returns a configuration in the form in which every program has it.
+func opaque(c *config.Config, err error) (*public.Config, error) {
+	if err != nil {
+		return nil, err
+	}
+	return (*public.Config)(c.Handle()), nil
 }
 
 // loadTime is how long a configuration may take to be read while a server runs.

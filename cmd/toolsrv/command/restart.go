@@ -14,10 +14,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	public "github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
@@ -62,6 +63,7 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	if err != nil {
 		return nil, err
 	}
+	next := (*public.Config)(c.Handle())
 	if err := core.CheckSources(c); err != nil {
 		return nil, err
 	}
@@ -71,7 +73,7 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	} else if err := listen.Check(ctx, c.Server.Addresses, addresses); err != nil {
 		return nil, err
 	}
-	if err := s.CheckRestart(c); err != nil {
+	if err := s.CheckRestart(next); err != nil {
 		return nil, err
 	}
 	if o.program == "" {
@@ -80,7 +82,7 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 	if err := try(ctx, o.program); err != nil {
 		return nil, err
 	}
-	if err := s.Reload(c); err != nil {
+	if err := s.Reload(next); err != nil {
 		return nil, err
 	}
 	listeners, err := s.HandOver()

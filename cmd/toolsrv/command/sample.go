@@ -6,9 +6,9 @@ import (
 	"net"
 	"slices"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // maxSample is how many bytes of arguments a command to copy may have.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/admin/client"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // stateFolder is where a server keeps its state, beside its configuration.

@@ -16,12 +16,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/author/project"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/core"
 	"github.com/toolsrv/toolsrv/internal/heap"
 	"github.com/toolsrv/toolsrv/internal/oci"
 	"github.com/toolsrv/toolsrv/internal/text"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
+	public "github.com/toolsrv/toolsrv/wasmtools/config"
 	"github.com/toolsrv/toolsrv/wasmtools/server"
 )
 
@@ -92,12 +93,12 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	wanted := c.Server.Addresses
 	var with server.Options
 	if p.config != "" {
-		with.Load = func() (*config.Config, error) {
+		with.Load = func() (*public.Config, error) {
 			next, err := u.load(p)
 			if err == nil && slices.Equal(next.Server.Addresses, wanted) {
 				next.Server.Addresses = c.Server.Addresses // which may be others than were wanted
 			}
-			return next, err
+			return opaque(next, err)
 		}
 	}
 	o := core.Options{Files: p.files, Volatile: p.config == "", Logger: logger}
@@ -164,7 +165,7 @@ func (u *up) load(p place) (*config.Config, error) {
 }
 
 // reload reads a configuration again each time that its file has changed, until ctx ends.
-func (u *up) reload(ctx context.Context, file string, load func() (*config.Config, error), s *server.Server, stderr io.Writer) {
+func (u *up) reload(ctx context.Context, file string, load func() (*public.Config, error), s *server.Server, stderr io.Writer) {
 	ticker := time.NewTicker(readInterval)
 	defer ticker.Stop()
 	before, _ := os.Stat(file)

@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/internal/ownership"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // Name is what the socket is called in the directory of the state.

@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/listen"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // shortDir returns a folder whose path leaves room for a socket's.

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/author/project"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // treeOf returns the files of a folder with their contents; a link has where it leads.

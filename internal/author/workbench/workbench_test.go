@@ -11,13 +11,13 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
 	"github.com/toolsrv/toolsrv/internal/capability/files"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 const manifest = `{"abi":1,"namespace":"shop","tools":[

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
 	"github.com/toolsrv/toolsrv/internal/capability/granted"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/invoker"
 	"github.com/toolsrv/toolsrv/internal/manifest"
 	"github.com/toolsrv/toolsrv/internal/pattern"
@@ -19,7 +20,6 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // Options say what a Broker has at hand. The zero value is usable: its tools can call no others.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // A room counts connections.

@@ -12,11 +12,11 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // TestSecretsOfOthers makes a service show one tool what another has sent it: a key that the host has put into that one's requests. The

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 var (

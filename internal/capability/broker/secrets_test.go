@@ -12,12 +12,12 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 	"github.com/toolsrv/toolsrv/internal/capability/secrets"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/internal/secret"
 	"github.com/toolsrv/toolsrv/internal/testkit"
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // TestSecretsOfGrants makes secrets come and go with configurations: a tool has the present ones, and a named one that is absent counts

@@ -5,9 +5,9 @@ import (
 
 	"github.com/toolsrv/toolsrv/internal/capability/broker"
 	"github.com/toolsrv/toolsrv/internal/capability/kv"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 	"github.com/toolsrv/toolsrv/wasmtools"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 const grantKV = "[[grant]]\nmatch='a/**'\nkv='1MiB'\n"

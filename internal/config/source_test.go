@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // TestSources has tools.directory be the short form of one source, and the default only where there is no other.

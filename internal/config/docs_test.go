@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // readDocs returns docs/configuration.md and its TOML examples.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // TestFingerprints refuses fingerprints that bind nobody, and finds those of tools that there are not.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/capability/builtin"
@@ -189,7 +190,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 		return nil, err
 	}
 	c := Default()
-	c.Capabilities = more
+	c.Capabilities = slices.Clone(more)
 	if err := builtin.CheckOwn(more); err != nil {
 		return nil, err
 	}

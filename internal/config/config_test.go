@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/textfile"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 func parse(t testing.TB, text string) *config.Config {

@@ -16,9 +16,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/secrets"
 	"github.com/toolsrv/toolsrv/internal/capability/settings"
 	"github.com/toolsrv/toolsrv/internal/capability/tools"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 func TestGrants(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/toolsrv/toolsrv/internal/capability/http"
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 // TestDifference says what a reload changes, and shows nothing where a secret may stand.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/internal/textfile"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 func TestErrors(t *testing.T) {

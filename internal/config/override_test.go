@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
 	"github.com/toolsrv/toolsrv/runtime/limits"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 func TestLaterOverridesWin(t *testing.T) {

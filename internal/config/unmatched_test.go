@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/configured"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 func TestUnmatched(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolsrv/toolsrv/internal/config"
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
-	"github.com/toolsrv/toolsrv/wasmtools/config"
 )
 
 var update = flag.Bool("update", false, "write docs/generated/keys.md")
@@ -66,7 +66,7 @@ func TestKeys(t *testing.T) {
 		return allowed + " | " + meaning + " |\n"
 	}
 	var b strings.Builder
-	b.WriteString("# Keys\n\nEvery key of the [configuration](../configuration.md), made from the code by `go test ./wasmtools/config -run TestKeys$ -update`. A key with a dot stands in the table of that name. A change of one with ↻ takes effect at a [restart](../operations.md#restarting-without-losing-a-call) only.\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n")
+	b.WriteString("# Keys\n\nEvery key of the [configuration](../configuration.md), made from the code by `go test ./internal/config -run TestKeys$ -update`. A key with a dot stands in the table of that name. A change of one with ↻ takes effect at a [restart](../operations.md#restarting-without-losing-a-call) only.\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n")
 	restart := tagged(reflect.TypeFor[config.Config]())
 	for _, key := range knownKeys(t) {
 		mark := ""
@@ -111,7 +111,7 @@ func TestKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.ReplaceAll(string(have), "\r\n", "\n") != text {
-		t.Error("docs/generated/keys.md is not what the code says: go test ./wasmtools/config -run TestKeys$ -update writes it")
+		t.Error("docs/generated/keys.md is not what the code says: go test ./internal/config -run TestKeys$ -update writes it")
 	}
 }
 

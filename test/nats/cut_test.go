@@ -24,6 +24,7 @@ type lossy struct {
 	mu    sync.Mutex
 	loses bool           // messages of consumers
 	lost  map[string]int // by consumer
+	lifts uint64         // what is added to the sequences of the stream
 	cut   int            // after how many messages of a new consumer the connection ends; 0: never
 	came  map[string]int
 	cuts  int
@@ -118,6 +119,11 @@ func (y *lossy) pass(words []string) (passes, ends bool) {
 			y.lost[name]++
 			return false, false
 		}
+		sequence, err := strconv.ParseUint(ack[5], 10, 64)
+		if err != nil {
+			return false, true
+		}
+		ack[5] = strconv.FormatUint(sequence+y.lifts, 10)
 		number, err := strconv.Atoi(ack[6])
 		if err != nil {
 			return false, true
@@ -132,6 +138,43 @@ func (y *lossy) set(loses bool, cut int) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.loses, y.cut = loses, cut
+}
+
+// TestForeignSequence has a node tell of a change under a sequence that the stream never had. What comes later seems older than that, so the store must not
+// seem whole: it would keep a revoked token for good.
+func TestForeignSequence(t *testing.T) {
+	t.Parallel()
+	c := start(t, 1, nil)
+	way := newLossy(t, c)
+	s, other := open(t, c, func(o *nats.Options) { o.URL = "nats://" + way.listener.Addr().String() }), open(t, c, nil)
+	set := func(value string) {
+		t.Helper()
+		if _, err := other.Space("a").Set(t.Context(), "key", []byte(value), state.Any, state.SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lift := func(by uint64) {
+		way.mu.Lock()
+		defer way.mu.Unlock()
+		way.lifts = by
+	}
+	has := func(value string) func() bool {
+		return func() bool {
+			e, ok, err := s.Space("a").Get(t.Context(), "key", 10)
+			return err == nil && ok && string(e.Value) == value
+		}
+	}
+	set("1")
+	eventually(t, "the store has the first change", has("1"))
+	lift(1 << 62)
+	set("2")
+	eventually(t, "the store has the second change", has("2"))
+	lift(0)
+	set("3")
+	eventually(t, "the store is cut off", func() bool { return s.CutOff() != nil })
+	if cut := s.CutOff(); cut == nil || !strings.Contains(cut.Why.Error(), "if that lasts, restart toolsrv") {
+		t.Errorf("it is cut off because of %v", cut)
+	}
 }
 
 // TestReadAnewCut has a state read all anew because it missed that a key was deleted, and be cut off in the middle of that: it begins once more, and has the

@@ -450,9 +450,15 @@ func (s *Store) compare() error {
 		return errors.New("there is no connection to NATS")
 	}
 	began := time.Now()
+	s.mu.RLock()
+	position := s.copy.position
+	s.mu.RUnlock()
 	_, info, err := s.info(s.ctx)
 	if err != nil {
 		return err
+	}
+	if last := info.State.LastSeq; last < position { // its leader has lost the others, or somebody has told a sequence that there was not
+		return fmt.Errorf("the bucket %s is at %d, and was at %d before: if that lasts, restart toolsrv", s.bucket, last, position)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, lag)
 	defer cancel()

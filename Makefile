@@ -423,10 +423,11 @@ bench-wasmtime: bench-guests
 	cd bench && go build -o ../$(BENCH)/sandbox ./cmd/sandbox
 	@$(BENCH)/sandbox -guests $(BENCH) -wasmtime build/wasmtime/release/toolsrv-bench-wasmtime
 
-# bench-scale prints what a server with many tools, or tokens, takes: to start, for each of them, and until a new tool is served.
+# bench-scale prints what a server with many tools, or tokens, takes: to start, for each of them, and for what changes.
 bench-scale: build bench-guests
 	cd bench && go build -o ../$(BENCH)/scale ./cmd/scale
 	@$(BENCH)/scale -guests $(BENCH) -server bin/toolsrv
+	@echo; $(BENCH)/scale -guests $(BENCH) -server bin/toolsrv -changes
 	@echo; $(BENCH)/scale -guests $(BENCH) -server bin/toolsrv -principals 1,1000,10000,99000
 	@for e in javascript python; do echo; echo "$$e, with GOGC=50:"; GOGC=50 $(BENCH)/scale -engine $$e -server bin/toolsrv; done
 

@@ -2,6 +2,7 @@
 // takes: a row of a table for each number of them.
 //
 //	scale -guests DIRECTORY [-server BINARY] [-tools 1000,10000]
+//	scale -guests DIRECTORY [-server BINARY] -changes [-tools 1000,10000,30000]
 //	scale -engine python [-server BINARY] [-tools 2,10,100]
 //	scale -guests DIRECTORY [-server BINARY] -principals 1,1000,10000,99000
 //
@@ -10,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -38,6 +40,7 @@ func run(ctx context.Context, arguments []string, out, _ io.Writer) error {
 	tools := flags.String("tools", "", "numbers of tools, separated by commas; 1000,10000, or 2,10,100 of an engine")
 	name := flags.String("engine", "", "the engine of the tools' scripts")
 	cold := flags.String("scripts", "", "a number of scripts of an engine that a server starts with, in place of tools")
+	changes := flags.Bool("changes", false, "measure what changes take, in place of starts")
 	tokens := flags.String("principals", "", "numbers of tokens, separated by commas, in place of tools")
 	if err := flags.Parse(arguments); err != nil {
 		return err
@@ -57,6 +60,9 @@ func run(ctx context.Context, arguments []string, out, _ io.Writer) error {
 	}
 	if err != nil {
 		return err
+	}
+	if *changes {
+		return whatChanges(ctx, *server, makes, cmp.Or(*tools, "1000,10000,30000"), out)
 	}
 	if *tools == "" {
 		if *tools = "1000,10000"; *name != "" {

@@ -2,11 +2,13 @@ package directory
 
 import (
 	"cmp"
+	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
+	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -17,7 +19,9 @@ type look struct {
 	info     fs.FileInfo
 	folders  []string // the names of its folders, whether they are looked at or not, sorted
 	packages bool     // its scripts are parts of others
-	entries  int      // how many it has
+	entries  int      // how many it has, at least
+	links    bool     // some of them are symbolic links
+	probe    string   // the name of one of them, or ""
 }
 
 // below returns the place of what lies in the folder, without its name.
@@ -25,17 +29,51 @@ func (l *look) below() place {
 	return place{above: append(slices.Clip(l.above), l.info), linked: l.linked, parts: l.parts || l.packages}
 }
 
-// again looks at those folders in which files have changed, if that is known to be enough. Otherwise it returns nil: everything has to be
-// looked at. So it is at first, after an error, every safety interval, where something can't be watched, such as what a link leads to, where
-// folders have changed, and where the caller asks for it without a change that was told.
-func (d *Directory) again(changed map[string]bool, now time.Time) *scanned {
-	folders := maps.Clone(changed)
-	if folders == nil {
-		folders = map[string]bool{}
+// changes has the names of the entries that have changed in folders. It is nil for a folder in which any may have.
+type changes map[string]map[string]bool
+
+// mostNamed is how many entries are looked at one by one. Of more of them, their folders are listed.
+const mostNamed = 1000
+
+// add notes that an entry of a folder has changed, which does not matter if it is one that is skipped.
+func (c changes) add(folder, name string) {
+	names, known := c[folder]
+	if known && names == nil {
+		return
 	}
-	maps.Copy(folders, d.unsettled)
+	if names == nil {
+		names = map[string]bool{}
+	}
+	if !hidden(name) {
+		names[name] = true
+	}
+	// These decide what the other files of the folder are.
+	if len(names) > mostNamed || name == packageFile || name == environmentFile {
+		names = nil
+	}
+	c[folder] = names
+}
+
+// has reports whether a file may have changed.
+func (c changes) has(file string) bool {
+	names, known := c[path.Dir(file)]
+	return known && (names == nil || names[path.Base(file)])
+}
+
+// again looks at those entries that have changed, or at the folders of those, if that is known to be enough. Otherwise it returns nil: everything
+// has to be looked at. So it is at first, after an error, every safety interval, where something can't be watched, such as what a link leads to,
+// where folders have changed, and where the caller asks for it without a change that was told.
+func (d *Directory) again(changed changes, now time.Time) *scanned {
+	for folder, names := range d.unsettled {
+		if names == nil {
+			changed[folder] = nil
+		}
+		for name := range names {
+			changed.add(folder, name)
+		}
+	}
 	was := d.seen
-	if was == nil || len(folders) == 0 || now.Sub(d.whole) >= d.watch.intervals.safety || was.partial || was.links || len(was.problems) > 0 || !d.watch.isComplete() {
+	if was == nil || len(changed) == 0 || now.Sub(d.whole) >= d.watch.intervals.safety || was.partial || was.links || len(was.problems) > 0 || !d.watch.isComplete() {
 		return nil
 	}
 	root, err := openRoot(d.path)
@@ -48,41 +86,40 @@ func (d *Directory) again(changed map[string]bool, now time.Time) *scanned {
 	}
 	s := newScanner(root, d.modules, d.versions.scripts, d.isScript)
 	defer func() { d.looked += s.seen.looked }()
-	return s.again(was, folders)
+	return s.again(was, changed)
 }
 
-// again returns what a directory holds by now, if only files of these folders have changed since it was scanned. Otherwise it returns nil.
-// Then it has changed nothing.
-func (s *scanner) again(was *scanned, folders map[string]bool) *scanned {
+// again returns what a directory holds by now, if only these entries have changed since it was scanned. Otherwise it returns nil. Then it has
+// changed nothing.
+func (s *scanner) again(was *scanned, changed changes) *scanned {
 	for name, l := range was.looks {
-		if !folders[name] {
+		if names, told := changed[name]; !told || names != nil {
 			s.left -= l.entries
 		}
 	}
-	kept := slices.DeleteFunc(slices.Clone(was.files), func(f found) bool { return folders[path.Dir(f.path)] })
-	s.modules -= len(kept)
-	for name := range folders {
-		if was.looks[name] == nil || !s.lookAgain(was.looks[name]) {
+	for name := range changed {
+		if l := was.looks[name]; l == nil || !s.lookAgain(l, was, changed) {
 			return nil
 		}
 	}
-	if s.seen.partial || s.seen.links || len(s.seen.problems) > 0 {
+	next := s.seen
+	kept := slices.DeleteFunc(slices.Clone(was.files), func(f found) bool { return changed.has(f.path) })
+	if len(kept)+len(next.files) > s.modules || next.partial || next.links || len(next.problems) > 0 {
 		return nil
 	}
-	next := s.seen
 	byPath := func(a, b found) int { return cmp.Compare(a.path, b.path) }
 	slices.SortFunc(next.files, byPath)
 	next.files = merged(kept, next.files, byPath)
-	next.unserved = append(next.unserved, slices.DeleteFunc(slices.Clone(was.unserved), func(name string) bool { return folders[path.Dir(name)] })...)
+	next.unserved = append(next.unserved, slices.DeleteFunc(slices.Clone(was.unserved), changed.has)...)
 	slices.Sort(next.unserved)
 	for name, info := range was.parts {
-		if !folders[path.Dir(name)] {
+		if !changed.has(name) {
 			next.parts[name] = info
 		}
 	}
-	changed := next.looks
+	looks := next.looks
 	next.folders, next.looks = was.folders, was.looks // which nobody else uses any more
-	for name, l := range changed {
+	for name, l := range looks {
 		next.folders[name], next.looks[name] = l.info, l
 	}
 	return next
@@ -101,8 +138,106 @@ func merged[T any](a, b []T, compare func(a, b T) int) []T {
 	return append(append(all, a...), b...)
 }
 
-// lookAgain looks at one folder. It reports false where that is another one by now, or more than files have changed in it.
-func (s *scanner) lookAgain(was *look) bool {
+// lookAgain looks at the entries of a folder that have changed. Where the folder has to be listed for that, it notes that any may have. It reports
+// false where that is another folder by now, or more than files have changed in it.
+func (s *scanner) lookAgain(was *look, seen *scanned, changed changes) bool {
+	names := changed[was.name]
+	if was.links { // which may lead to what has changed
+		return false
+	}
+	if names == nil {
+		return s.listAgain(was)
+	}
+	folder := s.root // one handle for all, so that no other folder can come in between
+	if was.name != "." {
+		opened, err := s.root.OpenRoot(was.name)
+		if err != nil {
+			return false
+		}
+		defer opened.Close()
+		folder = opened
+	}
+	info, err := folder.Stat(".")
+	if err != nil || !os.SameFile(info, was.info) {
+		return false
+	}
+	if len(names) > 0 && !was.tellsCase(folder) {
+		changed[was.name] = nil
+		s.left += was.entries
+		return s.listAgain(was)
+	}
+	own := *was
+	own.info = info
+	below := own.below()
+	for name := range names {
+		below.name = path.Join(was.name, name)
+		info, err := folder.Lstat(name)
+		isKnown := seen.has(below.name)
+		_, isFolder := slices.BinarySearch(was.folders, name)
+		switch {
+		case isFolder:
+			return false
+		case errors.Is(err, fs.ErrNotExist):
+			s.seen.looked++
+			if isKnown {
+				own.entries--
+			}
+			continue
+		case err != nil || info.IsDir() || info.Mode()&fs.ModeSymlink != 0:
+			return false
+		case !isKnown: // one of no interest is counted again at each change, until everything is looked at
+			own.entries++
+		}
+		s.entry(below, fs.FileInfoToDirEntry(info))
+	}
+	if s.left -= own.entries - was.entries; s.left < 0 {
+		return false
+	}
+	s.seen.looks[was.name] = &own
+	return true
+}
+
+// has reports whether a file was of interest.
+func (s *scanned) has(file string) bool {
+	_, isFile := slices.BinarySearchFunc(s.files, file, func(f found, path string) int { return strings.Compare(f.path, path) })
+	return isFile || s.parts[file] != nil
+}
+
+// count counts an entry of the folder.
+func (l *look) count(name string) {
+	l.entries++
+	if l.probe == "" && otherCase(name) != name {
+		l.probe = name
+	}
+}
+
+// tellsCase reports whether names in the folder are different files if they differ in upper and lower case. Where they are not, as on a FAT or in
+// a folder that another system shares, a change may be told by a name that no listing has.
+func (l *look) tellsCase(folder *os.Root) bool {
+	if runtime.GOOS != "linux" || l.probe == "" {
+		return false
+	}
+	info, err := folder.Lstat(l.probe)
+	if err != nil {
+		return false
+	}
+	other, err := folder.Lstat(otherCase(l.probe))
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, other)
+}
+
+// otherCase returns a name with its letters of ASCII in the other case.
+func otherCase(name string) string {
+	other := []byte(name)
+	for i, c := range other {
+		if lower := c | 0x20; 'a' <= lower && lower <= 'z' {
+			other[i] = c ^ 0x20
+		}
+	}
+	return string(other)
+}
+
+// listAgain is lookAgain of all entries.
+func (s *scanner) listAgain(was *look) bool {
 	// Without O_NONBLOCK, opening a FIFO that was put in the folder's place just now would block until somebody writes to it.
 	f, err := s.root.OpenFile(was.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -123,7 +258,7 @@ func (s *scanner) lookAgain(was *look) bool {
 		if s.left--; s.left < 0 {
 			return false
 		}
-		own.entries++
+		own.count(e.Name())
 		switch {
 		case e.Type()&fs.ModeSymlink != 0:
 			return false

@@ -73,12 +73,12 @@ type Directory struct {
 	logger   *slog.Logger
 
 	// Only List uses these.
-	root      fs.FileInfo     // the directory at the last List; nil: none went well yet
-	seen      *scanned        // at the last List; nil: it has failed
-	whole     time.Time       // when everything was looked at last
-	unsettled map[string]bool // the folders of files that somebody may still have been writing at the last List
-	unserved  []string        // scripts that are not served, at the last List
-	looked    int             // entries of folders so far
+	root      fs.FileInfo // the directory at the last List; nil: none went well yet
+	seen      *scanned    // at the last List; nil: it has failed
+	whole     time.Time   // when everything was looked at last
+	unsettled changes     // files that somebody may still have been writing at the last List
+	unserved  []string    // scripts that are not served, at the last List
+	looked    int         // entries of folders so far
 	watch     watch
 
 	versions versions
@@ -128,7 +128,7 @@ func (d *Directory) Changes() <-chan struct{} { return d.watch.changes }
 // Doubt has the next List look at everything, whatever the system has announced.
 func (d *Directory) Doubt() { d.watch.doubt() }
 
-// List looks at the folders in which the system has announced changes, and every few seconds at all of them. It opens no file but folders.
+// List looks at the files of which the system has announced changes, and every few seconds at all of them. It opens no file but folders.
 func (d *Directory) List(ctx context.Context) (listing *catalog.Listing, err error) {
 	now := time.Now()
 	defer func() {
@@ -162,10 +162,10 @@ func (d *Directory) List(ctx context.Context) (listing *catalog.Listing, err err
 		listing.Again = d.watch.follow(d.path, seen.folders, seen.links, now)
 	}
 	settled := append(d.versions.compare(seen.files, listing, first, now), changed...)
-	d.unsettled = map[string]bool{}
+	d.unsettled = changes{}
 	for _, e := range listing.Entries {
 		if e.Settling > 0 {
-			d.unsettled[path.Dir(e.ID)] = true
+			d.unsettled.add(path.Dir(e.ID), path.Base(e.ID))
 		}
 	}
 	if first {

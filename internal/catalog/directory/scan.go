@@ -170,7 +170,8 @@ func (s *scanner) folder(p place) error {
 			return nil
 		}
 		s.left--
-		own.entries++
+		own.count(e.Name())
+		own.links = own.links || e.Type()&fs.ModeSymlink != 0
 		if e.IsDir() {
 			own.folders = append(own.folders, e.Name())
 		}

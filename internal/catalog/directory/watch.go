@@ -31,13 +31,14 @@ type watch struct {
 	tried      time.Time
 	fresh      bool // a change before the watch began may have gone unseen
 
-	mu      sync.Mutex      // guards what follows
-	changed map[string]bool // the folders in which files have changed since take
-	unknown bool            // something else has, or may have
+	mu      sync.Mutex // guards what follows
+	changed changes    // since take
+	named   int        // how many names were added to it
+	unknown bool       // something else has, or may have
 }
 
 func newWatch(o Options, logger *slog.Logger) watch {
-	return watch{logger: logger, intervals: newIntervals(o.Poll), pollOnly: o.PollOnly, changes: make(chan struct{}, 1)}
+	return watch{logger: logger, intervals: newIntervals(o.Poll), pollOnly: o.PollOnly, changes: make(chan struct{}, 1), changed: changes{}}
 }
 
 // follow watches folders of the directory, and returns the time after which to list again even if no change is reported. linked
@@ -102,13 +103,13 @@ func (w *watch) isComplete() bool {
 	return w.notifier != nil && w.err == nil && !w.fresh && w.alive()
 }
 
-// take returns the folders in which files have changed since it was called last. It reports false where more may have changed than
-// those tell. A change that is told from now on belongs to the next call.
-func (w *watch) take() (changed map[string]bool, ok bool) {
+// take returns which files have changed since it was called last. It reports false where more may have changed. A change that is told from now
+// on belongs to the next call.
+func (w *watch) take() (changed changes, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	changed, ok = w.changed, !w.unknown
-	w.changed, w.unknown = nil, false
+	w.changed, w.named, w.unknown = changes{}, 0, false
 	return changed, ok
 }
 
@@ -129,10 +130,11 @@ func (w *watch) note(path string, names map[string]string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.changed == nil {
-		w.changed = map[string]bool{}
+	before := len(w.changed[folder])
+	w.changed.add(folder, filepath.Base(path))
+	if w.named += max(0, len(w.changed[folder])-before); w.named > mostNamed {
+		w.changed[folder] = nil
 	}
-	w.changed[folder] = true
 }
 
 // alive reports whether all watches are still there. The system drops a watch with its folder. A new folder in the same place

@@ -133,6 +133,9 @@ func (g *guard) once(q *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	b := &body{ReadCloser: answer.Body, ctx: ctx, cancel: cancel, stall: g.stall}
+	if isList(q.URL.Path) {
+		b.most = maxPage
+	}
 	b.timer = time.AfterFunc(g.stall, func() { cancel(errStalled) })
 	answer.Body = b
 	answer.Request = q
@@ -147,6 +150,8 @@ type body struct {
 	stall  time.Duration
 	timer  *time.Timer
 
+	most   int64 // bytes that it may have; 0: whoever reads it sees to that
+	read   int64
 	begun  bool
 	waited time.Duration // for the last bytes: what the reader does meanwhile does not count
 	came   int64
@@ -172,7 +177,18 @@ func (b *body) Read(p []byte) (int, error) {
 	if err != nil && !errors.Is(err, io.EOF) && b.ctx.Err() != nil {
 		err = context.Cause(b.ctx)
 	}
+	if b.read += int64(n); b.most > 0 && b.read > b.most {
+		return n, errLongPage
+	}
 	return n, err
+}
+
+// errLongPage is what a page of a list ends with that is too long. The library below would take it for one that was cut off.
+var errLongPage = fmt.Errorf("a page of the registry's list has more than %d MiB", maxPage>>20)
+
+// isList reports whether the answer at a path of a registry is a page of a list.
+func isList(path string) bool {
+	return strings.HasSuffix(path, "/tags/list") || path == "/v2/_catalog" || strings.Contains(path, "/referrers/")
 }
 
 // Close ends the answer.

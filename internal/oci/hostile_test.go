@@ -409,6 +409,20 @@ func TestLists(t *testing.T) {
 	})
 	_, err = r.Tags(t.Context(), ref)
 	wants(t, err, "more than 10000 tags")
+	s.Before(func(w http.ResponseWriter, _ *http.Request) bool {
+		io.WriteString(w, `{"name":"acme/csv","tags":["`+strings.Repeat("a", 5<<20)+`"],"repositories":["a"]}`)
+		return true
+	})
+	_, err = r.Tags(t.Context(), ref)
+	wants(t, err, "a page of the registry's list has more than 4 MiB")
+	_, err = r.Repositories(t.Context())
+	wants(t, err, "a page of the registry's list has more than 4 MiB")
+	s.Before(func(w http.ResponseWriter, _ *http.Request) bool {
+		io.WriteString(w, `{"name":"acme/csv","tags":["a`) // this one was cut off indeed
+		return true
+	})
+	_, err = r.Tags(t.Context(), ref)
+	wants(t, err, "unexpected EOF")
 	s.Before(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusNotFound); return true })
 	_, err = r.Repositories(t.Context())
 	wants(t, err, "lists no repositories")

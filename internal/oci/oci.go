@@ -169,7 +169,7 @@ func (r *Registry) repository(ref Reference) *remote.Repository {
 		Client:               r.client(ref.Repository),
 		Reference:            registry.Reference{Registry: r.host, Repository: ref.Repository},
 		PlainHTTP:            r.plain,
-		MaxMetadataBytes:     maxPage,
+		MaxMetadataBytes:     maxPage + 1, // the guard says so first
 		TagListMaxPages:      maxPages,
 		ReferrerListMaxPages: maxPages,
 		SkipReferrersGC:      true, // where a list is a tag, many registries can't delete the one before
@@ -191,7 +191,7 @@ func (r *Registry) Tags(ctx context.Context, ref Reference) ([]string, error) {
 func (r *Registry) Repositories(ctx context.Context) ([]string, error) {
 	var names []string
 	asked := &remote.Registry{RepositoryOptions: remote.RepositoryOptions{
-		Client: r.client(""), Reference: registry.Reference{Registry: r.host}, PlainHTTP: r.plain, MaxMetadataBytes: maxPage,
+		Client: r.client(""), Reference: registry.Reference{Registry: r.host}, PlainHTTP: r.plain, MaxMetadataBytes: maxPage + 1,
 	}}
 	pages := 0
 	err := asked.Repositories(ctx, "", func(page []string) error {

@@ -131,6 +131,14 @@ func (d *document) fail(place string, err error) {
 	d.problems = append(d.problems, problem{offset, err})
 }
 
+// refused reports whether something is wrong with the value at one of these places, so that its zero value says nothing.
+func (d *document) refused(places ...string) bool {
+	return slices.ContainsFunc(places, func(place string) bool {
+		at, ok := d.offsets[place]
+		return ok && slices.ContainsFunc(d.problems, func(p problem) bool { return p.offset == at })
+	})
+}
+
 // withoutValue takes the value off a message that begins with it in quotes, as in `"web" is not a mode`.
 func withoutValue(message string) string {
 	if value, err := strconv.QuotedPrefix(message); err == nil {

@@ -312,3 +312,24 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestOneErrorForAValue refuses values on which others depend: that these lack something is not said as well, since they do not.
+func TestOneErrorForAValue(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"a state with a bucket":        {"[state]\nurl = 'a'\n[[source]]\nbucket = 'a'\nnamespaces = ['a']", "configuration:2:1: state.url: must begin with nats:// or tls://"},
+		"a state with credentials":     {"[state]\nurl = 'a'\ncredentials = 'a'", "configuration:2:1: state.url: must begin with nats:// or tls://"},
+		"a state's key":                {"[state]\nurl = 'nats://a'\ncertificate = 'a'\nkey = 5", "configuration:4:1: state.key: must be a path, not a whole number"},
+		"a certificate":                {"[server.tls]\ncertificate = 5\nkey = 'k'", "configuration:2:1: server.tls.certificate: must be a path, not a whole number"},
+		"who issues certificates":      {"[server.tls]\ncertificate = 'c'\nkey = 'k'\nclient_ca = 5\n[[auth.certificate]]\nclaim = 'dns'\nvalue = 'x'\nscopes = ['*']", "configuration:4:1: server.tls.client_ca: must be a path, not a whole number"},
+		"the way of a list":            {"[tools]\nmode = 5\nenabled = ['a']", "configuration:2:1: tools.mode: must be a string, not a whole number"},
+		"an issuer":                    {"[auth.oidc]\nissuer = 5\naudience = ['a']", "configuration:2:1: auth.oidc.issuer: must be a string, not a whole number"},
+		"an audience":                  {"[auth.oidc]\nissuer = 'https://a.example'\naudience = 5", `configuration:3:1: auth.oidc.audience: must be a list such as ["one", "two"], not a whole number`},
+		"a bucket without a state":     {"[[source]]\nbucket = 'a'\nnamespaces = ['a']", "configuration:2:1: source[0].bucket: is in the NATS that has the state: set url in [state], too"},
+		"a bucket with an empty state": {"[state]\nurl = ''\n[[source]]\nbucket = 'a'\nnamespaces = ['a']", "configuration:4:1: source[0].bucket: is in the NATS that has the state: set url in [state], too"},
+	} {
+		if _, err := config.Parse([]byte(c.text), ""); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got\n%v\nwant\n%s", name, err, c.want)
+		}
+	}
+}

@@ -130,9 +130,9 @@ func checkState(d *document, s *State) {
 	switch {
 	case s.URL != "" && s.Directory != "" && !s.Implied:
 		d.fail("state.directory", errors.New("does not go with url: leave one of them out, since a state is in one place"))
-	case s.URL == "" && (s.Credentials != "" || s.CA != "" || s.Certificate != "" || s.Key != ""):
+	case s.URL == "" && !d.refused("state.url") && (s.Credentials != "" || s.CA != "" || s.Certificate != "" || s.Key != ""):
 		d.fail("state", errors.New("credentials, server_ca, certificate and key are for NATS: set url, too"))
-	case (s.Certificate == "") != (s.Key == ""):
+	case (s.Certificate == "") != (s.Key == "") && !d.refused("state.certificate", "state.key"):
 		d.fail("state", errors.New("certificate and key belong together: name the files of both"))
 	}
 }

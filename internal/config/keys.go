@@ -223,10 +223,10 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 		c.Tools.Directory = "" // the default stands for want of another
 	}
 	checkSources(d, c)
-	if which == "" && len(c.Tools.Enabled) > 0 {
+	if which == "" && len(c.Tools.Enabled) > 0 && !d.refused("tools.mode") {
 		d.fail("tools.enabled", errors.New(`the list has no effect without mode = "allowlist": set mode, too`))
 	}
-	if t := c.Server.TLS; (t.Certificate == "") != (t.Key == "") || t.Certificate == "" && t.ClientCA != "" {
+	if t := c.Server.TLS; ((t.Certificate == "") != (t.Key == "") || t.Certificate == "" && t.ClientCA != "") && !d.refused("server.tls.certificate", "server.tls.key") {
 		d.fail("server.tls", errors.New("certificate and key belong together: name the files of both"))
 	}
 	checkOIDC(d, &c.Auth.OIDC)
@@ -234,7 +234,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	checkState(d, &c.State)
 	checkRate(d, "rates.default", &c.Rates.Default)
 	checkRate(d, "rates.anonymous", &c.Rates.Anonymous)
-	if len(c.Auth.Certificates) > 0 && c.Server.TLS.ClientCA == "" {
+	if len(c.Auth.Certificates) > 0 && c.Server.TLS.ClientCA == "" && !d.refused("server.tls.client_ca") {
 		d.fail("auth.certificate", errors.New("needs server.tls.client_ca: name the file with the certificates of those who issue clients' certificates"))
 	}
 	if err := d.err(); err != nil {

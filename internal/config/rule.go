@@ -38,6 +38,7 @@ func oidcTable(o *OIDC) key.Table {
 // checkOIDC checks what belongs together in [auth.oidc].
 func checkOIDC(d *document, o *OIDC) {
 	switch {
+	case d.refused("auth.oidc.issuer", "auth.oidc.audience", "auth.oidc.rule"):
 	case o.Issuer == "" && len(o.Audience)+len(o.Rules) > 0:
 		d.fail("auth.oidc", errors.New(`issuer is missing: name who signs the tokens, as in issuer = "https://login.example.com"`))
 	case o.Issuer != "" && len(o.Audience) == 0:

@@ -325,7 +325,7 @@ func checkSources(d *document, c *Config) {
 		switch {
 		case s.Bucket != "" && buckets[s.Bucket]:
 			d.fail(join(index("source", i), "bucket"), errors.New("is listed twice: leave one out"))
-		case s.Bucket != "" && c.State.URL == "":
+		case s.Bucket != "" && c.State.URL == "" && !d.refused("state.url"):
 			d.fail(join(index("source", i), "bucket"), errors.New("is in the NATS that has the state: set url in [state], too"))
 		}
 		buckets[s.Bucket] = true

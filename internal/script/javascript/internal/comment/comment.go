@@ -14,19 +14,14 @@ import (
 
 // A Comment is what a file says of an export.
 type Comment struct {
-	// Export is the name of the export, and Name what the function is called where that is another: for a default export.
-	Export string `json:"export"`
-	Name   string `json:"name,omitempty"`
-	// Description is the text of the comment, without its tags.
-	Description string `json:"description,omitempty"`
-	// Order has the names of the parameters of a function that takes them one by one. Without it, the function takes the arguments as one object.
-	Order []string `json:"order,omitempty"`
-	// Parameters and Result are JSON Schemas; either may be missing.
-	Parameters *schema `json:"parameters,omitempty"`
-	Result     *schema `json:"result,omitempty"`
-	// Place is where the export stands, and Error what can't be said as a schema.
-	Place Place  `json:"place"`
-	Error *Place `json:"error,omitempty"`
+	Export      string   `json:"export"`                // the name of the export
+	Name        string   `json:"name,omitempty"`        // what the function is called where that is another: for a default export
+	Description string   `json:"description,omitempty"` // the text of the comment, without its tags
+	Order       []string `json:"order,omitempty"`       // the names of parameters; none: the function takes the arguments as one object
+	Parameters  *schema  `json:"parameters,omitempty"`  // nil: nothing says it
+	Result      *schema  `json:"result,omitempty"`      // nil: nothing says it
+	Place       Place    `json:"place"`                 // where the export stands
+	Error       *Place   `json:"error,omitempty"`       // what can't be said as a schema
 }
 
 // A Place is one in the file, perhaps with a message. Lines and columns count from 1. Text is the line, where it is not too long to be shown.
@@ -39,16 +34,11 @@ type Place struct {
 }
 
 const (
-	// maxComments is how many exports are read: a manifest has as many tools.
-	maxComments = 1000
-	// maxWork is how many bytes of named types are read: each use of a type reads it again.
-	maxWork = 1 << 20
-	// maxNames is how many members an object may have, or parameters a function.
-	maxNames = 1000
-	// maxDepth is how deep types may be nested.
-	maxDepth = 100
-	// maxLine is how long the line of a place may be: each export has its own.
-	maxLine = 1000
+	maxComments = 1000    // exports that are read: a manifest has as many tools
+	maxWork     = 1 << 20 // bytes of named types: each use of a type reads it again
+	maxNames    = 1000    // members of an object, or parameters of a function
+	maxDepth    = 100     // types within types
+	maxLine     = 1000    // bytes of a place's line: each export has its own
 )
 
 // instead is what an author can do about all that is not read.
@@ -67,7 +57,7 @@ func Read(name, source string) []Comment {
 			continue
 		}
 		said := f.read(fn.doc)
-		if fn.doc == "" && !fn.tool || said.internal {
+		if said.hidden || !fn.tool && (fn.doc == "" || said.foreign) {
 			continue
 		}
 		c := Comment{Export: e.name, Description: said.description, Place: place(name, source, fn.name.At)}

@@ -17,32 +17,21 @@ type doc struct {
 	params      []member
 	returns     *schema
 	returned    string // description of what is returned
-	internal    bool   // it says that what follows is not for everybody
+	hidden      bool   // what follows is not for everybody
+	foreign     bool   // it says nothing of what follows, but declares a type
 	err         error  // the first mistake in it
 }
 
 var (
-	// tag is the beginning of a block: @param and what follows.
-	tag = regexp.MustCompile(`^@([A-Za-z]+)[ \t]*`)
-	// typedef is the tag of a comment that belongs to no function.
-	typedef = regexp.MustCompile(`(?m)^[\s*/]*@(typedef|callback|import)\b`)
+	// margin is what stands before the text of a line.
+	margin = regexp.MustCompile(`(?m)^[ \t\r]*\*? ?`)
 	// link is {@link target text} and its like. The text stays, or else the target.
 	link = regexp.MustCompile(`\{@link(?:code|plain)?\s+(?:[^}\s|]+[\s|]+)?([^}\s][^}]*)\}`)
 )
 
-// blocks returns the text of a comment before its tags, and the text of each tag.
+// blocks returns the text of a comment before its tags, and that of each tag, without its @.
 func blocks(whole string) []string {
-	var out []string
-	var block strings.Builder
-	for line := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(whole, "/**"), "*/"), "\n") {
-		line = strings.TrimRight(strings.TrimPrefix(strings.TrimPrefix(strings.TrimLeft(line, " \t\r"), "*"), " "), " \t\r")
-		if tag.MatchString(line) {
-			out = append(out, block.String())
-			block.Reset()
-		}
-		block.WriteString(line + "\n")
-	}
-	return append(out, block.String())
+	return strings.Split("\n"+margin.ReplaceAllString(strings.TrimSuffix(strings.TrimPrefix(whole, "/**"), "*/"), ""), "\n@")
 }
 
 func description(whole string) string { return paragraphs(blocks(whole)[0]) }
@@ -52,10 +41,10 @@ func (f *script) read(whole string) doc {
 	all := blocks(whole)
 	d := doc{description: paragraphs(all[0])}
 	for _, b := range all[1:] {
-		found := tag.FindStringSubmatch(b)
-		rest := b[len(found[0]):]
+		end := strings.IndexAny(b+" ", " \t\r\n{")
+		rest := strings.TrimSpace(b[end:])
 		var err error
-		switch found[1] {
+		switch b[:end] {
 		case "description", "summary":
 			d.description = strings.TrimSpace(d.description + "\n\n" + paragraphs(rest))
 		case "param":
@@ -64,32 +53,42 @@ func (f *script) read(whole string) doc {
 			d.returns, rest, err = f.braces(rest, false)
 			d.returned = dashed(rest)
 		case "internal", "private", "ignore", "hidden", "protected", "package":
-			d.internal = true
+			d.hidden = true
+		case "typedef", "callback", "import":
+			d.foreign = true
 		}
 		if line, _, _ := strings.Cut(b, "\n"); d.err == nil && err != nil {
-			d.err = fmt.Errorf("%.100s: %w", line, err)
+			d.err = fmt.Errorf("@%.100s: %w", strings.TrimSpace(line), err)
 		}
 	}
 	return d
 }
 
+// enclosed returns what is in the brackets that a text begins with, and what follows them.
+func enclosed(s string) (inner, rest string, err error) {
+	p := &parser{tokens: token.All(s)}
+	if !p.brackets() {
+		return "", "", errors.New("a bracket is not closed")
+	}
+	end := p.tokens[p.at-1].At
+	return s[1:end], strings.TrimSpace(s[end+1:]), nil
+}
+
 // braces reads "{type}" at the beginning of a text, if it is there, and returns what follows.
 func (f *script) braces(s string, closed bool) (*schema, string, error) {
-	s = strings.TrimSpace(s)
 	if !strings.HasPrefix(s, "{") {
 		return nil, s, nil
 	}
-	p := &parser{script: f, tokens: token.All(s), closed: closed}
-	if !p.brackets() {
-		return nil, "", errors.New("a bracket of the type is not closed")
+	inner, rest, err := enclosed(s)
+	if err != nil {
+		return nil, "", err
 	}
-	last := p.at - 1
-	p.at = 1
+	p := &parser{script: f, tokens: token.All(inner), closed: closed}
 	out := p.union()
-	if p.at != last {
+	if !p.atEnd() {
 		p.refuse()
 	}
-	return out, strings.TrimSpace(s[p.tokens[last].At+1:]), p.err
+	return out, rest, p.err
 }
 
 // param reads "{type} [name=default] - description". It adds the parameter to others, or to the one that it is a member of: "options.size" to
@@ -101,13 +100,12 @@ func (f *script) param(all []member, s string) ([]member, error) {
 		return all, err
 	}
 	if m.optional = strings.HasPrefix(s, "["); m.optional {
-		p := &parser{tokens: token.All(s)}
-		if !p.brackets() {
-			return all, errors.New("a bracket of the name is not closed")
+		var inner string
+		if inner, s, err = enclosed(s); err != nil {
+			return all, err
 		}
-		last := p.tokens[p.at-1].At
-		name, fallback, _ := strings.Cut(s[1:last], "=")
-		m.name, s, fallback = strings.TrimSpace(name), s[last+1:], strings.TrimSpace(fallback)
+		name, fallback, _ := strings.Cut(inner, "=")
+		m.name, fallback = strings.TrimSpace(name), strings.TrimSpace(fallback)
 		m.fallback = literal(token.All(fallback))
 		// A text may stand without quotes, as most people write it.
 		if m.schema != nil && m.schema.is("string") && fallback != "" && (m.fallback == nil || m.fallback[0] != '"') {
@@ -118,22 +116,20 @@ func (f *script) param(all []member, s string) ([]member, error) {
 		m.name, s = s[:end], s[end:]
 	}
 	m.description = dashed(s)
-	owners := strings.Split(m.name, ".")
-	m.name = owners[len(owners)-1]
 	into := &all
-	for _, owner := range owners[:len(owners)-1] {
-		i := slices.IndexFunc(*into, func(o member) bool { return o.name == owner })
+	if owner, name, isMember := strings.Cut(m.name, "."); isMember {
+		i := slices.IndexFunc(all, func(o member) bool { return o.name == owner })
 		if i < 0 {
 			return all, fmt.Errorf("no @param %.40s stands above it: %s", owner, instead)
+		} else if strings.Contains(name, ".") {
+			return all, fmt.Errorf("members of members are not read: %s", instead)
 		}
-		into = &(*into)[i].members
+		m.name, into = name, &all[i].members
 	}
-	switch {
-	case len(*into) == maxNames:
+	if len(*into) == maxNames {
 		return all, fmt.Errorf("there are more than %d parameters", maxNames)
-	case len(owners) > maxDepth:
-		return all, fmt.Errorf("types are nested too deep: %s", instead)
-	case slices.ContainsFunc(*into, func(o member) bool { return o.name == m.name }):
+	}
+	if slices.ContainsFunc(*into, func(o member) bool { return o.name == m.name }) {
 		return all, errors.New("the parameter is named twice: name it once")
 	}
 	*into = append(*into, m)

@@ -39,9 +39,6 @@ func (p *parser) statement() {
 		p.at++
 	}
 	fn := &function{doc: p.peek().Doc}
-	if typedef.MatchString(fn.doc) {
-		fn.doc = "" // it is about a type of its own
-	}
 	exported := p.take("export")
 	byDefault := exported && p.take("default")
 	switch t := p.peek(); {

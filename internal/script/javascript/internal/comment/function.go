@@ -16,7 +16,7 @@ func (f *script) describe(c *Comment, fn *function, said doc) error {
 	p := &parser{script: f, tokens: f.tokens, at: fn.params, closed: true}
 	var params []member
 	if fn.params > 0 && p.take("(") {
-		params = slices.DeleteFunc(p.members(")"), func(m member) bool { return m.name == "this" })
+		params = p.members(")")
 	} else if fn.params > 0 { // one alone, before =>
 		params = []member{{name: p.next().Text}}
 	}
@@ -32,7 +32,7 @@ func (f *script) describe(c *Comment, fn *function, said doc) error {
 	if c.Result != nil && c.Result.is("null") {
 		c.Result = nil // nothing
 	} else if c.Result != nil {
-		c.Result.describe(said.returned)
+		c.Result.Description = cmp.Or(said.returned, c.Result.Description)
 	}
 	if fn.tool || len(params) == 1 && params[0].taken != nil {
 		c.Parameters = p.oneObject(append(params, member{})[0], said.params)
@@ -89,13 +89,11 @@ func (p *parser) oneObject(m member, said []member) *schema {
 // refined returns the schema of an object with what a comment and the code say of its members. An object without members has those of the comment.
 func (p *parser) refined(s *schema, said, code []member) *schema {
 	all := slices.Clone(said)
-	switch {
-	case s == nil:
-	case s.Properties != nil:
+	if s != nil && s.Properties != nil {
 		all = s.Properties
-	case len(said) == 0:
+	} else if s != nil && len(said) == 0 {
 		return s
-	case !s.is("object"):
+	} else if s != nil && !s.is("object") {
 		p.fail("@param %.40s names a member, but the function does not take one object: %s", said[0].name, instead)
 	}
 	p.merge(all, code, "")
@@ -109,13 +107,15 @@ func (p *parser) refined(s *schema, said, code []member) *schema {
 
 // merge adds to members what else is said of them. It fails with unknown, if that is not empty, where there is no such member.
 func (p *parser) merge(all, said []member, unknown string) {
-	byName := map[string]member{}
-	for _, m := range said {
-		byName[m.name] = m
-	}
-	var names []string
-	for i := range all {
-		m, s := &all[i], byName[all[i].name]
+	for _, s := range said {
+		i := slices.IndexFunc(all, func(m member) bool { return m.name == s.name })
+		if i < 0 && unknown != "" {
+			p.fail("@param %.40s: %s: it has %.200s", s.name, unknown, cmp.Or(names(all), "none"))
+		}
+		if i < 0 {
+			continue
+		}
+		m := &all[i]
 		if m.schema == nil || s.schema != nil && (!s.schema.is("object") || !s.schema.isPlain()) { // {Object} says no more than an annotation
 			m.schema = s.schema
 		}
@@ -123,15 +123,15 @@ func (p *parser) merge(all, said []member, unknown string) {
 			m.fallback = s.fallback
 		}
 		m.description, m.optional, m.members = cmp.Or(s.description, m.description), m.optional || s.optional, s.members
-		names = append(names, m.name)
-		delete(byName, m.name)
 	}
-	for _, m := range said {
-		if _, left := byName[m.name]; left && unknown != "" {
-			p.fail("@param %.40s: %s: it has %.200s", m.name, unknown, cmp.Or(strings.Join(names, ", "), "none"))
-			return
-		}
+}
+
+func names(all []member) string {
+	var out []string
+	for _, m := range all {
+		out = append(out, m.name)
 	}
+	return strings.Join(out, ", ")
 }
 
 // objectOf returns the schema of an object with these members.
@@ -157,9 +157,9 @@ func (p *parser) objectOf(all []member) *schema {
 			break
 		}
 		seen[m.name] = true
-		m.schema.describe(m.description)
+		m.schema.Description = cmp.Or(m.description, m.schema.Description)
 		m.schema.Default = m.fallback
-		if out.Properties = append(out.Properties, m); !m.optional && !m.schema.optional {
+		if out.Properties = append(out.Properties, m); !m.optional {
 			out.Required = append(out.Required, m.name)
 		}
 	}

@@ -95,20 +95,11 @@ func (p *parser) union() *schema {
 	p.deeper()
 	defer func(depth int) { p.depth = depth }(p.depth - 1)
 	p.take("|")
-	var all []*schema
-	optional := false
-	for more := true; more; more = p.take("|") {
-		if p.take("undefined") || p.take("void") {
-			optional = true
-			continue
-		}
-		one := p.array()
-		optional = optional || one.optional
-		all = append(all, one)
+	all := []*schema{p.array()}
+	for p.take("|") {
+		all = append(all, p.array())
 	}
-	out := union(all)
-	out.optional = optional
-	return out
+	return union(all)
 }
 
 // array reads "A[]".
@@ -158,6 +149,8 @@ func (p *parser) named(name string) *schema {
 	switch {
 	case d != nil:
 		return p.declared(name, d)
+	case (name == "undefined" || name == "void") && p.closed:
+		p.fail("JSON has no %s: write name?: string, or [name] in a comment, for what may be left out", name)
 	case known && !p.peek().Is("<"):
 		return &schema{Type: kinds{kind}}
 	case (name == "Array" || name == "Promise") && p.take("<"):
@@ -191,7 +184,7 @@ func (p *parser) declared(name string, d *declaration) *schema {
 	if inner.err != nil {
 		p.fail("the type %.40s: %w", name, inner.err)
 	}
-	out.describe(description(d.doc))
+	out.Description = cmp.Or(description(d.doc), out.Description)
 	return out
 }
 
@@ -199,24 +192,17 @@ func (p *parser) declared(name string, d *declaration) *schema {
 func (p *parser) members(closing string) (all []member) {
 	for !p.take(closing) && p.err == nil {
 		m := member{description: description(p.peek().Doc)}
-		if kind := p.following().Kind; kind == token.Word || kind == token.Text {
+		if p.following().Kind == token.Word {
 			p.take("readonly")
 		}
-		named := true
 		switch t := p.peek(); {
-		case t.Kind == token.Word:
+		case t.Kind == token.Word && !t.Is("this"):
 			m.name = p.next().Text
-		case t.Kind == token.Text:
-			if m.name, named = unquoted(t.Text); named {
-				p.next()
-			}
-		case closing == ")" && t.Is("{"):
+		case t.Is("{") && closing == ")":
 			m.name, m.taken = "{ … }", p.pattern()
 		default:
-			named = false
-		}
-		if !named {
 			p.refuse()
+			return nil
 		}
 		m.optional = p.take("?")
 		if p.take(":") {
@@ -228,7 +214,7 @@ func (p *parser) members(closing string) (all []member) {
 		if all = append(all, m); len(all) > maxNames {
 			p.fail("there are more than %d names", maxNames)
 		}
-		if p.err != nil && named {
+		if p.err != nil {
 			p.err = fmt.Errorf("%.40s: %w", m.name, p.err)
 		}
 	}
@@ -261,25 +247,14 @@ func (p *parser) pattern() []member {
 func literal(written []token.Token) json.RawMessage {
 	var out []byte
 	for _, t := range written {
-		if t.Kind != token.Text {
-			out = append(out, t.Text...)
-		} else if value, ok := unquoted(t.Text); ok {
-			quoted, _ := json.Marshal(value)
-			out = append(out, quoted...)
+		text := t.Text
+		if t.Kind == token.Text && text[0] == '\'' {
+			text = `"` + strings.ReplaceAll(strings.ReplaceAll(text[1:len(text)-1], `\'`, `'`), `"`, `\"`) + `"`
 		}
+		out = append(out, text...)
 	}
 	if !json.Valid(out) {
 		return nil
 	}
 	return out
-}
-
-// unquoted returns what a text says, if its escapes are those that JSON has, too.
-func unquoted(written string) (value string, ok bool) {
-	inner := written[1 : len(written)-1]
-	if written[0] == '\'' {
-		inner = strings.ReplaceAll(strings.ReplaceAll(inner, `\'`, `'`), `"`, `\"`)
-	}
-	err := json.Unmarshal([]byte(`"`+inner+`"`), &value)
-	return value, err == nil
 }

@@ -17,13 +17,12 @@ type schema struct {
 	Others      *bool           `json:"additionalProperties,omitempty"` // nil: any
 	Description string          `json:"description,omitempty"`
 	Default     json.RawMessage `json:"default,omitempty"`
-	optional    bool            // whether the type has undefined among its values
 }
 
 // kindsByName has JSON's name of each type with a name of its own. Comments have those of JavaScript's objects, too.
 var kindsByName = map[string]string{
 	"string": "string", "number": "number", "integer": "integer", "boolean": "boolean", "object": "object", "null": "null",
-	"String": "string", "Number": "number", "Boolean": "boolean", "Object": "object", "Array": "array", "array": "array",
+	"undefined": "null", "void": "null", "String": "string", "Number": "number", "Boolean": "boolean", "Object": "object", "Array": "array", "array": "array",
 }
 
 // isPlain reports whether a schema says no more than a type.
@@ -33,12 +32,6 @@ func (s *schema) isPlain() bool {
 
 // is reports whether a schema takes one type only.
 func (s *schema) is(kind string) bool { return len(s.Type) == 1 && s.Type[0] == kind }
-
-func (s *schema) describe(text string) {
-	if text != "" {
-		s.Description = text
-	}
-}
 
 // kinds are JSON's types, one or more.
 type kinds []string
@@ -83,26 +76,21 @@ func (all members) MarshalJSON() ([]byte, error) {
 
 // union returns the schema of "A | B".
 func union(all []*schema) *schema {
-	switch len(all) {
-	case 0:
-		return &schema{Type: kinds{"null"}}
-	case 1:
+	if len(all) == 1 {
 		return all[0]
 	}
 	out := &schema{}
 	plain, constants := true, true // whether all are types, or values
 	for _, one := range all {
-		plain = plain && one.isPlain()
-		switch {
-		case one.isPlain() && one.Type == nil:
+		if one.isPlain() && one.Type == nil {
 			return one // any
-		case one.Enum != nil:
-			out.Enum = append(out.Enum, one.Enum...)
-		case one.is("null"):
-			out.Enum = append(out.Enum, nil)
-		default:
-			constants = false
 		}
+		values := one.Enum
+		if one.is("null") {
+			values = []any{nil}
+		}
+		plain, constants = plain && one.isPlain(), constants && values != nil
+		out.Enum = append(out.Enum, values...)
 		for _, kind := range one.Type {
 			if !slices.Contains(out.Type, kind) {
 				out.Type = append(out.Type, kind)

@@ -39,8 +39,7 @@ export const draw = (at, points, names, quoted, more, size, maybe) => at;
  * Takes one object.
  * @param {Object} options The options.
  * @param {string} options.text - What.
- * @param {Object} [options.size]
- * @param {number} options.size.width
+ * @param {{width: number}} [options.size]
  * @param {{name: string}[]} options.items
  */
 export function make({ text, size, items, colour }) {}

@@ -69,6 +69,16 @@ export function unfinished(text) {}
 /** @returns {Map<string, string>} */
 export function result() {}
 
+/**
+ * @param {Object} deep
+ * @param {Object} deep.size
+ * @param {number} deep.size.width
+ */
+export function deep(deep) {}
+
+/** @param {string | undefined} name */
+export function absent(name) {}
+
 /** @param {Foo & Bar} both */
 export function joined(both) {}
 

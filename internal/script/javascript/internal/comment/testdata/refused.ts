@@ -58,6 +58,12 @@ export function map(a: Map<string, number>): Map<string, number> { return a; }
 export function untyped(a: string, b = f(a)) {}
 /** A member without a type. */
 export function bare(a: { b; c: string }) {}
+/** A name in quotes. */
+export function quoted(a: { "post-code": string }) {}
+/** What may be left out. */
+export function absent(a?: string | undefined) {}
+/** This. */
+export function own(this: void, a: string) {}
 /** Twice. */
 export function twice(a: { b: string; b: number }) {}
 

@@ -5,13 +5,13 @@ interface Address {
   /** The street with its number. */
   street: string;
   readonly country?: "DE" | "FR";
-  "post-code": string | null;
+  code: string | null;
 }
 
 interface Customer {
   address: Address;
   id: number; tags: readonly string[]
-  friends?: Address[] | undefined;
+  friends?: Address[];
 }
 
 type Size = 1 | 2 | 3
@@ -57,13 +57,13 @@ export const less = (a: number, b: number): boolean => a < b && /[/"']/.test("x"
 
 let count: number
 /** A line without a semicolon before it. */
-export function after(this: void, a: Array<string>, f: number = ((x, y) => x)(1, 2), b = -1): a is string { return a; }
+export function after(a: Array<string>, f: number = ((x, y) => x)(1, 2), b = -1): a is string { return a; }
 
-type Maybe = string | undefined;
+type Maybe = string | null;
 /** Members that may be left out, and what a comment says of members that have a type.
  * @param {Object} options
  * @param {integer} options.size How large. */
-export const maybe = tool({ run: (options: { size: number; name: Maybe; ids?: (1 | "a" | null)[]; /** Its colour. */ colour: Maybe | null }) => options });
+export const maybe = tool({ run: (options: { size: number; name?: Maybe; ids?: (1 | "a" | null)[]; /** Its colour. */ colour: Maybe | null }) => options });
 /** Text beside the parameters.
  * @param {integer} b
  * @param {Object} c

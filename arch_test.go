@@ -55,7 +55,7 @@ var edges = map[string][]string{
 	// What goes wrong for a time, in the log; knows nothing of what that is.
 	"internal/trouble": {},
 	// Modules in registries; knows no tool.
-	"internal/oci": {"internal/reach", "internal/signature", "internal/text", "internal/textfile", "internal/tlsfiles"},
+	"internal/oci": {"internal/nothttp", "internal/reach", "internal/signature", "internal/text", "internal/textfile", "internal/tlsfiles"},
 	// A file of digests; asks no registry.
 	"internal/lockfile": {"internal/oci", "internal/textfile", "internal/wholefile"},
 	// How long things took; knows nothing of what they are.
@@ -99,6 +99,7 @@ var edges = map[string][]string{
 	// Counts what a compiler does with a body; knows no sections.
 	"internal/runtime/instrument/internal/weigh": {"internal/runtime/wasmbin", "internal/runtime/internal/opcode"},
 	// What the system says of a file.
+	"internal/nothttp": {},
 	"internal/touched": {},
 	// Numbers and who waits for them; knows nothing of guests.
 	"internal/runtime/account": {},
@@ -208,7 +209,7 @@ var edges = map[string][]string{
 	// What W3C says of traces, in contexts; knows nobody who records them.
 	"internal/trace": {},
 	// Requests and calls become spans; hears of them as any observer does.
-	"internal/otlp": {"internal/credential", "internal/runtime/hostcall", "internal/text", "internal/trace", "internal/web", "wasmtools", "wasmtools/invoke"},
+	"internal/otlp": {"internal/nothttp", "internal/credential", "internal/runtime/hostcall", "internal/text", "internal/trace", "internal/web", "wasmtools", "wasmtools/invoke"},
 	// Counters with a bounded number of keys; pure.
 	"internal/metrics/counters": {},
 	// The slowest requests: hears of them as the log does.
@@ -228,7 +229,7 @@ var edges = map[string][]string{
 	// The socket over which they are asked for; knows none of them.
 	"internal/admin/socket": {"internal/listen", "internal/ownership", "wasmtools", "internal/config"},
 	// Asks for them.
-	"internal/admin/client": {"internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "wasmtools", "wasmtools/misfit"},
+	"internal/admin/client": {"internal/nothttp", "internal/admin", "internal/admin/door", "internal/admin/socket", "internal/text", "wasmtools", "wasmtools/misfit"},
 	// Pages as files: knows no tools.
 	"internal/console": {"internal/naming", "internal/web", "wasmtools"},
 	// Copies libraries for them from packages of npm.
@@ -242,7 +243,7 @@ var edges = map[string][]string{
 	// One file as a server would have it, without a server.
 	"internal/author/workbench": {"internal/author/project", "runtime/limits", "wasmtools", "internal/capability/broker", "internal/config", "internal/script", "internal/toolfile", "wasmtools/capability", "internal/capability/builtin", "internal/configured", "internal/manifest", "internal/runtime/limittable", "internal/core", "internal/invoker"},
 	// Every part has a command.
-	"cmd/toolsrv/command": {"internal/signature", "internal/events", "internal/rates", "internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/oci", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "internal/config", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/lockfile", "internal/web", "wasmtools/misfit", "internal/lacking", "internal/audit", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/naming", "internal/admin/reach", "internal/invoker"},
+	"cmd/toolsrv/command": {"internal/nothttp", "internal/signature", "internal/events", "internal/rates", "internal/author/project", "internal/author/workbench", "internal/heap", "internal/journal", "internal/modelapi", "internal/oci", "internal/ownership", "internal/reach", "internal/supervisor", "internal/text", "internal/wholefile", "internal/runtime/compile", "runtime/limits", "internal/runtime/sandbox", "wasmtools", "wasmtools/capability", "internal/capability/broker", "internal/capability/builtin", "internal/capability/http", "internal/capability/secrets", "internal/catalog", "internal/config", "wasmtools/config", "internal/licenses", "internal/mcp", "internal/mcp/toolset", "internal/script", "internal/script/engine", "wasmtools/server", "wasmtools/service", "internal/toolfile", "internal/state/memory", "internal/configured", "internal/credential", "internal/keys", "internal/manifest", "internal/runtime/limittable", "internal/secret", "internal/core", "internal/listen", "internal/lockfile", "internal/web", "wasmtools/misfit", "internal/lacking", "internal/audit", "internal/admin", "internal/admin/client", "internal/admin/socket", "internal/naming", "internal/admin/reach", "internal/invoker"},
 	// main.
 	"cmd/toolsrv": {"cmd/toolsrv/command"},
 	// What can be limited, as data: for those that configure and those that enforce.
@@ -294,7 +295,7 @@ var edges = map[string][]string{
 	// What somebody else's word on a caller gives: knows nobody's word.
 	"internal/claim": {"internal/scope", "wasmtools"},
 	// Tokens of an issuer.
-	"internal/oidc": {"internal/claim", "internal/credential", "internal/text", "wasmtools", "wasmtools/auth"},
+	"internal/oidc": {"internal/nothttp", "internal/claim", "internal/credential", "internal/text", "wasmtools", "wasmtools/auth"},
 	// Certificates of clients.
 	"internal/certificate": {"internal/claim", "wasmtools", "wasmtools/auth"},
 	// Certificates and keys as files: knows nobody who serves with them.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/nothttp"
 )
 
 const (
@@ -130,7 +132,7 @@ func (g *guard) once(q *http.Request) (*http.Response, error) {
 	answer, err := g.base.RoundTrip(q.WithContext(ctx))
 	if err != nil {
 		cancel(nil)
-		return nil, err
+		return nil, nothttp.Error(err)
 	}
 	b := &body{ReadCloser: answer.Body, ctx: ctx, cancel: cancel, stall: g.stall}
 	if isList(q.URL.Path) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/toolsrv/toolsrv/internal/nothttp"
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
@@ -259,7 +260,7 @@ func (i *Issuer) ask(ctx context.Context, address string, to any) error {
 	request.Header.Set("Accept", "application/json")
 	answer, err := i.client.Do(request)
 	if err != nil {
-		return err
+		return nothttp.Error(err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {

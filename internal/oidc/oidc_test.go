@@ -392,6 +392,14 @@ func TestHostileIssuers(t *testing.T) {
 			w.Header().Set("Location", "https://evil.example/")
 			w.WriteHeader(302)
 		}, "it redirects elsewhere"},
+		"keys without HTTP": {"/keys", func(_ *provider, w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "220 mail.example ready\r\n")
+			conn.Close()
+		}, "what answers does not speak HTTP"},
 		"no keys":                  {"/keys", text(`{"keys":[]}`), "it has no key for"},
 		"only a secret":            {"/keys", text(`{"keys":[{"kty":"oct","k":"AAAA","kid":"1","alg":"HS256"}]}`), "it has no key for"},
 		"a short key":              {"/keys", text(`{"keys":[{"kty":"RSA","kid":"1","n":"AQAB","e":"AQAB"}]}`), "it has no key for"},

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/toolsrv/toolsrv/internal/nothttp"
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
@@ -131,7 +132,8 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 			r.Header.Set(name, value)
 		}
 	}
-	return h.next.RoundTrip(r)
+	answer, err := h.next.RoundTrip(r)
+	return answer, nothttp.Error(err)
 }
 
 // ExportSpans sends spans. What can't be sent is lost, and is not an error: that would go to OpenTelemetry's log, which is not the server's.

@@ -77,6 +77,14 @@ func TestBadCollectors(t *testing.T) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		}, "set otlp.endpoint"},
 		{"closes", time.Minute, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		{"does not speak HTTP", time.Minute, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "220 mail.example ready\r\n")
+			conn.Close()
+		}, "what answers does not speak HTTP"},
 		{"answers nonsense", time.Minute, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/x-protobuf")
 			_, _ = io.WriteString(w, "nonsense")

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolsrv/toolsrv/internal/listen"
+	"github.com/toolsrv/toolsrv/internal/nothttp"
 )
 
 // readyTime is how long a server may take to say whether it is ready. Probes have a second or some, so a longer time would only hide which of the
@@ -90,7 +91,7 @@ func askReady(ctx context.Context, target, socket string, isSocket bool) error {
 		return fmt.Errorf("no answer from %s within %s", target, readyTime)
 	}
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", target, err)
+		return fmt.Errorf("ask %s: %w", target, nothttp.Error(err))
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {

@@ -1,6 +1,8 @@
 package command_test
 
 import (
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -46,5 +48,35 @@ func TestReady(t *testing.T) {
 				t.Errorf("exit code %d, %q %q; want %d, and %q in it", code, stdout, stderr, c.code, c.want)
 			}
 		})
+	}
+}
+
+// TestNotHTTP points commands at a service of the machine that does not speak HTTP: they don't show what it says.
+func TestNotHTTP(t *testing.T) {
+	t.Setenv("TOOLSRV_TOKEN", adminToken)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "220 hunter2 ready\r\n")
+			conn.Close()
+		}
+	}()
+	at := listener.Addr().String()
+	for _, args := range [][]string{
+		{"ready", "http://" + at}, {"status", "--server", "http://" + at}, {"tools", "--server", "http://" + at}, {"search", "oci://" + at + "/acme/csv"},
+		{"pull", "oci://" + at + "/acme/csv:1", "-o", "-"}, {"verify", "oci://" + at + "/acme/csv:1"},
+	} {
+		code, stdout, stderr := run(args...)
+		if code == 0 || stdout != "" || strings.Contains(stderr, "hunter2") || strings.Contains(stderr, "malformed") {
+			t.Errorf("%q: exit code %d, %q %q", args, code, stdout, stderr)
+		}
 	}
 }

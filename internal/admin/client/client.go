@@ -19,6 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/admin"
 	"github.com/toolsrv/toolsrv/internal/admin/door"
 	"github.com/toolsrv/toolsrv/internal/admin/socket"
+	"github.com/toolsrv/toolsrv/internal/nothttp"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
@@ -203,6 +204,7 @@ func (c *Client) place() string {
 
 // unreachable returns why no server has answered, and what to do.
 func (c *Client) unreachable(ctx context.Context, err error) error {
+	err = nothttp.Error(err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

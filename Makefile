@@ -299,10 +299,13 @@ test-engines:
 	sdk/js/engine/test/fetch.sh build/js-tests
 	TOOLSRV_CPYTHON_LIB=$$(sdk/python/engine/library.sh) go test -count=1 -timeout 60m -run "$(ENGINE_TESTS)" ./test/engines
 
-# cross checks everything, tests too, for systems that are not at hand, and builds the server; and the lean one of make run.
+# cross checks the types of everything, tests too, for systems that are not at hand, vets what lint has not read, and builds the server; and the lean one
+# of make run.
+SYSTEMS := linux/arm64 darwin/arm64 windows/amd64
 cross:
-	@set -e; export CGO_ENABLED=0; for system in linux/arm64 darwin/arm64 windows/amd64; do echo "vet and build for $$system"; \
-		export GOOS=$${system%/*} GOARCH=$${system#*/}; for m in $(MODULES); do (cd $$m && go vet ./...); done; go build -o build/cross ./cmd/toolsrv; done
+	@go build -o build/ ./test/systems
+	@set -e; for system in $(SYSTEMS); do echo "build for $$system"; GOOS=$${system%/*} GOARCH=$${system#*/} go build -o build/cross ./cmd/toolsrv; done; \
+		for m in $(MODULES); do echo "check $$m"; build/systems $$m $(SYSTEMS); done
 	$(BUILD) $(LEANLY) -o build/cross ./cmd/toolsrv
 
 # setup-shells installs the shells that tests of completions and of install.sh skip where they are missing, from the apt of a Debian, as root. It does

@@ -1,0 +1,208 @@
+// Command systems checks the types of all packages below a folder, tests too, for systems that are not at hand, and vets those packages that have other
+// files there.
+//
+//	systems DIR GOOS/GOARCH...
+//
+// Where it vetted all, the go command would compile them, many again for the tests of another.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func main() {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: systems DIR GOOS/GOARCH...")
+		os.Exit(2)
+	}
+	if err := check(os.Args[1], os.Args[2:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// A listed is a package as go list has it: with its tests, without, or as the tests of another have it.
+type listed struct {
+	ImportPath, Dir, ForTest string
+	GoFiles                  []string
+	ImportMap                map[string]string
+	Standard, DepOnly        bool
+	Module                   *struct {
+		Main      bool
+		GoVersion string
+	}
+	Error *struct{ Err string }
+}
+
+// check checks what is below a folder for systems, and writes what it and the go command have to say.
+func check(dir string, systems []string, out io.Writer) error {
+	here, err := list(dir, "", out)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, system := range systems {
+		if err := checkFor(dir, system, here, out); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", system, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkFor(dir, system string, here []*listed, out io.Writer) error {
+	there, err := list(dir, system, out)
+	if err != nil {
+		return err
+	}
+	if err := typed(there, system); err != nil {
+		return err
+	}
+	vet := other(there, here)
+	fmt.Fprintf(out, "%s: checked the types of %d packages, and vetted %d of them\n", system, len(there), len(vet))
+	if len(vet) == 0 {
+		return nil
+	}
+	cmd := exec.Command("go", append([]string{"vet"}, vet...)...)
+	cmd.Dir, cmd.Env = dir, environment(system)
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd.Run()
+}
+
+// environment is that of the go command for a system; "" is this one.
+func environment(system string) []string {
+	env := append(os.Environ(), "CGO_ENABLED=0")
+	if os, arch, ok := strings.Cut(system, "/"); ok {
+		env = append(env, "GOOS="+os, "GOARCH="+arch)
+	}
+	return env
+}
+
+// list returns the packages below a folder and all that they need, each after those that it imports.
+func list(dir, system string, out io.Writer) ([]*listed, error) {
+	cmd := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,ForTest,GoFiles,ImportMap,Standard,DepOnly,Module,Error", "./...")
+	cmd.Dir, cmd.Env, cmd.Stderr = dir, environment(system), out
+	said, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages: %w", err)
+	}
+	var all []*listed
+	for decoder := json.NewDecoder(bytes.NewReader(said)); ; {
+		p := &listed{}
+		if err := decoder.Decode(p); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read what go list says: %w", err)
+		}
+		if p.Error != nil {
+			return nil, fmt.Errorf("%s: %s", p.ImportPath, p.Error.Err)
+		}
+		if !strings.HasSuffix(p.ImportPath, ".test") { // what the go command writes
+			all = append(all, p)
+		}
+	}
+}
+
+// ours reports whether all of a package is checked: it is of this module, and no copy for the tests of another.
+func (p *listed) ours() bool {
+	name, _, _ := strings.Cut(p.ImportPath, " ")
+	return !p.Standard && p.Module != nil && p.Module.Main && !p.DepOnly && (p.ForTest == "" || name == p.ForTest || name == p.ForTest+"_test")
+}
+
+// other returns those of our packages that consist of other files than here.
+func other(there, here []*listed) []string {
+	files := map[string][]string{}
+	for _, p := range here {
+		files[p.ImportPath] = p.GoFiles
+	}
+	var names []string
+	for _, p := range there {
+		if p.ours() && !slices.Equal(p.GoFiles, files[p.ImportPath]) {
+			name, _, _ := strings.Cut(p.ImportPath, " ")
+			names = append(names, strings.TrimSuffix(name, "_test"))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// A program has the types of packages, by what go list calls them.
+type program struct {
+	set      *token.FileSet
+	parsed   map[string]*ast.File
+	packages map[string]*types.Package
+}
+
+// typed checks the types of packages; what is not ours only as far as ours can see it.
+func typed(all []*listed, system string) error {
+	_, arch, _ := strings.Cut(system, "/")
+	p := &program{set: token.NewFileSet(), parsed: map[string]*ast.File{}, packages: map[string]*types.Package{"unsafe": types.Unsafe}}
+	var errs []error
+	for _, l := range all {
+		if l.ImportPath == "unsafe" {
+			continue
+		}
+		var files []*ast.File
+		for _, name := range l.GoFiles {
+			file, err := p.parse(filepath.Join(l.Dir, name))
+			if err != nil {
+				return err
+			}
+			files = append(files, file)
+		}
+		name, _, _ := strings.Cut(l.ImportPath, " ")
+		config := types.Config{
+			IgnoreFuncBodies: !l.ours(),
+			Importer:         importer{p, l.ImportMap},
+			Sizes:            types.SizesFor("gc", arch),
+			Error: func(err error) {
+				errs = append(errs, err)
+			},
+		}
+		if l.Module != nil && l.Module.GoVersion != "" {
+			config.GoVersion = "go" + l.Module.GoVersion
+		}
+		p.packages[l.ImportPath], _ = config.Check(name, p.set, files, nil) // errs has what it says
+	}
+	return errors.Join(errs...)
+}
+
+func (p *program) parse(name string) (*ast.File, error) {
+	if file := p.parsed[name]; file != nil {
+		return file, nil
+	}
+	file, err := parser.ParseFile(p.set, name, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	p.parsed[name] = file
+	return file, nil
+}
+
+// An importer finds what one package imports.
+type importer struct {
+	*program
+	names map[string]string // where go list calls it otherwise
+}
+
+func (i importer) Import(name string) (*types.Package, error) {
+	if other, ok := i.names[name]; ok {
+		name = other
+	}
+	if p := i.packages[name]; p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("go list has no %s", name)
+}

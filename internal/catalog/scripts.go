@@ -270,16 +270,11 @@ func otherFiles(inputs map[string]fs.FileInfo, names map[string]bool) bool {
 		if err != nil {
 			now = nil
 		}
-		if (now == nil) != (then == nil) || now != nil && !sameFile(now, then) {
+		if (now == nil) != (then == nil) || now != nil && !touched.Same(now, then) {
 			return true
 		}
 	}
 	return false
-}
-
-// sameFile reports whether a file has the same content at two times, as far as that can be told without reading it.
-func sameFile(a, b fs.FileInfo) bool {
-	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
 }
 
 // passes reports whether a build may go better another time.

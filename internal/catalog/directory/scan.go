@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/toolsrv/toolsrv/internal/catalog"
+	"github.com/toolsrv/toolsrv/internal/touched"
 )
 
 // The bounds of one scan, beside the number of modules.
@@ -48,7 +49,7 @@ type found struct {
 
 // same reports whether a file has the same content at two times, as far as that can be told without reading it.
 func same(a, b fs.FileInfo) bool {
-	return a != nil && b != nil && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
+	return a != nil && b != nil && touched.Same(a, b)
 }
 
 // openRoot opens a directory. The separator at the end has the system refuse everything else, which it would open otherwise, and wait

@@ -35,6 +35,31 @@ func write(t testing.TB, directory, name, content string) os.FileInfo {
 	return info
 }
 
+// rewrite writes another content of the same size into a file, and keeps its time, as cp -p does with what builds that can be repeated make. It
+// writes until the system shows that, whose clock is coarse; where it does not, the time of the content changes as well.
+func rewrite(path, content string) error {
+	before, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	then, ok := touched.At(before)
+	for {
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil || !ok {
+			return err
+		}
+		if err := os.Chtimes(path, time.Time{}, before.ModTime()); err != nil {
+			return err
+		}
+		after, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if now, _ := touched.At(after); now.After(then) {
+			return nil
+		}
+	}
+}
+
 // TestReadSwapped has something else at the path when it is read than when it was scanned.
 func TestReadSwapped(t *testing.T) {
 	t.Parallel()
@@ -47,6 +72,7 @@ func TestReadSwapped(t *testing.T) {
 		{"another file", func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, []byte("zzz"), 0o644)) }, catalog.ErrChanged},
 		{"grown", func(path string) error { return os.WriteFile(path, []byte("abcd"), 0o644) }, catalog.ErrChanged},
 		{"touched", func(path string) error { return os.Chtimes(path, time.Time{}, time.Unix(1, 0)) }, catalog.ErrChanged},
+		{"rewritten", func(path string) error { return rewrite(path, "xyz") }, catalog.ErrChanged},
 		{"a folder", func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o755)) }, catalog.ErrChanged},
 		{"gone", os.Remove, fs.ErrNotExist},
 	} {
@@ -77,6 +103,7 @@ func TestReadChanging(t *testing.T) {
 	}{
 		{"grown", func(path string) error { return os.WriteFile(path, []byte("abcd"), 0o644) }},
 		{"cut", func(path string) error { return os.Truncate(path, 1) }},
+		{"rewritten", func(path string) error { return rewrite(path, "xyz") }},
 		{"touched", func(path string) error { return os.Chtimes(path, time.Time{}, time.Unix(1, 0)) }},
 	} {
 		directory := t.TempDir()
@@ -349,6 +376,7 @@ func TestVersions(t *testing.T) {
 			write(t, directory, "b.tmp", "abcd")
 			return os.Rename(filepath.Join(directory, "b.tmp"), path)
 		}},
+		{"rewritten", func() error { return rewrite(path, "wxyz") }},
 		{"gone for a while", func() error {
 			if err := os.Remove(path); err != nil {
 				return err

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -115,6 +117,64 @@ func TestRights(t *testing.T) {
 	}
 	for _, right := range heardRights {
 		lacks(right, "subscribe to", all, without(heardRights, right))
+	}
+}
+
+// TestRightsInPage reads the rights in docs/operations.md: they are those with which TestRights goes through, and not one more.
+func TestRightsInPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\nThe first server makes the bucket, ")
+	section, _, _ = strings.Cut(section, "\n| ")
+	_, section, found := strings.Cut(section, "The server's user needs ")
+	subjects, state, more := strings.Cut(section, "\n- the state: ")
+	state, bucket, last := strings.Cut(state, "\n- a bucket: the same with `OBJ_toolsrv_tools`, ")
+	if !found || !more || !last {
+		t.Fatalf("the page has another form:\n%s", section)
+	}
+	// listed returns the rights in a text, such as `STREAM.{INFO,CREATE}.KV_toolsrv`.
+	listed := func(text, prefix string) (all []string) {
+		for _, span := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(text, -1) {
+			before, rest, _ := strings.Cut(span[1], "{")
+			words, after, several := strings.Cut(rest, "}")
+			if !several {
+				all = append(all, prefix+span[1])
+				continue
+			}
+			for word := range strings.SplitSeq(words, ",") {
+				all = append(all, prefix+before+word+after)
+			}
+		}
+		return all
+	}
+	got := listed(subjects, "")
+	for _, right := range listed(state, "$JS.API.") {
+		got = append(got, right)
+		if of := strings.Replace(right, "KV_toolsrv", "OBJ_toolsrv_tools", 1); of != right {
+			got = append(got, of)
+		}
+	}
+	got = append(got, listed(bucket, "$JS.API.")...)
+	want := slices.Concat(stateRights, bucketRights, []string{
+		"tools", "$JS.API.>", // the bucket's name, and what gives all of the following
+		"$JS.API.INFO", "$JS.API.UPDATE", // which only some servers need
+	})
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		for _, right := range got {
+			if !slices.Contains(want, right) {
+				t.Errorf("the page has %s, which is not needed", right)
+			}
+		}
+		for _, right := range want {
+			if !slices.Contains(got, right) {
+				t.Errorf("the page lacks %s", right)
+			}
+		}
 	}
 }
 

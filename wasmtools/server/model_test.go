@@ -246,26 +246,15 @@ func (m *model) serveOrigin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reload applies one plan after the other, each after some more requests: for as long as it is to last, and at least a few times. Before some of them
-// it looks at what others would change.
-func (m *model) reload() {
+// reload applies one configuration after the other, each after some more requests: for as long as it is to last, and at least a few times.
+func (m *model) reload(most int, config func(n int) *config.Config) {
 	defer close(m.ended)
 	begun := time.Now()
-	for n := 1; n < len(m.plans) && (n < 30 || time.Since(begun) < m.lasts); n++ {
-		for range 2 {
-			select {
-			case <-m.progress:
-			case <-time.After(5 * time.Millisecond): // all may be waiting for it
-			}
-		}
-		for range rand.IntN(3) {
-			if err := m.Look(m.config(newPlan(len(m.plans)+n, nil))); err != nil {
-				m.t.Error(err)
-				return
-			}
-		}
+	for n := 1; n < most && (n < 30 || time.Since(begun) < m.lasts); n++ {
+		m.pause()
+		next := config(n)
 		m.began.Store(int64(n))
-		if err := m.Reload(m.config(m.plans[n])); err != nil {
+		if err := m.Reload(next); err != nil {
 			m.t.Error(err)
 			return
 		}
@@ -275,6 +264,25 @@ func (m *model) reload() {
 		m.next = make(chan struct{})
 		m.mu.Unlock()
 	}
+}
+
+// pause waits until a request is answered, or waits for a reload.
+func (m *model) pause() {
+	select {
+	case <-m.progress:
+	case <-time.After(5 * time.Millisecond): // all may be waiting for it
+	}
+}
+
+// plan returns the configuration of a plan, after more requests. Before some of them it looks at what others would change.
+func (m *model) plan(n int) *config.Config {
+	m.pause()
+	for range rand.IntN(3) {
+		if err := m.Look(m.config(newPlan(len(m.plans)+n, nil))); err != nil {
+			m.t.Error(err)
+		}
+	}
+	return m.config(m.plans[n])
 }
 
 // check compares the answer to a request with the plans. What is refused may be so because of the head.
@@ -518,7 +526,7 @@ func TestModelOfReloads(t *testing.T) {
 			t.Parallel()
 			m := newModel(t, further, lasts)
 			var work sync.WaitGroup
-			work.Go(m.reload)
+			work.Go(func() { m.reload(len(m.plans), m.plan) })
 			for client := range 8 {
 				work.Go(func() { m.requests(client) })
 			}

@@ -84,28 +84,6 @@ func (m *office) config(o *order) *config.Config {
 	return &c
 }
 
-// reload puts one order in force after the other.
-func (m *office) reload() {
-	defer close(m.ended)
-	begun := time.Now()
-	for n := 1; n < len(m.orders) && (n < 30 || time.Since(begun) < m.lasts); n++ {
-		select {
-		case <-m.progress:
-		case <-time.After(5 * time.Millisecond): // all may be waiting for it
-		}
-		m.began.Store(int64(n))
-		if err := m.Reload(m.config(&m.orders[n])); err != nil {
-			m.t.Error(err)
-			return
-		}
-		m.applied.Store(int64(n))
-		m.mu.Lock()
-		close(m.next)
-		m.next = make(chan struct{})
-		m.mu.Unlock()
-	}
-}
-
 // ask makes a request for an operation, half of it before a reload where half is set, and returns the answer's status and text. That must be possible under one order that was
 // in force while it was made: with which one it was let in is one of those since its end, and a refusal may be due to its head.
 func (m *office) ask(name, token, body string, half bool, fits func(o *order, text string) bool, query ...string) (status int, text string) {
@@ -288,7 +266,9 @@ func TestModelOfAdministrators(t *testing.T) {
 	m.running = run(t, build(t, m.config(&m.orders[0]), all...))
 	m.log.Wait(t, `"msg":"ready"`)
 	var work sync.WaitGroup
-	work.Go(m.reload)
+	work.Go(func() {
+		m.reload(len(m.orders), func(n int) *config.Config { return m.config(&m.orders[n]) })
+	})
 	for client := range 4 {
 		work.Go(func() { m.work(client) })
 	}

@@ -314,13 +314,16 @@ func (d Directory) open(name string, make bool) (folder *os.Root, undo func(), e
 	}
 	for i, p := range parts[:len(parts)-1] {
 		info, err := look(root, p)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && make:
+		if errors.Is(err, fs.ErrNotExist) && make {
 			if err = root.Mkdir(p, 0o755); err == nil {
 				made = append(made, strings.Join(parts[:i+1], "/"))
 				sync(root)
 			}
-		case err == nil && !info.IsDir():
+			if err == nil || errors.Is(err, fs.ErrExist) { // another file of the same folder may have begun to come
+				info, err = look(root, p)
+			}
+		}
+		if err == nil && !info.IsDir() {
 			err = fmt.Errorf("%s is not a folder", strings.Join(parts[:i+1], "/"))
 		}
 		var next *os.Root

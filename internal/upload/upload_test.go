@@ -2,11 +2,13 @@ package upload_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -258,5 +260,35 @@ func TestSweep(t *testing.T) {
 	}
 	if got := files(t, dir); got != ".other.tmp .toolsrv-put-NEW.tmp a.wasm" {
 		t.Errorf("there is %s", got)
+	}
+}
+
+// TestNewFolderOfSeveral begins several files at the same moment whose folder does not exist yet: all of them come into it.
+func TestNewFolderOfSeveral(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	for round := range 50 {
+		begun := make(chan error)
+		start, end := make(chan struct{}), make(chan struct{})
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				<-start
+				f, err := scripted(directory).Begin(fmt.Sprintf("new%d/below/f%d.wasm", round, i))
+				begun <- err
+				<-end
+				if err == nil {
+					f.Close()
+				}
+			})
+		}
+		close(start)
+		for range 4 {
+			if err := <-begun; err != nil {
+				t.Error(err)
+			}
+		}
+		close(end)
+		all.Wait()
 	}
 }

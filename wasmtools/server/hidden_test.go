@@ -101,10 +101,11 @@ func TestNothingTellsOfHiddenTools(t *testing.T) {
 			with, without := world(t, search, true), world(t, search, false)
 			mine, others := tokensOf(t, with), tokensOf(t, without)
 			requests := everyRequest()
+			less := testkit.Race(t) // they are made one after the other
 			for kind := range mine {
 				tags := map[string]string{}
 				for i, make := range requests {
-					if kind != "issued" && i%5 != 0 {
+					if (kind != "issued" || less) && i%5 != 0 {
 						continue
 					}
 					want, tag := dump(t, without, make(others[kind]), "")

@@ -46,6 +46,9 @@ import (
 func TestReachIsWhatIsReached(t *testing.T) {
 	t.Parallel()
 	n := 200
+	if testkit.Race(t) { // they are tried one after the other
+		n = 40
+	}
 	if text := os.Getenv("TOOLSRV_REACH"); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {

@@ -194,6 +194,9 @@ func TestRewriteSpecification(t *testing.T) {
 			}
 			for _, file := range files {
 				t.Run(version+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+					if version == "v1" && testkit.Emulated() {
+						t.Skip("v2 has nearly all of it again: not when emulated")
+					}
 					t.Parallel()
 					text, err := os.ReadFile(file)
 					if err != nil {
@@ -209,7 +212,11 @@ func TestRewriteSpecification(t *testing.T) {
 		}
 	})
 	t.Logf("%d modules, %d of them not taken; %d calls; %d invalid modules", modules.Load(), skipped.Load(), invoked.Load(), invalid.Load())
-	if modules.Load()-skipped.Load() < 2500 || invoked.Load() < 40_000 || invalid.Load() < 3000 {
+	want := int64(2)
+	if testkit.Emulated() {
+		want = 1
+	}
+	if modules.Load()-skipped.Load() < 1250*want || invoked.Load() < 20_000*want || invalid.Load() < 1500*want {
 		t.Error("that is too little: has the suite changed?")
 	}
 }

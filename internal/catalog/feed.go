@@ -35,6 +35,9 @@ type feed struct {
 	problems []problem          // at the last listing
 	failed   int                // how often it could not be listed since then
 	stalled  int                // how many of its files take long to be read
+	number   uint64             // of the last listing, if all of it was taken up; otherwise 0
+	files    int                // how many are in the index
+	open     map[string]bool    // names of files that the next listing must look at, even if they have not changed
 	folders  map[string]*folder // those of files that are loaded, by name
 	alone    bool               // there is no other source
 
@@ -49,7 +52,7 @@ func newFeeds(sources []Sourced, rollbacks Rollbacks) []*feed {
 	feeds := make([]*feed, len(sources))
 	for i, s := range sources {
 		asked := &patience{}
-		feeds[i] = &feed{Sourced: s, patience: asked, id: s.Source.ID(), prefix: fmt.Sprintf("%06d/", i), listAt: time.Now(), scripts: scripts{source: s.Source, builder: s.Scripts, rollbacks: rollbacks, patience: asked}, rollbacks: rollbacks}
+		feeds[i] = &feed{Sourced: s, patience: asked, id: s.Source.ID(), prefix: fmt.Sprintf("%06d/", i), listAt: time.Now(), open: map[string]bool{}, scripts: scripts{source: s.Source, builder: s.Scripts, rollbacks: rollbacks, patience: asked}, rollbacks: rollbacks}
 		feeds[i].alone = len(sources) == 1
 		if !feeds[i].alone {
 			feeds[i].told = s.Name

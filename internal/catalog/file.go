@@ -181,7 +181,7 @@ func (c *Catalog) Await(ctx context.Context, id FileID, again bool) (s FileState
 			return
 		}
 		if f := fileOf(r, id); f != nil && again {
-			f.read, f.retry = "", time.Time{}
+			f.read, f.retry, from.open[f.name] = "", time.Time{}, true
 			if f.loading != nil {
 				f.loading.cancel()
 			}

@@ -54,14 +54,17 @@ func (r *reconciler) reconcile(f *feed, listing *Listing, err error, now time.Ti
 			return
 		}
 	}
-	room := f.most()
-	for _, known := range r.index.files {
-		if known.from == f {
-			room--
-		}
-	}
+	room := f.most() - f.files
 	whole := !listing.Partial && len(listing.Problems) == 0 // otherwise files that are gone stay
+	some := whole && listing.Since != 0 && listing.Since == f.number
+	f.number = 0
+	if whole {
+		f.number = listing.Number
+	}
 	for _, e := range listing.Entries {
+		if some && e.Kind != Script && !listing.Only[e.ID] && !f.open[e.ID] {
+			continue
+		}
 		if r.index.files[f.key(e.ID)] == nil {
 			if room--; room < 0 && !whole {
 				continue
@@ -69,7 +72,9 @@ func (r *reconciler) reconcile(f *feed, listing *Listing, err error, now time.Ti
 		}
 		r.compare(f, e, now)
 	}
-	r.forget(f, listing)
+	if !whole || f.files != len(listing.Entries) { // each of which is one of them
+		r.forget(f, listing, some)
+	}
 	if first {
 		r.endAway(f)
 	}
@@ -108,6 +113,7 @@ func (r *reconciler) at(from *feed, name string) *file {
 	f := r.index.at(from.key(name))
 	if f.from == nil { // otherwise a worker may be reading it
 		f.from, f.name = from, name
+		from.files++
 	}
 	return f
 }
@@ -122,13 +128,17 @@ func (r *reconciler) compare(from *feed, e Entry, now time.Time) {
 	if f.changed.IsZero() && !f.awaited && e.Version != f.read {
 		f.changed = now
 	}
+	from.open[f.name] = true
 	switch {
 	case e.Err != nil && f.loading == nil:
+		delete(from.open, f.name)
 		f.read = ""
 		r.refuse(f, e.Err)
 		r.decided(f)
 	case e.Err == nil && f.loading == nil && e.Version == f.read && !isDue(f.retry, now): // known
+		delete(from.open, f.name)
 		if !f.retry.IsZero() {
+			from.open[f.name] = true
 			r.listWithin(from, time.Until(f.retry))
 		}
 	case e.Err == nil && f.loading != nil && e.Version == f.loading.entry.Version: // on its way
@@ -158,16 +168,27 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// forget drops the files of a source that are gone.
-func (r *reconciler) forget(from *feed, listing *Listing) {
+// forget drops the files of a source that are gone. Where some says so, none but those of Only have.
+func (r *reconciler) forget(from *feed, listing *Listing, some bool) {
+	among := r.index.files
+	if some {
+		among = map[string]*file{}
+		for name := range listing.Only {
+			if f := r.index.files[from.key(name)]; f != nil {
+				among[f.key] = f
+			}
+		}
+	}
 	gone := false
-	for _, f := range r.index.files {
+	for _, f := range among {
 		if f.from == from && !listing.has(f.name) && listing.Knows(f.name) {
 			if f.loading != nil {
 				f.loading.cancel()
 			}
 			r.decided(f)
 			r.index.remove(f)
+			from.files--
+			delete(from.open, f.name)
 			gone = true
 		}
 	}

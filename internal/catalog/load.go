@@ -75,6 +75,7 @@ const quickLoad = 500 * time.Millisecond
 func (r *reconciler) queueLoad(f *file) {
 	l := &load{file: f, entry: f.listed, stage: StageReading, since: time.Now(), wants: f.namespaces()}
 	r.coming.begin(l.wants)
+	f.from.open[f.name] = true // until a listing finds that nothing is left to do
 	f.retry = time.Time{}
 	if f.serving != nil {
 		l.served = f.serving.Digest()

@@ -33,6 +33,9 @@ func pinned(pins Pins, name string, digest string, paths []string) error {
 
 // holdPins stops serving what may be served no longer. It does not wait for another version: no other content is ever called.
 func holdPins(r *reconciler, f *file) {
+	if r.pins == nil {
+		return
+	}
 	for _, m := range []*module{f.waiting, f.serving} {
 		if m == nil {
 			continue

@@ -85,6 +85,10 @@ type Listing struct {
 	// Changed has the last elements of the paths of those unlisted files and scripts that have come, gone or changed since the last listing,
 	// as far as was announced. Nil: any of them may have.
 	Changed map[string]bool
+	// Number tells the listing from others of the source. Where Since is that of an earlier one, no file has come, gone or changed since then but
+	// those in Only, by ID. Both may be 0: then any may have.
+	Number, Since uint64
+	Only          map[string]bool
 	// Again is the time after which to list again even if no change is announced; 0 means that Changes announces all.
 	Again time.Duration
 }

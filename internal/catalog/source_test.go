@@ -36,6 +36,8 @@ type memory struct {
 	twice    bool                            // each file is listed twice
 	list     func(ctx context.Context) error // nil: List goes well
 	lists    int
+	number   uint64          // of the last listing
+	touched  map[string]bool // since then
 }
 
 // A stored file is one of a memory.
@@ -48,7 +50,7 @@ type stored struct {
 var _ catalog.Source = (*memory)(nil)
 
 func newMemory() *memory {
-	return &memory{id: "memory", changes: make(chan struct{}, 1), files: map[string]stored{}}
+	return &memory{id: "memory", changes: make(chan struct{}, 1), files: map[string]stored{}, touched: map[string]bool{}}
 }
 
 func (m *memory) ID() string               { return m.id }
@@ -74,6 +76,10 @@ func (m *memory) List(ctx context.Context) (*catalog.Listing, error) {
 			l.Entries = append(l.Entries, f.Entry)
 		}
 	}
+	if m.number++; m.number%5 != 0 { // as if something might not have been told
+		l.Since, l.Only = m.number-1, m.touched
+	}
+	l.Number, m.touched = m.number, map[string]bool{}
 	return l, nil
 }
 
@@ -98,7 +104,7 @@ func (m *memory) set(name string, content []byte, change func(*stored)) {
 	if change != nil {
 		change(&f)
 	}
-	m.files[name] = f
+	m.files[name], m.touched[name] = f, true
 	m.mu.Unlock()
 	m.tell()
 }
@@ -106,6 +112,7 @@ func (m *memory) set(name string, content []byte, change func(*stored)) {
 func (m *memory) remove(name string) {
 	m.mu.Lock()
 	delete(m.files, name)
+	m.touched[name] = true
 	m.mu.Unlock()
 	m.tell()
 }
@@ -158,7 +165,7 @@ func TestSource(t *testing.T) {
 		defer m.mu.Unlock()
 		f := m.files["z.wasm"]
 		f.Settling = 0
-		m.files["z.wasm"] = f // of which nobody is told: the catalog looks by itself
+		m.files["z.wasm"], m.touched["z.wasm"] = f, true // of which nobody is told: the catalog looks by itself
 	})
 	awaitAnswer(t, c, "/z", "v0003")
 	m.set("late.wasm", version(t, "v0001", "", "z"), nil)

@@ -122,5 +122,9 @@ func (s *Service) hurry() bool {
 // forCatalog returns what the catalog makes and publishes of a value.
 func forCatalog(v Value) catalog.Configuration {
 	c := v.Base()
-	return catalog.Configuration{Limits: func(path string) limits.Limits { return configured.Limits(c.Config, path) }, Grants: c.Granted, Pins: configured.PinsOf(c.Config), Policy: configured.Policy(c.Config), Value: v}
+	to := catalog.Configuration{Limits: func(path string) limits.Limits { return configured.Limits(c.Config, path) }, Grants: c.Granted, Policy: configured.Policy(c.Config), Value: v}
+	if pins := configured.PinsOf(c.Config); pins != nil { // otherwise the catalog need not ask for each file
+		to.Pins = pins
+	}
+	return to
 }

@@ -342,12 +342,13 @@ func (s *Store) makeRoom(at place, size int64) error {
 		s.mu.Lock()
 		full := s.bytes+size > s.options.Bytes()
 		many := len(s.kept[at]) >= PerFile
+		if !full && !many {
+			s.mu.Unlock()
+			return nil
+		}
 		old := s.oldest(at, many)
 		s.mu.Unlock()
-		switch {
-		case !full && !many:
-			return nil
-		case old == nil:
+		if old == nil {
 			return ErrFull
 		}
 		if err := s.remove(*old); err != nil {
@@ -369,10 +370,11 @@ func (s *Store) oldest(of place, alone bool) (old *spare) {
 	for _, r := range s.rollbacks {
 		used[r.Kept] = true
 	}
-	for at, all := range s.kept {
-		if alone && at != of {
-			continue
-		}
+	among := s.kept
+	if alone {
+		among = map[place][]Version{of: s.kept[of]}
+	}
+	for at, all := range among {
 		last := newest(all)
 		isLive := s.live == nil || s.live[at]
 		for _, v := range all {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"runtime"
@@ -60,6 +61,20 @@ func (c changes) has(file string) bool {
 	return known && (names == nil || names[path.Base(file)])
 }
 
+// files returns the paths of all files that may have changed, or nil if not all of them are known.
+func (c changes) files() map[string]bool {
+	all := map[string]bool{}
+	for folder, names := range c {
+		if names == nil {
+			return nil
+		}
+		for name := range names {
+			all[path.Join(folder, name)] = true
+		}
+	}
+	return all
+}
+
 // again looks at those entries that have changed, or at the folders of those, if that is known to be enough. Otherwise it returns nil: everything
 // has to be looked at. So it is at first, after an error, every safety interval, where something can't be watched, such as what a link leads to,
 // where folders have changed, and where the caller asks for it without a change that was told.
@@ -103,13 +118,17 @@ func (s *scanner) again(was *scanned, changed changes) *scanned {
 		}
 	}
 	next := s.seen
-	kept := slices.DeleteFunc(slices.Clone(was.files), func(f found) bool { return changed.has(f.path) })
-	if len(kept)+len(next.files) > s.modules || next.partial || next.links || len(next.problems) > 0 {
-		return nil
-	}
+	next.only = changed.files()
 	byPath := func(a, b found) int { return cmp.Compare(a.path, b.path) }
 	slices.SortFunc(next.files, byPath)
-	next.files = merged(kept, next.files, byPath)
+	if next.only != nil {
+		next.files = patched(was.files, next.files, slices.Sorted(maps.Keys(next.only)))
+	} else {
+		next.files = merged(slices.DeleteFunc(slices.Clone(was.files), func(f found) bool { return changed.has(f.path) }), next.files, byPath)
+	}
+	if len(next.files) > s.modules || next.partial || next.links || len(next.problems) > 0 {
+		return nil
+	}
 	next.unserved = append(next.unserved, slices.DeleteFunc(slices.Clone(was.unserved), changed.has)...)
 	slices.Sort(next.unserved)
 	for name, info := range was.parts {
@@ -123,6 +142,22 @@ func (s *scanner) again(was *scanned, changed changes) *scanned {
 		next.folders[name], next.looks[name] = l.info, l
 	}
 	return next
+}
+
+// patched returns files with what some of them are now, if they still are. All are sorted.
+func patched(files, now []found, paths []string) []found {
+	all := make([]found, 0, len(files)+len(now))
+	for _, path := range paths {
+		n, is := slices.BinarySearchFunc(files, path, func(f found, path string) int { return strings.Compare(f.path, path) })
+		all, files = append(all, files[:n]...), files[n:]
+		if is {
+			files = files[1:]
+		}
+		if len(now) > 0 && now[0].path == path {
+			all, now = append(all, now[0]), now[1:]
+		}
+	}
+	return append(all, files...)
 }
 
 // merged returns the elements of two sorted lists in order.

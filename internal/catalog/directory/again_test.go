@@ -332,6 +332,7 @@ func TestAgain(t *testing.T) {
 			d.versions.intervals = d.watch.intervals
 			r := rand.New(rand.NewPCG(seed, 19))
 			partly, few := 0, 0
+			last := listed(t, d)
 			for step := range 60 {
 				linked := d.seen.links
 				for _, l := range d.seen.looks {
@@ -345,6 +346,10 @@ func TestAgain(t *testing.T) {
 				for range 3 { // a watch that begins anew asks for another one
 					before, looked := d.whole, d.looked
 					l := listed(t, d)
+					if wrong := wrongIn(d, last, l); wrong != "" {
+						t.Fatalf("step %d, %s: %s", step, strings.Join(did, "; "), wrong)
+					}
+					last = l
 					if d.whole.Equal(before) {
 						partly++
 						if d.looked-looked < 100 {
@@ -368,6 +373,38 @@ func TestAgain(t *testing.T) {
 			t.Logf("%d of 60 listings were of some folders, %d of some files", partly, few)
 		})
 	}
+}
+
+// wrongIn returns what is wrong in a listing that comes after another one.
+func wrongIn(d *Directory, last, l *catalog.Listing) string {
+	versions := map[string]string{}
+	if l.Since != 0 {
+		if l.Since != last.Number {
+			return fmt.Sprintf("the listing is the difference to number %d, and the last was %d", l.Since, last.Number)
+		}
+		for _, e := range last.Entries {
+			versions[e.ID] = e.Version
+		}
+	}
+	if len(l.Entries) != len(d.seen.files) || len(l.Entries) != len(d.versions.files) {
+		return fmt.Sprintf("%d entries and %d versions of %d files", len(l.Entries), len(d.versions.files), len(d.seen.files))
+	}
+	for i, f := range d.seen.files {
+		e := l.Entries[i]
+		if known := d.versions.files[f.path]; e.ID != f.path || known == nil || f.err == nil && !same(known.info, f.info) || known.version != e.Version {
+			return fmt.Sprintf("%+v is listed for %s, which is known as %+v", e, f.path, known)
+		}
+		if l.Since != 0 && !l.Only[e.ID] && versions[e.ID] != e.Version {
+			return fmt.Sprintf("%s has version %s after %q, and is not among what has changed", e.ID, e.Version, versions[e.ID])
+		}
+		delete(versions, e.ID)
+	}
+	for id := range versions {
+		if !l.Only[id] {
+			return id + " is gone, and not among what has changed"
+		}
+	}
+	return ""
 }
 
 // hasEnvironment reports whether there is a virtual environment below a directory.

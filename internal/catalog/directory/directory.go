@@ -78,6 +78,7 @@ type Directory struct {
 	whole     time.Time   // when everything was looked at last
 	unsettled changes     // files that somebody may still have been writing at the last List
 	unserved  []string    // scripts that are not served, at the last List
+	number    uint64      // of the last List that went well
 	looked    int         // entries of folders so far
 	watch     watch
 
@@ -161,7 +162,12 @@ func (d *Directory) List(ctx context.Context) (listing *catalog.Listing, err err
 		d.whole = now
 		listing.Again = d.watch.follow(d.path, seen.folders, seen.links, now)
 	}
-	settled := append(d.versions.compare(seen.files, listing, first, now), changed...)
+	if seen.only != nil {
+		listing.Since, listing.Only = d.number, seen.only
+	}
+	d.number++
+	listing.Number = d.number
+	settled := append(d.versions.compare(seen.files, seen.only, listing, first, now), changed...)
 	d.unsettled = changes{}
 	for _, e := range listing.Entries {
 		if e.Settling > 0 {

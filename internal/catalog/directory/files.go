@@ -115,7 +115,7 @@ func (f *Files) List(context.Context) (*catalog.Listing, error) {
 	}
 	listing := &catalog.Listing{Again: f.watch.follow("", folders, linked, now)}
 	f.versions.around(parts)
-	f.warnOfOwners(f.versions.compare(seen, listing, !f.listed, now))
+	f.warnOfOwners(f.versions.compare(seen, nil, listing, !f.listed, now))
 	f.listed = true
 	return listing, nil
 }

@@ -36,6 +36,7 @@ type scanned struct {
 	links    bool                   // something was reached through a symbolic link: its target may lie where nothing is watched
 	looks    map[string]*look       // at each of the folders
 	looked   int                    // how many entries of folders were looked at
+	only     map[string]bool        // the files that may be others than at the scan before; nil: any may
 }
 
 // found is a file that is a module or a script by its name.

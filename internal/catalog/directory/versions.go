@@ -17,6 +17,7 @@ type versions struct {
 
 	mu    sync.Mutex // guards what follows, which Open uses
 	files map[string]*file
+	last  []catalog.Entry // of the last listing; never changed
 	given int
 	parts map[string]fs.FileInfo // all files that scripts may be made of, as the last scan saw them, by their paths
 	round uint64                 // how often they have changed
@@ -36,12 +37,22 @@ func newVersions(o Options) versions {
 }
 
 // compare compares the files that a scan saw with what is known, and fills in the entries of the listing. Its problems must be in it
-// already. It returns the files that have settled since the last time.
-func (v *versions) compare(seen []found, listing *catalog.Listing, first bool, now time.Time) (settled []found) {
+// already. Only these files may have changed; nil: any may. It returns the files that have settled since the last time.
+func (v *versions) compare(seen []found, only map[string]bool, listing *catalog.Listing, first bool, now time.Time) (settled []found) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	entries := make([]catalog.Entry, len(seen))
+	last := v.last
 	for i, s := range seen {
+		if only != nil && !only[s.path] {
+			for len(last) > 0 && last[0].ID < s.path {
+				last = last[1:]
+			}
+			if len(last) > 0 && last[0].ID == s.path {
+				entries[i] = last[0]
+				continue
+			}
+		}
 		f := v.files[s.path]
 		if f == nil {
 			f = &file{}
@@ -69,12 +80,23 @@ func (v *versions) compare(seen []found, listing *catalog.Listing, first bool, n
 		}
 		entries[i] = e
 	}
-	for name, f := range v.files {
+	forget := func(name string, f *file) {
 		if !f.seen && listing.Knows(name) {
 			delete(v.files, name)
 		}
 		f.seen = false
 	}
+	if only == nil {
+		for name, f := range v.files {
+			forget(name, f)
+		}
+	}
+	for name := range only {
+		if f := v.files[name]; f != nil {
+			forget(name, f)
+		}
+	}
+	v.last = entries
 	listing.Entries, listing.Around = entries, strconv.FormatUint(v.round, 10)
 	return settled
 }

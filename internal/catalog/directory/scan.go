@@ -157,6 +157,10 @@ func (s *scanner) folder(p place) error {
 		return errors.New("is a link to a folder that holds it: remove the link")
 	}
 	if s.scripts != nil && holds(entries, environmentFile) {
+		if p.name == "." { // or nothing would tell why nothing is served
+			s.seen.folders["."] = info
+			s.problem(".", fmt.Errorf("is a virtual environment of Python, of which nothing is served: make it in a folder of its own, such as .venv, and remove %s here", environmentFile))
+		}
 		return nil
 	}
 	s.seen.folders[p.name] = info

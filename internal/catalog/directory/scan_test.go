@@ -260,6 +260,40 @@ func TestUnserved(t *testing.T) {
 	}
 }
 
+// TestEnvironment makes the directory itself a virtual environment, as python -m venv does with the folder that it is given: what was served stays, and
+// the listing says why, also at a start.
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	write(t, directory, "a.wasm", "abc")
+	options := Options{PollOnly: true, Poll: time.Millisecond, Scripts: pythonNames{}}
+	d := newDirectory(t, directory, options)
+	list := func(d *Directory) *catalog.Listing {
+		t.Helper()
+		l, err := d.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	if l := list(d); len(l.Entries) != 1 || len(l.Problems) != 0 {
+		t.Fatalf("got %v", l)
+	}
+	write(t, directory, "pyvenv.cfg", "")
+	for name, d := range map[string]*Directory{"while it is served": d, "at a start": newDirectory(t, directory, options)} {
+		l := list(d)
+		if l.Knows("a.wasm") || len(l.Problems) != 1 || l.Problems[0].Name != "." || !strings.Contains(l.Problems[0].Err.Error(), "is a virtual environment of Python") {
+			t.Errorf("%s: got %+v", name, l)
+		}
+	}
+	if err := os.Remove(filepath.Join(directory, "pyvenv.cfg")); err != nil {
+		t.Fatal(err)
+	}
+	if l := list(d); len(l.Entries) != 1 || len(l.Problems) != 0 || !l.Knows("a.wasm") {
+		t.Errorf("without it: got %+v", l)
+	}
+}
+
 // TestScanBounds makes a scan end in time in an endless directory.
 func TestScanBounds(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func TestWorkFollowsChanges(t *testing.T) {
 				{"the same configuration", func() { reconfigure(wasmtools.Policy{}) }, 0, 0},
 				{"a tool is switched off", func() { reconfigure(wasmtools.Policy{Disabled: []string{"n8/a"}}) }, 0, 0},
 			} {
-				before, files := map[*wasmtools.Tool]bool{}, read.Load()
+				before, files, edits := map[*wasmtools.Tool]bool{}, read.Load(), c.Edits()
 				for _, route := range c.Table().Tools() {
 					before[route.Tool] = true
 				}
@@ -79,6 +79,9 @@ func TestWorkFollowsChanges(t *testing.T) {
 					if !before[route.Tool] {
 						made++
 					}
+				}
+				if edited := step.made > 0 || step.name == "a file goes"; (c.Edits() != edits) != edited {
+					t.Errorf("%s: there were %d edits, want some: %t", step.name, c.Edits()-edits, edited)
 				}
 				if got := int(read.Load() - files); got != step.read || made != step.made {
 					t.Errorf("%s: %d files were read and %d tools made, want %d and %d", step.name, got, made, step.read, step.made)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolsrv/toolsrv/internal/catalog/internal/precedence"
@@ -22,6 +23,7 @@ type index struct {
 	waiting    []*file             // those with a waiting module, the first to come first
 	outgoing   []*module           // no longer served, to be closed once the table has let go of them
 	freed      bool                // a module was closed, so that there may be room for others
+	edits      atomic.Uint64       // how often a file has come or gone, or something else is served of one
 	// starting means that files of the first listing are still coming in. Until all have, one of them takes a path from
 	// another that comes after it in order, so that the result depends on no race.
 	starting bool
@@ -89,6 +91,7 @@ func (x *index) at(key string) *file {
 	if !ok {
 		f = &file{key: key}
 		x.files[key] = f
+		x.edits.Add(1)
 	}
 	return f
 }
@@ -223,6 +226,7 @@ func (x *index) displace(f *file) {
 
 // claim takes the paths of what a file serves.
 func (x *index) claim(f *file) {
+	x.edits.Add(1)
 	for _, t := range f.serving.Tools() {
 		id := t.OperationID()
 		if before, ok := x.operations[id]; ok {
@@ -244,6 +248,7 @@ func (x *index) withdraw(f *file) {
 
 // release frees the paths of what a file serves.
 func (x *index) release(f *file) {
+	x.edits.Add(1)
 	for _, t := range f.serving.Tools() {
 		id := t.OperationID()
 		x.tools.remove(x.operations[id].tool)
@@ -280,6 +285,7 @@ func (x *index) remove(f *file) {
 	x.stopWaiting(f)
 	x.withdraw(f)
 	delete(x.files, f.key)
+	x.edits.Add(1)
 	x.endWait(f.key)
 }
 

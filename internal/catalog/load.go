@@ -352,6 +352,7 @@ func (r *reconciler) finish(l *load) {
 		r.index.stopWaiting(f)
 		r.refuse(f, l.err)
 	case m == nil:
+		r.index.edits.Add(1)
 		f.serving.content = l.content // of a script, since other text may become the same module
 		r.index.stopWaiting(f)
 		r.refuse(f, nil)

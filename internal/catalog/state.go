@@ -107,6 +107,9 @@ type FileState struct {
 	loading bool
 }
 
+// Edits tells whether Files would tell of other files, or of other contents that are served: it is another number then.
+func (c *Catalog) Edits() uint64 { return c.reconciler.index.edits.Load() }
+
 // Files tells of each file, by where it lies. It waits as State does.
 func (c *Catalog) Files() []FileState {
 	told := make(chan []FileState, 1)

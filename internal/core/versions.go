@@ -53,18 +53,27 @@ func (k keeper) run(ctx context.Context) {
 		}
 	})()
 	failed := ""
+	type state struct {
+		edits uint64
+		bytes int64
+	}
+	var kept *state // when all were kept
 	for {
 		select {
 		case <-news:
 		case <-ctx.Done():
 			return
 		}
+		now := state{k.of.Catalog.Edits(), k.of.Versions.Bytes()}
+		if kept != nil && *kept == now { // a switch, or a reload: not worth a look at thousands of files
+			continue
+		}
 		err := k.all(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil {
-			failed = ""
+		if kept = nil; err == nil {
+			kept, failed = &now, ""
 		} else if failed != err.Error() {
 			failed = err.Error()
 			k.of.Logger.Warn("not all versions of files are kept, so some can't be rolled back to", "error", err)

@@ -117,6 +117,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // IsOn reports whether versions are kept.
 func (s *Store) IsOn() bool { return s.options.Directory != "" && s.options.Bytes() > 0 }
 
+// Bytes returns how much all versions may take together.
+func (s *Store) Bytes() int64 { return s.options.Bytes() }
+
 // Look reads the folder, if that was not done yet.
 func (s *Store) Look() error {
 	s.change.Lock()

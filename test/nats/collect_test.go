@@ -75,7 +75,7 @@ func TestFirstObjects(t *testing.T) {
 	c := start(t, 3, nil)
 	var all sync.WaitGroup
 	for i := range 3 {
-		s := open(t, c, nil)
+		s := open(t, c, patient)
 		all.Go(func() {
 			began := time.Now()
 			name := fmt.Sprint(i)

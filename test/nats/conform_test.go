@@ -31,6 +31,10 @@ func open(t testing.TB, c *cluster, change func(o *nats.Options)) *nats.Store {
 	return s
 }
 
+// patient has a replica wait long for a node, since .ci/run has other steps take the processors meanwhile. Where nodes fail, a test waits for what a
+// server waits for.
+func patient(o *nats.Options) { o.Limit = 30 * time.Second }
+
 // TestConformance holds one replica to it, on one node and on three.
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -42,6 +46,7 @@ func TestConformance(t *testing.T) {
 				statetest.TestSet(t, func(t *testing.T, clock *statetest.SetClock) state.Store {
 					return open(t, c, func(o *nats.Options) {
 						o.Prefix, o.Now = fmt.Sprint("b", buckets.Add(1)), clock.Now
+						patient(o)
 					})
 				})
 			})

@@ -286,7 +286,7 @@ func TestUpgradePrograms(t *testing.T) {
 		}
 		return program
 	}
-	counts := [3]string{"internal/state/nats/forms.go", "countsFor = 24 * time.Hour", "countsFor = 3 * time.Second"}
+	counts := [3]string{"internal/state/nats/forms.go", "countsFor = 24 * time.Hour", "countsFor = 10 * time.Second"}
 	old := build("old", counts)
 	newer := build("newer", counts,
 		[3]string{"internal/tokens/record.go", "Form  = 1", "Form  = 2"},
@@ -349,7 +349,7 @@ func TestUpgradePrograms(t *testing.T) {
 		})
 		return form(name)
 	}
-	for until := time.Now().Add(4 * time.Second); time.Now().Before(until); time.Sleep(500 * time.Millisecond) {
+	for until := time.Now().Add(11 * time.Second); time.Now().Before(until); time.Sleep(time.Second) {
 		if got := add(); got != 1 {
 			t.Fatalf("beside the older version a token has the form %d", got)
 		}

@@ -29,7 +29,7 @@ func TestQuotaOfReplicas(t *testing.T) {
 	quota := state.Usage{Entries: entries, Bytes: entries * (state.Overhead + 6 + 5)}
 	var stores []*nats.Store
 	for range 3 {
-		stores = append(stores, open(t, c, nil))
+		stores = append(stores, open(t, c, patient))
 	}
 	var made, refused atomic.Int64
 	var wg sync.WaitGroup
@@ -69,7 +69,7 @@ func TestCountOfReplicas(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[uint64]bool{}
 	for range 3 {
-		space := open(t, c, nil).Space("a")
+		space := open(t, c, patient).Space("a")
 		wg.Go(func() {
 			for done := 0; done < each; {
 				e, _, err := space.Get(t.Context(), "n", state.MaxValue)
@@ -106,7 +106,7 @@ func TestCountOfReplicas(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	space := open(t, c, nil).Space("a")
+	space := open(t, c, patient).Space("a")
 	if e, _, err := space.Get(t.Context(), "n", 100); err != nil || string(e.Value) != fmt.Sprint(3*each) {
 		t.Errorf("counted %s, %v, want %d", e.Value, err, 3*each)
 	}
@@ -116,7 +116,7 @@ func TestCountOfReplicas(t *testing.T) {
 func TestRefusedByTheNewest(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
-	one, other := open(t, c, nil).Space("a"), open(t, c, nil).Space("a")
+	one, other := open(t, c, patient).Space("a"), open(t, c, patient).Space("a")
 	for i := range 200 {
 		key := fmt.Sprint(i)
 		version, err := one.Set(t.Context(), key, []byte("x"), state.Absent, state.SetOptions{})
@@ -145,7 +145,7 @@ func TestRefusedByTheNewest(t *testing.T) {
 func TestLargeValues(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3, nil)
-	one, other := open(t, c, nil), open(t, c, nil)
+	one, other := open(t, c, patient), open(t, c, patient)
 	sizes := []int{0, 1, 16 << 10, 16<<10 + 1, 100 << 10, 1<<20 - 8<<10, 1<<20 - 8<<10 + 1, state.MaxValue}
 	for i := range 3 * len(sizes) {
 		size := sizes[rand.IntN(len(sizes))]
@@ -197,7 +197,7 @@ func raw(t testing.TB, c *cluster) (jetstream.JetStream, *client.Conn) {
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
-	s := open(t, c, nil)
+	s := open(t, c, patient)
 	space := s.Space("a")
 	version, err := space.Set(t.Context(), "key", []byte("value"), state.Any, state.SetOptions{})
 	if err != nil {
@@ -258,7 +258,7 @@ func TestForeign(t *testing.T) {
 func TestNewer(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
-	if _, err := open(t, c, nil).Space("tokens").Set(t.Context(), "key", []byte{9, '{', '}'}, state.Any, state.SetOptions{}); err != nil {
+	if _, err := open(t, c, patient).Space("tokens").Set(t.Context(), "key", []byte{9, '{', '}'}, state.Any, state.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -276,7 +276,7 @@ func TestNewer(t *testing.T) {
 func TestWatchFromElsewhere(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
-	one, other := open(t, c, nil).Space("a"), open(t, c, nil).Space("a")
+	one, other := open(t, c, patient).Space("a"), open(t, c, patient).Space("a")
 	events := make(chan string)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -318,14 +318,14 @@ func TestWatchFromElsewhere(t *testing.T) {
 func TestManyFollow(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
-	open(t, c, nil)
+	open(t, c, patient)
 	js, _ := raw(t, c)
 	for i := range 1100 {
 		if _, err := js.CreateConsumer(t.Context(), "KV_toolsrv", jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true}); err != nil {
 			t.Fatalf("after %d: %v", i, err)
 		}
 	}
-	open(t, c, nil)
+	open(t, c, patient)
 }
 
 // TestBucketOfOthers opens a state in a bucket that another program uses, which is refused, and one that was made for it, which is not.
@@ -364,7 +364,7 @@ func TestBucketOfOthers(t *testing.T) {
 func TestRollup(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, nil)
-	s := open(t, c, nil)
+	s := open(t, c, patient)
 	if _, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +374,7 @@ func TestRollup(t *testing.T) {
 	if _, err := js.PublishMsg(t.Context(), m); err == nil {
 		t.Error("the bucket is rolled up")
 	}
-	if _, ok, err := open(t, c, nil).Space("a").Get(t.Context(), "key", 10); !ok || err != nil {
+	if _, ok, err := open(t, c, patient).Space("a").Get(t.Context(), "key", 10); !ok || err != nil {
 		t.Errorf("the key is there: %t, %v", ok, err)
 	}
 }

@@ -121,7 +121,7 @@ func TestBuildFails(t *testing.T) {
 		{"two folders", []string{"a", "b"}, 2, `unexpected argument "b"`},
 		{"empty folder name", []string{""}, 2, "the folder's name is empty"},
 		{"empty output", []string{dir, "-o", ""}, 2, "name a file or leave it out"},
-		{"no folder", []string{filepath.Join(dir, "nowhere")}, 1, "there is no folder"},
+		{"no folder", []string{filepath.Join(dir, "nowhere")}, 1, "there is no file or folder"},
 		{"no source", []string{dir}, 1, "no Go file, no Cargo.toml and no script"},
 		{"a folder for a file", []string{echo(t, echoManifest), "-o", dir}, 1, "is a folder: name a file, such as"},
 		{"a device for a file", []string{echo(t, echoManifest), "-o", os.DevNull}, 1, "is not a regular file"},

@@ -3,9 +3,11 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/author/workbench"
 	"github.com/toolsrv/toolsrv/internal/text"
 	"github.com/toolsrv/toolsrv/wasmtools"
+	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
 // call holds the flags of `toolsrv call`.
@@ -100,16 +103,25 @@ func (c *call) run(cmd *cobra.Command, args []string) error {
 		printTimes(stderr, file, times, c.asJSON)
 	}
 	if err != nil {
-		err = tellFailure(stderr, err, c.asJSON)
+		told := tellFailure(stderr, err, c.asJSON)
 		if !c.asJSON {
+			tellHow(stderr, err, tool)
 			tellMissing(stderr, tool)
 		}
-		return err
+		return told
 	}
 	if !bytes.HasSuffix(result, []byte("\n")) {
 		result = append(result, '\n')
 	}
 	return writeJSON(cmd.OutOrStdout(), result)
+}
+
+// tellHow says how to write the arguments that are not JSON.
+func tellHow(w io.Writer, err error, tool *wasmtools.Tool) {
+	failed, ok := errors.AsType[*wasmtools.Error](err)
+	if ok && slices.ContainsFunc(failed.Violations, func(v misfit.Violation) bool { return v.Type == "json_invalid" }) {
+		fmt.Fprintf(w, "  what to do: write the arguments as one JSON object, such as %s, or - to read it from standard input\n", text.Escape(text.ShellQuote(sampleArguments(tool))))
+	}
 }
 
 // printTimes prints how long the phases took.

@@ -113,7 +113,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetErr(stderr)
 	root.AddCommand(newOpenAPI(), newMCP(), newVersion(), newLicenses(), newInit(), newUp(), newNew(), newBuild(), newDev(),
 		newPack(), newPush(), newPull(), newSign(), newVerify(), newSearch(), newLock(), newUpdate(), newInspect(), newCall(), newTest(), newBench(), newCheck(), newStatus(), newTools(), newTokens(), newSecrets(), newKV(), newSelf(), newReach(), newExplain(), newAudit(), newState(), newSwitches(), newEnable(), newDisable(), newReset(), newReload(), newGoroutines(), newPut(), newRemove(), newHistory(), newRollback(), newSlow(), newTop(), newRefused(), newLogs(), newEvents(), newReady(), newCache(), newManPages(), newCollectScript(), newCompileModule())
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badFlag(err) })
+	root.SetFlagErrorFunc(badFlag)
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd()
 	group(root)
@@ -126,8 +126,16 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	return root
 }
 
-// badFlag says in words what to write in place of the value of a flag that Go's parsers don't take.
-func badFlag(err error) error {
+// badFlag says which flags a command has where one is not known, and in words what to write in place of the value of a flag that Go's parsers don't
+// take.
+func badFlag(cmd *cobra.Command, err error) error {
+	if typed, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
+		return fmt.Errorf("%w%s", err, otherFlags(cmd, typed))
+	}
+	if typed, unknown := strings.CutPrefix(err.Error(), "unknown shorthand flag: '"); unknown {
+		letter, _, _ := strings.Cut(typed, "'")
+		return fmt.Errorf("%w%s", err, otherFlags(cmd, letter))
+	}
 	cause := errors.Unwrap(err)
 	if cause == nil {
 		return err
@@ -148,6 +156,31 @@ func badFlag(err error) error {
 		return err
 	}
 	return errors.New(strings.TrimSuffix(err.Error(), cause.Error()) + want)
+}
+
+// flagsElsewhere are names that other programs have for a flag: what it is called here.
+var flagsElsewhere = map[string]string{"port": "address", "p": "address", "host": "address", "bind": "address", "listen": "address", "format": "json", "url": "server"}
+
+// otherFlags returns which flags may have been meant, or that there are.
+func otherFlags(cmd *cobra.Command, typed string) string {
+	var names []string
+	for line := range strings.Lines(cmd.Flags().FlagUsages()) { // each as "  -d, --duration time   for how long"
+		if _, name, ok := strings.Cut(line, "--"); ok {
+			name, _, _ = strings.Cut(name, " ")
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	meant := flagsElsewhere[typed]
+	if !slices.Contains(names, meant) {
+		meant = text.Nearest(typed, names)
+	}
+	switch {
+	case meant != "":
+		return "; did you mean --" + meant + "?"
+	case !cmd.HasParent():
+		return ": flags come after a command, as in toolsrv openapi --config toolsrv.toml"
+	}
+	return ": " + cmd.CommandPath() + " has --" + strings.Join(names, ", --")
 }
 
 // group makes a command that only holds others refuse to be called by itself.
@@ -189,17 +222,21 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 	if !cmd.HasSubCommands() {
 		return fmt.Errorf("unexpected argument %q: %s has no subcommands", typed, cmd.CommandPath())
 	}
-	text := fmt.Sprintf("unknown command %q for %s", typed, cmd.CommandPath())
+	says := fmt.Sprintf("unknown command %q for %s", typed, cmd.CommandPath())
 	if slices.Contains(lists, typed) && !cmd.HasParent() {
-		return errors.New(text + ": inspect FILE shows the tools of a file, check --config FILE those of a server's directory, and tools those of a running server")
+		return errors.New(says + ": inspect FILE shows the tools of a file, check --config FILE those of a server's directory, and tools those of a running server")
 	}
 	if slices.Contains(servers, typed) && !cmd.HasParent() {
-		return errors.New(text + ": toolsrv up serves a folder while you work on it, and toolsrv openapi (or serve) serves a configuration to others")
+		return errors.New(says + ": toolsrv up serves a folder while you work on it, and toolsrv openapi (or serve) serves a configuration to others")
 	}
-	if names := cmd.SuggestionsFor(typed); len(names) > 0 {
-		return errors.New(text + "; did you mean " + strings.Join(names, " or ") + "?")
+	names := cmd.SuggestionsFor(typed)
+	if same := strings.ToLower(typed); slices.Contains(names, same) {
+		names = []string{same}
 	}
-	return errors.New(text + ": it has " + commandList(cmd))
+	if len(names) > 0 {
+		return errors.New(says + "; did you mean " + strings.Join(names, " or ") + "?")
+	}
+	return errors.New(says + ": it has " + commandList(cmd))
 }
 
 // commandList names the commands that cmd holds.

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toolsrv/toolsrv/internal/script"
@@ -83,7 +84,7 @@ func Open(dir string) (*Project, error) {
 		if script.LanguageOf(abs) != "" {
 			return nil, fmt.Errorf("there is no script %s", dir)
 		}
-		return nil, fmt.Errorf("there is no folder %s: name the folder that holds the tool's source, or make one with: toolsrv new", dir)
+		return nil, fmt.Errorf("there is no file or folder %s: name the folder that holds the tool's source, or make one with: toolsrv new", dir)
 	case err != nil:
 		if info, statErr := os.Stat(abs); statErr == nil && !info.IsDir() {
 			return nil, fmt.Errorf("%s is not a script: name one (.py, .js, .mjs, .ts or .mts), or the folder that holds the tool's source", dir)
@@ -124,6 +125,10 @@ func Open(dir string) (*Project, error) {
 	case scripts != nil || npm:
 		err = p.readScripts(scripts)
 	default:
+		tools, _ := os.ReadDir(filepath.Join(abs, toolsFolder)) // which may not be there
+		if i := slices.IndexFunc(tools, func(e fs.DirEntry) bool { return script.LanguageOf(e.Name()) != "" }); i >= 0 {
+			return nil, fmt.Errorf("%s has no source of a tool, but scripts in its folder %s: name one of these, such as %s", abs, toolsFolder, filepath.Join(dir, toolsFolder, tools[i].Name()))
+		}
 		return nil, fmt.Errorf("%s has no Go file, no Cargo.toml and no script: name a folder with a tool in Go, Rust, Python, JavaScript or TypeScript; "+
 			"a .wasm file that another compiler made becomes a tool with: toolsrv pack", abs)
 	}

@@ -182,8 +182,10 @@ func looksFollowChanges(t *testing.T, files int) {
 		}, files, files + 1104},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if runtime.GOOS == "windows" && strings.Contains(c.name, "link") {
-				t.Skip("a link needs a privilege there")
+			for _, not := range []string{"link", "case", "a folder is replaced"} {
+				if runtime.GOOS == "windows" && strings.Contains(c.name, not) {
+					t.Skip("a link needs a privilege there, no two names differ in case only, and what is watched can't be moved")
+				}
 			}
 			if files > 300 && c.least >= files {
 				t.Skip("a smaller folder shows it")
@@ -194,12 +196,12 @@ func looksFollowChanges(t *testing.T, files int) {
 			for again := true; again; again = d.watch.fresh { // a watch that begins anew asks for another one
 				listed(t, d)
 			}
-			least := c.least
+			least, most := c.least, c.most
 			if runtime.GOOS == "windows" { // there each folder has a queue of its own, so the change may be told after sync
-				least = 0
+				least, most = 0, 4*all+4000
 			}
-			if got := d.looked - before; got < least || got > c.most {
-				t.Errorf("%d entries were looked at, want %d to %d", got, least, c.most)
+			if got := d.looked - before; got < least || got > most {
+				t.Errorf("%d entries were looked at, want %d to %d", got, least, most)
 			}
 			for end := time.Now().Add(time.Minute); runtime.GOOS == "windows" && differs(t, d) != "" && time.Now().Before(end); {
 				listed(t, d)

@@ -39,8 +39,8 @@ func heavy(t testing.TB, seed byte, name string) []byte {
 		return slices.Concat([]byte{id}, number(len(all)), all)
 	}
 	functions := 400
-	if testkit.Race(t) { // which takes the compiler ten times as long
-		functions /= 10
+	if testkit.Race(t) { // with which compiling takes six times as long
+		functions /= 6
 	}
 	body := []byte{0} // no locals
 	for range 250 {   // local 0 = (local 0 + seed) * local 0

@@ -54,7 +54,7 @@ func checkIcons(icons []Icon) error {
 		size += len(icon.Src)
 	}
 	if size > maxIconBytes {
-		return fmt.Errorf("icons: their src have %d bytes together; at most %d are allowed: use smaller pictures, or https addresses", size, maxIconBytes)
+		return fmt.Errorf("icons: their src have %d bytes in total; at most %d are allowed: use smaller pictures, or https addresses", size, maxIconBytes)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (i Icon) check() error {
 		return fmt.Errorf("src: %w", err)
 	}
 	if i.MIMEType != "" && !iconType.MatchString(i.MIMEType) {
-		return fmt.Errorf("mimeType: %q is not the type of a picture: write it like \"image/png\"", text.Short(i.MIMEType))
+		return fmt.Errorf("mimeType: %q is not a picture's type: write it like \"image/png\"", text.Short(i.MIMEType))
 	}
 	if len(i.Sizes) > maxIconSizes {
 		return fmt.Errorf("sizes: %d are too many; at most %d are allowed", len(i.Sizes), maxIconSizes)
@@ -98,7 +98,7 @@ func (i Icon) checkSrc() error {
 		return errors.New("it has a user's name or password, which every client would see: remove it")
 	}
 	if !iconAddress.MatchString(i.Src) {
-		return fmt.Errorf("%q is not an address: write a host after https://, and escape what a URI can't hold with %%", text.Short(i.Src))
+		return fmt.Errorf("%q is not an address: write a host after https://, and escape other characters with %%", text.Short(i.Src))
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (i Icon) checkSrc() error {
 func (i Icon) checkData(data string) error {
 	mediaType, content, ok := strings.Cut(data, ";base64,")
 	if !ok || !iconType.MatchString(mediaType) {
-		return errors.New(`a data URI holds a picture in base64: write it like "data:image/png;base64,…"`)
+		return errors.New(`a data URI must hold a picture in base64: write it like "data:image/png;base64,…"`)
 	}
 	if i.MIMEType != "" && i.MIMEType != mediaType {
 		return fmt.Errorf("the data is %s, but mimeType says %s: remove one", mediaType, text.Short(i.MIMEType))

@@ -21,7 +21,7 @@ func (t *Tool) Check() error {
 	}
 	path := t.Path()
 	if at, _ := naming.Reserved(path); at {
-		return fmt.Errorf("path %s is the service's own: choose another namespace or name", path)
+		return fmt.Errorf("path %s is reserved for the service: choose another namespace or name", path)
 	}
 	if id := t.OperationID(); len(id) > naming.Max {
 		return fmt.Errorf("operation id %q of %s has %d characters; at most %d are allowed: shorten the namespace or the name", text.Short(id), text.Short(path), len(id), naming.Max)
@@ -42,7 +42,7 @@ func (t *Tool) Check() error {
 func Conflict(first, second *Tool) error {
 	switch {
 	case first.Path() == second.Path() && first.Source != "" && first.Source == second.Source:
-		return fmt.Errorf("path %s is taken: %s has it twice, or is served twice, as where the directory of one source lies in another's: leave one out", first.Path(), first.Source)
+		return fmt.Errorf("path %s is taken: %s has it twice, or is served twice, as when one source's directory is inside another's: leave one out", first.Path(), first.Source)
 	case first.Path() == second.Path():
 		return fmt.Errorf("path %s is taken: %s and %s both declare it; rename one", first.Path(), first.origin(), second.origin())
 	case first.OperationID() == second.OperationID():

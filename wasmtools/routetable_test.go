@@ -301,7 +301,7 @@ func TestReplaceRefuses(t *testing.T) {
 		want  string
 	}{
 		"bad name":        {[]*wasmtools.Tool{tool("", "a b")}, `"a b" is not a valid name`},
-		"reserved":        {[]*wasmtools.Tool{tool("", "tools")}, "path /tools is the service's own"},
+		"reserved":        {[]*wasmtools.Tool{tool("", "tools")}, "path /tools is reserved for the service"},
 		"same path":       {[]*wasmtools.Tool{from("1.wasm", "a", "b"), tool("z", "z"), from("2.wasm", "a", "b")}, "1.wasm and 2.wasm both declare it"},
 		"same id":         {[]*wasmtools.Tool{from("1.wasm", "a", "b-c"), from("2.wasm", "a/b", "c")}, "/a/b-c of 1.wasm and /a/b/c of 2.wasm both have it"},
 		"without schema":  {[]*wasmtools.Tool{{Name: "a", Caller: echo}}, "has no Parameters"},

@@ -17,7 +17,7 @@ func TestFewAddresses(t *testing.T) {
 	}
 	cmd := exec.Command("sh", "-c", `ulimit -v 1048576 && exec "$0" "$@"`, binary, "openapi", "--config", filepath.Join(site(t, "", nil), "toolsrv.toml"), "--address", "127.0.0.1:0")
 	out, err := cmd.CombinedOutput()
-	if want := "the process may have 1 GiB of address space (ulimit -v), and needs 4 GiB"; err == nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "goroutine ") {
+	if want := "the process may have 1 GiB of address space (ulimit -v), but needs 4 GiB"; err == nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "goroutine ") {
 		t.Errorf("got %v, %s, want %q", err, out, want)
 	}
 }

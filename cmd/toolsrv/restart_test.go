@@ -189,7 +189,7 @@ func TestRestartWithoutState(t *testing.T) {
 			s.signal(syscall.SIGUSR2)
 			s.waitCount("listening", 2)
 			s.waitLine("that the state is lost", func(line map[string]any) bool {
-				return line["level"] == "ERROR" && line["msg"] == "state is lost for this process, so tools get errors" && strings.Contains(textOf(line), "state.db is not a state")
+				return line["level"] == "ERROR" && line["msg"] == "this process has lost the state, so tools get errors" && strings.Contains(textOf(line), "state.db is not a state")
 			})
 			if address == "a new address" {
 				return // which one, only the log says

@@ -342,7 +342,7 @@ files = {signing = %[5]q}
 		t.Errorf("the log has no dump, no debug line or no redacted line")
 	}
 	for _, where := range []string{"answer", "result", "error", "log line", "progress"} {
-		if !strings.Contains(lines, `"msg":"a secret was taken out"`) || !strings.Contains(lines, `"where":"`+where+`"`) {
+		if !strings.Contains(lines, `"msg":"a secret was removed"`) || !strings.Contains(lines, `"where":"`+where+`"`) {
 			t.Errorf("the log does not say that a secret was taken out: %s", where)
 		}
 	}

@@ -109,7 +109,7 @@ func TestStartWithoutHome(t *testing.T) {
 			})
 			s.eventually("the tool answers", func() bool { return s.post("/shop/echo", `{"item": "tea"}`).status == 200 })
 			for _, line := range s.log.all() {
-				if strings.Contains(line, "two files want") {
+				if strings.Contains(line, "which of two files has a path") {
 					t.Errorf("it speaks of what it could not remember: %s", line)
 				}
 			}

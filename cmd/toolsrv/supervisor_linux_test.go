@@ -340,7 +340,7 @@ func TestActivationNonsense(t *testing.T) {
 		files []*os.File
 		want  string
 	}{
-		"a file":             {"1", []*os.File{plain}, "descriptor 3 (first), which LISTEN_FDS says is a socket"},
+		"a file":             {"1", []*os.File{plain}, "descriptor 3 (first), which is a socket according to LISTEN_FDS"},
 		"a file behind one":  {"2", []*os.File{good, plain}, "descriptor 4 (second)"},
 		"one that is closed": {"2", []*os.File{good}, "descriptor 4 (second)"}, // or what Go's runtime has there
 		"of datagrams":       {"1", []*os.File{packetFile}, "the socket 3 (first) of the supervisor does not listen"},

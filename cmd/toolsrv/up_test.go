@@ -70,7 +70,7 @@ func TestUp(t *testing.T) {
 		t.Errorf("after the change: %d %s", got.status, got.body)
 	}
 	put(t, filepath.Join(dir, "hello.py"), []byte(upBroken))
-	s.waitText("Not taken up, so the version before it stays in service: hello.py")
+	s.waitText("Not loaded, so the previous version stays in service: hello.py")
 	if got := s.post("/hello", `{"name": "Ada"}`); got.body != `"Hi, Ada!"` {
 		t.Errorf("after a mistake: %d %s", got.status, got.body)
 	}
@@ -167,10 +167,10 @@ func TestUpPlaces(t *testing.T) {
 		says   []string // lines of the output
 		silent string   // what it must not say
 	}{
-		{"the current folder", nil, "/inside", []string{"Serving the folder tools, without tokens.", "Not served, because outside that folder: beside.py."}, ""},
+		{"the current folder", nil, "/inside", []string{"Serving the folder tools, without tokens.", "Not served, because it is outside that folder: beside.py."}, ""},
 		{"a folder", []string{"tools"}, "/inside", []string{"Serving the folder tools, without tokens."}, "outside"},
 		{"files", []string{"beside.py", "tools/inside.py"}, "/beside /inside", []string{"Serving beside.py and tools/inside.py, without tokens."}, "outside"},
-		{"a configuration", []string{"set"}, "/kept", []string{"Serving set/mine, as set/toolsrv.toml says, to those who show who they are.", `/kept -H "Authorization: Bearer $TOKEN"`}, "/mcp"},
+		{"a configuration", []string{"set"}, "/kept", []string{"Serving set/mine, as set/toolsrv.toml says, to callers with credentials.", `/kept -H "Authorization: Bearer $TOKEN"`}, "/mcp"},
 		{"an empty folder", []string{"empty"}, "", []string{"No tool is served yet. Put a script (.py, .js, .ts) or a .wasm file into empty: it is served within a second."}, "curl"},
 		{"a source", []string{"source"}, "", []string{"No tool is served yet.", "This is the source of a tool in go: toolsrv dev source builds and serves it."}, "curl"},
 	} {
@@ -205,7 +205,7 @@ func TestUpPort(t *testing.T) {
 	if s.port() == "8000" {
 		t.Error("it listens on a port that is in use")
 	}
-	s.waitText("Another program listens on " + usual + ", so toolsrv takes another port.")
+	s.waitText("Another program is listening on " + usual + ", so toolsrv uses another port.")
 	s.waitText("http://localhost:" + s.port() + "/openapi.json")
 }
 
@@ -242,7 +242,7 @@ func TestUpGrants(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "ask.py"), []byte("from toolsrv import needs, tool\n\nneeds(http=['https://api.example.com'])\n\n@tool\ndef ask() -> str:\n    'Asks.'\n    return ''\n"))
 	s := startUp(t, dir, "--address", "127.0.0.1:0")
-	s.waitText("/ask is not served, because it lacks http https://api.example.com")
+	s.waitText("/ask is not served, because it needs http https://api.example.com")
 	s.waitText("grant it here: --allow-http ")
 	s = startUp(t, dir, "--address", "127.0.0.1:0", "--allow-http", "https://api.example.com")
 	s.waitText("curl -s localhost:" + s.port() + "/ask ")

@@ -57,7 +57,7 @@ func (r *Request) entry(target string) audit.Entry {
 // AuditArguments are the arguments of the operation audit.
 type AuditArguments struct {
 	After int `json:"after,omitempty" description:"List entries with higher numbers only." minimum:"0"`
-	Last  int `json:"last,omitempty" description:"List this many of the last ones only." minimum:"0"`
+	Last  int `json:"last,omitempty" description:"List only this many of the last ones." minimum:"0"`
 	Limit int `json:"limit,omitempty" description:"How many at most; 0 is 1000." minimum:"0" maximum:"1000"`
 }
 
@@ -96,18 +96,18 @@ func unreadable(err error) error {
 
 // VerifyArguments are the arguments of the operation audit verify.
 type VerifyArguments struct {
-	Known []string `json:"known,omitempty" description:"Entries whose hashes are known from elsewhere, such as the log, as NUMBER:HASH." maxItems:"1000"`
+	Known []string `json:"known,omitempty" description:"Entries whose hashes are known from elsewhere, such as the log, each as NUMBER:HASH." maxItems:"1000"`
 }
 
 // A Verified is what the walk through the audit has found.
 type Verified struct {
-	OK      bool   `json:"ok" description:"Whether all entries are as they were written."`
+	OK      bool   `json:"ok" description:"Whether all entries are unaltered."`
 	Problem string `json:"problem,omitempty" description:"Where they are not."`
 	audit.Ends
 }
 
 func auditVerify() Operation {
-	return Looks("audit verify", "Walk the audit, and tell whether all of it is as it was written", func(ctx context.Context, r *Request, in VerifyArguments) (v Verified, err error) {
+	return Looks("audit verify", "Check that nobody has altered the audit", func(ctx context.Context, r *Request, in VerifyArguments) (v Verified, err error) {
 		known := map[uint64]string{}
 		for _, one := range in.Known {
 			number, hash, _ := strings.Cut(one, ":")

@@ -54,8 +54,8 @@ func TestReason(t *testing.T) {
 		"tsv_ is how tokens begin":     "",
 		secret[:len(secret)-1]:         "",
 		"a\x1b[31m":                    "has a control character",
-		"use tsv_" + secret + " now":   "has a token in it",
-		"leaked: " + secret:            "has a token in it",
+		"use tsv_" + secret + " now":   "contains a token",
+		"leaked: " + secret:            "contains a token",
 		strings.Repeat("tsv_", 250):    "",
 		strings.ToUpper(secret) + "\r": "has a control character",
 	} {

@@ -18,7 +18,7 @@ func Document(path string) []byte {
 			"tags":        []string{strings.Fields(o.Name)[0]},
 			"responses": map[string]any{
 				"200":     response("What was asked for", o.resultSchema(components), true),
-				"default": response("Why it was refused: detail is a sentence, or a list of what does not fit", json.RawMessage(`{"$ref":"#/components/schemas/Error"}`), false),
+				"default": response("Why it was refused: detail is a sentence, or a list of what doesn't fit", json.RawMessage(`{"$ref":"#/components/schemas/Error"}`), false),
 			},
 		}
 		if o.Copies() {
@@ -43,7 +43,7 @@ func Document(path string) []byte {
 	}
 	text, err := typed.Encode(map[string]any{
 		"openapi":  "3.1.0",
-		"info":     map[string]any{"title": "Administration of toolsrv", "version": "1", "description": "What an operator can ask of a running server. Those with the role admin:read may look, and those with the role admin may change."},
+		"info":     map[string]any{"title": "Administration of toolsrv", "version": "1", "description": "What an operator can ask of a running server. The role admin:read may look, and the role admin may change things."},
 		"paths":    paths,
 		"security": []any{map[string]any{"bearer": []string{}}},
 		"components": map[string]any{
@@ -88,7 +88,7 @@ func (o *Operation) resultSchema(components map[string]json.RawMessage) json.Raw
 // documented returns the parameters of the operation: its query, and the header that a change may have.
 func (o *Operation) documented() (all []any) {
 	if o.Changes() {
-		all = append(all, map[string]any{"name": "If-Match", "in": "header", "description": "The ETag that what is changed must have", "schema": map[string]any{"type": "string"}})
+		all = append(all, map[string]any{"name": "If-Match", "in": "header", "description": "The ETag that the changed object must have", "schema": map[string]any{"type": "string"}})
 	}
 	if len(o.parameters) == 0 {
 		return all

@@ -8,21 +8,21 @@ import (
 
 // EventsArguments are the arguments of the operation events.
 type EventsArguments struct {
-	Tool  string `json:"tool,omitempty" description:"List events of tools alone that match, such as math/add, math or math/*." maxLength:"1024"`
-	After string `json:"after,omitempty" description:"List events after the one with this id, the oldest first; without, the last ones." maxLength:"64"`
+	Tool  string `json:"tool,omitempty" description:"List only events of tools that match, such as math/add, math or math/*." maxLength:"1024"`
+	After string `json:"after,omitempty" description:"List events after the one with this id, the oldest first; by default the last ones." maxLength:"64"`
 	Limit int    `json:"limit,omitempty" description:"How many at most; 0 is 100." minimum:"0" maximum:"1000"`
-	Wait  int    `json:"wait,omitempty" description:"How many seconds to wait for an event where there is none." minimum:"0" maximum:"10"`
+	Wait  int    `json:"wait,omitempty" description:"How many seconds to wait for an event if there is none yet." minimum:"0" maximum:"10"`
 }
 
 // Events are what has happened.
 type Events struct {
 	Events []events.Event `json:"events" description:"The events, the oldest first."`
 	Last   string         `json:"last" description:"The id to list events after."`
-	Missed bool           `json:"missed" description:"Whether the id that was asked for is too old, or of another run of the server: these are the last events, and there may have been others."`
+	Missed bool           `json:"missed" description:"Whether the given id is too old, or from another run of the server: these are the last events, and there may have been others."`
 }
 
 func eventsOf() Operation {
-	o := Looks("events", "List what has happened to the tools, or what happens, with refused files and the audit", func(ctx context.Context, r *Request, in EventsArguments) (Events, error) {
+	o := Looks("events", "List what has happened to the tools, or is happening, including refused files and the audit", func(ctx context.Context, r *Request, in EventsArguments) (Events, error) {
 		matches, err := matcher(in.Tool)
 		if err != nil {
 			return Events{}, err

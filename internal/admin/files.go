@@ -23,21 +23,21 @@ import (
 // FileArguments are the arguments of the operations put and remove.
 type FileArguments struct {
 	Name      string `json:"name" description:"The file's name in its directory, such as math/add.wasm or math/add.py." minLength:"1" maxLength:"512"`
-	Directory string `json:"directory,omitempty" description:"The directory: the name of its source, or what the configuration calls it, or an absolute path. Needed where there are several." maxLength:"4096"`
-	DryRun    bool   `json:"dry_run,omitempty" description:"Whether to tell only what would change."`
+	Directory string `json:"directory,omitempty" description:"The directory: the name of its source, or what the configuration calls it, or an absolute path. Needed if there are several." maxLength:"4096"`
+	DryRun    bool   `json:"dry_run,omitempty" description:"Whether to only show what would change."`
 }
 
 // A Placed is what has become of a file that was put or removed, or would become of it.
 type Placed struct {
-	DryRun    bool     `json:"dry_run" description:"Whether nothing was changed. The ETag is then the current file's: with it in If-Match, the change is just the one shown here, or none."`
+	DryRun    bool     `json:"dry_run" description:"Whether nothing was changed. The ETag is then the current file's: with it in If-Match, exactly the change shown here is made, or none."`
 	Changed   bool     `json:"changed" description:"Whether it was not so already."`
 	File      string   `json:"file" description:"Where the file lies."`
 	Digest    string   `json:"digest,omitempty" description:"The SHA-256 of the file as it is now."`
 	Before    string   `json:"before,omitempty" description:"The SHA-256 of what was there before."`
-	Tools     []string `json:"tools" description:"The paths of its tools: those that are called now, or that are gone."`
-	Gone      []string `json:"gone" description:"The paths of tools that the file had before it was replaced, and has no longer."`
-	Ungranted []string `json:"ungranted" description:"What its tools need and were not granted, by tool."`
-	Warnings  []string `json:"warnings" description:"What troubles clients, as toolsrv check says it."`
+	Tools     []string `json:"tools" description:"The paths of its tools: those that can be called now, or that are gone."`
+	Gone      []string `json:"gone" description:"The paths of tools that the file had before it was replaced, and no longer has."`
+	Ungranted []string `json:"ungranted" description:"What its tools need but were not granted, by tool."`
+	Warnings  []string `json:"warnings" description:"What causes clients trouble, in the words of toolsrv check."`
 }
 
 const (
@@ -51,7 +51,7 @@ const (
 type files struct{ *Request }
 
 func put() Operation {
-	return Takes("put", "Put a module or a script into a directory of tools or a bucket", sandbox.MaxModule, func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
+	return Takes("put", "Put a module or a script into a tools directory or a bucket", sandbox.MaxModule, func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
 		r := files{asked}
 		at, err := r.spot(in)
 		if err != nil {
@@ -155,7 +155,7 @@ func (r files) place(ctx context.Context, at *spot, f incoming, reason string, d
 }
 
 func remove() Operation {
-	return Changes("remove", "Remove a module or a script from a directory of tools or a bucket", func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
+	return Changes("remove", "Remove a module or a script from a tools directory or a bucket", func(ctx context.Context, asked *Request, in FileArguments) (Placed, error) {
 		r := files{asked}
 		at, err := r.spot(in)
 		if err != nil {
@@ -222,7 +222,7 @@ func (r files) directory(in FileArguments) (core.Directory, error) {
 	case slices.ContainsFunc(configured.Sources(r.inForce().Config), func(s config.Source) bool {
 		return s.OCI != "" && in.Directory != "" && (in.Directory == s.Name || in.Directory == s.OCI)
 	}):
-		return core.Directory{}, invalid(fmt.Sprintf("%s is served from a registry, where files are not put: use toolsrv push, or name one of %s", text.Short(in.Directory), strings.Join(paths, ", ")))
+		return core.Directory{}, invalid(fmt.Sprintf("%s is served from a registry, where files can't be put: use toolsrv push, or name one of %s", text.Short(in.Directory), strings.Join(paths, ", ")))
 	case in.Directory != "":
 		return core.Directory{}, invalid(fmt.Sprintf("%s is not served: name one of %s", text.Short(in.Directory), strings.Join(paths, ", ")))
 	case len(all) > 1:
@@ -285,17 +285,17 @@ func (r files) await(ctx context.Context, id catalog.FileID, digest string, agai
 	var why string
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		why = fmt.Sprintf("it is not served after %v yet: look with toolsrv status", served)
+		why = fmt.Sprintf("it is still not served after %v: look with toolsrv status", served)
 	case err != nil:
 		return err
 	case digest == "" && !ok, ok && s.Err == nil && s.Content == digest:
 		return nil
 	case !ok:
-		why = "it is not looked at where it lies"
+		why = "files in this place are not loaded"
 	case s.Err != nil:
 		why = s.Err.Error()
 	default:
-		return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody else has changed the file at the same time: look, and try again"}
+		return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody else changed the file at the same time: look at it, and try again"}
 	}
 	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The change is made, but " + text.Clip(why, 1000)}
 }

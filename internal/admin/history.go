@@ -19,7 +19,7 @@ import (
 
 // HistoryArguments are the arguments of the operation history.
 type HistoryArguments struct {
-	Path string `json:"path,omitempty" description:"A file, or a tool of it; without, all files of which there are several versions." maxLength:"4096"`
+	Path string `json:"path,omitempty" description:"A file, or a tool in it; by default all files with several versions." maxLength:"4096"`
 }
 
 // A History is which versions of files are kept.
@@ -30,15 +30,15 @@ type History struct {
 // Versions are those of a file.
 type Versions struct {
 	File       string      `json:"file" description:"Where it lies."`
-	Served     string      `json:"served,omitempty" description:"The SHA-256 of what is served of it, or empty."`
-	RolledBack *RolledBack `json:"rolled_back,omitempty" description:"Why another version is served than its source has."`
-	Removed    *Removed    `json:"removed,omitempty" description:"That there is no such file any more, and who removed it."`
+	Served     string      `json:"served,omitempty" description:"The SHA-256 of the content that is served, or empty."`
+	RolledBack *RolledBack `json:"rolled_back,omitempty" description:"Why a version is served that is not the one in its source."`
+	Removed    *Removed    `json:"removed,omitempty" description:"Says that the file no longer exists, and who removed it."`
 	Versions   []Version   `json:"versions" description:"The versions that are kept, the newest first."`
 }
 
 // A RolledBack says how a file was rolled back.
 type RolledBack struct {
-	Over   string    `json:"over" description:"The SHA-256 of what its source has, which is served again once it changes."`
+	Over   string    `json:"over" description:"The SHA-256 of the content in its source, which is served again once it changes."`
 	Who    string    `json:"who" description:"Who did it."`
 	Since  time.Time `json:"since" description:"When."`
 	Reason string    `json:"reason,omitempty" description:"Why."`
@@ -46,20 +46,20 @@ type RolledBack struct {
 
 // Removed says how a file was removed.
 type Removed struct {
-	Who   string     `json:"who,omitempty" description:"Who removed it, if that was done with the operation remove and the last 1000 entries of the audit tell."`
+	Who   string     `json:"who,omitempty" description:"Who removed it, if that was done with the operation remove and is among the last 1000 entries of the audit."`
 	Since *time.Time `json:"since,omitempty" description:"When it was removed."`
 }
 
 // A Version is one that is kept.
 type Version struct {
-	Digest string    `json:"digest" description:"The SHA-256 of its content. For a script, this is its own file."`
+	Digest string    `json:"digest" description:"The SHA-256 of its content. For a script, this means its own file."`
 	Size   int64     `json:"size" description:"How many bytes it has."`
 	Since  time.Time `json:"since" description:"When it was kept, some seconds after it began to be served."`
 	Served bool      `json:"served" description:"Whether it is served."`
 }
 
 func history() Operation {
-	return Looks("history", "List which versions of files are kept", func(ctx context.Context, asked *Request, in HistoryArguments) (History, error) {
+	return Looks("history", "List the versions of files that are kept", func(ctx context.Context, asked *Request, in HistoryArguments) (History, error) {
 		r := files{asked}
 		if !r.keeps() {
 			return History{}, unkept(versions.ErrOff)
@@ -212,7 +212,7 @@ func (r files) versionsOf(s *catalog.FileState, removed map[string]Removed) (Ver
 // RollbackArguments are the arguments of the operation rollback.
 type RollbackArguments struct {
 	Path    string `json:"path" description:"A file, or a tool of it." minLength:"1" maxLength:"4096"`
-	Version string `json:"version,omitempty" description:"The first digits of the version's SHA-256, four at least; without, the version before the one that is served, or the last one of a file that was removed." maxLength:"64"`
+	Version string `json:"version,omitempty" description:"The first digits of the version's SHA-256, at least four; by default the version before the one that is served, or the last one of a removed file." maxLength:"64"`
 	Reason  string `json:"reason,omitempty" description:"Why." maxLength:"1000"`
 }
 
@@ -222,8 +222,8 @@ type RollingBack struct {
 	File    string   `json:"file" description:"Where the file lies."`
 	Digest  string   `json:"digest" description:"The SHA-256 of what is served now."`
 	Before  string   `json:"before" description:"The SHA-256 of what was served before, or empty."`
-	Source  string   `json:"source" description:"The SHA-256 of what the file's source has. Once it has something else, that is served."`
-	Tools   []string `json:"tools" description:"The paths of the tools that are called now."`
+	Source  string   `json:"source" description:"The SHA-256 of the content in the file's source. Once that changes, the new content is served."`
+	Tools   []string `json:"tools" description:"The paths of the tools that can be called now."`
 }
 
 func rollback() Operation {
@@ -264,7 +264,7 @@ func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArg
 		return RollingBack{}, err
 	}
 	if !r.inForce().Admin.Upload {
-		return RollingBack{}, &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: s.Source + " was removed, and nothing is put back where the configuration has not set [admin] upload = true: set that, or put the file back by hand"}
+		return RollingBack{}, &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: s.Source + " was removed, and is put back only if the configuration sets [admin] upload = true: set that, or put the file back by hand"}
 	}
 	at, err := r.spot(FileArguments{Name: s.Name, Directory: s.SourceID})
 	if err != nil {
@@ -307,7 +307,7 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 		return RollingBack{}, err
 	}
 	if v := in.Version; v != "" && (len(v) < 4 || strings.Trim(v, "0123456789abcdef") != "") {
-		return RollingBack{}, invalid(fmt.Sprintf("%q is not a version: write the first digits of its SHA-256, four at least, as toolsrv history lists them", text.Short(v)))
+		return RollingBack{}, invalid(fmt.Sprintf("%q is not a version: write the first digits of its SHA-256, at least four, as listed by toolsrv history", text.Short(v)))
 	}
 	f := versions.File{Source: s.SourceID, Name: s.Name}
 	shelf := r.shelf(s.SourceID)
@@ -357,7 +357,7 @@ func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackAr
 }
 
 func changing() error {
-	return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody is changing the file: look, and try again"}
+	return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody is changing the file: look at it, and try again"}
 }
 
 // choose returns the digest of the version that is meant. rolled is whether the file was rolled back to what is served.

@@ -9,9 +9,9 @@ import (
 
 // A Holder holds a part of something that is limited.
 type Holder struct {
-	Tools  []string `json:"tools,omitempty" description:"The paths of tools of one program, or of those that share an engine: three at most."`
-	Others int      `json:"others,omitempty" description:"How many tools it has beside those."`
-	Caller string   `json:"caller,omitempty" description:"The caller's name, or the address of callers without one."`
+	Tools  []string `json:"tools,omitempty" description:"The paths of tools of one program, or of those that share an engine: at most three."`
+	Others int      `json:"others,omitempty" description:"How many more tools it has."`
+	Caller string   `json:"caller,omitempty" description:"The caller's name, or the address of a caller without one."`
 	Held   int64    `json:"held" description:"How much."`
 }
 

@@ -12,7 +12,7 @@ import (
 
 // KeptArguments are the arguments of the operation kv list.
 type KeptArguments struct {
-	After string `json:"after,omitempty" description:"List only what comes after this place, which the previous answer has as more." maxLength:"1024"`
+	After string `json:"after,omitempty" description:"List only what comes after this place, which was more in the previous answer." maxLength:"1024"`
 }
 
 // ErasedArguments are the arguments of the operation kv erase.
@@ -22,7 +22,7 @@ type ErasedArguments struct {
 
 // A Kept is what tools keep for one caller in one namespace.
 type Kept struct {
-	Principal string `json:"principal" description:"Whose values they are, such as issued+ann."`
+	Principal string `json:"principal" description:"The caller whose values they are, such as issued+ann."`
 	Namespace string `json:"namespace" description:"The namespace of the tools that keep them."`
 	Entries   int64  `json:"entries" description:"How many they are."`
 	Bytes     int64  `json:"bytes" description:"How much they take of the grant's size."`
@@ -37,7 +37,7 @@ type AllKept struct {
 // kvOperations are those on the values that tools keep for each caller apart.
 func kvOperations() []Operation {
 	return []Operation{
-		Looks("kv list", "List what tools keep for each caller apart", func(ctx context.Context, r *Request, in KeptArguments) (AllKept, error) {
+		Looks("kv list", "List what tools keep for each caller separately", func(ctx context.Context, r *Request, in KeptArguments) (AllKept, error) {
 			all := AllKept{Kept: []Kept{}}
 			store := r.Service.State.Store()
 			if store == nil {
@@ -53,7 +53,7 @@ func kvOperations() []Operation {
 		Changes("kv erase", "Erase what tools keep for one caller", func(ctx context.Context, r *Request, in ErasedArguments) (all AllKept, err error) {
 			id, err := personal.Parse(in.Principal)
 			if err != nil {
-				return all, invalid("The principal is not valid: " + err.Error() + "; `toolsrv kv list` has all")
+				return all, invalid("The principal is not valid: " + err.Error() + "; `toolsrv kv list` lists them all")
 			}
 			store := r.Service.State.Store()
 			if store == nil {
@@ -80,7 +80,7 @@ func keptOf(kept []kv.Kept) []Kept {
 
 func keptError(err error) error {
 	if errors.Is(err, state.ErrUnavailable) {
-		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Not all could be done: " + err.Error(), Err: err}
+		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Not everything was erased: " + err.Error(), Err: err}
 	}
 	return err
 }

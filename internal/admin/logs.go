@@ -13,21 +13,21 @@ import (
 
 // LogsArguments are the arguments of the operation logs.
 type LogsArguments struct {
-	Level     string `json:"level,omitempty" enum:"debug,info,warn,error" description:"List lines of this level or above only."`
-	Tool      string `json:"tool,omitempty" description:"List lines about tools alone that match, such as math/add, math or math/*." maxLength:"1024"`
-	Principal string `json:"principal,omitempty" description:"List lines about this caller only: by name, or as oidc+https%3a%2f%2fid.example.com+ann, which tells callers of one name apart." maxLength:"256"`
-	After     int    `json:"after,omitempty" description:"List lines with higher numbers, the oldest first; without, the last ones." minimum:"0"`
-	Run       string `json:"run,omitempty" description:"The run of the server that the number belongs to. With another run, the lines of this one are listed from the first." maxLength:"64"`
+	Level     string `json:"level,omitempty" enum:"debug,info,warn,error" description:"List only lines of this level or above."`
+	Tool      string `json:"tool,omitempty" description:"List only lines about tools that match, such as math/add, math or math/*." maxLength:"1024"`
+	Principal string `json:"principal,omitempty" description:"List only lines about this caller: by name, or as oidc+https%3a%2f%2fid.example.com+ann, which tells callers with the same name apart." maxLength:"256"`
+	After     int    `json:"after,omitempty" description:"List lines with higher numbers, the oldest first; by default the last ones." minimum:"0"`
+	Run       string `json:"run,omitempty" description:"The run of the server that the number belongs to. If it is another run, the lines of this one are listed from the beginning." maxLength:"64"`
 	Limit     int    `json:"limit,omitempty" description:"How many at most; 0 is 100." minimum:"0" maximum:"1000"`
-	Wait      int    `json:"wait,omitempty" description:"How many seconds to wait for a line where there is none." minimum:"0" maximum:"10"`
+	Wait      int    `json:"wait,omitempty" description:"How many seconds to wait for a line if there is none yet." minimum:"0" maximum:"10"`
 }
 
 // Logs are lines of the log.
 type Logs struct {
 	Lines  []LogLine `json:"lines" description:"The lines, the oldest first."`
-	Last   int       `json:"last" description:"The number of the last line that was looked at: what to list lines after."`
-	Run    string    `json:"run" description:"The run of the server, which is another one after each start."`
-	Missed int       `json:"missed" description:"How many lines after the number that was asked for are no longer kept."`
+	Last   int       `json:"last" description:"The number of the last line that was looked at, to pass as after the next time."`
+	Run    string    `json:"run" description:"The run of the server, which differs after each start."`
+	Missed int       `json:"missed" description:"How many lines after the given number are no longer kept."`
 }
 
 // A LogLine is a line of the log.
@@ -36,14 +36,14 @@ type LogLine struct {
 	Time       time.Time       `json:"time" description:"When it was written."`
 	Level      string          `json:"level" description:"DEBUG, INFO, WARN or ERROR."`
 	Message    string          `json:"message" description:"What it says."`
-	Attributes json.RawMessage `json:"attributes" description:"What it says it of, an object."`
+	Attributes json.RawMessage `json:"attributes" description:"What the line is about, as an object."`
 }
 
 // defaultLines is how many lines are listed where nothing says otherwise.
 const defaultLines = 100
 
 func logs() Operation {
-	o := Looks("logs", "List the last lines of the log, or those that come", func(ctx context.Context, r *Request, in LogsArguments) (Logs, error) {
+	o := Looks("logs", "List the last lines of the log, or new ones", func(ctx context.Context, r *Request, in LogsArguments) (Logs, error) {
 		matches, err := matcher(in.Tool)
 		if err != nil {
 			return Logs{}, err

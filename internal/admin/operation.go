@@ -213,7 +213,7 @@ func (o *Operation) Admits(r *Request) error {
 	case o.Role != "" && !p.Has(o.Role):
 		return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: fmt.Sprintf("%q needs the role %q, which the caller doesn't have", o.Name, o.Role)}
 	case o.Local && !r.Local:
-		return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: fmt.Sprintf("%q is for the server's own machine: ask over its socket", o.Name)}
+		return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: fmt.Sprintf("%q is available only on the server's own machine: ask over its socket", o.Name)}
 	case o.Changes() && !r.Local && r.Target != nil:
 		return r.cutOff()
 	}
@@ -227,7 +227,7 @@ func (r *Request) cutOff() error {
 		return nil
 	}
 	since := cut.Since.UTC().Format(time.RFC3339)
-	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was changed: the state is cut off since " + since + ", so this server can't know who may still change something. Ask another server, or ask on this one's machine", Err: cut.Why}
+	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was changed: the state is cut off since " + since + ", so this server can't know who may still make changes. Ask another server, or ask on this server's machine", Err: cut.Why}
 }
 
 // Expect returns an error where the version of what is changed is not the one that the caller expects.
@@ -257,7 +257,7 @@ func parametersOf(t reflect.Type) (all []parameter) {
 		case kind == reflect.String, kind == reflect.Bool, kind == reflect.Int, kind == reflect.Slice && f.Type.Elem().Kind() == reflect.String:
 			all = append(all, parameter{name, kind})
 		default:
-			panic(fmt.Sprintf("admin: the field %s of %s can't stand in a query", f.Name, t))
+			panic(fmt.Sprintf("admin: the field %s of %s can't be used in a query", f.Name, t))
 		}
 	}
 	return all
@@ -274,7 +274,7 @@ func (o *Operation) Arguments(query url.Values) ([]byte, error) {
 		case o.parameters[at].kind == reflect.Slice:
 			object[name] = values
 		case len(values) > 1:
-			return nil, invalid(fmt.Sprintf("The parameter %q may stand in the query once", text.Short(name)))
+			return nil, invalid(fmt.Sprintf("The query may have the parameter %q only once", text.Short(name)))
 		default:
 			object[name] = valueOf(o.parameters[at].kind, values[0])
 		}

@@ -23,18 +23,18 @@ const maxWays = 100_000
 
 // ReachArguments are the arguments of the operation reach.
 type ReachArguments struct {
-	Pattern   string `json:"pattern,omitempty" description:"Tell only of calls of tools that match, such as math/add, math or math/*." maxLength:"1024"`
+	Pattern   string `json:"pattern,omitempty" description:"Show only calls of tools that match, such as math/add, math or math/*." maxLength:"1024"`
 	Principal string `json:"principal,omitempty" description:"Tell only of this caller." maxLength:"128"`
 }
 
 // A Reach is what callers reach in the end.
 type Reach struct {
-	Ways []reach.Way `json:"ways" description:"How callers reach what is outside of the sandboxes, by caller, tool and what is reached."`
+	Ways []reach.Way `json:"ways" description:"How callers reach what is outside the sandboxes, by caller, tool and what is reached."`
 }
 
 // reaches tells of what is enforced now: by the tools that can be called, the values that their calls are given, and the scopes of their callers.
 func reaches() Operation {
-	return Looks("reach", "Tell what callers reach outside of the sandboxes, directly and through tools that call others", func(_ context.Context, r *Request, in ReachArguments) (Reach, error) {
+	return Looks("reach", "Show what callers can reach outside the sandboxes, directly and through tools that call others", func(_ context.Context, r *Request, in ReachArguments) (Reach, error) {
 		match, err := matcher(in.Pattern)
 		if err != nil {
 			return Reach{}, err
@@ -50,7 +50,7 @@ func reaches() Operation {
 		g, granted := r.generation(), r.inForce().Granted
 		ways, complete := reach.Ways(Callable(g.Routes(), granted.Reaches), reach.Options{First: match, Most: maxWays}, principals...)
 		if !complete {
-			return Reach{}, invalid(fmt.Sprintf("There are more than %d ways: name a pattern of tools or a principal", maxWays))
+			return Reach{}, invalid(fmt.Sprintf("There are more than %d ways to list: name a pattern of tools or a principal", maxWays))
 		}
 		return Reach{append([]reach.Way{}, ways...)}, nil
 	})
@@ -74,13 +74,13 @@ func find(principals []*wasmtools.Principal, name string) (*wasmtools.Principal,
 			return p, nil
 		}
 	}
-	hint := "; there are none that are known by name"
+	hint := "; no callers are known by name"
 	switch {
 	case len(principals) == 1 && principals[0].Origin() == wasmtools.OriginOpen:
-		hint = ": without tokens everybody may call, and is named " + strconv.Quote(names[0])
+		hint = ": without tokens anybody may call, under the name " + strconv.Quote(names[0])
 	case len(names) > 0:
 		const most = 10
-		hint = ": there are " + strings.Join(names[:min(most, len(names))], ", ")
+		hint = ": the callers are " + strings.Join(names[:min(most, len(names))], ", ")
 		if len(names) > most {
 			hint += fmt.Sprintf(" and %d more", len(names)-most)
 		}
@@ -102,14 +102,14 @@ type Explanation struct {
 
 // A Rule is one condition of a call.
 type Rule struct {
-	Rule    string `json:"rule" enum:"scope,tool,fingerprint,switch,grants,rate" description:"What is asked: whether a scope of the caller matches, whether there is the tool, whether it has the fingerprint of the scope, whether it is switched on, whether it was granted what it needs, whether the caller may make a call now."`
+	Rule    string `json:"rule" enum:"scope,tool,fingerprint,switch,grants,rate" description:"What is checked: whether a scope of the caller matches, whether the tool exists, whether it has the scope's fingerprint, whether it is switched on, whether it was granted what it needs, whether the caller may make a call now."`
 	Holds   bool   `json:"holds" description:"Whether it holds."`
 	Because string `json:"because" description:"Why."`
 }
 
 // explain goes by what calls go by. A caller who may not call a tool is told that there is none, so only operators learn the reason.
 func explain() Operation {
-	return Looks("explain", "Tell why a caller can call a tool, or can't", func(_ context.Context, r *Request, in ExplainArguments) (Explanation, error) {
+	return Looks("explain", "Show why a caller can call a tool, or can't", func(_ context.Context, r *Request, in ExplainArguments) (Explanation, error) {
 		p, err := find(r.Server.Principals(), in.Principal)
 		if err != nil {
 			return Explanation{}, err
@@ -125,7 +125,7 @@ func explain() Operation {
 		say("scope", may, scopeOf(p, path, may))
 		route, ok := g.Lookup(path)
 		if !ok {
-			say("tool", false, "no tool has the path "+text.Short(path)+": toolsrv tools --all lists those that there are, and toolsrv status the files that are refused")
+			say("tool", false, "no tool has the path "+text.Short(path)+": toolsrv tools --all lists those that exist, and toolsrv status the files that are refused")
 			return e, nil
 		}
 		say("tool", true, "it is served from "+text.Short(route.Tool.Source))
@@ -141,7 +141,7 @@ func explain() Operation {
 		if missing := lacking.Each(route.Tool.Missing); len(missing) > 0 {
 			say("grants", false, "not granted: "+strings.Join(missing, ", "))
 		} else {
-			say("grants", true, "it lacks nothing that it needs"+ownNeeds(r, p, &route))
+			say("grants", true, "it has every grant that it needs"+ownNeeds(r, p, &route))
 		}
 		explainRates(r, p, say)
 		return e, nil
@@ -154,9 +154,9 @@ func explainFingerprint(p *wasmtools.Principal, route *wasmtools.Route, say func
 	switch may := p.MayCall(route); {
 	case len(approved) == 0:
 	case may:
-		say("fingerprint", true, "clients are shown the same of the tool as when the caller was bound to it")
+		say("fingerprint", true, "what clients see of the tool is the same as when the caller was bound to it")
 	default:
-		say("fingerprint", false, fmt.Sprintf("the caller is bound to %s, and the tool is %s now: look at what clients are shown of it, and then give the caller the scope %s@%s",
+		say("fingerprint", false, fmt.Sprintf("the caller is bound to %s, and the tool is %s now: look at what clients see of it, and then give the caller the scope %s@%s",
 			strings.Join(approved, " or "), route.Fingerprint(), route.Path[1:], route.Fingerprint()))
 	}
 }
@@ -169,7 +169,7 @@ func explainRates(r *Request, p *wasmtools.Principal, say func(rule string, hold
 	case p.Origin() == wasmtools.OriginOpen && !inForce.Anonymous.IsZero():
 		say("rate", true, "each address has "+rates.Describe(inForce.Anonymous))
 	case len(states) == 0:
-		say("rate", true, "nothing bounds how many calls the caller makes")
+		say("rate", true, "the caller may make any number of calls")
 	}
 	for _, s := range states {
 		holds := (s.Rate.Calls == 0 || s.Left > 0) && (s.Rate.Concurrent == 0 || s.Running < s.Rate.Concurrent)
@@ -207,7 +207,7 @@ func ownNeeds(r *Request, p *wasmtools.Principal, route *wasmtools.Route) string
 		said += "; it uses the caller's own secret " + strings.Join(has, ", ")
 	}
 	if len(lacks) > 0 {
-		said += fmt.Sprintf("; its requests need the caller's own secret %s, which %s has not", strings.Join(lacks, ", "), text.Short(p.String()))
+		said += fmt.Sprintf("; its requests need the caller's own secret %s, which %s doesn't have", strings.Join(lacks, ", "), text.Short(p.String()))
 	}
 	return said
 }

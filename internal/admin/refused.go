@@ -8,16 +8,16 @@ import (
 
 // Refusals are what a server does not serve, and why.
 type Refusals struct {
-	Refused []Refusal `json:"refused" description:"Files and folders by where they lie, and then tools by path."`
+	Refused []Refusal `json:"refused" description:"Files and folders by location, and then tools by path."`
 }
 
 // A Refusal is a file, a folder or a tool that is not served as it is.
 type Refusal struct {
-	What   string    `json:"what" description:"Where the file or folder lies, or the tool's path."`
+	What   string    `json:"what" description:"The location of the file or folder, or the tool's path."`
 	Kind   string    `json:"kind" enum:"file,tool" description:"Which of them it is."`
-	Reason string    `json:"reason" description:"Why it is refused, or what the tool needs and was not granted."`
+	Reason string    `json:"reason" description:"Why it is refused, or what the tool needs but was not granted."`
 	Since  time.Time `json:"since,omitzero" description:"Since when, of a file."`
-	Waits  bool      `json:"waits" description:"Whether the file is good, and waits for a path that another one has."`
+	Waits  bool      `json:"waits" description:"Whether the file is valid, but waits for a path that another file has."`
 	Older  bool      `json:"older" description:"Whether an older version of the file is served."`
 }
 

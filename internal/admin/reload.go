@@ -9,27 +9,27 @@ import (
 
 // ReloadArguments are the arguments of the operation reload.
 type ReloadArguments struct {
-	DryRun bool `json:"dry_run,omitempty" description:"Whether to tell only what would change."`
+	DryRun bool `json:"dry_run,omitempty" description:"Whether to only show what would change."`
 }
 
 // A Reloading is what a configuration that is read again changes.
 type Reloading struct {
 	DryRun        bool     `json:"dry_run" description:"Whether nothing was changed."`
-	Version       string   `json:"version" description:"What is to be changed has this version, for If-Match: so a reload does what a dry run has told, or nothing."`
+	Version       string   `json:"version" description:"The version of what would be changed, for If-Match: with it a reload does exactly what a dry run showed, or nothing."`
 	Settings      []string `json:"settings" description:"Settings that change."`
 	Limits        []string `json:"limits" description:"Limits that change."`
-	Grants        []string `json:"grants" description:"Entries of grants that come or go."`
-	TokensAdded   []string `json:"tokens_added" description:"Names of tokens of the configuration that come."`
-	TokensRemoved []string `json:"tokens_removed" description:"Names of tokens of the configuration that go."`
+	Grants        []string `json:"grants" description:"Entries of grants that are added or removed."`
+	TokensAdded   []string `json:"tokens_added" description:"Names of added tokens of the configuration."`
+	TokensRemoved []string `json:"tokens_removed" description:"Names of removed tokens of the configuration."`
 	Enabled       []string `json:"enabled" description:"Tools that are switched on."`
 	Disabled      []string `json:"disabled" description:"Tools that are switched off."`
-	Granted       []string `json:"granted" description:"Tools that are granted what they lacked."`
-	Withdrawn     []string `json:"withdrawn" description:"Tools that are no longer granted what they need."`
-	Restart       []string `json:"restart" description:"Keys that differ from the start's and take effect at a restart only."`
+	Granted       []string `json:"granted" description:"Tools that got the grants they lacked."`
+	Withdrawn     []string `json:"withdrawn" description:"Tools that lost grants they need."`
+	Restart       []string `json:"restart" description:"Keys that have changed since the start, and take effect only at a restart."`
 }
 
 func reload() Operation {
-	return Changes("reload", "Read the configuration again, or tell what that would change", func(ctx context.Context, r *Request, in ReloadArguments) (Reloading, error) {
+	return Changes("reload", "Read the configuration again, or show what that would change", func(ctx context.Context, r *Request, in ReloadArguments) (Reloading, error) {
 		next, err := r.Server.Prepare(in.DryRun)
 		if err != nil {
 			return Reloading{}, err

@@ -19,26 +19,26 @@ import (
 
 // CallersArguments are the arguments of the operation secrets list.
 type CallersArguments struct {
-	Principal string `json:"principal,omitempty" description:"Tell only of this caller, such as issued+ann." maxLength:"200"`
+	Principal string `json:"principal,omitempty" description:"Show only this caller's, such as issued+ann." maxLength:"200"`
 }
 
 // NewSecret are the arguments of the operation secrets set.
 type NewSecret struct {
-	Name      string `json:"name" description:"Its name, as grants have it before @principal: at most 64 of the characters A-Z a-z 0-9 . _ -" maxLength:"64"`
-	Value     string `json:"value" description:"The secret: 16 bytes to 4 KiB, letters and digits among them, without blanks." maxLength:"4096"`
-	Principal string `json:"principal,omitempty" description:"Whose it is, such as issued+ann, where an operator sets it. Without it, the caller's own." maxLength:"200"`
+	Name      string `json:"name" description:"Its name, as it stands before @principal in grants: at most 64 of the characters A-Z a-z 0-9 . _ -" maxLength:"64"`
+	Value     string `json:"value" description:"The secret: 16 bytes to 4 KiB, including letters and digits, without blanks." maxLength:"4096"`
+	Principal string `json:"principal,omitempty" description:"Whose it is, such as issued+ann, if an operator sets it. By default the caller's own." maxLength:"200"`
 }
 
 // OwnSecretName are the arguments of the operation secrets remove.
 type OwnSecretName struct {
 	Name      string `json:"name" description:"Its name." maxLength:"64"`
-	Principal string `json:"principal,omitempty" description:"Whose it is, such as issued+ann, where an operator removes it. Without it, the caller's own." maxLength:"200"`
+	Principal string `json:"principal,omitempty" description:"Whose it is, such as issued+ann, if an operator removes it. By default the caller's own." maxLength:"200"`
 }
 
 // An OwnSecret is what is known of a caller's own secret. Nobody can be told its value.
 type OwnSecret struct {
 	Principal string     `json:"principal" description:"Whose it is, such as issued+ann."`
-	Name      string     `json:"name" description:"Its name, as grants have it before @principal."`
+	Name      string     `json:"name" description:"Its name, as it stands before @principal in grants."`
 	Source    string     `json:"source" enum:"directory,state" description:"Where it is: in secrets.directory, where the operator has put it, or in the state."`
 	Set       *time.Time `json:"set,omitempty" description:"When it was set; unknown of one in the directory."`
 	By        string     `json:"by,omitempty" description:"Who has set it."`
@@ -60,7 +60,7 @@ type Wanted struct {
 
 // An OwnSecretChanged is a secret after a change.
 type OwnSecretChanged struct {
-	Secret   OwnSecret `json:"secret" description:"What it is now; one that was removed, what it was."`
+	Secret   OwnSecret `json:"secret" description:"The secret as it is now, or was before it was removed."`
 	Warnings []string  `json:"warnings,omitempty" description:"What may not be meant so."`
 }
 
@@ -86,16 +86,16 @@ func ownerOf(r *Request, principal, role string) (id, root personal.ID, err erro
 	if principal == "" && !r.Local {
 		id, err := personal.Of(r.Principal)
 		if err != nil {
-			return "", "", invalid("This token has no name, so nothing can be its own: ask for one that `toolsrv tokens add` makes, or that [[auth.token]] declares")
+			return "", "", invalid("This token has no name, so its caller can't have secrets: ask for one that `toolsrv tokens add` makes, or that [[auth.token]] declares")
 		}
 		root, err := personal.Root(r.Principal)
 		return id, root, err
 	}
 	if !r.Principal.Has(role) {
-		return "", "", &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Only an administrator can ask for somebody else's secrets"}
+		return "", "", &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Only an administrator can ask for another caller's secrets"}
 	}
 	if principal == "" {
-		return "", "", invalid("Say whose secret it is with principal (--principal), such as issued+ann: " + principalHelp)
+		return "", "", invalid("Name the caller whose secret it is with principal (--principal), such as issued+ann: " + principalHelp)
 	}
 	if id, err = personal.Parse(principal); err != nil {
 		return "", "", invalid("The principal is not valid: " + err.Error() + "; " + principalHelp)
@@ -104,7 +104,7 @@ func ownerOf(r *Request, principal, role string) (id, root personal.ID, err erro
 }
 
 // principalHelp says how a caller learns its ID.
-const principalHelp = "`toolsrv self` tells each caller how it is written"
+const principalHelp = "`toolsrv self` shows each caller how theirs is written"
 
 func ownSecretsOf(r *Request, in CallersArguments) (all OwnSecrets, err error) {
 	var only personal.ID
@@ -151,7 +151,7 @@ func expectedSecret(r *Request) (int64, error) {
 	}
 	expect, err := strconv.ParseInt(r.Expected, 10, 64)
 	if err != nil || expect < 1 {
-		return 0, &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "No secret has the version that was expected"}
+		return 0, &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "No secret has the expected version"}
 	}
 	return expect, nil
 }
@@ -169,7 +169,7 @@ func setSecret(ctx context.Context, r *Request, in NewSecret) (changed OwnSecret
 		return changed, err
 	}
 	if r.inForce().Granted.Secrets().Given(in.Name, id) {
-		return changed, invalid("The operator has given this caller a secret of that name, in secrets.directory: it can be changed there only")
+		return changed, invalid("The operator has given this caller a secret of that name, in secrets.directory: it can be changed only there")
 	}
 	now, err := r.Service.Brought.Set(ctx, id, root, in.Name, in.Value, r.by(), expect, keepingOf(r, id, in.Name))
 	if err != nil {
@@ -178,7 +178,7 @@ func setSecret(ctx context.Context, r *Request, in NewSecret) (changed OwnSecret
 	changed.Secret = ownSecretOf(now)
 	r.Version = changed.Secret.Version
 	if !isUsed(r, in.Name, in.Principal == "") {
-		changed.Warnings = append(changed.Warnings, "no tool that the caller may call was granted ${secret:"+in.Name+"@principal}, so nothing uses it now")
+		changed.Warnings = append(changed.Warnings, "no tool that the caller may call was granted ${secret:"+in.Name+"@principal}, so nothing uses it yet")
 	}
 	return changed, nil
 }
@@ -197,7 +197,7 @@ func removeSecret(ctx context.Context, r *Request, in OwnSecretName) (changed Ow
 	case err != nil:
 		return changed, secretError(err)
 	case !ok:
-		return changed, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "The caller has set no secret of that name: `toolsrv secrets list` has all"}
+		return changed, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "The caller has set no secret of that name: `toolsrv secrets list` lists them all"}
 	}
 	changed.Secret = ownSecretOf(was)
 	return changed, nil

@@ -209,7 +209,7 @@ func (d onDisk) source(ctx context.Context, s *catalog.FileState) (string, error
 	if err == nil {
 		err = fmt.Errorf("it has more than %d bytes", sandbox.MaxModule)
 	}
-	return "", invalid(s.Source + " can't be read, so nobody would know when it changes: " + err.Error())
+	return "", invalid(s.Source + " can't be read, so its changes would go unnoticed: " + err.Error())
 }
 
 // stateError returns what an error of the state is for who asks, or nil where it is not one.

@@ -7,7 +7,7 @@ import (
 
 // SlowArguments are the arguments of the operation slow.
 type SlowArguments struct {
-	Pattern string `json:"pattern,omitempty" description:"Calls of those tools alone that match, such as math/add, math or math/*." maxLength:"1024"`
+	Pattern string `json:"pattern,omitempty" description:"Only calls of tools that match, such as math/add, math or math/*." maxLength:"1024"`
 	Limit   int    `json:"limit,omitempty" description:"How many at most; 0 is 20." minimum:"0" maximum:"200"`
 }
 
@@ -22,15 +22,15 @@ type SlowCall struct {
 	Version   string     `json:"version,omitempty" description:"The version that answered, as its author wrote it."`
 	Digest    string     `json:"digest,omitempty" description:"The SHA-256 of the file that answered."`
 	Began     time.Time  `json:"began" description:"When the request came."`
-	Seconds   float64    `json:"seconds" description:"How long it took, with reading the request and sending the answer."`
-	Phases    []SlowPart `json:"phases" description:"Its parts: check of the arguments, wait for a place, compile, start of an instance with waiting for memory, run, reset. What is missing took no time."`
-	Uses      []SlowUse  `json:"uses" description:"What it used in its run of what its tool was granted."`
+	Seconds   float64    `json:"seconds" description:"How long it took, including reading the request and sending the answer."`
+	Phases    []SlowPart `json:"phases" description:"Its phases: checking the arguments, waiting for a place, compiling, starting an instance (including the wait for memory), running, resetting. A missing phase took no time."`
+	Uses      []SlowUse  `json:"uses" description:"Its use of the tool's grants while it ran."`
 	Code      string     `json:"code,omitempty" description:"Why it failed."`
 	Door      string     `json:"door" description:"Where it came in."`
 	Principal string     `json:"principal,omitempty" description:"Who called."`
-	Caller    string     `json:"caller,omitempty" description:"What tells the caller from others of that name, such as oidc+https%3a%2f%2fid.example.com+ann."`
+	Caller    string     `json:"caller,omitempty" description:"What distinguishes the caller from others with that name, such as oidc+https%3a%2f%2fid.example.com+ann."`
 	Client    string     `json:"client,omitempty" description:"The client's address."`
-	RequestID string     `json:"request_id" description:"The request's id, as the log and its answer have it."`
+	RequestID string     `json:"request_id" description:"The request's id, as in the log and the answer."`
 }
 
 // A SlowPart is a part of a call.
@@ -47,7 +47,7 @@ type SlowUse struct {
 }
 
 func slowest() Operation {
-	return Looks("slow", "List the slowest calls of the last hour, with where each has spent its time", func(_ context.Context, r *Request, in SlowArguments) (Slowest, error) {
+	return Looks("slow", "List the slowest calls of the last hour, and where each spent its time", func(_ context.Context, r *Request, in SlowArguments) (Slowest, error) {
 		match, err := matcher(in.Pattern)
 		if err != nil {
 			return Slowest{}, err

@@ -15,7 +15,7 @@ import (
 
 // StatusArguments are the arguments of the operation status.
 type StatusArguments struct {
-	All bool `json:"all,omitempty" description:"List the files that are served as they are, too."`
+	All bool `json:"all,omitempty" description:"Also list the files without problems."`
 }
 
 // A Status is how a server is.
@@ -23,24 +23,24 @@ type Status struct {
 	Server  Process   `json:"server" description:"The process that answers."`
 	Ready   bool      `json:"ready" description:"Whether it takes calls."`
 	Because string    `json:"because,omitempty" description:"Why it does not take calls."`
-	State   string    `json:"state" description:"ok, or why what tools and operators keep can't be kept."`
+	State   string    `json:"state" description:"ok, or why tools and operators can't keep anything."`
 	Tools   Counts    `json:"tools" description:"How many tools there are, and why some can't be called."`
 	Sources []Source  `json:"sources" description:"Where files come from, in the order of their precedence."`
-	Files   []File    `json:"files" description:"The files that are not served as they are, or all."`
+	Files   []File    `json:"files" description:"The files with problems, or all files."`
 	Puts    Puts      `json:"puts" description:"Where files can be put and removed."`
 	Calls   Calls     `json:"calls" description:"The calls of tools."`
-	Limits  Limits    `json:"limits" description:"What is taken of what is limited."`
+	Limits  Limits    `json:"limits" description:"How much of each limit is used."`
 	Code    Compiling `json:"compiling" description:"What is compiled."`
 	Rates   Rates     `json:"rates" description:"How many calls callers make."`
 }
 
 // Rates are how many calls callers make.
 type Rates struct {
-	Default    string `json:"default,omitempty" description:"What each caller may make that has no rate of its own; any number where it is missing."`
-	Anonymous  string `json:"anonymous,omitempty" description:"What each address may make while callers need not show who they are; any number where it is missing."`
-	Principals int    `json:"principals" description:"How many callers have used up a part of their calls, or have some that run and are bounded."`
+	Default    string `json:"default,omitempty" description:"The rate for each caller without one of its own; if missing, any number of calls."`
+	Anonymous  string `json:"anonymous,omitempty" description:"The rate for each address while callers need no credentials; if missing, any number of calls."`
+	Principals int    `json:"principals" description:"How many callers have used part of their rate, or have running calls that count towards a limit."`
 	Addresses  int    `json:"addresses" description:"How many addresses have."`
-	Refused    int64  `json:"refused" description:"How many calls were refused since the server began, because the caller made too many."`
+	Refused    int64  `json:"refused" description:"How many calls were refused since the server began, because their caller made too many."`
 }
 
 // A Process is a running server.
@@ -58,26 +58,26 @@ type Counts struct {
 	Since      time.Time `json:"since" description:"When that list came."`
 	All        int       `json:"all" description:"How many tools there are."`
 	Disabled   int       `json:"disabled" description:"How many are switched off."`
-	NotGranted int       `json:"not_granted" description:"How many others were not granted what they need."`
+	NotGranted int       `json:"not_granted" description:"How many others lack a grant."`
 	Refused    int       `json:"refused" description:"How many files or folders can't be served."`
 }
 
 // Puts say where files can be put and removed.
 type Puts struct {
 	Enabled     bool     `json:"enabled" description:"Whether they can: [admin] upload."`
-	Directories []string `json:"directories" description:"The directories of tools, as the configuration calls them."`
+	Directories []string `json:"directories" description:"The tools directories, as the configuration calls them."`
 }
 
 // A Source is where files come from.
 type Source struct {
 	Name     string    `json:"name,omitempty" description:"What the configuration calls it."`
-	Place    string    `json:"place" description:"A directory, or a reference of a registry."`
-	Listed   time.Time `json:"listed,omitzero" description:"When it was last asked what it has, and answered; missing: never."`
+	Place    string    `json:"place" description:"A directory, or a reference to a registry."`
+	Listed   time.Time `json:"listed,omitzero" description:"When it last said what it has; missing if never."`
 	Files    int       `json:"files" description:"How many files it has."`
-	Served   int       `json:"served" description:"How many of them are served, older versions among them."`
+	Served   int       `json:"served" description:"How many of them are served, including older versions."`
 	Refused  int       `json:"refused" description:"How many have a newest version that is not served."`
-	Problems int       `json:"problems" description:"How many of its folders can't be read, or 1 where it can't be asked."`
-	Reason   string    `json:"reason,omitempty" description:"Why the first of these can't be."`
+	Problems int       `json:"problems" description:"How many of its folders can't be read, or 1 if it can't be asked."`
+	Reason   string    `json:"reason,omitempty" description:"Why the first of these can't be read."`
 }
 
 // sourcesOf tells of the sources of a catalog.
@@ -99,19 +99,19 @@ func sourcesOf(of catalog.State) []Source {
 // A File is a file that holds tools, or should.
 type File struct {
 	File      string    `json:"file" description:"Where it lies."`
-	Directory string    `json:"directory,omitempty" description:"The directory of tools that it is in, as the configuration calls it."`
+	Directory string    `json:"directory,omitempty" description:"The tools directory that it is in, as the configuration calls it."`
 	Name      string    `json:"name,omitempty" description:"Its name in that directory, as put and remove take it."`
 	State     string    `json:"state" enum:"settling,reading,compiling,describing,served,refused" description:"How far its newest version has come."`
-	Since     time.Time `json:"since,omitzero" description:"Since when it is in that state."`
+	Since     time.Time `json:"since,omitzero" description:"When it got into that state."`
 	Reason    string    `json:"reason,omitempty" description:"Why its newest version is not served."`
-	Digest    string    `json:"digest,omitempty" description:"The SHA-256 of what is served of it, which may be an older version."`
-	Version   string    `json:"version,omitempty" description:"The version of that, as its author wrote it."`
-	Tools     []string  `json:"tools,omitempty" description:"The paths of its tools that are served."`
+	Digest    string    `json:"digest,omitempty" description:"The SHA-256 of the content that is served, which may be an older version."`
+	Version   string    `json:"version,omitempty" description:"The version of that content, as its author wrote it."`
+	Tools     []string  `json:"tools,omitempty" description:"The paths of those of its tools that are served."`
 }
 
 // Calls are numbers of calls.
 type Calls struct {
-	Running int    `json:"running" description:"How many run, or wait for a compilation."`
+	Running int    `json:"running" description:"How many are running, or waiting for a compilation."`
 	Waiting int    `json:"waiting" description:"How many wait for their turn."`
 	Minute  TopSum `json:"minute" description:"Those of the last minute."`
 	Hour    TopSum `json:"hour" description:"Those of the last hour."`
@@ -131,32 +131,32 @@ type Limits struct {
 	Memory      Use  `json:"memory" description:"Memory of all tools, in bytes."`
 	Code        Use  `json:"code" description:"Compiled code in memory, in bytes."`
 	Mappings    Use  `json:"mappings" description:"Mappings of the address space."`
-	Manifests   Use  `json:"manifests" description:"What is kept of manifests, in bytes: schemas and documents."`
-	Sources     Use  `json:"sources" description:"Modules of tools as they were written, in bytes, and what scripts have beside them."`
+	Manifests   Use  `json:"manifests" description:"Memory for manifests, in bytes: schemas and documents."`
+	Sources     Use  `json:"sources" description:"Memory for original modules, and for the files beside scripts, in bytes."`
 	Bodies      Use  `json:"bodies" description:"Large arguments and results of calls, in bytes."`
 	Connections Use  `json:"connections" description:"Connections of clients."`
 	Streams     Use  `json:"streams" description:"Streams of events and of MCP that clients have open."`
-	Sessions    *Use `json:"sessions,omitempty" description:"Sessions of clients of older versions of MCP; missing where the server doesn't speak it."`
-	State       *Use `json:"state,omitempty" description:"What tools and operators keep, in bytes on disk; missing where nothing is kept there."`
+	Sessions    *Use `json:"sessions,omitempty" description:"Sessions of clients of older versions of MCP; missing if the server doesn't speak those."`
+	State       *Use `json:"state,omitempty" description:"What tools and operators keep, in bytes on disk; missing if nothing is kept there."`
 }
 
 // A Use is how much is taken of something.
 type Use struct {
 	Held    int64    `json:"held" description:"How much is taken."`
-	Limit   int64    `json:"limit" description:"How much may be; 0 is without a limit."`
+	Limit   int64    `json:"limit" description:"The limit; 0 means none."`
 	Waiting int      `json:"waiting" description:"How many wait for more."`
-	By      []Holder `json:"by,omitempty" description:"Who holds most of it, where that is known: five at most, those with the most first."`
+	By      []Holder `json:"by,omitempty" description:"Who holds most of it, if that is known: at most five, those with the most first."`
 }
 
 // A Compiling is what is compiled.
 type Compiling struct {
-	Done    bool `json:"done" description:"Whether all that is served is compiled."`
+	Done    bool `json:"done" description:"Whether everything that is served is compiled."`
 	Running int  `json:"running" description:"How many modules are being compiled, or read from disk."`
 	Queued  int  `json:"queued" description:"How many wait for that."`
 }
 
 func status() Operation {
-	return Looks("status", "Tell how the server is", func(_ context.Context, r *Request, in StatusArguments) (Status, error) {
+	return Looks("status", "Show the state of the server", func(_ context.Context, r *Request, in StatusArguments) (Status, error) {
 		of := r.Service
 		engine, table := of.Engine.State(), r.generation()
 		bodies, mostBodies := of.Invoker.Memory()

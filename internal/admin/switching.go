@@ -18,8 +18,8 @@ import (
 // Switched are the arguments of the operations enable and disable.
 type Switched struct {
 	Names   []string `json:"names" description:"Tools and namespaces, such as math/add, math or math/*; * is all." minItems:"1" maxItems:"1000"`
-	Reason  string   `json:"reason,omitempty" description:"Why. Callers of a tool that is switched off are told." maxLength:"1000"`
-	Passing bool     `json:"until_restart,omitempty" description:"Whether it holds until the server is restarted only."`
+	Reason  string   `json:"reason,omitempty" description:"Why. Callers of a disabled tool get to see it." maxLength:"1000"`
+	Passing bool     `json:"until_restart,omitempty" description:"Whether it lasts only until the server restarts."`
 }
 
 // Reset are the arguments of the operation reset.
@@ -30,7 +30,7 @@ type Reset struct {
 // Switches are what operators have switched.
 type Switches struct {
 	Version  string   `json:"version" description:"Their version, for If-Match."`
-	Switches []Switch `json:"switches" description:"The switches, by scope. Of those that cover a tool, the nearest counts."`
+	Switches []Switch `json:"switches" description:"The switches, by scope. If several cover a tool, the most specific one counts."`
 }
 
 // A Switch is what an operator has switched.
@@ -38,16 +38,16 @@ type Switch struct {
 	Scope   string    `json:"scope" description:"The tool or namespace, such as /math; / is all."`
 	Enabled bool      `json:"enabled" description:"Whether it is switched on."`
 	Reason  string    `json:"reason,omitempty" description:"Why."`
-	Who     string    `json:"who,omitempty" description:"Who has switched it; empty for the program."`
+	Who     string    `json:"who,omitempty" description:"Who switched it; empty for the program."`
 	Since   time.Time `json:"since" description:"When."`
-	Passing bool      `json:"until_restart,omitempty" description:"Whether it holds until the server is restarted only."`
+	Passing bool      `json:"until_restart,omitempty" description:"Whether it lasts only until the server restarts."`
 }
 
 // A Switching is what a change of switches has come to.
 type Switching struct {
 	Changed bool   `json:"changed" description:"Whether anything was not so already."`
 	Version string `json:"version" description:"The version of all switches now, for If-Match."`
-	Tools   []Tool `json:"tools" description:"The tools that were named, as they are now."`
+	Tools   []Tool `json:"tools" description:"The named tools, as they are now."`
 }
 
 func switchesNow() Operation {
@@ -74,7 +74,7 @@ func disable() Operation {
 }
 
 func reset() Operation {
-	return Changes("reset", "Have the configuration decide again whether tools are on", func(ctx context.Context, r *Request, in Reset) (Switching, error) {
+	return Changes("reset", "Let the configuration decide again whether tools are on", func(ctx context.Context, r *Request, in Reset) (Switching, error) {
 		scopes, err := scopesOf(in.Names)
 		if err != nil {
 			return Switching{}, err
@@ -85,7 +85,7 @@ func reset() Operation {
 		g := r.Service.Table.Current()
 		for _, scope := range scopes {
 			if s, ok := g.Switch(scope); ok && s.Scope != scope {
-				return Switching{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: fmt.Sprintf("%s is switched with %s: reset that", text.Short(scope), s.Scope)}
+				return Switching{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: fmt.Sprintf("%s is switched by %s: reset that", text.Short(scope), s.Scope)}
 			}
 		}
 		return r.apply(ctx, scopes, in, switches.Change{Reset: scopes})
@@ -118,7 +118,7 @@ func checkReason(reason string) error {
 	case strings.ContainsFunc(reason, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }):
 		return invalid("The reason has a control character: leave it out")
 	case tokens.Within(reason):
-		return invalid("The reason has a token in it: leave it out, and revoke it if others have seen it")
+		return invalid("The reason contains a token: leave it out, and revoke it if others have seen it")
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func switchError(err error) error {
 	case errors.Is(err, switches.ErrChanged):
 		return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: err.Error()}
 	case errors.Is(err, switches.ErrNotKept), errors.Is(err, state.ErrUnavailable), errors.Is(err, state.ErrTooLarge):
-		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was switched: " + err.Error() + "; until_restart (--until-restart) switches without keeping it", Err: err}
+		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was switched: " + err.Error() + "; until_restart (--until-restart) switches without storing the change", Err: err}
 	}
 	return err
 }

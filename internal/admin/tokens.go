@@ -23,17 +23,17 @@ import (
 // NewToken are the arguments of the operations tokens add and tokens attenuate.
 type NewToken struct {
 	Name     string   `json:"name" description:"Whose token it is: at most 64 of the characters A-Z a-z 0-9 . _ @ -" maxLength:"64"`
-	Scopes   []string `json:"scopes,omitempty" description:"Patterns of tools such as math/*, and the roles admin, admin:read and metrics. Without any it may do nothing." maxItems:"64"`
-	Expires  string   `json:"expires,omitempty" description:"How long it lasts, such as 90d or 12h, or never. 90 days where it is missing." maxLength:"32"`
-	Networks []string `json:"networks,omitempty" description:"Ranges of addresses from which it is taken, such as 10.0.0.0/8. From everywhere where it is missing." maxItems:"64"`
+	Scopes   []string `json:"scopes,omitempty" description:"Patterns of tools such as math/*, and the roles admin, admin:read and metrics. By default it may do nothing." maxItems:"64"`
+	Expires  string   `json:"expires,omitempty" description:"How long it lasts, such as 90d or 12h, or never; by default 90 days." maxLength:"32"`
+	Networks []string `json:"networks,omitempty" description:"Ranges of addresses that may use it, such as 10.0.0.0/8. By default all addresses." maxItems:"64"`
 	TokenBounds
 }
 
 // TokenBounds are how many calls a token makes at most.
 type TokenBounds struct {
-	Rate       string `json:"rate,omitempty" description:"How many calls it makes on average at most, such as 10/s, 100/min or 1000/h. As rates.default of the configuration says where it is missing." maxLength:"32"`
-	Burst      int    `json:"burst,omitempty" description:"How many of them it may make at once after a pause; where it is missing, as rates.default of the configuration says, or as many as rate has." minimum:"0" maximum:"1000000"`
-	Concurrent int    `json:"concurrent,omitempty" description:"How many of its calls may run at the same time. As rates.default of the configuration says where it is missing." minimum:"0" maximum:"1000000"`
+	Rate       string `json:"rate,omitempty" description:"How many calls it may make on average, such as 10/s, 100/min or 1000/h. By default as in rates.default of the configuration." maxLength:"32"`
+	Burst      int    `json:"burst,omitempty" description:"How many calls it may make in a burst after a pause; by default as in rates.default of the configuration, or the number in rate." minimum:"0" maximum:"1000000"`
+	Concurrent int    `json:"concurrent,omitempty" description:"How many of its calls may run at the same time. By default as in rates.default of the configuration." minimum:"0" maximum:"1000000"`
 }
 
 // parse returns what the bounds say.
@@ -59,19 +59,19 @@ type TokenName struct {
 // Revocation are the arguments of the operation tokens revoke.
 type Revocation struct {
 	Name   string `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
-	DryRun bool   `json:"dry_run,omitempty" description:"Whether to tell only what would end."`
+	DryRun bool   `json:"dry_run,omitempty" description:"Whether to only show what would end."`
 }
 
 // Rotation are the arguments of the operation tokens rotate.
 type Rotation struct {
 	Name  string `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
-	Grace string `json:"grace,omitempty" description:"How long the old secret is taken, too, such as 1h; at once no longer where it is missing." maxLength:"32"`
+	Grace string `json:"grace,omitempty" description:"How long the old secret stays valid, such as 1h; by default it ends at once." maxLength:"32"`
 }
 
 // TokenScopes are the arguments of the operation tokens scopes.
 type TokenScopes struct {
 	Name   string   `json:"name" description:"Its name, or its beginning up to the secret." maxLength:"128"`
-	Scopes []string `json:"scopes" description:"Its scopes from now on. None: it may do nothing." maxItems:"64"`
+	Scopes []string `json:"scopes" description:"Its new scopes. With none it may do nothing." maxItems:"64"`
 }
 
 // A Token is what is known of a token. Nobody can be told its secret.
@@ -79,26 +79,26 @@ type Token struct {
 	Name     string   `json:"name" description:"Whose it is."`
 	ID       string   `json:"id,omitempty" description:"Its beginning, up to the secret."`
 	Scopes   []string `json:"scopes" description:"What it may do."`
-	Networks []string `json:"networks,omitempty" description:"From where it is taken; from everywhere where it is missing."`
+	Networks []string `json:"networks,omitempty" description:"Which addresses may use it; all if missing."`
 	TokenBounds
 	State    string     `json:"state" description:"valid, expired, or why it is refused."`
-	Expires  *time.Time `json:"expires,omitempty" description:"When it ends; never where it is missing."`
-	Used     *time.Time `json:"used,omitempty" description:"When it was used last, to the minute."`
-	Former   *time.Time `json:"former_until,omitempty" description:"Until when the secret before the last rotation is taken."`
+	Expires  *time.Time `json:"expires,omitempty" description:"When it expires; missing if never."`
+	Used     *time.Time `json:"used,omitempty" description:"When it was last used, to the minute."`
+	Former   *time.Time `json:"former_until,omitempty" description:"How long the secret before the last rotation stays valid."`
 	Created  *time.Time `json:"created,omitempty" description:"When it was made."`
 	By       string     `json:"by,omitempty" description:"Who made it."`
-	Declared bool       `json:"declared,omitempty" description:"Whether the configuration declares it; then only that can change it."`
+	Declared bool       `json:"declared,omitempty" description:"Whether the configuration declares it; then it can be changed only there."`
 	Version  string     `json:"version,omitempty" description:"Its version, for If-Match."`
 }
 
 // Tokens are the tokens of a server.
 type Tokens struct {
-	Tokens []Token `json:"tokens" description:"Those of the state by name, and then those that the configuration declares."`
+	Tokens []Token `json:"tokens" description:"Those in the state by name, and then those that the configuration declares."`
 }
 
 // A TokenMade is a token with its secret.
 type TokenMade struct {
-	Secret   string   `json:"secret" description:"The token. It is told here only."`
+	Secret   string   `json:"secret" description:"The token. It is shown only here."`
 	Token    Token    `json:"token" description:"What it is."`
 	Warnings []string `json:"warnings,omitempty" description:"What may not be meant so."`
 }
@@ -119,32 +119,32 @@ type TokenRevoked struct {
 // A Self is who asks.
 type Self struct {
 	Name   string   `json:"name" description:"The name in the log."`
-	Origin string   `json:"origin" description:"How the caller is known, such as issued, for a token of the state."`
+	Origin string   `json:"origin" description:"How the caller is known: issued, for example, for a token in the state."`
 	Scopes []string `json:"scopes" description:"Which tools the caller may call."`
-	Roles  []string `json:"roles" description:"What the caller may do beside that."`
-	Rates  []Rate   `json:"rates" description:"What bounds the caller's calls: each of these does."`
-	Token  *Token   `json:"token,omitempty" description:"The caller's token, where the state has it."`
+	Roles  []string `json:"roles" description:"What else the caller may do."`
+	Rates  []Rate   `json:"rates" description:"The limits on the caller's calls: all of them apply."`
+	Token  *Token   `json:"token,omitempty" description:"The caller's token, if it is in the state."`
 	// Principal is as [personal.ID] has it.
-	Principal string `json:"principal,omitempty" description:"As whom the caller keeps what is its own, such as issued+ann; nothing where it has no name that stays its own."`
+	Principal string `json:"principal,omitempty" description:"The name under which the caller's own things are kept, such as issued+ann; missing if no name is the caller's for good."`
 }
 
 // A Rate bounds calls.
 type Rate struct {
-	Of string `json:"of" description:"Whose calls count for it: the caller's own, or also those of a token that has made the caller's."`
+	Of string `json:"of" description:"Whose calls count towards it: the caller's own, or also those of a token that the caller's was made from."`
 	TokenBounds
-	Left    int `json:"left" description:"How many calls there may be at once now, of those that rate allows."`
-	Running int `json:"running" description:"How many calls run, of those that concurrent allows."`
+	Left    int `json:"left" description:"How many calls rate allows at once now."`
+	Running int `json:"running" description:"How many of the calls that concurrent allows are running."`
 }
 
 // tokenOperations are those on tokens.
 func tokenOperations() []Operation {
-	attenuate := Changes("tokens attenuate", "Make a narrower token of the caller's own", func(ctx context.Context, r *Request, in NewToken) (TokenMade, error) {
+	attenuate := Changes("tokens attenuate", "Make a narrower token from the caller's own", func(ctx context.Context, r *Request, in NewToken) (TokenMade, error) {
 		return r.makeToken(ctx, in, r.Principal, func(ctx context.Context, spec tokens.Spec) (string, tokens.Token, error) {
 			return r.Service.Tokens.Attenuate(ctx, r.Principal, spec)
 		})
 	})
 	attenuate.Role = "" // who has a token may give others a part of what it may do
-	self := Looks("self", "Tell who asks, and what they may do", func(_ context.Context, r *Request, _ struct{}) (Self, error) { return r.self(), nil })
+	self := Looks("self", "Show who is asking, and what they may do", func(_ context.Context, r *Request, _ struct{}) (Self, error) { return r.self(), nil })
 	self.Role = ""
 	return []Operation{
 		self,
@@ -208,7 +208,7 @@ func tokenOperations() []Operation {
 				return r.Service.Tokens.SetRate(ctx, in.Name, rate, expect)
 			})
 		}),
-		Changes("tokens revoke", "End a token, and those that it made, or tell which that would be", func(ctx context.Context, r *Request, in Revocation) (TokenRevoked, error) {
+		Changes("tokens revoke", "End a token, and those made from it, or show which would end", func(ctx context.Context, r *Request, in Revocation) (TokenRevoked, error) {
 			if in.DryRun {
 				return r.wouldEnd(ctx, in.Name)
 			}
@@ -231,7 +231,7 @@ func tokenOperations() []Operation {
 	}
 }
 
-var unknownToken = &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no such token: `toolsrv tokens list` has all"}
+var unknownToken = &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no such token: `toolsrv tokens list` lists them all"}
 
 // makeToken makes a token as produce does. by is the principal whose token makes it, or nil. What is wrong is found out before, and nothing can
 // go wrong any more by others who ask at the same time: the audit must not have a secret in the wrong place, nor be filled by those who may do next
@@ -250,7 +250,7 @@ func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Prin
 			return made, invalid(rangeHelp(one))
 		}
 		if network.Addr().Is4In6() {
-			return made, invalid(strconv.Quote(one) + " is a range of IPv4 in the form of IPv6: write it as IPv4, such as 10.0.0.0/8")
+			return made, invalid(strconv.Quote(one) + " is an IPv4 range in IPv6 form: write it as IPv4, such as 10.0.0.0/8")
 		}
 		spec.Networks = append(spec.Networks, network)
 	}
@@ -332,7 +332,7 @@ func (r *Request) changeToken(ctx context.Context, name string, asked any, chang
 	expect := state.Any
 	if r.Expected != "" {
 		if expect, err = strconv.ParseInt(r.Expected, 10, 64); err != nil || expect < 1 {
-			return changed, &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "No token has the version that was expected"}
+			return changed, &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "No token has the expected version"}
 		}
 	}
 	before, err := r.tokenToChange(ctx, name)
@@ -461,7 +461,7 @@ func (r *Request) unmatched(scopes []string) (warnings []string) {
 		case !may:
 			warnings = append(warnings, fmt.Sprintf("scope %d of %d matches no tool that is served now", i+1, len(scopes)))
 		case !mayNow:
-			warnings = append(warnings, fmt.Sprintf("scope %d of %d has another fingerprint than the tool has now, so it can't be called", i+1, len(scopes)))
+			warnings = append(warnings, fmt.Sprintf("scope %d of %d has a fingerprint that is no longer the tool's, so it can't be called", i+1, len(scopes)))
 		}
 	}
 	return warnings
@@ -470,7 +470,7 @@ func (r *Request) unmatched(scopes []string) (warnings []string) {
 // rangeHelp says what is wrong with a range of addresses.
 func rangeHelp(s string) string {
 	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
-		return fmt.Sprintf("%q is one address: write %s/%d for this one alone", s, a, a.BitLen())
+		return fmt.Sprintf("%q is one address: write %s/%d for just this one", s, a, a.BitLen())
 	}
 	return fmt.Sprintf("%q is not a range of addresses: write one such as 10.0.0.0/8 or fd00::/8", text.Short(s))
 }

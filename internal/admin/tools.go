@@ -16,7 +16,7 @@ import (
 
 // ToolsArguments are the arguments of the operation tools.
 type ToolsArguments struct {
-	All     bool   `json:"all,omitempty" description:"List tools that can't be called, too."`
+	All     bool   `json:"all,omitempty" description:"Also list tools that can't be called."`
 	Pattern string `json:"pattern,omitempty" description:"List only the tools that match, such as math/add, math or math/*." maxLength:"1024"`
 }
 
@@ -28,16 +28,16 @@ type Tools struct {
 
 // A Tool is what an operator wants to know of one.
 type Tool struct {
-	Path        string `json:"path" description:"Where it is called, such as /math/add."`
+	Path        string `json:"path" description:"The path to call it at, such as /math/add."`
 	State       string `json:"state" enum:"enabled,disabled,not_granted" description:"Whether it can be called."`
 	Why         Why    `json:"why" description:"What decides that."`
 	Version     string `json:"version" description:"As its author wrote it, or empty."`
-	Digest      string `json:"digest" description:"The SHA-256 of its file in hexadecimal, or empty for one that has no file."`
-	Fingerprint string `json:"fingerprint" description:"The SHA-256 of what clients are shown of it, by which a token can be bound to that."`
+	Digest      string `json:"digest" description:"The SHA-256 of its file in hexadecimal, or empty if it has no file."`
+	Fingerprint string `json:"fingerprint" description:"The SHA-256 of what clients see of it, to which a token can be bound."`
 	File        string `json:"file" description:"Where its file lies, or empty."`
 	Running     int    `json:"running" description:"How many calls of it run."`
-	Waiting     int    `json:"waiting" description:"How many calls of it wait for their turn."`
-	Places      int    `json:"places" description:"How many calls of it may run."`
+	Waiting     int    `json:"waiting" description:"How many calls of it are waiting for their turn."`
+	Places      int    `json:"places" description:"How many calls of it may run at once."`
 }
 
 // The states of a tool.
@@ -49,14 +49,14 @@ const (
 
 // A Why says what decides of a tool's state.
 type Why struct {
-	By      string     `json:"by" enum:"default,configuration,switch,grants" description:"What decides: nothing says otherwise, the configuration, a switch, or what is granted."`
+	By      string     `json:"by" enum:"default,configuration,switch,grants" description:"What decides: the default, the configuration, a switch, or the grants."`
 	Key     string     `json:"key,omitempty" description:"The entry of the configuration."`
-	Line    int        `json:"line,omitempty" description:"The line of the configuration's file in which it stands."`
+	Line    int        `json:"line,omitempty" description:"The line of the configuration that says so."`
 	Scope   string     `json:"scope,omitempty" description:"What was switched, such as /math."`
 	Who     string     `json:"who,omitempty" description:"Who switched it."`
 	Since   *time.Time `json:"since,omitempty" description:"When it was switched."`
 	Reason  string     `json:"reason,omitempty" description:"The reason that was given."`
-	Missing []string   `json:"missing,omitempty" description:"What it needs and was not granted."`
+	Missing []string   `json:"missing,omitempty" description:"What it needs but was not granted."`
 }
 
 // What decides of a tool's state.
@@ -94,7 +94,7 @@ func (w Why) String() string {
 }
 
 func tools() Operation {
-	return Looks("tools", "List the tools, with the reason for the state of each", func(_ context.Context, r *Request, in ToolsArguments) (Tools, error) {
+	return Looks("tools", "List the tools, and why each can be called or not", func(_ context.Context, r *Request, in ToolsArguments) (Tools, error) {
 		match, err := matcher(in.Pattern)
 		if err != nil {
 			return Tools{}, err

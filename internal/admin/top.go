@@ -14,37 +14,37 @@ const TopStep = metrics.Step
 
 // TopArguments are the arguments of the operation top.
 type TopArguments struct {
-	Pattern string `json:"pattern,omitempty" description:"Those tools alone that match, such as math/add, math or math/*." maxLength:"1024"`
+	Pattern string `json:"pattern,omitempty" description:"Only tools that match, such as math/add, math or math/*." maxLength:"1024"`
 	Limit   int    `json:"limit,omitempty" description:"How many tools at most; 0 is 20." minimum:"0" maximum:"10000"`
-	Steps   int    `json:"steps,omitempty" description:"How many of the last steps of ten seconds to list of each tool; 0 is none, 360 are an hour." minimum:"0" maximum:"360"`
+	Steps   int    `json:"steps,omitempty" description:"How many of the last ten-second steps to list for each tool; 0 is none, 360 are an hour." minimum:"0" maximum:"360"`
 }
 
 // Top are the tools that are called most.
 type Top struct {
-	Until time.Time `json:"until" description:"When the last step ended that counts."`
+	Until time.Time `json:"until" description:"When the last step that counts ended."`
 	Tools []TopTool `json:"tools" description:"The tools, those called most in the last minute first, and then in the last hour."`
 }
 
 // A TopTool is what calls of a tool there were.
 type TopTool struct {
-	Tool   string     `json:"tool" description:"The tool's path, or other: all tools together that are called too seldom to be counted one by one."`
+	Tool   string     `json:"tool" description:"The tool's path, or other, for all tools that are called too rarely to be counted one by one."`
 	Minute TopCalls   `json:"minute" description:"The last minute."`
 	Hour   TopSum     `json:"hour" description:"The last hour."`
-	Steps  []TopCalls `json:"steps,omitempty" description:"The last steps of ten seconds, the oldest first."`
+	Steps  []TopCalls `json:"steps,omitempty" description:"The last ten-second steps, the oldest first."`
 }
 
 // TopCalls are calls of some seconds.
 type TopCalls struct {
 	TopSum
-	Median float64 `json:"p50" description:"How many seconds half of them took at most, right to an eighth; without those that were refused."`
-	Slow   float64 `json:"p99" description:"How many seconds all but a hundredth took at most."`
+	Median float64 `json:"p50" description:"How many seconds half of them took at most, accurate to an eighth; refused calls don't count."`
+	Slow   float64 `json:"p99" description:"How many seconds 99 in 100 took at most."`
 }
 
 // A TopSum is how many calls there were.
 type TopSum struct {
 	Calls  uint64 `json:"calls" description:"How many ended."`
 	Failed uint64 `json:"failed" description:"How many of them failed or were refused."`
-	Fuel   uint64 `json:"fuel" description:"How much fuel they burned, in about as many instructions, right to a hundredth; calls inside them count, too."`
+	Fuel   uint64 `json:"fuel" description:"How much fuel they burned, roughly in instructions, accurate to a hundredth, including the calls inside them."`
 }
 
 func (s *TopSum) add(more TopSum) {
@@ -54,7 +54,7 @@ func (s *TopSum) add(more TopSum) {
 }
 
 func top() Operation {
-	return Looks("top", "List the tools that are called most, with how long that takes", func(_ context.Context, r *Request, in TopArguments) (Top, error) {
+	return Looks("top", "List the tools that are called most, and how long that takes", func(_ context.Context, r *Request, in TopArguments) (Top, error) {
 		match, err := matcher(in.Pattern)
 		if err != nil {
 			return Top{}, err

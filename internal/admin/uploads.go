@@ -41,7 +41,7 @@ func (u *uploads) enter(r *Request) (leave func(), err error) {
 	case free == 0:
 		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many files are being put: try again later"}
 	case own >= free:
-		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: fmt.Sprintf("The caller is putting %d files already, and the other places are for others: try again later", own)}
+		return nil, &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: fmt.Sprintf("The caller is putting %d files already, and the remaining places are for other callers: try again later", own)}
 	}
 	if u.by == nil {
 		u.by = map[rates.Caller]int{}

@@ -54,12 +54,12 @@ func (w *waiting) enter(caller rates.Caller, local bool) error {
 	}
 	switch {
 	case *all >= most:
-		return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: fmt.Sprintf("%d follow the log or events already: try again later", most)}
+		return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: fmt.Sprintf("%d clients are following the log or events already: try again later", most)}
 	case local:
 		w.local++
 		return nil
 	case w.by[caller] >= mostOfCaller:
-		return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: fmt.Sprintf("The caller follows the log or events %d times already: end some of them, or try again later", mostOfCaller)}
+		return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: fmt.Sprintf("The caller is following the log or events %d times already: end some of them, or try again later", mostOfCaller)}
 	}
 	if w.by == nil {
 		w.by = map[rates.Caller]int{}

@@ -152,7 +152,7 @@ func (m *Meter) Look() (u Use, err error) {
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	number := func(i int) int64 {
 		if i >= len(fields) {
-			err = errors.Join(err, errors.New("the system tells too little about a process"))
+			err = errors.Join(err, errors.New("the system says too little about a process"))
 			return 0
 		}
 		n, bad := strconv.ParseInt(string(fields[i]), 10, 64)

@@ -66,7 +66,7 @@ func Serve[Q, A any](args []string, in io.Reader, out io.Writer, b Bounds, work 
 	began.Store(&allowance{})
 	scarce, err := bound(most, b, &began)
 	if err != nil {
-		return fmt.Errorf("bound what the process may take: %w", err)
+		return fmt.Errorf("limit what the process may take: %w", err)
 	}
 	type job struct {
 		ask

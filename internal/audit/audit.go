@@ -32,10 +32,10 @@ const (
 )
 
 // ErrNotKept is returned where an entry could not be kept, and so a change was not made.
-var ErrNotKept = errors.New("the audit can't be kept")
+var ErrNotKept = errors.New("the audit can't be stored")
 
 // errNoState is why, where a program that embeds the server has no state.
-var errNoState = errors.New("there is no state to keep it in: name a directory under [state]")
+var errNoState = errors.New("there is no state to store it in: name a directory under [state]")
 
 // Options say where a Log keeps its entries.
 type Options struct {
@@ -124,7 +124,7 @@ func (l *Log) Change(ctx context.Context, e Entry, change func(ctx context.Conte
 			return context.Cause(ctx)
 		}
 		if l.options.Strict() {
-			return fmt.Errorf("%w, and [audit] strict = true lets nothing be changed then: %w", ErrNotKept, err)
+			return fmt.Errorf("%w, and with [audit] strict = true nothing can be changed then: %w", ErrNotKept, err)
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -163,7 +163,7 @@ func (l *Log) Append(ctx context.Context, e Entry) error {
 	if err != nil {
 		l.omitted.Add(e.Omitted)
 		l.lost.Add(1)
-		l.options.Logger.Error("an entry of the audit could not be kept", append(e.attrs(), slog.Any("error", err))...)
+		l.options.Logger.Error("an entry of the audit could not be stored", append(e.attrs(), slog.Any("error", err))...)
 		return err
 	}
 	l.options.Kept(Record{e, hash.String()})
@@ -174,7 +174,7 @@ func (l *Log) Append(ctx context.Context, e Entry) error {
 // Close adds an entry for the refused attempts that are in none.
 func (l *Log) Close() {
 	if n := l.omitted.Load(); n > 0 {
-		_ = l.Append(context.Background(), Entry{Action: "refused", Refused: "attempts that have no entries of their own"})
+		_ = l.Append(context.Background(), Entry{Action: "refused", Refused: "attempts without entries of their own"})
 	}
 }
 

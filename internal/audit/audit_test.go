@@ -163,8 +163,8 @@ func TestTampered(t *testing.T) {
 			set(t, s, key(25), b)
 			set(t, s, key(26), a)
 		}, "entry 25 says that it is entry 26"},
-		{"an entry is removed", func(t *testing.T, s state.Space) { remove(t, s, key(25)) }, "there are 10 records, but should be 11"},
-		{"the first is removed", func(t *testing.T, s state.Space) { remove(t, s, key(21)) }, "there are 10 records, but should be 11"},
+		{"an entry is removed", func(t *testing.T, s state.Space) { remove(t, s, key(25)) }, "there are 10 records, but there should be 11"},
+		{"the first is removed", func(t *testing.T, s state.Space) { remove(t, s, key(21)) }, "there are 10 records, but there should be 11"},
 		{"one is put in place of another", func(t *testing.T, s state.Space) {
 			remove(t, s, key(25))
 			set(t, s, "entry/x", nil)
@@ -185,7 +185,7 @@ func TestTampered(t *testing.T) {
 			set(t, s, "dropped", fmt.Appendf([]byte{audit.Form}, `{"number":22,"hash":"%x"}`, sha256.Sum256(get(t, s, 22)[1:])))
 			remove(t, s, key(21))
 			remove(t, s, key(22))
-		}, "entries are missing at the beginning or at the end: 8 are left, beginning with number 23, and none is dropped before there are 10"},
+		}, "entries are missing at the beginning or at the end: 8 are left, beginning with number 23, but none are dropped until there are 10"},
 		{"the hash of where it begins", func(t *testing.T, s state.Space) { set(t, s, "dropped", []byte("\x01"+`{"number":20,"hash":""}`)) }, "the hash of the entries that were dropped is gone"},
 		{"the last is removed", func(t *testing.T, s state.Space) { remove(t, s, key(30)) }, "entries are missing at the beginning or at the end: 9 are left, beginning with number 21"},
 		{"the last is changed", func(t *testing.T, s state.Space) {
@@ -222,7 +222,7 @@ func TestTampered(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), "the audit was changed: ") || !strings.Contains(err.Error(), test.want) {
+			if err == nil || !strings.Contains(err.Error(), "the audit was altered: ") || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
@@ -333,11 +333,11 @@ func TestKnown(t *testing.T) {
 		want  string // of the error
 	}{
 		{"all that are kept, and the last that was dropped", map[uint64]string{20: hashes[20], 21: hashes[21], 25: hashes[25], 30: hashes[30]}, ""},
-		{"another hash", map[uint64]string{25: wrong}, "the audit was changed: entry 25 has the hash "},
-		{"another hash of the last that was dropped", map[uint64]string{20: wrong}, "the audit was changed: entry 20 has the hash "},
-		{"one that is not kept", map[uint64]string{19: hashes[19], 25: hashes[25]}, "entry 19 is not kept any more, so its hash can't be compared: the first one is 21: name a later one"},
-		{"one that is not kept, and one that is missing", map[uint64]string{19: hashes[19], 31: wrong}, "the audit was changed: entry 31 is missing: the last one is 30"},
-		{"none", map[uint64]string{0: wrong}, "entry 0 is not kept any more"},
+		{"another hash", map[uint64]string{25: wrong}, "the audit was altered: entry 25 has the hash "},
+		{"another hash of the last that was dropped", map[uint64]string{20: wrong}, "the audit was altered: entry 20 has the hash "},
+		{"one that is not kept", map[uint64]string{19: hashes[19], 25: hashes[25]}, "entry 19 is no longer kept, so its hash can't be compared: the first one is 21: name a later one"},
+		{"one that is not kept, and one that is missing", map[uint64]string{19: hashes[19], 31: wrong}, "the audit was altered: entry 31 is missing: the last one is 30"},
+		{"none", map[uint64]string{0: wrong}, "entry 0 is no longer kept"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -345,7 +345,7 @@ func TestKnown(t *testing.T) {
 			if got := fmt.Sprint(err); test.want == "" && err != nil || !strings.HasPrefix(got, test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
-			if isKnown := strings.Contains(test.want, "is not kept any more"); errors.Is(err, audit.ErrDropped) != isKnown {
+			if isKnown := strings.Contains(test.want, "is no longer kept"); errors.Is(err, audit.ErrDropped) != isKnown {
 				t.Errorf("%v is about an entry that was dropped: %t", err, !isKnown)
 			}
 		})
@@ -488,7 +488,7 @@ func TestChange(t *testing.T) {
 			t.Errorf("%s: got %v, made: %t", test.name, err, made)
 		}
 		if test.entries == 0 {
-			if !strings.Contains(log.String(), "could not be kept") || !strings.Contains(log.String(), "action=token.revoke target=ci") {
+			if !strings.Contains(log.String(), "could not be stored") || !strings.Contains(log.String(), "action=token.revoke target=ci") {
 				t.Errorf("%s: logged %s", test.name, log.String())
 			}
 			continue

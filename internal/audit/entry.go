@@ -18,15 +18,15 @@ type Entry struct {
 	Previous  string          `json:"previous" description:"The hash of the entry before; empty for the first."`
 	Action    string          `json:"action" description:"What was done or tried, such as tokens.add."`
 	Who       string          `json:"who,omitempty" description:"The name of the one who did it."`
-	Origin    string          `json:"origin,omitempty" description:"How they are known, such as token or socket; process is the server itself."`
-	Caller    string          `json:"caller,omitempty" description:"What tells them from others of that name, such as oidc+https%3a%2f%2fid.example.com+ann; missing where there can be none."`
+	Origin    string          `json:"origin,omitempty" description:"How they identified themselves, such as token or socket; process is the server itself."`
+	Caller    string          `json:"caller,omitempty" description:"What distinguishes them from others with that name, such as oidc+https%3a%2f%2fid.example.com+ann; missing if there can be none."`
 	From      string          `json:"from,omitempty" description:"The address of the client, or socket."`
 	Target    string          `json:"target,omitempty" description:"What it was done to."`
 	Before    json.RawMessage `json:"before,omitempty" description:"What that was before."`
 	After     json.RawMessage `json:"after,omitempty" description:"What it is now."`
 	RequestID string          `json:"request_id,omitempty" description:"The id of the request."`
 	Refused   string          `json:"refused,omitempty" description:"Why nothing was changed."`
-	Omitted   int64           `json:"omitted,omitempty" description:"How many refused attempts since the entry before have none of their own."`
+	Omitted   int64           `json:"omitted,omitempty" description:"How many refused attempts since the previous entry have no entry of their own."`
 }
 
 // MaxValue is how many bytes Before and After may have each, as Go encodes JSON. The lists of a larger one are cut short, or its size stands in its
@@ -76,7 +76,7 @@ func fitted(v json.RawMessage) json.RawMessage {
 			return encoded
 		}
 	}
-	return quoted(fmt.Sprintf("%d bytes, too many to be kept here", len(v)))
+	return quoted(fmt.Sprintf("%d bytes, which is too much for an entry", len(v)))
 }
 
 // shortened returns a value with its lists cut to at most that many elements. Each cut list ends with the number of those left out.

@@ -13,10 +13,10 @@ import (
 // A BrokenError says where the chain is broken.
 type BrokenError struct{ Reason string }
 
-func (e *BrokenError) Error() string { return "the audit was changed: " + e.Reason }
+func (e *BrokenError) Error() string { return "the audit was altered: " + e.Reason }
 
 // ErrDropped is returned where the hash of an entry is known that is not kept any more, so nothing was compared with it.
-var ErrDropped = errors.New("is not kept any more, so its hash can't be compared")
+var ErrDropped = errors.New("is no longer kept, so its hash can't be compared")
 
 // Verify walks all entries. It is a *BrokenError where one was changed, removed or added afterwards. That the last ones are missing shows
 // only in what is known of them elsewhere: known are hashes of entries by their numbers, such as those of log lines. Where all else is as it was
@@ -80,13 +80,13 @@ func (l *Log) Verify(ctx context.Context, known map[uint64]string) (Ends, error)
 func (l *Log) follows(ctx context.Context, s state.Space, was chain) error {
 	switch number := was.last.Number; {
 	case number > l.chain.last.Number:
-		return &BrokenError{fmt.Sprintf("the last entry is %d, but was %d", l.chain.last.Number, number)}
+		return &BrokenError{fmt.Sprintf("the last entry is %d, but it was %d", l.chain.last.Number, number)}
 	case number <= l.chain.dropped.Number:
 		return nil
 	default:
 		_, hash, err := read(ctx, s, number)
 		if err == nil && hash.String() != was.last.Hash {
-			err = &BrokenError{fmt.Sprintf("entry %d is not as it was written", number)}
+			err = &BrokenError{fmt.Sprintf("entry %d was altered", number)}
 		}
 		return err
 	}
@@ -115,7 +115,7 @@ func (l *Log) walk(ctx context.Context, s state.Space, known map[uint64]string) 
 		case e.Previous != before.Hash && before.Number == 0:
 			return &BrokenError{fmt.Sprintf("entry %d is not the first one: those before it are missing", number)}
 		case e.Previous != before.Hash:
-			return &BrokenError{fmt.Sprintf("entry %d does not follow entry %d: one of them is not as it was written", number, before.Number)}
+			return &BrokenError{fmt.Sprintf("entry %d does not follow entry %d: one of them was altered", number, before.Number)}
 		case ok && want != hash.String():
 			return &BrokenError{fmt.Sprintf("entry %d has the hash %s, but it had %s", number, hash, want)}
 		}
@@ -124,7 +124,7 @@ func (l *Log) walk(ctx context.Context, s state.Space, known map[uint64]string) 
 	dropped := l.chain.dropped
 	// None is dropped while there is room. A version that keeps more has to know what earlier ones have kept.
 	if kept := before.Number - dropped.Number; dropped.Number > 0 && kept < l.options.Most {
-		return &BrokenError{fmt.Sprintf("entries are missing at the beginning or at the end: %d are left, beginning with number %d, and none is dropped before there are %d", kept, dropped.Number+1, l.options.Most)}
+		return &BrokenError{fmt.Sprintf("entries are missing at the beginning or at the end: %d are left, beginning with number %d, but none are dropped until there are %d", kept, dropped.Number+1, l.options.Most)}
 	}
 	var old error
 	for _, number := range slices.Sorted(maps.Keys(known)) {
@@ -152,7 +152,7 @@ func (l *Log) strangers(ctx context.Context, s state.Space) error {
 		want++
 	}
 	if usage.Entries != want {
-		return &BrokenError{fmt.Sprintf("there are %d records, but should be %d", usage.Entries, want)}
+		return &BrokenError{fmt.Sprintf("there are %d records, but there should be %d", usage.Entries, want)}
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ type Store struct {
 // all uses of the Store say why, and callers have none.
 func Open(ctx context.Context, st state.Store, secrets *secret.Store, logger *slog.Logger) *Store {
 	s := &Store{secrets: secrets, log: logger, known: map[string]Secret{}, left: map[string]uint64{}}
-	s.unknown = trouble.New(logger, slog.LevelError, "the secrets that callers have set are not known", "the secrets that callers have set are known now")
+	s.unknown = trouble.New(logger, slog.LevelError, "the secrets that callers have set can't be read", "the secrets that callers have set can be read again")
 	if st == nil {
 		return s
 	}
@@ -123,7 +123,7 @@ func read(entry state.Entry) (one Secret, value string, err error) {
 func (s *Store) leave(entry state.Entry, why error) {
 	if s.left[entry.Key] != entry.Version {
 		s.left[entry.Key] = entry.Version
-		s.log.Error("a secret that a caller has set is left out", "key", entry.Key, "error", why)
+		s.log.Error("a secret that a caller has set is ignored", "key", entry.Key, "error", why)
 	}
 }
 

@@ -51,9 +51,9 @@ type sharing struct {
 func newSharing(r *reconciler, space state.Space) *sharing {
 	begins := func(what, over string) *trouble.Trouble { return trouble.New(r.logger, slog.LevelWarn, what, over) }
 	return &sharing{r: r, space: space,
-		unread: begins("the record of which file has each path that servers share can't be read", "the record of which file has each path that servers share can be read again"),
-		untold: begins("which file has each path can't be told to other servers", "which file has each path is told to other servers again"),
-		full:   begins("the record of which file has each path that servers share is full: of two files that it does not have, each server chooses by itself", "the record of which file has each path that servers share has room again"),
+		unread: begins("the servers' shared record of which file has which path can't be read", "the servers' shared record of which file has which path can be read again"),
+		untold: begins("other servers can't be told which file has which path", "other servers can be told again which file has which path"),
+		full:   begins("the servers' shared record of which file has which path is full: between two files that are not in it, each server chooses by itself", "the servers' shared record of which file has which path has room again"),
 	}
 }
 

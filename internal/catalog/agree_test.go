@@ -214,7 +214,7 @@ func TestAgreeUnread(t *testing.T) {
 		}
 		unread, read := []int{1, 1, 2, 2, 2}[i], []int{0, 1, 1, 1, 2}[i]
 		m.log.WaitFor(t, fmt.Sprintf("the record %q", record), func(string) bool {
-			return m.log.Count("level=WARN", "servers share can't be read") == unread && m.log.Count("level=INFO", "servers share can be read again") == read
+			return m.log.Count("level=WARN", "can't be read") == unread && m.log.Count("level=INFO", "can be read again") == read
 		})
 	}
 }

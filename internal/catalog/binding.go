@@ -66,11 +66,11 @@ func (b *binding) allows(namespace string) error {
 		}
 	}
 	if b.allowed != nil && !has {
-		return fmt.Errorf("has tools %s, and its source %s may serve %s: move it to another source, or add to the namespaces of its [[source]]",
+		return fmt.Errorf("has tools %s, and its source %s may serve %s: move it to another source, or extend the namespaces of its [[source]]",
 			within(namespace), b.source, listed(b.allowed))
 	}
 	if c, ok := b.nearest(namespace, own, has); ok {
-		return fmt.Errorf("has tools %s, which the source %s alone may serve: move it there, or give it another namespace", within(namespace), c.by)
+		return fmt.Errorf("has tools %s, which only the source %s may serve: move it there, or give it another namespace", within(namespace), c.by)
 	}
 	return nil
 }

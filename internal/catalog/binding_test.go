@@ -44,9 +44,9 @@ func TestStolenNamespace(t *testing.T) {
 		t.Helper()
 		await(t, c, "the refusals", func(g *wasmtools.Generation) bool {
 			mine := reason(g, "/acme:acme/y.wasm (acme)")
-			return mine == "has tools in the namespace payments, and its source acme may serve only acme, web and what is below: move it to another source, or add to the namespaces of its [[source]]" &&
+			return mine == "has tools in the namespace payments, and its source acme may serve only acme, web and what is below: move it to another source, or extend the namespaces of its [[source]]" &&
 				reason(g, "/acme:payments/send.wasm (acme)") == mine &&
-				reason(g, "/free:payments/deep/y.wasm") == "has tools in the namespace payments, which the source pay alone may serve: move it there, or give it another namespace"
+				reason(g, "/free:payments/deep/y.wasm") == "has tools in the namespace payments, which only the source pay may serve: move it there, or give it another namespace"
 		})
 	}
 	c := a.catalog(bound, free, pay)
@@ -113,14 +113,14 @@ func TestBindings(t *testing.T) {
 		{"none alone is not all", []string{""}, "", "x.wasm", "acme", "", "may serve tools without a namespace only:"},
 		{"none and one", []string{"", "b"}, "", "x.wasm", "acme", "", "may serve tools without a namespace and only b and what is below:"},
 		{"any", nil, "", "x.wasm", "acme", "/acme/x", ""},
-		{"of another one", nil, "", "x.wasm", "other/y", "", "in the namespace other/y, which the source other alone may serve"},
+		{"of another one", nil, "", "x.wasm", "other/y", "", "in the namespace other/y, which only the source other may serve"},
 		{"a prefix", nil, "acme", "x.wasm", "web", "/acme/web/x", ""},
 		{"a prefix before a folder", nil, "acme/v2", "web/x.wasm", "", "/acme/v2/web/x", ""},
 		{"a prefix alone", []string{"acme"}, "acme", "x.wasm", "", "/acme/x", ""},
 		{"a prefix before what another one has", []string{"acme"}, "acme", "x.wasm", "other", "/acme/other/x", ""},
-		{"a prefix into another one's", nil, "other", "x.wasm", "z", "", "in the namespace other/z, which the source other alone"},
+		{"a prefix into another one's", nil, "other", "x.wasm", "z", "", "in the namespace other/z, which only the source other may"},
 		{"above another one's", []string{"other", "acme"}, "", "x.wasm", "other/z", "/other/z/x", ""},
-		{"below another one's", []string{"top"}, "", "x.wasm", "top/sub/deep", "", "in the namespace top/sub/deep, which the source other alone"},
+		{"below another one's", []string{"top"}, "", "x.wasm", "top/sub/deep", "", "in the namespace top/sub/deep, which only the source other may"},
 		{"beside that", []string{"top"}, "", "x.wasm", "top/subs", "/top/subs/x", ""},
 		{"below what is below another one's", []string{"top", "top/sub/ours"}, "", "x.wasm", "top/sub/ours/x", "/top/sub/ours/x/x", ""},
 		{"too long with the prefix", nil, strings.Repeat("a", 40), "x.wasm", strings.Repeat("b", 40), "", "at most"},

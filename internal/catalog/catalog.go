@@ -183,9 +183,9 @@ func (c *Catalog) Ready() error {
 	case n < 0:
 		return errors.New("the tools have not been listed yet")
 	case n == 1:
-		return errors.New("1 tool file is still being read, or run to be described")
+		return errors.New("1 tool file is still being read, or run for its description")
 	case n > 0:
-		return fmt.Errorf("%d tool files are still being read, or run to be described", n)
+		return fmt.Errorf("%d tool files are still being read, or run for their descriptions", n)
 	}
 	return nil
 }

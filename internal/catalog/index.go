@@ -124,7 +124,7 @@ func (x *index) offer(f *file, m *module) bool {
 func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
 	if keeper, ok := x.keeper(f); ok {
 		x.keepers[keeper] = append(x.keepers[keeper], f)
-		return nil, fmt.Errorf("%s had one of this file's paths before, and has not been read yet", nameIn(keeper))
+		return nil, fmt.Errorf("%s had one of this file's paths first, and has not been read yet", nameIn(keeper))
 	}
 	for _, t := range m.Tools() {
 		c, ok := x.operations[t.OperationID()]

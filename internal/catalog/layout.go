@@ -38,12 +38,12 @@ func (s *scripts) buildElsewhere(ctx context.Context, e Entry, instead []byte, p
 	}
 	unchanged := func(map[string]Entry, map[string]bool) bool { return false }
 	if len(all) > maxParts || bytes > maxPartsBytes {
-		return module, unchanged, fmt.Errorf("has %d files of %d bytes with the parts of its source; at most %d files of %d bytes are allowed: remove those that no script needs",
+		return module, unchanged, fmt.Errorf("its source has %d files with %d bytes for it to import; at most %d files with %d bytes are allowed: remove those that no script needs",
 			len(all), bytes, maxParts, maxPartsBytes)
 	}
 	for _, one := range all {
 		if !filepath.IsLocal(filepath.FromSlash(one.ID)) {
-			return module, unchanged, fmt.Errorf("%q is not a path by which a script could find it: the source is at fault", one.ID)
+			return module, unchanged, fmt.Errorf("%q is not a path that a script could import: the source is at fault", one.ID)
 		}
 		if one.ID == e.ID && instead != nil {
 			if err := layOut(root, e.ID, instead); err != nil {

@@ -94,21 +94,21 @@ func TestScriptsElsewhereHostile(t *testing.T) {
 		fill func(m *memory)
 		want string
 	}{
-		"a script above":   {func(m *memory) { m.set("../a.recipe", []byte("x?"), script) }, "is not a path by which a script could find it"},
-		"an absolute part": {func(m *memory) { m.set(outside, []byte("x"), part) }, "is not a path by which a script could find it"},
-		"a part above":     {func(m *memory) { m.set("lib/../../_a", []byte("x"), part) }, "is not a path by which a script could find it"},
+		"a script above":   {func(m *memory) { m.set("../a.recipe", []byte("x?"), script) }, "is not a path that a script could import"},
+		"an absolute part": {func(m *memory) { m.set(outside, []byte("x"), part) }, "is not a path that a script could import"},
+		"a part above":     {func(m *memory) { m.set("lib/../../_a", []byte("x"), part) }, "is not a path that a script could import"},
 		"many parts": {func(m *memory) {
 			for i := range 1000 {
 				m.set(fmt.Sprint("_", i), nil, part)
 			}
-		}, "1001 files of"},
+		}, "1001 files with"},
 		"large parts": {func(m *memory) {
 			m.set("_a", nil, func(f *stored) { part(f); f.Size = 1 << 62 })
 			m.set("_b", nil, func(f *stored) { part(f); f.Size = 1 << 62 })
 		}, "33554432 bytes are allowed"},
 		"a part that says less":       {func(m *memory) { m.set("_a", []byte("abc"), func(f *stored) { part(f); f.Size = 1 }) }, "has more than the 1 bytes"},
 		"a part of less than nothing": {func(m *memory) { m.set("_a", []byte("abc"), func(f *stored) { part(f); f.Size = -1 }) }, "has -1 bytes"},
-		"a script of endless size":    {func(m *memory) { m.set("b.recipe", nil, func(f *stored) { script(f); f.Size = 1 << 62 }) }, "a script may have"},
+		"a script of endless size":    {func(m *memory) { m.set("b.recipe", nil, func(f *stored) { script(f); f.Size = 1 << 62 }) }, "the limit for a script is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

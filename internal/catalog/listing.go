@@ -101,7 +101,7 @@ func bound(l *Listing, most int) {
 	}
 	if at >= 0 {
 		l.Entries, l.Partial = l.Entries[:at:at], true
-		l.Problems = append(slices.Clip(l.Problems), Problem{".", fmt.Errorf("it lists more than %d modules and scripts, or more files for scripts than it may: the rest is not served", most)})
+		l.Problems = append(slices.Clip(l.Problems), Problem{".", fmt.Errorf("it lists more than %d modules and scripts, or too many files for scripts: the rest is not served", most)})
 	}
 }
 

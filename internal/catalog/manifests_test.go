@@ -29,7 +29,7 @@ func TestManifestsFull(t *testing.T) {
 
 	swap(t, directory, "b.wasm", large(t, "v0001", "b"))
 	awaitTable(t, c, []string{"/a", "/small"}, []string{"b.wasm"})
-	if got := reason(c.Table().Current(), directory+"/b.wasm"); !strings.Contains(got, "exceeds the 4 MiB") || !strings.Contains(got, "raise server.memory") {
+	if got := reason(c.Table().Current(), directory+"/b.wasm"); !strings.Contains(got, "exceeds the limit of 4 MiB") || !strings.Contains(got, "raise server.memory") {
 		t.Errorf("b.wasm is refused for %q", got)
 	}
 	swap(t, directory, "a.wasm", large(t, "v0002", "a"))

@@ -29,7 +29,7 @@ const (
 )
 
 // errHangs is a source's that does not return from what it was asked before.
-var errHangs = errors.New("it does not answer: an earlier question to it has not been answered yet")
+var errHangs = errors.New("it does not answer: an earlier request to it is still unanswered")
 
 // list lists the source.
 func (p *patience) list(ctx context.Context, s Source) (*Listing, error) {
@@ -72,7 +72,7 @@ func ask[T any](ctx context.Context, p *patience, takes int64, read func() (T, e
 	n, bytes := p.reads, p.readBytes
 	p.mu.Unlock()
 	if n >= mostReads || n > 0 && bytes+takes > sandbox.MaxModule {
-		return none, &PassingError{Err: fmt.Errorf("its source does not answer: the reads of %d of its files have not ended yet", n)}
+		return none, &PassingError{Err: fmt.Errorf("its source does not answer: reads of %d of its files are still unfinished", n)}
 	}
 	return waited(ctx, read, func(left bool) {
 		p.mu.Lock()

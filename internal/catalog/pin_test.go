@@ -42,7 +42,7 @@ func TestPins(t *testing.T) {
 	end := never(t, c, "/pay/send", "wrong")
 	awaitTable(t, c, []string{"/web/get"}, []string{"m:send.wasm"})
 	sum := func(content []byte) string { s := sha256.Sum256(content); return hex.EncodeToString(s[:]) }
-	if got, want := reason(c.Table().Current(), "/m:send.wasm"), "/pay/send is pinned to "+sum(right)+", and the file is "+sum(wrong)+": put the pinned file back"; !strings.HasPrefix(got, want) {
+	if got, want := reason(c.Table().Current(), "/m:send.wasm"), "/pay/send is pinned to "+sum(right)+", but the file is "+sum(wrong)+": put the pinned file back"; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m.set("send.wasm", right, nil)

@@ -57,9 +57,9 @@ func TestToolsOfTheProgramRefused(t *testing.T) {
 	bad := own("", "bad")
 	bad.Parameters = nil
 	for want, tools := range map[string][]*wasmtools.Tool{
-		"path /add is taken": {own("", "add"), own("", "add")},
-		"has no Parameters":  {bad},
-		"is the service's":   {own("", "tools")},
+		"path /add is taken":          {own("", "add"), own("", "add")},
+		"has no Parameters":           {bad},
+		"is reserved for the service": {own("", "tools")},
 	} {
 		c, err := catalog.Start(t.Context(), catalog.Options{Sources: []catalog.Sourced{{Source: newDirectory(t, options{Directory: t.TempDir()})}}, Engine: sandboxtest.Engine(t, sandbox.Config{}), Tools: tools})
 		if err == nil || !strings.Contains(err.Error(), want) {

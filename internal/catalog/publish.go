@@ -52,12 +52,12 @@ func (r *reconciler) publish() error {
 	}
 	err := replace(next, refused)
 	if err != nil {
-		r.logger.Error("the route table refuses the new tools: the old ones stay", "error", err)
+		r.logger.Error("the route table refuses the new tools: keeping the old ones", "error", err)
 		r.tableFailed = true
 	} else {
 		if r.tableFailed {
 			r.tableFailed = false
-			r.logger.Info("the route table takes new tools again")
+			r.logger.Info("the route table accepts new tools again")
 		}
 		r.unpublished = nil
 		r.coming.published()
@@ -134,10 +134,10 @@ func (r *reconciler) logMissing(old, route wasmtools.Route) {
 	lacked := old.Tool != nil && len(old.Tool.Missing) > 0
 	switch missing := route.Tool.Missing; {
 	case len(missing) > 0 && (!lacked || !slices.Equal(old.Tool.Missing, missing)):
-		r.logger.Warn("a tool was not granted what it needs, and can't be called: see `toolsrv inspect` for the [[grant]]", "path", route.Path,
+		r.logger.Warn("a tool lacks a grant and can't be called: see `toolsrv inspect` for the [[grant]]", "path", route.Path,
 			"file", route.Tool.Source, "missing", lacking.Of(route.Tool))
 	case len(missing) == 0 && lacked:
-		r.logger.Info("a tool has been granted what it needs", "path", route.Path, "file", route.Tool.Source)
+		r.logger.Info("a tool now has the grants that it needs", "path", route.Path, "file", route.Tool.Source)
 	}
 }
 

@@ -97,11 +97,11 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, 
 		r.logger = slog.New(slog.DiscardHandler)
 	}
 	for _, f := range r.feeds {
-		f.unrecorded = trouble.New(r.logger, slog.LevelWarn, "it can't be recorded which file has a path that two files want: after a restart the other one may get it", "it can be recorded again which file has a path that two files want")
+		f.unrecorded = trouble.New(r.logger, slog.LevelWarn, "can't record which of two files has a path: after a restart the other one may get it", "can record again which of two files has a path")
 	}
 	var err error
 	if r.index.noted, err = readRecords(r.feeds); err != nil {
-		r.logger.Warn("the record of which file had each path can't be read", "error", err)
+		r.logger.Warn("the record of which file had which path can't be read", "error", err)
 	}
 	r.noted = r.index.noted
 	r.sharing = newSharing(r, o.Paths)
@@ -305,7 +305,7 @@ func (r *reconciler) setDeadline() {
 // stopAwaiting ends the start without the files that it waits for. Each may take as long as the sandbox lets it run, and there
 // may be thousands.
 func (r *reconciler) stopAwaiting() {
-	r.logger.Warn("the start does not wait for files that are slow to read or describe, or that keep changing: embed manifests with `toolsrv pack`", "files", r.awaited)
+	r.logger.Warn("not waiting for files that are slow to read or describe, or that keep changing: embed manifests with `toolsrv pack`", "files", r.awaited)
 	for _, f := range r.index.files {
 		r.decided(f)
 	}

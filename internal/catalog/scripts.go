@@ -176,7 +176,7 @@ const maxScript = 16 << 20
 // own returns the digest of what is taken as a script's own file, and its content where that is not what the source has.
 func (s *scripts) own(ctx context.Context, e Entry) (digest string, instead []byte, err error) {
 	if e.Size > maxScript {
-		return "", nil, fmt.Errorf("has %d bytes; a script may have %s", e.Size, text.Size(maxScript))
+		return "", nil, fmt.Errorf("has %d bytes; the limit for a script is %s", e.Size, text.Size(maxScript))
 	}
 	content, err := s.patience.read(ctx, s.source, e, nil)
 	if err != nil {

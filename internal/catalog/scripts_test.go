@@ -109,7 +109,7 @@ func openRecipes(t *testing.T, dir string, r *recipes) *catalog.Catalog {
 // lost is the error of a builder whose process was killed.
 type lost struct{}
 
-func (lost) Error() string   { return "the process was ended" }
+func (lost) Error() string   { return "the process was killed" }
 func (lost) Temporary() bool { return true }
 
 // TestScriptsPass has scripts that can't be made into modules for the time being: nothing changes, and they are served in the end.
@@ -145,7 +145,7 @@ func TestScripts(t *testing.T) {
 	}
 	c := openRecipes(t, dir, r)
 	awaitTable(t, c, []string{"/a", "/b"}, []string{"c.recipe", "large.recipe"})
-	if got, want := reason(c.Table().Current(), filepath.Join(dir, "large.recipe")), "has 16777217 bytes; a script may have 16 MiB"; got != want {
+	if got, want := reason(c.Table().Current(), filepath.Join(dir, "large.recipe")), "has 16777217 bytes; the limit for a script is 16 MiB"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	remove(t, dir, "large.recipe")

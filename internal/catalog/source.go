@@ -50,7 +50,7 @@ type Trusting interface {
 
 // ErrChanged means that a file no longer has the version that was listed. [Source.Open] fails with it, or a Read of what it
 // returned. The Catalog lists again.
-var ErrChanged = errors.New("the file changes while it is read")
+var ErrChanged = errors.New("the file changed while it was read")
 
 // A FileError is what [Source.Open] fails with where the file is to blame: the same version would fail again. Its text is that
 // of Err.
@@ -230,7 +230,7 @@ func (f *feed) loadModule(ctx context.Context, e Entry, engine *sandbox.Engine, 
 // checkSize returns an error if a file is larger than a module may be.
 func (e *Entry) checkSize() error {
 	if e.Size < 0 || e.Size > sandbox.MaxModule {
-		return fmt.Errorf("has %d bytes; a module may have %d: strip it of debug information (wasm-opt, wasm-strip)", e.Size, sandbox.MaxModule)
+		return fmt.Errorf("has %d bytes; the limit for a module is %d: strip it of debug information (wasm-opt, wasm-strip)", e.Size, sandbox.MaxModule)
 	}
 	return nil
 }

@@ -247,7 +247,7 @@ func TestSourceFile(t *testing.T) {
 		{"empty where it says more", func(f *stored) { f.content = nil }, "has 0 bytes, but its source listed", false},
 		{"longer than it says", func(f *stored) { f.Size-- }, "has more than the", false},
 		{"says that it is empty", func(f *stored) { f.Size = 0 }, "has more than the 0 bytes", false},
-		{"huge", func(f *stored) { f.Size = 1 << 40 }, "has 1099511627776 bytes; a module may have", false},
+		{"huge", func(f *stored) { f.Size = 1 << 40 }, "has 1099511627776 bytes; the limit for a module is", false},
 		{"of less than no bytes", func(f *stored) { f.Size = -1 }, "has -1 bytes", false},
 		{"endless", func(f *stored) {
 			f.open = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(zeros{}), nil }
@@ -375,7 +375,7 @@ func TestSourceHangs(t *testing.T) {
 		t.Errorf("the start waited for %v", took)
 	}
 	await(t, c, "the good file", func(g *wasmtools.Generation) bool { _, ok := g.Lookup("/z"); return ok })
-	if n := log.Count("does not wait"); n != 1 {
+	if n := log.Count("not waiting for files"); n != 1 {
 		t.Errorf("got %d warnings, want 1", n)
 	}
 }

@@ -243,7 +243,7 @@ func TestSourceNeverReturns(t *testing.T) {
 		t.Error(err)
 	}
 	await(t, c, "what hangs", func(g *wasmtools.Generation) bool {
-		return strings.Contains(reason(g, "/two:."), "it does not answer: an earlier question to it has not been answered yet")
+		return strings.Contains(reason(g, "/two:."), "it does not answer: an earlier request to it is still unanswered")
 	})
 	a.put(one, "y.wasm", "v0001")
 	awaitTable(t, c, []string{"/x", "/y"}, []string{"two:."})

@@ -191,7 +191,7 @@ func TestStartGoesOn(t *testing.T) {
 	if n := len(c.Table().Current().Refused()); n > 10 || c.Synced() {
 		t.Errorf("the start waited until %d files were refused, and the catalog is in step: %t", n, c.Synced())
 	}
-	if n := log.Count("does not wait"); n != 1 {
+	if n := log.Count("not waiting for files"); n != 1 {
 		t.Errorf("got %d warnings, want 1", n)
 	}
 	if _, ok := c.Table().Lookup("/b"); !ok {
@@ -231,7 +231,7 @@ func TestSettlesBesideEndless(t *testing.T) {
 	for i := range files {
 		testkit.Put(t, directory, fmt.Sprintf("a%02d.wasm", i), unlike(t, testkit.Fixture(t, "wat/hostile/describe_spin"), fmt.Sprint(i)))
 	}
-	awaitState(t, c, "all run, or wait for that", func(s catalog.State) bool { return s.Files[catalog.StageDescribing] == files })
+	awaitState(t, c, "all are running, or waiting for that", func(s catalog.State) bool { return s.Files[catalog.StageDescribing] == files })
 	for deadline := time.Now().Add(time.Minute); !c.Synced(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("who asks for a path that does not exist is told to come again for as long as modules run")

@@ -64,7 +64,7 @@ func TestStrangeEntries(t *testing.T) {
 		"absolute.wasm", "dangling.wasm", "fifo.wasm", "huge.wasm", "out.wasm", "self.wasm", "zero.wasm",
 	})
 	for name, want := range map[string]string{
-		"here": "holds it", "linked/up": "below a linked folder", "real/folder/again": "holds it", "fifo.wasm": "not a regular file",
+		"here": "contains it", "linked/up": "below a linked folder", "real/folder/again": "contains it", "fifo.wasm": "not a regular file",
 		"huge.wasm": "67108865 bytes", "out.wasm": "escapes", "absolute.wasm": "relative path", "dangling.wasm": "no such file", "zero.wasm": "escapes",
 	} {
 		if got := reason(c.Table().Current(), filepath.Join(directory, name)); !strings.Contains(got, want) {
@@ -117,8 +117,8 @@ func TestOwners(t *testing.T) {
 	c := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo)})
 	awaitTable(t, c, []string{"/a", "/c", "/open/b"}, nil)
 	for _, parts := range [][]string{
-		{"level=WARN", "others can change the tools directory", directory, "every user"},
-		{"level=WARN", "others can change files", "a.wasm", "files=2"},
+		{"level=WARN", "other users can change the tools directory", directory, "every user"},
+		{"level=WARN", "other users can change files", "a.wasm", "files=2"},
 	} {
 		if n := log.Count(parts...); n != 1 {
 			t.Errorf("got %d lines with %q, want 1", n, parts)
@@ -132,10 +132,10 @@ func TestOwners(t *testing.T) {
 	rename(t, filepath.Join(directory, "private.wasm.tmp"), filepath.Join(directory, "private.wasm"))
 	awaitTable(t, c, []string{"/a", "/c", "/later", "/open/b", "/private"}, nil)
 	closeNow(t, c)
-	if n := log.Count("others can change files", "later.wasm", "files=1"); n != 1 {
+	if n := log.Count("other users can change files", "later.wasm", "files=1"); n != 1 {
 		t.Errorf("got %d warnings of the file that came later, want 1", n)
 	}
-	if n := log.Count("others can"); n != 3 {
+	if n := log.Count("other users can"); n != 3 {
 		t.Errorf("got %d warnings, want 3", n)
 	}
 }
@@ -160,7 +160,7 @@ func TestOwnersAgain(t *testing.T) {
 		await(t, c, name, func(g *wasmtools.Generation) bool { _, ok := g.Lookup("/" + name); return ok })
 	}
 	closeNow(t, c)
-	if n := log.Count("others can change files", "a.wasm"); n != 1 {
+	if n := log.Count("other users can change files", "a.wasm"); n != 1 {
 		t.Errorf("got %d warnings of the same file, want 1", n)
 	}
 }
@@ -179,7 +179,7 @@ func TestOwnersPrivate(t *testing.T) {
 	log := &testkit.Log{}
 	c := open(t, options{Directory: directory, Logger: log.Logger(slog.LevelInfo)})
 	closeNow(t, c)
-	if n := log.Count("others can"); n != 0 {
+	if n := log.Count("other users can"); n != 0 {
 		t.Errorf("got %d warnings, want none", n)
 	}
 }

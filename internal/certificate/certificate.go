@@ -77,7 +77,7 @@ func names(c *x509.Certificate, kind string) (all []string) {
 
 // Scheme returns the scheme of mutual TLS.
 func (v *Verifier) Scheme() auth.Scheme {
-	return auth.Scheme{Name: "certificate", Description: json.RawMessage(`{"type":"mutualTLS"}`), Refusal: "Show a client certificate that one of the server's rules is for"}
+	return auth.Scheme{Name: "certificate", Description: json.RawMessage(`{"type":"mutualTLS"}`), Refusal: "Show a client certificate that matches one of the server's rules"}
 }
 
 // Open returns false: nobody is let in without.

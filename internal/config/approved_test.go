@@ -16,7 +16,7 @@ func TestFingerprints(t *testing.T) {
 		return config.Parse([]byte("[[auth.token]]\nname = \"ci\"\nsha256 = \""+strings.Repeat("1", 64)+"\"\nscopes = "+scopes+"\n"), t.TempDir())
 	}
 	for scopes, want := range map[string]string{
-		`["math/*", "math/add@` + print + `"]`: "auth.token[0].scopes: scope 2 of 2 has a fingerprint, but another scope has the same tool without one",
+		`["math/*", "math/add@` + print + `"]`: "auth.token[0].scopes: scope 2 of 2 has a fingerprint, but another scope names the same tool without one",
 		`["math/*@` + print + `"]`:             "a pattern with * can't have one",
 		`["math/add@123"]`:                     "what follows the @ is not a fingerprint",
 	} {

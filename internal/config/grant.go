@@ -129,11 +129,11 @@ func stateTable(s *State, directory string) key.Table {
 func checkState(d *document, s *State) {
 	switch {
 	case s.URL != "" && s.Directory != "" && !s.Implied:
-		d.fail("state.directory", errors.New("does not go with url: leave one of them out, since a state is in one place"))
+		d.fail("state.directory", errors.New("can't be combined with url, since a state is in one place: leave one of them out"))
 	case s.URL == "" && !d.refused("state.url") && (s.Credentials != "" || s.CA != "" || s.Certificate != "" || s.Key != ""):
 		d.fail("state", errors.New("credentials, server_ca, certificate and key are for NATS: set url, too"))
 	case (s.Certificate == "") != (s.Key == "") && !d.refused("state.certificate", "state.key"):
-		d.fail("state", errors.New("certificate and key belong together: name the files of both"))
+		d.fail("state", errors.New("certificate and key belong together: name both files"))
 	}
 }
 

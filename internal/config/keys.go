@@ -227,7 +227,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 		d.fail("tools.enabled", errors.New(`the list has no effect without mode = "allowlist": set mode, too`))
 	}
 	if t := c.Server.TLS; ((t.Certificate == "") != (t.Key == "") || t.Certificate == "" && t.ClientCA != "") && !d.refused("server.tls.certificate", "server.tls.key") {
-		d.fail("server.tls", errors.New("certificate and key belong together: name the files of both"))
+		d.fail("server.tls", errors.New("certificate and key belong together: name both files"))
 	}
 	checkOIDC(d, &c.Auth.OIDC)
 	checkOTLP(d, &c.OTLP)
@@ -235,7 +235,7 @@ func (d *document) read(directory string, more []capability.Kind) (*Config, erro
 	checkRate(d, "rates.default", &c.Rates.Default)
 	checkRate(d, "rates.anonymous", &c.Rates.Anonymous)
 	if len(c.Auth.Certificates) > 0 && c.Server.TLS.ClientCA == "" && !d.refused("server.tls.client_ca") {
-		d.fail("auth.certificate", errors.New("needs server.tls.client_ca: name the file with the certificates of those who issue clients' certificates"))
+		d.fail("auth.certificate", errors.New("needs server.tls.client_ca: name the file with the authorities that issue clients' certificates"))
 	}
 	if err := d.err(); err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func checkOTLP(d *document, o *OTLP) {
 		return
 	}
 	if ip := net.ParseIP(u.Hostname()); !strings.EqualFold(u.Hostname(), "localhost") && (ip == nil || !ip.IsLoopback()) {
-		d.fail("otlp.endpoint", errors.New("must begin with https://, since it is on another machine: use that, or set insecure = true where nobody can listen on the way"))
+		d.fail("otlp.endpoint", errors.New("must begin with https://, since it is on another machine: use https, or set insecure = true if nobody can listen on the way"))
 	}
 }
 
@@ -94,7 +94,7 @@ func collectorHeader(s string) (string, error) {
 // headerValue checks what it has. It does not show it, as it may be a secret.
 func headerValue(s string) (string, error) {
 	if len(s) > maxURL || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return "", fmt.Errorf("is not a value for a header: use printable ASCII, at most %d bytes", maxURL)
+		return "", fmt.Errorf("is not a valid value for a header: use printable ASCII, at most %d bytes", maxURL)
 	}
 	_, err := secret.Fill(s, func(string) (string, error) { return "", nil })
 	return s, err

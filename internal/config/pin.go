@@ -33,7 +33,7 @@ func pinTables(d *document, to *[]Pin) keys.Reader {
 			d.fail(place, errors.New(`match is missing: name the tools, as in match = "acme/*", or a file, as in match = "acme/csv.wasm"`))
 		}
 		if _, ok := values["sha256"]; !ok {
-			d.fail(place, errors.New("sha256 is missing: it is what `sha256sum FILE` prints of a module"))
+			d.fail(place, errors.New("sha256 is missing: it is what `sha256sum FILE` prints for a module"))
 		}
 	})
 }

@@ -25,7 +25,7 @@ func TestPins(t *testing.T) {
 	for _, u := range configured.UnmatchedOf(c, []string{"/acme/csv"}, []string{"acme/csv.wasm"}) {
 		got = append(got, u.Key+": "+u.String())
 	}
-	want := []string{`pin[2].match: "/acmee" matches no tool: did you mean "acme"?`, `pin[3].match: "acme/cvs.wasm" is the name of no file: did you mean "acme/csv.wasm"?`}
+	want := []string{`pin[2].match: "/acmee" matches no tool: did you mean "acme"?`, `pin[3].match: no file has the name "acme/cvs.wasm": did you mean "acme/csv.wasm"?`}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -38,12 +38,12 @@ func TestPins(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no match":         {"sha256 = '" + someDigest + "'", "pin[0]: match is missing"},
 		"no digest":        {"match = 'acme'", "pin[0]: sha256 is missing"},
-		"a short digest":   {"match = 'acme'\nsha256 = '9f86d0'", "pin[0].sha256: is not a SHA-256: it has 64 of the digits 0-9 a-f, as `sha256sum FILE` prints them"},
+		"a short digest":   {"match = 'acme'\nsha256 = '9f86d0'", "pin[0].sha256: is not a SHA-256, which has 64 of the digits 0-9 a-f: `sha256sum FILE` prints it"},
 		"no digits":        {"match = 'acme'\nsha256 = '" + strings.Repeat("x", 64) + "'", "pin[0].sha256: is not a SHA-256"},
 		"files":            {pin("*.wasm", someDigest)[8:], "pin[0].match: is not the name of a file"},
 		"outside":          {pin("../x.wasm", someDigest)[8:], "pin[0].match: is not the name of a file in its source"},
 		"an absolute path": {pin("/srv/x.wasm", someDigest)[8:], "pin[0].match: is not the name of a file in its source"},
-		"no pattern":       {pin("a**", someDigest)[8:], "pin[0].match: has ** beside"},
+		"no pattern":       {pin("a**", someDigest)[8:], "pin[0].match: has ** next to"},
 	} {
 		if _, err := config.Parse([]byte("[[pin]]\n"+c.text), ""); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)

@@ -42,7 +42,7 @@ func checkOIDC(d *document, o *OIDC) {
 	case o.Issuer == "" && len(o.Audience)+len(o.Rules) > 0:
 		d.fail("auth.oidc", errors.New(`issuer is missing: name who signs the tokens, as in issuer = "https://login.example.com"`))
 	case o.Issuer != "" && len(o.Audience) == 0:
-		d.fail("auth.oidc", errors.New(`audience is missing: an issuer signs tokens for others, too, so say which are for this server, as in audience = ["https://tools.example.com/mcp"]`))
+		d.fail("auth.oidc", errors.New(`audience is missing: an issuer also signs tokens for others, so say which are for this server, as in audience = ["https://tools.example.com/mcp"]`))
 	case o.Issuer != "" && len(o.Rules) == 0:
 		d.fail("auth.oidc", errors.New(`there is no rule, so nobody would be let in: add a table [[auth.oidc.rule]] with claim, value and scopes`))
 	}

@@ -65,7 +65,7 @@ func sourceTables(d *document, to *[]Source, directory string) keys.Reader {
 		})
 		checkKind(d, place, values)
 		if i := slices.Index(s.Mirrors, s.OCI); i >= 0 {
-			d.fail(index(join(place, "mirrors"), i), errors.New("is the repository itself, which is asked anyway when no mirror has what is wanted: leave it out"))
+			d.fail(index(join(place, "mirrors"), i), errors.New("is the repository itself, which is asked anyway when no mirror can help: leave it out"))
 		}
 		if s.Prefix != "" && s.Namespaces != nil && !slices.ContainsFunc(s.Namespaces, func(n string) bool { return overlap(n, s.Prefix) }) {
 			d.fail(join(place, "prefix"), errors.New("is in none of its namespaces, so nothing would be served: add it there, or leave one of the two out"))
@@ -80,22 +80,22 @@ func checkKind(d *document, place string, values map[string]any) {
 	_, bucket := values["bucket"]
 	switch {
 	case directory && oci:
-		d.fail(join(place, "oci"), errors.New("stands beside directory: make two sources of them"))
+		d.fail(join(place, "oci"), errors.New("can't be combined with directory: make two sources"))
 	case bucket && (directory || oci):
-		d.fail(join(place, "bucket"), errors.New("stands beside directory or oci: make two sources of them"))
+		d.fail(join(place, "bucket"), errors.New("can't be combined with directory or oci: make two sources"))
 	case oci:
 		if _, ok := values["tag"]; !ok {
-			d.fail(place, errors.New(`tag is missing: say what of the repository is served, as in tag = "1.2.0", tag = "~1.2", or a digest`))
+			d.fail(place, errors.New(`tag is missing: say what to serve from the repository, as in tag = "1.2.0", tag = "~1.2", or a digest`))
 		}
 		if _, ok := values["scripts"]; ok {
-			d.fail(join(place, "scripts"), errors.New("is for directories: a registry has modules only, also those made of scripts"))
+			d.fail(join(place, "scripts"), errors.New("is for directories: a registry has only modules, including those made from scripts"))
 		}
 		_, signed := values["signer"]
 		if _, ok := values["minimum"]; ok && !signed {
-			d.fail(join(place, "minimum"), errors.New("needs a signer: who can replay an old version can write another number on it, unless it is signed"))
+			d.fail(join(place, "minimum"), errors.New("needs a signer: without a signature, whoever replays an old version can also change its number"))
 		}
 		if tag, _ := values["tag"].(string); signed && strings.Contains(tag, ":") {
-			d.fail(join(place, "signer"), errors.New("makes no sense beside a digest, which says what is served, whoever has signed it: leave one of the two out"))
+			d.fail(join(place, "signer"), errors.New("makes no sense with a digest, which alone decides what is served: leave one of the two out"))
 		}
 	default:
 		for _, key := range []string{"tag", "mirrors", "credentials", "ca", "plain_http", "signer", "minimum"} {
@@ -130,7 +130,7 @@ func signers(d *document, source string, to *[]Signer, directory string) keys.Re
 		}
 		return s, nil
 	}
-	read := tableList(d, join(source, "signer"), maxSigners, "leave out whom you don't need", to, func(place string, values map[string]any, s *Signer) {
+	read := tableList(d, join(source, "signer"), maxSigners, "leave out those you don't need", to, func(place string, values map[string]any, s *Signer) {
 		d.readTable(place, values, key.Table{
 			// PEM file with a public key: ECDSA with P-256, Ed25519, or RSA
 			"key": keys.Word(&s.Key, "a path", keys.Path(directory, true)),
@@ -211,7 +211,7 @@ func mirrors(d *document, place string, to *[]string) keys.Reader {
 		*to = append(*to, name)
 		return name, nil
 	})
-	return list(d, place, "mirrors", maxMirrors, `is empty: name a repository such as "mirror.example.com/acme/csv"`, "leave out those that are asked last", read)
+	return list(d, place, "mirrors", maxMirrors, `is empty: name a repository such as "mirror.example.com/acme/csv"`, "leave out the last ones", read)
 }
 
 // tag reads what of a repository is meant.
@@ -266,7 +266,7 @@ func namespace(s string) (string, error) {
 		return "", errors.New(`must not be empty: name a namespace such as "acme"`)
 	}
 	if above, ok := strings.CutSuffix(s, "/*"); ok && naming.CheckNamespace(above) == nil {
-		return "", fmt.Errorf("%q is a pattern: write the namespace alone, which stands for those below it, too", text.Short(s))
+		return "", fmt.Errorf("%q is a pattern: write just the namespace, which includes those below it", text.Short(s))
 	}
 	return s, naming.CheckNamespace(s)
 }
@@ -289,9 +289,9 @@ func checkNamespaces(d *document, sources []Source) {
 				}
 				what := fmt.Sprintf("the namespace %q", namespace)
 				if namespace == "" {
-					what = "what tools without a namespace have"
+					what = "the empty namespace"
 				}
-				d.fail(index(join(index("source", i), "namespaces"), n), fmt.Errorf("%s is among %s, too (%s), and a namespace is one source's: leave it out of one of the two, or name others below it",
+				d.fail(index(join(index("source", i), "namespaces"), n), fmt.Errorf("%s is also among %s (%s), but a namespace belongs to one source: remove it from one of the two, or name others below it",
 					what, join(index("source", first), "namespaces"), called(other)))
 				break
 			}
@@ -314,7 +314,7 @@ func checkSources(d *document, c *Config) {
 	directories, names, artifacts, buckets := map[string]bool{c.Tools.Directory: true}, map[string]bool{}, map[[2]string]bool{}, map[string]bool{}
 	for i, s := range c.Sources {
 		if s.Directory != "" && directories[s.Directory] {
-			d.fail(join(index("source", i), "directory"), errors.New("is listed twice: each file is served once, so leave one out"))
+			d.fail(join(index("source", i), "directory"), errors.New("is listed twice, but each file is served once: leave one out"))
 		}
 		if s.Name != "" && names[s.Name] {
 			d.fail(join(index("source", i), "name"), errors.New("is the name of two sources: give each its own"))
@@ -326,7 +326,7 @@ func checkSources(d *document, c *Config) {
 		case s.Bucket != "" && buckets[s.Bucket]:
 			d.fail(join(index("source", i), "bucket"), errors.New("is listed twice: leave one out"))
 		case s.Bucket != "" && c.State.URL == "" && !d.refused("state.url"):
-			d.fail(join(index("source", i), "bucket"), errors.New("is in the NATS that has the state: set url in [state], too"))
+			d.fail(join(index("source", i), "bucket"), errors.New("is in the NATS that has the state: also set url in [state]"))
 		}
 		buckets[s.Bucket] = true
 		directories[s.Directory], names[s.Name], artifacts[[2]string{s.OCI, s.Tag}] = true, true, true

@@ -23,7 +23,7 @@ func TestStateInNATS(t *testing.T) {
 		t.Errorf("the bucket is %q by default", got)
 	}
 	for _, test := range []struct{ name, text, want string }{
-		{"a directory, too", "url = 'nats://a'\ndirectory = '/var/lib/toolsrv'", "state.directory: does not go with url"},
+		{"a directory, too", "url = 'nats://a'\ndirectory = '/var/lib/toolsrv'", "state.directory: can't be combined with url"},
 		{"no scheme", "url = 'a:4222'", "must begin with nats:// or tls://"},
 		{"another scheme", "url = 'https://a'", "must begin with nats:// or tls://"},
 		{"no host", "url = 'nats://'", "is not a list of hosts"},

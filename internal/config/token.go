@@ -43,13 +43,13 @@ func (d *document) tokens(to *[]Token, directory string) keys.Reader {
 		_, filed := values["file"]
 		switch {
 		case values["name"] == nil:
-			d.fail(place, errors.New(`name is missing: say whose token it is, as in name = "ci"`))
+			d.fail(place, errors.New(`name is missing: name the token's owner, as in name = "ci"`))
 		case t.Name != "" && names[t.Name]:
-			d.fail(join(place, "name"), errors.New("is the name of two tokens: give each its own, as the log tells them apart by it"))
+			d.fail(join(place, "name"), errors.New("is the name of two tokens: give each its own, because the log tells them apart by name"))
 		case hashed == filed:
-			d.fail(place, errors.New("a token has either sha256, what `printf %s TOKEN | sha256sum` prints, or file, the path of a file with the token"))
+			d.fail(place, errors.New("a token has either sha256, which `printf %s TOKEN | sha256sum` prints, or file, the path of a file with the token"))
 		case t.SHA256 != [sha256.Size]byte{} && digests[t.SHA256]:
-			d.fail(join(place, "sha256"), errors.New("is the digest of two tokens: each principal needs a token of its own"))
+			d.fail(join(place, "sha256"), errors.New("is the digest of two tokens: each principal needs its own token"))
 		}
 		d.checkScopes(place, t.Scopes)
 		names[t.Name], digests[t.SHA256] = true, true
@@ -74,7 +74,7 @@ func (d *document) checkScopes(place string, scopes []string) {
 
 // digestOf reads a SHA-256 in hexadecimal digits. printer is a command that prints it.
 func digestOf(to *[sha256.Size]byte, printer string) keys.Reader {
-	want := "is not a SHA-256: it has 64 of the digits 0-9 a-f, as `" + printer + "` prints them"
+	want := "is not a SHA-256, which has 64 of the digits 0-9 a-f: `" + printer + "` prints it"
 	return func(value any) error {
 		text, ok := value.(string)
 		if !ok {
@@ -118,7 +118,7 @@ func (d *document) readTokens(a *Auth) error {
 			place = join(place, "file")
 			found, err := credential.ReadFile(t.File)
 			if err == nil && len(found) != 1 {
-				err = fmt.Errorf("the file has %d tokens: each table needs a file of its own, with one", len(found))
+				err = fmt.Errorf("the file has %d tokens: each table needs its own file, with one token", len(found))
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %s: %w", d.place(d.offsets[place]), place, keys.Pathless(err))
@@ -127,9 +127,9 @@ func (d *document) readTokens(a *Auth) error {
 		}
 		switch {
 		case tokens[t.SHA256]:
-			return fmt.Errorf("%s: %s: the token is one of auth.tokens or auth.tokens_file, too, which may call every tool: take it out there", d.place(d.offsets[place]), place)
+			return fmt.Errorf("%s: %s: the token is also in auth.tokens or auth.tokens_file, whose tokens may call every tool: remove it there", d.place(d.offsets[place]), place)
 		case digests[t.SHA256]:
-			return fmt.Errorf("%s: %s: another table has the same token: each principal needs a token of its own", d.place(d.offsets[place]), place)
+			return fmt.Errorf("%s: %s: another table has the same token: each principal needs its own", d.place(d.offsets[place]), place)
 		}
 		digests[t.SHA256] = true
 	}

@@ -62,7 +62,7 @@ func TestBadDeclaredTokens(t *testing.T) {
 		"a bad name":                  {"[[auth.token]]\nname = 'zq zq'\nsha256 = '" + digest + "'", "auth.token[0].name: the name is not valid"},
 		"two of a name":               {good + head + "file = 'x'", "auth.token[1].name: is the name of two tokens"},
 		"two of a digest":             {good + "[[auth.token]]\nname = 'web'\nsha256 = '" + digest + "'", "auth.token[1].sha256: is the digest of two tokens"},
-		"an unknown role":             {good + "scopes = ['math', 'zqzq:all']", "auth.token[0].scopes[1]: it is not a role that there is: use admin, admin:read or metrics"},
+		"an unknown role":             {good + "scopes = ['math', 'zqzq:all']", "auth.token[0].scopes[1]: there is no such role: use admin, admin:read or metrics"},
 		"a bad pattern":               {good + "scopes = ['zq zq']", "auth.token[0].scopes[0]: it has a character that is not allowed"},
 		"a token for a scope":         {good + "scopes = ['" + strings.Repeat("zq", 40) + "']", "auth.token[0].scopes[0]: it has 80 bytes"},
 		"too many scopes":             {good + "scopes = [" + strings.Repeat("'math',", 65) + "]", "there are 65 scopes; at most 64 are allowed"},
@@ -79,7 +79,7 @@ func TestBadDeclaredTokens(t *testing.T) {
 		"a rate without a unit":       {good + "rate = '10'", "auth.token[0].rate: is not a rate: write a whole number, a slash and a unit, such as 10/s, 100/min or 1000/h"},
 		"a rate of nothing":           {good + "rate = '0/s'", "auth.token[0].rate: is not a rate"},
 		"a negative rate":             {good + "rate = '-1/s'", "auth.token[0].rate: is not a rate"},
-		"a huge rate":                 {good + "rate = '1000001/s'", "auth.token[0].rate: is more than a rate can be: write 1000000/s at most"},
+		"a huge rate":                 {good + "rate = '1000001/s'", "auth.token[0].rate: is more than a rate can be: write at most 1000000/s"},
 		"a rate that is no number":    {good + "rate = nan", "auth.token[0].rate: must be a rate"},
 		"a token for a rate":          {good + "rate = 'zqzq'", "auth.token[0].rate: is not a rate"},
 		"a burst without a rate":      {good + "burst = 5", "auth.token[0].burst: has no effect without rate"},
@@ -111,7 +111,7 @@ func TestTokenFiles(t *testing.T) {
 		"none":                 {"# later\n", "", "has no token"},
 		"nonsense":             {"zq zq\n", "", "has a space"},
 		"missing":              {"", "", "auth.token[0].file: "},
-		"one of every tool":    {"secret\n", "[auth]\ntokens = ['secret']\n", "the token is one of auth.tokens or auth.tokens_file, too"},
+		"one of every tool":    {"secret\n", "[auth]\ntokens = ['secret']\n", "the token is also in auth.tokens or auth.tokens_file, whose"},
 		"one of another table": {"secret\n", "[[auth.token]]\nname = 'web'\nsha256 = '" + digest + "'\n", "auth.token[1].file: another table has the same token"},
 	} {
 		t.Run(name, func(t *testing.T) {

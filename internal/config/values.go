@@ -84,7 +84,7 @@ func search(s string) (string, error) {
 func proxyHeader(s string) (string, error) {
 	i := slices.IndexFunc(proxyHeaders[:], func(known string) bool { return strings.EqualFold(known, s) })
 	if i < 0 {
-		return "", fmt.Errorf("%q is not a header that is read for the client's address: use %q or %q", text.Short(s), proxyHeaders[0], proxyHeaders[1])
+		return "", fmt.Errorf("%q is not a header that can name the client's address: use %q or %q", text.Short(s), proxyHeaders[0], proxyHeaders[1])
 	}
 	return proxyHeaders[i], nil
 }
@@ -175,7 +175,7 @@ func toolOrNamespace(s string) (string, error) {
 		return "", errors.New(`the entry is empty: name a namespace or a tool such as "web" or "math/div"`)
 	}
 	if strings.ContainsRune(s, '*') {
-		return "", fmt.Errorf("%q has a *, which only a match can have: name a namespace or a tool", text.Short(s))
+		return "", fmt.Errorf("%q has a *, which only match allows: name a namespace or a tool", text.Short(s))
 	}
 	return s, pattern.CheckNames(s)
 }

@@ -47,7 +47,7 @@ func (p *Pins) Check(name string, paths []string, digest string) error {
 	for i := range p.all {
 		one := &p.all[i]
 		if one.isFor(name, paths) && !slices.Contains(one.digests, digest) {
-			return fmt.Errorf("%s is pinned to %s, and the file is %s: put the pinned file back, or change the [[pin]]", cmp.Or(one.tool(paths), "it"), one.list(), digest)
+			return fmt.Errorf("%s is pinned to %s, but the file is %s: put the pinned file back, or change the [[pin]]", cmp.Or(one.tool(paths), "it"), one.list(), digest)
 		}
 	}
 	return nil

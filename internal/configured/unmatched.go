@@ -28,7 +28,7 @@ type Unmatched struct {
 func (u Unmatched) String() string {
 	message := "the entry matches no tool"
 	if u.Entry != "" && isFile(u.Entry) {
-		message = strconv.Quote(text.Short(u.Entry)) + " is the name of no file"
+		message = "no file has the name " + strconv.Quote(text.Short(u.Entry))
 	} else if u.Entry != "" {
 		message = strconv.Quote(text.Short(u.Entry)) + " matches no tool"
 	}

@@ -96,7 +96,7 @@ func (s *Service) Publish(v Value) error {
 // Reload puts c in force for a service that nothing else is configured with. With a server this is the server's task: it knows who is let in.
 func (s *Service) Reload(c *config.Config) error {
 	if _, own := s.Table.Current().Configuration().(*Configuration); !own {
-		return errors.New("apply the new configuration: the service has a server, so call that one's Reload")
+		return errors.New("apply the new configuration: the service has a server, so call the server's Reload")
 	}
 	next, err := s.Configure(c)
 	if err != nil {

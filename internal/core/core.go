@@ -224,7 +224,7 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 	}
 	s.Brought = brought.Open(ctx, store, s.secrets, s.Logger)
 	s.Switches, err = switches.Open(ctx, store, s.Table)
-	unread := trouble.New(s.Logger, slog.LevelError, "what operators have switched on and off can't be read, and may not be in force", "what operators have switched on and off is in force again")
+	unread := trouble.New(s.Logger, slog.LevelError, "operators' switches can't be read, and may not be in force", "operators' switches are in force again")
 	unread.Set(err)
 	s.Versions = openVersions(ctx, s, c, store)
 	s.Keys = s.State.keys(ctx, c, store)

@@ -51,7 +51,7 @@ func TestRegistrySource(t *testing.T) {
 	}
 	var refused []wasmtools.Refusal
 	testkit.Until(t, "a file is refused", func() bool { refused = s.Table.Current().Refused(); return len(refused) > 0 })
-	if len(refused) != 1 || !strings.Contains(refused[0].Err.Error(), "which the source bank alone may serve") || !strings.HasPrefix(refused[0].Source, "oci://"+at.Host+"/acme/evil:1") {
+	if len(refused) != 1 || !strings.Contains(refused[0].Err.Error(), "which only the source bank may serve") || !strings.HasPrefix(refused[0].Source, "oci://"+at.Host+"/acme/evil:1") {
 		t.Errorf("refused are %+v", refused)
 	}
 	if d := s.Directories(); len(d) != 1 || d[0].Path != directories[0] {

@@ -318,11 +318,11 @@ func checkDirectory(directory, setting string) error {
 	}
 	switch info, err := os.Stat(directory); {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no tools directory %s: make it, and put .wasm files into it, or set %s to the one that holds them", directory, setting)
+		return fmt.Errorf("there is no tools directory %s: make it, and put .wasm files into it, or set %s to the one that has them", directory, setting)
 	case err != nil:
 		return fmt.Errorf("look at the tools directory: %w", err)
 	case !info.IsDir():
-		return fmt.Errorf("the tools directory %s is a file: set %s to the folder that holds the .wasm files", directory, setting)
+		return fmt.Errorf("the tools directory %s is a file: set %s to the folder with the .wasm files", directory, setting)
 	}
 	return nil
 }

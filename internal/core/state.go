@@ -68,7 +68,7 @@ func inNATS(c *config.Config, log *slog.Logger) nats.Options {
 func (s *State) openNATS(ctx context.Context, c *config.Config) (state.Store, error) {
 	store := nats.Begin(inNATS(c, s.logger))
 	s.logger.Info("state is in NATS", "url", c.State.URL, "bucket", c.State.Prefix)
-	ctx, cancel := context.WithTimeoutCause(ctx, waitForNATS, fmt.Errorf("a start waits for %v", waitForNATS))
+	ctx, cancel := context.WithTimeoutCause(ctx, waitForNATS, fmt.Errorf("the start is waiting for %v", waitForNATS))
 	defer cancel()
 	if err := store.Wait(ctx); err != nil && (len(c.Server.Listeners) == 0 || !errors.Is(err, state.ErrUnavailable)) {
 		return nil, errors.Join(err, store.Close())

@@ -22,7 +22,7 @@ import (
 var ErrStateInUse = local.ErrLocked
 
 // ErrNoState is returned where there is nothing to copy.
-var ErrNoState = errors.New("nothing was kept yet: there is no state")
+var ErrNoState = errors.New("nothing has been kept yet: there is no state")
 
 // ErrInNATS is returned where a file was expected.
 var ErrInNATS = errors.New("the state is in NATS and not in a file: copy its bucket with `nats backup stream`, and see docs/operations.md")

@@ -23,7 +23,7 @@ func newTracer(s *Service, c *config.Config) (Tracer, error) {
 		Headers: func() (map[string]string, error) {
 			now := s.InForce()
 			if now == nil {
-				return nil, errors.New("the server begins or ends")
+				return nil, errors.New("the server is starting or stopping")
 			}
 			return now.fill(s, c.OTLP.Headers), nil
 		},

@@ -31,7 +31,7 @@ func openVersions(ctx context.Context, s *Service, c *config.Config, store state
 	}
 	v, err := versions.Open(ctx, o)
 	if err != nil {
-		s.Logger.Error("files that were rolled back are served as their sources have them", "error", err)
+		s.Logger.Error("files that were rolled back are served in their sources' versions", "error", err)
 	}
 	return v
 }
@@ -125,7 +125,7 @@ func (k keeper) all(ctx context.Context) (failed error) {
 const readWithin = 30 * time.Second
 
 // errSlow tells that a file could not be read in time.
-var errSlow = fmt.Errorf("its source does not give a file within %v", readWithin)
+var errSlow = fmt.Errorf("its source did not deliver a file within %v", readWithin)
 
 // one keeps a version of a file. One that its source has no more is none.
 func (k keeper) one(ctx context.Context, f *catalog.FileState, as versions.File) (err error) {

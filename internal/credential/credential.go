@@ -120,9 +120,9 @@ func CheckName(name string) error {
 	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-"
 	switch {
 	case strings.HasPrefix(name, Prefix):
-		return errors.New("the name begins with " + Prefix + ", as tokens do: say whose token it is")
+		return errors.New("the name begins with " + Prefix + ", as tokens do: name the token's owner")
 	case isNumbered(name):
-		return errors.New("the name is token- and a number, as the log calls tokens that have none: say whose token it is")
+		return errors.New("the name is token- and a number, which is what the log calls tokens without a name: name the token's owner")
 	case name == "" || len(name) > maxName || strings.Trim(name, allowed) != "":
 		return fmt.Errorf("the name is not valid: use 1 to %d of the characters A-Z a-z 0-9 . _ @ -", maxName)
 	}

@@ -148,13 +148,13 @@ func (l *listener) begin(ids []string) error {
 // reset says that the listener may have missed something, and goes on with what comes.
 func (l *listener) reset(before []byte) error {
 	l.at = l.log.Last()
-	e := Event{ID: l.log.position(l.at), Kind: reset, Time: time.Now().UTC().Truncate(time.Millisecond), Reason: "What has happened before is not known any more, or what you may see has changed: read the lists again"}
+	e := Event{ID: l.log.position(l.at), Kind: reset, Time: time.Now().UTC().Truncate(time.Millisecond), Reason: "Earlier events are no longer known, or what you may see has changed: read the lists again"}
 	text, err := e.frame(before)
 	return cmp.Or(err, l.write(text))
 }
 
 // errOff ends a stream.
-var errOff = errors.New("events: they are switched off")
+var errOff = errors.New("events are switched off")
 
 // identify finds out who listens now, and reports whether they see something else than before: then they were told so.
 func (l *listener) identify() (changed bool, err error) {

@@ -37,15 +37,15 @@ const (
 
 // An Event is something that has happened. Those with a tool are for all who may call it, the rest for administrators.
 type Event struct {
-	ID      string        `json:"id" description:"Its id, which says nothing but where to go on."`
+	ID      string        `json:"id" description:"Its id, which serves only to continue from there."`
 	Kind    string        `json:"kind" enum:"tool.added,tool.changed,tool.removed,tool.switched,file.refused,file.cleared,audit" description:"What has happened."`
 	Time    time.Time     `json:"time" description:"When."`
 	Tool    string        `json:"tool,omitempty" description:"The path of the tool."`
 	State   string        `json:"state,omitempty" enum:"enabled,disabled,not_granted" description:"How it is now; only an enabled one can be called."`
 	Version string        `json:"version,omitempty" description:"The module's version, as /tools has it."`
 	Digest  string        `json:"digest,omitempty" description:"The SHA-256 of the module's file, as /tools has it."`
-	File    string        `json:"file,omitempty" description:"Where the file lies that is refused, or was."`
-	Reason  string        `json:"reason,omitempty" description:"Why the tool is disabled, or the file refused."`
+	File    string        `json:"file,omitempty" description:"The location of the file that is or was refused."`
+	Reason  string        `json:"reason,omitempty" description:"Why the tool is disabled or the file refused."`
 	Audit   *audit.Record `json:"audit,omitempty" description:"The entry of the audit."`
 
 	number uint64 // of this process, from 1

@@ -187,7 +187,7 @@ func (v *Invoker) begin(route wasmtools.Route, call *wasmtools.Call, refused err
 }
 
 func errNoPrincipal() error {
-	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the call has no principal: a door gets it from Exchange.Call, and a program uses wasmtools.Everybody() only if it need not know its callers")}
+	return &wasmtools.Error{Code: wasmtools.CodeInternal, Err: errors.New("the call has no principal: a door gets it from Exchange.Call; a program uses wasmtools.Everybody() only if it doesn't need to know its callers")}
 }
 
 // admitOwn is admit for a tool of the service's own.
@@ -215,7 +215,7 @@ func Admits(route wasmtools.Route, p *wasmtools.Principal) error {
 		return errNotFound()
 	case !p.MayCall(&route):
 		return &wasmtools.Error{Code: wasmtools.CodeToolChanged, Message: "Tool " + route.Path + " has changed since this caller was bound to it: its fingerprint is " +
-			route.Fingerprint() + " now. Don't call it again: tell your operator, who looks at what has changed and then binds the token to the new fingerprint"}
+			route.Fingerprint() + " now. Don't call it again: tell your operator, who should look at what has changed and then bind the token to the new fingerprint"}
 	case route.Ungranted:
 		return &wasmtools.Error{Code: wasmtools.CodeToolNotGranted,
 			Message: "Tool " + route.Path + " was not granted what it needs: " + lacking.Of(route.Tool)}
@@ -286,7 +286,7 @@ func (i *Invocation) Hold(n int64) error {
 	}
 	if err := i.grow(n); err != nil {
 		return &wasmtools.Error{Code: wasmtools.CodeOverloaded, Err: err,
-			Message: fmt.Sprintf("The tool has run, but there is no room for its result of %d bytes, because other results have not been read yet", n)}
+			Message: fmt.Sprintf("The tool has run, but there is no room for its result of %d bytes, because other results are still unread", n)}
 	}
 	return nil
 }

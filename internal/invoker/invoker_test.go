@@ -302,8 +302,8 @@ func TestShares(t *testing.T) {
 			want int // calls that it can make
 		}{
 			{"the first", by(named("ann"), ""), 48},
-			{"a narrower token of it", by(within("ann/a", named("ann")), ""), 0},
-			{"a narrower token of that", by(within("ann/a/b", within("ann/a", named("ann"))), "203.0.113.1"), 0},
+			{"a narrower token from it", by(within("ann/a", named("ann")), ""), 0},
+			{"a narrower token from that", by(within("ann/a/b", within("ann/a", named("ann"))), "203.0.113.1"), 0},
 			{"a namesake", by(realm, ""), 12},
 			{"an address", by(wasmtools.Everybody(), "203.0.113.1"), 3},
 			{"an address of IPv6", by(wasmtools.Everybody(), "2001:db8::1"), 1},

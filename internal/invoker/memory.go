@@ -182,8 +182,8 @@ func errMemory() error {
 func errOwn(by rates.Caller, held, free int64) error {
 	return &wasmtools.Error{
 		Code:    wasmtools.CodeOverloaded,
-		Message: "The caller's other large calls, and results that it has not read yet, take as much memory as one caller may have; read the results, or try again later",
-		Err:     fmt.Errorf("large calls of %s hold %d bytes, and %d are left for others", by, held, free),
+		Message: "The caller's other large calls and unread results take as much memory as one caller may have; read the results, or try again later",
+		Err:     fmt.Errorf("large calls of %s hold %d bytes, which leaves %d for others", by, held, free),
 	}
 }
 

@@ -128,7 +128,7 @@ func (v *validator) take(ctx context.Context, call *wasmtools.Call, bytes int64)
 	case err == nil:
 		return give, nil
 	case errors.Is(err, ErrTooMuch):
-		return nil, &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Err: fmt.Errorf("the check takes more than %d bytes", bytes/2),
+		return nil, &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Err: fmt.Errorf("checking it takes more than %d bytes", bytes/2),
 			Message: "The arguments have too many values: checking them takes more memory than the service has. Send less at a time"}
 	case errors.Is(err, errBusy):
 		return nil, errNoRoom
@@ -137,7 +137,7 @@ func (v *validator) take(ctx context.Context, call *wasmtools.Call, bytes int64)
 }
 
 var (
-	errBusy   = &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "The arguments of too many calls are being checked; try again later"}
+	errBusy   = &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Too many calls are having their arguments checked; try again later"}
 	errNoRoom = &wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Other calls use the memory that checking the arguments needs; try again later"}
 )
 

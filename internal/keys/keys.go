@@ -153,7 +153,7 @@ func WrongType(value any, want string) error {
 	case int64:
 		got = "a whole number"
 	case float64:
-		got = "a number with a fraction"
+		got = "a fractional number"
 	case bool:
 		got = "true or false"
 	case []any:
@@ -259,7 +259,7 @@ func isJSON(value any) error {
 		}
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return errors.New("is not a number that JSON has")
+			return errors.New("is not a number in JSON")
 		}
 	case string, int64, bool:
 	default:

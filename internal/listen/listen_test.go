@@ -80,8 +80,8 @@ func TestSocketRefused(t *testing.T) {
 	}
 	for name, tt := range map[string]struct{ path, want string }{
 		"in use":       {taken.Addr().String(), "another program may be listening there"},
-		"a file":       {in("file"), "there is a file that is not a socket"},
-		"a link":       {in("link"), "there is a file that is not a socket"},
+		"a file":       {in("file"), "a file that is not a socket"},
+		"a link":       {in("link"), "a file that is not a socket"},
 		"no folder":    {in("none/s"), "make its folder"},
 		"too long":     {in(strings.Repeat("x", 200)), "a socket's can have"},
 		"below a file": {in("file/s"), "listen on unix:"},

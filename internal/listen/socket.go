@@ -77,7 +77,7 @@ func onSocket(ctx context.Context, path string) (net.Listener, error) {
 		return fmt.Errorf("listen on %s%s: %w; %s", Unix, text.Short(path), cause(err), remedy)
 	}
 	if len(path) > MaxPath {
-		return nil, failed(fmt.Errorf("the path has %d bytes, and a socket's can have %d", len(path), MaxPath), "set server.address to a shorter one, such as unix:/run/toolsrv/http.sock")
+		return nil, failed(fmt.Errorf("the path has %d bytes; a socket's can have at most %d", len(path), MaxPath), "set server.address to a shorter one, such as unix:/run/toolsrv/http.sock")
 	}
 	l, remedy, err := Socket(ctx, path, socketMode, setting)
 	if err != nil {
@@ -89,7 +89,7 @@ func onSocket(ctx context.Context, path string) (net.Listener, error) {
 // Socket returns a listener on the socket at path, whose file has a mode from the first moment. What a program that was killed has left there is
 // replaced. Where that fails, remedy says what to do: another path stands in what setting names.
 func Socket(ctx context.Context, path string, mode fs.FileMode, setting string) (l net.Listener, remedy string, err error) {
-	elsewhere := "set " + setting + " to a path where the server may make a socket"
+	elsewhere := "set " + setting + " to a path where the server can make a socket"
 	if remedy, err := takeStale(ctx, path, setting); err != nil {
 		return nil, remedy, err
 	}
@@ -120,9 +120,9 @@ func takeStale(ctx context.Context, path, setting string) (remedy string, err er
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
 	case err != nil:
-		return "set " + setting + " to a path that the server may look at", err
+		return "set " + setting + " to a path that the server can access", err
 	case file.Mode().Type() != fs.ModeSocket:
-		return "remove it, or set " + setting + " to another path", errors.New("there is a file that is not a socket")
+		return "remove it, or set " + setting + " to another path", errors.New("a file that is not a socket is in the way")
 	}
 	d := net.Dialer{Timeout: answerTime}
 	conn, err := d.DialContext(ctx, "unix", path)
@@ -134,7 +134,7 @@ func takeStale(ctx context.Context, path, setting string) (remedy string, err er
 		return "another program may be listening there: stop it, or set " + setting + " to another path", errors.Join(syscall.EADDRINUSE, err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "remove this socket, on which nobody listens", err
+		return "remove this socket, which nobody is listening on", err
 	}
 	return "", nil
 }

@@ -46,19 +46,19 @@ func Read(path string) (Lock, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what is locked: %w", err)
+		return nil, fmt.Errorf("read the lock file: %w", err)
 	}
 	var f form
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&f); err != nil || decoder.More() {
-		return nil, fmt.Errorf("%s is damaged: remove it, and have toolsrv lock write it again", path)
+		return nil, fmt.Errorf("%s is damaged: remove it, and run toolsrv lock again", path)
 	}
 	switch {
 	case f.Version > 1:
-		return nil, fmt.Errorf("%s has version %d, and this toolsrv reads version 1: update toolsrv, or remove the file, and have toolsrv lock write it again", path, f.Version)
+		return nil, fmt.Errorf("%s has version %d, and this toolsrv reads version 1: update toolsrv, or remove the file and run toolsrv lock again", path, f.Version)
 	case f.Version != 1:
-		return nil, fmt.Errorf("%s was not written by toolsrv lock, since it has no version: remove it, and have toolsrv lock write it again", path)
+		return nil, fmt.Errorf("%s has no version, so toolsrv lock did not write it: remove it, and run toolsrv lock again", path)
 	}
 	for i, e := range f.Sources {
 		if err := oci.CheckDigest(e.Digest); err != nil {

@@ -40,9 +40,9 @@ func TestLock(t *testing.T) {
 		`{"version":1,"sources":[]} {}`: "is damaged",
 		`{"version":1,"other":[]}`:      "is damaged",
 		`{"version":2}`:                 "has version 2, and this toolsrv reads version 1: update toolsrv, or remove the file",
-		`{}`:                            "has no version: remove it",
+		`{}`:                            "has no version, so toolsrv lock did not write it: remove it",
 		`{"version":1,"sources":[{"oci":"a.example/x","tag":"1","digest":"sha256:00"}]}`: "sources[0].digest: ",
-		strings.Repeat(" ", 64<<20): "read what is locked: ",
+		strings.Repeat(" ", 64<<20): "read the lock file: ",
 	} {
 		if _, err := lockfile.Read(testkit.Put(t, t.TempDir(), "toolsrv.lock", text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.50q: got %v, want %s", text, err, want)

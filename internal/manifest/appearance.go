@@ -37,7 +37,7 @@ func (p part) annotations() (a wasmtools.Annotations, err error) {
 	if !p.has("annotations") {
 		return a, nil
 	}
-	object, err := p.required("annotations", jsontree.Object, "leave it out where there are none")
+	object, err := p.required("annotations", jsontree.Object, "leave it out if there are none")
 	if err != nil {
 		return a, err
 	}
@@ -62,7 +62,7 @@ func (p part) boolean(name string) (*bool, error) {
 	if !p.has(name) {
 		return nil, nil
 	}
-	member, err := p.required(name, jsontree.Bool, "leave it out where it is not known")
+	member, err := p.required(name, jsontree.Bool, "leave it out if it is not known")
 	if err != nil {
 		return nil, err
 	}

@@ -185,7 +185,7 @@ func (p part) tool(forms []Form) (t Tool, err error) {
 	if err := wasmtools.CheckName(t.Name); err != nil {
 		return t, fmt.Errorf("%s: %w", p.at("name"), err)
 	}
-	const say = "say what the tool does and when to call it; agents choose tools by that"
+	const say = "say what the tool does and when to call it: agents choose tools by their descriptions"
 	if _, err := p.required("description", jsontree.String, say); err != nil {
 		return t, err
 	}
@@ -201,14 +201,14 @@ func (p part) tool(forms []Form) (t Tool, err error) {
 	if t.Needs, err = p.needs(forms); err != nil {
 		return t, err
 	}
-	parameters, err := p.required("parameters", jsontree.Object, `write a schema, {"type": "object"} where the tool takes nothing`)
+	parameters, err := p.required("parameters", jsontree.Object, `write a schema, or {"type": "object"} if the tool takes nothing`)
 	if err != nil {
 		return t, err
 	}
 	t.Parameters = parameters.raw()
 	if result, ok := p.member("result"); ok {
 		if kind := result.kind(); kind != jsontree.Object && kind != jsontree.Bool {
-			return t, fmt.Errorf("%s must be a schema, an object or a boolean, not %s: leave it out where the tool declares none", p.at("result"), kindNames[kind])
+			return t, fmt.Errorf("%s must be a schema, an object or a boolean, not %s: leave it out if the tool declares none", p.at("result"), kindNames[kind])
 		}
 		t.Result = result.raw()
 	}
@@ -234,7 +234,7 @@ func (p part) examples() ([]wasmtools.Example, error) {
 		if err := example.only(exampleMembers); err != nil {
 			return nil, err
 		}
-		arguments, err := example.required("arguments", jsontree.Object, "write the body of a call, {} where the tool takes nothing")
+		arguments, err := example.required("arguments", jsontree.Object, "write the body of a call, or {} if the tool takes nothing")
 		if err != nil {
 			return nil, err
 		}
@@ -309,7 +309,7 @@ func (p part) text(name string) (string, error) {
 		return "", nil
 	}
 	if kind := member.kind(); kind != jsontree.String {
-		return "", fmt.Errorf("%s must be a string, not %s: leave it out where there is none", p.at(name), kindNames[kind])
+		return "", fmt.Errorf("%s must be a string, not %s: leave it out if there is none", p.at(name), kindNames[kind])
 	}
 	return strings.Clone(member.value().Decoded()), nil
 }

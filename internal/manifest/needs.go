@@ -38,7 +38,7 @@ func (p part) needs(forms []Form) (wasmtools.Needs, error) {
 	if !p.has("needs") {
 		return nil, nil
 	}
-	object, err := p.required("needs", jsontree.Object, "leave it out where nothing is needed")
+	object, err := p.required("needs", jsontree.Object, "leave it out if nothing is needed")
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (p part) need(form Form, to wasmtools.Needs) error {
 			return err
 		}
 		if p.place != "needs" {
-			return fmt.Errorf("%s: a tool has none of its own: move it to the manifest's own needs", p.at(form.Name))
+			return fmt.Errorf("%s: a single tool can't have it: move it to the manifest's own needs", p.at(form.Name))
 		}
 		raw := object.raw()
 		if err := form.Object(raw); err != nil {

@@ -102,7 +102,7 @@ func TestParseNeedsRefuses(t *testing.T) {
 	if _, err := parse([]byte(needing(`{"settings":true}`, "{}"))); err == nil || !strings.Contains(err.Error(), "needs.settings must be an object, not a boolean") {
 		t.Errorf("got %v, want a schema that is not an object refused", err)
 	}
-	if _, err := parse([]byte(needing("{}", `{"settings":{}}`))); err == nil || !strings.Contains(err.Error(), "tools[0].needs.settings: a tool has none of its own") {
+	if _, err := parse([]byte(needing("{}", `{"settings":{}}`))); err == nil || !strings.Contains(err.Error(), "tools[0].needs.settings: a single tool can't have it") {
 		t.Errorf("got %v, want the settings of a tool refused", err)
 	}
 }

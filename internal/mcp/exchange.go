@@ -141,7 +141,7 @@ func (x *exchange) check(h http.Header) *rpc.Fault {
 	case !ok && m.MetaVersion != nil:
 		return rpc.Mismatch("MCP-Protocol-Version is missing")
 	case !ok:
-		return rpc.Mismatch("MCP-Protocol-Version is missing; clients of older versions begin with initialize")
+		return rpc.Mismatch("MCP-Protocol-Version is missing; clients with older versions begin with initialize")
 	case declared != protocol.Version:
 		if m.MetaVersion != nil && string(m.MetaVersion) != declared {
 			return rpc.Mismatch("MCP-Protocol-Version is not the version of the request's _meta")
@@ -196,7 +196,7 @@ func (b *buffer) Limit() int64 { return frame }
 
 // TooLarge returns the error of a larger message.
 func (b *buffer) TooLarge() error {
-	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: "A message that is not a call of a tool may have at most 65536 bytes"}
+	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: "A message that doesn't call a tool may have at most 65536 bytes"}
 }
 
 // Read reads the message. It grows as the bytes come.

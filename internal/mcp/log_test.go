@@ -43,7 +43,7 @@ func TestLog(t *testing.T) {
 	}{
 		{call("math-add", "{}"), "INFO 200 tools/call /math/add", "/math/add "},
 		{call("math-add", `{"n":"x"}`), "INFO 200 tools/call /math/add invalid_arguments", "/math/add invalid_arguments"},
-		{call("math-add", `{"n":1},"arguments":{}`), "DEBUG 400 tools/call /math/add invalid_arguments The params have arguments twice", "/math/add invalid_arguments"},
+		{call("math-add", `{"n":1},"arguments":{}`), "DEBUG 400 tools/call /math/add invalid_arguments The params contain arguments twice", "/math/add invalid_arguments"},
 		{call("off", "{}"), "INFO 200 tools/call /off tool_disabled", "/off tool_disabled"},
 		{call("nothing", "{}"), "INFO 200 tools/call not_found", ""},
 		{call("traps", "{}"), "WARN 200 tools/call /traps tool_trapped hunter2", "/traps tool_trapped"},
@@ -57,7 +57,7 @@ func TestLog(t *testing.T) {
 		log.Reset()
 		records = nil
 		status, body := serve(h, request(test.body))
-		if strings.Contains(body, "hunter2") || status >= 500 && body != `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error; tell the operator the request id","data":{"code":"internal","request_id":"test"}}}` {
+		if strings.Contains(body, "hunter2") || status >= 500 && body != `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error; give the operator the request id","data":{"code":"internal","request_id":"test"}}}` {
 			t.Errorf("%s: got %s", test.body, body)
 		}
 		var line struct {

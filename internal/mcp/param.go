@@ -32,7 +32,7 @@ func checkParams(params []toolset.Header, arguments []byte, h http.Header) *rpc.
 		value := values[i]
 		if value == nil || string(value) == "null" {
 			if len(h[key]) > 0 {
-				return rpc.Mismatch(key + " has a value, but the arguments have none")
+				return rpc.Mismatch(key + " has a value, but the argument is missing")
 			}
 			continue
 		}
@@ -41,7 +41,7 @@ func checkParams(params []toolset.Header, arguments []byte, h http.Header) *rpc.
 		case !ok:
 			return rpc.Mismatch(key + " is missing or not well-formed")
 		case !says(header, p.Type, value):
-			return rpc.Mismatch(key + " is not the value in the arguments")
+			return rpc.Mismatch(key + " differs from the value in the arguments")
 		}
 	}
 	return nil

@@ -200,7 +200,7 @@ func TestProgress(t *testing.T) {
 	for name, want := range map[string]string{
 		"works":  `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"{\n\"n\":1}"}],"structuredContent":{ "n":1},` + own + `}}`,
 		"fails":  `"text":"2 are left"`,
-		"breaks": `"error":{"code":-32603,"message":"Internal error; tell the operator the request id","data":{"code":"internal","request_id":"test"}}}`,
+		"breaks": `"error":{"code":-32603,"message":"Internal error; give the operator the request id","data":{"code":"internal","request_id":"test"}}}`,
 	} {
 		s := open(t, t.Context(), server, request(withToken(call(name, "{}"))))
 		for _, want := range []string{

@@ -41,20 +41,20 @@ func Describe(name, help string, labels ...string) *prometheus.Desc {
 
 // What is told of each tool, of what its calls use, and of each caller.
 var (
-	calls      = Describe("calls_total", "Calls of a tool that have ended, by how they ended.", "tool", "outcome")
+	calls      = Describe("calls_total", "Finished calls of a tool, by outcome.", "tool", "outcome")
 	took       = Describe("call_duration_seconds", "How long calls of a tool took.", "tool", "outcome")
 	refusals   = Describe("calls_refused_total", "Calls of a tool that did not begin, by the reason.", "tool", "reason")
-	arguments  = Describe("call_arguments_bytes_total", "Arguments that calls of a tool came with.", "tool", "outcome")
-	results    = Describe("call_results_bytes_total", "Results of calls of a tool.", "tool", "outcome")
-	burned     = Describe("call_fuel_total", "Instructions that calls of a tool have run, those of calls inside them included.", "tool", "outcome")
-	phaseTimes = Describe("call_phase_seconds_total", "What the phases of a tool's calls took.", "tool", "phase")
+	arguments  = Describe("call_arguments_bytes_total", "Sizes of the arguments of a tool's calls.", "tool", "outcome")
+	results    = Describe("call_results_bytes_total", "Sizes of the results of a tool's calls.", "tool", "outcome")
+	burned     = Describe("call_fuel_total", "Instructions that a tool's calls have run, including the calls inside them.", "tool", "outcome")
+	phaseTimes = Describe("call_phase_seconds_total", "How long the phases of a tool's calls took.", "tool", "phase")
 
 	uses         = Describe("capability_uses_total", "How often calls of a tool used a capability.", "tool", "capability")
 	usesFailed   = Describe("capability_uses_failed_total", "How often that failed, or was refused.", "tool", "capability")
 	usesRefused  = Describe("capability_uses_refused_total", "How often that was refused because the tool's grant does not allow it.", "tool", "capability")
-	usesSent     = Describe("capability_sent_bytes_total", "What calls of a tool sent by a capability.", "tool", "capability")
-	usesReceived = Describe("capability_received_bytes_total", "What calls of a tool received by a capability.", "tool", "capability")
-	usesTook     = Describe("capability_seconds_total", "How long calls of a tool used a capability, with the time that they waited.", "tool", "capability")
+	usesSent     = Describe("capability_sent_bytes_total", "What a tool's calls sent through a capability.", "tool", "capability")
+	usesReceived = Describe("capability_received_bytes_total", "What a tool's calls received through a capability.", "tool", "capability")
+	usesTook     = Describe("capability_seconds_total", "How long calls of a tool used a capability, including the time they waited.", "tool", "capability")
 
 	callerCalls   = Describe("principal_calls_total", "Calls of a caller.", "principal", "origin", "realm")
 	callerFailed  = Describe("principal_calls_failed_total", "Calls of a caller that failed or were refused.", "principal", "origin", "realm")

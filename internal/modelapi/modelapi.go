@@ -131,7 +131,7 @@ func (j *judge) name(name string) {
 	case len(name) > maxName || !toolName.MatchString(name):
 		j.add(everywhere, ruleToolName, "%q is not 1 to 64 of the characters A-Z a-z 0-9 _ -: rename the tool or its namespace", text.Short(name))
 	case len(name) > maxPrefixed:
-		j.add(nil, ruleToolName, "%d characters are too many once Claude Code or Cursor has put the server's name before them: shorten the namespace and the name to %d together", len(name), maxPrefixed)
+		j.add(nil, ruleToolName, "%d characters are too many once Claude Code or Cursor puts the server's name in front: shorten the namespace and the name to %d together", len(name), maxPrefixed)
 	}
 	if !beginsAsLetter.MatchString(name) {
 		j.add(gemini, ruleToolName, "it begins with neither a letter nor _: rename the tool or its namespace")

@@ -21,19 +21,19 @@ var (
 func (j *judge) parameters(value any) {
 	top, ok := value.(map[string]any)
 	if !ok || top["type"] != "object" {
-		j.add(everywhere, ruleRoot, `the top does not say "type": "object": add it`)
+		j.add(everywhere, ruleRoot, `the top level lacks "type": "object": add it`)
 	}
 	if !ok {
 		return
 	}
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
 		if _, ok := top[keyword]; ok {
-			j.add(append(slices.Clone(openAI), anthropic...), ruleRoot, "%s is not accepted at the top: write the members there", keyword)
+			j.add(append(slices.Clone(openAI), anthropic...), ruleRoot, "%s is not accepted at the top level: write the members there", keyword)
 		}
 	}
 	for _, keyword := range []string{"enum", "not"} {
 		if _, ok := top[keyword]; ok {
-			j.add(openAI, ruleRoot, "%s is not accepted at the top: move it into the members", keyword)
+			j.add(openAI, ruleRoot, "%s is not accepted at the top level: move it into the members", keyword)
 		}
 	}
 	arguments, _ := top["properties"].(map[string]any)
@@ -58,7 +58,7 @@ func (j *judge) argument(name string) {
 func (j *judge) schema(value any, definition string, depth int) {
 	s, ok := value.(map[string]any)
 	if !ok {
-		j.add(strict, ruleStrict, "it does not say which type the value has: give it one")
+		j.add(strict, ruleStrict, "it doesn't give the type of the value: add \"type\"")
 		return
 	}
 	j.array(s)
@@ -99,7 +99,7 @@ func (j *judge) array(s map[string]any) {
 		return
 	}
 	if _, ok := s["items"].(map[string]any); !ok {
-		j.add(openAI, ruleItems, `an array without the schema of its elements: add "items", {"type": "string"} for example`)
+		j.add(openAI, ruleItems, `an array without a schema for its elements: add "items", such as {"type": "string"}`)
 	}
 }
 
@@ -135,9 +135,9 @@ func (j *judge) reference(s map[string]any, definition string) {
 		case "$ref", "$defs", "definitions":
 			continue
 		case "description", "default":
-			j.add([]API{OpenAIStrict}, ruleSibling, "%s beside $ref is not accepted: move it into the schema that is referred to", keyword)
+			j.add([]API{OpenAIStrict}, ruleSibling, "%s beside $ref is not accepted: move it into the referenced schema", keyword)
 		default:
-			j.add([]API{OpenAIStrict, Gemini}, ruleSibling, "%q beside $ref is not accepted: move it into the schema that is referred to", text.Short(keyword))
+			j.add([]API{OpenAIStrict, Gemini}, ruleSibling, "%q beside $ref is not accepted: move it into the referenced schema", text.Short(keyword))
 		}
 		return
 	}

@@ -53,14 +53,14 @@ func (j *judge) strict(s map[string]any, depth int) {
 	properties, _ := s["properties"].(map[string]any)
 	if properties != nil || slices.Contains(types(s), "object") {
 		if s["additionalProperties"] != false {
-			j.add(strict, ruleStrict, `an object has to say "additionalProperties": false: add it`)
+			j.add(strict, ruleStrict, `an object must have "additionalProperties": false: add it`)
 		}
 		if missing := optional(s, properties); len(missing) > 0 {
-			j.add([]API{OpenAIStrict}, ruleStrict, `every member has to be in "required", and %q is not: add it, with "null" among its types`, text.Short(missing[0]))
+			j.add([]API{OpenAIStrict}, ruleStrict, `every member must be in "required", but %q is not: add it, with "null" among its types`, text.Short(missing[0]))
 		}
 	}
 	if !slices.ContainsFunc([]string{"type", "anyOf", "allOf", "oneOf", "enum", "const", "$ref"}, func(keyword string) bool { _, ok := s[keyword]; return ok }) {
-		j.add(strict, ruleStrict, "it does not say which type the value has: give it one")
+		j.add(strict, ruleStrict, "it doesn't give the type of the value: add \"type\"")
 	}
 }
 
@@ -80,17 +80,17 @@ func (j *judge) keywords(s map[string]any) {
 			unknown[i] = text.Short(name)
 		}
 		if len(unknown) > 0 {
-			j.add([]API{api}, ruleStrict, "it does not document the keyword %s: say that in the description instead", strings.Join(unknown[:min(len(unknown), 5)], ", "))
+			j.add([]API{api}, ruleStrict, "it doesn't document the keyword %s: put this into the description instead", strings.Join(unknown[:min(len(unknown), 5)], ", "))
 		}
 		if format, ok := s["format"].(string); ok && !slices.Contains(formats[api], format) {
-			j.add([]API{api}, ruleStrict, "it does not document the format %q: say that in the description instead", text.Short(format))
+			j.add([]API{api}, ruleStrict, "it doesn't document the format %q: put this into the description instead", text.Short(format))
 		}
 	}
 	if n, ok := s["minItems"].(float64); ok && n > 1 {
-		j.add([]API{AnthropicStrict}, ruleStrict, "minItems can be 0 or 1 only: say more in the description instead")
+		j.add([]API{AnthropicStrict}, ruleStrict, "minItems can only be 0 or 1: say more in the description instead")
 	}
 	if pattern, ok := s["pattern"].(string); ok && beyondGrammar.MatchString(pattern) {
-		j.add([]API{AnthropicStrict}, ruleStrict, "a pattern can neither look around, nor refer back, nor find word boundaries: write a simpler one")
+		j.add([]API{AnthropicStrict}, ruleStrict, "a pattern can't use look-around, back-references or word boundaries: write a simpler one")
 	}
 	values, _ := s["enum"].([]any)
 	if slices.ContainsFunc(values, isComposite) {
@@ -143,7 +143,7 @@ func (j *judge) count(s map[string]any, depth int) {
 // finish judges what shows when all of the schema is known.
 func (j *judge) finish() {
 	if j.refs.cycle() {
-		j.add([]API{AnthropicStrict}, ruleStrict, "a schema can't refer to itself: write out as many levels as are needed")
+		j.add([]API{AnthropicStrict}, ruleStrict, "a schema can't refer to itself: write out as many levels as you need")
 	}
 	for _, bound := range []struct {
 		api       API

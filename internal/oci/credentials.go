@@ -29,7 +29,7 @@ func (k *keyring) check() error {
 		return nil
 	}
 	if _, err := os.Stat(k.file); err != nil {
-		return fmt.Errorf("read the file of credentials: %w", err)
+		return fmt.Errorf("read the credentials file: %w", err)
 	}
 	_, _, err := open(k.file)
 	return unreadable(k.file, err)
@@ -42,9 +42,9 @@ func unreadable(file string, err error) error {
 	}
 	var path *os.PathError
 	if errors.As(err, &path) {
-		return fmt.Errorf("read the file of credentials: %w", path)
+		return fmt.Errorf("read the credentials file: %w", path)
 	}
-	return fmt.Errorf("%s is not in the form of docker's config.json: log in again to have it written", file)
+	return fmt.Errorf("%s is not in the format of docker's config.json: log in again to rewrite it", file)
 }
 
 // A credentialError is why credentials can't be had. Nobody has been asked then.

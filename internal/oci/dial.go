@@ -141,7 +141,7 @@ func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 func (d *dialer) check(host, address string, found []netip.Addr) error {
 	near, err := d.network.Interfaces()
 	if err != nil {
-		return fmt.Errorf("find out which addresses the machine has: %w", err)
+		return fmt.Errorf("find out the machine's addresses: %w", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,7 +160,7 @@ func (d *dialer) check(host, address string, found []netip.Addr) error {
 		if own {
 			d.kinds[kind] = true
 		} else if !d.kinds[kind] {
-			return &forbiddenError{fmt.Errorf("the registry leads to %s, whose address is %s: a registry on another kind of network may not lead there", host, kind)}
+			return &forbiddenError{fmt.Errorf("the registry leads to %s, whose address is %s: a registry on another kind of network must not lead there", host, kind)}
 		}
 	}
 	return nil

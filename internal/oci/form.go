@@ -48,7 +48,7 @@ func (m *manifest) forWasm() (ocispec.Descriptor, error) {
 		wasm = others
 	}
 	if len(wasm) != 1 {
-		return ocispec.Descriptor{}, misformed("it is an index of %d artifacts: name the digest of one", len(wasm))
+		return ocispec.Descriptor{}, misformed("it is an index of %d artifacts: give the digest of one", len(wasm))
 	}
 	return wasm[0], nil
 }
@@ -68,14 +68,14 @@ func (m *manifest) module() (layer ocispec.Descriptor, unpack func(from io.Reade
 	case len(modules) == 1:
 		return modules[0], nil, nil
 	case len(modules) > 1:
-		return layer, nil, misformed("it has %d modules: one for each artifact is served", len(modules))
+		return layer, nil, misformed("it has %d modules: only one per artifact is served", len(modules))
 	case len(archives) == 1 && strings.HasSuffix(archives[0].MediaType, "gzip"):
 		return archives[0], unzip, nil
 	case len(archives) == 1:
 		return archives[0], untar, nil
 	}
 	if len(archives) > 1 {
-		return layer, nil, misformed("it is an image of %d layers: a tool's has one, with one .wasm file", len(archives))
+		return layer, nil, misformed("it is an image with %d layers: a tool's has one, with one .wasm file", len(archives))
 	}
 	if len(m.Layers) > 0 {
 		return layer, nil, misformed("it has no module: its first layer has the type %q, and a module's is %s: push it with that type, or with toolsrv push",
@@ -94,7 +94,7 @@ const (
 func unzip(from io.Reader, to io.Writer, most int64) error {
 	z, err := gzip.NewReader(from)
 	if err != nil {
-		return misformed("the archive is not compressed as it says")
+		return misformed("the archive's compression is not the declared one")
 	}
 	return untar(z, to, most)
 }

@@ -33,8 +33,8 @@ const (
 var ErrSlow = errors.New("the registry is too slow")
 
 var (
-	errStalled = fmt.Errorf("%w: nothing of its answer has come for a while", ErrSlow)
-	errTrickle = fmt.Errorf("%w: less than %d KiB of its answer come in a second", ErrSlow, leastRate>>10)
+	errStalled = fmt.Errorf("%w: its answer has stalled", ErrSlow)
+	errTrickle = fmt.Errorf("%w: its answer arrives at less than %d KiB a second", ErrSlow, leastRate>>10)
 )
 
 // A BusyError means that a registry wants to be left alone for a time.
@@ -45,7 +45,7 @@ type BusyError struct {
 
 // Error says for how long.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("the registry answers %d: it wants to be asked again in %v", e.Status, e.After.Round(time.Second))
+	return fmt.Sprintf("the registry answered %d, and wants to be asked again in %v", e.Status, e.After.Round(time.Second))
 }
 
 // guard sends requests. It lets none of them fall back to HTTP, tries harmless ones again, and ends answers that stall.
@@ -62,7 +62,7 @@ func (g *guard) RoundTrip(q *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("the registry leads to %s without TLS, which is not followed", q.URL.Host)
 	}
 	if q.URL.Scheme == "http" && !strings.EqualFold(strings.TrimSuffix(q.URL.Host, ":80"), strings.TrimSuffix(g.own, ":80")) && hasSecret(q) {
-		return nil, &forbiddenError{fmt.Errorf("the registry wants credentials sent to %s without TLS, which is not done: its tokens have to come from %s, or over TLS", q.URL.Host, g.own)}
+		return nil, &forbiddenError{fmt.Errorf("the registry wants credentials sent to %s without TLS, which is refused: its tokens must come from %s, or over TLS", q.URL.Host, g.own)}
 	}
 	harmless := (q.Method == http.MethodGet || q.Method == http.MethodHead) && (q.Body == nil || q.Body == http.NoBody)
 	for try := 1; ; try++ {

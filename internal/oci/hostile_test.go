@@ -46,7 +46,7 @@ func TestLies(t *testing.T) {
 		before func(http.ResponseWriter, *http.Request) bool
 		want   string
 	}{
-		"another module of the same length": {blob(func(w http.ResponseWriter) { io.WriteString(w, other) }), "is not what its digest says"},
+		"another module of the same length": {blob(func(w http.ResponseWriter) { io.WriteString(w, other) }), "doesn't match its digest"},
 		"a longer one, whose length is not said": {blob(func(w http.ResponseWriter) {
 			w.(http.Flusher).Flush()
 			for range 1 << 14 { // of 64 KiB each, were it read
@@ -68,7 +68,7 @@ func TestLies(t *testing.T) {
 			w.Header().Set("Docker-Content-Digest", "sha256:"+strings.Repeat("a", 64))
 			w.Write(module)
 		}), "mismatch"},
-		"a module that was moved":   {blob(func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }), "the registry has nothing of this name"},
+		"a module that was moved":   {blob(func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }), "the registry has nothing with this name"},
 		"an answer of another kind": {blob(func(w http.ResponseWriter) { w.WriteHeader(http.StatusTeapot); io.WriteString(w, "\x1b[31mtea") }), "418"},
 		"another manifest than it said": {manifest(func(w http.ResponseWriter, q *http.Request) bool {
 			if q.Method != http.MethodGet {
@@ -88,7 +88,7 @@ func TestLies(t *testing.T) {
 			w.Header().Set("Docker-Content-Digest", "sha512:"+strings.Repeat("a", 128))
 			w.Header().Set("Content-Length", "10")
 			return true
-		}), "is not a digest that is verified"},
+		}), "is not a supported digest"},
 		"no digest, and no length": {manifest(func(w http.ResponseWriter, q *http.Request) bool { w.(http.Flusher).Flush(); return true }), "acme/csv:1.2: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestRedirects(t *testing.T) {
 		"a service of the machine":               {"93.184.216.34", "http://store.example", map[string]string{"store.example": "127.0.0.1"}, "whose address is loopback"},
 		"the same, from a registry in a network": {"10.0.0.7", "http://store.example", map[string]string{"store.example": "127.0.0.1"}, "whose address is loopback"},
 		"a cloud's metadata":                     {"10.0.0.7", "http://169.254.169.254", nil, "whose address is link-local"},
-		"a neighbour with a public address":      {"93.184.216.34", "http://8.8.8.9", nil, "of a network that the server's machine is in"},
+		"a neighbour with a public address":      {"93.184.216.34", "http://8.8.8.9", nil, "on a network that the server's machine is in"},
 		"IPv4 in IPv6":                           {"93.184.216.34", "http://[::ffff:127.0.0.1]", nil, "whose address is loopback"},
 		"a file":                                 {"93.184.216.34", "file:///etc/passwd", nil, "file"},
 	} {
@@ -213,11 +213,11 @@ func TestUntrusted(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	for host, want := range map[string]string{
-		serve(authority.Pair(nil)): "the registry has nothing of this name",
+		serve(authority.Pair(nil)): "the registry has nothing with this name",
 		serve(another.Pair(nil)):   "is from an authority that is not trusted here: name the authority's file (ca)",
 		serve(authority.Pair(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })): "is not valid: x509: certificate has expired",
 		ocitest.Serve(t).Host:           "answers without TLS: if it may, ask it over HTTP (plain_http)",
-		closed.Listener.Addr().String(): "check the port, and whether the registry runs",
+		closed.Listener.Addr().String(): "check the port, and whether the registry is running",
 	} {
 		_, _, err := pull(t, open(t, host, oci.Options{CA: ca}), reference(t, host, "acme/csv:1.2"))
 		wants(t, err, want)
@@ -440,7 +440,7 @@ func TestLargeIsVerified(t *testing.T) {
 		want string
 	}{
 		"as it is":       {module, ""},
-		"another byte":   {changed, "is not what its digest says"},
+		"another byte":   {changed, "doesn't match its digest"},
 		"one byte less":  {module[:len(module)-1], "ends after 3145727 of 3145728 bytes"},
 		"one byte more":  {append(bytes.Clone(module), 0), "more than the 3145728 bytes"},
 		"a part of it":   {module[:1<<20], "ends after 1048576 of 3145728 bytes"},

@@ -238,11 +238,11 @@ func (r *Registry) explain(what string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrSlow):
 		return fmt.Errorf("%s: %w", what, err)
 	case isUnknown && unknown.IsNotFound:
-		return fmt.Errorf("%s: no host is called %s: check the name", what, text.Short(unknown.Name))
+		return fmt.Errorf("%s: there is no host %s: check the name", what, text.Short(unknown.Name))
 	case isUnknown:
-		return fmt.Errorf("%s: the address of %s can't be looked up now: check the network, or try again", what, text.Short(unknown.Name))
+		return fmt.Errorf("%s: the address of %s can't be looked up at the moment: check the network, or try again", what, text.Short(unknown.Name))
 	case isDial && dial.Op == "dial" && dial.Addr != nil && errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%s: nobody listens at %s: check the port, and whether the registry runs", what, dial.Addr)
+		return fmt.Errorf("%s: nobody is listening at %s: check the port, and whether the registry is running", what, dial.Addr)
 	case isLacking:
 		return &clipped{what: what, err: lacking}
 	case isForeign:
@@ -254,9 +254,9 @@ func (r *Registry) explain(what string, err error) error {
 	case errors.Is(err, errdef.ErrNotFound) || status == http.StatusNotFound:
 		return fmt.Errorf("%s: %w", what, ErrNotFound)
 	case noCredentials, status == http.StatusUnauthorized && !r.found():
-		return fmt.Errorf("%s: %s asks who you are, and there are no credentials for it: log in with docker or podman, or name a file that has them", what, r.host)
+		return fmt.Errorf("%s: %s requires credentials, and there are none for it: log in with docker or podman, or name a file that has them", what, r.host)
 	case status == http.StatusUnauthorized:
-		return fmt.Errorf("%s: %s does not take the credentials that were found: log in again", what, r.host)
+		return fmt.Errorf("%s: %s rejects the credentials that were found: log in again", what, r.host)
 	case status == http.StatusForbidden:
 		return fmt.Errorf("%s: %s does not allow it with these credentials", what, r.host)
 	case status == http.StatusBadRequest && r.plain:
@@ -276,7 +276,7 @@ func (r *Registry) asked(err error) string {
 }
 
 // ErrNotFound means that a registry has no such artifact.
-var ErrNotFound = errors.New("the registry has nothing of this name, or shows it to others only: toolsrv search lists what it has")
+var ErrNotFound = errors.New("the registry has nothing with this name, or doesn't show it to you: toolsrv search lists what it has")
 
 // clipped is an error with text of a registry.
 type clipped struct {

@@ -171,16 +171,16 @@ func TestForms(t *testing.T) {
 		"no layer":                           {want: "it has no module: it needs a layer of the type application/wasm"},
 		"a layer of another type":            {layers: []layer{{"text/\x1bplain", module}}, want: `it has no module: its first layer has the type "text/\x1bplain", and a module's is application/wasm`},
 		"two modules":                        {layers: []layer{{wasm, module}, {wasm, []byte("b")}}, want: "it has 2 modules"},
-		"an image of two layers":             {layers: []layer{{gz, zipped(t, whole)}, {gz, zipped(t, archive(t, "x.wasm"))}}, want: "it is an image of 2 layers"},
+		"an image of two layers":             {layers: []layer{{gz, zipped(t, whole)}, {gz, zipped(t, archive(t, "x.wasm"))}}, want: "it is an image with 2 layers"},
 		"an image with two modules":          {layers: []layer{{gz, zipped(t, archive(t, "a.wasm", "b.wasm"))}}, want: "more than one .wasm file"},
 		"an image without one":               {layers: []layer{{gz, zipped(t, archive(t, "README.md"))}}, want: "has no .wasm file"},
-		"an image that is not":               {layers: []layer{{gz, []byte("no")}}, want: "is not compressed as it says"},
+		"an image that is not":               {layers: []layer{{gz, []byte("no")}}, want: "is not the declared one"},
 		"an image that is damaged":           {layers: []layer{{gz, zipped(t, whole[:520])}}, want: "its module: the archive is damaged"},
 		"an image that unpacks to much more": {layers: []layer{{gz, zipped(t, append(archive(t, "a.txt")[:512], make([]byte, 8<<20)...))}}, want: "the archive"},
 		"an image of many files":             {layers: []layer{{gz, zipped(t, archive(t, strings.Split(strings.Repeat("a.txt ", 1200), " ")[:1200]...))}}, want: "more than 1000 files"},
 		"a size below zero":                  {layers: []layer{{wasm, module}}, change: func(m *ocispec.Manifest) { m.Layers[0].Size = -1 }, want: "its module has -1 bytes"},
 		"a size of 10 GB":                    {layers: []layer{{wasm, module}}, change: func(m *ocispec.Manifest) { m.Layers[0].Size = 10e9 }, want: "its module has 10000000000 bytes"},
-		"a digest that is none":              {layers: []layer{{wasm, module}}, change: func(m *ocispec.Manifest) { m.Layers[0].Digest = "sha256:../../x" }, want: "is not a digest"},
+		"a digest that is none":              {layers: []layer{{wasm, module}}, change: func(m *ocispec.Manifest) { m.Layers[0].Digest = "sha256:../../x" }, want: "is not a supported digest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -247,11 +247,11 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("got %q, %v", got, err)
 			}
 			_, _, err := pull(t, open(t, s.Host, oci.Options{Credentials: credentialsFile(t, "other.example", user, password)}), ref)
-			wants(t, err, "there are no credentials for it")
+			wants(t, err, "there are none for it")
 			wrong := credentialsFile(t, s.Host, user, "a-wrong-one")
 			later := open(t, s.Host, oci.Options{Credentials: wrong})
 			_, _, err = pull(t, later, ref)
-			wants(t, err, "does not take the credentials")
+			wants(t, err, "rejects the credentials")
 			// Who logs in again need not restart anything.
 			if err := os.WriteFile(wrong, testkit.Read(t, keys), 0o600); err != nil {
 				t.Fatal(err)
@@ -318,7 +318,7 @@ func TestUnknownHost(t *testing.T) {
 	t.Parallel()
 	r := open(t, "registry.example", oci.Options{Network: hosts{}})
 	_, _, err := pull(t, r, reference(t, "registry.example", "acme/csv:1"))
-	wants(t, err, "registry.example/acme/csv:1: no host is called registry.example: check the name")
+	wants(t, err, "registry.example/acme/csv:1: there is no host registry.example: check the name")
 	if strings.Contains(err.Error(), "lookup") {
 		t.Errorf("got %v", err)
 	}
@@ -377,7 +377,7 @@ func TestOptions(t *testing.T) {
 		{"ghcr.io", oci.Options{CA: filepath.Join(folder, "none.pem")}, "none.pem"},
 		{"ghcr.io", oci.Options{CA: testkit.Put(t, folder, "empty.pem", "no")}, "has no certificate"},
 		{"ghcr.io", oci.Options{Credentials: filepath.Join(folder, "none.json")}, "none.json"},
-		{"ghcr.io", oci.Options{Credentials: testkit.Put(t, folder, "x.json", `{"auths": "a-secret"}`)}, "is not in the form of docker's config.json"},
+		{"ghcr.io", oci.Options{Credentials: testkit.Put(t, folder, "x.json", `{"auths": "a-secret"}`)}, "is not in the format of docker's config.json"},
 	} {
 		_, err := oci.Open(c.host, c.o)
 		wants(t, err, c.want)

@@ -97,7 +97,7 @@ func (p *Peers) Each(ctx context.Context, limit time.Duration, failed func(mirro
 		}
 		if !one.IsMirror {
 			if len(wrong) > 0 {
-				err = fmt.Errorf("%w; of its mirrors before: %s", err, strings.Join(wrong, "; "))
+				err = fmt.Errorf("%w; the mirrors asked before: %s", err, strings.Join(wrong, "; "))
 			}
 			return err
 		}

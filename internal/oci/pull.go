@@ -127,7 +127,7 @@ func (r *Registry) pull(ctx context.Context, ref Reference, w io.Writer) (*Artif
 	}
 	top := found.Digest.String()
 	if ref.Digest != "" && top != ref.Digest {
-		return nil, misformed("the registry answers with %.100s", top)
+		return nil, misformed("the registry answered %.100s", top)
 	}
 	content, err := fetchManifest(ctx, repository, found)
 	if err != nil {
@@ -273,7 +273,7 @@ func check(d ocispec.Descriptor, got int64, sum hash.Hash, err, failed error) er
 	case got < d.Size:
 		return fmt.Errorf("ends after %d of %d bytes: %w", got, d.Size, io.ErrUnexpectedEOF)
 	case digest.NewDigest(digest.SHA256, sum) != d.Digest:
-		return misformed("is not what its digest says: the registry, or who is between, has changed it")
+		return misformed("doesn't match its digest: the registry, or somebody in between, has changed it")
 	}
 	return failed
 }
@@ -282,7 +282,7 @@ func check(d ocispec.Descriptor, got int64, sum hash.Hash, err, failed error) er
 func readManifest(content []byte) (*manifest, error) {
 	var m manifest
 	if err := json.Unmarshal(content, &m); err != nil {
-		return nil, misformed("its manifest is not JSON of the right form")
+		return nil, misformed("its manifest is not valid")
 	}
 	if len(m.Layers) > 0 && len(m.Manifests) > 0 {
 		return nil, misformed("its manifest has both layers and manifests")

@@ -51,7 +51,7 @@ func ParseReference(s string) (Reference, error) {
 func CheckDigest(digest string) error {
 	sum, ok := strings.CutPrefix(digest, "sha256:")
 	if b, err := hex.DecodeString(sum); !ok || err != nil || len(b) != sha256.Size || strings.ToLower(sum) != sum {
-		return fmt.Errorf("%.100q is not a digest that is verified: write sha256: and its 64 digits", digest)
+		return fmt.Errorf("%.100q is not a supported digest: write sha256: and its 64 digits", digest)
 	}
 	return nil
 }

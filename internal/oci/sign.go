@@ -75,7 +75,7 @@ func (r *Registry) top(ctx context.Context, repository *remote.Repository, ref R
 		return found, nil, err
 	}
 	if ref.Digest != "" && found.Digest.String() != ref.Digest {
-		return found, nil, misformed("the registry answers with %.100s", found.Digest)
+		return found, nil, misformed("the registry answered %.100s", found.Digest)
 	}
 	content, err := fetchManifest(ctx, repository, found)
 	return found, content, err
@@ -180,9 +180,9 @@ func (r *Registry) signer(ctx context.Context, repository *remote.Repository, d 
 	case count == 0:
 		return by, misformed("it is not signed: the registry has no signature of %s", d.Digest)
 	case count == 1:
-		return by, misformed("its signature does not count: %v", why)
+		return by, misformed("its signature is not valid: %v", why)
 	}
-	return by, misformed("none of its %d signatures counts, the first because: %v", count, why)
+	return by, misformed("none of its %d signatures is valid; of the first: %v", count, why)
 }
 
 // bundles has use read each bundle that is attached to an artifact, or why it can't be, until it returns false: signatures first, as far as the
@@ -194,7 +194,7 @@ func (r *Registry) bundles(ctx context.Context, repository *remote.Repository, d
 	}
 	for i, one := range all {
 		if i == maxSignatures {
-			return misformed("it has %d signatures and attestations, of which the first %d are looked at: remove some", len(all), maxSignatures)
+			return misformed("it has %d signatures and attestations, of which only the first %d are checked: remove some", len(all), maxSignatures)
 		}
 		bundle, err := fetchBundle(ctx, repository, one, most)
 		if err != nil && ctx.Err() != nil {
@@ -220,7 +220,7 @@ func referrers(ctx context.Context, repository *remote.Repository, to ocispec.De
 			}
 		}
 		if len(first)+len(others) > maxReferrers {
-			return misformed("it has more than %d artifacts that refer to it, which are not looked through", maxReferrers)
+			return misformed("more than %d artifacts refer to it, which is too many to search", maxReferrers)
 		}
 		return nil
 	})
@@ -284,7 +284,7 @@ func (r *Registry) simpleSigner(ctx context.Context, repository *remote.Reposito
 	}
 	for i, layer := range m.Layers {
 		if i == maxSignatures {
-			return by, false, misformed("it has %d signatures in cosign's older form, of which the first %d are looked at", len(m.Layers), maxSignatures)
+			return by, false, misformed("it has %d signatures in cosign's older form, of which only the first %d are checked", len(m.Layers), maxSignatures)
 		}
 		if layer.MediaType != simpleType {
 			continue

@@ -63,7 +63,7 @@ func TestSigned(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, _, err = pull(t, trusting, ref)
-			wants(t, err, "its signature does not count: it is not of the key ")
+			wants(t, err, "its signature is not valid: it was not made with the key ")
 			if digest, err := open(t, at.Host, oci.Options{}).Sign(t.Context(), ref, ours.Key); err != nil || digest != pushed.Manifest {
 				t.Fatal(digest, err)
 			}
@@ -152,7 +152,7 @@ func TestHostileSignatures(t *testing.T) {
 				}
 				return false
 			})
-		}, "is not what its digest says"},
+		}, "doesn't match its digest"},
 		"no bundle": {func(t *testing.T, at *ocitest.Server, of string) {
 			attach(t, at, of, []byte("{}"), func(m *ocispec.Manifest) { m.Layers = nil })
 		}, "it has no bundle"},
@@ -165,15 +165,15 @@ func TestHostileSignatures(t *testing.T) {
 				t.Fatal(err)
 			}
 			attach(t, at, of, b, nil)
-		}, "or not of this artifact"},
+		}, "or not for this artifact"},
 		"many": {func(t *testing.T, at *ocitest.Server, of string) {
 			for i := range 60 {
 				attach(t, at, of, fmt.Append(nil, i), nil)
 			}
-		}, "it has 60 signatures and attestations, of which the first 50 are looked at"},
+		}, "it has 60 signatures and attestations, of which only the first 50 are checked"},
 		"thousands": {func(t *testing.T, at *ocitest.Server, of string) {
 			list(at, func(w http.ResponseWriter, n int) { write(w, 1000, n+1) })
-		}, "it has more than 1000 artifacts that refer to it"},
+		}, "more than 1000 artifacts refer to it"},
 		"a list without end": {func(t *testing.T, at *ocitest.Server, of string) {
 			list(at, func(w http.ResponseWriter, n int) { write(w, 0, n+1) })
 		}, "exceeded 100 pages"},
@@ -308,9 +308,9 @@ func TestOlderSignatures(t *testing.T) {
 		change func(*ocispec.Manifest)
 		want   string
 	}{
-		{pushed.Manifest, theirs.signer, nil, "it is of none of the keys"},
-		{digest.FromString("another").String(), ours.signer, nil, "it is of another artifact"},
-		{pushed.Manifest, ours.signer, func(m *ocispec.Manifest) { m.Layers[0].Annotations = nil }, "it is of none of the keys"},
+		{pushed.Manifest, theirs.signer, nil, "it was made with none of the keys"},
+		{digest.FromString("another").String(), ours.signer, nil, "it is for another artifact"},
+		{pushed.Manifest, ours.signer, func(m *ocispec.Manifest) { m.Layers[0].Annotations = nil }, "it was made with none of the keys"},
 		{pushed.Manifest, ours.signer, func(m *ocispec.Manifest) {
 			m.Layers[0].Annotations["dev.cosignproject.cosign/signature"] = "%"
 		}, "not in base64"},

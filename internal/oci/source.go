@@ -105,7 +105,7 @@ func (b *sourceBound) take(name string, size int64) error {
 	_, taken := b.names[key]
 	switch {
 	case !fs.ValidPath(name) || name == "." || !filepath.IsLocal(filepath.FromSlash(name)) || len(name) > maxSourceName || strings.ContainsFunc(name, bad):
-		return misformed("its source has a file %.100q, which is not a path below a folder", name)
+		return misformed("its source has a file %.100q, which is not a path inside a folder", name)
 	case obeyed(key):
 		return misformed("its source has a file %.100q, which is hidden, or git would obey it", name)
 	case taken:
@@ -201,5 +201,5 @@ func sourceOf(ctx context.Context, repository *remote.Repository, a *Artifact) (
 		}
 		return m.Layers[0], nil
 	}
-	return layer, misformed("the registry does not have the source that it names, %s", named)
+	return layer, misformed("the registry doesn't have the source %s that it refers to", named)
 }

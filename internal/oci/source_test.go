@@ -85,7 +85,7 @@ func TestSourceSigned(t *testing.T) {
 	for _, c := range []struct {
 		by   *signature.Trust
 		want string
-	}{{ours.trust, ""}, {theirs.trust, "its signature does not count"}} {
+	}{{ours.trust, ""}, {theirs.trust, "its signature is not valid"}} {
 		files, a, err := open(t, s.Host, oci.Options{Trust: c.by}).Source(t.Context(), ref)
 		wants(t, err, c.want)
 		if c.want == "" && (len(files) != len(script) || a.By.Key == "") || c.want != "" && files != nil {
@@ -157,12 +157,12 @@ func TestSourceHostile(t *testing.T) {
 	cases := map[string]source{
 		"good":                      {"", [][]byte{good}, nil, ""},
 		"several, and one is named": {of(good), [][]byte{sourceArchive(t, entry{name: "a.py"}), good, sourceArchive(t, entry{name: "b.py"})}, nil, ""},
-		"another than is named":     {of(good), [][]byte{sourceArchive(t, entry{name: "a.py"})}, nil, "the registry does not have the source that it names"},
-		"none":                      {of(good), nil, nil, "the registry does not have the source that it names"},
+		"another than is named":     {of(good), [][]byte{sourceArchive(t, entry{name: "a.py"})}, nil, "the registry doesn't have the source"},
+		"none":                      {of(good), nil, nil, "the registry doesn't have the source"},
 		"one that is not named":     {"-", [][]byte{good}, nil, "no source was pushed with it"},
-		"a name that is no digest":  {"../../etc/passwd", [][]byte{good}, nil, "is not a digest that is verified"},
-		"a digest of another kind":  {"sha512:" + strings.Repeat("a", 128), [][]byte{good}, nil, "is not a digest that is verified"},
-		"two layers":                {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers = append(m.Layers, m.Layers[0]) }, "does not have the source"},
+		"a name that is no digest":  {"../../etc/passwd", [][]byte{good}, nil, "is not a supported digest"},
+		"a digest of another kind":  {"sha512:" + strings.Repeat("a", 128), [][]byte{good}, nil, "is not a supported digest"},
+		"two layers":                {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers = append(m.Layers, m.Layers[0]) }, "doesn't have the source"},
 		"of 10 GB":                  {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers[0].Size = 10e9 }, "its source has 10000000000 bytes; the limit is"},
 		"of less than no size":      {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers[0].Size = -1 }, "its source has -1 bytes"},
 		"of a size that is wrong":   {"", [][]byte{good}, func(m *ocispec.Manifest) { m.Layers[0].Size = 7 }, "its source: "},
@@ -187,7 +187,7 @@ func TestSourceHostile(t *testing.T) {
 		cases[name] = source{"", [][]byte{b}, nil, want}
 	}
 	for _, path := range []string{"../../x", "/etc/x", "a/../../x", "a//x", "./x", "..", `..\x`, "C:x", "a\x1b[31m", "a\u009b31m", "a\u202eyp.py", strings.Repeat("a/", 130) + "x"} {
-		cases[path] = source{"", [][]byte{sourceArchive(t, entry{name: path})}, nil, "which is not a path below a folder"}
+		cases[path] = source{"", [][]byte{sourceArchive(t, entry{name: path})}, nil, "which is not a path inside a folder"}
 	}
 	for _, path := range []string{".git/config", "lib/.GIT/config", ".git", ".envrc", ".hg/hgrc", "node_modules/.git/config", "HEAD", "lib/head/x"} {
 		cases[path] = source{"", [][]byte{sourceArchive(t, entry{name: path})}, nil, "which is hidden, or git would obey it"}

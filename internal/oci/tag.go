@@ -88,7 +88,7 @@ func (r Range) Newest(tags []string) (tag string, err error) {
 	}
 	switch {
 	case tag == "" && outside != "":
-		return "", fmt.Errorf("no tag is a version in the range: the newest one outside is %s", text.Short(outside))
+		return "", fmt.Errorf("no tag is a version in the range: the newest outside it is %s", text.Short(outside))
 	case tag == "":
 		return "", errors.New("no tag is a version in the range: tags with three numbers count, such as 1.2.0")
 	}

@@ -12,7 +12,7 @@ func TestRange(t *testing.T) {
 	t.Parallel()
 	tags := []string{"latest", "1", "1.2", "1.1.9", "1.2.0", "v1.2.10", "1.2.9", "1.2.11-rc1", "1.2.012", "1.3.0", "2.0.0", "1.2.0.1", "1.+2.99", "1.2.99999999999", ""}
 	for text, want := range map[string]string{
-		"~1": "1.3.0", "~1.2": "v1.2.10", "~1.2.5": "v1.2.10", "~1.2.11": "the newest one outside is 2.0.0", "~3": "the newest one outside is 2.0.0", "~1.1": "1.1.9", "~2.0.0": "2.0.0",
+		"~1": "1.3.0", "~1.2": "v1.2.10", "~1.2.5": "v1.2.10", "~1.2.11": "the newest outside it is 2.0.0", "~3": "the newest outside it is 2.0.0", "~1.1": "1.1.9", "~2.0.0": "2.0.0",
 		"1.2": "is not a range", "~": "is not a range", "~v1": "is not a range", "~x": "is not a range", "~1.2.3.4": "is not a range", "~01": "is not a range", "~~1": "is not a range", "~-1": "is not a range",
 	} {
 		r, err := oci.ParseRange(text)

@@ -78,7 +78,7 @@ func CheckURL(address string) error {
 	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
 		return nil
 	}
-	return errors.New("must begin with https://, since its keys say who may call")
+	return errors.New("must begin with https://, since its keys decide who may call")
 }
 
 func isLoopback(host string) bool {
@@ -116,9 +116,9 @@ func (i *Issuer) Run(ctx context.Context) {
 		}
 		switch {
 		case err != nil && !away:
-			i.logger.Warn("the issuer of tokens can't be asked for its keys: the known ones stay in use", "issuer", i.url, "known", i.known(), "error", err)
+			i.logger.Warn("the token issuer can't be asked for its keys: the known ones stay in use", "issuer", i.url, "known", i.known(), "error", err)
 		case err == nil && away:
-			i.logger.Info("the issuer of tokens can be asked again", "issuer", i.url)
+			i.logger.Info("the token issuer can be asked again", "issuer", i.url)
 		}
 		away = err != nil
 		i.mu.Lock()
@@ -233,12 +233,12 @@ func (i *Issuer) read(ctx context.Context) error {
 	before := i.keys.Load()
 	switch {
 	case before == nil:
-		i.logger.Info("the keys of the issuer of tokens were read", "issuer", i.url, "keys", len(next.keys))
+		i.logger.Info("the token issuer's keys were read", "issuer", i.url, "keys", len(next.keys))
 	case before.shown == next.shown:
 		return nil
 	default:
 		next.number = before.number + 1
-		i.logger.Info("the keys of the issuer of tokens have changed", "issuer", i.url, "keys", len(next.keys))
+		i.logger.Info("the token issuer's keys have changed", "issuer", i.url, "keys", len(next.keys))
 	}
 	i.keys.Store(next)
 	return nil
@@ -271,10 +271,10 @@ func (i *Issuer) ask(ctx context.Context, address string, to any) error {
 	case err != nil:
 		return err
 	case len(body) > maxAnswer:
-		return fmt.Errorf("%s answers with more than %d bytes", text.Short(address), maxAnswer)
+		return fmt.Errorf("%s answered with more than %d bytes", text.Short(address), maxAnswer)
 	}
 	if err := json.Unmarshal(body, to); err != nil {
-		return fmt.Errorf("%s does not answer with the expected JSON", text.Short(address))
+		return fmt.Errorf("%s did not answer with the expected JSON", text.Short(address))
 	}
 	return nil
 }

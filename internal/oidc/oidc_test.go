@@ -151,7 +151,7 @@ func TestTokens(t *testing.T) {
 	}
 	p := newProvider(t, public(ec, "ec", "ES256"), public(rs, "rs", "RS256"), public(ed, "ed", "EdDSA"))
 	issuer, log := run(t, p.URL)
-	log.Wait(t, "the keys of the issuer of tokens were read")
+	log.Wait(t, "the token issuer's keys were read")
 	v := verifier(t, issuer, oidc.Options{})
 	good := oidctest.SignIDToken(ec, "ec", "ES256", claims(p, nil))
 	parts := strings.Split(good, ".")
@@ -176,22 +176,22 @@ func TestTokens(t *testing.T) {
 		"one audience of several":         {in(map[string]any{"aud": []string{"a", "https://tools.example.com/mcp"}}), "ann", ""},
 		"has just expired":                {in(map[string]any{"exp": at(-30 * time.Second)}), "ann", ""},
 		"is about to be valid":            {in(map[string]any{"nbf": at(30 * time.Second)}), "ann", ""},
-		"alg none":                        {encoded(`{"alg":"none"}`) + "." + parts[1] + ".", "", "it is not a JWT that is signed with"},
-		"alg None":                        {encoded(`{"alg":"None","kid":"ec"}`) + "." + parts[1] + "." + parts[2], "", "it is not a JWT that is signed with"},
-		"HS256 with the public key":       {hs + "." + encoded(string(mac.Sum(nil))), "", "it is not a JWT that is signed with"},
-		"RS512":                           {oidctest.SignIDToken(rs, "rs", "RS512", claims(p, nil)), "", "it is not a JWT that is signed with"},
-		"PS256":                           {oidctest.SignIDToken(rs, "rs", "PS256", claims(p, nil)), "", "it is not a JWT that is signed with"},
+		"alg none":                        {encoded(`{"alg":"none"}`) + "." + parts[1] + ".", "", "it is not a JWT signed with"},
+		"alg None":                        {encoded(`{"alg":"None","kid":"ec"}`) + "." + parts[1] + "." + parts[2], "", "it is not a JWT signed with"},
+		"HS256 with the public key":       {hs + "." + encoded(string(mac.Sum(nil))), "", "it is not a JWT signed with"},
+		"RS512":                           {oidctest.SignIDToken(rs, "rs", "RS512", claims(p, nil)), "", "it is not a JWT signed with"},
+		"PS256":                           {oidctest.SignIDToken(rs, "rs", "PS256", claims(p, nil)), "", "it is not a JWT signed with"},
 		"another's key":                   {oidctest.SignIDToken(other, "ec", "ES256", claims(p, nil)), "", "its signature is not the issuer's"},
 		"another's key without a kid":     {oidctest.SignIDToken(other, "", "ES256", claims(p, nil)), "", "its signature is not the issuer's"},
 		"another's key with its own kid":  {oidctest.SignIDToken(other, "other", "ES256", claims(p, nil)), "", "no key of the issuer has its kid"},
-		"a key of another algorithm":      {oidctest.SignIDToken(ec, "rs", "ES256", claims(p, nil)), "", "no key of the issuer has its kid"},
+		"a key in another algorithm":      {oidctest.SignIDToken(ec, "rs", "ES256", claims(p, nil)), "", "no key of the issuer has its kid"},
 		"changed claims":                  {parts[0] + "." + encoded(claims(p, map[string]any{"sub": "bob"})) + "." + parts[2], "", "its signature is not the issuer's"},
 		"a changed head":                  {encoded(`{"alg":"ES256","kid":"ec","x":1}`) + "." + parts[1] + "." + parts[2], "", "its signature is not the issuer's"},
-		"a critical extension":            {encoded(`{"alg":"ES256","kid":"ec","crit":["exp"],"exp":1}`) + "." + parts[1] + "." + parts[2], "", "token of OpenID Connect"},
-		"no signature":                    {parts[0] + "." + parts[1] + ".", "", "token of OpenID Connect"},
-		"another issuer":                  {in(map[string]any{"iss": "https://evil.example"}), "", "it is of another issuer"},
-		"nearly the issuer":               {in(map[string]any{"iss": p.URL + "/"}), "", "it is of another issuer"},
-		"no issuer":                       {in(map[string]any{"iss": nil}), "", "it is of another issuer"},
+		"a critical extension":            {encoded(`{"alg":"ES256","kid":"ec","crit":["exp"],"exp":1}`) + "." + parts[1] + "." + parts[2], "", "OpenID Connect"},
+		"no signature":                    {parts[0] + "." + parts[1] + ".", "", "OpenID Connect"},
+		"another issuer":                  {in(map[string]any{"iss": "https://evil.example"}), "", "it is from another issuer"},
+		"nearly the issuer":               {in(map[string]any{"iss": p.URL + "/"}), "", "it is from another issuer"},
+		"no issuer":                       {in(map[string]any{"iss": nil}), "", "it is from another issuer"},
 		"another audience":                {in(map[string]any{"aud": "other"}), "", "which is not in auth.oidc.audience"},
 		"a part of the audience":          {in(map[string]any{"aud": "tools"}), "", "which is not in auth.oidc.audience"},
 		"no audience":                     {in(map[string]any{"aud": nil}), "", "which is not in auth.oidc.audience"},
@@ -202,8 +202,8 @@ func TestTokens(t *testing.T) {
 		"expires at the end of time":      {in(map[string]any{"exp": 1e300}), "", "it has expired"},
 		"not yet valid":                   {in(map[string]any{"nbf": at(2 * time.Minute)}), "", "it is not valid yet"},
 		"valid from a word":               {in(map[string]any{"nbf": "now"}), "", "it is not valid yet"},
-		"no name":                         {in(map[string]any{"sub": nil}), "", "has no name for the caller"},
-		"a name that is none":             {in(map[string]any{"sub": []string{"ann"}}), "", "has no name for the caller"},
+		"no name":                         {in(map[string]any{"sub": nil}), "", "doesn't name the caller"},
+		"a name that is none":             {in(map[string]any{"sub": []string{"ann"}}), "", "doesn't name the caller"},
 		"a name that can't be printed":    {in(map[string]any{"sub": "a\nb"}), "", "can't be printed"},
 		"a name that is too long":         {in(map[string]any{"sub": strings.Repeat("x", 200)}), "", "at most 128"},
 		"no rule":                         {in(map[string]any{"groups": []string{"team-b", "team-a-evil", "Team-A"}}), "", "no [[auth.oidc.rule]] matches"},
@@ -213,7 +213,7 @@ func TestTokens(t *testing.T) {
 		"giant":                           {in(map[string]any{"x": strings.Repeat("x", 20<<10)}), "", ""},
 		"a token of another kind":         {"tsv_123_456", "", ""},
 		"not one at all":                  {"ey.ey", "", ""},
-		"nonsense of its form":            {"ey.ey.ey", "", "it is not a JWT that is signed with"},
+		"nonsense of its form":            {"ey.ey.ey", "", "it is not a JWT signed with"},
 		"a JWS in JSON that is one, too":  {`{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` + parts[2] + `"}`, "", ""},
 		"a JWE with the name of a JWT":    {"ey.ey.ey.ey.ey", "", ""},
 		"a blank within":                  {parts[0] + ". " + parts[1] + "." + parts[2], "", ""},
@@ -380,7 +380,7 @@ func TestHostileIssuers(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}, "deadline exceeded"},
-		"a page":         {"/keys", text("<html>"), "does not answer with the expected JSON"},
+		"a page":         {"/keys", text("<html>"), "did not answer with the expected JSON"},
 		"another issuer": {"/.well-known/openid-configuration", text(`{"issuer":"https://evil.example","jwks_uri":"https://evil.example/keys"}`), `it calls itself`},
 		"keys without TLS": {"/.well-known/openid-configuration", func(p *provider, w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":"http://192.0.2.1/keys"}`, p.URL)
@@ -404,8 +404,8 @@ func TestHostileIssuers(t *testing.T) {
 		"only a secret":            {"/keys", text(`{"keys":[{"kty":"oct","k":"AAAA","kid":"1","alg":"HS256"}]}`), "it has no key for"},
 		"a short key":              {"/keys", text(`{"keys":[{"kty":"RSA","kid":"1","n":"AQAB","e":"AQAB"}]}`), "it has no key for"},
 		"too many keys":            {"/keys", text(`{"keys":[` + strings.Repeat("{},", 200) + `{}]}`), "at most 100"},
-		"keys that are not a list": {"/keys", text(`{"keys":{"1":2}}`), "does not answer with the expected JSON"},
-		"deep keys":                {"/keys", text(strings.Repeat("[", 100_000)), "does not answer with the expected JSON"},
+		"keys that are not a list": {"/keys", text(`{"keys":{"1":2}}`), "did not answer with the expected JSON"},
+		"deep keys":                {"/keys", text(strings.Repeat("[", 100_000)), "did not answer with the expected JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

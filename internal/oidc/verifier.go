@@ -162,15 +162,15 @@ func (v *Verifier) remember(digest [sha256.Size]byte, token verified, number uin
 // verify returns whose token it is, until when it is good, and the number of the keys that say so.
 func (v *Verifier) verify(ctx context.Context, token string, now time.Time) (p *wasmtools.Principal, until time.Time, number uint64, err error) {
 	refused := func(err error) (*wasmtools.Principal, time.Time, uint64, error) {
-		return nil, time.Time{}, 0, &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Err: fmt.Errorf("token of OpenID Connect: %w", err)}
+		return nil, time.Time{}, 0, &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Err: fmt.Errorf("OpenID Connect token: %w", err)}
 	}
 	signed, err := jose.ParseSignedCompact(token, algorithms())
 	if err != nil {
-		return refused(errors.New("it is not a JWT that is signed with EdDSA, ES256 or RS256"))
+		return refused(errors.New("it is not a JWT signed with EdDSA, ES256 or RS256"))
 	}
 	set, payload, err := v.issuer.verify(ctx, signed)
 	if set == nil {
-		return nil, time.Time{}, 0, &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The issuer of tokens can't be asked for its keys at the moment; try again.", Err: err}
+		return nil, time.Time{}, 0, &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The token issuer can't be asked for its keys at the moment; try again.", Err: err}
 	}
 	if err != nil {
 		return refused(err)
@@ -186,7 +186,7 @@ func (v *Verifier) verify(ctx context.Context, token string, now time.Time) (p *
 	}
 	name, _ := claims[v.o.Name].(string)
 	if name == "" || !isBelieved(claims, v.o.Name) {
-		return refused(fmt.Errorf("its claim %s has no name for the caller", v.o.Name))
+		return refused(fmt.Errorf("its claim %s doesn't name the caller", v.o.Name))
 	}
 	p, err = v.rules.Principal(name, v.issuer.url, func(claim string) []string { return valuesOf(claims, claim) })
 	switch {
@@ -244,15 +244,15 @@ func (s *keySet) verify(signed *jose.JSONWebSignature) ([]byte, error) {
 // check returns until when a token with these claims is good, or why it isn't.
 func (v *Verifier) check(claims map[string]any, now time.Time) (until time.Time, err error) {
 	if claims["iss"] != v.issuer.url {
-		return until, errors.New("it is of another issuer")
+		return until, errors.New("it is from another issuer")
 	}
 	audience := stringsOf(claims["aud"])
 	if !slices.ContainsFunc(audience, func(a string) bool { return slices.Contains(v.o.Audience, a) }) {
-		return until, fmt.Errorf("it is for %q, which is not in auth.oidc.audience", text.Short(strings.Join(audience, ", ")))
+		return until, fmt.Errorf("its audience is %q, which is not in auth.oidc.audience", text.Short(strings.Join(audience, ", ")))
 	}
 	expires, ok := timeOf(claims["exp"])
 	if until = expires.Add(skew); !ok || !now.Before(until) {
-		return until, errors.New("it has expired, or does not say when it does")
+		return until, errors.New("it has expired, or has no expiry")
 	}
 	if begins, ok := timeOf(claims["nbf"]); claims["nbf"] != nil && (!ok || now.Add(skew).Before(begins)) {
 		return until, errors.New("it is not valid yet")

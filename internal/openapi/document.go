@@ -235,7 +235,7 @@ func (s security) failureResponses() []failureResponse {
 	const plain = `{"$ref":"#/components/schemas/Error"}`
 	all := []failureResponse{
 		{"400", "ToolError", "The tool refused: detail is its message. A tool may choose another status", plain, ""},
-		{"404", "NotFound", "There is no such tool any more", plain, ""},
+		{"404", "NotFound", "The tool no longer exists", plain, ""},
 		{"408", "RequestTimeout", "The body did not arrive in time", plain, ""},
 		{"413", "InputTooLarge", "The body is too large", plain, ""},
 		{"415", "UnsupportedMediaType", "The body is not application/json", plain, ""},
@@ -243,7 +243,7 @@ func (s security) failureResponses() []failureResponse {
 		// generators make one type of each component, whatever its kind.
 		{"422", "InvalidArguments", "The body is not valid JSON, or the arguments do not fit the schema", `{"anyOf":[{"$ref":"#/components/schemas/HTTPValidationError"},` + plain + `]}`, ""},
 		{"429", "RateLimited", "The caller makes too many calls", plain, "Retry-After"},
-		{"500", "ToolFailed", "The tool broke, or the service did", plain, ""},
+		{"500", "ToolFailed", "The tool or the service broke", plain, ""},
 		{"503", "Unavailable", "The tool is disabled, or too many calls are running", plain, "Retry-After"},
 		{"504", "ToolTimeout", "The tool ran out of time", plain, ""},
 		{"default", "Failed", "Any other failure", plain, ""},

@@ -238,7 +238,7 @@ func TestCheck(t *testing.T) {
 		{origin.CheckOrigin, "HTTPS://Example.com:443", "https://example.com"},
 		{origin.CheckOrigin, "*", "*"},
 		{origin.CheckOrigin, "", "is empty"},
-		{origin.CheckOrigin, "null", "every page that has none"},
+		{origin.CheckOrigin, "null", "every page without one"},
 		{origin.CheckOrigin, "example.com", "is not an origin"},
 		{origin.CheckOrigin, "https://example.com/", "is not an origin"},
 		{origin.CheckOrigin, "https://*.example.com", "has a *"},

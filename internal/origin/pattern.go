@@ -77,11 +77,11 @@ func CheckPattern(s string) (string, error) {
 	case strings.Contains(s, "://"):
 		return "", fmt.Errorf(`%q has a scheme, but a host has none: leave it out, as in "tools.example.com"`, text.Short(s))
 	case strings.Contains(name, "*"), below && isIP:
-		return "", fmt.Errorf(`%q has a * that is not the whole first part of a name: use a pattern such as "*.example.com", or "*" for every host`, text.Short(s))
+		return "", fmt.Errorf(`%q has a * that is not the whole first label of a name: use a pattern such as "*.example.com", or "*" for every host`, text.Short(s))
 	case strings.ContainsFunc(s, func(r rune) bool { return r > '~' }):
 		return "", fmt.Errorf(`%q is not in ASCII: write it as browsers send it, such as "xn--bcher-kva.example"`, text.Short(s))
 	case h.Port != 0:
-		return "", fmt.Errorf("%q has a port, but a host is allowed with any port: leave it out", text.Short(s))
+		return "", fmt.Errorf("%q has a port, but a host is allowed on any port: leave it out", text.Short(s))
 	case !ok:
 		return "", fmt.Errorf(`%q is not a host: use a name, a pattern or an address such as "tools.example.com", "*.example.com" or "10.0.0.5"`, text.Short(s))
 	case below:
@@ -100,11 +100,11 @@ func CheckOrigin(s string) (string, error) {
 	case s == "":
 		return "", errors.New(`the entry is empty: name an origin such as "https://app.example.com"`)
 	case s == "null":
-		return "", errors.New(`"null" is the origin of every page that has none: name the pages' real origin`)
+		return "", errors.New(`"null" is the origin of every page without one: name the pages' real origin`)
 	case ok:
 		return o.String(), nil
 	case strings.Contains(s, "*"):
-		return "", fmt.Errorf(`%q has a *, but origins are compared as a whole: list each of them, or use "*" alone for every origin`, text.Short(s))
+		return "", fmt.Errorf(`%q has a *, but origins are compared as a whole: list each of them, or use just "*" for every origin`, text.Short(s))
 	}
 	return "", fmt.Errorf(`%q is not an origin: use a scheme and a host without a path, such as "https://app.example.com" or "http://localhost:3000"`, text.Short(s))
 }

@@ -69,9 +69,9 @@ func (n *notice) sent(send func() error) {
 	}
 	switch {
 	case err != nil && !away:
-		n.logger.Warn("the collector doesn't take "+n.what+": they are lost until it does", "error", text.Clip(err.Error(), maxShown))
+		n.logger.Warn("the collector doesn't accept "+n.what+": they are lost until it does", "error", text.Clip(err.Error(), maxShown))
 	case err == nil && away:
-		n.logger.Info("the collector takes " + n.what + " again")
+		n.logger.Info("the collector accepts " + n.what + " again")
 	}
 }
 
@@ -155,8 +155,8 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	switch { // an outage has been told of
 	case e.away.Load():
 	case away:
-		e.tell("spans were lost while the collector didn't take them", 0)
-	case time.Since(e.warned) > time.Minute && e.tell("spans are lost: there are more than the collector takes in time", 0):
+		e.tell("spans were lost while the collector didn't accept them", 0)
+	case time.Since(e.warned) > time.Minute && e.tell("spans are being lost: there are more than the collector can accept in time", 0):
 		e.warned = time.Now()
 	}
 	return nil
@@ -176,5 +176,5 @@ func (e *exporter) tell(what string, others uint64) bool {
 func (e *exporter) close() {
 	e.closed.Store(true)
 	_ = e.Exporter.Shutdown(context.Background()) // it has been shut down, or ends what hangs
-	e.tell("spans are lost, as the server ends before the collector has taken them", uint64(e.waiting.Load()))
+	e.tell("spans were lost, because the server stopped before the collector had accepted them", uint64(e.waiting.Load()))
 }

@@ -83,7 +83,7 @@ func newMeter(o *Options, r *resource.Resource) (*meter, error) {
 	m.provider = meters
 	of := meters.Meter(scope)
 	bounds := metric.WithExplicitBucketBoundaries(durations...)
-	if m.messages, err = of.Float64Histogram("mcp.server.operation.duration", metric.WithUnit("s"), metric.WithDescription("How long messages of MCP took."), bounds); err != nil {
+	if m.messages, err = of.Float64Histogram("mcp.server.operation.duration", metric.WithUnit("s"), metric.WithDescription("How long MCP messages took."), bounds); err != nil {
 		return nil, err
 	}
 	m.calls, err = of.Float64Histogram("gen_ai.execute_tool.duration", metric.WithUnit("s"), metric.WithDescription("How long calls of tools took."), bounds)

@@ -84,7 +84,7 @@ func New(o Options) (*Tracer, error) {
 	from, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithAttributes(attribute.String("service.name", o.Service),
 		attribute.String("service.version", o.Version), attribute.String("service.instance.id", fmt.Sprintf("%x", instance))))
 	if err != nil {
-		return nil, fmt.Errorf("say what sends spans: %w", err)
+		return nil, fmt.Errorf("describe the sender of spans: %w", err)
 	}
 	if o.Metrics {
 		if t.meter, err = newMeter(&o, from); err != nil {

@@ -112,7 +112,7 @@ func TestBadCollectors(t *testing.T) {
 			if took := time.Since(begun); took > 6*time.Second {
 				t.Errorf("the end took %s", took)
 			}
-			if n := log.Count("doesn't take spans"); n != 1 {
+			if n := log.Count("doesn't accept spans"); n != 1 {
 				t.Errorf("%d lines: %s", n, log)
 			}
 			if len(log.String()) > 4<<10 {
@@ -144,13 +144,13 @@ func TestCollectorComesBack(t *testing.T) {
 	for range 200 { // more than a batch
 		call(t.Context(), o, nil)
 	}
-	log.Wait(t, "doesn't take spans")
+	log.Wait(t, "doesn't accept spans")
 	fails.Store(false)
 	for range 200 {
 		call(t.Context(), o, nil)
 	}
-	log.Wait(t, "takes spans again")
-	log.Wait(t, "spans were lost while the collector didn't take them")
+	log.Wait(t, "accepts spans again")
+	log.Wait(t, "spans were lost while the collector didn't accept them")
 	if crowded, unsent := o.Lost(); crowded != 0 || unsent == 0 {
 		t.Errorf("%d spans were too many, and %d not sent", crowded, unsent)
 	}
@@ -176,7 +176,7 @@ func TestTooManySpans(t *testing.T) {
 	o.Hurry()
 	o.Close()
 	o.Close()
-	if n := log.Count("spans are lost, as the server ends"); n != 1 {
+	if n := log.Count("spans were lost, because the server stopped"); n != 1 {
 		t.Errorf("%d lines: %s", n, log)
 	}
 }
@@ -197,7 +197,7 @@ func TestEnd(t *testing.T) {
 			for range 200 { // more than a batch
 				call(t.Context(), o, nil)
 			}
-			log.Wait(t, "doesn't take spans")
+			log.Wait(t, "doesn't accept spans")
 		}, 2 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {

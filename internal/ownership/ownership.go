@@ -87,7 +87,7 @@ func walk(path string, u user) error {
 func (u user) judge(path string, info fs.FileInfo) error {
 	owner, ok := ownerOf(info)
 	if !ok {
-		return errors.New("the system doesn't tell who owns " + path)
+		return errors.New("the system doesn't say who owns " + path)
 	}
 	if owner.uid != u.uid && owner.uid != 0 {
 		return fmt.Errorf("%s belongs to user %d, who can change it; this process runs as user %d: chown it to that user or to root",

@@ -21,11 +21,11 @@ func ParseApproval(scope string) (a Approval, ok bool, err error) {
 	path = strings.TrimPrefix(path, "/")
 	switch {
 	case strings.Contains(path, "*"):
-		return a, true, errors.New("a fingerprint belongs to one tool, and a pattern with * can't have one: name the tool's path before the @")
+		return a, true, errors.New("a fingerprint belongs to one tool, so a pattern with * can't have one: name the tool's path before the @")
 	case len(fingerprint) != 64 || strings.Trim(fingerprint, "0123456789abcdef") != "":
-		return a, true, errors.New(`what follows the @ is not a fingerprint: copy the 64 digits that /tools has as "fingerprint" of the tool`)
+		return a, true, errors.New(`what follows the @ is not a fingerprint: copy the 64 digits of the tool's "fingerprint" in /tools`)
 	case path == "" || len(path) > maxPattern:
-		return a, true, errors.New(`there is no path of a tool before the @: write one such as "math/add"`)
+		return a, true, errors.New(`there is no tool's path before the @: write one such as "math/add"`)
 	}
 	if err := CheckNames(path); err != nil {
 		return a, true, err

@@ -82,7 +82,7 @@ func Check(pattern string) error {
 	}
 	for part := range strings.SplitSeq(pattern, "/") {
 		if part != "**" && strings.Contains(part, "**") {
-			return fmt.Errorf("%q has ** beside other characters: write * there, or ** between two /", part)
+			return fmt.Errorf("%q has ** next to other characters: write * there, or ** between two /", part)
 		}
 	}
 	return CheckNames(pattern)
@@ -92,7 +92,7 @@ func Check(pattern string) error {
 func CheckNames(path string) error {
 	for name := range strings.SplitSeq(path, "/") {
 		if name == "" {
-			return fmt.Errorf("%q has an empty name: remove the extra /", text.Short(path))
+			return fmt.Errorf("%q has an empty part: remove the extra /", text.Short(path))
 		}
 		if strings.ContainsFunc(name, outside) {
 			return fmt.Errorf("%q has a character that is not allowed in a name: use A-Z a-z 0-9 _ and -", text.Short(name))

@@ -60,10 +60,10 @@ func TestCheck(t *testing.T) {
 	for p, want := range map[string]string{
 		"":                       "the pattern is empty",
 		"/":                      "the pattern is empty",
-		"a//b":                   "has an empty name",
-		"a/":                     "has an empty name",
+		"a//b":                   "has an empty part",
+		"a/":                     "has an empty part",
 		"a b":                    "has a character that is not allowed in a name",
-		"a/**b":                  "has ** beside other characters",
+		"a/**b":                  "has ** next to other characters",
 		strings.Repeat("a", 65):  "a name has at most 64",
 		strings.Repeat("a", 129): "the pattern has 129 bytes",
 	} {

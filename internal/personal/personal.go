@@ -21,7 +21,7 @@ type ID string
 const Max = 200
 
 // ErrNobody is returned for a caller who has nothing of its own.
-var ErrNobody = errors.New("the caller has no name that stays its own")
+var ErrNobody = errors.New("the caller has no name that is its own for good")
 
 // Of returns the ID of a caller. One that did not show who it is has none, nor has a token without a name, which is numbered anew at each start.
 func Of(p *wasmtools.Principal) (ID, error) { return of(p, p.String()) }
@@ -141,4 +141,4 @@ func Parse(s string) (ID, error) {
 }
 
 // errMalformed shows nothing of what is not an ID: it may be a secret in the wrong place.
-var errMalformed = errors.New("write how the caller is known, a plus and the name, such as issued+ann for a token that `toolsrv tokens add` has made; capital letters and signs other than - . _ are % and two digits there, such as %40 for @")
+var errMalformed = errors.New("write how the caller is known, a plus and the name, such as issued+ann for a token from `toolsrv tokens add`; capital letters and signs other than - . _ become % and two digits, such as %40 for @")

@@ -17,8 +17,8 @@ const MaxCalls = 1_000_000
 // A Text is a rate as people write it, wherever they do. An empty Text bounds nothing.
 type Text struct {
 	Rate       string `json:"rate,omitempty" description:"How many calls there may be on average, such as 10/s, 100/min or 1000/h." maxLength:"32"`
-	Burst      int    `json:"burst,omitempty" description:"How many of them may be made at once after a pause; as many as rate has where it is missing." minimum:"0" maximum:"1000000"`
-	Concurrent int    `json:"concurrent,omitempty" description:"How many calls may run at the same time; any number where it is missing." minimum:"0" maximum:"1000000"`
+	Burst      int    `json:"burst,omitempty" description:"How many calls may come in a burst after a pause; by default the number in rate." minimum:"0" maximum:"1000000"`
+	Concurrent int    `json:"concurrent,omitempty" description:"How many calls may run at the same time; by default any number." minimum:"0" maximum:"1000000"`
 }
 
 var units = []struct {
@@ -35,7 +35,7 @@ func ParseCalls(s string) (calls int, period time.Duration, err error) {
 			switch {
 			case u.name != unit:
 			case n > MaxCalls:
-				return 0, 0, fmt.Errorf("%q is more than a rate can be: write %d/%s at most", text.Short(s), MaxCalls, unit)
+				return 0, 0, fmt.Errorf("%q is more than a rate can be: write at most %d/%s", text.Short(s), MaxCalls, unit)
 			default:
 				return int(n), u.period, nil
 			}
@@ -45,7 +45,7 @@ func ParseCalls(s string) (calls int, period time.Duration, err error) {
 }
 
 // errBurst says that a burst stands alone.
-var errBurst = errors.New("burst needs a rate, and says how many of its calls may come at once: give both, such as 10/s and 20")
+var errBurst = errors.New("burst needs a rate, since it says how many calls may come at once: give both, such as 10/s and 20")
 
 // Parse returns what the text says. Zero and missing are the same in it.
 func (t Text) Parse() (r wasmtools.Rate, err error) {

@@ -279,7 +279,7 @@ func (l *Limiter) refuse(of string, r wasmtools.Rate, after time.Duration) error
 	if after > 0 {
 		e.Message = fmt.Sprintf("The caller's rate of %s is used up; try again in %s", TextOf(r).Rate, inWords(refusal.Seconds()))
 	} else {
-		e.Message = fmt.Sprintf("The caller has %d calls running, which is as many as it may have at a time; try again when one has ended", r.Concurrent)
+		e.Message = fmt.Sprintf("The caller has %d calls running, which is its limit; try again when one has ended", r.Concurrent)
 	}
 	return e
 }
@@ -289,7 +289,7 @@ func (r *Refusal) Error() string {
 	if r.After > 0 {
 		return fmt.Sprintf("the rate of %s is used up: %s", r.Of, Describe(r.Rate))
 	}
-	return fmt.Sprintf("%s has as many calls running as it may: %s", r.Of, Describe(r.Rate))
+	return fmt.Sprintf("%s has reached its limit of running calls: %s", r.Of, Describe(r.Rate))
 }
 
 // Seconds returns after how many seconds to try again: 1 at least.

@@ -317,11 +317,11 @@ func TestConcurrent(t *testing.T) {
 	if why != "" {
 		t.Fatal(why)
 	}
-	if _, why := begin(child); why != "ci/a has as many calls running as it may: 1 at the same time" {
+	if _, why := begin(child); why != "ci/a has reached its limit of running calls: 1 at the same time" {
 		t.Errorf("got %q", why)
 	}
 	second, _ := begin(parent)
-	if _, why := begin(parent); !strings.HasPrefix(why, "ci has as many calls running") {
+	if _, why := begin(parent); !strings.HasPrefix(why, "ci has reached its limit of running") {
 		t.Errorf("got %q", why)
 	}
 	first.End()
@@ -461,7 +461,7 @@ func TestRefusal(t *testing.T) {
 		}{
 			{parse(t, "100/min", 2, 0), "the rate of ci is used up: 100/min, 2 at once", "The caller's rate of 100/min is used up; try again in 1 second", "1", `"rate";r=0;t=1`, `"rate";q=2;w=2`, "100/min, 2 at once"},
 			{parse(t, "1/h", 0, 7), "the rate of ci is used up: 1/h, 1 at once, 7 at the same time", "The caller's rate of 1/h is used up; try again in 3600 seconds", "3600", `"rate";r=0;t=3600`, `"rate";q=1;w=3600, "concurrent";q=7;qu="concurrent-requests"`, "1/h, 1 at once, 7 at the same time"},
-			{parse(t, "", 0, 3), "ci has as many calls running as it may: 3 at the same time", "The caller has 3 calls running, which is as many as it may have at a time; try again when one has ended", "1", `"concurrent";r=0`, `"concurrent";q=3;qu="concurrent-requests"`, "3 at the same time"},
+			{parse(t, "", 0, 3), "ci has reached its limit of running calls: 3 at the same time", "The caller has 3 calls running, which is its limit; try again when one has ended", "1", `"concurrent";r=0`, `"concurrent";q=3;qu="concurrent-requests"`, "3 at the same time"},
 		} {
 			l := rates.New()
 			call := &wasmtools.Call{Principal: principal(t, "ci", test.rate, nil)}
@@ -498,7 +498,7 @@ func TestBadRates(t *testing.T) {
 		{"0/s", 0, 0, "is not a rate"}, {"-1/s", 0, 0, "is not a rate"}, {"NaN/s", 0, 0, "is not a rate"}, {"inf/s", 0, 0, "is not a rate"}, {"1e3/s", 0, 0, "is not a rate"},
 		{"1.5/s", 0, 0, "is not a rate"}, {"10", 0, 0, "is not a rate"}, {"10/", 0, 0, "is not a rate"}, {"/s", 0, 0, "is not a rate"}, {"10/day", 0, 0, "is not a rate"},
 		{"10/S", 0, 0, "is not a rate"}, {"10 / s", 0, 0, "is not a rate"}, {"010/s", 0, 0, "is not a rate"}, {"+1/s", 0, 0, "is not a rate"}, {"10/s/s", 0, 0, "is not a rate"},
-		{"1000001/s", 0, 0, "write 1000000/s at most"}, {"99999999999999999999/s", 0, 0, "is not a rate"}, {"10/s", -1, 0, "burst is -1: write"}, {"10/s", 1_000_001, 0, "burst is 1000001: write"},
+		{"1000001/s", 0, 0, "write at most 1000000/s"}, {"99999999999999999999/s", 0, 0, "is not a rate"}, {"10/s", -1, 0, "burst is -1: write"}, {"10/s", 1_000_001, 0, "burst is 1000001: write"},
 		{"10/s", 0, -1, "concurrent is -1: write"}, {"10/s", 0, 1_000_001, "concurrent is 1000001: write"}, {"", 5, 0, "burst needs a rate"}, {"", 5, 5, "burst needs a rate"}, {" ", 0, 0, "is not a rate"},
 	} {
 		r, err := rates.Text{Rate: test.text, Burst: test.burst, Concurrent: test.concurrent}.Parse()

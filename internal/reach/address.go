@@ -26,7 +26,7 @@ func Near(a netip.Addr, interfaces []netip.Prefix) (kind string, near bool) {
 	a = a.Unmap().WithZone("")
 	for _, p := range interfaces {
 		if p.Addr() == a {
-			return "of the machine that the server runs on", true
+			return "on the machine that the server runs on", true
 		}
 		least := onLink6
 		if p.Addr().Is4() {
@@ -35,7 +35,7 @@ func Near(a netip.Addr, interfaces []netip.Prefix) (kind string, near bool) {
 		near = near || p.Bits() >= least && p.Contains(a)
 	}
 	if near {
-		return "of a network that the server's machine is in", true
+		return "on a network that the server's machine is in", true
 	}
 	return "", false
 }

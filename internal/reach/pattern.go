@@ -40,7 +40,7 @@ func parsePattern(s string) (Pattern, error) {
 		return Pattern{}, err
 	}
 	if base, ok := strings.CutPrefix(origin.Host, "*."); ok && !strings.Contains(base, ".") {
-		return Pattern{}, errors.New("a * stands for subdomains of a name with a dot in it, as in *.example.com")
+		return Pattern{}, errors.New("a * stands for subdomains of a name that has a dot, as in *.example.com")
 	}
 	if prefix == "" {
 		prefix = "/"

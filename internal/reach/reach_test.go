@@ -112,7 +112,7 @@ func TestParsePattern(t *testing.T) {
 		{"https://*.example.com", "https://*.example.com"},
 		{"https://*", "https://*"},
 		{"http://*:8080/api/", "http://*:8080/api/"},
-		{"https://*.com", "! a name with a dot"},
+		{"https://*.com", "! a name that has a dot"},
 		{"https://*example.com", "! host name is not valid"},
 		{"https://a.*.com", "! host name is not valid"},
 		{"https://**.example.com", "! its host name is not valid"},
@@ -242,7 +242,7 @@ func TestSpecial(t *testing.T) {
 // Proves: Requests go only where they were granted
 func TestNear(t *testing.T) {
 	t.Parallel()
-	const none, own, network = "", "of the machine that the server runs on", "of a network that the server's machine is in"
+	const none, own, network = "", "on the machine that the server runs on", "on a network that the server's machine is in"
 	var interfaces []netip.Prefix
 	for _, s := range []string{"127.0.0.1/8", "::1/128", "9.9.9.9/32", "8.8.4.4/24", "45.0.0.1/15", "46.1.0.1/16", "2a00:1450::5/64", "2606:2800::1/47", "2607:f8b0:1::1/48", "2400:cb00::7/128"} {
 		interfaces = append(interfaces, netip.MustParsePrefix(s))

@@ -136,7 +136,7 @@ func (c *compiler) completeDefaults() error {
 		}
 		place := c.pointer(given[n])
 		if working[n] {
-			return nil, at(place, errors.New("filling in the default needs the default itself, which never ends: write out what it lacks"))
+			return nil, at(place, errors.New("filling in this default needs the default itself, which never ends: write out its missing members"))
 		}
 		working[n] = true
 		text := c.tree.Values[given[n]].Text
@@ -154,7 +154,7 @@ func (c *compiler) completeDefaults() error {
 			return nil, at(place, errors.New("checking the defaults of the schema takes too much work: write shorter ones, or fewer alternatives for them"))
 		}
 		if !fits {
-			return nil, at(place, fmt.Errorf("the default doesn't fit its own schema: %s: correct one of them", r.violations(n)[0].Msg))
+			return nil, at(place, fmt.Errorf("the default doesn't fit its own schema: %s: correct one of the two", r.violations(n)[0].Msg))
 		}
 		done := &jsontree.Tree{}
 		text = string(r.splice([]byte(text)))

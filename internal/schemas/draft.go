@@ -39,7 +39,7 @@ func findDraft(uri string) (draft, error) {
 			return d, nil
 		}
 	}
-	return 0, fmt.Errorf("$schema %s is unknown and nothing is fetched: use %q, or an address of draft 4, 6, 7 or 2019-09", quoted(uri), draft2020.uri())
+	return 0, fmt.Errorf("$schema %s is unknown, and nothing is fetched: use %q, or an address of draft 4, 6, 7 or 2019-09", quoted(uri), draft2020.uri())
 }
 
 // A holds says how a keyword's value holds schemas.

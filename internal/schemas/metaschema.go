@@ -114,9 +114,9 @@ var wanted = [...]string{
 	aText: "a string", aFlag: "true or false", aCount: "an integer of at least 0", aNumber: "a number", aPositive: "a number above 0",
 	aType:      `one of "array", "boolean", "integer", "null", "number", "object" and "string", or a list of different ones`,
 	aReference: "the address of a schema", aName: "an address without a fragment",
-	anAnchor: "a letter with letters, digits, '-', '.', ':' and '_' behind it", aWord: "a letter or '_' with letters, digits, '-', '.' and '_' behind it",
-	flags: "an object whose names are addresses, with true or false for each", aList: "a list", aChoice: "a list of different values, at least one",
-	names: "a list of different strings", someNames: "a list of different strings, at least one", namesOf: "an object of lists of different strings",
+	anAnchor: "a letter, followed by letters, digits, '-', '.', ':' and '_'", aWord: "a letter or '_', followed by letters, digits, '-', '.' and '_'",
+	flags: "an object whose names are addresses, with true or false for each", aList: "a list", aChoice: "a list of at least one value, all different",
+	names: "a list of different strings", someNames: "a list of at least one string, all different", namesOf: "an object of lists of different strings",
 	aSchema: "a schema", schemaOrFlag: "a schema, true or false", schemaOrList: "a schema, or a list of at least one", someSchemas: "a list of schemas, at least one",
 	namedSchemas: "an object of schemas", schemasOrNames: "an object of schemas and lists of different strings",
 }
@@ -147,7 +147,7 @@ func (s *source) checkMeta(i int32) error {
 	if s.draft == draft4 {
 		for _, side := range [...]string{"Minimum", "Maximum"} {
 			if m := s.member(i, "exclusive"+side); m != 0 && s.member(i, strings.ToLower(side)) == 0 {
-				return at(s.pointer(m), fmt.Errorf("it says something of %q, which is missing: correct it as %s says", strings.ToLower(side), s.draft.uri()))
+				return at(s.pointer(m), fmt.Errorf("it refers to %q, which is missing: correct it as %s says", strings.ToLower(side), s.draft.uri()))
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func newPattern(text string) (*pattern, error) {
 	}
 	expression := fromECMA(text)
 	if parsing(expression) > maxParsing {
-		return nil, fmt.Errorf("pattern %s is too large: use fewer Unicode classes, and fewer ranges without regard to case", quoted(text))
+		return nil, fmt.Errorf("pattern %s is too large: use fewer Unicode classes, and fewer case-insensitive ranges", quoted(text))
 	}
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
@@ -45,7 +45,7 @@ func newPattern(text string) (*pattern, error) {
 		if errors.As(err, &wrong) {
 			reason = fmt.Sprintf("%s at %s", wrong.Code, quoted(wrong.Expr))
 		}
-		return nil, fmt.Errorf("pattern %s can't be used: %s: patterns are matched in linear time, so write it without look-around and back-references, in RE2's syntax", quoted(text), reason)
+		return nil, fmt.Errorf("pattern %s can't be used: %s: patterns are matched in linear time, so write it in RE2's syntax, without look-around and back-references", quoted(text), reason)
 	}
 	if n := instructions(parsed); n > maxPatternSize {
 		return nil, fmt.Errorf("pattern %s is too large: use smaller repeat counts, or maxLength", quoted(text))

@@ -73,7 +73,7 @@ func (b *Budget) Compile(text json.RawMessage) (*Schema, error) {
 func (s *Schema) source() *source {
 	from := &source{draft: s.draft, targets: s.targets}
 	if err := from.tree.Read(string(s.text)); err != nil {
-		panic("schema: the text of a compiled schema can't be read again: " + err.Error()) // somebody has changed it
+		panic("schema: the text of a compiled schema can't be read back: " + err.Error()) // somebody has changed it
 	}
 	return from
 }
@@ -92,7 +92,7 @@ func (b *Budget) CompileParameters(text json.RawMessage) (*Schema, error) {
 		return nil, err
 	}
 	if !s.root.objectsOnly() {
-		return nil, errors.New(`the schema admits values that are not objects, but arguments are always an object: add "type": "object" at the top`)
+		return nil, errors.New(`the schema allows values that are not objects, but arguments are always an object: add "type": "object" at the top level`)
 	}
 	s.argument = true
 	return s, nil

@@ -141,7 +141,7 @@ func (s *source) find(i int32, base string) error {
 func (s *source) name(i int32, base string) (string, error) {
 	if m := s.member(i, "$schema"); m != 0 && i != 0 {
 		if d, err := findDraft(s.str(m)); err != nil || d != s.draft {
-			return "", at(s.pointer(m), errors.New("a second $schema differs from the first: one file is written in one draft"))
+			return "", at(s.pointer(m), errors.New("a second $schema differs from the first: a file must use one draft"))
 		}
 	}
 	if s.draft <= draft7 && s.member(i, "$ref") != 0 {
@@ -186,7 +186,7 @@ func (s *source) name(i int32, base string) (string, error) {
 
 func (s *source) register(m int32, name string, i int32) error {
 	if first, ok := s.named[name]; ok && first != i {
-		return at(s.pointer(m), fmt.Errorf("%s names two schemas, the other one at %s: rename one", quoted(s.str(m)), s.pointer(first)))
+		return at(s.pointer(m), fmt.Errorf("%s names two schemas, the other being at %s: rename one", quoted(s.str(m)), s.pointer(first)))
 	}
 	s.named[name] = i
 	return nil
@@ -204,7 +204,7 @@ func (s *source) target(i, m int32) (int32, error) {
 	}
 	root, ok := s.named[base]
 	if !ok {
-		return 0, at(s.pointer(m), fmt.Errorf(`%s leads outside the file, and nothing is fetched: copy what it names into "$defs" and refer to "#/$defs/..."`, quoted(ref)))
+		return 0, at(s.pointer(m), fmt.Errorf(`%s points outside the file, and nothing is fetched: copy its target into "$defs", and refer to "#/$defs/..."`, quoted(ref)))
 	}
 	fragment, err := url.PathUnescape(fragment)
 	if err != nil {
@@ -223,14 +223,14 @@ func (s *source) target(i, m int32) (int32, error) {
 		to, ok = s.named[base+"#"+fragment]
 	}
 	if s.walk < 0 {
-		return 0, at(s.pointer(m), errors.New("too many references lead far into lists: move what they name into \"$defs\""))
+		return 0, at(s.pointer(m), errors.New("too many references point far into lists: move their targets into \"$defs\""))
 	}
 	if !ok {
-		return 0, at(s.pointer(m), fmt.Errorf("%s leads to nothing: correct it, or add what it names", quoted(ref)))
+		return 0, at(s.pointer(m), fmt.Errorf("%s points to nothing: correct it, or add its target", quoted(ref)))
 	}
 	if _, known := s.base[to]; !known {
 		if err := s.adopt(to); err != nil {
-			return 0, at(s.pointer(m), fmt.Errorf("%s leads to no schema: %w", quoted(ref), err))
+			return 0, at(s.pointer(m), fmt.Errorf("%s doesn't point to a schema: %w", quoted(ref), err))
 		}
 	}
 	s.targets[m] = to
@@ -254,7 +254,7 @@ func (s *source) adopt(i int32) error {
 	}
 	// The metaschema's check looks at values that are not schemas, too.
 	if s.walk -= len(s.tree.Values[i].Text) / 2; s.walk < 0 {
-		return errors.New("too many references lead to such places: move what they name into \"$defs\"")
+		return errors.New("too many references point to such places: move their targets into \"$defs\"")
 	}
 	return s.checkMeta(i)
 }

@@ -10,7 +10,7 @@ import (
 
 // Parts of the errors with which we may refuse to compile a schema of the official suite.
 const (
-	outside = "leads outside the file"          // to the suite's server, or to a metaschema
+	outside = "points outside the file"         // to the suite's server, or to a metaschema
 	dynamic = "depends on how it is reached"    // dynamic references, which wasmtools/RATIONALE.md explains
 	misfits = "the default doesn't fit its own" // which the suite allows
 )

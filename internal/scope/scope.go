@@ -67,7 +67,7 @@ func written(a pattern.Approval) string { return a.Path[1:] + "@" + a.Fingerprin
 func (s Set) checkApproved(scopes []string) error {
 	for i, text := range scopes {
 		if a, ok, err := pattern.ParseApproval(text); ok && err == nil && s.matches(a.Path) {
-			return fmt.Errorf("scope %d of %d has a fingerprint, but another scope has the same tool without one: remove one of them", i+1, len(scopes))
+			return fmt.Errorf("scope %d of %d has a fingerprint, but another scope names the same tool without one: remove one of them", i+1, len(scopes))
 		}
 	}
 	return nil
@@ -93,7 +93,7 @@ func Check(text string) error {
 		return unquoted(err)
 	}
 	if strings.Contains(text, ":") {
-		return errors.New(`it is not a role that there is: use admin, admin:read or metrics, or a pattern of tools such as "math/*"`)
+		return errors.New(`there is no such role: use admin, admin:read or metrics, or a pattern of tools such as "math/*"`)
 	}
 	return unquoted(pattern.Check(text))
 }
@@ -129,19 +129,19 @@ func (s *Set) Add(other Set) {
 func (s Set) Within(all Set) error {
 	for _, role := range s.Roles {
 		if !all.has(role) {
-			return fmt.Errorf("the scope %q is more than the token may do", role)
+			return fmt.Errorf("the scope %q is more than the token has", role)
 		}
 	}
 	for _, a := range s.Approved {
 		if !all.allows(a) {
-			return fmt.Errorf("the scope %q is more than the token may do", a)
+			return fmt.Errorf("the scope %q is more than the token has", a)
 		}
 	}
 	for _, p := range s.Tools {
 		if uncovered, ok := pattern.Cover(all.Tools, p); uncovered != "" {
-			return fmt.Errorf("the scope %q is more than the token may do: it matches %s, too", p, uncovered)
+			return fmt.Errorf("the scope %q is more than the token has: it also matches %s", p, uncovered)
 		} else if !ok {
-			return fmt.Errorf("the scope %q has too many asterisks to be compared with those that the token has: use simpler ones", p)
+			return fmt.Errorf("the scope %q has too many asterisks to be compared with the token's: use simpler ones", p)
 		}
 	}
 	return nil

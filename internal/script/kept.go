@@ -51,11 +51,11 @@ const (
 // the Readers that it is used with: a program with another content finds nothing. The caller closes it.
 func OpenMemory(dir string, helper []string) (*Memory, error) {
 	if len(helper) == 0 {
-		return nil, errors.New("keep what is read of scripts: there is no helper that reads them")
+		return nil, errors.New("cache what is read of scripts: there is no helper that reads them")
 	}
 	cache, err := codecache.Open(dir, 0)
 	if err != nil {
-		return nil, fmt.Errorf("keep what is read of scripts: %w", err)
+		return nil, fmt.Errorf("cache what is read of scripts: %w", err)
 	}
 	return &Memory{cache: cache, program: sync.OnceValues(func() (string, error) { return digestOf(helper[0]) }), folders: map[string]names{}}, nil
 }

@@ -56,7 +56,7 @@ func Serve(ctx context.Context, args []string, in io.Reader, out io.Writer) erro
 			o.Content = content
 		}
 		c := &collected{}
-		err := errors.New("a script of others is read in a folder")
+		err := errors.New("an untrusted script must be read in a folder")
 		if r.Root != "" && LanguageOf(r.Path) != "" {
 			c.Files, c.Inputs, err = collect(ctx, r.Path, o)
 		}
@@ -167,13 +167,13 @@ func judge(name string, why *apart.LostError, bytes int64) error {
 		}
 		return tooMuch(name, says)
 	case why.Stuck:
-		return lost(name, fmt.Errorf("reading it takes longer than %v, though not because of its work: the machine or its disk is busy", readTime))
+		return lost(name, fmt.Errorf("reading it takes longer than %v, but not because of its size: the machine or its disk is busy", readTime))
 	case why.Outside:
-		return lost(name, fmt.Errorf("the process was ended from outside, as the system does where memory is short (%w)", why))
+		return lost(name, fmt.Errorf("the process was killed from outside, as the system does when memory is short (%w)", why))
 	case why.Silent && why.Code != 0 && why.Code != 1: // by a signal, or because Go's runtime gave up
 		return tooMuch(name, fmt.Sprintf("reading it ended its process (%v)", why))
 	}
-	return fmt.Errorf("read the script in a process of its own: %w", why)
+	return fmt.Errorf("read the script in a separate process: %w", why)
 }
 
 // A LostError is that a script could not be read, and not because of the script: the system ended the process that read it, or did not let
@@ -191,7 +191,7 @@ func (*LostError) Temporary() bool { return true }
 
 // lost is the error of a script that may be read another time.
 func lost(name string, why error) error {
-	return &LostError{fmt.Errorf("%s: it could not be read, and is tried again: %w", name, why)}
+	return &LostError{fmt.Errorf("%s: it could not be read, and will be tried again: %w", name, why)}
 }
 
 // tooMuch is the error of a script that breaks a bound.
@@ -202,7 +202,7 @@ func tooMuch(name, why string) error {
 // ofMemory says how much memory a process has, and what limits it.
 func ofMemory(bytes int64) string {
 	if bytes < apart.Ample {
-		return fmt.Sprintf("%d MiB of memory, which is all that this machine or its container has for it (a larger machine may read it)", bytes>>20)
+		return fmt.Sprintf("%d MiB of memory, which is all that this machine or its container has for that (a larger machine may read it)", bytes>>20)
 	}
 	return fmt.Sprintf("%d MiB of memory", bytes>>20)
 }

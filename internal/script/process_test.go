@@ -275,14 +275,14 @@ func TestHelperFails(t *testing.T) {
 		"says no":     {[]string{"sh", "-c", "echo no such luck >&2; exit 1", "sh"}, "no such luck", false, false},
 		"says else":   {[]string{"echo"}, "it did not begin", false, false},
 		"is silent":   {[]string{"true"}, "it did not begin", false, false},
-		"is stopped":  {[]string{"sh", "-c", "kill -9 $$", "sh"}, "is stopped.py: it could not be read, and is tried again: ", true, false},
-		"exits":       {nil, "read the script in a process of its own: ", false, false},
+		"is stopped":  {[]string{"sh", "-c", "kill -9 $$", "sh"}, "is stopped.py: it could not be read, and will be tried again: ", true, false},
+		"exits":       {nil, "read the script in a separate process: ", false, false},
 		"fails":       {nil, "no such luck", false, false},
 		"crashes":     {nil, "(exit status 2): panic: oh no): simplify it, or make a tool file of it with toolsrv build", false, true},
-		"is killed":   {nil, "is killed.py: it could not be read, and is tried again: the process was ended from outside", true, false},
+		"is killed":   {nil, "is killed.py: it could not be read, and will be tried again: the process was killed from outside", true, false},
 		"takes time":  {nil, "takes time.py: reading it takes more than 10 s of a processor", false, true},
-		"writes else": {nil, "read the script in a process of its own: ", false, false},
-		"writes much": {nil, "read the script in a process of its own: ", false, false},
+		"writes else": {nil, "read the script in a separate process: ", false, false},
+		"writes much": {nil, "read the script in a separate process: ", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -207,7 +207,7 @@ func TestBuildFails(t *testing.T) {
 		"no script":           {t.Context(), testkit.Put(t, dir, "hello.rb", ""), toys(t, "python"), "is not a script: its name must end in .py", false},
 		"missing":             {t.Context(), filepath.Join(dir, "missing.py"), toys(t, "python"), "missing.py", true},
 		"a folder":            {t.Context(), filepath.Dir(testkit.Put(t, dir, "folder.py/x", "")), toys(t, "python"), "folder.py", true},
-		"too large":           {t.Context(), testkit.Put(t, dir, "large.py", strings.Repeat("#", 70_000)), toys(t, "python"), "the engine takes less than", true},
+		"too large":           {t.Context(), testkit.Put(t, dir, "large.py", strings.Repeat("#", 70_000)), toys(t, "python"), "the engine accepts less than", true},
 		"no engine":           {t.Context(), testkit.Put(t, dir, "hello.ts", ""), toys(t, "python"), "there is no engine for", false},
 		"no engines at all":   {t.Context(), good, engine.From(fstest.MapFS{}), "there is no engine for", false},
 		"a broken engine":     {t.Context(), good, engine.From(fstest.MapFS{"python.wasm.gz": {Data: []byte("x")}}), "unpack the engine", false},

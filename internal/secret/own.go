@@ -34,7 +34,7 @@ var (
 	// ErrTooMany is returned where there is no room for it.
 	ErrTooMany = errors.New("too many")
 	// ErrUnfit is returned where a value can't be a caller's secret. The error does not show it.
-	ErrUnfit = errors.New("not fit for a secret")
+	ErrUnfit = errors.New("not acceptable as a secret")
 )
 
 // A brought is the secrets that callers have set themselves, by caller and name. It does not change.
@@ -66,7 +66,7 @@ func CheckBrought(value string) error {
 	case len(value) < shortestBrought || len(value) > longestBrought:
 		return fmt.Errorf("it is %w: it has %d bytes; %d to %d are allowed", ErrUnfit, len(value), shortestBrought, longestBrought)
 	case !digit || !letter || len(different) < shortestBrought/2 || !redact.Findable(value):
-		return fmt.Errorf("it is %w: a secret that callers set themselves has letters and digits, and %d different characters at least", ErrUnfit, shortestBrought/2)
+		return fmt.Errorf("it is %w: a secret that callers set themselves needs letters, digits, and at least %d different characters", ErrUnfit, shortestBrought/2)
 	}
 	return nil
 }
@@ -87,13 +87,13 @@ func (s *Store) Admit(root personal.ID, bytes int) error {
 	}
 	switch {
 	case own >= maxBroughtCaller:
-		return fmt.Errorf("there are %w secrets of this caller: at most %d are kept, with those that it had in the last %v", ErrTooMany, maxBroughtCaller, keepFormer)
+		return fmt.Errorf("this caller has %w secrets: at most %d are kept, including former ones of the last %v", ErrTooMany, maxBroughtCaller, keepFormer)
 	case ownBytes > maxBroughtBytesCaller:
-		return fmt.Errorf("this caller has %w bytes of secrets: at most %d KiB are kept, with the former ones of the last %v", ErrTooMany, maxBroughtBytesCaller>>10, keepFormer)
+		return fmt.Errorf("this caller has %w bytes of secrets: at most %d KiB are kept, including former ones of the last %v", ErrTooMany, maxBroughtBytesCaller>>10, keepFormer)
 	case allBytes > maxBroughtBytes:
-		return fmt.Errorf("callers have %w bytes of secrets: at most %d KiB are kept, with the former ones of the last %v", ErrTooMany, maxBroughtBytes>>10, keepFormer)
+		return fmt.Errorf("callers have %w bytes of secrets: at most %d KiB are kept, including former ones of the last %v", ErrTooMany, maxBroughtBytes>>10, keepFormer)
 	case all >= maxBrought:
-		return fmt.Errorf("callers have %w secrets: at most %d are kept, with the former ones of the last %v", ErrTooMany, maxBrought, keepFormer)
+		return fmt.Errorf("callers have %w secrets: at most %d are kept, including former ones of the last %v", ErrTooMany, maxBrought, keepFormer)
 	}
 	return nil
 }

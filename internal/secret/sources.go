@@ -91,7 +91,7 @@ func Read(s Sources) (v *Values, warnings []string, err error) {
 		r.directory(s.Directory)
 	}
 	if len(r.values) > maxSecrets {
-		r.fail("there are more than %d secrets, with those of callers", maxSecrets)
+		r.fail("there are more than %d secrets, including callers' own", maxSecrets)
 	}
 	total := 0
 	for _, value := range r.values {
@@ -198,7 +198,7 @@ func list(path string) ([]fs.DirEntry, error) {
 	case err != nil && err != io.EOF:
 		return nil, err
 	case len(entries) > maxSecrets:
-		return nil, fmt.Errorf("%s has more than %d entries: give a directory that has only secrets", path, maxSecrets)
+		return nil, fmt.Errorf("%s has more than %d entries: give a directory with only secrets", path, maxSecrets)
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, nil
@@ -345,7 +345,7 @@ func (r *reader) warnShort() {
 		short = append(short[:few], fmt.Sprintf("%d more", n-few))
 	}
 	if short != nil {
-		r.warn("secrets of less than %d bytes can be guessed by callers of the tools that use them: %s", enough, strings.Join(short, ", "))
+		r.warn("secrets of fewer than %d bytes can be guessed by callers of the tools that use them: %s", enough, strings.Join(short, ", "))
 	}
 }
 

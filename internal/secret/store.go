@@ -122,7 +122,7 @@ func (s *Store) Add(v *Values) (warning string) {
 	if len(forgotten) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("secrets change often: %d values that they had until %s are no longer looked for in answers and log lines, although older calls may still show one; at most %d former values of %d MiB are kept, for %v",
+	return fmt.Sprintf("secrets change often: %d former values, used until %s, are no longer looked for in answers and log lines, although older calls may still show one; at most %d former values with %d MiB are kept, for %v",
 		len(forgotten), forgotten[0].seen.UTC().Format(time.RFC3339), maxFormer, maxFormerBytes>>20, keepFormer)
 }
 

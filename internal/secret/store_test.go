@@ -100,7 +100,7 @@ func TestRead(t *testing.T) {
 	if _, err := s.Secret("folder"); err == nil || !strings.Contains(err.Error(), `no secret "folder"`) || s.values.Has("folder") {
 		t.Errorf("a folder is a secret: %v", err)
 	}
-	if want := "secrets of less than 16 bytes can be guessed by callers of the tools that use them: Name-with.all_7, file, line, 3 more"; strings.Join(warnings, "|") != want {
+	if want := "secrets of fewer than 16 bytes can be guessed by callers of the tools that use them: Name-with.all_7, file, line, 3 more"; strings.Join(warnings, "|") != want {
 		t.Errorf("got the warnings %q, want %q", warnings, want)
 	}
 }
@@ -383,7 +383,7 @@ func TestRotationForgets(t *testing.T) {
 					t.Fatal(err)
 				}
 				warning := s.Add(v)
-				if forgets := round > c.finds; forgets != strings.Contains(warning, fmt.Sprint(c.secrets, " values that they had until 20")) || strings.Contains(warning, "value-of") {
+				if forgets := round > c.finds; forgets != strings.Contains(warning, fmt.Sprint(c.secrets, " former values, used until 20")) || strings.Contains(warning, "value-of") {
 					t.Errorf("round %d: got the warning %q, want one: %v", round, warning, forgets)
 				}
 			}

@@ -84,7 +84,7 @@ func (c *checker) explain(err error) error {
 		if err.Error() == "expected key signature, not certificate" {
 			return fmt.Errorf("%w: with a certificate, not with the key %s", errOtherKind, c.Key)
 		}
-		return fmt.Errorf("it is not of the key %s, or not of this artifact", c.Key)
+		return fmt.Errorf("it was not made with the key %s, or not for this artifact", c.Key)
 	}
 	if mismatch, ok := errors.AsType[*verify.ErrNoMatchingCertificateIdentity](err); ok {
 		return fmt.Errorf("it was signed by somebody else, not by %s of %s: %w", c.Subject, c.Issuer, clip(mismatch))
@@ -96,7 +96,7 @@ func (c *checker) explain(err error) error {
 func parse(content []byte) (*bundles.Bundle, error) {
 	var b bundles.Bundle
 	if err := b.UnmarshalJSON(content); err != nil {
-		return nil, fmt.Errorf("it is not a bundle in Sigstore's form: %w", clip(err))
+		return nil, fmt.Errorf("it is not a bundle in Sigstore's format: %w", clip(err))
 	}
 	return &b, nil
 }
@@ -155,11 +155,11 @@ func (t *Trust) Simple(payload, sig, artifact []byte) (by By, err error) {
 		case s.Critical.Type != "cosign container image signature":
 			return by, fmt.Errorf("it signs something else: %s", text.ClipEscaped(s.Critical.Type, 100))
 		case s.Critical.Image.Digest != "sha256:"+hex.EncodeToString(sum[:]):
-			return by, fmt.Errorf("it is of another artifact: %s", text.ClipEscaped(s.Critical.Image.Digest, 100))
+			return by, fmt.Errorf("it is for another artifact: %s", text.ClipEscaped(s.Critical.Image.Digest, 100))
 		}
 		return By{Key: c.Key}, nil
 	}
-	return by, errors.New("it is of none of the keys")
+	return by, errors.New("it was made with none of the keys")
 }
 
 // Keys reports whether signatures of keys count.

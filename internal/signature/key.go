@@ -68,10 +68,10 @@ func ReadKey(path string, password func() string) (*Key, error) {
 		}
 		key, err = x509.ParsePKCS8PrivateKey(plain)
 	default:
-		return nil, fmt.Errorf("%s has no key that signs, but %.40q: name a PEM file with a private key, not encrypted or cosign's own", path, block.Type)
+		return nil, fmt.Errorf("%s has %.40q, not a private key: name a PEM file with one, unencrypted or cosign's own", path, block.Type)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s has a key that is damaged", path) // without a part of it
+		return nil, fmt.Errorf("the key in %s is damaged", path) // without a part of it
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
@@ -149,7 +149,7 @@ func readFile(path string, most int) ([]byte, error) {
 		err = fmt.Errorf("%s is larger than %d KiB", path, most>>10)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what signatures are checked with: %w", err)
+		return nil, fmt.Errorf("read the keys that check signatures: %w", err)
 	}
 	return content, nil
 }

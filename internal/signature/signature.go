@@ -35,15 +35,15 @@ func (s Signer) Check() error {
 	identity := s.Issuer != "" || s.Subject != "" || s.Root != ""
 	switch {
 	case s.Key != "" && identity:
-		return errors.New("a signer is a key, or an identity with issuer, subject and root, and not both")
+		return errors.New("a signer is either a key, or an identity with issuer, subject and root")
 	case s.Key != "":
 		return nil
 	case !identity:
 		return errors.New("a signer needs a key, or an issuer, a subject and a root: without these, nobody is trusted")
 	case s.Issuer == "":
-		return errors.New("an identity needs its issuer: without it, anybody's word would count")
+		return errors.New("an identity needs its issuer: without it, any issuer would count")
 	case s.Subject == "":
-		return errors.New("an identity needs its subject: without it, everybody would count that the issuer vouches for")
+		return errors.New("an identity needs its subject: without it, everybody whom the issuer vouches for would count")
 	case s.Root == "":
 		return errors.New("an identity needs a root: a file trusted_root.json with the authorities that may certify it")
 	}
@@ -62,7 +62,7 @@ func CheckSubject(subject string) error {
 	}
 	u, err := url.Parse(prefix)
 	if err != nil || u.Host == "" || len(strings.Trim(u.Path, "/@")) == 0 || !strings.HasSuffix(prefix, "/") && !strings.HasSuffix(prefix, "@") {
-		return errors.New(`has a * that stands for anybody: write it behind the owner, as in "https://github.com/acme/*", or behind an @`)
+		return errors.New(`has a * that stands for anybody: write it after the owner, as in "https://github.com/acme/*", or after an @`)
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func TestRoots(t *testing.T) {
 		s.Root(func(_ *[]root.CertificateAuthority, clocks *[]root.TimestampingAuthority, logs map[string]*root.TransparencyLog) {
 			*clocks = nil
 			clear(logs)
-		}): "nobody says when something was signed",
+		}): "nobody can say when something was signed",
 		testkit.Put(t, t.TempDir(), "root.json", "{"):                        "is not a trusted root",
 		testkit.Put(t, t.TempDir(), "root.json", "{}"):                       "is not a trusted root",
 		testkit.Put(t, t.TempDir(), "root.json", strings.Repeat(" ", 5<<20)): "is larger than 4096 KiB",
@@ -166,7 +166,7 @@ func TestSigners(t *testing.T) {
 		want   string
 	}{
 		{signature.Signer{}, "needs a key, or an issuer"},
-		{signature.Signer{Key: "k", Issuer: "i"}, "a signer is a key, or an identity"},
+		{signature.Signer{Key: "k", Issuer: "i"}, "a signer is either a key, or an identity"},
 		{signature.Signer{Subject: "s", Root: "r"}, "an identity needs its issuer"},
 		{signature.Signer{Issuer: "i", Root: "r"}, "an identity needs its subject"},
 		{signature.Signer{Issuer: "i", Subject: "s"}, "an identity needs a root"},
@@ -230,15 +230,15 @@ func TestKey(t *testing.T) {
 			t.Errorf("%T: got %v, %v", key, by, err)
 		}
 		_, err = trust.Signature(b, []byte("another"))
-		wants(t, err, "or not of this artifact")
+		wants(t, err, "or not for this artifact")
 		_, err = open(t, signature.Signer{Key: others}).Signature(b, artifact)
-		wants(t, err, "it is not of the key "+others)
+		wants(t, err, "it was not made with the key "+others)
 		for _, artifact := range [][]byte{artifact, []byte("another")} {
 			_, err := trust.Signature(sigstoretest.JSON(t, sigstoretest.KeyMessage(t, key, artifact)), artifact)
 			wants(t, err, "")
 		}
 		_, err = trust.Signature(sigstoretest.JSON(t, sigstoretest.KeyMessage(t, key, []byte("another"))), artifact)
-		wants(t, err, "or not of this artifact")
+		wants(t, err, "or not for this artifact")
 	}
 	_, public := files(t, certtest.NewKey(t))
 	s := sigstoretest.New(t)
@@ -281,11 +281,11 @@ func TestPrivateKeys(t *testing.T) {
 		{write(t, "ENCRYPTED SIGSTORE PRIVATE KEY", closed), "open sesame", ""},
 		{write(t, "ENCRYPTED COSIGN PRIVATE KEY", closed), "open sesame", ""},
 		{write(t, "ENCRYPTED SIGSTORE PRIVATE KEY", closed), "", "set COSIGN_PASSWORD to the right one"},
-		{write(t, "ENCRYPTED PRIVATE KEY", closed), "", "has no key that signs"},
+		{write(t, "ENCRYPTED PRIVATE KEY", closed), "", "not a private key"},
 		{write(t, "PRIVATE KEY", []byte("x")), "", "damaged"},
 		{testkit.Put(t, t.TempDir(), "key", "x"), "", "has no key"},
 		{large, "", "use P-256"},
-		{public, "", `has no key that signs, but "PUBLIC KEY"`},
+		{public, "", `has "PUBLIC KEY", not a private key`},
 		{filepath.Join(t.TempDir(), "none"), "", "read the key"},
 	} {
 		_, err := signature.ReadKey(c.path, func() string { return c.password })
@@ -321,8 +321,8 @@ func TestSimple(t *testing.T) {
 		want    string
 	}{
 		{right, key, ""},
-		{right, certtest.NewKey(t), "it is of none of the keys"},
-		{payload("sha256:"+strings.Repeat("0", 64), "cosign container image signature"), key, "it is of another artifact"},
+		{right, certtest.NewKey(t), "it was made with none of the keys"},
+		{payload("sha256:"+strings.Repeat("0", 64), "cosign container image signature"), key, "it is for another artifact"},
 		{payload(fmt.Sprintf("sha256:%x", sum), "atomic container signature"), key, "it signs something else"},
 		{[]byte("x"), key, "not in cosign's form"},
 	} {

@@ -106,14 +106,14 @@ func (c *checker) openKey(content []byte) error {
 func (c *checker) openRoot(content []byte) error {
 	trusted, err := root.NewTrustedRootFromJSON(content)
 	if err != nil {
-		return fmt.Errorf("%s is not a trusted root in the form of trusted_root.json: %w", c.Root, clip(err))
+		return fmt.Errorf("%s is not a trusted root in the format of trusted_root.json: %w", c.Root, clip(err))
 	}
 	var options []verify.VerifierOption
 	switch logs, clocks := len(trusted.RekorLogs()), len(trusted.TimestampingAuthorities()); {
 	case len(trusted.FulcioCertificateAuthorities()) == 0:
 		return fmt.Errorf("%s has no authority that gives certificates", c.Root)
 	case logs == 0 && clocks == 0:
-		return fmt.Errorf("%s has no log and no authority of timestamps, so nobody says when something was signed", c.Root)
+		return fmt.Errorf("%s has neither a log nor a timestamp authority, so nobody can say when something was signed", c.Root)
 	case logs == 0:
 		options = append(options, verify.WithSignedTimestamps(1))
 	default:

@@ -74,7 +74,7 @@ func Open(ctx context.Context, store state.Store, log *slog.Logger) *Keys {
 		return k
 	}
 	k.space = store.Space(Space)
-	k.alone = trouble.New(log, slog.LevelError, "sessions of MCP that begin here are known to this server only", "sessions of MCP that begin here are known to the other servers again")
+	k.alone = trouble.New(log, slog.LevelError, "MCP sessions that begin here are known only to this server", "MCP sessions that begin here are known to the other servers again")
 	k.note(k.take(ctx))
 	return k
 }
@@ -149,7 +149,7 @@ func (k *Keys) read(ctx context.Context) ([]*key, int64, error) {
 	}
 	for _, one := range all {
 		if one == nil || one.Number == 0 || len(one.Secret) != sha256.Size {
-			return nil, 0, fmt.Errorf("the record %q of %q has a key of another form: delete it, so that another is made", record, Space)
+			return nil, 0, fmt.Errorf("the record %q of %q has a key in another format: delete it, so that a new one is made", record, Space)
 		}
 	}
 	return all[:min(known, len(all))], int64(entry.Version), nil

@@ -151,7 +151,7 @@ func TestBadRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		k, log := open(t, store)
-		if s := sign(k); s.number != 0 || !s.isTakenBy(k) || !strings.Contains(log.String(), "known to this server only") {
+		if s := sign(k); s.number != 0 || !s.isTakenBy(k) || !strings.Contains(log.String(), "known only to this server") {
 			t.Errorf("%s: signs with %d; the log has %q", name, s.number, log)
 		}
 		if e, ok, err := space.Get(t.Context(), "keys", state.MaxValue); err != nil || !ok || string(e.Value) != record {

@@ -27,7 +27,7 @@ func listeners() ([]net.Listener, error) {
 	}
 	count, err := strconv.Atoi(value)
 	if err != nil || count < 0 || count > maxSockets {
-		return nil, fmt.Errorf("%s is %q, which is not a number of sockets up to %d: unset it, or start the server by its socket's unit", countVariable, text.Short(value), maxSockets)
+		return nil, fmt.Errorf("%s is %q, which is not a number of sockets up to %d: unset it, or start the server through its socket unit", countVariable, text.Short(value), maxSockets)
 	}
 	names := strings.Split(os.Getenv(namesVariable), ":")
 	name := func(i int) string {
@@ -39,7 +39,7 @@ func listeners() ([]net.Listener, error) {
 	for i := range count {
 		listens, err := syscall.GetsockoptInt(firstSocket+i, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
 		if err != nil {
-			return nil, fmt.Errorf("descriptor %d (%s), which %s says is a socket: %w", firstSocket+i, name(i), countVariable, err)
+			return nil, fmt.Errorf("descriptor %d (%s), which is a socket according to %s: %w", firstSocket+i, name(i), countVariable, err)
 		}
 		if listens == 0 {
 			return nil, fmt.Errorf("the socket %d (%s) of the supervisor does not listen: give it ListenStream= with a port or a path, and no Accept=", firstSocket+i, name(i))

@@ -92,7 +92,7 @@ func Find(logger *slog.Logger) (*Supervisor, error) {
 	if s.socket != "" && watchdog != "" && (watched == "" || watched == strconv.Itoa(os.Getpid())) {
 		usec, err := strconv.ParseUint(watchdog, 10, 63)
 		if err != nil || usec < uint64(leastWatchdog.Microseconds()) || usec > uint64(mostWatchdog.Microseconds()) {
-			logger.Warn("the supervisor's watchdog is left alone: "+watchdogVariable+" is not a number of microseconds that can be kept", "value", text.Short(watchdog))
+			logger.Warn("the supervisor's watchdog is ignored: "+watchdogVariable+" is not a usable number of microseconds", "value", text.Short(watchdog))
 		} else {
 			s.watchdog = time.Duration(usec) * time.Microsecond
 			// A process that takes another's place has the whole time to begin to answer.
@@ -162,7 +162,7 @@ func (s *Supervisor) Watch(ctx context.Context, answers func(context.Context) er
 			return
 		default:
 			if !failed {
-				s.logger.Error("the server does not answer its own requests: the watchdog hears nothing, and ends the server if that goes on", "error", err, "within", s.watchdog.String())
+				s.logger.Error("the server does not answer its own requests: the watchdog is not notified, and will end the server if this goes on", "error", err, "within", s.watchdog.String())
 			}
 			timer.Reset(again)
 		}
@@ -206,9 +206,9 @@ func (s *Supervisor) tell(message ...string) {
 	err := send(s.socket, strings.Join(message, "\n"))
 	switch {
 	case err != nil && !s.deaf:
-		s.logger.Warn("the supervisor can't be told how the server is", "socket", text.Short(s.socket), "message", message[0], "error", err)
+		s.logger.Warn("the supervisor can't be told the server's state", "socket", text.Short(s.socket), "message", message[0], "error", err)
 	case err == nil && s.deaf:
-		s.logger.Info("the supervisor can be told again how the server is")
+		s.logger.Info("the supervisor can be told the server's state again")
 	}
 	s.deaf = err != nil
 }

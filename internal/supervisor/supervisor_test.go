@@ -182,7 +182,7 @@ func TestFullSupervisor(t *testing.T) {
 	for e.next(time.Millisecond) != "" {
 	}
 	_ = s.Reload(func() error { return nil })
-	log.Wait(t, "can be told again")
+	log.Wait(t, "can be told the server's state again")
 }
 
 func TestWatch(t *testing.T) {

@@ -47,7 +47,7 @@ func Open(ctx context.Context, store state.Store, table *wasmtools.RouteTable) (
 	}
 	s.space = store.Space(Space)
 	if err := s.read(ctx); err != nil {
-		return s, fmt.Errorf("read what was switched: %w", err)
+		return s, fmt.Errorf("read the switches: %w", err)
 	}
 	if len(s.kept) > 0 {
 		table.Switch(sorted(s.kept), nil)
@@ -113,10 +113,10 @@ type Change struct {
 }
 
 // ErrNotKept is the cause of an error where there is nowhere to keep what is switched.
-var ErrNotKept = errors.New("switches can't be kept, since the configuration names neither state.directory nor state.url")
+var ErrNotKept = errors.New("switches can't be stored, since the configuration names neither state.directory nor state.url")
 
 // ErrChanged is returned where the record was changed from outside. What it has is in force then, and the change has not been made.
-var ErrChanged = errors.New("somebody else has just switched something: look, and try again")
+var ErrChanged = errors.New("somebody else has just switched something: look at the switches, and try again")
 
 // Apply makes a change: it is in force, and kept, once Apply returns. It reports false where everything is so already. After an error
 // nothing has changed.
@@ -169,17 +169,17 @@ func (s *Switches) write(ctx context.Context, next map[string]wasmtools.Switch) 
 		return err
 	}
 	if len(value) > state.MaxValue {
-		return fmt.Errorf("there are too many switches to keep: switch namespaces in place of tools, or reset some: %w", state.ErrTooLarge)
+		return fmt.Errorf("there are too many switches: switch namespaces instead of tools, or reset some: %w", state.ErrTooLarge)
 	}
 	version, err := s.space.Set(ctx, record, value, int64(s.version), state.SetOptions{})
 	if errors.Is(err, state.ErrConflict) { // another process has the same state, or it could not be read at the start
 		if again := s.take(ctx); again != nil {
-			return fmt.Errorf("keep what is switched: %w", again)
+			return fmt.Errorf("store the switches: %w", again)
 		}
 		return ErrChanged
 	}
 	if err != nil {
-		return fmt.Errorf("keep what is switched: %w", err)
+		return fmt.Errorf("store the switches: %w", err)
 	}
 	s.version = version
 	return nil
@@ -321,7 +321,7 @@ func Scope(name string) (string, error) {
 	case scope == "":
 		return "", errors.New(`the name is empty: name a tool or a namespace, such as "math/add" or "math", or "*" for all`)
 	case strings.Contains(scope, "*"):
-		return "", fmt.Errorf("%q can't be switched, since other tools that match it may come later: name tools or namespaces", text.Short(name))
+		return "", fmt.Errorf("%q can't be switched, since tools that match it may be added later: name tools or namespaces", text.Short(name))
 	}
 	return "/" + scope, pattern.CheckNames(scope)
 }

@@ -16,7 +16,7 @@ const maxAuthorities = 4 << 20
 func Authorities(file string, withSystem bool) (pool *x509.CertPool, sum [sha256.Size]byte, err error) {
 	content, err := textfile.Regular(file, maxAuthorities)
 	if err != nil {
-		return nil, sum, fmt.Errorf("read the certificates of authorities: %w", err)
+		return nil, sum, fmt.Errorf("read the authorities' certificates: %w", err)
 	}
 	if len(content) > maxAuthorities {
 		return nil, sum, fmt.Errorf("%s is larger than 4 MiB: name a PEM file", file)

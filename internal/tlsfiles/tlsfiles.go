@@ -97,7 +97,7 @@ func (s *Source) Watch(ctx context.Context) {
 		}
 		s.read = now
 		if err := s.renew(); err != nil {
-			s.logger.Error("the certificate and key of TLS stay as they were", "error", err)
+			s.logger.Error("the TLS certificate and key stay as they were", "error", err)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (s *Source) renew() error {
 	next.number = s.now.Load().number + 1
 	s.now.Store(next)
 	leaf := next.config.Certificates[0].Leaf
-	s.logger.Info("the files of TLS were read again", "certificate", s.files.Certificate, "expires", leaf.NotAfter.UTC().Format(time.RFC3339))
+	s.logger.Info("the TLS files were read again", "certificate", s.files.Certificate, "expires", leaf.NotAfter.UTC().Format(time.RFC3339))
 	return nil
 }
 
@@ -126,14 +126,14 @@ func (s *Source) content() (*content, error) {
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return nil, fmt.Errorf("take server.tls.certificate %s with server.tls.key %s: %w; give both as PEM, the key that belongs to the certificate", s.files.Certificate, s.files.Key, err)
+		return nil, fmt.Errorf("use server.tls.certificate %s with server.tls.key %s: %w; both must be PEM, and the key must belong to the certificate", s.files.Certificate, s.files.Key, err)
 	}
 	switch now, leaf := time.Now(), pair.Leaf; {
 	case now.After(leaf.NotAfter), now.Before(leaf.NotBefore):
-		s.logger.Warn("the certificate of TLS is not valid at this time, so clients refuse it: renew it, or set the clock", "certificate", s.files.Certificate,
+		s.logger.Warn("the TLS certificate is not valid at this time, so clients refuse it: renew it, or set the clock", "certificate", s.files.Certificate,
 			"from", leaf.NotBefore.UTC().Format(time.RFC3339), "to", leaf.NotAfter.UTC().Format(time.RFC3339))
 	case now.Add(soon).After(leaf.NotAfter):
-		s.logger.Warn("the certificate of TLS expires soon: renew it", "certificate", s.files.Certificate, "expires", leaf.NotAfter.UTC().Format(time.RFC3339))
+		s.logger.Warn("the TLS certificate expires soon: renew it", "certificate", s.files.Certificate, "expires", leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	c := &content{config: &tls.Config{
 		Certificates: []tls.Certificate{pair},

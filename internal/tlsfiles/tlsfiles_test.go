@@ -71,10 +71,10 @@ func TestRenewed(t *testing.T) {
 	want("first")
 	_, other := a.Issue(nil)
 	certtest.Write(t, dir, "key.pem", other)
-	log.Wait(t, "the certificate and key of TLS stay as they were")
+	log.Wait(t, "the TLS certificate and key stay as they were")
 	want("first")
 	put(a.Issue(named("second")))
-	log.Wait(t, "the files of TLS were read again")
+	log.Wait(t, "the TLS files were read again")
 	want("second")
 	if got := s.Number(); got != 1 {
 		t.Errorf("got number %d, want 1", got)
@@ -108,9 +108,9 @@ func TestOpenFails(t *testing.T) {
 		"no certificate":          {"missing", "key", "", "read server.tls.certificate"},
 		"a directory":             {"dir", "key", "", "read server.tls.certificate"},
 		"no key":                  {"cert", "missing", "", "read server.tls.key"},
-		"empty":                   {"empty", "key", "", "take server.tls.certificate"},
-		"not PEM":                 {"cert", "text", "", "take server.tls.certificate"},
-		"a broken certificate":    {"broken", "key", "", "take server.tls.certificate"},
+		"empty":                   {"empty", "key", "", "use server.tls.certificate"},
+		"not PEM":                 {"cert", "text", "", "use server.tls.certificate"},
+		"a broken certificate":    {"broken", "key", "", "use server.tls.certificate"},
 		"too large":               {"huge", "key", "", "larger than 1 MiB"},
 		"no authority":            {"cert", "key", "missing", "read server.tls.client_ca"},
 		"an authority that isn't": {"cert", "key", "text", "it has no certificate in PEM form"},

@@ -47,11 +47,11 @@ var (
 	// ErrUnknown is returned where there is no such token.
 	ErrUnknown = errors.New("there is no such token")
 	// ErrExists is returned where the name is taken.
-	ErrExists = errors.New("a token of this name exists already")
+	ErrExists = errors.New("a token with this name exists already")
 	// ErrMore means that a narrower token would have more rights than its maker.
 	ErrMore = errors.New("more than the token has")
 	// ErrNowhere is returned where there is no state to keep a token in.
-	ErrNowhere = errors.New("tokens can't be kept: set state.directory or state.url in the configuration")
+	ErrNowhere = errors.New("tokens can't be stored: set state.directory or state.url in the configuration")
 )
 
 // A moreError says in its own words what was more.
@@ -188,13 +188,13 @@ func (s *Store) narrower(by *wasmtools.Principal, spec *Spec) (parent known, err
 	}
 	name := parent.name + "/" + spec.Name
 	if strings.Count(name, "/") > maxDepth || len(name) > wasmtools.MaxPrincipalName {
-		return parent, fmt.Errorf("the name is too long with the token's name in front, or the token has more than %d parts", maxDepth)
+		return parent, fmt.Errorf("the name is too long with the token's name in front, or has more than %d parts", maxDepth)
 	}
 	top, _, _ := strings.Cut(name, "/")
 	live, _, _ := s.within(top)
 	switch {
 	case live.tokens >= maxWithin:
-		return parent, fmt.Errorf("the token %s and those that it made have made %d already, with those of the last day: revoke some", top, maxWithin)
+		return parent, fmt.Errorf("the token %s and those made from it have made %d tokens already, including those of the last day: revoke some", top, maxWithin)
 	case live.patterns+patternBytes(asked) > maxPatterns:
 		return parent, fmt.Errorf("the narrower tokens of %s have %d KiB of patterns already: revoke some, or name tools and namespaces without an asterisk", top, maxPatterns>>10)
 	}
@@ -256,7 +256,7 @@ func (spec *Spec) check() error {
 	}
 	switch {
 	case spec.Lifetime != Forever && (spec.Lifetime < 0 || spec.Lifetime > MaxLifetime):
-		return fmt.Errorf("a token lasts for %d days at most, or for ever", MaxLifetime/(24*time.Hour))
+		return fmt.Errorf("a token lasts at most %d days, or forever", MaxLifetime/(24*time.Hour))
 	case len(spec.Networks) > maxNetworks:
 		return fmt.Errorf("there are %d networks; at most %d are allowed", len(spec.Networks), maxNetworks)
 	}
@@ -312,7 +312,7 @@ func (s *Store) noteIssued(ctx context.Context) error {
 // that isn't. expect is the token's version, or [state.Any].
 func (s *Store) Rotate(ctx context.Context, name string, grace time.Duration, expect int64) (secret string, now Token, err error) {
 	if grace < 0 || grace > MaxGrace {
-		return "", now, fmt.Errorf("an old secret can be accepted for %d days longer at most", MaxGrace/(24*time.Hour))
+		return "", now, fmt.Errorf("an old secret can stay valid for at most %d days", MaxGrace/(24*time.Hour))
 	}
 	now, err = s.change(ctx, name, expect, func(r *record) error {
 		at := time.Now().UTC().Truncate(time.Second)

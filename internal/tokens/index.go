@@ -94,7 +94,7 @@ func (s *Store) settle(t *known) {
 func (s *Store) narrow(t *known) (err error) {
 	parent := s.known[parentOf(t.name)]
 	if parent == nil || parent.record.ID != t.record.Parent || parent.wrong != nil {
-		return errors.New("the token that made it is gone")
+		return errors.New("the token that it was made from is gone")
 	}
 	if !t.of.Equal(parent.scopes) || t.principal == nil {
 		t.of, t.scopes = parent.scopes, t.asked.Clip(parent.scopes)
@@ -123,7 +123,7 @@ func common(own, of []netip.Prefix) (both []netip.Prefix, err error) {
 		}
 	}
 	if len(both) == 0 {
-		return nil, errors.New("the token that made it is allowed in none of its networks")
+		return nil, errors.New("the token that it was made from is allowed in none of its networks")
 	}
 	return both, nil
 }

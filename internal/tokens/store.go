@@ -73,7 +73,7 @@ func Open(store state.Store, o Options) *Store {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.unmarked = trouble.New(s.log.With("file", s.mark), slog.LevelWarn, "the file that says that tokens were made can't be written", "the file that says that tokens were made is written now")
+	s.unmarked = trouble.New(s.log.With("file", s.mark), slog.LevelWarn, "the file that records that tokens were made can't be written", "the file that records that tokens were made has been written")
 	rand.Read(s.key[:]) // never fails: crypto/rand ends the program instead
 	s.publish()
 	ctx, end := context.WithCancel(context.Background())
@@ -102,7 +102,7 @@ func (s *Store) putMark() error {
 	if s.mark == "" || marked(s.mark) {
 		return nil
 	}
-	const text = "Tokens were made here, so nobody is let in without one, also where state.db is lost. To let everybody in again, remove both.\n"
+	const text = "Tokens were made here, so nobody is let in without one, even if state.db is lost. To let everybody in again, remove both.\n"
 	return os.WriteFile(s.mark, []byte(text), 0o600)
 }
 
@@ -117,7 +117,7 @@ func (s *Store) Close() error {
 func (s *Store) watch(ctx context.Context, read chan<- struct{}) {
 	tried := sync.OnceFunc(func() { close(read) })
 	defer tried()
-	unread := trouble.New(s.log, slog.LevelError, "the tokens in the state can't be read, so new ones are refused, and changes go unnoticed", "the tokens of the state can be read again")
+	unread := trouble.New(s.log, slog.LevelError, "the tokens in the state can't be read, so new ones are refused, and changes go unnoticed", "the tokens in the state can be read again")
 	whole := false // all that there is was read
 	state.Follow(ctx, s.space, "", state.Follower{
 		Take: func(e state.Event) error {
@@ -322,7 +322,7 @@ func (s *Store) put(name string, e state.Entry) {
 	}
 	if err != nil {
 		t.record, t.wrong = record{}, err
-		s.log.Error("a token of the state can't be read, and is refused", "token", name, "error", err)
+		s.log.Error("a token in the state can't be read, and is refused", "token", name, "error", err)
 	} else if before != nil && before.record.ID == t.record.ID && t.asked.Equal(before.asked) {
 		t.of, t.scopes, t.principal = before.of, before.scopes, before.principal
 	}

@@ -334,12 +334,12 @@ func TestAttenuateUpwards(t *testing.T) {
 		"less":                  {tokens.Spec{Scopes: []string{"math/add"}}, ""},
 		"the same":              {tokens.Spec{Scopes: []string{"math/*", "metrics"}, Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.128/25")}, Lifetime: time.Minute}, ""},
 		"nothing":               {tokens.Spec{}, ""},
-		"every tool":            {tokens.Spec{Scopes: []string{"*"}}, "is more than the token may do"},
-		"a prefix of the text":  {tokens.Spec{Scopes: []string{"math*/*"}}, "is more than the token may do"},
-		"a longer name":         {tokens.Spec{Scopes: []string{"maths/add"}}, "is more than the token may do"},
-		"the namespace's name":  {tokens.Spec{Scopes: []string{"math"}}, "it matches /math, too"},
-		"a role":                {tokens.Spec{Scopes: []string{"admin"}}, "is more than the token may do"},
-		"a role that reads":     {tokens.Spec{Scopes: []string{"admin:read"}}, "is more than the token may do"},
+		"every tool":            {tokens.Spec{Scopes: []string{"*"}}, "is more than the token has"},
+		"a prefix of the text":  {tokens.Spec{Scopes: []string{"math*/*"}}, "is more than the token has"},
+		"a longer name":         {tokens.Spec{Scopes: []string{"maths/add"}}, "is more than the token has"},
+		"the namespace's name":  {tokens.Spec{Scopes: []string{"math"}}, "it also matches /math"},
+		"a role":                {tokens.Spec{Scopes: []string{"admin"}}, "is more than the token has"},
+		"a role that reads":     {tokens.Spec{Scopes: []string{"admin:read"}}, "is more than the token has"},
 		"for longer":            {tokens.Spec{Lifetime: 2 * time.Hour}, "can't last longer"},
 		"for ever":              {tokens.Spec{Lifetime: tokens.Forever}, "can't last longer"},
 		"from elsewhere":        {tokens.Spec{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}, "is not within the networks of the token"},
@@ -391,7 +391,7 @@ func TestManyNarrowOnes(t *testing.T) {
 	by := d.principal(d.add("ci", "*"))
 	for i := range 2000 {
 		if _, _, err := d.Attenuate(t.Context(), by, tokens.Spec{Name: string(rune('a'+i%26)) + strings.Repeat("x", i/26%60) + strings.Repeat("y", i/1560)}); err != nil {
-			if i != 1000 || !strings.Contains(err.Error(), "have made 1000 already") {
+			if i != 1000 || !strings.Contains(err.Error(), "have made 1000 tokens already") {
 				t.Errorf("after %d: %v", i, err)
 			}
 			return
@@ -592,14 +592,14 @@ func TestBadSpecs(t *testing.T) {
 	}{
 		"no name":             {tokens.Spec{}, "the name is not valid"},
 		"a token for a name":  {tokens.Spec{Name: "tsv_zqzqzq"}, "begins with tsv_"},
-		"a name of the log's": {tokens.Spec{Name: "token-17"}, "as the log calls tokens that have none"},
+		"a name of the log's": {tokens.Spec{Name: "token-17"}, "which is what the log calls tokens without a name"},
 		"a slash":             {tokens.Spec{Name: "ci/zqzq"}, "the name is not valid"},
 		"a long name":         {tokens.Spec{Name: strings.Repeat("zqzq", 17)}, "the name is not valid"},
 		"a control letter":    {tokens.Spec{Name: "zqzq\x1b[0m"}, "the name is not valid"},
 		"taken":               {tokens.Spec{Name: "ci"}, "exists already"},
-		"an unknown role":     {tokens.Spec{Name: "x", Scopes: []string{"zqzq:write"}}, "is not a role"},
-		"too long":            {tokens.Spec{Name: "x", Lifetime: tokens.MaxLifetime + 1}, "lasts for 1825 days at most"},
-		"a negative time":     {tokens.Spec{Name: "x", Lifetime: -2}, "lasts for"},
+		"an unknown role":     {tokens.Spec{Name: "x", Scopes: []string{"zqzq:write"}}, "is no such role"},
+		"too long":            {tokens.Spec{Name: "x", Lifetime: tokens.MaxLifetime + 1}, "lasts at most 1825 days"},
+		"a negative time":     {tokens.Spec{Name: "x", Lifetime: -2}, "lasts at most"},
 		"no network":          {tokens.Spec{Name: "x", Networks: []netip.Prefix{{}}}, "network 1 of 1"},
 		"IPv4 in IPv6":        {tokens.Spec{Name: "x", Networks: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}}, "network 1 of 1"},
 	} {

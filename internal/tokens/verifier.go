@@ -37,7 +37,7 @@ func NewVerifier(store *Store, declared []config.Token, client func(r *http.Requ
 	v := &Verifier{store: store, client: client, declared: make(map[digest]*entry, len(declared)), names: make(map[string]*entry, len(declared))}
 	for _, d := range declared {
 		if v.names[d.Name] != nil {
-			return nil, fmt.Errorf("two tokens are called %s", d.Name)
+			return nil, fmt.Errorf("two tokens are named %s", d.Name)
 		}
 		key := store.keyed(d.SHA256)
 		if v.declared[key] != nil {
@@ -99,7 +99,7 @@ func (v *Verifier) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	}
 	if len(e.networks) > 0 {
 		if from := v.client(r); !from.IsValid() || !slices.ContainsFunc(e.networks, func(n netip.Prefix) bool { return n.Contains(from) }) {
-			return nil, refused(fmt.Errorf("the token of %s was shown by %s, which is not in its networks", e.principal, from))
+			return nil, refused(fmt.Errorf("the token of %s was used from %s, which is not in its networks", e.principal, from))
 		}
 	}
 	if minute := now.Unix() / 60; e.used.Load() != minute {

@@ -321,7 +321,7 @@ func TestUnmarked(t *testing.T) {
 		if unmarked { // one of another process comes behind all that was made here, and each of them is a chance to warn once more
 			open(t, store).add("later", "*")
 			testkit.Until(t, "the later token is known", func() bool { return s.Len() == 2 })
-			if n := log.Count("the file that says that tokens were made can't be written"); n != 1 {
+			if n := log.Count("the file that records that tokens were made can't be written"); n != 1 {
 				t.Errorf("got %d warnings, want 1:\n%s", n, &log)
 			}
 		}

@@ -6,25 +6,24 @@ import "strings"
 // at what the guest prints.
 var advice = [...]struct{ mark, says string }{
 	{"reflectlite.RawType).AssignableTo", `the tool panics with "reflect: unimplemented: AssignableTo with interface": TinyGo up to 0.40.1 breaks encoding/json in a program ` +
-		`that reaches errors.As; write toolsrv.AsType for errors.As, leave out the library that calls it, or have Go build the tool`},
-	{"AssignableTo with interface", `TinyGo up to 0.40.1 breaks encoding/json in a program that reaches errors.As; write toolsrv.AsType for errors.As, ` +
-		`leave out the library that calls it, or have Go build the tool`},
-	{"dial tcp", "a tool has no network of its own: send requests with the SDK's package for HTTP (sdk/go/http, toolsrv::http), and declare in the manifest's needs where they go"},
-	{"Netdev not set", "a tool has no network of its own: send requests with the package sdk/go/http, and declare in the manifest's needs where they go"},
+		`that uses errors.As; use toolsrv.AsType instead, leave out the library that calls it, or build the tool with Go`},
+	{"AssignableTo with interface", `TinyGo up to 0.40.1 breaks encoding/json in a program that uses errors.As; use toolsrv.AsType instead, ` +
+		`leave out the library that calls it, or build the tool with Go`},
+	{"dial tcp", "a tool has no network of its own: send requests with the SDK's package for HTTP (sdk/go/http, toolsrv::http), and declare where they go in the manifest's needs"},
+	{"Netdev not set", "a tool has no network of its own: send requests with the package sdk/go/http, and declare where they go in the manifest's needs"},
 	{"time not implemented on this platform", "std::time has no clock on wasm32-unknown-unknown: use toolsrv::now"},
-	{"sys/thread/unsupported.rs", "there are no threads in the sandbox, and nothing to sleep for: do the work in one thread"},
+	{"sys/thread/unsupported.rs", "there are no threads in the sandbox, and nothing to wait for: do the work in one thread"},
 	{"std/src/thread/", "there are no threads in the sandbox: do the work in one thread"},
 	{"operation not supported on this platform", "a tool has no files, sockets or threads of its own: use toolsrv::http for requests, take contents as arguments, or grant files"},
 	{"without a scheduler", goroutines}, // of TinyGo's compiler, and of its runtime
-	{"function did not finish", "a goroutine that the call waits for never ends: have it end, or do its work in the call"},
-	{"(*fmt.ss).", "fmt.Sscan and its like panic on wrong input under TinyGo, which recovers from no panic: use strconv, or have Go build the tool"},
+	{"function did not finish", "a goroutine that the call waits for never ends: make it end, or do its work in the call"},
+	{"(*fmt.ss).", "fmt.Sscan and the like panic on wrong input, and TinyGo can't recover from panics: use strconv, or build the tool with Go"},
 	{"errno 76", "a tool has no files except in granted directories: declare them in the manifest's needs (files), or take contents as an argument"},
-	{"panic: unimplemented: ", "TinyGo has no such part of Go's library: do without it, or have Go build the tool"},
-	{"panic: reflect: unimplemented: ", "TinyGo has no such part of package reflect: do without it and what needs it (text/template, for one), or have Go build the tool"},
+	{"panic: unimplemented: ", "TinyGo lacks this part of Go's library: do without it, or build the tool with Go"},
+	{"panic: reflect: unimplemented: ", "TinyGo lacks this part of package reflect: do without it and what needs it (text/template, for one), or build the tool with Go"},
 }
 
-const goroutines = "TinyGo builds a tool without goroutines, timers and what needs them (go, time.After, context.WithTimeout, net/http): " +
-	"do without them, or have Go build the tool: leave out the line //toolsrv:tinygo"
+const goroutines = "with TinyGo a tool has no goroutines, no timers and nothing that needs them (go, time.After, context.WithTimeout, net/http): do without them, or remove the line //toolsrv:tinygo to build the tool with Go"
 
 // Advice returns what to do about an error of a guest, or "". It goes by the error's text, or by a line that the guest has printed.
 func Advice(text string) string {

@@ -124,11 +124,11 @@ func (l *linter) root(parameters json.RawMessage) {
 		return // text reports it
 	}
 	if string(top["type"]) != `"object"` {
-		l.add(ruleRoot, `the top does not say "type": "object", which some clients look for: add it`)
+		l.add(ruleRoot, `the top level lacks "type": "object", which some clients look for: add it`)
 	}
 	for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf"} {
 		if _, ok := top[keyword]; ok {
-			l.add(ruleRoot, "clients that read only \"properties\" and \"required\" at the top miss what %s says: write the members there", keyword)
+			l.add(ruleRoot, "clients that read only \"properties\" and \"required\" at the top level miss %s: write the members there", keyword)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func (l *linter) named(schemas map[string]any, properties bool) {
 	for _, name := range slices.Sorted(maps.Keys(schemas)) {
 		l.at(name, func() {
 			if properties && (len(name) > 64 || !propertyName.MatchString(name)) {
-				l.add(ruleName, "language models take only names of 1 to 64 of the characters A-Z a-z 0-9 _ . -: rename %q", text.Short(name))
+				l.add(ruleName, "language models accept only names of 1 to 64 of the characters A-Z a-z 0-9 _ . -: rename %q", text.Short(name))
 			}
 			l.schema(schemas[name])
 		})
@@ -228,6 +228,6 @@ func (l *linter) references(schema map[string]any) {
 	}
 	if len(schema) > 1 {
 		others := slices.DeleteFunc(slices.Sorted(maps.Keys(schema)), func(name string) bool { return name == "$ref" })
-		l.add(ruleSibling, `some clients refuse other members beside $ref, or ignore them (here %q): move them into the schema that is referred to, or write {"allOf": [{"$ref": …}], …}`, text.Short(others[0]))
+		l.add(ruleSibling, `some clients refuse or ignore other members beside $ref (here %q): move them into the referenced schema, or write {"allOf": [{"$ref": …}], …}`, text.Short(others[0]))
 	}
 }

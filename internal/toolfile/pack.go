@@ -111,7 +111,7 @@ func sameNumbers(told, given *manifest.Manifest) error {
 	for i, t := range given.Tools {
 		at := slices.IndexFunc(told.Tools, func(o manifest.Tool) bool { return o.Name == t.Name })
 		if at >= 0 && at != i {
-			return fmt.Errorf("tools[%d] is %q, but the module itself describes that as tools[%d]: keep its order, because tools are called by their numbers", i, t.Name, at)
+			return fmt.Errorf("tools[%d] is %q, but the module itself describes that as tools[%d]: keep the module's order, because tools are called by number", i, t.Name, at)
 		}
 	}
 	return nil

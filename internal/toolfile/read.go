@@ -19,7 +19,7 @@ func ReadFile(name string) ([]byte, error) {
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.IsDir() {
 		if config := filepath.Join(name, "toolsrv.toml"); isFile(config) {
-			return nil, fmt.Errorf("%s is a folder with a configuration: name a script or a .wasm file in it; `toolsrv check --config %s` checks all that a server would serve", name, text.ShellQuote(config))
+			return nil, fmt.Errorf("%s is a folder with a configuration: name a script or a .wasm file in it; `toolsrv check --config %s` checks everything that a server would serve", name, text.ShellQuote(config))
 		}
 		return nil, fmt.Errorf("%s is a folder: name a .wasm file in it, or make one with `toolsrv build %s`", name, text.ShellQuote(name))
 	}
@@ -31,7 +31,7 @@ func ReadFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("read the module: %w", err)
 	}
 	if len(content) > sandbox.MaxModule {
-		return nil, fmt.Errorf("%s is larger than a module may be, %s: strip it of debug information", name, text.Size(sandbox.MaxModule))
+		return nil, fmt.Errorf("%s is larger than the limit for a module, %s: strip it of debug information", name, text.Size(sandbox.MaxModule))
 	}
 	return content, nil
 }

@@ -16,7 +16,7 @@ func TestReadFileOfOthers(t *testing.T) {
 	config := testkit.Put(t, dir, "served/toolsrv.toml", "")
 	testkit.Put(t, dir, "plain/tool.go", "")
 	for name, want := range map[string]string{
-		filepath.Dir(config):        "name a script or a .wasm file in it; `toolsrv check --config " + config + "` checks all",
+		filepath.Dir(config):        "name a script or a .wasm file in it; `toolsrv check --config " + config + "` checks everything",
 		config:                      "is not a module: `toolsrv check --config " + config + "`",
 		filepath.Join(dir, "plain"): "make one with `toolsrv build ",
 	} {

@@ -146,7 +146,7 @@ func embedded(binary *wasmbin.Module) ([]byte, error) {
 // setManifest checks the manifest, whose text has size bytes, and compiles its schemas.
 func (m *Module) setManifest(said *manifest.Manifest, size int) error {
 	if m.program.Command() && len(said.Tools) != 1 {
-		return fmt.Errorf("the manifest has %d tools, but a plain WASI program can be one tool only: export toolsrv_call, or make a file of each", len(said.Tools))
+		return fmt.Errorf("the manifest has %d tools, but a plain WASI program can be only one tool: export toolsrv_call, or make a file for each", len(said.Tools))
 	}
 	m.namespace = said.Namespace
 	if m.namespace == "" {
@@ -200,7 +200,7 @@ type RoomError struct {
 
 // Error says what to do.
 func (e *RoomError) Error() string {
-	return fmt.Sprintf("the schemas and texts of its tools need %s of memory or more, and with those of all other tools that exceeds the %s that they may take: shorten them, remove other tools, or raise server.memory",
+	return fmt.Sprintf("the schemas and texts of its tools need %s of memory or more, and with those of all other tools that exceeds the limit of %s: shorten them, remove other tools, or raise server.memory",
 		text.Size(e.Needs), text.Size(e.Limit))
 }
 

@@ -50,7 +50,7 @@ func TestLoad(t *testing.T) {
 		{"described", "a", testkit.Fixture(t, "catalog/described"), "/a/told", ""},
 		{"described in a folder that is no namespace", "a b", testkit.Fixture(t, "catalog/described"), "", "its folder is its namespace"},
 		{"not for this sandbox", "", sandboxtest.WithManifest(t, testkit.Fixture(t, "wat/refused/import_module"), manifestText(t, "", "one")), "", "is not offered"},
-		{"the service's own path", "", sandboxtest.WithManifest(t, answer, manifestText(t, "", "healthz")), "", "/healthz is the service's own"},
+		{"the service's own path", "", sandboxtest.WithManifest(t, answer, manifestText(t, "", "healthz")), "", "/healthz is reserved for the service"},
 	} {
 		m, err := toolfile.Load(engine, c.content, toolfile.Place{Folder: c.folder, Source: "x.wasm"})
 		if err == nil {

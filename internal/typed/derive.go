@@ -148,7 +148,7 @@ func (d *deriver) special(t reflect.Type) (s *schema, known bool, err error) {
 	}
 	switch {
 	case ownJSON:
-		return nil, true, fmt.Errorf("%s has a method %s: give it a method JSONSchema() string, too, that returns its JSON Schema", t, method)
+		return nil, true, fmt.Errorf("%s has a method %s: also give it a method JSONSchema() string that returns its JSON Schema", t, method)
 	case ownText:
 		return &schema{Type: "string"}, true, nil
 	}

@@ -34,7 +34,7 @@ const (
 )
 
 // ErrLinked is returned where something on the way is a symbolic link.
-var ErrLinked = errors.New("is a symbolic link: change what it leads to")
+var ErrLinked = errors.New("is a symbolic link: change its target")
 
 var part = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
@@ -64,7 +64,7 @@ type Scripts interface {
 func (d Directory) CheckName(name string) error {
 	parts := strings.Split(name, "/")
 	bad := func(why string) error {
-		return fmt.Errorf("%q can't be the name of a file of tools: %s", text.Short(name), why)
+		return fmt.Errorf("%q can't be the name of a tool file: %s", text.Short(name), why)
 	}
 	switch {
 	case len(name) > maxName:
@@ -86,9 +86,9 @@ func (d Directory) CheckName(name string) error {
 		case strings.HasSuffix(p, ".") || strings.HasSuffix(p, ".tmp"):
 			return bad("a part may end neither in a dot nor in .tmp")
 		case reserved.MatchString(stem):
-			return bad(fmt.Sprintf("Windows has %q for a device", text.Short(p)))
+			return bad(fmt.Sprintf("Windows reserves %q for a device", text.Short(p)))
 		case slices.Contains(libraries, strings.ToLower(p)):
-			return bad(fmt.Sprintf("folders called %s are not looked at", p))
+			return bad(fmt.Sprintf("folders named %s are ignored", p))
 		}
 	}
 	return nil
@@ -99,11 +99,11 @@ func (d Directory) notScript(parts []string) string {
 	base := parts[len(parts)-1]
 	switch {
 	case d.Scripts == nil:
-		return "it must end in .wasm; scripts are served, and taken, where tools.scripts = true, or scripts in the directory's [[source]]"
+		return "it must end in .wasm; scripts are accepted with tools.scripts = true, or scripts in the directory's [[source]]"
 	case !d.Scripts.IsScript(base):
-		return "it must end in .wasm, or be a script by its ending"
+		return "it must end in .wasm or like a script"
 	case d.Scripts.IsPart(base) || slices.ContainsFunc(parts, func(p string) bool { return strings.HasPrefix(p, "_") }):
-		return "scripts of such names are parts of others, or tests, and are not served by themselves: copy them to the server"
+		return "scripts with such names are parts of others, or tests, and are not served by themselves: copy them to the server"
 	}
 	return ""
 }
@@ -275,7 +275,7 @@ func (d Directory) Read(name string, most int64) ([]byte, error) {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || !os.SameFile(info, seen) {
-		return nil, errors.New("it has changed in the meantime: look, and try again")
+		return nil, errors.New("it has changed in the meantime: look at it, and try again")
 	}
 	content, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err == nil && int64(len(content)) > most {
@@ -353,7 +353,7 @@ func look(folder *os.Root, name string) (fs.FileInfo, error) {
 	}
 	if !slices.Contains(names, name) {
 		if i := slices.IndexFunc(names, func(other string) bool { return strings.EqualFold(other, name) }); i >= 0 {
-			return nil, fmt.Errorf("there is %s already, whose name differs from %s in upper and lower case only", names[i], name)
+			return nil, fmt.Errorf("there is %s already, whose name differs from %s only in upper and lower case", names[i], name)
 		}
 		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}

@@ -224,7 +224,7 @@ func TestCase(t *testing.T) {
 	dir := t.TempDir()
 	testkit.Put(t, dir, "math/add.wasm", "x")
 	for _, name := range []string{"math/Add.wasm", "MATH/add.wasm", "Math/sub.wasm"} {
-		if err := put(dir, name, "y"); err == nil || !strings.Contains(err.Error(), "upper and lower case only") {
+		if err := put(dir, name, "y"); err == nil || !strings.Contains(err.Error(), "only in upper and lower case") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if err := scripted(dir).Remove(name); err == nil {

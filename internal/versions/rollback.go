@@ -125,7 +125,7 @@ func (s *Store) end(ctx context.Context, r Rollback) error {
 		_, err = s.renew(r.File, r.Digest)
 	}
 	if err != nil { // it has its old place among the versions
-		s.options.Logger.Warn("the version that a file was rolled back to is not noted as the last one", "file", r.Name, "error", err)
+		s.options.Logger.Warn("the version that a file was rolled back to could not be recorded as the last one", "file", r.Name, "error", err)
 	}
 	return nil
 }
@@ -154,10 +154,10 @@ func (s *Store) set(ctx context.Context, change func(map[File]Rollback)) error {
 		if again := s.read(ctx); again != nil {
 			return again
 		}
-		return errors.New("somebody else has just rolled back a file: look, and try again")
+		return errors.New("somebody else has just rolled back a file: look at it, and try again")
 	}
 	if err != nil {
-		return fmt.Errorf("keep the rollback: %w", err)
+		return fmt.Errorf("store the rollback: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ const (
 var ErrFull = errors.New("there is no room for more versions of files: raise state.versions")
 
 // ErrOff is returned where no versions are kept.
-var ErrOff = errors.New("no versions of files are kept: the configuration names no state.directory (a state in NATS has none yet), or state.versions is 0")
+var ErrOff = errors.New("no versions of files are kept: the configuration names no state.directory (a state in NATS can't keep versions yet), or state.versions is 0")
 
 // ErrUnknown is returned for a version that is not kept.
 var ErrUnknown = errors.New("is not kept")
@@ -50,7 +50,7 @@ var ErrUnknown = errors.New("is not kept")
 var ErrDamaged = errors.New("is damaged, and can't be used")
 
 // ErrChanged is returned where a content is not what its digest says.
-var ErrChanged = errors.New("it has changed meanwhile")
+var ErrChanged = errors.New("it has changed in the meantime")
 
 // A File is a file of a source, by the source's ID and its name there.
 type File struct {
@@ -230,7 +230,7 @@ func (s *Store) Keep(f File, digest string, size int64, content io.Reader) error
 		return ErrOff
 	}
 	if size < 0 || size > MaxSize {
-		return fmt.Errorf("has %d bytes; of files with more than %d no versions are kept", size, MaxSize)
+		return fmt.Errorf("has %d bytes; no versions are kept of files with more than %d", size, MaxSize)
 	}
 	s.change.Lock()
 	defer s.change.Unlock()

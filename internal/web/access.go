@@ -77,7 +77,7 @@ func NewAccess(o AccessOptions) (*Access, error) {
 	}
 	known := false
 	if a.proxies, known = newProxies(o.Proxies, o.ProxyHeader); !known {
-		return nil, fmt.Errorf("trust proxies: they can't name the client in the header %q: use %s or %s", text.Short(o.ProxyHeader), ForwardedFor, Forwarded)
+		return nil, fmt.Errorf("trust proxies: the header %q can't name the client: use %s or %s", text.Short(o.ProxyHeader), ForwardedFor, Forwarded)
 	}
 	for _, s := range o.Origins {
 		checked, err := origin.CheckOrigin(s)
@@ -132,7 +132,7 @@ func (a *Access) checkPage(r *http.Request, pages Pages) error {
 	if pages == PagesRead && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		return nil
 	}
-	message := "A page of another site may not make this request"
+	message := "Pages of other sites may not make this request"
 	if pages != PagesOwn {
 		message += "; the operator of the server can add its origin to server.cors_origins"
 	}
@@ -142,7 +142,7 @@ func (a *Access) checkPage(r *http.Request, pages Pages) error {
 // otherOrigin returns why a request of a page of another origin is refused.
 func otherOrigin(origin string, pages Pages) error {
 	if pages == PagesOwn {
-		return &wasmtools.Error{Code: wasmtools.CodeOriginNotAllowed, Message: "No page of another origin may make this request", Err: fmt.Errorf("the origin is %q", text.Short(origin))}
+		return &wasmtools.Error{Code: wasmtools.CodeOriginNotAllowed, Message: "Pages of other origins may not make this request", Err: fmt.Errorf("the origin is %q", text.Short(origin))}
 	}
 	return notAllowed(wasmtools.CodeOriginNotAllowed, "origin", origin, "server.cors_origins")
 }

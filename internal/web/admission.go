@@ -178,7 +178,7 @@ func (x *Exchange) checkBlind(p *wasmtools.Principal) error {
 	if host, ok := origin.ParseHost(r.Host); isSocket(r) || ok && host.IsLoopback() {
 		return nil // browsers take it for secure
 	}
-	return &wasmtools.Error{Code: wasmtools.CodeOriginNotAllowed, Message: "Any page can make a browser send a GET over plain HTTP without a token, so no tool is called for it: use POST, HTTPS or a token"}
+	return &wasmtools.Error{Code: wasmtools.CodeOriginNotAllowed, Message: "Any page can make a browser send a GET over plain HTTP without a token, so such a request calls no tool: use POST, HTTPS or a token"}
 }
 
 // pages returns which pages may make the request. No page can use what a probe answers.

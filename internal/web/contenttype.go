@@ -47,7 +47,7 @@ func CheckEncoding(h http.Header) error {
 		if value != "" && !strings.EqualFold(value, "identity") {
 			return &wasmtools.Error{
 				Code:    wasmtools.CodeUnsupportedMediaType,
-				Message: fmt.Sprintf("The body has the Content-Encoding %q; send it as it is", text.Clip(value, 80)),
+				Message: fmt.Sprintf("The body has the Content-Encoding %q; send it uncompressed", text.Clip(value, 80)),
 			}
 		}
 	}

@@ -99,7 +99,7 @@ func TestSecondDoor(t *testing.T) {
 		{"an encoded slash", "GET", "/toy.api%2Fme", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "DEBUG"},
 		{"the id", "GET", "/toy.api/me", "", nil, 200, `"toy.api-me"`, "X-Request-Id", "toy.api-me", "INFO"},
 		{"an error", "GET", "/toy.api/broken", "", nil, 503, `{"detail":"Too many calls are running; try again later","code":"overloaded"}`, "Retry-After", "1", "WARN"},
-		{"a panic", "GET", "/toy.api/panics", "", nil, 500, `{"detail":"Internal error; tell the operator the request id","code":"internal","request_id":"toy.api-panics"}`, "", "", "ERROR"},
+		{"a panic", "GET", "/toy.api/panics", "", nil, 500, `{"detail":"Internal error; give the operator the request id","code":"internal","request_id":"toy.api-panics"}`, "", "", "ERROR"},
 		{"a probe", "GET", "/readyz", "", []string{"Authorization", ""}, 200, `{"status":"ready"}`, "", "", ""},
 	} {
 		before := len(log.lines())

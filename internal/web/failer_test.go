@@ -28,9 +28,9 @@ func TestFailer(t *testing.T) {
 	}{
 		{&wasmtools.Error{Code: wasmtools.CodeOverloaded, Message: "Later"}, 503, `"wrong: Later"`},
 		{&wasmtools.Error{Code: wasmtools.CodeNotFound}, 404, `"wrong: Not Found"`},
-		{&wasmtools.Error{Code: wasmtools.CodeInternal, Message: "hunter2"}, 500, `"wrong: Internal error; tell the operator the request id"`},
-		{errors.New("hunter2"), 500, `"wrong: Internal error; tell the operator the request id"`},
-		{nil, 500, `"wrong: Internal error; tell the operator the request id"`},
+		{&wasmtools.Error{Code: wasmtools.CodeInternal, Message: "hunter2"}, 500, `"wrong: Internal error; give the operator the request id"`},
+		{errors.New("hunter2"), 500, `"wrong: Internal error; give the operator the request id"`},
+		{nil, 500, `"wrong: Internal error; give the operator the request id"`},
 	} {
 		mux := web.NewMux(web.Options{})
 		mux.Mount("/", doorFunc(func(x *web.Exchange) {

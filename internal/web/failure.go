@@ -100,7 +100,7 @@ func answerTo(code wasmtools.Code) (status int, detail string) {
 		return statusClientClosed, "The request was cancelled"
 	case wasmtools.CodeInternal:
 		// the service failed; the log has the cause | tell the operator the `request_id` in the body
-		return http.StatusInternalServerError, "Internal error; tell the operator the request id"
+		return http.StatusInternalServerError, "Internal error; give the operator the request id"
 	}
 	panic("web: no status for the code " + string(code)) // fault.Of returns no other code
 }

@@ -16,7 +16,7 @@ import (
 // TestFailure makes Failure say what the table of errors says.
 func TestFailure(t *testing.T) {
 	t.Parallel()
-	internal := `{"detail":"Internal error; tell the operator the request id","code":"internal"}`
+	internal := `{"detail":"Internal error; give the operator the request id","code":"internal"}`
 	for _, c := range []struct {
 		name   string
 		err    error

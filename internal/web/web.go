@@ -152,7 +152,7 @@ func (m *Mux) Mount(path string, door Door) {
 	case path != "/" && (path != prefix || !strings.HasPrefix(path, "/")), isProbe(path):
 		panic("web.Mux.Mount: cannot mount a door at " + path)
 	case !at:
-		panic("web.Mux.Mount: a door at " + path + " would hide tools; use a path that none can have, such as " + path + ".api")
+		panic("web.Mux.Mount: a door at " + path + " would hide tools; use a path that no tool can have, such as " + path + ".api")
 	case slices.ContainsFunc(m.mounts, func(m mount) bool { return m.prefix == prefix }):
 		panic("web.Mux.Mount: two doors at " + path)
 	}

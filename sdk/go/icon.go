@@ -36,7 +36,7 @@ func (i Icon) checkSrc() error {
 		kind, content, ok := strings.Cut(data, ";base64,")
 		switch {
 		case !ok || !isImage(kind):
-			return errors.New(`a data URI holds a picture in base64: write it like "data:image/png;base64,…"`)
+			return errors.New(`a data URI must hold a picture in base64: write it like "data:image/png;base64,…"`)
 		case i.MIMEType != "" && i.MIMEType != kind:
 			return fmt.Errorf("its data is %s, but its MIMEType says %s: remove one", kind, i.MIMEType)
 		}

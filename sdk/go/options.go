@@ -139,7 +139,7 @@ func checkTitle(title string) error {
 	case n > maxTitle:
 		return fmt.Errorf("%d characters are too many; at most %d are allowed: say the rest in the description", n, maxTitle)
 	case strings.TrimSpace(title) == "":
-		return errors.New("it is blank: leave it out, or say in a few words what the tool is")
+		return errors.New("it is blank: leave it out, or name the tool in a few words")
 	case strings.IndexFunc(title, controls) >= 0:
 		return errors.New("it has line breaks, or other characters that control how text is shown: write it on one line, without them")
 	}

@@ -337,7 +337,7 @@ func TestRefused(t *testing.T) {
 		{"embedded pointer", arguments[struct{ *base }], []string{"the field base embeds a pointer to an unexported struct"}},
 		{"as string with tag", arguments[struct {
 			A int `json:"a,string" minimum:"1"`
-		}], []string{"arguments.a: the tag minimum can't go with the option string"}},
+		}], []string{"arguments.a: the tag minimum can't be combined with"}},
 		{"minimum of text", arguments[struct {
 			V string `json:"v" minimum:"1"`
 		}], []string{"arguments.v: the tag minimum is for a JSON number or integer, and this is a JSON string"}},
@@ -391,16 +391,16 @@ func TestRefused(t *testing.T) {
 		}], []string{"arguments.v: no value is within the minItems 5 and the maxItems 3"}},
 		{"maxItems of a short array", arguments[struct {
 			V [3]int `json:"v" maxItems:"5"`
-		}], []string{`arguments.v: the tag maxItems:"5" is beyond what the type holds, which is 3`}},
+		}], []string{`arguments.v: the tag maxItems:"5" is out of the type's range, which is 3`}},
 		{"minItems of a long array", arguments[struct {
 			V [3]int `json:"v" minItems:"1"`
-		}], []string{`arguments.v: the tag minItems:"1" is beyond what the type holds, which is 3`}},
+		}], []string{`arguments.v: the tag minItems:"1" is out of the type's range, which is 3`}},
 		{"maximum beyond the type", arguments[struct {
 			V int8 `json:"v" maximum:"300"`
-		}], []string{`arguments.v: the tag maximum:"300" is beyond what the type holds, which is 127`}},
+		}], []string{`arguments.v: the tag maximum:"300" is out of the type's range, which is 127`}},
 		{"minimum beyond the type", arguments[struct {
 			V *uint `json:"v" minimum:"-5"`
-		}], []string{`arguments.v: the tag minimum:"-5" is beyond what the type holds, which is 0`}},
+		}], []string{`arguments.v: the tag minimum:"-5" is out of the type's range, which is 0`}},
 		{"default above the maximum", arguments[struct {
 			V int `json:"v" maximum:"100" default:"200"`
 		}], []string{"arguments.v: the tag default: 200 is not within the maximum 100"}},

@@ -81,7 +81,7 @@ func TestConsoleAdmin(t *testing.T) {
 	p.button("Reset")
 	p.see("dialog[open]")
 	p.do(script("document.querySelector('dialog .primary').click()"))
-	p.read("Nothing is switched")
+	p.read("Nothing has been switched")
 	other.read("1 new: update")
 
 	// A file is put three times, and an earlier version is served again.
@@ -117,7 +117,7 @@ func TestConsoleAdmin(t *testing.T) {
 	}
 	p.check()
 	p.button("Verify all entries")
-	p.read("are as they were written")
+	p.read("are unaltered")
 	for _, page := range [][2]string{{"limits", "Limits"}, {"refused", "Refused"}, {"events", "Events"}, {"log", "Log"}, {"configuration", "Configuration"}, {"reach", "Reach"}} {
 		p.pageOf(page[0], page[1])
 		p.until("!document.body.innerText.includes('Asking the server')")

@@ -42,7 +42,7 @@ func TestConsoleRevoke(t *testing.T) {
 		p.until("document.querySelector('dialog[open] .danger:not([aria-disabled])')")
 	}
 	revoke("ci")
-	p.read("2 narrower tokens that it made end with it:")
+	p.read("2 narrower tokens made from it end with it:")
 	if got := eval[string](p, `[...document.querySelectorAll("dialog .ends li")].map((e) => e.innerText).join()`); got != "ci/agent,ci/agent/deep" {
 		t.Errorf("the question names %s", got)
 	}

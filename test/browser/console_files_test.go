@@ -110,7 +110,7 @@ func TestConsolePutRefused(t *testing.T) {
 	const hostile = `<img src=x onerror="window.owned = 1">` + "\u202E.wasm"
 	p.pick(hostile, "not a module")
 	p.button("Check it")
-	p.read("can't be the name of a file of tools")
+	p.read("can't be the name of a tool file")
 	p.intact("a hostile name")
 	p.check()
 	for name, why := range map[string]string{"../calc.wasm": "can't be the name", "/etc/calc.wasm": "can't be the name", "calc.py": "must end in .wasm", "calc.wasm": "would be refused", strings.Repeat("a", 600) + ".wasm": "512"} {

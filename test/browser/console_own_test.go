@@ -132,7 +132,7 @@ func TestConsoleOwn(t *testing.T) {
 	admin.check()
 	admin.yes()
 	admin.read("of declared+carol erased.")
-	admin.read("Nothing is kept for a caller apart.")
+	admin.read("Nothing is kept for single callers.")
 	p.button("Look again")
 	p.read("not set: these tools can't act for you")
 

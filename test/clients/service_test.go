@@ -153,7 +153,7 @@ func start(t *testing.T, directory, settings string) *service {
 				s.url = "http://" + line.Address
 			case line.Msg == "tool added":
 				served[line.File] = true
-			case strings.HasPrefix(line.Msg, "a tool was not granted what it needs"): // examples that no client is shown
+			case strings.HasPrefix(line.Msg, "a tool lacks a grant"): // examples that no client is shown
 			case line.Level != "INFO":
 				t.Errorf("toolsrv logged: %s", line.text)
 			}

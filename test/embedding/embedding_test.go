@@ -253,7 +253,7 @@ func TestOwnCapabilityRefused(t *testing.T) {
 		{"a name that is not one", change(func(k *capability.Kind) { k.Name = "x-a b" }), "is not a valid name"},
 		{"no name", change(func(k *capability.Kind) { k.Name = "x-" }), "is not a valid name"},
 		{"the same twice", []capability.Kind{good, good}, `two capabilities have the name "x-sensors"`},
-		{"the functions of another", change(func(k *capability.Kind) { k.Module, k.Set = "toolsrv_kv_v1", nil }), "have the same import module toolsrv_kv_v1"},
+		{"the functions of another", change(func(k *capability.Kind) { k.Module, k.Set = "toolsrv_kv_v1", nil }), "share the import module toolsrv_kv_v1"},
 		{"grants for functions that it has not", change(func(k *capability.Kind) { k.Module = "others_v1" }), "are in the import module sensors_v1"},
 		{"a key of another", []capability.Kind{good, other}, "the key x-sensors of a grant belongs to x-sensors and to x-other"},
 		{"no module", change(func(k *capability.Kind) { k.Module = "" }), "lacks its Module"},

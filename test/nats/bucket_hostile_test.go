@@ -116,7 +116,7 @@ func TestBucketBadContent(t *testing.T) {
 			why = a.body
 			return strings.Contains(a.body, "add.wasm")
 		})
-		if !strings.Contains(why, "its content in the bucket is missing, or is not what its digest says: put the file again") {
+		if !strings.Contains(why, "its content in the bucket is missing, or doesn't match its digest: put the file again") {
 			t.Errorf("%s: got %s", bad.name, why)
 		}
 		if got := fresh.call("/math/add"); got != "v0001" && got != "v0002" {

@@ -21,13 +21,13 @@ func TestLosingStream(t *testing.T) {
 		change func(c *jetstream.StreamConfig)
 		want   string
 	}{
-		"age":      {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "loses what is older than 1h0m0s: set its max-age to 0"},
+		"age":      {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "loses whatever is older than 1h0m0s: set its max-age to 0"},
 		"interest": {func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }, `has the retention "Interest"`},
 		"old": {func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<20 },
 			"makes room for new messages by losing old ones: set its discard policy to new"},
 		"count": {func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 1000 },
 			"makes room for new messages by losing old ones: set its discard policy to new"},
-		"small": {func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1000 }, "takes messages of 1000 bytes at most: set its max-msg-size to -1, or to 1048576"},
+		"small": {func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1000 }, "accepts messages of at most 1000 bytes: set its max-msg-size to -1, or to 1048576"},
 	} {
 		config := jetstream.StreamConfig{Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 1, AllowDirect: true}
 		test.change(&config)
@@ -69,7 +69,7 @@ func TestStreamChanged(t *testing.T) {
 	}
 	eventually(t, "it is cut off", func() bool {
 		cut := s.CutOff()
-		return cut != nil && strings.Contains(cut.Why.Error(), "loses what is older than 100ms")
+		return cut != nil && strings.Contains(cut.Why.Error(), "loses whatever is older than 100ms")
 	})
 	if _, err := space.Set(t.Context(), "later", nil, state.Any, state.SetOptions{}); err == nil || !strings.Contains(err.Error(), "set its max-age to 0") {
 		t.Errorf("a write: %v", err)

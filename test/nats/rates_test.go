@@ -210,11 +210,11 @@ func TestPeersDenied(t *testing.T) {
 	for range 5 {
 		s.Tell("topic", nil)
 	}
-	eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), "does not let servers hear each other") })
+	eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), "doesn't let servers hear each other") })
 	if _, err := s.Space("a").Set(t.Context(), "key", nil, state.Any, state.SetOptions{}); err != nil {
 		t.Error(err)
 	}
-	if n := strings.Count(log.String(), "does not let servers"); n != 1 {
+	if n := strings.Count(log.String(), "doesn't let servers"); n != 1 {
 		t.Errorf("%d times in %s", n, log.String())
 	}
 }

@@ -99,7 +99,7 @@ func TestRights(t *testing.T) {
 			began := time.Now()
 			warns := strings.Contains(right, "toolsrv.toolsrv.") || strings.Contains(right, "CONSUMER.DELETE") // and all else goes on
 			log, err := use(t, publish, subscribe, warns)
-			said := "NATS does not let this server's user " + do + " " + right + ": give it that right"
+			said := "NATS doesn't allow this server's user to " + do + " " + right + ": give it that permission"
 			if warns {
 				if err != nil || strings.Count(log, "level=WARN") != 1 || !strings.Contains(log, said) {
 					t.Errorf("got %v, %s", err, log)

@@ -116,11 +116,11 @@ type Decide func(path string, n wasmtools.Need, matching []Given) (value any, mi
 type Reached struct {
 	// Capability is the name of the kind, and Entry what is reached of it, such as "https://api.example.com/v2".
 	Capability string `json:"capability" description:"The capability, such as http."`
-	Entry      string `json:"entry" description:"What is reached of it, such as a URL or the name of a secret."`
+	Entry      string `json:"entry" description:"What is reached, such as a URL or the name of a secret."`
 	// Detail says what else counts about it, such as the directory behind a name, or is empty.
-	Detail string `json:"detail,omitempty" description:"What else counts about it, such as the directory behind a name."`
+	Detail string `json:"detail,omitempty" description:"More about it, such as the directory behind a name."`
 	// Own is whether each caller reaches its own, and one who has no name that stays its own nothing.
-	Own bool `json:"own,omitempty" description:"Whether it is the caller's own, which no other caller reaches."`
+	Own bool `json:"own,omitempty" description:"Whether it is the caller's own, which no other caller can reach."`
 }
 
 // Compare orders by all that is known, and returns 0 for what is the same.
@@ -192,7 +192,7 @@ func (v *Review) Warn(key, format string, args ...any) {
 // OfNobody warns of a key that gives each caller something of its own, if some callers can have nothing of their own.
 func (v *Review) OfNobody(key string) {
 	if v.Nameless {
-		v.Warn(key, "callers with a token of auth.tokens or its file can have nothing of their own, as these tokens have no names: declare them as [[auth.token]]")
+		v.Warn(key, "callers with a token from auth.tokens or its file can have nothing of their own, because these tokens have no names: declare them as [[auth.token]]")
 	}
 }
 

@@ -136,7 +136,7 @@ func TestNewRefuses(t *testing.T) {
 		{"no name", func() { gotool.New("", "F.", good) }, `is not a valid name`},
 		{"a bad name", func() { gotool.New("math/a b", "F.", good) }, `"math/a b": "a b" is not a valid name`},
 		{"two slashes", func() { gotool.New("math//add", "F.", good) }, `math/`},
-		{"the service's path", func() { gotool.New("tools", "F.", good) }, `/tools is the service's own`},
+		{"the service's path", func() { gotool.New("tools", "F.", good) }, `/tools is reserved for the service`},
 		{"no description", func() { gotool.New("add", " ", good) }, `it has no description`},
 		{"no function", func() { gotool.New[in, int]("add", "F.", nil) }, `it has no function`},
 		{"no function of its call", func() { gotool.NewWithCall[in, int]("add", "F.", nil) }, `it has no function`},

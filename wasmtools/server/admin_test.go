@@ -273,7 +273,7 @@ func TestAdminDisabled(t *testing.T) {
 			}
 			door("without tokens that have names", "ann", test.open)
 			issued := issue(r, "issued", "admin")
-			door("with a token of the state", issued, test.byTokens)
+			door("with a token in the state", issued, test.byTokens)
 			if err := r.Reload(with(declared)); err != nil {
 				t.Fatal(err)
 			}

@@ -194,7 +194,7 @@ func TestApproved(t *testing.T) {
 				t.Errorf("a token without a fingerprint: got %d", status)
 			}
 			why := explained(t, c, "issued", "pin/echo")
-			if why.Allowed || !strings.Contains(fmt.Sprint(why.Rules), "look at what clients are shown of it, and then give the caller the scope pin/echo@") {
+			if why.Allowed || !strings.Contains(fmt.Sprint(why.Rules), "look at what clients see of it, and then give the caller the scope pin/echo@") {
 				t.Errorf("it is explained: %+v", why)
 			}
 			if err := r.Reload(c); err != nil { // another configuration, the same files: nothing comes back

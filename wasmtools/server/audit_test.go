@@ -191,13 +191,13 @@ func TestAuditIsKept(t *testing.T) {
 			}
 			r := administered(t, c, staff{open: true})
 			err := r.Reload(changed(c, func(c *config.Config) { c.Tools.Disabled = []string{"shop/echo"} }))
-			if strict != (err != nil && strings.Contains(err.Error(), "[audit] strict = true lets nothing be changed")) {
+			if strict != (err != nil && strings.Contains(err.Error(), "[audit] strict = true nothing can be changed")) {
 				t.Errorf("got %v", err)
 			}
 			if route, ok := r.Table().Current().Lookup("/shop/echo"); !ok || route.Enabled != strict {
 				t.Errorf("the tool is enabled: %v", route.Enabled)
 			}
-			r.log.Wait(t, `"msg":"an entry of the audit could not be kept","audit":true,"action":"reload"`)
+			r.log.Wait(t, `"msg":"an entry of the audit could not be stored","audit":true,"action":"reload"`)
 			ok, prevented := 1, 0
 			if strict {
 				ok, prevented = 0, 1

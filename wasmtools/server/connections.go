@@ -476,7 +476,7 @@ func (c *connections) quiet() {
 
 func (c *connections) warn(limit int64, closed closings) {
 	if closed.waited+closed.refused > 0 {
-		c.logger.Warn("too many open connections, or too much in unfinished heads: those that have waited longest are closed, or new ones if none is waiting",
+		c.logger.Warn("too many open connections, or too many bytes in unfinished heads: the longest waiting are closed, or new ones if none is waiting",
 			"limit", limit, "closed", closed.waited, "refused", closed.refused)
 	}
 }

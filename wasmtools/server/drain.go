@@ -64,10 +64,10 @@ func (s *Server) logCut() {
 	for _, n := range running {
 		all += n
 	}
-	s.logger.Warn("cutting off the calls that still run", "after", s.drain.String(), "calls", all)
+	s.logger.Warn("cutting off the calls that are still running", "after", s.drain.String(), "calls", all)
 	for i, path := range slices.Sorted(maps.Keys(running)) {
 		if i == maxCutLines {
-			s.logger.Warn("calls at more paths are cut off", "paths", len(running)-maxCutLines)
+			s.logger.Warn("calls at more paths are being cut off", "paths", len(running)-maxCutLines)
 			break
 		}
 		s.logger.Warn("calls cut off", "path", text.Clip(path, 256), "calls", running[path])

@@ -85,10 +85,10 @@ func TestGrants(t *testing.T) {
 			t.Errorf("%s: a tool that needs nothing answers %d", test.name, got)
 		}
 	}
-	if got := r.log.Count(`"level":"WARN","msg":"a tool was not granted what it needs`, `"path":"/set/call"`, `"missing":"settings (units: Field required)"`); got != 2 {
+	if got := r.log.Count(`"level":"WARN","msg":"a tool lacks a grant`, `"path":"/set/call"`, `"missing":"settings (units: Field required)"`); got != 2 {
 		t.Errorf("%d warnings of what is missing, want one at the start and one in the end:\n%s", got, r.log.String())
 	}
-	if r.log.Count(`"a tool has been granted what it needs"`, `"path":"/set/call"`) != 2 {
+	if r.log.Count(`"a tool now has the grants that it needs"`, `"path":"/set/call"`) != 2 {
 		t.Errorf("it is not said that the tool has what it needs:\n%s", r.log.String())
 	}
 }

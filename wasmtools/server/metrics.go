@@ -134,7 +134,7 @@ func openMetricsServer(ctx context.Context, s *Server, handler http.Handler, add
 		}
 		s.logger.Info("metrics", "address", listener.Addr().String())
 		if err := m.http.Serve(netutil.LimitListener(listener, mostScrapers)); !errors.Is(err, http.ErrServerClosed) {
-			s.logger.Error("the metrics are not told any more", "error", err)
+			s.logger.Error("the metrics are no longer served", "error", err)
 		}
 	})
 	return m, nil
@@ -183,17 +183,17 @@ func (r *requests) Answered(a *web.Answer) {
 }
 
 var (
-	allRequests = metrics.Describe("requests_total", "Requests that were answered, by the path of their door, what they did, the version of MCP, and the status.", "door", "operation", "version", "status")
-	isReady     = metrics.Describe("ready", "Whether the server takes calls: 1 or 0.")
+	allRequests = metrics.Describe("requests_total", "Answered requests, by the path of their door, what they did, the MCP version, and the status.", "door", "operation", "version", "status")
+	isReady     = metrics.Describe("ready", "Whether the server is ready for calls: 1 or 0.")
 	clients     = metrics.Describe("connections", "Connections of clients.")
 	mostClients = metrics.Describe("connections_limit", "How many clients may be connected.")
-	began       = metrics.Describe("start_timestamp_seconds", "When the server began.")
+	began       = metrics.Describe("start_timestamp_seconds", "When the server started.")
 	sessions    = metrics.Describe("mcp_sessions", "Sessions of MCP.")
-	listeners   = metrics.Describe("event_listeners", "Clients that listen to events.")
+	listeners   = metrics.Describe("event_listeners", "Clients that are listening to events.")
 	streams     = metrics.Describe("mcp_streams", "Streams of changes that MCP clients have open.")
-	reloaded    = metrics.Describe("reloads_total", "How often the configuration was read again, by how that ended.", "outcome")
-	reloadedAt  = metrics.Describe("reload_timestamp_seconds", "When the configuration came in force.")
-	notReloaded = metrics.Describe("reload_failed", "Whether the configuration could not be put in force when it was read last: 1 or 0.")
+	reloaded    = metrics.Describe("reloads_total", "How often the configuration was read again, by outcome.", "outcome")
+	reloadedAt  = metrics.Describe("reload_timestamp_seconds", "When the configuration came into force.")
+	notReloaded = metrics.Describe("reload_failed", "Whether the configuration could not be put in force when it was last read: 1 or 0.")
 	carried     = metrics.Describe("engine_info", "An interpreter that the program carries for scripts: always 1.", "engine", "version")
 	build       = metrics.Describe("build_info", "The program: always 1.", "version", "revision", "go")
 )

@@ -266,7 +266,7 @@ func TestOwnSecrets(t *testing.T) {
 			}
 		}
 	}
-	if o.log.Count(`"msg":"a caller has no secret of its own"`, `"principal":"bob"`, `"origin":"issued"`, `"secret":"github"`) == 0 {
+	if o.log.Count(`"msg":"a caller has not set its own secret"`, `"principal":"bob"`, `"origin":"issued"`, `"secret":"github"`) == 0 {
 		t.Error("the log does not tell who has no secret")
 	}
 	for _, hidden := range []string{"own-secret-", sharedSecret} {

@@ -24,7 +24,7 @@ func (s administered) Prepare(looks bool) (admin.Prepared, error) {
 		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The configuration stays as it was: " + err.Error()}
 	}
 	if s.load == nil {
-		return nil, invalid(errors.New("the program that runs the server can't read it again"))
+		return nil, invalid(errors.New("the program that runs the server can't reload it"))
 	}
 	s.reload.Lock() // before it is read, so that the last to come is the last to be in force
 	unlock := sync.OnceFunc(s.reload.Unlock)

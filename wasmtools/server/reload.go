@@ -136,7 +136,7 @@ func (s *Server) logReload(before, now *configuration, routes *wasmtools.Generat
 	}
 	for _, key := range configured.NeedRestart(s.started, before.Config) {
 		if !slices.Contains(restart, key) {
-			s.logger.Info("a setting has its value from the start again, so it needs no restart", "key", key)
+			s.logger.Info("a setting is back at its value from the start, so it needs no restart", "key", key)
 		}
 	}
 	current := s.service.Table.Current()
@@ -187,7 +187,7 @@ func (s *Server) logAuth(c *configuration) {
 	schemes := c.auth.Schemes()
 	switch {
 	case c.auth.Open():
-		s.logger.Warn("auth is off: everybody who reaches the address may call every tool; set auth.tokens, or auth.required to refuse instead",
+		s.logger.Warn("auth is off: anybody who can reach the address may call every tool; set auth.tokens, or auth.required to refuse instead",
 			"address", s.Addr().String())
 	case len(schemes) == 1 && c.named.Open() && !c.tokens.Open() && len(c.Auth.Tokens) == 0: // nothing else would do
 		s.logger.Warn("auth.required is set and there is no token: every call is refused")

@@ -175,7 +175,7 @@ func TestReloadWarns(t *testing.T) {
 	if err := r.Reload(first); err != nil {
 		t.Fatal(err)
 	}
-	if n := r.log.Count(`"level":"INFO","msg":"a setting has its value from the start again, so it needs no restart","key":"tools.directory"`); n != 1 {
+	if n := r.log.Count(`"level":"INFO","msg":"a setting is back at its value from the start, so it needs no restart","key":"tools.directory"`); n != 1 {
 		t.Errorf("the end of tools.directory is told %d times, want 1", n)
 	}
 	if got := r.status("/shop/echo", ""); got != http.StatusOK {

@@ -233,7 +233,7 @@ func TestCertificates(t *testing.T) {
 	}
 	dir, file := filepath.Split(c.Server.TLS.ClientCA)
 	certtest.Write(t, dir, file, certtest.NewAuthority(t, "b").PEM)
-	r.log.Wait(t, "the files of TLS were read again")
+	r.log.Wait(t, "the TLS files were read again")
 	if got := ask(open, "/shop/echo"); got != 401 {
 		t.Errorf("without its authority, over a connection that is open: got %d", got)
 	}

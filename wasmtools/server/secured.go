@@ -67,7 +67,7 @@ func (s shaking) Read(p []byte) (int, error) {
 	case w.head.bytes > maxHandshake:
 		return 0, errors.New("the handshake is too long")
 	case w.head.cost() > headFree && !w.conns.hold(w):
-		return 0, errors.New("too much in unfinished handshakes")
+		return 0, errors.New("too many bytes in unfinished handshakes")
 	}
 	return n, err
 }
@@ -80,7 +80,7 @@ func (w *watchedConn) shake() error {
 	}
 	number := s.files.Number()
 	if err := s.conn.Handshake(); err != nil {
-		s.failed = &net.OpError{Op: "read", Net: "tcp", Err: fmt.Errorf("agree on TLS: %w", err)}
+		s.failed = &net.OpError{Op: "read", Net: "tcp", Err: fmt.Errorf("TLS handshake: %w", err)}
 		if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil && isHTTP(plain.RecordHeader) {
 			s.failed = refuseOver(w.socket, plainAnswer)
 		} else if isTelling(err) {
@@ -152,6 +152,6 @@ func (c *connections) tellHandshake(client net.Addr, err error) {
 	}
 	c.mu.Unlock()
 	if due {
-		c.logger.Info("a client could not agree on TLS", "client", client.String(), "error", err)
+		c.logger.Info("a client's TLS handshake failed", "client", client.String(), "error", err)
 	}
 }

@@ -205,12 +205,12 @@ func TestAuthorityGone(t *testing.T) {
 	}
 	dir, file := filepath.Split(c.Server.TLS.ClientCA)
 	certtest.Write(t, dir, file, append(b.PEM, a.PEM...))
-	r.log.Wait(t, "the files of TLS were read again")
+	r.log.Wait(t, "the TLS files were read again")
 	if got := ask(); got != "HTTP/1.1 test" {
 		t.Errorf("beside another authority: got %q", got)
 	}
 	certtest.Write(t, dir, file, b.PEM)
-	r.log.WaitFor(t, "a second reading", func(all string) bool { return strings.Count(all, "the files of TLS were read again") == 2 })
+	r.log.WaitFor(t, "a second reading", func(all string) bool { return strings.Count(all, "the TLS files were read again") == 2 })
 	if got := ask(); got != "HTTP/1.1 nobody" {
 		t.Errorf("without its authority: got %q", got)
 	}

@@ -164,7 +164,7 @@ func TestRun(t *testing.T) {
 	}
 	r.log.Wait(t, `"msg":"listening","address":"`+r.Addr().String()+`"`)
 	r.log.Wait(t, `"msg":"ready","tools":10,"refused":0,"took":"`)
-	r.log.Wait(t, "everybody")
+	r.log.Wait(t, "anybody")
 	r.stop()
 	if err := r.result(); err != nil {
 		t.Errorf("Run: %v, want nil", err)
@@ -245,7 +245,7 @@ func TestDrainLimit(t *testing.T) {
 			t.Errorf("an endless call was answered with %s", got)
 		}
 	}
-	r.log.Wait(t, `"msg":"cutting off the calls that still run","after":"1ms","calls":2`)
+	r.log.Wait(t, `"msg":"cutting off the calls that are still running","after":"1ms","calls":2`)
 	r.log.Wait(t, `"msg":"calls cut off","path":"/mcp","calls":1`)
 	r.log.Wait(t, `"msg":"calls cut off","path":"/shop/spin","calls":1`)
 }

@@ -54,7 +54,7 @@ func serveStdio(ctx context.Context, of *core.Service, o StdioOptions, patience 
 	select {
 	case <-ready:
 	case <-limit.C:
-		of.Logger.Warn("the client does not wait for files that are slow to read or describe: the first script waits until its interpreter is compiled, and a module needs a manifest from `toolsrv pack`")
+		of.Logger.Warn("the client won't wait for files that are slow to read or describe: the first script waits until its interpreter is compiled, and a module needs a manifest from `toolsrv pack`")
 	case <-ctx.Done():
 		return nil
 	}

@@ -84,7 +84,7 @@ func TestStdioGoesOn(t *testing.T) {
 	if err := errors.Join(server.ServeStdioWithin(t.Context(), of, o, 0), of.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), "the client does not wait for files") || !strings.Contains(out.String(), `"tools":[`) {
+	if !strings.Contains(log.String(), "the client won't wait for files") || !strings.Contains(out.String(), `"tools":[`) {
 		t.Errorf("got %s, and the log\n%s", out.String(), log.String())
 	}
 }

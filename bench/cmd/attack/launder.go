@@ -62,7 +62,7 @@ func attackLaunder(ctx context.Context, a *arena) error {
 	}
 	var spilt atomic.Int64
 	each := func(line []byte) {
-		if bytes.Contains(line, []byte("a secret was taken out")) {
+		if bytes.Contains(line, []byte("a secret was removed")) {
 			spilt.Add(1)
 		}
 	}

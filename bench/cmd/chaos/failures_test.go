@@ -20,10 +20,10 @@ var failures = []struct {
 }{
 	{`^server\d: (kill|SIGSTOP)`, "a server is killed, or hangs", "The others serve on. Only its running calls are lost.",
 		"Have the balancer ask `/readyz` each second, and pass a call on to the next server only where none was reached. Start the server again."},
-	{`^upgrade`, "a new version", "Old and new servers share the state. A day after the last old one, newer forms of records are written, as the log tells; then the old version no longer starts.",
+	{`^upgrade`, "a new version", "Old and new servers share the state. A day after the last old one, newer forms of records are written, because the log tells; then the old version no longer starts.",
 		"One server after the other, within a day: take it out of the balancer, SIGTERM, start the new one. Going back is the same within that day; later it needs an older copy of the bucket."},
 	{`^(server\d: cut off|all nodes: kill)`, "NATS is away: network, nodes, credentials", "They serve with what they knew, also tokens that were revoked elsewhere meanwhile. Admin calls and writes of tools end with `unavailable`; changes `--until-restart` work on the server's machine. `/readyz` stays 200 and has `\"state\":\"cut off\"`, `toolsrv status` says since when and why, `toolsrv_state_cut_off` is 1.",
-		"Bring NATS back. Servers notice within a second, take up what they missed, and log `the state is whole again`."},
+		"Bring NATS back. Servers notice within a second, take up what they missed, and log `the state is complete again`."},
 	{`^node\d: (kill|SIGSTOP)`, "a node of NATS is killed or hangs", "Nothing, unless it led the bucket: then writes wait or are refused until another does, up to 10 s.", "Start it."},
 	{`^node\d: cut off`, "a node is cut off from the others", "Servers that are connected to it count as cut off, and go to another node within some 12 s.", "Mend the network."},
 	{`^two nodes`, "no majority of nodes", "Reads go on. A write ends after 4 s, and others are refused at once for 3 s after that.", "Start nodes; a stream needs two of three. Writes go on some 8 s later."},

@@ -164,11 +164,11 @@ func (a *announcer) tellAdded(w io.Writer, routes []wasmtools.Route) {
 // tellLacking writes what tools were not granted.
 func (a *announcer) tellLacking(w io.Writer, routes []wasmtools.Route) {
 	for _, route := range routes[:min(len(routes), maxTold)] {
-		fmt.Fprintf(w, "\n%s is not served, because it lacks %s:\n", a.style.bold(route.Path), text.Clip(oneLine(lacking.Of(route.Tool)), maxErrorBytes))
+		fmt.Fprintf(w, "\n%s is not served, because it needs %s:\n", a.style.bold(route.Path), text.Clip(oneLine(lacking.Of(route.Tool)), maxErrorBytes))
 		tellMissing(w, route.Tool)
 	}
 	if more := len(routes) - maxTold; more > 0 {
-		fmt.Fprintf(w, "\n%s more lack something: toolsrv inspect says what.\n", count(more, "tool"))
+		fmt.Fprintf(w, "\n%s more need something: toolsrv inspect says what.\n", count(more, "tool"))
 	}
 }
 
@@ -181,7 +181,7 @@ func (a *announcer) tellRefused(w io.Writer, refused []wasmtools.Refusal) {
 	for _, r := range refused[:min(len(refused), maxTold)] {
 		heading, between := "Not served:", ": "
 		if kept[r.Source] {
-			heading = "Not taken up, so the version before it stays in service:"
+			heading = "Not loaded, so the previous version stays in service:"
 		}
 		reason := text.Escape(clipLines(strings.TrimSpace(r.Err.Error())))
 		if isAuthors(r.Err) || strings.Contains(reason, "\n") {

@@ -73,7 +73,7 @@ func TestAnnouncer(t *testing.T) {
 	want("changed", s.next([]*wasmtools.Tool{newTool(t, "one", "2", "Does one."), two}), "\nChanged: /one\n")
 	broken := wasmtools.Refusal{Source: "two.py", Err: &toolfile.ScriptError{Text: "two.py:1:2: no\n  x = = 1\n"}}
 	want("broken, with the old one in service", s.next([]*wasmtools.Tool{one, two}, broken),
-		"\nChanged: /one\n\nNot taken up, so the version before it stays in service: two.py\ntwo.py:1:2: no\n  x = = 1\n")
+		"\nChanged: /one\n\nNot loaded, so the previous version stays in service: two.py\ntwo.py:1:2: no\n  x = = 1\n")
 	want("still", s.next([]*wasmtools.Tool{one, two}, broken), "")
 	want("gone", s.next([]*wasmtools.Tool{one}, broken), "\nGone: /two\n")
 	want("all gone", s.next(nil, wasmtools.Refusal{Source: "x.wasm", Err: errors.New("is not a module")}),

@@ -21,7 +21,7 @@ func fileAnd(most int, what string) cobra.PositionalArgs {
 		case len(args) > 1+most && most == 0:
 			return fmt.Errorf("unexpected argument %q: %s takes one file", args[1], cmd.CommandPath())
 		case len(args) > 1+most:
-			return fmt.Errorf("unexpected argument %q: %s takes a file, and %s", args[1+most], cmd.CommandPath(), what)
+			return fmt.Errorf("unexpected argument %q: %s takes a file and %s", args[1+most], cmd.CommandPath(), what)
 		}
 		return nil
 	}
@@ -34,7 +34,7 @@ func firstExample(cmd *cobra.Command) string {
 // toolAndBody tells a tool's name apart from its arguments. Either may be left out; body is nil then.
 func toolAndBody(args []string) (name string, body *string, err error) {
 	if len(args) > 0 && args[0] == "" {
-		return "", nil, &usageError{errors.New("TOOL is empty: name a tool, or leave it out where the file has only one")}
+		return "", nil, &usageError{errors.New("TOOL is empty: name a tool, or leave it out if the file has only one")}
 	}
 	if len(args) > 0 && isToolName(args[0]) {
 		name, args = args[0], args[1:]

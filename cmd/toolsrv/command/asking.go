@@ -39,13 +39,13 @@ type asking struct {
 
 // askingHelp says how these commands find the server.
 const askingHelp = `
-The server is the one with the configuration --config, or ./toolsrv.toml. It is asked over
-the socket admin.sock in the directory of its state, by the user it runs as, or by root.
-Another one is asked at its address, --server, with a token in TOOLSRV_TOKEN that has the
-scope admin, or admin:read to look only.
+The server is the one with the configuration --config, or ./toolsrv.toml. The command asks it over
+the socket admin.sock in its state directory, as the user it runs as, or as root. To ask another
+server, give its address with --server, and in TOOLSRV_TOKEN a token with the scope admin, or
+admin:read to look only.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 20 no server answers, 21 not allowed,
-22 there is no such thing, 23 somebody else has changed it.`
+Exit codes: 0 done, 1 failed, 2 wrong usage, 20 no server answers, 21 not allowed, 22 not found, 23
+somebody else has changed it.`
 
 // newAsking returns the command for an operation, with its flags. run gets the client and the flags' values.
 func newAsking(o *asking, cmd *cobra.Command, run func(ctx context.Context, c *client.Client, args []string, out io.Writer) error) *cobra.Command {
@@ -62,8 +62,8 @@ func newAsking(o *asking, cmd *cobra.Command, run func(ctx context.Context, c *c
 		return failedAsking(run(ctx, c, args, cmd.OutOrStdout()))
 	}
 	flags := cmd.Flags()
-	flags.Var((*fileFlag)(&o.config), "config", "configuration `file` of the server (default toolsrv.toml, if there is one)")
-	flags.StringVar(&o.server, "server", "", "`URL` of the server, which is asked with the token in "+tokenVariable)
+	flags.Var((*fileFlag)(&o.config), "config", "configuration `file` of the server (default toolsrv.toml, if it exists)")
+	flags.StringVar(&o.server, "server", "", "`URL` of the server, asked with the token in "+tokenVariable)
 	flags.BoolVar(&o.asJSON, "json", false, "print the server's answer as JSON")
 	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "server", cobra.NoFileCompletions)
@@ -72,7 +72,7 @@ func newAsking(o *asking, cmd *cobra.Command, run func(ctx context.Context, c *c
 
 // addExpected gives a command that changes something the flag --if-match.
 func (o *asking) addExpected(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.expected, "if-match", "", "`version` that what is changed must have, or else nothing is")
+	cmd.Flags().StringVar(&o.expected, "if-match", "", "`version` that the object must have; otherwise nothing is changed")
 	completeFlag(cmd, "if-match", cobra.NoFileCompletions)
 }
 

@@ -341,7 +341,7 @@ func TestShowTools(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	_, stdout, _ := run("status", "--config", m.config)
-	for _, want := range []string{`ready +yes\n`, `tools +5, of them 2 disabled, 1 not granted what they need\n`, `calls +0 running, 0 waiting\n`, `last minute +`, `last hour +`, `broken.wasm +refused +\S+ \S+ +- +\S`} {
+	for _, want := range []string{`ready +yes\n`, `tools +5, 2 of them disabled, 1 lacking a grant\n`, `calls +0 running, 0 waiting\n`, `last minute +`, `last hour +`, `broken.wasm +refused +\S+ \S+ +- +\S`} {
 		if !regexp.MustCompile(want).MatchString(stdout) {
 			t.Errorf("status lacks %s:\n%s", want, stdout)
 		}
@@ -440,7 +440,7 @@ func TestAskNobody(t *testing.T) {
 		"no name":                 {[]string{"disable", "--config", m.config}, 2, "NAME is missing"},
 		"an empty name":           {[]string{"reset", "", "--config", m.config}, 2, "a NAME is empty"},
 		"no such tool":            {[]string{"disable", "shop/ecko", "--server", m.url}, 22, "did you mean /shop/echo?"},
-		"no server":               {[]string{"tools", "--config", other}, 20, "no server answers at " + filepath.Join(empty, "kept", "admin.sock") + ": start it with toolsrv openapi, or name the configuration"},
+		"no server":               {[]string{"tools", "--config", other}, 20, "no server answers at " + filepath.Join(empty, "kept", "admin.sock") + ": start it with toolsrv openapi, or name the running server's configuration"},
 		"no socket":               {[]string{"status", "--config", closed.config}, 20, "no admin socket"},
 		"the default state":       {[]string{"status", "--config", none}, 20, "no server answers at " + filepath.Join(empty, ".toolsrv", "admin.sock")},
 		"a path that is too long": {[]string{"status", "--config", long}, 1, "set state.directory or admin.socket to a shorter one"},
@@ -450,7 +450,7 @@ func TestAskNobody(t *testing.T) {
 		"not an address":          {[]string{"tools", "--server", "localhost:8000"}, 2, "write it as https://tools.example.com"},
 		"a password":              {[]string{"tools", "--server", "https://ann:x@example.com"}, 2, "write it as https://tools.example.com"},
 		"both":                    {[]string{"tools", "--server", m.url, "--config", m.config}, 2, "config"},
-		"a path below":            {[]string{"tools", "--server", m.url + "/below"}, 22, "not administered over HTTP"},
+		"a path below":            {[]string{"tools", "--server", m.url + "/below"}, 22, "no admin interface over HTTP"},
 		"two patterns":            {[]string{"tools", "a", "b", "--config", m.config}, 2, "one pattern"},
 	} {
 		code, stdout, stderr := run(c.args...)

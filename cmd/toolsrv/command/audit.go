@@ -29,9 +29,9 @@ func newAudit() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "audit",
 		Short: "List who changed what on a running server, and who tried to",
-		Long: `List the audit of a running server: each change of tokens, switches, files and grants, and
-attempts that were refused. An entry carries the hash of the one before. --json has the
-hashes, with --follow a line for each entry.`,
+		Long: `List the audit of a running server: each change of tokens, switches, files and grants, and refused
+attempts. Each entry carries the hash of the one before. --json shows the hashes, and with --follow
+prints one line for each entry.`,
 		Example: `  toolsrv audit
   toolsrv audit --all --json > audit.json
   toolsrv audit verify`,
@@ -46,7 +46,7 @@ hashes, with --follow a line for each entry.`,
 	flags := cmd.Flags()
 	flags.IntVar(&last, "last", 100, "how `many` of the last entries to list")
 	flags.BoolVar(&all, "all", false, "list all entries")
-	flags.BoolVar(&follow, "follow", false, "go on to list entries as they come, until Ctrl-C")
+	flags.BoolVar(&follow, "follow", false, "go on listing entries as they come, until Ctrl-C")
 	cmd.MarkFlagsMutuallyExclusive("last", "all")
 	cmd.AddCommand(newAuditVerify())
 	return cmd
@@ -172,13 +172,12 @@ func newAuditVerify() *cobra.Command {
 	var in admin.VerifyArguments
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "verify",
-		Short: "Tell whether the audit of a running server is as it was written",
-		Long: `Walk all entries of the audit of a running server. The exit code is 1 where one was changed,
-removed or put between others.
+		Short: "Check that nobody has altered the audit of a running server",
+		Long: `Check the hash of every entry in the audit of a running server. The exit code is 1 if an entry was
+changed, removed or inserted.
 
-Somebody who can write to the state can cut off the last entries, or write all of them
-anew. What is known from elsewhere shows that: --known has the number and the hash of an
-entry, as its line in the log has them.`,
+Somebody who can write to the state can cut off the last entries, or rewrite all of them. To notice
+that, give --known the number and the hash of an entry, as its log line shows them.`,
 		Example: `  toolsrv audit verify
   toolsrv audit verify --known 4711:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
 		Args: noArguments,
@@ -197,7 +196,7 @@ entry, as its line in the log has them.`,
 		case v.OK && v.Last == 0:
 			_, err = io.WriteString(out, nothingAudited)
 		case v.OK:
-			_, err = fmt.Fprintf(out, "Entries %d to %d are as they were written. The last one is %d:%s\n", v.First, v.Last, v.Last, oneLine(v.Hash))
+			_, err = fmt.Fprintf(out, "Entries %d to %d are unaltered. The last one is %d:%s\n", v.First, v.Last, v.Last, oneLine(v.Hash))
 		}
 		if err == nil && !v.OK {
 			err = errors.New(v.Problem)

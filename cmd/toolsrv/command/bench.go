@@ -35,15 +35,15 @@ func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench FILE [TOOL] [JSON|-]",
 		Short: "Measure how long calls of a tool take",
-		Long: `Call a tool of FILE again and again, in the sandbox, and show how long a call takes and
-how many run in a second. A call is what a server does, except for HTTP: validation,
-defaults, the tool in a clean sandbox, the reset.
+		Long: `Call a tool of FILE again and again, in the sandbox, and show how long a call takes and how many
+complete per second. A call does what it does in a server, except for HTTP: validation, defaults,
+the tool in a clean sandbox, the reset.
 
-TOOL may be left out where the file has one tool. JSON is the arguments; without it the
-arguments of the tool's first example are used.
+TOOL may be left out if the file has one tool. JSON is the arguments; without it, those of the
+tool's first example are used.
 
-Exit codes: 0 done, 1 where a call failed or the file could not be loaded, 2 wrong
-usage, and the codes of 'toolsrv call' where the very first call fails.`,
+Exit codes: 0 done, 1 if a call failed or the file could not be loaded, 2 wrong usage, and the codes
+of 'toolsrv call' if the very first call fails.`,
 		Example: `  toolsrv bench math.wasm add '{"a": 2, "b": 3}'
   toolsrv bench math.wasm add --concurrency 4 --duration 10s --json`,
 		Args:              fileAnd(2, "a tool and its arguments"),
@@ -52,7 +52,7 @@ usage, and the codes of 'toolsrv call' where the very first call fails.`,
 	}
 	b.add(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&b.asJSON, "json", false, "print a JSON object, times in microseconds")
+	flags.BoolVar(&b.asJSON, "json", false, "print a JSON object, with times in microseconds")
 	flags.DurationVarP(&b.duration, "duration", "d", 3*time.Second, "how long to measure, a `time`")
 	flags.Int64VarP(&b.calls, "calls", "n", 0, "measure this `number` of calls, however long they take")
 	flags.DurationVar(&b.warmup, "warm-up", 500*time.Millisecond, "how long to call before measuring, a `time`")
@@ -69,7 +69,7 @@ func (b *bench) check(cmd *cobra.Command) error {
 	case flags.Changed("calls") && b.calls < 1:
 		return fmt.Errorf("--calls is %d: give a number from 1, or leave it out", b.calls)
 	case flags.Changed("calls") && flags.Changed("duration"):
-		return errors.New("--calls and --duration both say when to stop: give one of them")
+		return errors.New("--calls and --duration each say when to stop: give one of them")
 	case b.duration <= 0:
 		return fmt.Errorf("--duration is %s: give a time such as 10s", b.duration)
 	case b.warmup < 0:

@@ -70,7 +70,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"no concurrency", []string{"echo", order, "-c", "0"}, 2, "--concurrency is 0: give a number from 1 to 1000"},
 		{"much concurrency", []string{"echo", order, "-c", "100000"}, 2, "--concurrency is 100000"},
 		{"no calls", []string{"echo", order, "-n", "0"}, 2, "--calls is 0"},
-		{"two ends", []string{"echo", order, "-n", "1", "-d", "1s"}, 2, "both say when to stop"},
+		{"two ends", []string{"echo", order, "-n", "1", "-d", "1s"}, 2, "each say when to stop"},
 		{"no time", []string{"echo", order, "-d", "0s"}, 2, "--duration is 0s"},
 		{"a number for a time", []string{"echo", order, "-d", "5"}, 2, "--duration"},
 		{"a negative time", []string{"echo", order, "--warm-up", "-1s"}, 2, "--warm-up is -1s"},

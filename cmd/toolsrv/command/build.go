@@ -47,9 +47,9 @@ func newBuild() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build [DIR | SCRIPT]",
 		Short: "Build the tool in a folder, or a script, with its manifest inside",
-		Long: `Build the tool in DIR, which is the current folder by default, or the tool SCRIPT: detect
-its language, run the compiler with the right flags, embed the manifest, and check what a
-server would. The manifest's examples are tried; one that fails is a warning.
+		Long: `Build the tool in DIR (by default the current folder) or the tool SCRIPT: detect its language, run
+the compiler with the right flags, embed the manifest, and check everything that a server would. The
+manifest's examples are tried; a failing one gives a warning.
 
   Go      a package main
   TinyGo  the same, with the line //toolsrv:tinygo above its imports; the line may
@@ -61,10 +61,9 @@ server would. The manifest's examples are tried; one that fails is a warning.
           name, or main.py, index.js or index.ts, or the only one in the folder.
           It needs no compiler: the file holds an interpreter that toolsrv carries
 A program in Go or Rust that knows nothing of toolsrv, but reads JSON from standard
-input and writes JSON to standard output, needs its manifest beside it: tool.json.
+input and writes JSON to standard output, needs its manifest, tool.json, beside it.
 
-A build runs code of the project, such as Cargo's build scripts. A script runs only in the
-sandbox.`,
+A build runs the project's code, such as Cargo's build scripts. A script runs only in the sandbox.`,
 		Example: `  toolsrv build
   toolsrv build hello.py
   toolsrv build examples/text -o tools/text.wasm`,

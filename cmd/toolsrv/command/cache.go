@@ -14,13 +14,13 @@ func newCache() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cache DIR",
 		Short: "Make a folder for compiled code",
-		Long: `Make a folder for compiled code that nobody but this user can change. If there is such a
-folder already, nothing happens.
+		Long: `Make a folder for compiled code that nobody but this user can change. If the folder exists, nothing
+happens.
 
-It is for containers, whose image has no other program for this. A server runs the code in its
-cache directory, so it takes none that others could change. An emptyDir of Kubernetes can
-be written to by everybody: a container that is started first makes a folder inside it, and the
-server's container mounts that folder alone, by its subPath.`,
+It is meant for containers, whose image has no other program for this. A server runs the code in its
+cache directory, so it accepts no directory that others could change. An emptyDir of Kubernetes is
+writable by everybody: an init container makes a folder inside it, and the server's container mounts
+only that folder, by its subPath.`,
 		Example: `  toolsrv cache /mnt/toolsrv`,
 		Args:    takes(1, "DIR is missing: name a folder"),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -32,14 +32,13 @@ func newCall() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call FILE [TOOL] [JSON|-]",
 		Short: "Call a tool of a file once, in the sandbox",
-		Long: `Call a tool of FILE once, with the validation, the defaults and the limits of a
-server. TOOL is its name or its path, and may be left out where the file has one tool.
-JSON is the arguments, {} where it is left out; - reads it from standard input.
+		Long: `Call a tool of FILE once, with the validation, defaults and limits of a server. TOOL is its name or
+its path, and may be left out if the file has only one. JSON is the arguments, {} by default; -
+reads it from standard input.
 
-The result goes to standard output; an error and the tool's log lines go to standard
-error. With --json the error is one object, as a server would answer it, and nothing is
-logged unless --log-level is given. A terminal shows the progress that the tool reports
-while the call runs.
+The result goes to standard output; an error and the tool's log lines go to standard error. With
+--json the error is one object, as a server would return it, and nothing is logged unless
+--log-level is given. A terminal shows the progress that the tool reports while the call runs.
 
 Exit codes: 0 done, 1 failed (no such file, a file that a server refuses), 2 wrong
 usage, and those of the call:
@@ -56,9 +55,9 @@ usage, and those of the call:
 		ValidArgsFunction: completeTool,
 	}
 	c.add(cmd)
-	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print an error as one JSON object, as a server would answer it")
+	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print an error as one JSON object, as a server would return it")
 	cmd.Flags().BoolVar(&c.time, "time", false, "print to standard error how long loading, compiling, the call and the reset took")
-	cmd.Flags().BoolVar(&c.progress, "progress", false, "print the tool's progress to standard error, even where that is not a terminal")
+	cmd.Flags().BoolVar(&c.progress, "progress", false, "print the tool's progress to standard error, even if that is not a terminal")
 	return cmd
 }
 
@@ -135,7 +134,7 @@ func printTimes(w io.Writer, file *workbench.File, t wasmtools.Times, asJSON boo
 		{"compile", file.Compile, "or take the compiled code from the cache"},
 		{"ready", t.Ready, "initialise the program, make an instance"},
 		{"call", t.Run, "the tool's own time"},
-		{"reset", t.Reset, "put the instance back into its first state"},
+		{"reset", t.Reset, "reset the instance"},
 	}
 	if asJSON {
 		micros := map[string]float64{}

@@ -136,7 +136,7 @@ func TestCallTime(t *testing.T) {
 	if code != 0 || stdout != order+"\n" {
 		t.Errorf("exit code %d, standard output %q", code, stdout)
 	}
-	for _, phase := range []string{"load ", "compile ", "ready ", "call ", "reset ", "put the instance back into its first state"} {
+	for _, phase := range []string{"load ", "compile ", "ready ", "call ", "reset ", "reset the instance"} {
 		if !strings.Contains(stderr, phase) {
 			t.Errorf("no %q in %q", phase, stderr)
 		}

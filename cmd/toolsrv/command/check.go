@@ -45,7 +45,7 @@ func newCheck() *cobra.Command {
 	var c check
 	cmd := &cobra.Command{
 		Use:   "check {FILE... | --config FILE}",
-		Short: "Check files as a server would, and for what troubles clients",
+		Short: "Check files as a server would, and for what causes clients trouble",
 		Long: `Find every reason for which a server would refuse a file: a module that can't be loaded
 or compiled, imports that are not offered, a wrong manifest or schema, a path or
 operation id that another file or the service itself has, and a memory limit that is too
@@ -100,7 +100,7 @@ a warning), 2 wrong usage.`,
 		ValidArgsFunction: completeFiles,
 	}
 	flags := cmd.Flags()
-	flags.Var((*fileFlag)(&c.config), "config", "configuration `file` whose tools directory is checked")
+	flags.Var((*fileFlag)(&c.config), "config", "check the tools directory of this configuration `file`")
 	flags.BoolVar(&c.strict, "strict", false, "fail on warnings, too")
 	flags.BoolVar(&c.asJSON, "json", false, "print a JSON object")
 	flags.BoolVar(&c.models, "models", false, "show which model APIs take each tool for function calling")
@@ -174,7 +174,7 @@ func (c *check) run(cmd *cobra.Command, args []string) error {
 	case c.config != "" && len(args) > 0:
 		return &usageError{errors.New("--config checks the files of its directory: leave out --config, or the files")}
 	case c.config != "" && len(c.with) > 0:
-		return &usageError{errors.New("--with is for scripts on the command line; a server has no such folders: leave out --config, or --with")}
+		return &usageError{errors.New("--with is for scripts on the command line; a server doesn't use such folders: leave out --config, or --with")}
 	}
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()

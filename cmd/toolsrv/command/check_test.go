@@ -56,7 +56,7 @@ func TestCheckFiles(t *testing.T) {
 		{"described", []string{described}, 0, []string{"described.wasm: 1 tool: /told\n"}, ""},
 		{"the same path", []string{one, file("other.wasm", "a/b", "refuse")}, 1, []string{"ok       " + one, "refused  " + dir + "/other.wasm: path /a/b/refuse is taken: " + one}, "a server would refuse 1 of 2 files"},
 		{"the same operation id", []string{one, file("id.wasm", "a-b", "echo")}, 1, []string{`id.wasm: operation id "a-b-echo" is taken`}, "1 of 2"},
-		{"a path of the service", []string{file("own.wasm", "admin", "echo")}, 1, []string{"own.wasm: path /admin/echo is the service's own"}, "1 of 1"},
+		{"a path of the service", []string{file("own.wasm", "admin", "echo")}, 1, []string{"own.wasm: path /admin/echo is reserved for the service"}, "1 of 1"},
 		{"no manifest", []string{testkit.Put(t, dir, "bare.wasm", guest)}, 1, []string{"`toolsrv pack`"}, "1 of 1"},
 		{"an import that is not offered", []string{testkit.Put(t, dir, "import.wasm", testkit.Fixture(t, "wat/refused/import_function"))}, 1, []string{"is not offered"}, "1 of 1"},
 		{"code that does not compile", []string{testkit.Put(t, dir, "code.wasm", sandboxtest.WithManifest(t, broken(t), manifestOf("", "x")))}, 1, []string{"refused  "}, "1 of 1"},
@@ -120,14 +120,14 @@ func TestCheckModels(t *testing.T) {
 		{"plain", []string{plain}, []string{"ok       " + plain}, "models"},
 		{"plain, asked", []string{"--models", "--strict", plain}, []string{
 			"models   " + plain + ": tool echo: taken by openai, anthropic, gemini\n",
-			"models   " + plain + ": tool echo: refused by openai-strict: parameters: every member has to be in \"required\", and \"count\" is not: add it, with \"null\" among its types (and 1 more)\n",
-			"models   " + plain + ": tool echo: refused by anthropic-strict: parameters/properties/count: it does not document the keyword minimum",
+			"models   " + plain + ": tool echo: refused by openai-strict: parameters: every member must be in \"required\", but \"count\" is not: add it, with \"null\" among its types (and 1 more)\n",
+			"models   " + plain + ": tool echo: refused by anthropic-strict: parameters/properties/count: it doesn't document the keyword minimum",
 		}, "warning"},
-		{"an array of anything", []string{list}, []string{"warning  " + list + ": tool echo, parameters/properties/item: refused by openai, openai-strict: an array without the schema of its elements", "(array-items)\n"}, "models"},
+		{"an array of anything", []string{list}, []string{"warning  " + list + ": tool echo, parameters/properties/item: refused by openai, openai-strict: an array without a schema for its elements", "(array-items)\n"}, "models"},
 		{"a namespace that begins with a digit", []string{"--models", digit}, []string{
 			"warning  " + digit + ": tool echo, name: refused by gemini: it begins with neither a letter nor _", "(tool-name)\n", "tool echo: taken by openai, anthropic\n",
 		}, ""},
-		{"what MCP clients are not shown", []string{header}, []string{"warning  " + header + ": tool echo, parameters: MCP clients are not told to repeat a tool's arguments in headers: ", "(mcp)\n"}, "refused"},
+		{"what MCP clients are not shown", []string{header}, []string{"warning  " + header + ": tool echo, parameters: MCP clients won't be asked to repeat a tool's arguments in headers: ", "(mcp)\n"}, "refused"},
 		{"what MCP shows rather than what is written", []string{"--models", listed}, []string{"(root-object)\n", "tool echo: taken by openai, anthropic, gemini\n"}, ""},
 		{"what the lint finds, too", []string{blank}, []string{"(name)\n"}, "refused by"},
 	} {
@@ -176,7 +176,7 @@ func TestCheckPins(t *testing.T) {
 	for _, want := range []string{
 		"ok       " + dir + "/tools/good.wasm: 1 tool: /math/add\n",
 		"refused  " + dir + "/tools/bad.wasm: /shop/buy is pinned to ",
-		`pin[2].match: "bed.wasm" is the name of no file: did you mean "bad.wasm"? (unmatched)`,
+		`pin[2].match: no file has the name "bed.wasm": did you mean "bad.wasm"? (unmatched)`,
 	} {
 		if code != 1 || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, no %q in\n%s", code, want, stdout)

@@ -100,7 +100,7 @@ func clients() []agent {
 			address: func(url string) entry {
 				return entry{URL: url, Headers: bearer(tokenVariable)}
 			},
-			token: "put a token of the server in the place of " + tokenVariable},
+			token: "replace " + tokenVariable + " with a token of the server"},
 	}
 }
 
@@ -222,7 +222,7 @@ func serverAddress(text string) (string, error) {
 		return "", errors.New("it is not an address such as https://tools.example.com/mcp")
 	}
 	if u.User != nil {
-		return "", errors.New("it has a user or a password: clients send a token instead")
+		return "", errors.New("it contains a user or a password: clients send a token instead")
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/mcp"

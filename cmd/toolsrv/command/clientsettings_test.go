@@ -51,7 +51,7 @@ func TestPrintConfig(t *testing.T) {
 			}
 			code, stdout, stderr = run("mcp", "--print-config", client, "--url", "https://tools.example.com")
 			if want.http == "" {
-				if code != 2 || stdout != "" || !strings.Contains(stderr, "no place for an address") {
+				if code != 2 || stdout != "" || !strings.Contains(stderr, "can't hold an address") {
 					t.Errorf("of an address: exit code %d, got %s%s, want an error", code, stdout, stderr)
 				}
 			} else if code != 0 || !sameSettings(stdout, want.http) || !strings.Contains(stderr, "The token: ") {

@@ -19,7 +19,7 @@ const collectScript = "collect-script"
 func newCollectScript() *cobra.Command {
 	return &cobra.Command{
 		Use:     collectScript + " BYTES",
-		Short:   "Collect what scripts need, for a server that starts this",
+		Short:   "Collect the files that scripts need; started by a server",
 		Example: "  toolsrv " + collectScript + " 67108864",
 		Hidden:  true,
 		Args:    takes(1, "BYTES is missing"),
@@ -47,7 +47,7 @@ const compileModule = "compile-module"
 func newCompileModule() *cobra.Command {
 	return &cobra.Command{
 		Use:     compileModule + " BYTES",
-		Short:   "Compile modules, for a server that starts this",
+		Short:   "Compile modules; started by a server",
 		Example: "  toolsrv " + compileModule + " 67108864",
 		Hidden:  true,
 		Args:    takes(1, "BYTES is missing"),

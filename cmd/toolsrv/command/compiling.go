@@ -35,7 +35,7 @@ func tellCompiling(ctx context.Context, busy func() bool, w io.Writer) {
 			began, told = time.Now(), false
 		case !told && time.Since(began) > compileTime:
 			told = true
-			fmt.Fprint(w, "\nCompiling: the first start takes some seconds, and later ones do not.\n")
+			fmt.Fprint(w, "\nCompiling: the first start takes some seconds; later ones don't.\n")
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestCompletes(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"commands", []string{"ne"}, "new\tMake a folder with a new tool that builds\n:4"},
+		{"commands", []string{"ne"}, "new\tMake a folder with a new tool, ready to build\n:4"},
 		{"languages", []string{"new", "greet", "--lang", ""}, "go\ntinygo\nrust\npython\njavascript\ntypescript\n:4"},
 		{"a name", []string{"new", ""}, ":4"},
 		{"an SDK", []string{"new", "--sdk", ""}, ":16"},

@@ -52,13 +52,12 @@ func newDev() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev [DIR | SCRIPT]",
 		Short: "Build and serve the tool in a folder, or a script, and again at every change",
-		Long: `Build the tool in DIR, which is the current folder by default, or the tool SCRIPT, and serve
-it. Whenever a source changes, build and serve it again. If a build fails, the compiler's messages
-are shown, and the last version that could be built stays in service. Press Ctrl-C to
-end.
+		Long: `Build the tool in DIR (by default the current folder) or the tool SCRIPT, and serve it. Whenever a
+source changes, build and serve it again. If a build fails, the compiler's messages are shown, and
+the last version that was built stays in service. Press Ctrl-C to end.
 
-It serves without tokens, and on this machine only unless --address says otherwise.
-Without --address it takes one of the next ports if 8000 is in use.`,
+It serves without tokens, and only on this machine unless --address says otherwise. Without
+--address it uses one of the next ports if 8000 is taken.`,
 		Example: `  toolsrv dev greet
   toolsrv dev weather --allow-http https://api.example.com
   toolsrv dev hello.py`,
@@ -182,7 +181,7 @@ func (d *dev) tell(ctx context.Context, s *server.Server, w io.Writer) {
 		var without strings.Builder
 		for _, route := range current.Routes() {
 			if route.Ungranted {
-				fmt.Fprintf(&without, "\n%s is not served, because it lacks %s:\n", route.Path, oneLine(lacking.Of(route.Tool)))
+				fmt.Fprintf(&without, "\n%s is not served, because it needs %s:\n", route.Path, oneLine(lacking.Of(route.Tool)))
 				tellMissing(&without, route.Tool)
 			}
 		}
@@ -265,7 +264,7 @@ func (b *builder) next(ctx context.Context) (more bool, err error) {
 	case err != nil && b.served == nil:
 		b.logger.Error("not built: nothing is served yet", "error", err)
 	case err != nil:
-		b.logger.Error("not built: the last version that could be built stays in service", "error", err)
+		b.logger.Error("not built: the last version that was built stays in service", "error", err)
 		b.failed = true
 	case b.failed || !same:
 		b.logger.Info("built", "took", time.Since(start).Round(time.Millisecond).String(), "size", text.RoundSize(len(module)))

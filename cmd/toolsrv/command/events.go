@@ -20,12 +20,12 @@ func newEvents() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "events",
 		Short: "Show what has happened to the tools of a running server",
-		Long: `Show what has happened to a running server: tools that came, changed, went or were switched,
-files that were refused, and the entries of the audit, such as those of tokens and reloads.
-With --follow it goes on as things happen, until Ctrl-C, also after the server was restarted.
-The server keeps the last 10,000 events in memory.
+		Long: `Show what has happened to a running server: tools that were added, changed, removed or switched,
+files that were refused, and the entries of the audit, such as those of tokens and reloads. With
+--follow it goes on as things happen, until Ctrl-C, even if the server restarts. The server keeps
+the last 10,000 events in memory.
 
-Clients get the same from the server's address, at /events.`,
+Clients get the same at /events.`,
 		Example: "  toolsrv events --last 20\n  toolsrv events --follow --tool 'math/*' --json",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
@@ -41,9 +41,9 @@ Clients get the same from the server's address, at /events.`,
 		})
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&in.Tool, "tool", "", "show events of tools alone that match this `pattern`")
+	flags.StringVar(&in.Tool, "tool", "", "show only events of tools that match this `pattern`")
 	flags.IntVar(&in.Limit, "last", 100, "how `many` of the last events to show, up to 1000")
-	flags.BoolVarP(&follow, "follow", "f", false, "go on to show events as they happen, until Ctrl-C")
+	flags.BoolVarP(&follow, "follow", "f", false, "go on showing events as they happen, until Ctrl-C")
 	completeFlag(cmd, "tool", cobra.NoFileCompletions)
 	return cmd
 }

@@ -20,10 +20,9 @@ func newExplain() *cobra.Command {
 	return newAsking(&o, &cobra.Command{
 		Use:   "explain PRINCIPAL TOOL",
 		Short: "Show why a caller of a running server can call a tool, or can't",
-		Long: `Show rule by rule why a caller can call a tool, or can't: its scopes, whether there is the
-tool, whether it is switched on, and whether it was granted what it needs. Callers
-themselves are told only that there is no such tool. The exit code is 3 if a call would be
-refused.
+		Long: `Show rule by rule why a caller can call a tool, or can't: its scopes, whether the tool exists,
+whether it is switched on, and whether it was granted what it needs. The callers themselves only
+learn that there is no such tool. The exit code is 3 if a call would be refused.
 `,
 		Example: `  toolsrv explain ci math/add`,
 		Args: func(_ *cobra.Command, args []string) error {

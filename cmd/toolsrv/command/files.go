@@ -21,22 +21,22 @@ func newPut() *cobra.Command {
 	var in admin.FileArguments
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "put FILE [NAME]",
-		Short: "Put a module or a script into a directory of tools of a running server",
-		Long: `Put a module or a script into a directory of tools of a running server, whose configuration
-has [admin] upload = true. The server checks it as toolsrv check does, and takes it whole or
-not at all. The command ends when the new version answers, or says why it does not.
+		Short: "Put a module or a script into a tools directory of a running server",
+		Long: `Put a module or a script into a tools directory of a running server whose configuration has
+[admin] upload = true. The server checks it as toolsrv check does, and accepts all of it or
+nothing. The command ends once the new version is served, or says why it is not.
 
-A script is one file: what it imports has to be on the server before. NAME is where the file
-lies in the directory, such as math/add.wasm or math/add.py: without, FILE's own name.
+A script is one file: what it imports must be on the server already. NAME is the file's path in
+the directory, such as math/add.wasm or math/add.py; the default is FILE's own name.
 
---dry-run has the server check the file, and tells what would change. With the version that it
-prints, --if-match replaces just the file that was there then.`,
+--dry-run has the server check the file and say what would change. With the version that it
+prints, --if-match replaces only the file that was there then.`,
 		Example: `  toolsrv put add.wasm math/add.wasm
   toolsrv put add.py math/add.py
   TOOLSRV_TOKEN=... toolsrv put add.wasm --server https://tools.example.com`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return errors.New("name a .wasm file or a script, and perhaps its path in the directory")
+				return errors.New("name a .wasm file or a script, and optionally its path in the directory")
 			}
 			return nil
 		},
@@ -71,10 +71,10 @@ func newRemove() *cobra.Command {
 	var in admin.FileArguments
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "remove NAME",
-		Short: "Remove a module or a script from a directory of tools of a running server",
-		Long: `Remove a module or a script from a directory of tools of a running server, whose
-configuration has [admin] upload = true. Calls that run finish. NAME is where it lies in the
-directory. toolsrv rollback NAME brings it back. --dry-run tells which tools would go.`,
+		Short: "Remove a module or a script from a tools directory of a running server",
+		Long: `Remove a module or a script from a tools directory of a running server whose configuration has
+[admin] upload = true. Running calls finish. NAME is its path in the directory. toolsrv rollback
+NAME brings it back. --dry-run says which tools would go.`,
 		Example:           "  toolsrv remove math/add.wasm",
 		Args:              oneName,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -88,9 +88,9 @@ directory. toolsrv rollback NAME brings it back. --dry-run tells which tools wou
 }
 
 func addDirectory(cmd *cobra.Command, in *admin.FileArguments) {
-	cmd.Flags().StringVar(&in.Directory, "directory", "", "`directory` on the server, as its configuration calls it, or the name of its source; needed where it serves several")
+	cmd.Flags().StringVar(&in.Directory, "directory", "", "`directory` on the server, as its configuration calls it, or the name of its source; needed if it serves several")
 	completeFlag(cmd, "directory", cobra.NoFileCompletions)
-	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "change nothing, and tell what would change")
+	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "change nothing, and say what would change")
 }
 
 // oneName takes one argument.
@@ -105,7 +105,7 @@ func oneName(cmd *cobra.Command, args []string) error {
 func showPlaced(what string) func(io.Writer, *admin.Placed) error {
 	return func(w io.Writer, p *admin.Placed) error {
 		if !p.Changed {
-			fmt.Fprintln(w, "It is so already.")
+			fmt.Fprintln(w, "Nothing to change.")
 		}
 		if p.DryRun && p.Changed {
 			fmt.Fprintf(w, "Would change (version %s):\n", cmp.Or(p.Before, "none"))
@@ -134,11 +134,10 @@ func newHistory() *cobra.Command {
 	return newAsking(&o, &cobra.Command{
 		Use:   "history [PATH]",
 		Short: "List the versions of files that a running server keeps",
-		Long: `List the versions of a file that a running server keeps, or of all files of which it keeps
-several, or that were removed. The last five of each are kept, in the directory of the
-server's state.
+		Long: `List the versions of a file that a running server keeps, or of every file with several versions, or
+that was removed. The last five of each are kept, in the server's state directory.
 
-PATH is a file, or a tool of it, such as math/add.wasm or math/add.`,
+PATH is a file, or a tool in it, such as math/add.wasm or math/add.`,
 		Example: "  toolsrv history math/add\n  toolsrv history --json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -193,18 +192,18 @@ func newRollback() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "rollback PATH [VERSION]",
 		Short: "Have a running server serve an earlier version of a file",
-		Long: `Have a running server serve an earlier version of a module or a script that it has kept. The
-file itself stays as it is: once it changes, that is served. Until then the rollback stays,
-also after a restart. A file that was removed is put back, where the server's configuration
-has [admin] upload = true.
+		Long: `Have a running server serve an earlier version of a module or a script that it has kept. The file
+itself stays as it is: once it changes, the new content is served. Until then the rollback stays,
+even after a restart. A removed file is put back, if the server's configuration has [admin] upload =
+true.
 
-PATH is a file, or a tool of it. VERSION is the beginning of a digest that toolsrv history
-shows, or of the file's own: without, it is the version before the one that is served, or the
-last one of a file that was removed.`,
+PATH is a file, or a tool in it. VERSION is the beginning of a digest that toolsrv history shows, or
+of the file's own; by default the version before the one that is served, or the last one of a
+removed file.`,
 		Example: "  toolsrv rollback math/add\n  toolsrv rollback math/add 9f86d081 --reason 'wrong for negative numbers'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return errors.New("name a file or tool, and perhaps a version that toolsrv history lists")
+				return errors.New("name a file or tool, and optionally a version that toolsrv history lists")
 			}
 			return nil
 		},
@@ -216,7 +215,7 @@ last one of a file that was removed.`,
 		}
 		return ask(ctx, &o, c, out, "rollback", in, func(w io.Writer, r *admin.RollingBack) error {
 			if !r.Changed {
-				fmt.Fprintln(w, "It is so already.")
+				fmt.Fprintln(w, "Nothing to change.")
 			}
 			rows := [][]string{{"file", r.File}, {"digest", text.ShortDigest(r.Digest)}, {"before", text.ShortDigest(r.Before)}}
 			for _, path := range r.Tools {
@@ -226,7 +225,7 @@ last one of a file that was removed.`,
 		})
 	})
 	o.addExpected(cmd)
-	cmd.Flags().StringVar(&in.Reason, "reason", "", "why, for the audit and the history")
+	cmd.Flags().StringVar(&in.Reason, "reason", "", "the reason, for the audit and the history")
 	completeFlag(cmd, "reason", cobra.NoFileCompletions)
 	return cmd
 }

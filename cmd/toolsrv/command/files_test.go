@@ -182,7 +182,7 @@ func TestPutNamed(t *testing.T) {
 	}
 	testkit.Put(t, filepath.Dir(m.tools()), "tools/thief.wasm", release(t, "math", "steal", "1"))
 	code, stdout, _ = run("check", "--config", m.config)
-	if code != 1 || !strings.Contains(stdout, "thief.wasm: has tools in the namespace math, which the source ours alone may serve") {
+	if code != 1 || !strings.Contains(stdout, "thief.wasm: has tools in the namespace math, which only the source ours may serve") {
 		t.Errorf("check: got %d, %s", code, stdout)
 	}
 }
@@ -214,7 +214,7 @@ func TestPutRefuses(t *testing.T) {
 		"remove, not allowed":    {[]string{"remove", "shop.wasm"}, off, 21, "[admin] upload = true"},
 		"several directories":    {[]string{"put", good}, several, 3, "Several directories are served"},
 		"another directory":      {[]string{"put", good, "--directory", "/etc"}, several, 3, "/etc is not served"},
-		"a registry's":           {[]string{"put", good, "--directory", "csv"}, fromRegistry, 3, "csv is served from a registry, where files are not put: use toolsrv push"},
+		"a registry's":           {[]string{"put", good, "--directory", "csv"}, fromRegistry, 3, "csv is served from a registry, where files can't be put: use toolsrv push"},
 		"another's namespace":    {[]string{"put", shop, "--directory", "other"}, several, 3, "has tools in the namespace shop, and its source other may serve only math"},
 		"not a module":           {[]string{"put", broken, "new.wasm"}, m, 3, "would be refused"},
 		"not a module, in place": {[]string{"put", broken, "shop.wasm"}, m, 3, "would be refused"},
@@ -226,7 +226,7 @@ func TestPutRefuses(t *testing.T) {
 		"outside":                {[]string{"put", good, "../x.wasm"}, m, 3, "can't be the name"},
 		"absolute":               {[]string{"put", good, filepath.Join(dir, "x.wasm")}, m, 3, "can't be the name"},
 		"hidden":                 {[]string{"put", good, ".x.wasm"}, m, 3, "can't be the name"},
-		"another case":           {[]string{"put", good, "SHOP.wasm"}, m, 3, "upper and lower case only"},
+		"another case":           {[]string{"put", good, "SHOP.wasm"}, m, 3, "upper and lower case"},
 		"below a file":           {[]string{"put", good, "shop.wasm/x.wasm"}, m, 3, "not a folder"},
 		"not a module, dry":      {[]string{"put", broken, "new.wasm", "--dry-run"}, m, 3, "would be refused"},
 		"another version, dry":   {[]string{"put", shop, "shop.wasm", "--dry-run", "--if-match", "none"}, m, 23, "was expected"},
@@ -271,7 +271,7 @@ func TestRollbackRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the file is gone", func() bool { return off.versionOf(t, "/shop/echo") == "" })
-	if code, _, stderr := run("rollback", "shop.wasm", "--config", off.config); code != 21 || !strings.Contains(stderr, "shop.wasm was removed, and nothing is put back where") {
+	if code, _, stderr := run("rollback", "shop.wasm", "--config", off.config); code != 21 || !strings.Contains(stderr, "shop.wasm was removed, and is put back only if") {
 		t.Errorf("not allowed: got %d, %s", code, stderr)
 	}
 

@@ -40,7 +40,7 @@ func TestPutScript(t *testing.T) {
 			version string // that is served then
 		}{
 			{append(put(scriptOf("1"), "sums/add.ts"), "--if-match", "none"), 0, "/sums/add", "1"},
-			{put(scriptOf("1"), "sums/add.ts"), 0, "It is so already", "1"},
+			{put(scriptOf("1"), "sums/add.ts"), 0, "Nothing to change", "1"},
 			{append(put(scriptOf("2"), "sums/add.ts"), "--if-match", "none"), 23, "was expected", "1"},
 			{put("// another text\n"+scriptOf("1"), "sums/add.ts"), 0, "/sums/add", "1"},
 			{put(scriptOf("2"), "sums/add.ts"), 0, "/sums/add", "2"},
@@ -132,7 +132,7 @@ func TestPutScriptRefuses(t *testing.T) {
 		want       string
 	}{
 		"another's tool":      {shop, "sums/echo.ts", 3, "/shop/echo is taken"},
-		"not a script":        {good, "sums/add.txt", 3, "must end in .wasm, or be a script by its ending"},
+		"not a script":        {good, "sums/add.txt", 3, "must end in .wasm or like a script"},
 		"a module as one":     {m.tools() + "/shop.wasm", "new/shop.ts", 3, "would be refused"},
 		"a script as one":     {good, "add.wasm", 3, "would be refused"},
 		"outside":             {good, "../add.ts", 3, "can't be the name"},
@@ -150,7 +150,7 @@ func TestPutScriptRefuses(t *testing.T) {
 		"no tool in it":       {testkit.Put(t, dir, "empty.ts", ""), "empty.ts", 3, "would be refused"},
 		"a mistake in Python": {python, "broken.py", 3, "would be refused"},
 		"a folder":            {dir, "folder.ts", 1, "make one file of a folder with toolsrv build"},
-		"a module's case":     {good, "LINK.ts", 3, "upper and lower case only"},
+		"a module's case":     {good, "LINK.ts", 3, "upper and lower case"},
 	} {
 		if testkit.Race(t) && strings.HasSuffix(c.name, ".py") {
 			continue // compiling CPython takes minutes

@@ -99,8 +99,8 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var((*fileFlag)(&f.config), "config", "configuration `file` whose limits and grants apply, instead of the defaults")
 	usages := map[string]string{
-		"timeout": "`time` that a call may take, such as 200ms",
-		"memory":  "`size` that the tool's memory may have, such as 16MiB",
+		"timeout": "`time` a call may take, such as 200ms",
+		"memory":  "`size` to which the tool's memory may grow, such as 16MiB",
 	}
 	for _, e := range limittable.All() {
 		if usage, ok := usages[e.Key]; ok {

@@ -29,9 +29,9 @@ type grantFlags struct {
 
 func (g *grantFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var((*fileFlag)(&g.file), "grant", "`file` with [[grant]], [secrets] and [state] of a configuration; a grant without match is for every tool")
+	flags.Var((*fileFlag)(&g.file), "grant", "`file` with [[grant]], [secrets] and [state] of a configuration; a grant without match applies to every tool")
 	flags.StringArrayVar(&g.http, "allow-http", nil, "let the tools send requests below a `URL` that they declare, such as https://api.example.com; can be given several times")
-	flags.StringArrayVar(&g.secrets, "secret", nil, "a secret from a file, as in `name=@file`, which tools that declare it see; can be given several times")
+	flags.StringArrayVar(&g.secrets, "secret", nil, "a secret from a file, as in `name=@file`, for tools that declare it; can be given several times")
 	completeFlag(cmd, "grant", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "allow-http", cobra.NoFileCompletions)
 	completeFlag(cmd, "secret", cobra.NoFileCompletions)
@@ -67,7 +67,7 @@ func (g *grantFlags) apply(c *config.Config) error {
 			}
 			if !ok || file == "" {
 				// What stands behind the name may be the secret: it is not repeated.
-				return &usageError{fmt.Errorf("--secret %s: write it into a file and name that, --secret %s=@FILE: others can read the command line", name, name)}
+				return &usageError{fmt.Errorf("--secret %s: other users can read the command line: write the secret into a file, and name that, as in --secret %s=@FILE", name, name)}
 			}
 			files[name] = file
 			seen.Visible = append(seen.Visible, name)
@@ -115,7 +115,7 @@ func tellMissing(w io.Writer, tools ...*wasmtools.Tool) {
 			flag := "--grant FILE, with a [[grant]] as toolsrv inspect prints it"
 			switch {
 			case lack.Cause == wasmtools.NoSecret && lack.Entry == "":
-				flag = "--secret NAME=@FILE, with the name that stands in that header"
+				flag = "--secret NAME=@FILE, with the name in that header"
 			case lack.Capability == "http" && lack.Entry != "":
 				flag = "--allow-http " + text.ShellQuote(oneLine(lack.Entry))
 			case lack.Capability == "secrets":

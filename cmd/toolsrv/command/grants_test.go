@@ -26,7 +26,7 @@ func TestInspectNeeds(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, stdout)
 		}
 	}
-	_, pasted, ok := strings.Cut(stdout, "with values of your own:\n\n")
+	_, pasted, ok := strings.Cut(stdout, "with your own values:\n\n")
 	want := `[[grant]]
 match = "weather/*"
 kv = "16MiB"

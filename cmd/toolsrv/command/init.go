@@ -20,13 +20,13 @@ func newInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Set up a folder to serve, with a configuration and a first tool",
-		Long: `Set up DIR, which is the current folder by default, to be served: write a toolsrv.toml with
-comments, the folder tools, a first tool and a .gitignore. A tool in Python, JavaScript or
-TypeScript is one script in tools. One in Go, TinyGo or Rust is a project beside it, from
-which toolsrv build makes the file in tools.
+		Long: `Prepare DIR (by default the current folder) for serving: write a toolsrv.toml with comments, the
+folder tools, a first tool and a .gitignore. A tool in Python, JavaScript or TypeScript is one
+script in tools. One in Go, TinyGo or Rust is a project beside it, from which toolsrv build makes
+the file in tools.
 
-DIR may hold files. None of them is changed, and it is said what was kept as it was. A
-folder that has a toolsrv.toml is set up already.`,
+DIR may contain files. None of them is changed, and the command lists what it kept. A folder with a
+toolsrv.toml is set up already.`,
 		Example: `  toolsrv init
   toolsrv init weather --lang typescript`,
 		Args: oneFolder,
@@ -61,7 +61,7 @@ func sayInit(w io.Writer, dir string, f *project.Folder, s project.Scaffold) err
 		b.WriteString(kept + "\n")
 	}
 	if tools, _ := toolFiles(dir); len(tools) > 0 {
-		fmt.Fprintf(&b, "Only files in %s are served: move %s there to have it served, too.\n", oneLine(filepath.Join(dir, toolsFolder)), few(tools))
+		fmt.Fprintf(&b, "Only files in %s are served: move %s there to serve it, too.\n", oneLine(filepath.Join(dir, toolsFolder)), few(tools))
 	}
 	b.WriteString("\nNext:\n\n")
 	own := ownName()

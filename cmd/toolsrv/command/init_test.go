@@ -27,8 +27,8 @@ func TestInit(t *testing.T) {
 			"and, in another terminal:\n\n  curl -s localhost:8000/greet -H 'Content-Type: application/json' -d '{\"name\": \"Ada\"}'\n"},
 		{"a name with a space", []string{"my texts", "--lang", "rust"}, "Made my texts/greet, my texts/tools, my texts/.gitignore and my texts/toolsrv.toml.\n\nNext:\n\n" +
 			"  OWN build 'my texts/greet' -o 'my texts/tools/greet.wasm'\n  OWN up 'my texts'\n"},
-		{"here", nil, "Made .gitignore and toolsrv.toml.\ntools holds files already, which are kept: no first tool was added.\n" +
-			"Only files in tools are served: move beside.py there to have it served, too.\n\nNext:\n\n  OWN up\n"},
+		{"here", nil, "Made .gitignore and toolsrv.toml.\ntools already contains files, which are kept: no first tool was added.\n" +
+			"Only files in tools are served: move beside.py there to serve it, too.\n\nNext:\n\n  OWN up\n"},
 	} {
 		if c.args == nil {
 			testkit.Put(t, dir, "tools/mine.py", "")

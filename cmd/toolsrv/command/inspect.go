@@ -34,19 +34,19 @@ func newInspect() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect FILE|REFERENCE",
 		Short: "Show what is in a tool file, without running it",
-		Long: `Show what is in FILE: its manifest, imports and exports, memory, the features of
-WebAssembly that it uses, whether its instances reset in place (what makes calls
-fast), the sizes of its sections, and its digest. If its tools need something that an
-operator has to grant, it ends with the [[grant]] to paste into the configuration.
+		Long: `Show what is in FILE: its manifest, imports and exports, memory, the WebAssembly features that it
+uses, whether its instances reset in place (which makes calls fast), the sizes of its sections, and
+its digest. If its tools need something that an operator has to grant, the output ends with the
+[[grant]] to paste into the configuration.
 
-Of an artifact in a registry, such as oci://ghcr.io/acme/csv:1.2.0, it also shows whether its
-source was pushed with it, and what is attested: signatures, how it was built (SLSA), what is
-in it (SBOM). With --key, or with --issuer,
---subject and --root, it says which of that is verified.
+For an artifact in a registry, such as oci://ghcr.io/acme/csv:1.2.0, it also shows whether the
+source was pushed with it, and what is attested: signatures, how it was built (SLSA), what it
+contains (SBOM). With --key, or with --issuer, --subject and --root, it says which of these are
+verified.
 
-Nothing of it is run, unless --describe asks for that. If FILE is a script, inspect shows the
-tool file that it becomes, and runs it in the sandbox to learn its manifest.
-'toolsrv check' says whether a server takes the file.`,
+Nothing is run, unless --describe asks for it. If FILE is a script, inspect shows the tool file that
+it becomes, and runs it in the sandbox to learn its manifest. 'toolsrv check' says whether a server
+accepts the file.`,
 		Example: `  toolsrv inspect math.wasm
   toolsrv inspect --json math.wasm
   toolsrv inspect oci://ghcr.io/acme/csv:1.2.0 --key acme.pub`,
@@ -61,7 +61,7 @@ tool file that it becomes, and runs it in the sandbox to learn its manifest.
 			if strings.HasPrefix(args[0], oci.Scheme) {
 				content, about, err = inspectArtifact(ctx, args[0], &f, &s, cmd.ErrOrStderr())
 			} else if s.given() {
-				err = &usageError{errors.New("a signer is looked for only on artifacts in registries: name one, such as oci://ghcr.io/acme/csv:1.2.0")}
+				err = &usageError{errors.New("only artifacts in registries have signers: name one, such as oci://ghcr.io/acme/csv:1.2.0")}
 			} else {
 				content, made, err = workbench.Read(ctx, args[0], with)
 			}
@@ -186,7 +186,7 @@ func printReport(w io.Writer, file string, r *toolfile.Report, about *attested) 
 	case r.ResetsInPlace:
 		row("reset", "in place")
 	default:
-		row("reset", "by a new instance for each call: "+r.NoReset)
+		row("reset", "with a new instance for each call: "+r.NoReset)
 	}
 	features := strings.Join(r.Features, ", ")
 	if features == "" {
@@ -234,7 +234,7 @@ func printManifest(row func(cells ...string), r *toolfile.Report) {
 		row("manifest", text)
 		return
 	case r.Described:
-		row("manifest", "not embedded; as toolsrv_describe returns it")
+		row("manifest", "not embedded, but returned by toolsrv_describe")
 	default:
 		row("manifest", "embedded")
 	}
@@ -285,9 +285,9 @@ func printGrants(w io.Writer, m *manifest.Manifest) error {
 	if grants == nil {
 		return nil
 	}
-	hint := "To grant all of this, put into the configuration, with values of your own:"
+	hint := "To grant all of this, put this into the configuration, with your own values:"
 	if m.Namespace == "" {
-		hint = "To grant all of this, put into the configuration, with values of your own and the file's folder in front of each match:"
+		hint = "To grant all of this, put this into the configuration, with your own values and the file's folder in front of each match:"
 	}
 	_, err := fmt.Fprintf(w, "\n%s\n\n%s", hint, strings.Join(grants, "\n"))
 	return err

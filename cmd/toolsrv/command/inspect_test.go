@@ -26,14 +26,14 @@ func TestInspect(t *testing.T) {
 			`import +toolsrv_v1 input_size +function \(\) -> \(i32\)\n`, `export +toolsrv_call +function \(i32\) -> \(i32\)\n`, `section +code +\d+ bytes\n`, `section +custom toolsrv.manifest `}},
 		{"without", testkit.Fixture(t, "e2e/guest"), nil, []string{"manifest +none: embed one with `toolsrv pack`\n"}},
 		{"that would tell", testkit.Fixture(t, "catalog/described"), nil, []string{`manifest +not embedded, but toolsrv_describe returns one: --describe runs it`}},
-		{"that tells", testkit.Fixture(t, "catalog/described"), []string{"--describe"}, []string{`manifest +not embedded; as toolsrv_describe returns it\n`, `tool +/told +Tells of itself\.\n`}},
+		{"that tells", testkit.Fixture(t, "catalog/described"), []string{"--describe"}, []string{`manifest +not embedded, but returned by toolsrv_describe\n`, `tool +/told +Tells of itself\.\n`}},
 		{"with an interpreter", sandboxtest.WithManifest(t, testkit.Fixture(t, "script/toy"), strings.Replace(manifestOf("shop", "echo"), `"abi"`,
 			`"engine":"toy 1.0 (0123abcd)","abi"`, 1)), nil, []string{`engine +toy 1\.0 \(0123abcd\)\n`, `section +custom toolsrv\.engine `}},
 		{"with a title", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), strings.Replace(manifestOf("shop", "echo"), `"name"`,
 			`"title":"Echo \u200fit","annotations":{"readOnly":true,"openWorld":false},"icons":[{"src":"https://shop.example/echo.png"}],"name"`, 1)), nil, []string{
 			`tool +/shop/echo +Does echo\.\ntitle +/shop/echo +Echo \\u200fit\nannotations +/shop/echo +readOnly: true, openWorld: false\nicon +/shop/echo +https://shop.example/echo.png\n`}},
 		{"with a broken manifest", sandboxtest.WithManifest(t, testkit.Fixture(t, "e2e/guest"), `{"abi":9}`), []string{"--describe"}, []string{`manifest +broken: abi is 9`}},
-		{"that is made anew", testkit.Fixture(t, "wat/good/fresh"), nil, []string{`reset +by a new instance for each call: \S+`}},
+		{"that is made anew", testkit.Fixture(t, "wat/good/fresh"), nil, []string{`reset +with a new instance for each call: \S+`}},
 		{"that no server takes", testkit.Fixture(t, "wat/refused/memory_shared"), nil, []string{`memory +\d`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

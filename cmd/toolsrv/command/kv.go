@@ -16,8 +16,8 @@ func newKV() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kv",
 		Short: "List and erase what tools keep for each caller",
-		Long: `List and erase what tools of a running server keep for each caller apart, where their grant has
-kv = {size = ..., by = "principal"}.`,
+		Long: `List and erase what tools of a running server keep for each caller separately, if their grant has kv
+= {size = ..., by = "principal"}.`,
 		Args: noArguments,
 	}
 	cmd.AddCommand(newKVList(), newKVErase())
@@ -29,13 +29,13 @@ func newKVList() *cobra.Command {
 	var in admin.KeptArguments
 	cmd := newAsking(&o, &cobra.Command{
 		Use: "list", Short: "List what is kept",
-		Long:    "List for which callers tools keep values, and how much.",
+		Long:    "List the callers for which tools keep values, and how much.",
 		Example: "  toolsrv kv list\n  toolsrv kv list --json",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
 		return ask(ctx, &o, c, out, "kv list", in, showKept)
 	})
-	cmd.Flags().StringVar(&in.After, "after", "", "list what comes after this `place`, which the list before has named")
+	cmd.Flags().StringVar(&in.After, "after", "", "continue after this `place`, which the previous list named")
 	completeFlag(cmd, "after", cobra.NoFileCompletions)
 	return cmd
 }
@@ -44,7 +44,7 @@ func newKVErase() *cobra.Command {
 	var o asking
 	return newAsking(&o, &cobra.Command{
 		Use: "erase PRINCIPAL", Short: "Erase what is kept for one caller",
-		Long:    "Erase all that tools keep for one caller, in every namespace, and tell what it was. The caller is\nwritten as toolsrv kv list has it.",
+		Long:    "Erase everything that tools keep for one caller, in every namespace, and say what it was. Write the\ncaller as toolsrv kv list shows it.",
 		Example: "  toolsrv kv erase issued+ann",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
@@ -60,7 +60,7 @@ func newKVErase() *cobra.Command {
 
 func showKept(w io.Writer, all *admin.AllKept) error {
 	if len(all.Kept) == 0 {
-		_, err := io.WriteString(w, "Nothing is kept for a caller apart.\n")
+		_, err := io.WriteString(w, "Nothing is kept for single callers.\n")
 		return err
 	}
 	rows := [][]string{{"PRINCIPAL", "NAMESPACE", "ENTRIES", "BYTES"}}
@@ -70,6 +70,6 @@ func showKept(w io.Writer, all *admin.AllKept) error {
 	if err := table(w, rows); err != nil || all.More == "" {
 		return err
 	}
-	_, err := io.WriteString(w, "There are others: toolsrv kv list --after '"+oneLine(all.More)+"'\n")
+	_, err := io.WriteString(w, "There are more: toolsrv kv list --after '"+oneLine(all.More)+"'\n")
 	return err
 }

@@ -10,9 +10,9 @@ func newLicenses() *cobra.Command {
 	return &cobra.Command{
 		Use:   "licenses",
 		Short: "Print what the program consists of, and the licence of each part",
-		Long: `Print a list of all that is in the program, with versions and licences, and then the text
-of each licence: of toolsrv itself, of the Go modules that are linked in, and of the
-interpreters. These are in each tool file that is made of a script, too.`,
+		Long: `List everything that is in the program, with versions and licences, followed by the text of each
+licence: toolsrv itself, the Go modules that are linked in, and the interpreters. Tool files made
+from scripts contain the interpreters, too.`,
 		Example: "  toolsrv licenses | less",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -45,7 +45,7 @@ func (l *locking) moving() (sources []config.Source, path string, err error) {
 		}
 	}
 	if len(sources) == 0 {
-		return nil, "", fmt.Errorf("%s has no source with a tag or a range of a registry, so there is nothing to lock", file)
+		return nil, "", fmt.Errorf("%s has no registry source with a tag or a range, so there is nothing to lock", file)
 	}
 	return sources, lockfile.Path(file), nil
 }
@@ -76,7 +76,7 @@ func (l *locking) write(cmd *cobra.Command, path string, lock lockfile.Lock) err
 	if err := lockfile.Write(path, lock); err != nil {
 		return fmt.Errorf("write what is locked: %w", err)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "Wrote %s: reload the server to have it served.\n", text.Escape(path))
+	fmt.Fprintf(cmd.ErrOrStderr(), "Wrote %s: reload the server to serve it.\n", text.Escape(path))
 	return nil
 }
 
@@ -96,7 +96,7 @@ func openSource(s config.Source) (*oci.Peers, error) {
 func askEach(ctx context.Context, told io.Writer, p *oci.Peers, digest string, ask func(ctx context.Context, registry *oci.Registry, ref oci.Reference) error) error {
 	var passed strings.Builder
 	failed := func(mirror oci.Reference, err error) {
-		fmt.Fprintf(&passed, "The mirror %s was passed over: %s\n", mirror, text.Escape(err.Error()))
+		fmt.Fprintf(&passed, "The mirror %s was skipped: %s\n", mirror, text.Escape(err.Error()))
 	}
 	err := p.Each(ctx, askLimit, failed, func(ctx context.Context, one *oci.Peer) (again bool, err error) {
 		return true, ask(ctx, one.Registry, one.Repository.At(digest))
@@ -128,10 +128,10 @@ func newLock() *cobra.Command {
 	var l locking
 	cmd := &cobra.Command{
 		Use:   "lock",
-		Short: "Write down the digests of the tools that a configuration takes from registries",
-		Long: `Write the digests that the tags and ranges of a configuration's registries have now into
-toolsrv.lock beside it (NAME.lock of a NAME.toml). From its next reload on, a server serves those,
-whatever happens to the tags. What is locked already stays as it is: 'toolsrv update' moves it.
+		Short: "Lock the tools that a configuration takes from registries, by their digests",
+		Long: `Write the current digests of the tags and ranges in a configuration's registries into toolsrv.lock
+beside it (NAME.lock for NAME.toml). From its next reload on, a server serves these, whatever
+happens to the tags. What is already locked stays as it is: 'toolsrv update' moves it.
 
 Keep the file with the configuration, in version control. A source that is not in it
 follows its tag.`,
@@ -168,4 +168,4 @@ follows its tag.`,
 }
 
 // errNotLocked means that there is nothing to update.
-var errNotLocked = errors.New("nothing is locked: toolsrv lock does that")
+var errNotLocked = errors.New("nothing is locked yet: run toolsrv lock")

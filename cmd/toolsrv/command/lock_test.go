@@ -33,14 +33,14 @@ func TestLockAndUpdate(t *testing.T) {
 	pushTools(t, s, "1.2.0", `{"abi":1,"namespace":"shop","tools":[`+tool("echo", "Echoes.", "")+","+tool("old", "Goes.", `,"needs":{"kv":true}`)+`]}`)
 	toml := testkit.Put(t, folder, "toolsrv.toml", fmt.Sprintf("[[source]]\noci = \"%s/acme/shop\"\ntag = \"~1.2\"\n[[source]]\ndirectory = \"tools\"\n", s.Host))
 	lock := filepath.Join(folder, "toolsrv.lock")
-	if code, _, stderr := run("update", "--config", toml); code != 1 || !strings.Contains(stderr, "nothing is locked: toolsrv lock does that") {
+	if code, _, stderr := run("update", "--config", toml); code != 1 || !strings.Contains(stderr, "nothing is locked yet: run toolsrv lock") {
 		t.Errorf("update: got %d, %s", code, stderr)
 	}
 	code, first, stderr := run("lock", "--config", toml)
 	if code != 0 || !strings.HasPrefix(first, "oci://"+s.Host+"/acme/shop:~1.2  sha256:") || !strings.Contains(stderr, "Wrote "+lock) {
 		t.Fatalf("lock: got %d, %q, %s", code, first, stderr)
 	}
-	if code, stdout, _ := run("update", "--dry-run", "--config", toml); code != 0 || stdout != "All is as it was locked.\n" {
+	if code, stdout, _ := run("update", "--dry-run", "--config", toml); code != 0 || stdout != "Nothing has changed since it was locked.\n" {
 		t.Errorf("update: got %d, %q", code, stdout)
 	}
 	pushTools(t, s, "1.2.1", `{"abi":1,"namespace":"shop","needs":{"http":["https://api.example.com"]},"tools":[`+tool("echo", "Echoes, and more.", "")+","+tool("late", "Comes.", "")+`]}`)
@@ -80,7 +80,7 @@ func TestLockAndUpdate(t *testing.T) {
 			t.Errorf("%s: got %d, %s", name, code, stderr)
 		}
 	}
-	if code, _, stderr := run("lock", "--config", testkit.Put(t, t.TempDir(), "toolsrv.toml", "title = 'x'")); code != 1 || !strings.Contains(stderr, "has no source with a tag or a range of a registry") {
+	if code, _, stderr := run("lock", "--config", testkit.Put(t, t.TempDir(), "toolsrv.toml", "title = 'x'")); code != 1 || !strings.Contains(stderr, "has no registry source with a tag or a range") {
 		t.Errorf("lock: got %d, %s", code, stderr)
 	}
 }
@@ -159,7 +159,7 @@ func TestMirrors(t *testing.T) {
 	if code, _, stderr := run("pull", "oci://"+origin.Host+"/acme/shop:1.2.0", "--mirror", mirror.Host+"/acme/shop", "-o", to); code != 1 || !strings.Contains(stderr, "does not allow it") {
 		t.Errorf("pull by a tag: got %d, %s", code, stderr)
 	}
-	if code, _, stderr := run("pull", strings.TrimSpace(reference), "--mirror", mirror.Host+"/acme/shop:1.2.0"); code != 2 || !strings.Contains(stderr, "name the repository alone") {
+	if code, _, stderr := run("pull", strings.TrimSpace(reference), "--mirror", mirror.Host+"/acme/shop:1.2.0"); code != 2 || !strings.Contains(stderr, "name only the repository") {
 		t.Errorf("a mirror with a tag: got %d, %s", code, stderr)
 	}
 	for _, wrong := range []string{"", "Mirror.example.com/Shop", "mirror.example.com"} {
@@ -176,7 +176,7 @@ func TestMirrors(t *testing.T) {
 		}
 		return false
 	})
-	passed := "The mirror " + mirror.Host + "/acme/shop was passed over: " + mirror.Host + "/acme/shop@sha256:"
+	passed := "The mirror " + mirror.Host + "/acme/shop was skipped: " + mirror.Host + "/acme/shop@sha256:"
 	if code, _, stderr := run("pull", strings.TrimSpace(reference), "--mirror", mirror.Host+"/acme/shop", "-o", to); code != 0 || strings.Count(stderr, passed) != 1 {
 		t.Errorf("pull beside a mirror that lies: got %d, %s", code, stderr)
 	}

@@ -26,9 +26,9 @@ func newLogs() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "logs",
 		Short: "Show the last lines of the log of a running server",
-		Long: `Show the last lines of the log of a running server, which keeps some thousands of them in
-memory. With --follow it goes on as lines come, until Ctrl-C, also after the server was
-restarted. Whoever can't keep up is told how many lines are missing.`,
+		Long: `Show the last lines of the log of a running server, which keeps several thousand of them in memory.
+With --follow it goes on as lines come, until Ctrl-C, even if the server restarts. If you can't keep
+up, a line says how many are missing.`,
 		Example: "  toolsrv logs --level warn\n  toolsrv logs --follow --tool 'math/*' --json",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
@@ -45,10 +45,10 @@ restarted. Whoever can't keep up is told how many lines are missing.`,
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&in.Level, "level", "", "show lines of this `level` or above: debug, info, warn or error")
-	flags.StringVar(&in.Tool, "tool", "", "show lines about tools alone that match this `pattern`")
-	flags.StringVar(&in.Principal, "principal", "", "show lines about this `caller` only: a name, or what tells it from others, such as oidc+https%3a%2f%2fid.example.com+ann")
+	flags.StringVar(&in.Tool, "tool", "", "show only lines about tools that match this `pattern`")
+	flags.StringVar(&in.Principal, "principal", "", "show only lines about this `caller`: a name, or a unique one such as oidc+https%3a%2f%2fid.example.com+ann")
 	flags.IntVar(&in.Limit, "last", 100, "how `many` of the last lines to show, up to 1000")
-	flags.BoolVarP(&follow, "follow", "f", false, "go on to show lines as they come, until Ctrl-C")
+	flags.BoolVarP(&follow, "follow", "f", false, "go on showing lines as they come, until Ctrl-C")
 	completeFlag(cmd, "level", cobra.FixedCompletions([]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 	completeFlag(cmd, "tool", cobra.NoFileCompletions)
 	completeFlag(cmd, "principal", cobra.NoFileCompletions)
@@ -93,7 +93,7 @@ func followed[Out any](ctx context.Context, o *asking, c *client.Client, operati
 		}
 		if failed, ok := errors.AsType[*wasmtools.Error](err); ok && failed.Code == wasmtools.CodeOverloaded && !said {
 			said = true
-			fmt.Fprintf(o.stderr, "toolsrv: the server has no room for one more follower now, and is asked again until it has: %s\n", oneLine(failed.Message))
+			fmt.Fprintf(o.stderr, "toolsrv: the server has no room for another follower now; trying again until it has: %s\n", oneLine(failed.Message))
 		}
 		select {
 		case <-ctx.Done():
@@ -160,7 +160,7 @@ func newRefused() *cobra.Command {
 	return newAsking(&o, &cobra.Command{
 		Use:     "refused",
 		Short:   "List the files and tools that a running server refuses, and why",
-		Long:    "List the files and folders that a running server can't serve as they are, and the tools that\nwere not granted what they need, each with the reason.",
+		Long:    "List the files and folders that a running server can't serve, and the tools that lack a grant, each\nwith the reason.",
 		Example: "  toolsrv refused\n  toolsrv refused --json",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {

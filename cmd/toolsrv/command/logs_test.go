@@ -304,7 +304,7 @@ func TestFollowers(t *testing.T) {
 		}()
 		said[name] = bufio.NewReader(told)
 		line, err := said[name].ReadString('\n')
-		if want := "toolsrv: the server has no room for one more follower now, and is asked again until it has: 32 follow the log or events already"; err != nil || !strings.HasPrefix(line, want) {
+		if want := "toolsrv: the server has no room for another follower now; trying again until it has: 32 clients are following the log or events already"; err != nil || !strings.HasPrefix(line, want) {
 			t.Errorf("%s: got %q, %v", name, line, err)
 		}
 	}

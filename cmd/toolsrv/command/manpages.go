@@ -18,7 +18,7 @@ func newManPages() *cobra.Command {
 		Hidden: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
-				return errors.New("name one folder, which the pages are written to")
+				return errors.New("name one folder to write the pages to")
 			}
 			return nil
 		},

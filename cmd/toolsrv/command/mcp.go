@@ -45,21 +45,21 @@ func newMCP() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp [DIRECTORY | FILE... | --config FILE]",
 		Short: "Serve tools to an agent over MCP on standard input and output",
-		Long: `Serve tools over the Model Context Protocol (MCP) to the one program that starts this
-command, over standard input and output. Standard output has nothing but messages of the
-protocol. Warnings and errors go to standard error; --log-level info logs every call, too.
+		Long: `Serve tools over the Model Context Protocol (MCP) to the one program that starts this command, over
+standard input and output. Standard output carries only protocol messages. Warnings and errors go to
+standard error; --log-level info logs every call, too.
 
 The tools come from DIRECTORY, from single .wasm files and scripts, or from a server's
-configuration, whose limits and switches then apply. Without any of these, the command
-reads ./toolsrv.toml if it exists, and otherwise serves ./tools. It serves the scripts of
-a directory, too, unless you pass --scripts=false; with a configuration, tools.scripts
-decides. Changed files are served while it runs.
+configuration, whose limits and switches then apply. Without any of these, the command reads
+./toolsrv.toml if it exists, and otherwise serves ./tools. It serves the scripts of a directory,
+too, unless you pass --scripts=false; with a configuration, tools.scripts decides. It picks up
+changed files while it runs.
 
 The command ends with exit code 0 when standard input is closed, or after SIGINT, SIGTERM
 or SIGHUP.
 
---print-config prints what goes into a client's settings and ends. With --url, it is for a
-server that listens at that address, such as toolsrv openapi.`,
+--print-config prints what goes into a client's settings, and exits. With --url, that is for a
+server listening at that address, such as toolsrv openapi.`,
 		Example: `  toolsrv mcp tools
   toolsrv mcp math.wasm --print-config claude-code
   toolsrv mcp --print-config vscode --url https://tools.example.com/mcp`,
@@ -175,11 +175,11 @@ func (m *mcp) load(cmd *cobra.Command, args []string) (c *config.Config, files [
 	case len(args) == 0:
 		return c, nil, nil
 	case directories == 0 && cmd.Flags().Changed("scripts"):
-		return nil, nil, &usageError{errors.New("--scripts is for a directory: files are served as they are named")}
+		return nil, nil, &usageError{errors.New("--scripts is for a directory: files that are named are always served")}
 	case directories == 0:
 		return c, args, nil
 	case len(args) > 1:
-		return nil, nil, &usageError{errors.New("name one directory, or files: for several directories, make them folders of one")}
+		return nil, nil, &usageError{errors.New("name one directory, or files: put several directories into one, and name that")}
 	}
 	c.Tools.Directory = args[0]
 	return c, nil, nil
@@ -204,16 +204,16 @@ func (m *mcp) printSettings(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("url") {
 		for _, name := range []string{"scripts", "log-level", "grant", "allow-http", "secret"} {
 			if cmd.Flags().Changed(name) {
-				return &usageError{fmt.Errorf("--url is for a server that runs already, with a configuration of its own: leave out --%s, or --url", name)}
+				return &usageError{fmt.Errorf("--url is for a server that is already running, with its own configuration: leave out --%s, or --url", name)}
 			}
 		}
 		switch address, err := serverAddress(m.url); {
 		case err != nil:
 			return &usageError{fmt.Errorf("--url: %w", err)}
 		case m.config != "" || len(args) > 0:
-			return &usageError{errors.New("--url is for a server that runs already: leave out the files and --config, or --url")}
+			return &usageError{errors.New("--url is for a server that is already running: leave out the files and --config, or --url")}
 		case client.address == nil:
-			return &usageError{fmt.Errorf("--url: the settings of %s have no place for an address: leave out --url, or add the address as a connector in the application", client.title)}
+			return &usageError{fmt.Errorf("--url: the settings of %s can't hold an address: leave out --url, or add the address as a connector in the application", client.title)}
 		default:
 			e = client.address(address)
 		}
@@ -231,7 +231,7 @@ func (m *mcp) printSettings(cmd *cobra.Command, args []string) error {
 	stderr := cmd.ErrOrStderr()
 	fmt.Fprintf(stderr, "For %s. Put it into %s.\n", client.title, client.file)
 	if m.url != "" {
-		fmt.Fprintf(stderr, "The token: %s. Leave it out where the server has no tokens.\n", client.token)
+		fmt.Fprintf(stderr, "The token: %s. Leave it out if the server needs no token.\n", client.token)
 	}
 	return writeJSON(cmd.OutOrStdout(), settings)
 }

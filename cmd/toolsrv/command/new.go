@@ -20,15 +20,14 @@ func newNew() *cobra.Command {
 	var language string
 	cmd := &cobra.Command{
 		Use:   "new NAME --lang LANGUAGE",
-		Short: "Make a folder with a new tool that builds",
+		Short: "Make a folder with a new tool, ready to build",
 		Long: `Make the folder NAME with a new tool: its source, a test and a README. Edit the source:
 the JSON Schema, the binary interface and the compiler's flags follow from it. The
 languages are go, tinygo, rust, python, javascript and typescript.
 
-NAME is the path under which the tool is served: invoice/total is the tool total in the
-namespace invoice. If NAME begins with "." or is absolute, it is only a file path, and the
-tool has the folder's name; "." is the current folder. --namespace sets the namespace in
-either case.`,
+NAME is the path under which the tool is served: invoice/total is the tool total in the namespace
+invoice. If NAME begins with "." or is absolute, it is only a file path, and the tool has the
+folder's name; "." is the current folder. --namespace sets the namespace either way.`,
 		Example: `  toolsrv new greet --lang go
   toolsrv new invoice/total --lang python
   toolsrv new ../greet --lang go --namespace texts`,
@@ -77,7 +76,7 @@ either case.`,
 	flags := cmd.Flags()
 	flags.StringVar(&language, "lang", "", "`language` of the tool, such as go or python")
 	flags.StringVar(&s.Namespace, "namespace", "", "the `path` before the tool's name, such as texts (default the one in NAME)")
-	flags.StringVar(&s.SDK, "sdk", "", "`folder` with the SDKs to use in place of the one that toolsrv carries: sdk of toolsrv's source; --sdk= takes the published one")
+	flags.StringVar(&s.SDK, "sdk", "", "`folder` with the SDKs to use instead of those that toolsrv carries: sdk in toolsrv's source; --sdk= uses the published ones")
 	completeFlag(cmd, "lang", cobra.FixedCompletions(languageNames(), cobra.ShellCompDirectiveNoFileComp))
 	completeFlag(cmd, "namespace", cobra.NoFileCompletions)
 	completeFlag(cmd, "sdk", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))

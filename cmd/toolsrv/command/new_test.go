@@ -84,7 +84,7 @@ func TestNewNamespace(t *testing.T) {
 	}
 	for name, says := range map[string]string{
 		"my tools/greet": "(for folders that are not a namespace, write './my tools/greet')",
-		"admin/greet":    "path /admin/greet is the service's own: choose another namespace or name (for folders that are not a namespace, write ./admin/greet)",
+		"admin/greet":    "path /admin/greet is reserved for the service: choose another namespace or name (for folders that are not a namespace, write ./admin/greet)",
 		"texts/é":        "characters A-Z a-z 0-9 _ -\nRun ",
 	} {
 		if code, _, stderr := run("new", name, "--lang", "go"); code != 2 || !strings.Contains(stderr, says) {
@@ -128,7 +128,7 @@ func TestNewFails(t *testing.T) {
 		{"bad name", []string{filepath.Join(dir, "my tool"), "--lang", "go"}, 2, "is not a valid name"},
 		{"here, among files", []string{".", "--lang", "go"}, 1, "command holds files already"},
 		{"bad namespace", []string{filepath.Join(dir, "greet"), "--lang", "go", "--namespace", "/texts"}, 2, "namespace"},
-		{"no SDK", []string{filepath.Join(dir, "greet"), "--lang", "go", "--sdk", dir}, 1, "holds no SDK for go"},
+		{"no SDK", []string{filepath.Join(dir, "greet"), "--lang", "go", "--sdk", dir}, 1, "has no SDK for go"},
 		{"a digit first", []string{filepath.Join(dir, "2fast"), "--lang", "go"}, 2, "must begin with a letter"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

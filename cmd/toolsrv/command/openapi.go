@@ -52,19 +52,17 @@ func newOpenAPI() *cobra.Command {
 		Long: `Serve the tools of a directory as a REST API: POST /{namespace}/{tool} calls one,
 GET /tools lists them, GET /openapi.json describes them.
 
-Without --config, ./toolsrv.toml is read if it exists; otherwise every setting has its
-default. Flags override the file. If the configuration is wrong, the server does not
-start, and the exit code is 1.
+Without --config, ./toolsrv.toml is read if it exists; otherwise the defaults apply. Flags override
+the file. If the configuration is wrong, the server does not start, and the exit code is 1.
 
-SIGHUP reads the configuration and the tokens again. If they are wrong, that is logged,
-and the old ones stay in force. SIGTERM and SIGINT let running calls finish, then end the
-server with exit code 0. A second one, half a second later or more, ends it at once with
-exit code 1.
+SIGHUP reads the configuration and the tokens again. If they are wrong, that is logged, and the old
+ones stay in force. SIGTERM and SIGINT let running calls finish, then end the server with exit code
+0. A second one, at least half a second later, ends it at once with exit code 1.
 
-SIGUSR2 restarts the server in place. That also applies keys that a reload leaves alone, and
-starts another version of the program if its file was replaced. The process keeps its
-number, and no client is turned away meanwhile. If the configuration is wrong or the
-program doesn't run, that is logged, and the server goes on as it was.`,
+SIGUSR2 restarts the server in place. That also applies keys that a reload does not, and starts a
+new version of the program if its file was replaced. The process keeps its id, and no client is
+turned away meanwhile. If the configuration is wrong or the program doesn't run, that is logged, and
+the server goes on as it was.`,
 		Example: `  toolsrv openapi --config toolsrv.toml
   toolsrv openapi --auth-tokens-file /run/secrets/tokens --address :8080`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -79,9 +77,9 @@ program doesn't run, that is logged, and the server goes on as it was.`,
 	flags.StringVar(&o.config, "config", "", "configuration `file` (TOML)")
 	flags.StringVar(&o.address, "address", "", "`host:port` to listen on, or unix:PATH; port 0 takes any free one")
 	flags.StringArrayVar(&o.tokens, "auth-token", nil,
-		"a bearer `token` that lets a client in; may be given more than once; other users of the machine can see it, so a file is safer")
+		"a bearer `token` that clients may use; may be given more than once; other users of the machine can see it: a file is safer")
 	flags.StringVar(&o.tokensFile, "auth-tokens-file", "",
-		"`file` with one bearer token per line; tokens of flags replace those of the configuration")
+		"`file` with one bearer token per line; tokens from flags replace those in the configuration")
 	addLevelFlag(cmd, &o.logLevel, "to log")
 	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "address", cobra.NoFileCompletions)
@@ -200,7 +198,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 	}
 	switch {
 	case o.activated:
-		logger.Info("the supervisor has opened the listeners, so server.address is left out", "listeners", len(listeners))
+		logger.Info("the supervisor has opened the listeners, so server.address is ignored", "listeners", len(listeners))
 	case before && !slices.Equal(c.Server.Addresses, addresses):
 		logger.Info("listening at other addresses", "before", addresses, "now", c.Server.Addresses)
 		if listeners, err = listenAnew(ctx, listeners, addresses, c.Server.Addresses); err != nil {
@@ -211,7 +209,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		c.Server.Listeners = listeners
 	}
 	if o.config == "" {
-		logger.Info("no configuration file: every setting has its default", "looked_for", defaultConfig, "directory", c.Tools.Directory)
+		logger.Info("no configuration file: using the defaults", "looked_for", defaultConfig, "directory", c.Tools.Directory)
 	} else {
 		logger.Info("configuration read", "file", o.config, "directory", strings.Join(placesOf(c), ", "))
 	}
@@ -274,7 +272,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		next = nil
 	}
 	if next != nil && err != nil { // such as state that was given up, which a restart should mend
-		logger.Error("the server did not end properly, and is restarted anyway", "error", err)
+		logger.Error("the server did not shut down cleanly, and is restarted anyway", "error", err)
 		err = nil
 	}
 	return next, err

@@ -36,8 +36,8 @@ func newPack() *cobra.Command {
 manifest comes from --manifest, which makes any WASI program a tool, or else from the
 module itself (its export toolsrv_describe is run once, in the sandbox).
 
-The manifest, its schemas and the module are checked first, so that a server takes what
-is written. FILE is replaced whole or not at all.`,
+The manifest, its schemas and the module are checked first, so that a server accepts the result.
+FILE is replaced as a whole or not at all.`,
 		Example: `  toolsrv pack shout.wasm --manifest tool.json
   toolsrv pack greet.wasm -o tools/greet.wasm`,
 		Args:              fileAnd(0, ""),

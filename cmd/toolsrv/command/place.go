@@ -34,9 +34,9 @@ func findPlace(args []string) (place, error) {
 		info, err := os.Stat(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return place{}, fmt.Errorf("there is no file or folder %s: toolsrv init %s makes a folder with a first tool", name, text.ShellQuote(name))
+			return place{}, fmt.Errorf("there is no file or folder %s: toolsrv init %s makes one with a first tool", name, text.ShellQuote(name))
 		case err != nil:
-			return place{}, fmt.Errorf("look at what is to be served: %w", err)
+			return place{}, fmt.Errorf("look at what to serve: %w", err)
 		case info.IsDir():
 			folders++
 		case !info.Mode().IsRegular():
@@ -45,14 +45,14 @@ func findPlace(args []string) (place, error) {
 			return place{}, &usageError{fmt.Errorf("%s is a configuration: name its folder, or use toolsrv openapi --config %s", name, text.ShellQuote(name))}
 		case !isToolFile(name):
 			return place{}, &usageError{fmt.Errorf("%s is neither a script (.py, .js, .mjs, .ts, .mts) nor a .wasm file: "+
-				"for a tool in Go or Rust, toolsrv dev with its folder builds and serves it", name)}
+				"for a tool in Go or Rust, run toolsrv dev with its folder", name)}
 		}
 	}
 	switch {
 	case folders == 0:
 		return place{files: args}, nil
 	case len(args) > 1:
-		return place{}, &usageError{errors.New("name one folder, or files: put several folders into one, and name that")}
+		return place{}, &usageError{errors.New("name one folder, or files: put several folders into one and name that")}
 	}
 	return findFolder(args[0])
 }

@@ -64,7 +64,7 @@ func TestFindPlaceRefuses(t *testing.T) {
 		says string
 	}{
 		{"nothing there", []string{at("missing")}, "there is no file or folder"},
-		{"a link to itself", []string{at("loop")}, "look at what is to be served"},
+		{"a link to itself", []string{at("loop")}, "look at what to serve"},
 		{"a link to nothing", []string{at("dangling")}, "there is no file or folder"},
 		{"a folder whose configuration is a link to itself", []string{at("around")}, "look for a configuration"},
 		{"a folder whose configuration is a folder", []string{at("odd")}, "toolsrv.toml is not a regular file"},

@@ -25,24 +25,24 @@ func newPull() *cobra.Command {
 	var output, source string
 	cmd := &cobra.Command{
 		Use:   "pull REFERENCE",
-		Short: "Pull a tool file from a registry of OCI",
-		Long: `Pull the module of an artifact from a registry, and write it to a file. REFERENCE is such
-as oci://ghcr.io/acme/csv:1.2.0, or has a digest in place of the tag. What wkg, wassette
-and hyper-mcp push is pulled, too.
+		Short: "Pull a tool file from an OCI registry",
+		Long: `Pull the module of an artifact from a registry, and write it to a file. REFERENCE looks like
+oci://ghcr.io/acme/csv:1.2.0, or has a digest instead of the tag. It also pulls what wkg, wassette
+and hyper-mcp have pushed.
 
-The file is written only once the digests of the artifact and of its module have been
-verified; it is replaced whole or not at all. Standard output has the reference with the
-artifact's digest, which pulls the same file again.
+The file is written only once the digests of the artifact and of its module have been verified; it
+is replaced as a whole or not at all. The command prints the reference with the artifact's digest,
+which always pulls the same file.
 
-With --key, or with --issuer, --subject and --root, nothing is written unless the artifact was
-signed so: see 'toolsrv verify'.
+With --key, or with --issuer, --subject and --root, nothing is written unless the artifact has that
+signature: see 'toolsrv verify'.
 
-With --mirror, the artifact comes from there if it is there. What a tag is, the registry
-of REFERENCE alone says: with a digest in REFERENCE, it may be away.
+With --mirror, the artifact comes from the mirror if it is there. Tags are always looked up at the
+registry in REFERENCE; if REFERENCE has a digest, that registry may be down.
 
-With --source, what is pulled in place of the module is the source that was pushed with a
-script. Whoever pushed it says that the module was made of it; a signature of the artifact is
-one of its source, too.`,
+With --source, it pulls the source that was pushed with a script, instead of the module. That the
+module was made from this source is the word of whoever pushed it; a signature of the artifact
+covers the source, too.`,
 		Example: `  toolsrv pull oci://ghcr.io/acme/csv:1.2.0
   toolsrv pull oci://ghcr.io/acme/csv:1.2.0 -o tools/csv.wasm
   toolsrv pull oci://ghcr.io/acme/csv:1.2.0 --key acme.pub
@@ -59,7 +59,7 @@ one of its source, too.`,
 			}
 			if source != "" {
 				if output != "" {
-					return &usageError{errors.New("--source stands beside --output: pull the source and the module one after the other")}
+					return &usageError{errors.New("--source and --output exclude each other: pull the source and the module one after the other")}
 				}
 				return f.pullSource(cmd, ref, mirrors, source)
 			}

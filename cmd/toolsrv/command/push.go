@@ -26,18 +26,18 @@ func newPush() *cobra.Command {
 	var key keyFlag
 	cmd := &cobra.Command{
 		Use:   "push FILE... REFERENCE",
-		Short: "Push tool files to a registry of OCI",
-		Long: `Push the tool file FILE to a registry as an artifact, in the form that wkg and wassette
-push, too. REFERENCE is such as oci://ghcr.io/acme/csv:1.2.0. Of a script, what
-'toolsrv build' makes of it is pushed, and beside it its source: the script with all
-that it imports from its folder. 'toolsrv pull --source' gives that back.
+		Short: "Push tool files to an OCI registry",
+		Long: `Push the tool file FILE to a registry as an artifact, in the same form as wkg and wassette.
+REFERENCE looks like oci://ghcr.io/acme/csv:1.2.0. For a script, it pushes what 'toolsrv build'
+makes of it, together with the source: the script and everything that it imports from its folder.
+'toolsrv pull --source' gets that back.
 
-Of several FILEs each is an artifact below REFERENCE, by its name: csv.wasm and pdf.wasm
-go to oci://ghcr.io/acme/csv:1.2.0 and oci://ghcr.io/acme/pdf:1.2.0 for
-oci://ghcr.io/acme:1.2.0. All are checked before the first is pushed.
+Several FILEs become one artifact each below REFERENCE, under their names: with
+oci://ghcr.io/acme:1.2.0, csv.wasm and pdf.wasm go to oci://ghcr.io/acme/csv:1.2.0 and
+oci://ghcr.io/acme/pdf:1.2.0. All are checked before the first is pushed.
 
-Standard output has the references with the artifacts' digests. The same file has the same
-digest each time. Credentials are those that docker and podman keep.
+The command prints the references with the artifacts' digests. The same file always has the same
+digest. It uses the credentials of docker and podman.
 
 With --sign, an artifact is signed before it gets its tag: see 'toolsrv sign'.`,
 		Example: `  toolsrv push csv.wasm oci://ghcr.io/acme/csv:1.2.0
@@ -54,7 +54,7 @@ With --sign, an artifact is signed before it gets its tag: see 'toolsrv sign'.`,
 				return err
 			}
 			if ref.Tag == "" {
-				return &usageError{errors.New("REFERENCE needs a tag, such as :1.2.0: its digest follows from what is pushed")}
+				return &usageError{errors.New("REFERENCE needs a tag, such as :1.2.0: the digest follows from the content")}
 			}
 			if sign != (key != "") {
 				return &usageError{errors.New("--sign and --key belong together: name the key that signs")}
@@ -79,7 +79,7 @@ With --sign, an artifact is signed before it gets its tag: see 'toolsrv sign'.`,
 					}
 				}
 				if slices.ContainsFunc(all, func(other *pushing) bool { return other.ref == one.ref }) {
-					return &usageError{fmt.Errorf("two files would be pushed to %s: push one of them by itself", one.ref)}
+					return &usageError{fmt.Errorf("two files would be pushed to %s: push one of them separately", one.ref)}
 				}
 				all = append(all, one)
 			}
@@ -99,7 +99,7 @@ With --sign, an artifact is signed before it gets its tag: see 'toolsrv sign'.`,
 	}
 	f.add(cmd)
 	addWithFlag(cmd, &with)
-	cmd.Flags().BoolVar(&source, "source", true, "push the source of a script, too")
+	cmd.Flags().BoolVar(&source, "source", true, "also push the source of a script")
 	cmd.Flags().BoolVar(&sign, "sign", false, "sign it with the key of --key")
 	key.add(cmd)
 	return cmd
@@ -159,7 +159,7 @@ func readSource(made *workbench.Made) (files []oci.SourceFile, err error) {
 			continue // it was only looked for
 		}
 		if left -= info.Size(); left < 0 {
-			return nil, fmt.Errorf("it has more than %s: --source=false pushes the module alone", text.RoundSize(oci.MaxSource))
+			return nil, fmt.Errorf("it has more than %s: --source=false pushes only the module", text.RoundSize(oci.MaxSource))
 		}
 		content, err := os.ReadFile(input)
 		if err != nil {
@@ -175,7 +175,7 @@ func below(ref oci.Reference, file string) (oci.Reference, error) {
 	name := strings.TrimSuffix(moduleName(file), ".wasm")
 	one, err := oci.ParseReference(ref.Host + "/" + ref.Repository + "/" + name + ":" + ref.Tag)
 	if err != nil {
-		return one, &usageError{fmt.Errorf("%s: %q can't be a part of a reference: push it by itself, to a name in lower case", file, name)}
+		return one, &usageError{fmt.Errorf("%s: %q can't be part of a reference: push it separately, to a name in lower case", file, name)}
 	}
 	return one, nil
 }
@@ -194,7 +194,7 @@ func (f *registryFlags) push(ctx context.Context, cmd *cobra.Command, registry *
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", one.ref, toldTools(one.report))
 	if m := one.report.Manifest; m != nil && m.Version != "" && !strings.HasPrefix(m.Version+".", strings.TrimPrefix(one.ref.Tag, "v")+".") && oci.CheckVersion(one.ref.Tag) == nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: the tag says version %s, but the file says %s, and a source's minimum is compared with the file's\n", one.ref, one.ref.Tag, text.Escape(m.Version))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: the tag says version %s, but the file says %s, which a source's minimum is compared with\n", one.ref, one.ref.Tag, text.Escape(m.Version))
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), oci.Scheme+one.ref.At(pushed.Manifest).String())
 	return err
@@ -225,7 +225,7 @@ func unserved(r *toolfile.Report) error {
 // toldTools says which tools the file of a report has.
 func toldTools(r *toolfile.Report) string {
 	if r.Manifest == nil {
-		return "it tells its tools once it runs"
+		return "its tools are known only once it runs"
 	}
 	return pathList(toolPaths(r.Manifest))
 }

@@ -31,16 +31,16 @@ func newReach() *cobra.Command {
 	var diff bool
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "reach {[PATTERN] | --diff OLD.toml NEW.toml}",
-		Short: "Show what callers reach outside of the sandboxes, also through tools that call others",
-		Long: `Show for each caller of a running server, and for each tool that it can call, what is reached
-in the end: services, secrets, directories, and namespaces of keys. THROUGH names the tools
-that are called on the way; without any, the tool does it itself. PATTERN names a tool, a
-namespace, or a pattern such as 'math/*'.
+		Short: "Show what callers can reach outside the sandboxes, also through tools that call others",
+		Long: `Show for each caller of a running server, and each tool that it can call, what it can reach in the
+end: services, secrets, directories, and namespaces of keys. THROUGH names the tools that are called
+on the way; if it is empty, the tool reaches it directly. PATTERN names a tool, a namespace, or a
+pattern such as 'math/*'.
 
---diff compares two configurations, with the tools that they name, and needs no server: it
-shows what the new one lets whom reach that the old one doesn't (+), and what is lost (-).
-All tokens without names count as one caller, "token". The exit code is 3 if anybody reaches
-more, so a review in CI can ask for it.
+--diff compares two configurations, with the tools that they name, and needs no server: it shows who
+can reach what under the new one but not under the old one (+), and what is lost (-). All tokens
+without a name count as one caller, "token". The exit code is 3 if anybody can reach more, so that
+CI can require a review.
 `,
 		Example: `  toolsrv reach 'weather/*'
   toolsrv reach --diff live.toml proposed.toml`,
@@ -68,7 +68,7 @@ more, so a review in CI can ask for it.
 		}
 		return diffReach(cmd, args[0], args[1], o.asJSON)
 	}
-	cmd.Flags().StringVar(&in.Principal, "principal", "", "show what this `caller` reaches")
+	cmd.Flags().StringVar(&in.Principal, "principal", "", "show what this `caller` can reach")
 	cmd.Flags().BoolVar(&diff, "diff", false, "compare two configurations")
 	completeFlag(cmd, "principal", cobra.NoFileCompletions)
 	return cmd
@@ -77,7 +77,7 @@ more, so a review in CI can ask for it.
 // printWays prints ways, a line each.
 func printWays(w io.Writer, ways []reach.Way) error {
 	if len(ways) == 0 {
-		_, err := io.WriteString(w, "Nothing outside of the sandboxes is reached.\n")
+		_, err := io.WriteString(w, "Nothing outside the sandboxes can be reached.\n")
 		return err
 	}
 	rows := [][]string{{"CALLER", "TOOL", "REACHES", "", "THROUGH", ""}}
@@ -109,7 +109,7 @@ func diffReach(cmd *cobra.Command, older, newer string, asJSON bool) error {
 	case asJSON:
 		err = printJSON(out, d)
 	case len(d.Gained)+len(d.Lost) == 0:
-		_, err = io.WriteString(out, "Nobody reaches more or less.\n")
+		_, err = io.WriteString(out, "Nobody can reach more or less than before.\n")
 	default:
 		var rows [][]string
 		for _, w := range d.Gained {
@@ -137,7 +137,7 @@ func waysOf(ctx context.Context, stderr io.Writer, file string) ([]reach.Way, er
 		return nil, err
 	}
 	if all.Refused > 0 {
-		fmt.Fprintf(stderr, "%s: a server would refuse %d of %d files, whose tools are left out: toolsrv check --config says why\n", oneLine(file), all.Refused, len(all.Files))
+		fmt.Fprintf(stderr, "%s: a server would refuse %d of %d files, so their tools are left out: toolsrv check --config says why\n", oneLine(file), all.Refused, len(all.Files))
 	}
 	routes, err := wasmtools.NewRouteTable()
 	if err != nil {

@@ -37,7 +37,7 @@ func TestReachDiff(t *testing.T) {
 		stdout       []string
 		without, err string
 	}{
-		{"the same", both, both, nil, 0, []string{"Nobody reaches more or less.\n"}, "", ""},
+		{"the same", both, both, nil, 0, []string{"Nobody can reach more or less than before.\n"}, "", ""},
 		{"more, through another tool", file(inner), both, nil, 3, []string{
 			"+ everybody outer/echo http https://api.example.com/v1 inner/echo\n",
 			"+ everybody outer/echo secrets key inner/echo shown to the tool\n"}, "- ", ""},
@@ -45,7 +45,7 @@ func TestReachDiff(t *testing.T) {
 		{"a wider grant", both, file(calls + strings.Replace(inner, "/v1", "", 1)), nil, 3, []string{
 			"+ everybody inner/echo http https://api.example.com\n", "+ everybody outer/echo http https://api.example.com inner/echo\n"}, "", ""},
 		{"no more than the tool declares", both, file(calls + strings.Replace(inner, `"https://api.example.com/v1"`, `"https://api.example.com/v1", "https://other.example"`, 1)),
-			nil, 0, []string{"Nobody reaches more or less.\n"}, "other.example", ""},
+			nil, 0, []string{"Nobody can reach more or less than before.\n"}, "other.example", ""},
 		{"a secret in headers", both, file(calls + strings.Replace(inner, "secrets =", "headers = {\"https://api.example.com/v1\" = {X-Key = \"${secret:key}\"}}\nsecrets =", 1)), nil, 3,
 			[]string{"+ everybody inner/echo secrets key put into requests to https://api.example.com/v1\n"}, "k3y-k3y", ""},
 		{"another caller", both, file("[auth]\ntokens = [\"hush\"]\n" + calls + inner), []string{"--json"}, 3, []string{`"principal": "token"`, `"tool": "outer/echo"`, `"through": [`, `"lost": [`}, "hush", ""},

@@ -25,13 +25,13 @@ const readyTime = 3 * time.Second
 func newReady() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ready [URL]",
-		Short: "Ask a server whether it takes calls",
-		Long: `Ask a server at /readyz whether it takes calls. The exit code is 0 if it does, and 1 if it
-doesn't, or gives no answer within 3 seconds. No token is needed.
+		Short: "Ask a server whether it is ready for calls",
+		Long: `Ask a server at /readyz whether it is ready for calls. The exit code is 0 if it is, and 1 if it
+isn't or doesn't answer within 3 seconds. No token is needed.
 
-It is the health check of containers, whose image has no other program to ask with. Without
-URL the server is the one at http://127.0.0.1:8000. A server on a socket is asked at
-unix:PATH. The certificate of one on a loopback address is not checked.`,
+It is the health check for containers, whose image has no other program to ask with. Without URL it
+asks http://127.0.0.1:8000. unix:PATH asks a server on a socket. On a loopback address the
+certificate is not checked.`,
 		Example: `  toolsrv ready
   toolsrv ready https://tools.example.com
   toolsrv ready unix:/run/toolsrv/http.sock`,
@@ -95,7 +95,7 @@ func askReady(ctx context.Context, target, socket string, isSocket bool) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("not ready: %s answers %s", target, strings.TrimSpace(response.Status))
+		return fmt.Errorf("not ready: %s answered %s", target, strings.TrimSpace(response.Status))
 	}
 	return nil
 }

@@ -21,9 +21,9 @@ type registryFlags struct {
 func (f *registryFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.asJSON, "json", false, "print a JSON object")
-	flags.BoolVar(&f.options.PlainHTTP, "plain-http", false, "ask over HTTP, as a registry on loopback is without it")
-	flags.Var((*fileFlag)(&f.options.CA), "ca", "PEM `file` with authorities that are trusted beside the system's")
-	flags.Var((*fileFlag)(&f.options.Credentials), "credentials", "`file` in the form of docker's config.json (default docker's and podman's)")
+	flags.BoolVar(&f.options.PlainHTTP, "plain-http", false, "use HTTP, as for a registry on loopback anyway")
+	flags.Var((*fileFlag)(&f.options.CA), "ca", "PEM `file` with certificate authorities to trust besides the system's")
+	flags.Var((*fileFlag)(&f.options.Credentials), "credentials", "`file` in the format of docker's config.json (default: docker's and podman's own)")
 	completeFlag(cmd, "ca", cobra.FixedCompletions([]cobra.Completion{"pem", "crt"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "credentials", cobra.FixedCompletions([]cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt))
 }
@@ -84,7 +84,7 @@ func (f *registryFlags) askMirrored(cmd *cobra.Command, ref oci.Reference, mirro
 type mirrorFlag []oci.Reference
 
 func (f *mirrorFlag) add(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "mirror", "`repository` with copies, which is asked first for what has a digest; can be given several times")
+	cmd.Flags().Var(f, "mirror", "`repository` with copies, asked first for anything with a digest; can be given several times")
 	completeFlag(cmd, "mirror", cobra.NoFileCompletions)
 }
 
@@ -94,7 +94,7 @@ func (f *mirrorFlag) Set(name string) error {
 	case err != nil:
 		return errors.New("it does not name a repository: write one such as mirror.example.com/acme/csv, in lower case")
 	case ref.Tag != "" || ref.Digest != "":
-		return errors.New("it has a tag or a digest: name the repository alone")
+		return errors.New("it has a tag or a digest: name only the repository")
 	}
 	*f = append(*f, ref)
 	return nil

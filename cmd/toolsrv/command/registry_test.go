@@ -85,12 +85,12 @@ func TestRegistrySource(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"pull", ref, "--source", to, "--key", others}, 1, "its signature does not count"},
+		{[]string{"pull", ref, "--source", to, "--key", others}, 1, "its signature is not valid"},
 		{[]string{"pull", ref, "--source", to, "--key", public, "--minimum", "1.2.4"}, 1, "it is version 1.2.3, and the minimum is 1.2.4"},
 		{[]string{"pull", ref, "--source", filepath.Join(elsewhere, "no", "where")}, 1, "there is no folder"},
 		{[]string{"pull", ref, "--source", folder}, 1, "is not empty"},
 		{[]string{"pull", ref, "--source", add}, 1, "write the source: "},
-		{[]string{"pull", ref, "--source", to, "-o", add}, 2, "--source stands beside --output"},
+		{[]string{"pull", ref, "--source", to, "-o", add}, 2, "--source and --output exclude each other"},
 		{[]string{"pull", ref, "--source", ""}, 2, "it is empty"},
 	} {
 		if code, stdout, stderr := run(c.args...); code != c.code || stdout != "" || !strings.Contains(stderr, c.want) {
@@ -207,7 +207,7 @@ func TestPushSeveral(t *testing.T) {
 	}{
 		{[]string{"push", file, broken, ref}, 1, "broken.wasm: "},
 		{[]string{"push", other, same, ref}, 2, "two files would be pushed to " + s.Host + "/acme/tools/other:1"},
-		{[]string{"push", file, upper, ref}, 2, `"Upper" can't be a part of a reference`},
+		{[]string{"push", file, upper, ref}, 2, `"Upper" can't be part of a reference`},
 		{[]string{"push", file, other}, 2, "does not name an artifact"},
 	} {
 		if code, _, stderr := run(c.args...); code != c.code || !strings.Contains(stderr, c.want) {
@@ -258,10 +258,10 @@ func TestRegistryRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"pull", ref, "-o", there}, 1, "is not what its digest says"},
-		{[]string{"pull", "oci://" + s.Host + "/acme/none:1", "-o", there}, 1, "the registry has nothing of this name"},
+		{[]string{"pull", ref, "-o", there}, 1, "doesn't match its digest"},
+		{[]string{"pull", "oci://" + s.Host + "/acme/none:1", "-o", there}, 1, "the registry has nothing with this name"},
 		{[]string{"pull", ref, "-o", folder}, 1, "is a folder"},
-		{[]string{"pull", "oci://" + s.Host + "/acme/shop@sha256:12", "-o", there}, 2, `"sha256:12" is not a digest that is verified`},
+		{[]string{"pull", "oci://" + s.Host + "/acme/shop@sha256:12", "-o", there}, 2, `"sha256:12" is not a supported digest`},
 		{[]string{"push", bare, ref}, 1, "bare.wasm: it has no manifest: embed one with `toolsrv pack`"},
 		{[]string{"push", misspelt, ref}, 1, "misspelt.wasm: its manifest: "},
 		{[]string{"push", filepath.Join(folder, "none.py"), ref}, 1, "toolsrv: there is no script " + filepath.Join(folder, "none.py")},
@@ -281,7 +281,7 @@ func TestRegistryRefuses(t *testing.T) {
 		{[]string{"search", "no such/host"}, 1, "is not the name of a registry"},
 		{[]string{"search", s.Host, "a", "b"}, 2, `unexpected argument "b"`},
 		{[]string{"pull", ref, "--ca", there}, 1, "has no certificate"},
-		{[]string{"pull", ref, "--credentials", filepath.Join(folder, "none.json")}, 1, "read the file of credentials"},
+		{[]string{"pull", ref, "--credentials", filepath.Join(folder, "none.json")}, 1, "read the credentials file"},
 	} {
 		if code, _, stderr := run(c.args...); code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("%q: got %d, %s, want %d, %q", c.args, code, stderr, c.code, c.want)

@@ -18,19 +18,19 @@ func newReload() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "reload",
 		Short: "Have a running server read its configuration again",
-		Long: `Have a running server read its configuration again, and tell what has changed: settings,
-limits, grants and tokens, and which tools are switched, granted what they lacked, or no
-longer granted what they need. A wrong configuration changes nothing, and the exit code is 3.
+		Long: `Have a running server read its configuration again, and show what has changed: settings, limits,
+grants and tokens, and which tools were switched, got the grants they lacked, or lost grants they
+need. A wrong configuration changes nothing, and the exit code is 3.
 
---dry-run tells what would change. With the version that it prints, --if-match has a reload
-do just that, or nothing.`,
+--dry-run shows what would change. With the version that it prints, --if-match makes a reload do
+exactly that, or nothing.`,
 		Example: "  toolsrv reload --dry-run\n  toolsrv reload",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
 		return ask(ctx, &o, c, out, "reload", in, showReloading)
 	})
 	o.addExpected(cmd)
-	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "change nothing, and tell what would change")
+	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "change nothing, and say what would change")
 	return cmd
 }
 
@@ -60,8 +60,8 @@ func newGoroutines() *cobra.Command {
 	var o asking
 	return newAsking(&o, &cobra.Command{
 		Use:     "goroutines",
-		Short:   "Print what a running server does at the moment",
-		Long:    "Print the stacks of all goroutines of a running server, which goes on. It is for a report of\na bug, and can be asked for over the socket only.",
+		Short:   "Print what a running server is doing",
+		Long:    "Print the stacks of all goroutines of a running server, which keeps running. They are meant for bug\nreports, and are available only over the socket.",
 		Example: "  toolsrv goroutines > stacks.txt",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {

@@ -77,7 +77,7 @@ func (o *openAPI) succeed(ctx context.Context, s *server.Server, started *config
 		return nil, err
 	}
 	if o.program == "" {
-		return nil, errors.New("find the program: this system does not tell where it is")
+		return nil, errors.New("find the program: this system doesn't say where it is")
 	}
 	if err := try(ctx, o.program); err != nil {
 		return nil, err

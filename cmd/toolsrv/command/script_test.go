@@ -214,7 +214,7 @@ func TestBuildWith(t *testing.T) {
 		t.Errorf("a folder that does not exist: exit code %d, %s", code, stderr)
 	}
 	other := testkit.Put(t, dir, "hello.ts", "")
-	if code, _, stderr := run("build", other, "--with", dir); code != 2 || !strings.Contains(stderr, "are for a script in Python") {
+	if code, _, stderr := run("build", other, "--with", dir); code != 2 || !strings.Contains(stderr, "only a Python script takes folders") {
 		t.Errorf("of another language: exit code %d, %s", code, stderr)
 	}
 }

@@ -29,12 +29,11 @@ func newSearch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search REGISTRY [WORD]",
 		Short: "List what a registry of OCI has, with its tags",
-		Long: `List the repositories of a registry whose names have WORD in them, with their tags, the
-newest versions first. REGISTRY may have the beginning of the names, too, as in
-registry.example.com/acme.
+		Long: `List the repositories of a registry whose names contain WORD, with their tags, the newest versions
+first. REGISTRY may include the beginning of the names, as in registry.example.com/acme.
 
-Some registries list no repositories, such as ghcr.io. Of one repository, all of them
-list the tags: name it whole.`,
+Some registries, such as ghcr.io, don't list repositories. All of them list the tags of a repository
+if you give its full name.`,
 		Example: `  toolsrv search registry.example.com csv
   toolsrv search ghcr.io/acme/csv`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -90,7 +89,7 @@ func search(ctx context.Context, registry *oci.Registry, host, prefix, word stri
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) || !strings.Contains(name, word) })
 	slices.Sort(names)
 	if len(names) > maxFound {
-		return nil, fmt.Errorf("%s has %d such repositories: name more of what you look for; up to %d are listed", host, len(names), maxFound)
+		return nil, fmt.Errorf("%s has %d such repositories: give more of the name; up to %d are listed", host, len(names), maxFound)
 	}
 	all := []found{}
 	for _, name := range names {

@@ -18,10 +18,10 @@ import (
 func newSecrets() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secrets",
-		Short: "Set callers' own secrets at a running server",
-		Long: `Set, list and remove the secrets that each caller of a running server has of its own. Where
-an operator has granted a tool ${secret:NAME@principal}, it acts for each caller with
-that caller's secret, and for nobody else.`,
+		Short: "Set callers' own secrets on a running server",
+		Long: `Set, list and remove each caller's own secrets on a running server. Where an operator has granted a
+tool ${secret:NAME@principal}, it acts for each caller with that caller's secret, and for nobody
+else.`,
 		Args: noArguments,
 	}
 	cmd.AddCommand(newSecretsSet(), newSecretsList(), newSecretsRemove())
@@ -29,8 +29,8 @@ that caller's secret, and for nobody else.`,
 }
 
 // ownHelp says whose secrets the commands are about.
-const ownHelp = `With --server it is the secret of the one whose token is in ` + tokenVariable + `. An operator
-names somebody with --principal, as toolsrv self shows them.`
+const ownHelp = `With --server the secret belongs to the caller whose token is in ` + tokenVariable + `. An operator
+names a caller with --principal, as toolsrv self shows it.`
 
 func newSecretsSet() *cobra.Command {
 	var o asking
@@ -38,7 +38,7 @@ func newSecretsSet() *cobra.Command {
 	var cmd *cobra.Command
 	cmd = newAsking(&o, &cobra.Command{
 		Use: "set NAME", Short: "Set a secret",
-		Long:    "Set a secret, which is read from standard input, in place of one of that name. It is in force when\nthe command ends, and nobody can be told it again.\n\n" + ownHelp,
+		Long:    "Read a secret from standard input, and set it, replacing any with the same name. It is in force when\nthe command ends, and nobody can read it back.\n\n" + ownHelp,
 		Example: "  toolsrv secrets set github --server https://tools.example.com < github.key\n  toolsrv secrets set github --principal issued+ann < ann.key",
 		Args:    oneSecret, ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) (err error) {
@@ -85,7 +85,7 @@ func newSecretsList() *cobra.Command {
 	var in admin.CallersArguments
 	cmd := newAsking(&o, &cobra.Command{
 		Use: "list", Short: "List secrets",
-		Long:    "List the secrets of the one whose token asks, or for an operator those of all callers. Nobody can\nbe told a value.",
+		Long:    "List the secrets of the caller whose token asks, or for an operator those of all callers. Nobody\ncan read the values.",
 		Example: "  toolsrv secrets list --server https://tools.example.com\n  toolsrv secrets list --principal issued+ann",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
@@ -97,7 +97,7 @@ func newSecretsList() *cobra.Command {
 				has[one.Name] = has[one.Name] || one.Principal == all.Principal
 			}
 			if len(all.Secrets) == 0 {
-				rows = [][]string{{"There are none: toolsrv secrets set sets one."}}
+				rows = [][]string{{"No secrets are set: toolsrv secrets set sets one."}}
 			}
 			if err := table(w, rows); err != nil {
 				return err
@@ -119,7 +119,7 @@ func newSecretsRemove() *cobra.Command {
 	var in admin.OwnSecretName
 	cmd := newAsking(&o, &cobra.Command{
 		Use: "remove NAME", Short: "Remove a secret",
-		Long:    "Remove a secret. From then on, tools that need it can't act for its caller.\n\n" + ownHelp,
+		Long:    "Remove a secret. From then on, tools that need it can't act for that caller.\n\n" + ownHelp,
 		Example: "  toolsrv secrets remove github --principal issued+ann",
 		Args:    oneSecret, ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
@@ -135,7 +135,7 @@ func newSecretsRemove() *cobra.Command {
 }
 
 func addPrincipal(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "principal", "", "whose it is, for an operator: a `caller` such as issued+ann")
+	cmd.Flags().StringVar(to, "principal", "", "for an operator: the `caller` whose secret it is, such as issued+ann")
 	completeFlag(cmd, "principal", cobra.NoFileCompletions)
 }
 

@@ -35,15 +35,15 @@ func TestSecrets(t *testing.T) {
 		for _, step := range []struct{ got, want string }{
 			{set(value), `^{"secret":{"principal":"issued\+ann","name":"github","source":"state",.*"warnings":\["no tool `},
 			{set(value), `"principal":"issued\+ann"`},
-			{set("too-short-1"), `not fit for a secret`},
-			{set("a word that stands in answers 1"), `not fit for a secret`},
+			{set("too-short-1"), `not acceptable as a secret`},
+			{set("a word that stands in answers 1"), `not acceptable as a secret`},
 			{way.ask("secrets list", `{}`, "--json"), `{"principal":"issued\+ann","name":"github","source":"state"`},
 			{way.ask("secrets list", `{"principal":"issued+bob"}`, "--principal", "issued+bob"), `"secrets":\[\]`},
 			{way.ask("secrets list", `{"principal":"../ann"}`, "--principal", "../ann"), `The principal is not valid`},
 			{way.ask("secrets remove", `{"name":"github","principal":"issued+bob"}`, "github", "--principal", "issued+bob"), `no secret of that name`},
 			{way.ask("secrets remove", `{"name":"github","principal":"issued+ann"}`, "github", "--principal", "issued+ann"), `^{"secret":{"principal":"issued\+ann","name":"github"`},
 			{way.ask("secrets remove", `{"name":"github","principal":"issued+ann"}`, "github", "--principal", "issued+ann"), `no secret of that name`},
-			{way.ask("secrets remove", `{"name":"github"}`, "github"), `Say whose secret it is|This token has no name`},
+			{way.ask("secrets remove", `{"name":"github"}`, "github"), `Name the caller whose secret it is|This token has no name`},
 		} {
 			compact := regexp.MustCompile(`\s*\n\s*|([,:]) `).ReplaceAllString(step.got, "$1")
 			if !regexp.MustCompile(step.want).MatchString(strings.ReplaceAll(compact, `": `, `":`)) {

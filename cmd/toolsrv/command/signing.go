@@ -34,8 +34,8 @@ func (f *signerFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var((*fileFlag)(&f.Key), "key", "PEM `file` with the public key that must have signed")
 	flags.Var((*wordFlag)(&f.Issuer), "issuer", "`address` of the issuer that vouches for the signer's identity")
-	flags.Var((*wordFlag)(&f.Subject), "subject", "the `identity`; a * at its end stands for all of an owner")
-	flags.Var((*fileFlag)(&f.Root), "root", "`file` trusted_root.json with the authorities that certify it")
+	flags.Var((*wordFlag)(&f.Subject), "subject", "the signer's `identity`; a * at its end stands for all of an owner's")
+	flags.Var((*fileFlag)(&f.Root), "root", "trusted_root.json `file` with the authorities that certify it")
 	completeFlag(cmd, "key", cobra.FixedCompletions([]cobra.Completion{"pub", "pem"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(cmd, "root", cobra.FixedCompletions([]cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt))
 	for _, name := range []string{"issuer", "subject"} {
@@ -45,7 +45,7 @@ func (f *signerFlags) add(cmd *cobra.Command) {
 
 // addMinimum adds the flag --minimum, of commands that refuse what has a lower version.
 func (f *signerFlags) addMinimum(cmd *cobra.Command, minimum *string) {
-	cmd.Flags().Var((*wordFlag)(minimum), "minimum", "`version` that it must have at least, as its signed manifest says")
+	cmd.Flags().Var((*wordFlag)(minimum), "minimum", "lowest `version` to accept, according to its signed manifest")
 	completeFlag(cmd, "minimum", cobra.NoFileCompletions)
 }
 
@@ -56,7 +56,7 @@ func (f *signerFlags) require(o *oci.Options) (err error) {
 			return &usageError{fmt.Errorf("--minimum: %w", err)}
 		}
 		if !f.given() {
-			return &usageError{errors.New("--minimum needs a signer, as with --key: whoever can replay an old version can write another number on it, unless it is signed")}
+			return &usageError{errors.New("--minimum needs a signer, as with --key: without a signature, whoever replays an old version can also change its number")}
 		}
 	}
 	if f.given() {
@@ -106,13 +106,13 @@ func newSign() *cobra.Command {
 	var key keyFlag
 	cmd := &cobra.Command{
 		Use:   "sign REFERENCE --key FILE",
-		Short: "Sign an artifact in a registry of OCI",
-		Long: `Sign the artifact that REFERENCE names, as 'cosign sign' does, and attach the signature to it.
-It is of the artifact's digest: what the tag names later is not signed by it. 'push --sign'
-signs before anybody can pull by the tag.
+		Short: "Sign an artifact in an OCI registry",
+		Long: `Sign the artifact that REFERENCE names, as 'cosign sign' does, and attach the signature to it. It
+covers the artifact's digest: what the tag names later is not signed. 'push --sign' signs before
+anybody can pull by the tag.
 
-A key of openssl (ECDSA with P-256, Ed25519 or RSA) signs, or one of cosign, whose password is
-in COSIGN_PASSWORD.`,
+The key comes from openssl (ECDSA with P-256, Ed25519 or RSA), or from cosign, with its password in
+COSIGN_PASSWORD.`,
 		Example: `  openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out acme.key
   openssl pkey -in acme.key -pubout -out acme.pub
   toolsrv sign oci://ghcr.io/acme/csv:1.2.0 --key acme.key`,
@@ -156,16 +156,16 @@ func newVerify() *cobra.Command {
 	var s signerFlags
 	cmd := &cobra.Command{
 		Use:   "verify REFERENCE",
-		Short: "Verify the signature of an artifact in a registry of OCI",
+		Short: "Verify the signature of an artifact in an OCI registry",
 		Long: `Verify that the artifact that REFERENCE names was signed with a key, or by an identity, as
-[[source.signer]] of a configuration has it. Signatures of 'toolsrv sign' and of cosign count.
+[[source.signer]] in a configuration would. It accepts signatures of 'toolsrv sign' and of cosign.
 
-An identity is certified by an authority of the trusted root, such as the trusted_root.json of
-Sigstore, and its signature is in the log of that root or has the time of its clock. No network
-is asked but the registry. Without a key or an identity nothing is verified. --minimum also
-refuses an older version, which whoever controls the registry could bring back.
+An identity must be certified by an authority in the trusted root, such as Sigstore's
+trusted_root.json, and its signature must be in a log of that root or carry its timestamp. The
+command contacts only the registry. Without a key or an identity nothing is verified. --minimum also
+refuses an older version, which somebody who controls the registry could bring back.
 
-Standard output has the reference with the artifact's digest, which is what was signed.`,
+The command prints the reference with the artifact's digest, which is what was signed.`,
 		Example: `  toolsrv verify oci://ghcr.io/acme/csv:1.2.0 --key acme.pub
   toolsrv verify oci://ghcr.io/acme/csv:1.2.0 --root trusted_root.json \
       --issuer https://token.actions.githubusercontent.com --subject 'https://github.com/acme/tools/*'`,
@@ -239,7 +239,7 @@ func newAttested(reference string, all []oci.Attestation, checked bool) *atteste
 		case checked:
 			shown.By = newSignedBy(one.By)
 		default:
-			shown.Why = "it was not asked whose it is: name a signer, as with --key"
+			shown.Why = "nothing says who must have signed it: name a signer, as with --key"
 		}
 		a.Attestations = append(a.Attestations, shown)
 	}

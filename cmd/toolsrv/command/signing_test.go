@@ -46,13 +46,13 @@ func TestSigning(t *testing.T) {
 	if got, stderr := succeeds("verify", ref, "--key", public); got != digest || !strings.Contains(stderr, "is signed by the key "+public) {
 		t.Errorf("verify: got %q, %s", got, stderr)
 	}
-	if code, stdout, stderr := run("verify", ref, "--key", others); code != 1 || stdout != "" || !strings.Contains(stderr, "it is not of the key "+others) {
+	if code, stdout, stderr := run("verify", ref, "--key", others); code != 1 || stdout != "" || !strings.Contains(stderr, "it was not made with the key "+others) {
 		t.Errorf("verify: got %d, %q, %s", code, stdout, stderr)
 	}
 	// Nothing is written that is not signed so.
 	folder := t.TempDir()
 	pulled := filepath.Join(folder, "pulled.wasm")
-	for _, c := range [][2]string{{others, "it is not of the key " + others}, {private, "has no public key"}} {
+	for _, c := range [][2]string{{others, "it was not made with the key " + others}, {private, "has no public key"}} {
 		if code, stdout, stderr := run("pull", ref, "-o", pulled, "--key", c[0]); code != 1 || stdout != "" || !strings.Contains(stderr, c[1]) {
 			t.Errorf("pull: got %d, %q, %s", code, stdout, stderr)
 		}
@@ -85,9 +85,9 @@ func TestSigning(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "signature not verified: it was not asked whose it is"},
+		{nil, "signature not verified: nothing says who must have signed it"},
 		{[]string{"--key", public}, "signature verified: by the key " + public},
-		{[]string{"--key", others}, "signature not verified: it is not of the key " + others},
+		{[]string{"--key", others}, "signature not verified: it was not made with the key " + others},
 	} {
 		if got, _ := succeeds(append([]string{"inspect", ref}, c.args...)...); !strings.Contains(spaced(got), c.want) || !strings.Contains(spaced(got), "tool /shop/echo") || !strings.Contains(spaced(got), "artifact "+strings.TrimSpace(digest)) {
 			t.Errorf("%q: got %s", c.args, got)
@@ -127,11 +127,11 @@ func TestSigning(t *testing.T) {
 		{[]string{"verify", ref, "--key", private}, 1, "has no public key"},
 		{[]string{"verify"}, 2, "REFERENCE is missing"},
 		{[]string{"sign", ref}, 2, "--key is missing"},
-		{[]string{"sign", ref, "--key", public}, 1, "has no key that signs"},
-		{[]string{"sign", "oci://" + s.Host + "/acme/none:1", "--key", private}, 1, "the registry has nothing of this name"},
+		{[]string{"sign", ref, "--key", public}, 1, "not a private key"},
+		{[]string{"sign", "oci://" + s.Host + "/acme/none:1", "--key", private}, 1, "the registry has nothing with this name"},
 		{[]string{"push", file, ref, "--sign"}, 2, "--sign and --key belong together"},
 		{[]string{"push", file, ref, "--key", private}, 2, "--sign and --key belong together"},
-		{[]string{"inspect", file, "--key", public}, 2, "is looked for only on artifacts in registries"},
+		{[]string{"inspect", file, "--key", public}, 2, "only artifacts in registries have signers"},
 		{[]string{"inspect", ref, "--issuer", "x"}, 2, "an identity needs its subject"},
 	} {
 		if code, _, stderr := run(c.args...); code != c.code || !strings.Contains(stderr, c.want) {

@@ -20,11 +20,11 @@ func newSlow() *cobra.Command {
 	var in admin.SlowArguments
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "slow [PATTERN]",
-		Short: "List the slowest calls of a running server, and where each has spent its time",
-		Long: `List the slowest calls that clients of a running server have made in the last hour, and where
-each has spent its time: check of the arguments, wait for a place, compile, start of an
-instance, with waiting for memory, run, with what it used of its grants, and reset. The rest
-is reading the request and sending the answer.
+		Short: "List the slowest calls of a running server, and where each spent its time",
+		Long: `List the slowest calls that clients of a running server have made in the last hour, and where each
+spent its time: checking the arguments, waiting for a place, compiling, starting an instance
+(including the wait for memory), running, with its use of grants, and resetting. The rest is reading
+the request and sending the answer.
 
 PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 		Example:           "  toolsrv slow\n  toolsrv slow math/add --limit 5 --json",

@@ -50,7 +50,7 @@ and the audit, all in one file.`,
 
 // stateFlags gives a command the flag that names the server.
 func stateFlags(cmd *cobra.Command, o *asking) *cobra.Command {
-	cmd.Flags().Var((*fileFlag)(&o.config), "config", "configuration `file` of the server (default toolsrv.toml, if there is one)")
+	cmd.Flags().Var((*fileFlag)(&o.config), "config", "configuration `file` of the server (default toolsrv.toml, if it exists)")
 	completeFlag(cmd, "config", cobra.FixedCompletions([]cobra.Completion{"toml"}, cobra.ShellCompDirectiveFilterFileExt))
 	return cmd
 }
@@ -59,10 +59,10 @@ func newStateBackup() *cobra.Command {
 	var o asking
 	return stateFlags(&cobra.Command{
 		Use:   "backup FILE",
-		Short: "Copy the state of a server into a file, while it runs or not",
-		Long: `Copy the state of a server into FILE, as it is at one moment, and check the copy. A server that
-runs is asked over its socket, and goes on meanwhile. A FILE that exists is replaced once the
-copy is whole.`,
+		Short: "Copy the state of a server into a file, running or not",
+		Long: `Copy the state of a server into FILE, as it is at one moment, and check the copy. A running server
+makes the copy when asked over its socket, and keeps serving. An existing FILE is replaced once the
+copy is complete.`,
 		Example: `  toolsrv state backup /backup/toolsrv.db --config /etc/toolsrv/toolsrv.toml`,
 		Args:    takes(1, "FILE is missing: name a copy of the state"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,7 +70,7 @@ copy is whole.`,
 			defer stop()
 			size, err := backUp(ctx, &o, args[0])
 			if err == nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s has a copy of the state, %s.\n", oneLine(args[0]), text.RoundSize(size))
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s is a copy of the state, %s.\n", oneLine(args[0]), text.RoundSize(size))
 			}
 			return failedAsking(err)
 		},
@@ -89,7 +89,7 @@ func backUp(ctx context.Context, o *asking, name string) (size int64, err error)
 	}
 	f, err := core.OpenStateFile(temp.Name())
 	if err != nil {
-		return 0, fmt.Errorf("the copy is of no use: %w", err)
+		return 0, fmt.Errorf("the copy is unusable: %w", err)
 	}
 	if err := errors.Join(f.Close(), os.Rename(temp.Name(), name)); err != nil {
 		return 0, err
@@ -134,10 +134,10 @@ func newStateRestore() *cobra.Command {
 	var o asking
 	return stateFlags(&cobra.Command{
 		Use:   "restore FILE",
-		Short: "Put a backup into the place of the state of a server that does not run",
-		Long: `Put a copy of FILE into the place of the state of a server that does not run. Nothing changes
-unless all of FILE is in order. The state that is there before is kept beside it. The audit of
-the restored state has an entry of this. Run it as the user that the server runs as.`,
+		Short: "Restore the state of a stopped server from a backup",
+		Long: `Replace the state of a stopped server with a copy of FILE. Nothing changes unless FILE is intact.
+The previous state is kept beside it. The audit of the restored state records this. Run it as the
+server's user.`,
 		Example: `  toolsrv state restore /backup/toolsrv.db --config /etc/toolsrv/toolsrv.toml`,
 		Args:    takes(1, "FILE is missing: name a copy of the state"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -154,15 +154,15 @@ the restored state has an entry of this. Run it as the user that the server runs
 			}
 			kept, err := core.RestoreState(cmd.Context(), args[0], c.State.Directory, who.String())
 			if errors.Is(err, core.ErrStateInUse) {
-				return fmt.Errorf("%w: stop that first", err)
+				return fmt.Errorf("%w: stop the server first", err)
 			}
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "The state is restored from %s.\n", oneLine(args[0]))
-			fmt.Fprintln(cmd.ErrOrStderr(), "Tokens that were revoked or rotated since it was made are taken again: see toolsrv tokens list.")
+			fmt.Fprintln(cmd.ErrOrStderr(), "Tokens that have been revoked or rotated since the backup are valid again: see toolsrv tokens list.")
 			if kept != "" {
-				fmt.Fprintf(cmd.ErrOrStderr(), "What was there before is %s.\n", oneLine(kept))
+				fmt.Fprintf(cmd.ErrOrStderr(), "The previous state is now %s.\n", oneLine(kept))
 			}
 			return nil
 		},
@@ -173,10 +173,10 @@ func newStateCheck() *cobra.Command {
 	var o asking
 	cmd := stateFlags(&cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Check all of a backup, or of the state of a server",
-		Long: `Read all of FILE, a backup, and tell what is in it. The exit code is 1 where it is damaged, of
-another program, or of a newer version. Without FILE that is the state of the server, which may
-run: then a copy is checked.`,
+		Short: "Check a backup, or the state of a server",
+		Long: `Read all of the backup FILE, and say what is in it. The exit code is 1 if it is damaged, from
+another program, or from a newer version. Without FILE, it checks the server's state; if the server
+is running, it checks a copy.`,
 		Example: `  toolsrv state check /backup/toolsrv.db
   toolsrv state check --config /etc/toolsrv/toolsrv.toml`,
 		Args: cobra.MaximumNArgs(1),

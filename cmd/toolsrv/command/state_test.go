@@ -32,17 +32,17 @@ func TestStateCommands(t *testing.T) {
 		code int
 		says string // on standard error, or else on standard output
 	}{
-		{"backup below a server", []string{"backup", backup, "--config", m.config}, 0, "has a copy of the state"},
+		{"backup below a server", []string{"backup", backup, "--config", m.config}, 0, "is a copy of the state"},
 		{"check it", []string{"check", backup}, 0, "audit"},
 		{"check it for programs", []string{"check", backup, "--json"}, 0, `"space": "switches"`},
 		{"check a server's", []string{"check", "--config", m.config}, 0, "switches"},
 		{"restore below a server", []string{"restore", backup, "--config", m.config}, 1, "in use by another process, such as a server: stop that first"},
-		{"nothing to back up", []string{"backup", again, "--config", other}, 1, "nothing was kept yet"},
+		{"nothing to back up", []string{"backup", again, "--config", other}, 1, "nothing has been kept yet"},
 		{"restore a damaged one", []string{"restore", damaged, "--config", other}, 1, "damaged.db is not a state that this version can read"},
-		{"restore", []string{"restore", backup, "--config", other}, 0, "The state is restored from " + backup + ".\nTokens that were revoked or rotated since it was made are taken again"},
-		{"backup without a server", []string{"backup", again, "--config", other}, 0, "has a copy of the state"},
-		{"backup over another one", []string{"backup", again, "--config", other}, 0, "has a copy of the state"},
-		{"restore over another one", []string{"restore", again, "--config", other}, 0, "What was there before is " + filepath.Join(dir, "kept", "state.db.")},
+		{"restore", []string{"restore", backup, "--config", other}, 0, "The state is restored from " + backup + ".\nTokens that have been revoked or rotated since the backup are valid again"},
+		{"backup without a server", []string{"backup", again, "--config", other}, 0, "is a copy of the state"},
+		{"backup over another one", []string{"backup", again, "--config", other}, 0, "is a copy of the state"},
+		{"restore over another one", []string{"restore", again, "--config", other}, 0, "The previous state is now " + filepath.Join(dir, "kept", "state.db.")},
 		{"restore where nobody has said", []string{"restore", again, "--config", implied}, 0, "The state is restored from"},
 		{"check a damaged one", []string{"check", damaged}, 1, "is not a state that this version can read"},
 		{"check a missing one", []string{"check", filepath.Join(dir, "missing")}, 1, "no such file"},
@@ -86,7 +86,7 @@ func TestStateCommands(t *testing.T) {
 	if ends, err := log.Verify(t.Context(), nil); err != nil || ends.Last != 4 {
 		t.Errorf("got %+v, %v", ends, err)
 	}
-	if code, stdout, _ := run("audit", "verify", "--config", m.config); code != 0 || !strings.Contains(stdout, "Entries 1 to 3 are as they were written") { // a backup is one, too
+	if code, stdout, _ := run("audit", "verify", "--config", m.config); code != 0 || !strings.Contains(stdout, "Entries 1 to 3 are unaltered") { // a backup is one, too
 		t.Errorf("got %d, %s", code, stdout)
 	}
 }

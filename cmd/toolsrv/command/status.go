@@ -19,18 +19,17 @@ func newStatus() *cobra.Command {
 	var in admin.StatusArguments
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "status",
-		Short: "Tell how a running server is",
-		Long: `Tell how a running server is: its version, whether it takes calls, where its tools come
-from, which files it can't serve and why, how many calls run and wait, what is taken of
-each limit, such as memory, code and connections, and which tools and callers hold most
-of it.`,
+		Short: "Show the state of a running server",
+		Long: `Show the state of a running server: its version, whether it is ready, where its tools come from,
+which files it can't serve and why, how many calls are running and waiting, how much of each limit
+is used, such as memory, code and connections, and which tools and callers use most of it.`,
 		Example: `  toolsrv status
   toolsrv status --all --config /etc/toolsrv/toolsrv.toml`,
 		Args: noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
 		return ask(ctx, &o, c, out, "status", in, showStatus)
 	})
-	cmd.Flags().BoolVar(&in.All, "all", false, "list the files that are served as they are, too")
+	cmd.Flags().BoolVar(&in.All, "all", false, "also list the files without problems")
 	return cmd
 }
 
@@ -79,7 +78,7 @@ func showStatus(w io.Writer, s *admin.Status) error {
 	}
 	compiled := "all"
 	if !s.Code.Done {
-		compiled = fmt.Sprintf("not all: %d under way, %d queued", s.Code.Running, s.Code.Queued)
+		compiled = fmt.Sprintf("still going: %d under way, %d queued", s.Code.Running, s.Code.Queued)
 	}
 	use := func(u admin.Use, write func(int64) string) string {
 		said := write(u.Held)
@@ -103,7 +102,7 @@ func showStatus(w io.Writer, s *admin.Status) error {
 		{"ready", ready},
 		{"compiled", compiled},
 		{"state", state},
-		{"tools", fmt.Sprintf("%d, of them %d disabled, %d not granted what they need", s.Tools.All, s.Tools.Disabled, s.Tools.NotGranted)},
+		{"tools", fmt.Sprintf("%d, %d of them disabled, %d lacking a grant", s.Tools.All, s.Tools.Disabled, s.Tools.NotGranted)},
 		{"calls", fmt.Sprintf("%d running, %d waiting", s.Calls.Running, s.Calls.Waiting)},
 		{"last minute", sumText(s.Calls.Minute)},
 		{"last hour", sumText(s.Calls.Hour)},

@@ -14,21 +14,21 @@ import (
 )
 
 // namesHelp says what can be switched.
-const namesHelp = `NAME is a tool such as math/add, or a namespace such as math or 'math/*', with the tools that
-come into it later; '*' is all.`
+const namesHelp = `NAME is a tool such as math/add, or a namespace such as math or 'math/*', including tools that are
+added to it later; '*' is every tool.`
 
 func newSwitches() *cobra.Command {
 	var o asking
 	return newAsking(&o, &cobra.Command{
 		Use:     "switches",
 		Short:   "List what was switched on and off in a running server",
-		Long:    "List what operators have switched on and off in a running server, who did and when.",
+		Long:    "List what operators have switched on and off in a running server, by whom, and when.",
 		Example: "  toolsrv switches\n  toolsrv switches --json",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
 		return ask(ctx, &o, c, out, "switches", struct{}{}, func(w io.Writer, s *admin.Switches) error {
 			if len(s.Switches) == 0 {
-				_, err := io.WriteString(w, "Nothing is switched: the configuration decides.\n")
+				_, err := io.WriteString(w, "Nothing has been switched: the configuration decides.\n")
 				return err
 			}
 			rows := [][]string{{"SCOPE", "SWITCHED", "SINCE", "WHO", "REASON"}}
@@ -49,13 +49,13 @@ func newSwitches() *cobra.Command {
 
 func newDisable() *cobra.Command {
 	return newSwitch("disable", "Switch tools of a running server off",
-		"Switch tools of a running server off. Calls that run are not cut off; later ones are answered\nwith the reason. It holds after a restart, until enable or reset.",
+		"Switch tools of a running server off. Running calls finish; later ones get the reason as their\nanswer. It lasts over restarts, until enable or reset.",
 		"  toolsrv disable math/add --reason 'wrong for negative numbers'\n  toolsrv disable math --until-restart")
 }
 
 func newEnable() *cobra.Command {
 	return newSwitch("enable", "Switch tools of a running server on",
-		"Switch tools of a running server on, also those that its configuration disables. It holds\nafter a restart, until disable or reset.",
+		"Switch tools of a running server on, even those that its configuration disables. It lasts over\nrestarts, until disable or reset.",
 		"  toolsrv enable math/add\n  toolsrv enable 'math/*'")
 }
 
@@ -74,8 +74,8 @@ func newSwitch(name, short, long, example string) *cobra.Command {
 		return ask(ctx, &o, c, out, name, in, showSwitching)
 	})
 	o.addExpected(cmd)
-	cmd.Flags().StringVar(&in.Reason, "reason", "", "why, which callers of a tool that is off are told")
-	cmd.Flags().BoolVar(&in.Passing, "until-restart", false, "have it hold until the server is restarted only")
+	cmd.Flags().StringVar(&in.Reason, "reason", "", "the reason, which callers of a disabled tool get to see")
+	cmd.Flags().BoolVar(&in.Passing, "until-restart", false, "only until the server restarts")
 	completeFlag(cmd, "reason", cobra.NoFileCompletions)
 	return cmd
 }
@@ -84,8 +84,8 @@ func newReset() *cobra.Command {
 	var o asking
 	cmd := newAsking(&o, &cobra.Command{
 		Use:               "reset NAME...",
-		Short:             "Have the configuration decide again whether tools are on",
-		Long:              "Take back what was switched on and off in a running server, so that its configuration\ndecides again.\n\n" + namesHelp,
+		Short:             "Let the configuration decide again whether tools are on",
+		Long:              "Undo what was switched on and off in a running server, so that its configuration\ndecides again.\n\n" + namesHelp,
 		Example:           "  toolsrv reset math/add\n  toolsrv reset '*'",
 		Args:              someNames,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -111,14 +111,14 @@ func someNames(cmd *cobra.Command, args []string) error {
 
 func showSwitching(w io.Writer, s *admin.Switching) error {
 	if !s.Changed {
-		fmt.Fprintln(w, "It is so already.")
+		fmt.Fprintln(w, "Nothing to change.")
 	}
 	rows := [][]string{{"PATH", "STATE", "WHY"}}
 	for _, tool := range s.Tools {
 		rows = append(rows, []string{tool.Path, tool.State, tool.Why.String()})
 	}
 	if len(rows) == 1 {
-		_, err := io.WriteString(w, "No tool is there at the moment.\n")
+		_, err := io.WriteString(w, "No tool matches at the moment.\n")
 		return err
 	}
 	return table(w, rows)

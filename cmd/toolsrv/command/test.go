@@ -44,8 +44,7 @@ The arguments must fit the tool's schema, and the result its result schema. If t
 example has a result, the tool's must equal it as a JSON value: the order of members
 makes no difference, nor do 1 and 1.0.
 
-Exit codes: 0 no example failed, 1 one did or the file could not be loaded, 2 wrong
-usage.`,
+Exit codes: 0 no example failed, 1 one failed or the file could not be loaded, 2 wrong usage.`,
 		Example: `  toolsrv test math.wasm
   toolsrv test --json math.wasm`,
 		Args:              fileAnd(0, ""),
@@ -130,7 +129,7 @@ func (t *tested) tellNone(w io.Writer, tools []*wasmtools.Tool) {
 	}
 	switch {
 	case len(t.Examples) == 0:
-		fmt.Fprintf(w, "%s has no examples: give its tools some, as \"examples\" in the manifest or with the SDK\n", oneLine(t.File))
+		fmt.Fprintf(w, "%s has no examples: add some, as \"examples\" in the manifest or with the SDK\n", oneLine(t.File))
 	case without != "":
 		fmt.Fprintf(w, "without an example: %s\n", shorten(without))
 	}

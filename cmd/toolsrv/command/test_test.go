@@ -28,7 +28,7 @@ func TestTest(t *testing.T) {
 			[]string{"toolsrv: 1 of 3 examples failed\n"}},
 		{"arguments that don't fit", `{"arguments":{"item":1}}`, 1, []string{"FAIL", "item: Input should be a valid string"}, []string{"1 of 1 examples failed"}},
 		{"a result that does not fit", `{"arguments":{"item":"tea","count":10}}`, 1, []string{"does not fit its own schema", "count: Input should be less than or equal to 9"}, []string{"1 of 1"}},
-		{"none", "", 0, nil, []string{"shop.wasm has no examples: give its tools some"}},
+		{"none", "", 0, nil, []string{"shop.wasm has no examples: add some"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

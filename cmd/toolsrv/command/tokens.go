@@ -19,8 +19,8 @@ func newTokens() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tokens",
 		Short: "Make, list and revoke the tokens of a running server",
-		Long: `Make, list and revoke tokens of a running server. A token has a name, which the log tells,
-scopes, which say what it may do, and an end. Each change is in force when the command ends.
+		Long: `Make, list and revoke tokens of a running server. A token has a name, which appears in the log,
+scopes, which say what it may do, and an expiry. Each change is in force when the command ends.
 
 With the first token, callers without one are refused from then on.`,
 		Args: noArguments,
@@ -30,20 +30,20 @@ With the first token, callers without one are refused from then on.`,
 }
 
 // scopesHelp says what scopes are.
-const scopesHelp = `A scope is a pattern of tools such as 'math/*', '*' for all, or one of the roles admin,
-admin:read and metrics, which '*' does not have. Without a scope a token may do nothing.
-math/add@FINGERPRINT is that tool for as long as clients are shown the same of it;
-'toolsrv tools --json' has the fingerprints.`
+const scopesHelp = `A scope is a pattern of tools such as 'math/*', '*' for all, or one of the roles admin, admin:read
+and metrics, which '*' does not have. Without a scope a token may do nothing. math/add@FINGERPRINT
+is that tool as long as what clients see of it stays the same; 'toolsrv tools --json' shows the
+fingerprints.`
 
 func newTokensAdd() *cobra.Command {
 	return newTokenMaker("tokens add", "add NAME", "Make a token",
-		"Make a token for a program or a person, and print it. It is printed this once: the server keeps\nits SHA-256 only.\n\n"+scopesHelp,
+		"Make a token for a program or a person, and print it. It is printed only once: the server keeps\njust its SHA-256.\n\n"+scopesHelp,
 		"  toolsrv tokens add ci --scope 'math/*' --scope web/get\n  toolsrv tokens add ann --scope '*' --scope admin --expires 30d --cidr 10.0.0.0/8")
 }
 
 func newTokensAttenuate() *cobra.Command {
-	return newTokenMaker("tokens attenuate", "attenuate NAME", "Make a narrower token of the one in TOOLSRV_TOKEN",
-		"Make a token that may do a part of what the one in "+tokenVariable+" may. It is called as that one\nwith /NAME behind, ends with it, and never may more than it.\n\n"+scopesHelp,
+	return newTokenMaker("tokens attenuate", "attenuate NAME", "Make a narrower token from the one in TOOLSRV_TOKEN",
+		"Make a token that may do part of what the one in "+tokenVariable+" may. It is named after that\none, with /NAME appended, ends with it, and can never do more.\n\n"+scopesHelp,
 		"  toolsrv tokens attenuate night --scope math/add --expires 8h --server https://tools.example.com")
 }
 
@@ -60,7 +60,7 @@ func newTokenMaker(operation, use, short, long, example string) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&in.Scopes, "scope", nil, "`pattern` of tools, or role; can be given several times")
 	flags.Var(filled{&in.Expires}, "expires", "how long it lasts: a `time` such as 90d or 12h, or never (default 90d)")
-	flags.StringArrayVar(&in.Networks, "cidr", nil, "`range` of addresses from which it is taken; can be given several times")
+	flags.StringArrayVar(&in.Networks, "cidr", nil, "`range` of addresses that may use it; can be given several times")
 	addBounds(cmd, &in.TokenBounds)
 	for _, name := range []string{"scope", "expires", "cidr"} {
 		completeFlag(cmd, name, cobra.NoFileCompletions)
@@ -91,9 +91,9 @@ func (f filled) Set(s string) error {
 // addBounds adds the flags that say how many calls a token makes.
 func addBounds(cmd *cobra.Command, b *admin.TokenBounds) {
 	flags := cmd.Flags()
-	flags.Var(filled{&b.Rate}, "rate", "how many calls it makes on average at most: a `rate` such as 10/s, 100/min or 1000/h")
-	flags.IntVar(&b.Burst, "burst", 0, "how many of them it may make at once: a `number` (default as rates.default says, or as many as --rate has)")
-	flags.IntVar(&b.Concurrent, "concurrent", 0, "how many of its calls may run at the same time: a `number` (default as rates.default says)")
+	flags.Var(filled{&b.Rate}, "rate", "how many calls it may make on average: a `rate` such as 10/s, 100/min or 1000/h")
+	flags.IntVar(&b.Burst, "burst", 0, "how many calls it may make in a burst: a `number` (default as in rates.default, or the number in --rate)")
+	flags.IntVar(&b.Concurrent, "concurrent", 0, "how many of its calls may run at the same time: a `number` (default as in rates.default)")
 	for _, name := range []string{"rate", "burst", "concurrent"} {
 		completeFlag(cmd, name, cobra.NoFileCompletions)
 	}
@@ -104,9 +104,9 @@ func newTokensRate() *cobra.Command {
 	var in admin.TokenRate
 	cmd := newAsking(&o, &cobra.Command{
 		Use: "rate NAME", Short: "Give a token another rate",
-		Long: `Say how many calls a token makes at most, in place of what was said before. Calls beyond that are
-answered with 429. The calls of narrower tokens that it made count for it, too. What no flag says is
-as in rates.default of the configuration. What the token has used up stays used up.`,
+		Long: `Change how many calls a token may make. Calls beyond that get 429. Calls with narrower tokens made
+from it count as well. What no flag sets is as in rates.default of the configuration. Calls already
+counted stay counted.`,
 		Example: "  toolsrv tokens rate ci --rate 100/min --burst 20 --concurrent 4",
 		Args:    oneToken, ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
@@ -122,7 +122,7 @@ func newTokensList() *cobra.Command {
 	var o asking
 	return newAsking(&o, &cobra.Command{
 		Use: "list", Short: "List the tokens of a running server",
-		Long:    "List the tokens of a running server, and those that its configuration declares: who has which,\nuntil when, and when it was used last.",
+		Long:    "List the tokens of a running server, and those that its configuration declares: who has each, until\nwhen, and when it was last used.",
 		Example: "  toolsrv tokens list\n  toolsrv tokens list --json",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
@@ -144,7 +144,7 @@ func newTokensShow() *cobra.Command {
 	var o asking
 	return newAsking(&o, &cobra.Command{
 		Use: "show NAME", Short: "Show a token of a running server",
-		Long:    "Show what is known of a token, by its name or by its beginning up to the secret. Nobody can be\ntold the secret.",
+		Long:    "Show what is known about a token, given its name or its beginning up to the secret. Nobody can read\nthe secret.",
 		Example: "  toolsrv tokens show ci\n  toolsrv tokens show tsv_k3v5zq2m7a",
 		Args:    oneToken, ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
@@ -157,7 +157,7 @@ func newTokensRotate() *cobra.Command {
 	var in admin.Rotation
 	cmd := newAsking(&o, &cobra.Command{
 		Use: "rotate NAME", Short: "Give a token a new secret",
-		Long:    "Give a token a new secret, and as much time again as it was given at first. With --grace the old\nsecret is taken for a while, too.",
+		Long:    "Give a token a new secret, and the same lifetime as at first. With --grace the old secret stays\nvalid for a while.",
 		Example: "  toolsrv tokens rotate ci --grace 1h",
 		Args:    oneToken, ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
@@ -165,7 +165,7 @@ func newTokensRotate() *cobra.Command {
 		return ask(ctx, &o, c, out, "tokens rotate", in, showMade)
 	})
 	o.addExpected(cmd)
-	cmd.Flags().Var(filled{&in.Grace}, "grace", "how long the old secret is taken, too: a `time` such as 1h (default: no longer)")
+	cmd.Flags().Var(filled{&in.Grace}, "grace", "how long the old secret stays valid: a `time` such as 1h (default: not at all)")
 	completeFlag(cmd, "grace", cobra.NoFileCompletions)
 	return cmd
 }
@@ -175,7 +175,7 @@ func newTokensScopes() *cobra.Command {
 	in := admin.TokenScopes{Scopes: []string{}}
 	cmd := newAsking(&o, &cobra.Command{
 		Use: "scopes NAME [SCOPE...]", Short: "Give a token other scopes",
-		Long:    "Give a token these scopes in place of those that it has. Its secret stays, and narrower tokens\nthat it made lose what it loses.\n\n" + scopesHelp,
+		Long:    "Replace a token's scopes with these. Its secret stays the same. Narrower tokens made from it lose\nthe scopes that it loses.\n\n" + scopesHelp,
 		Example: "  toolsrv tokens scopes ci 'math/*' admin:read",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "" {
@@ -198,9 +198,9 @@ func newTokensRevoke() *cobra.Command {
 	var in admin.Revocation
 	cmd := newAsking(&o, &cobra.Command{
 		Use: "revoke NAME", Short: "End a token",
-		Long: `End a token, and the narrower ones that it made, which --dry-run names before: the next
-request with one is refused, and its streams and sessions end. Callers without a token are
-not let in again when the last one is gone.`,
+		Long: `End a token, and the narrower ones made from it, which --dry-run names beforehand: the next request
+with one is refused, and its streams and sessions end. Revoking the last token doesn't let callers
+without a token in again.`,
 		Example: "  toolsrv tokens revoke ci --dry-run\n  toolsrv tokens revoke ci",
 		Args:    oneToken, ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) error {
@@ -208,15 +208,15 @@ not let in again when the last one is gone.`,
 		return ask(ctx, &o, c, out, "tokens revoke", in, showRevoked)
 	})
 	o.addExpected(cmd)
-	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "change nothing, and tell which tokens would end")
+	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "change nothing, and say which tokens would end")
 	return cmd
 }
 
 func newSelf() *cobra.Command {
 	var o asking
 	return newAsking(&o, &cobra.Command{
-		Use: "self", Short: "Tell who asks a running server, and what they may do",
-		Long:    "Tell as whom a running server knows the one who asks, with the tools that they may call, and\ntheir roles. Every token may ask.",
+		Use: "self", Short: "Show who you are to a running server, and what you may do",
+		Long:    "Show the caller that a running server takes you for, the tools that you may call, and your roles.\nAny token will do.",
 		Example: "  toolsrv self --server https://tools.example.com",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {
@@ -249,7 +249,7 @@ func oneToken(cmd *cobra.Command, args []string) error {
 }
 
 func showMade(w io.Writer, made *admin.TokenMade) error {
-	fmt.Fprintf(w, "%s\n\nThis is the token of %s. Keep it now: nobody can be told it again.\n", oneLine(made.Secret), oneLine(made.Token.Name))
+	fmt.Fprintf(w, "%s\n\nThis is the token of %s. Store it now: it can't be shown again.\n", oneLine(made.Secret), oneLine(made.Token.Name))
 	return showWarnings(w, made.Warnings)
 }
 
@@ -260,7 +260,7 @@ func showRevoked(w io.Writer, t *admin.TokenRevoked) error {
 	}
 	fmt.Fprintf(w, "The token %s %s.\n", oneLine(t.Token.Name), done)
 	if len(t.Ends) > 0 {
-		fmt.Fprintln(w, "With it, these narrower ones:")
+		fmt.Fprintln(w, "With it end these narrower ones:")
 	}
 	for _, name := range t.Ends {
 		fmt.Fprintf(w, "  %s\n", oneLine(name))

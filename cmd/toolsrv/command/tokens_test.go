@@ -175,7 +175,7 @@ func TestTokens(t *testing.T) {
 			"a taken name":          {`{"name":"declared"}`, "declared", "declares a token of this name"},
 			"a bad name":            {`{"name":"a/b"}`, "a/b", "The name is not valid"},
 			"a token for a name":    {`{"name":"tsv_abc"}`, "tsv_abc", "The name begins with tsv_"},
-			"an unknown role":       {`{"name":"x","scopes":["admin:write"]}`, "x --scope admin:write", "is not a role that there is"},
+			"an unknown role":       {`{"name":"x","scopes":["admin:write"]}`, "x --scope admin:write", "there is no such role"},
 			"a bad time":            {`{"name":"x","expires":"soon"}`, "x --expires soon", " is not a time from now on"},
 			"a bad network":         {`{"name":"x","networks":["here"]}`, "x --cidr here", "is not a range of addresses"},
 			"no rate":               {`{"name":"x","rate":"0/s"}`, "x --rate 0/s", " is not a rate: write a whole number, a slash and a unit"},
@@ -184,10 +184,10 @@ func TestTokens(t *testing.T) {
 			"a huge rate":           {`{"name":"x","rate":"2000000/s"}`, "x --rate 2000000/s", " is more than a rate can be: write 1000000/s at most"},
 			"a date":                {`{"name":"x","expires":"2027-01-31"}`, "x --expires 2027-01-31", " is not a time from now on: write a whole number and a unit, such as 90d, 12h or 30m, or never"},
 			"no time":               {`{"name":"x","expires":"1ns"}`, "x --expires 1ns", " is not a time from now on"},
-			"many days":             {`{"name":"x","expires":"99999999d"}`, "x --expires 99999999d", "lasts for 1825 days at most"},
+			"many days":             {`{"name":"x","expires":"99999999d"}`, "x --expires 99999999d", "lasts at most 1825 days"},
 			"one address":           {`{"name":"x","networks":["10.0.0.1"]}`, "x --cidr 10.0.0.1", " is one address: write 10.0.0.1/32 for this one alone"},
 			"IPv4 in IPv6":          {`{"name":"x","networks":["::ffff:10.0.0.0/104"]}`, "x --cidr ::ffff:10.0.0.0/104", "write it as IPv4"},
-			"a time that overflows": {`{"name":"x","expires":"65000d"}`, "x --expires 65000d", "lasts for 1825 days at most"},
+			"a time that overflows": {`{"name":"x","expires":"65000d"}`, "x --expires 65000d", "lasts at most 1825 days"},
 		} {
 			if answer := w.ask("tokens add", test[0], strings.Fields(test[1])...); !strings.Contains(answer, test[2]) {
 				t.Errorf("%s: %s: got %s, want %q", w.name, what, answer, test[2])
@@ -245,7 +245,7 @@ func TestTokensAsk(t *testing.T) {
 	if err != nil || !strings.Contains(string(answer.Result), `"name":"tools","origin":"issued","scopes":["*"],"roles":[]`) {
 		t.Errorf("got %s, %v", answer.Result, err)
 	}
-	if _, err := c.Do(t.Context(), "tokens attenuate", admin.NewToken{Name: "up", Scopes: []string{"admin"}}, ""); err == nil || !strings.Contains(err.Error(), "is more than the token may do") {
+	if _, err := c.Do(t.Context(), "tokens attenuate", admin.NewToken{Name: "up", Scopes: []string{"admin"}}, ""); err == nil || !strings.Contains(err.Error(), "is more than the token has") {
 		t.Errorf("a token makes itself an administrator: %v", err)
 	}
 	nobody, err := client.OverHTTP(m.url, "")

@@ -17,9 +17,9 @@ func newTools() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "tools [PATTERN]",
 		Short: "List the tools of a running server, and why each can be called or not",
-		Long: `List the tools of a running server with their versions, digests and files. With --all those
-are listed, too, that can't be called, and for each tool why it is so: the line of the
-configuration, who switched it and when, or what it was not granted.
+		Long: `List the tools of a running server with their versions, digests and files. --all also lists tools
+that can't be called, and says why for each: the line of the configuration, who switched it and
+when, or which grant it lacks.
 
 PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 		Example: `  toolsrv tools --all
@@ -34,7 +34,7 @@ PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 		return ask(ctx, &o, c, out, "tools", in, func(w io.Writer, t *admin.Tools) error {
 			rows := [][]string{{"PATH", "STATE", "VERSION", "DIGEST", "FILE", "WHY"}}
 			if len(t.Tools) == 0 {
-				_, err := io.WriteString(w, "No tool can be called: toolsrv tools --all lists those that are there, and toolsrv status the files.\n")
+				_, err := io.WriteString(w, "No tool can be called: toolsrv tools --all lists those that exist, and toolsrv status the files.\n")
 				return err
 			}
 			for _, tool := range t.Tools {
@@ -43,6 +43,6 @@ PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 			return table(w, rows)
 		})
 	})
-	cmd.Flags().BoolVar(&in.All, "all", false, "list the tools that can't be called, too")
+	cmd.Flags().BoolVar(&in.All, "all", false, "also list the tools that can't be called")
 	return cmd
 }

@@ -19,10 +19,10 @@ func newTop() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "top [PATTERN]",
 		Short: "List the tools of a running server that are called most",
-		Long: `List the tools of a running server that are called most, with how many calls fail, how long
-they take, and how much fuel they burn, which is about how many instructions they run. CALLS/S to
-FUEL/S are of the last minute, the rest of the last hour. The server counts for ten seconds at a
-time. Calls of tools that are called too seldom to be counted one by one are called other.
+		Long: `List the tools of a running server that are called most, with how many calls fail, how long they
+take, and how much fuel they burn, which is roughly the number of instructions they run. CALLS/S to
+FUEL/S cover the last minute, the rest the last hour. The server counts in steps of ten seconds.
+Tools that are called too rarely to be counted one by one are listed together as other.
 
 PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 		Example:           "  toolsrv top\n  toolsrv top --follow\n  toolsrv top math/add --steps 360 --json",
@@ -44,7 +44,7 @@ PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 		}
 	})
 	cmd.Flags().IntVar(&in.Limit, "limit", 20, "how `many` tools to list")
-	cmd.Flags().IntVar(&in.Steps, "steps", 0, "with --json: how `many` of the last steps of ten seconds to list of each")
+	cmd.Flags().IntVar(&in.Steps, "steps", 0, "with --json: how `many` of the last ten-second steps to list for each")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show them again every ten seconds, until Ctrl-C")
 	return cmd
 }

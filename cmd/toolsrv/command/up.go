@@ -44,15 +44,14 @@ func newUp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up [DIR | FILE...]",
 		Short: "Serve the tools in a folder, and say how to call them",
-		Long: `Serve the scripts and .wasm files in DIR, which is the current folder by default, or the
-files that are named. It needs no configuration. It prints the addresses, and for each
-tool a command that calls it. Files that come, change or go are taken up while it serves.
-Press Ctrl-C to end.
+		Long: `Serve the scripts and .wasm files in DIR (by default the current folder), or the named files. It
+needs no configuration. It prints the addresses, and a command that calls each tool. It picks up
+new, changed and removed files while it runs. Press Ctrl-C to end.
 
-If DIR has a toolsrv.toml, that says what is served, where and to whom, and is read again
-when it changes. Otherwise, if DIR has a folder tools, that is served. It serves without
-tokens then, and on this machine only unless --address says otherwise.
-Unless an address was asked for, it takes one of the next ports if 8000 is in use.`,
+If DIR has a toolsrv.toml, that file says what is served, where and to whom, and is read again when
+it changes. Otherwise, if DIR has a folder tools, that is served. It serves without tokens then, and
+only on this machine unless --address says otherwise. Unless an address was asked for, it uses one
+of the next ports if 8000 is taken.`,
 		Example: `  toolsrv up
   toolsrv up weather --allow-http https://api.example.com
   toolsrv up hello.py math.wasm`,
@@ -115,7 +114,7 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 	beside.Go(func() {
 		tellPlace(stderr, p, c)
 		if !slices.Equal(c.Server.Addresses, wanted) {
-			fmt.Fprintf(stderr, "Another program listens on %s, so toolsrv takes another port.\n", wanted[0])
+			fmt.Fprintf(stderr, "Another program is listening on %s, so toolsrv uses another port.\n", wanted[0])
 		}
 		tellAddresses(stderr, c, s)
 		u.announce(ctx, p, c, tools, s, stderr)
@@ -190,7 +189,7 @@ func (u *up) reload(ctx context.Context, file string, load func() (*public.Confi
 			fmt.Fprintf(stderr, "\n%s\nThe configuration stays as it was.\n", text.Escape(err.Error()))
 			continue
 		}
-		fmt.Fprintf(stderr, "\n%s was read again.\n", oneLine(nearby(file)))
+		fmt.Fprintf(stderr, "\nReloaded %s.\n", oneLine(nearby(file)))
 	}
 }
 
@@ -205,7 +204,7 @@ func tellPlace(w io.Writer, p place, c *config.Config) {
 	}
 	who := "without tokens"
 	if needsToken(c) {
-		who = "to those who show who they are"
+		who = "to callers with credentials"
 	}
 	switch { // a line is written at once, since the log may write to w, too
 	case p.files != nil:
@@ -219,7 +218,7 @@ func tellPlace(w io.Writer, p place, c *config.Config) {
 		return
 	}
 	if beside, _ := toolFiles(p.dir); len(beside) > 0 {
-		fmt.Fprintf(w, "Not served, because outside that folder: %s.\n", few(beside))
+		fmt.Fprintf(w, "Not served, because it is outside that folder: %s.\n", few(beside))
 	}
 }
 
@@ -279,7 +278,7 @@ func emptyAdvice(p place, c *config.Config) string {
 	}
 	sources := slices.DeleteFunc(configured.Sources(c), func(s config.Source) bool { return s.Directory == "" })
 	if len(sources) == 0 && slices.ContainsFunc(c.Sources, func(s config.Source) bool { return s.Bucket != "" }) {
-		return "No tool is served yet: toolsrv put FILE puts one into the bucket, where [admin] upload = true."
+		return "No tool is served yet: toolsrv put FILE puts one into the bucket, if [admin] upload = true."
 	}
 	if len(sources) == 0 {
 		return "No tool is served yet: toolsrv refused says what is wrong with the registries."
@@ -301,9 +300,9 @@ type untold struct{ slog.Handler }
 func toldOtherwise(message string) bool {
 	switch message {
 	case "file refused",
-		"the start does not wait for files that are slow to read or describe, or that keep changing: embed manifests with `toolsrv pack`",
-		"a tool was not granted what it needs, and can't be called: see `toolsrv inspect` for the [[grant]]",
-		"auth is off: everybody who reaches the address may call every tool; set auth.tokens, or auth.required to refuse instead":
+		"not waiting for files that are slow to read or describe, or that keep changing: embed manifests with `toolsrv pack`",
+		"a tool lacks a grant and can't be called: see `toolsrv inspect` for the [[grant]]",
+		"auth is off: anybody who can reach the address may call every tool; set auth.tokens, or auth.required to refuse instead":
 		return true
 	}
 	return false

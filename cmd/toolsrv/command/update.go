@@ -58,10 +58,10 @@ func newUpdate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update",
 		Short: "Move what is locked to what the registries have now, and show what changes",
-		Long: `Compare what toolsrv.lock has with what the tags and ranges of the configuration are now:
-which tools come, go or change, what they need, and their sizes. All is pulled and
-compared before the first line is printed, and the file is written only then. Nothing of
-it is run. A server serves what is locked from its next reload on.
+		Long: `Compare toolsrv.lock with what the tags and ranges of the configuration are now: which tools come,
+go or change, what they need, and their sizes. Everything is pulled and compared before the first
+line is printed; only then is the file written. Nothing is run. A server serves the locked content
+from its next reload on.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something would change (--dry-run).`,
 		Example: `  toolsrv update --dry-run
@@ -250,7 +250,7 @@ func needsOf(m *manifest.Manifest) map[string]bool {
 // printUpdates prints for people what changes.
 func printUpdates(w io.Writer, all []updated) error {
 	if len(all) == 0 {
-		_, err := io.WriteString(w, "All is as it was locked.\n")
+		_, err := io.WriteString(w, "Nothing has changed since it was locked.\n")
 		return err
 	}
 	var b strings.Builder
@@ -269,7 +269,7 @@ func printUpdates(w io.Writer, all []updated) error {
 			fmt.Fprintf(&b, "  need    %s is %s\n", oneLine(text.Clip(n.Need, 200)), n.Change)
 		}
 		if u.Unknown {
-			b.WriteString("  tools   are not known without running a module, or what was locked is gone\n")
+			b.WriteString("  the tools can't be compared without running a module, or the locked content no longer exists\n")
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -29,14 +29,14 @@ func welcome(dir string) string {
 	switch {
 	case err == nil && p.config != "":
 		next("This folder has a toolsrv.toml. To go on:", up,
-			[2]string{"toolsrv new NAME", "make a project for a further tool"},
+			[2]string{"toolsrv new NAME", "make a project for another tool"},
 			[2]string{"toolsrv openapi", "serve it to others"})
 	case err == nil && projectErr == nil && found.Script == "":
 		next("This folder has the source of a tool in "+string(found.Language)+". To go on:",
 			[2]string{"toolsrv dev", "build and serve it, and again at every change"},
 			[2]string{"toolsrv build", "make its .wasm file"})
 	case err == nil && len(tools) > 0:
-		up[1] = "serve them, and say how to call each"
+		up[1] = "serve them and say how to call each"
 		next("This folder has files with tools: "+few(tools)+". To go on:", up,
 			[2]string{"toolsrv mcp --help", "give them to an agent that starts toolsrv itself"})
 	case err == nil && others == 0:

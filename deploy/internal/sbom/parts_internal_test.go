@@ -30,7 +30,7 @@ In the interpreter for JavaScript and TypeScript, which is in the program:
 In the interpreter for Python, which is in the program:
 
   Snake 3.13.5                                         PSF-2.0
-  what Snake contains, by its own list                 several, with Snake's
+  what Snake contains, according to its own list                 several, with Snake's
   zones 2026.6                                         Apache-2.0
 
 In the pages for browsers, which are in the program:

@@ -66,7 +66,7 @@ func OverHTTP(server, token string) (*Client, error) {
 		return nil, fmt.Errorf("%q is not the address of a server: write it as https://tools.example.com", server)
 	}
 	if token == "" {
-		return nil, errors.New("asking a server at its address takes a token with the scope admin or admin:read: put it into the variable TOOLSRV_TOKEN")
+		return nil, errors.New("asking a server at its address needs a token with the scope admin or admin:read: put it into the variable TOOLSRV_TOKEN")
 	}
 	d := net.Dialer{Timeout: connectTime}
 	return &Client{base: u.JoinPath(door.Path).String(), token: token, asking: &http.Transport{DialContext: d.DialContext, ForceAttemptHTTP2: true, ExpectContinueTimeout: permitTime}}, nil
@@ -131,7 +131,7 @@ func (c *Client) send(ctx context.Context, request *http.Request, expected strin
 	case response.StatusCode != http.StatusOK:
 		return nil, c.refused(response, body)
 	case !json.Valid(body):
-		return nil, fmt.Errorf("%s is not an admin address of toolsrv: its answer is not JSON", c.place())
+		return nil, fmt.Errorf("%s is not the address of a toolsrv server: its answer is not JSON", c.place())
 	}
 	return &Answer{Result: body, Version: strings.Trim(response.Header.Get("ETag"), `"`)}, nil
 }
@@ -155,7 +155,7 @@ func (c *Client) Copy(ctx context.Context, name string, w io.Writer) error {
 		return c.refused(response, body)
 	}
 	if _, err := io.Copy(w, response.Body); err != nil {
-		return fmt.Errorf("read the server's answer, which is not whole: %w", err)
+		return fmt.Errorf("read the server's answer, which is incomplete: %w", err)
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("open the admin socket %s: it belongs to another user: run the command as that user or as root, or ask with --server and a token", c.path)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w at %s: start it with toolsrv openapi, or name the configuration of the one that runs with --config, or its address with --server", ErrNoServer, c.path)
+		return fmt.Errorf("%w at %s: start it with toolsrv openapi, or name the running server's configuration with --config, or its address with --server", ErrNoServer, c.path)
 	}
 	return fmt.Errorf("%w at %s: %w", ErrNoServer, c.path, err)
 }
@@ -226,7 +226,7 @@ func (c *Client) refused(response *http.Response, body []byte) error {
 		RequestID string          `json:"request_id"`
 	}
 	if json.Unmarshal(body, &said) != nil || said.Code == "" {
-		return fmt.Errorf("%s answers %s: is it a toolsrv server?", c.place(), strings.TrimSpace(response.Status))
+		return fmt.Errorf("%s answered %s: is it a toolsrv server?", c.place(), strings.TrimSpace(response.Status))
 	}
 	failed := &wasmtools.Error{Code: said.Code}
 	if json.Unmarshal(said.Detail, &failed.Message) != nil {
@@ -238,7 +238,7 @@ func (c *Client) refused(response *http.Response, body []byte) error {
 		failed.Message += " (request " + text.Short(said.RequestID) + ")"
 	}
 	if said.Code == wasmtools.CodeNotFound && c.path == "" && failed.Message == "Not Found" {
-		failed.Message = "the server is not administered over HTTP, or is an older one: set [admin] enabled = true in its configuration, or ask on its machine over the socket"
+		failed.Message = "the server has no admin interface over HTTP, or is an older version: set [admin] enabled = true in its configuration, or ask over the socket on its machine"
 	}
 	return failed
 }

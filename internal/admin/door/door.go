@@ -88,7 +88,7 @@ func (d *Door) Serve(x *web.Exchange) {
 		return
 	}
 	if o == nil {
-		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no such operation: " + Path + "/openapi.json has all"})
+		x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no such operation: " + Path + "/openapi.json lists them all"})
 		return
 	}
 	if !x.Allow(o.Method) {
@@ -217,7 +217,7 @@ func (d *Door) from(x *web.Exchange) string {
 func argumentsOf(x *web.Exchange, o *admin.Operation) ([]byte, error) {
 	if o.Takes() > 0 {
 		if values := x.Request().Header["Content-Type"]; len(values) != 1 || values[0] != admin.TakenType {
-			return nil, &wasmtools.Error{Code: wasmtools.CodeUnsupportedMediaType, Message: "The body is a file: send Content-Type: " + admin.TakenType}
+			return nil, &wasmtools.Error{Code: wasmtools.CodeUnsupportedMediaType, Message: "The body must be a file: send Content-Type: " + admin.TakenType}
 		}
 		if err := web.CheckEncoding(x.Request().Header); err != nil {
 			return nil, err
@@ -249,7 +249,7 @@ func expectedOf(h http.Header) (string, error) {
 	tag, quoted := strings.CutPrefix(lines[0], `"`)
 	tag, closed := strings.CutSuffix(tag, `"`)
 	if len(lines) > 1 || !quoted || !closed || tag == "" || strings.ContainsAny(tag, `",`) {
-		return "", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: `If-Match must be one ETag of an answer, in its quotes, or *`}
+		return "", &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: `If-Match must be one ETag from an answer, with its quotes, or *`}
 	}
 	return tag, nil
 }
@@ -257,7 +257,7 @@ func expectedOf(h http.Header) (string, error) {
 func queryOf(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The query can't be read: write name=value, with & between two and % before what is not a letter or digit", Err: err}
+		return nil, &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The query can't be read: write name=value, with & between two and escape whatever is not a letter or digit with %", Err: err}
 	}
 	return query, nil
 }

@@ -29,7 +29,7 @@ type Way struct {
 	Principal string `json:"principal" description:"The caller."`
 	Tool      string `json:"tool" description:"The tool that the caller calls."`
 	// Through are the paths of the tools that are called one inside the other from there, on a shortest way. Empty: the tool does it itself.
-	Through []string `json:"through,omitempty" description:"The tools that are called one inside the other from there; none: the tool does it itself."`
+	Through []string `json:"through,omitempty" description:"The tools called on the way, each by the one before; if empty, the tool reaches it directly."`
 	capability.Reached
 }
 

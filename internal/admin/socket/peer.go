@@ -24,7 +24,7 @@ func (Peers) Check(*http.Request) error { return nil }
 func (Peers) Principal(r *http.Request, _ *wasmtools.Principal) (*wasmtools.Principal, error) {
 	p, ok := r.Context().Value(peerKey{}).(*wasmtools.Principal)
 	if !ok {
-		return nil, &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "The system doesn't tell who asks"}
+		return nil, &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "The system doesn't say who is asking"}
 	}
 	return p, nil
 }

@@ -86,7 +86,7 @@ func (s *Server) Close() error {
 // bind listens at a path.
 func bind(path string) (net.Listener, error) {
 	if os.Getuid() < 0 {
-		return nil, errors.New("open the admin socket: this system doesn't tell who connects: administer the server over HTTP, with [admin] enabled = true")
+		return nil, errors.New("open the admin socket: this system doesn't say who connects: administer the server over HTTP, with [admin] enabled = true")
 	}
 	if err := CheckPath(path); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func bind(path string) (net.Listener, error) {
 		err = ownership.Check(folder)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the admin socket: whoever can put another one in its place answers commands as if they were the server: %w; or set admin.socket to a path elsewhere", err)
+		return nil, fmt.Errorf("open the admin socket: anyone who can replace it can answer commands in the server's place: %w; or set admin.socket to another path", err)
 	}
 	l, remedy, err := listen.Socket(context.Background(), path, 0o600, "state.directory or admin.socket")
 	if err != nil {

@@ -73,7 +73,7 @@ func TestFolderOfOthers(t *testing.T) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for mode, want := range map[os.FileMode]string{0o777: "whoever can put another one in its place", 0o777 | os.ModeSticky: "", 0o755: "", 0o700: ""} {
+	for mode, want := range map[os.FileMode]string{0o777: "anyone who can replace it can answer", 0o777 | os.ModeSticky: "", 0o755: "", 0o700: ""} {
 		if err := os.Chmod(folder, mode); err != nil {
 			t.Fatal(err)
 		}

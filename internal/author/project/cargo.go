@@ -131,11 +131,11 @@ func (c *compiler) cargo(ctx context.Context) (file string, err error) {
 		if c.project.Plain {
 			kind = "add a src/main.rs"
 		}
-		return "", fmt.Errorf("the package of %s makes no .wasm file: %s", made.manifest, kind)
+		return "", fmt.Errorf("the package of %s produces no .wasm file: %s", made.manifest, kind)
 	case 1:
 		return made.files[0], nil
 	}
-	return "", fmt.Errorf("the package of %s makes %d .wasm files, but a project is one module: keep one of %s",
+	return "", fmt.Errorf("the package of %s produces %d .wasm files, but a project is one module: keep one of %s",
 		made.manifest, len(made.files), strings.Join(made.files, ", "))
 }
 

@@ -58,16 +58,16 @@ func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error)
 	}
 	module, err := readBounded(file, maxModule)
 	if err != nil {
-		return nil, fmt.Errorf("read what the compiler made: %w", err)
+		return nil, fmt.Errorf("read the compiler's output: %w", err)
 	}
 	parsed, err := wasmbin.Parse(module)
 	if err != nil {
-		return nil, fmt.Errorf("the compiler made a file that is not a module: %w", err)
+		return nil, fmt.Errorf("the compiler's output is not a module: %w", err)
 	}
 	_, reactor := parsed.Export("toolsrv_call")
 	switch {
 	case p.Plain && reactor:
-		return nil, fmt.Errorf("%s uses the SDK, which makes the manifest, and there is a %s, too: remove one of them", p.Dir, manifestFile)
+		return nil, fmt.Errorf("%s uses the SDK, which makes the manifest, and there is a %s as well: remove one of them", p.Dir, manifestFile)
 	case p.Plain:
 		return wasmbin.SetCustom(module, manifest.Section, said)
 	case !reactor:
@@ -99,7 +99,7 @@ func (p *Project) readManifest() ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(m.Tools) != 1 {
-		return nil, fmt.Errorf("%s: it declares %d tools, but a plain program can only be one: keep one of them", file, len(m.Tools))
+		return nil, fmt.Errorf("%s: it declares %d tools, but a plain program can be only one: keep one of them", file, len(m.Tools))
 	}
 	return text, nil
 }
@@ -112,7 +112,7 @@ func readBounded(file string, limit int64) ([]byte, error) {
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(content)) > limit {
-		err = fmt.Errorf("%s is larger than the %s that are allowed", file, text.Size(limit))
+		err = fmt.Errorf("%s is larger than the limit of %s", file, text.Size(limit))
 	}
 	return content, err
 }

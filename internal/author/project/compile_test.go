@@ -294,7 +294,7 @@ func main() {}
 		{"no cdylib", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": program("rlib"), "src/lib.rs": reactor},
 			`add a section [lib] with crate-type = ["cdylib"]`, ""},
 		{"two modules", "cargo", "wasm32-unknown-unknown", map[string]string{"Cargo.toml": program("pair"), "src/bin/a.rs": "fn main() {}\n", "src/bin/b.rs": "fn main() {}\n"},
-			"makes 2 .wasm files", ""},
+			"produces 2 .wasm files", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -128,7 +128,7 @@ func (f *Folder) plan(dir string, s Scaffold) (steps []step, err error) {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
 	if exists(configFile) {
-		return nil, fmt.Errorf("%s has a %s already, so nothing was changed: toolsrv up serves it, and toolsrv new makes a further tool", dir, configFile)
+		return nil, fmt.Errorf("%s has a %s already, so nothing was changed: toolsrv up serves it, and toolsrv new makes another tool", dir, configFile)
 	}
 	tools, err := holdsFiles(filepath.Join(dir, toolsFolder))
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *Folder) plan(dir string, s Scaffold) (steps []step, err error) {
 	script := scriptTemplate(s.Language)
 	switch {
 	case tools:
-		f.Kept = append(f.Kept, fmt.Sprintf("%s holds files already, which are kept: no first tool was added.", toolsFolder))
+		f.Kept = append(f.Kept, fmt.Sprintf("%s already contains files, which are kept: no first tool was added.", toolsFolder))
 	case script != "":
 		content, err := render(script, s.words())
 		if err != nil {
@@ -151,7 +151,7 @@ func (f *Folder) plan(dir string, s Scaffold) (steps []step, err error) {
 			return nil, err
 		}
 		if inside {
-			f.Kept = append(f.Kept, fmt.Sprintf("%s holds files already, which are kept: no first tool was made.", s.Name))
+			f.Kept = append(f.Kept, fmt.Sprintf("%s already contains files, which are kept: no first tool was made.", s.Name))
 			break
 		}
 		f.First = s.Name
@@ -179,13 +179,13 @@ func holdsFiles(dir string) (bool, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(dir); err == nil {
-			return false, fmt.Errorf("%s is a link that leads nowhere: remove it, because a folder of that name is needed", dir)
+			return false, fmt.Errorf("%s is a link that leads nowhere: remove it, because a folder with that name is needed", dir)
 		}
 		return false, nil
 	case err != nil:
 		return false, err
 	case !info.IsDir():
-		return false, fmt.Errorf("%s is not a folder: move it away, because a folder of that name is needed", dir)
+		return false, fmt.Errorf("%s is not a folder: move it away, because a folder with that name is needed", dir)
 	}
 	opened, err := os.Open(dir)
 	if err != nil {

@@ -131,10 +131,10 @@ func TestInitKeeps(t *testing.T) {
 	}{
 		{"files that don't matter", project.Python, map[string]string{"main.go": "x", "README.md": "y"}, []string{"tools/greet.py", ".gitignore", "toolsrv.toml"}, nil},
 		{"a .gitignore", project.Python, map[string]string{".gitignore": "/mine\n"}, []string{"tools/greet.py", "toolsrv.toml"}, []string{".gitignore is kept"}},
-		{"the first tool", project.Python, map[string]string{"tools/greet.py": "mine"}, []string{".gitignore", "toolsrv.toml"}, []string{"tools holds files already"}},
-		{"other tools", project.Go, map[string]string{"tools/sub/x.wasm": "mine"}, []string{".gitignore", "toolsrv.toml"}, []string{"tools holds files already"}},
-		{"a project", project.Go, map[string]string{"greet/main.go": "mine"}, []string{"tools", ".gitignore", "toolsrv.toml"}, []string{"greet holds files already"}},
-		{"both", project.TypeScript, map[string]string{"tools/_x.ts": "mine", ".gitignore": ""}, []string{"toolsrv.toml"}, []string{"tools holds", ".gitignore is kept"}},
+		{"the first tool", project.Python, map[string]string{"tools/greet.py": "mine"}, []string{".gitignore", "toolsrv.toml"}, []string{"tools already contains files"}},
+		{"other tools", project.Go, map[string]string{"tools/sub/x.wasm": "mine"}, []string{".gitignore", "toolsrv.toml"}, []string{"tools already contains files"}},
+		{"a project", project.Go, map[string]string{"greet/main.go": "mine"}, []string{"tools", ".gitignore", "toolsrv.toml"}, []string{"greet already contains files"}},
+		{"both", project.TypeScript, map[string]string{"tools/_x.ts": "mine", ".gitignore": ""}, []string{"toolsrv.toml"}, []string{"tools already contains", ".gitignore is kept"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -218,7 +218,7 @@ func TestInitUndoes(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new")
 	_, err := project.Init(dir, project.Scaffold{Name: "greet", Language: project.Go, SDK: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "holds no SDK for go") {
+	if err == nil || !strings.Contains(err.Error(), "has no SDK for go") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Lstat(dir); err == nil {

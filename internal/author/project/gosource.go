@@ -45,8 +45,7 @@ func (p *Project) readGo(files []string) error {
 // readDirective reads what follows //toolsrv: in a Go file.
 func (p *Project) readDirective(words []string) error {
 	if slices.Contains(words, "goroutines") {
-		return errors.New("TinyGo's goroutines are refused, because one that needs more stack than it has overwrites the tool's data: " +
-			"do without them, or leave out the line, so that Go builds the tool")
+		return errors.New("TinyGo's goroutines are refused, because one that runs out of stack overwrites the tool's data: do without them, or leave out the line, so that Go builds the tool")
 	}
 	if len(words) == 0 || words[0] != "tinygo" {
 		return errDirective
@@ -59,7 +58,7 @@ func (p *Project) readDirective(words []string) error {
 			return fmt.Errorf("%s: %w", words[n], err)
 		}
 		if stack < tinygoStack || stack > maxTinygoStack {
-			return fmt.Errorf("%s: a stack has %s to %s, and %[2]s where the line names none", words[n], text.Size(tinygoStack), text.Size(maxTinygoStack))
+			return fmt.Errorf("%s: a stack can have %s to %s, and has %[2]s by default", words[n], text.Size(tinygoStack), text.Size(maxTinygoStack))
 		}
 		words = words[:n]
 	}
@@ -74,10 +73,10 @@ func (p *Project) readDirective(words []string) error {
 		}
 	}
 	if p.Language == TinyGo && (p.target != target || p.stack != stack) {
-		return errors.New("another file of the folder has another such line: keep one of the two")
+		return errors.New("another file in the folder has a different line of this kind: keep one of the two")
 	}
 	p.Language, p.target, p.stack = TinyGo, target, stack
 	return nil
 }
 
-var errDirective = errors.New("the line that has TinyGo compile a package is //toolsrv:tinygo [wasip1 | wasm-unknown] [stack=SIZE]")
+var errDirective = errors.New("the line that makes TinyGo compile a package is //toolsrv:tinygo [wasip1 | wasm-unknown] [stack=SIZE]")

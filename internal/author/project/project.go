@@ -87,7 +87,7 @@ func Open(dir string) (*Project, error) {
 		return nil, fmt.Errorf("there is no file or folder %s: name the folder that holds the tool's source, or make one with: toolsrv new", dir)
 	case err != nil:
 		if info, statErr := os.Stat(abs); statErr == nil && !info.IsDir() {
-			return nil, fmt.Errorf("%s is not a script: name one (.py, .js, .mjs, .ts or .mts), or the folder that holds the tool's source", dir)
+			return nil, fmt.Errorf("%s is not a script: name one (.py, .js, .mjs, .ts or .mts), or the folder with the tool's source", dir)
 		}
 		return nil, fmt.Errorf("look for the source of a tool: %w", err)
 	}
@@ -114,7 +114,7 @@ func Open(dir string) (*Project, error) {
 	}
 	switch {
 	case cargo && (goMod || sources != nil):
-		return nil, fmt.Errorf("%s holds Rust (Cargo.toml) and Go: give each a folder of its own", abs)
+		return nil, fmt.Errorf("%s contains both Rust (Cargo.toml) and Go: give each its own folder", abs)
 	case cargo:
 		p.Language = Rust
 		err = p.readCargo()
@@ -130,7 +130,7 @@ func Open(dir string) (*Project, error) {
 			return nil, fmt.Errorf("%s has no source of a tool, but scripts in its folder %s: name one of these, such as %s", abs, toolsFolder, filepath.Join(dir, toolsFolder, tools[i].Name()))
 		}
 		return nil, fmt.Errorf("%s has no Go file, no Cargo.toml and no script: name a folder with a tool in Go, Rust, Python, JavaScript or TypeScript; "+
-			"a .wasm file that another compiler made becomes a tool with: toolsrv pack", abs)
+			"toolsrv pack makes a tool of another compiler's .wasm file", abs)
 	}
 	if err != nil {
 		return nil, err

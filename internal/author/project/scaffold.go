@@ -71,7 +71,7 @@ func New(dir string, s Scaffold) error {
 	case made:
 		err = os.MkdirAll(dir, 0o755)
 	case err == nil && len(entries) > 0:
-		return fmt.Errorf("%s holds files already: choose another name, or empty the folder", dir)
+		return fmt.Errorf("%s already contains files: choose another name, or empty the folder", dir)
 	case err != nil:
 		if info, statErr := os.Stat(dir); statErr == nil && !info.IsDir() {
 			return fmt.Errorf("%s exists and is a file: choose another name", dir)
@@ -101,7 +101,7 @@ func (s Scaffold) Check() error {
 		return fmt.Errorf("the name of the tool: %q must begin with a letter, because the compilers require it", s.Name)
 	}
 	if !slices.Contains(Languages(), s.Language) {
-		return fmt.Errorf("%q is not a language that toolsrv knows: choose go, tinygo, rust, python, javascript or typescript", text.Short(string(s.Language)))
+		return fmt.Errorf("%q is not a language that toolsrv supports: choose go, tinygo, rust, python, javascript or typescript", text.Short(string(s.Language)))
 	}
 	// What a table of routes refuses should not be made in the first place.
 	tool := wasmtools.Tool{
@@ -135,7 +135,7 @@ func findSDK(sdks string, l Language) (string, error) {
 		return "", err
 	}
 	if !hasFile(abs, file) {
-		return "", fmt.Errorf("%s holds no SDK for %s (there is no %s): name the folder sdk of toolsrv's source",
+		return "", fmt.Errorf("%s has no SDK for %s (there is no %s): name the folder sdk in toolsrv's source",
 			sdks, l, filepath.Join(filepath.FromSlash(dir), file))
 	}
 	if !utf8.ValidString(abs) || strings.ContainsFunc(abs, func(r rune) bool { return r < ' ' || r == 0x7f }) {

@@ -247,14 +247,14 @@ func TestNewRefuses(t *testing.T) {
 		{"no language", func(s *project.Scaffold) { s.Language = "" }, "go, tinygo, rust, python, javascript or typescript"},
 		{"another language", func(s *project.Scaffold) { s.Language = "cobol" }, `"cobol" is not a language`},
 		{"bad namespace", func(s *project.Scaffold) { s.Namespace = "a//b" }, "namespace"},
-		{"a path of the service", func(s *project.Scaffold) { s.Name = "tools" }, "/tools is the service's own"},
-		{"a namespace of the service", func(s *project.Scaffold) { s.Namespace = "admin" }, "is the service's own"},
+		{"a path of the service", func(s *project.Scaffold) { s.Name = "tools" }, "/tools is reserved for the service"},
+		{"a namespace of the service", func(s *project.Scaffold) { s.Namespace = "admin" }, "is reserved for the service"},
 		{"operation id too long", func(s *project.Scaffold) { s.Namespace = strings.Repeat("n", 60) }, "operation id"},
 		{"two SDKs", func(s *project.Scaffold) { s.Published = true }, "choose one"},
-		{"no SDK there", func(s *project.Scaffold) { s.SDK = "." }, "holds no SDK for go"},
-		{"no SDK for Rust there", func(s *project.Scaffold) { s.SDK, s.Language = "template", project.Rust }, "holds no SDK for rust"},
-		{"no SDK for Python there", func(s *project.Scaffold) { s.SDK, s.Language = "template", project.Python }, "holds no SDK for python"},
-		{"no SDK for TypeScript there", func(s *project.Scaffold) { s.SDK, s.Language = "template", project.TypeScript }, "holds no SDK for typescript"},
+		{"no SDK there", func(s *project.Scaffold) { s.SDK = "." }, "has no SDK for go"},
+		{"no SDK for Rust there", func(s *project.Scaffold) { s.SDK, s.Language = "template", project.Rust }, "has no SDK for rust"},
+		{"no SDK for Python there", func(s *project.Scaffold) { s.SDK, s.Language = "template", project.Python }, "has no SDK for python"},
+		{"no SDK for TypeScript there", func(s *project.Scaffold) { s.SDK, s.Language = "template", project.TypeScript }, "has no SDK for typescript"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -275,7 +275,7 @@ func TestNewKeeps(t *testing.T) {
 	t.Parallel()
 	s := project.Scaffold{Name: "greet", Language: project.Go, SDK: sdks}
 	dir := folder(t, map[string]string{"main.go": "mine"})
-	if err := project.New(dir, s); err == nil || !strings.Contains(err.Error(), "holds files already") {
+	if err := project.New(dir, s); err == nil || !strings.Contains(err.Error(), "already contains files") {
 		t.Errorf("a folder with files: got %v", err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {

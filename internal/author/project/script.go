@@ -63,7 +63,7 @@ func (p *Project) mainScript(names []string) (string, error) {
 	}
 	switch len(tools) {
 	case 0:
-		return "", fmt.Errorf("%s has parts of scripts and tests, but no script that is a tool: name one", p.Dir)
+		return "", fmt.Errorf("%s has only modules and tests, but no script that is a tool: name one", p.Dir)
 	case 1:
 		return tools[0], nil
 	}
@@ -82,7 +82,7 @@ func (p *Project) Output(path string) string {
 // SetWith adds folders with packages for a script in Python.
 func (p *Project) SetWith(folders []string) error {
 	if len(folders) > 0 && p.Language != Python {
-		return errors.New("folders with more packages are for a script in Python")
+		return errors.New("only a Python script takes folders with more packages")
 	}
 	p.With = folders
 	return nil

@@ -39,7 +39,7 @@ func (c *compiler) tinygo(ctx context.Context, file string) error {
 	said := &tail{out: c.stderr}
 	watched := &compiler{project: c.project, temp: c.temp, stderr: said}
 	slow := time.AfterFunc(slowTinyGo, func() {
-		fmt.Fprintln(said, "TinyGo is still compiling: it computes package-level variables while it compiles, however long that takes; compute a large table in a function that the tool calls")
+		fmt.Fprintln(said, "TinyGo is still compiling: it evaluates package-level variables at compile time, however long that takes; compute large tables in a function that the tool calls")
 	})
 	err = watched.run(ctx, env, nil, "tinygo", c.tinygoArgs(file)...)
 	slow.Stop()
@@ -121,9 +121,9 @@ func (c *compiler) tinygoEnv(ctx context.Context) ([]string, error) {
 	}
 	version, err := c.findGo(ctx, minor)
 	if err != nil {
-		return nil, fmt.Errorf("this TinyGo takes Go up to 1.%d, but the installed Go is 1.%s: %w", minor, have, err)
+		return nil, fmt.Errorf("this TinyGo supports Go up to 1.%d, but the installed Go is 1.%s: %w", minor, have, err)
 	}
-	fmt.Fprintf(c.stderr, "this TinyGo takes Go up to 1.%d, but the installed Go is 1.%s: building with GOTOOLCHAIN=%s\n", minor, have, version)
+	fmt.Fprintf(c.stderr, "this TinyGo supports Go up to 1.%d, but the installed Go is 1.%s: building with GOTOOLCHAIN=%s\n", minor, have, version)
 	return []string{"GOTOOLCHAIN=" + version}, nil
 }
 

@@ -84,7 +84,7 @@ func TestSecretsChangeOften(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := max(0, round-4)
-		if got := log.Count("secrets change often: 1000 values"); got != want {
+		if got := log.Count("secrets change often: 1000 former values"); got != want {
 			t.Errorf("round %d: %d warnings, want %d", round, got, want)
 		}
 		if got := strings.Contains(strings.Join(g.Warnings(), " "), "secrets change often"); got != (want > 0) {

@@ -20,7 +20,7 @@ func CheckOwn(own []capability.Kind) error {
 			return fmt.Errorf("two capabilities have the name %q", k.Name)
 		}
 		if other := modules[k.Module]; other != "" {
-			return fmt.Errorf("the capabilities %s and %s have the same import module %s", other, k.Name, k.Module)
+			return fmt.Errorf("the capabilities %s and %s share the import module %s", other, k.Name, k.Module)
 		}
 		if k.Set != nil && k.Set.Module != k.Module {
 			return fmt.Errorf("the functions of the capability %s are in the import module %s, but its grants are for %s", k.Name, k.Set.Module, k.Module)

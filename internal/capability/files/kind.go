@@ -59,7 +59,7 @@ func review(v *capability.Review, from capability.Rule) {
 		if err := Check(r.Directories[name]); err != nil {
 			v.Wrong(place, "%v", keys.Pathless(err))
 		} else if filepath.Dir(r.Directories[name]) == r.Directories[name] {
-			v.Warn(place, "this grants all files of the machine that the server can read, including its configuration and its keys: name a folder")
+			v.Warn(place, "this grants all files on the machine that the server can read, including its configuration and its keys: name a folder")
 		}
 		if !needs(v.Needs, name) {
 			v.Unneeded(place, "a folder")

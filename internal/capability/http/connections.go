@@ -36,7 +36,7 @@ func (c *Connections) take() *answer.Failure {
 	if c.room.Take() {
 		return nil
 	}
-	return answer.Failf(answer.Unavailable, "The host has no room for another connection: as many are open as its limit of open files (ulimit -n) allows. Try again later.")
+	return answer.Failf(answer.Unavailable, "The host has no room for another connection: its limit of open files (ulimit -n) is reached. Try again later.")
 }
 
 func (c *Connections) give() {

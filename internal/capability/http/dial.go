@@ -43,7 +43,7 @@ func (system) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 }
 
 // errFileOnly is why no name server is asked for what the file of hosts is asked for.
-var errFileOnly = errors.New("name servers are not asked")
+var errFileOnly = errors.New("no name servers are asked")
 
 func (system) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address.String())
@@ -140,7 +140,7 @@ func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, *answer
 	case err == nil || errors.As(err, &none) && none.IsNotFound:
 		return nil, answer.Failf(codeDNS, "%s has no address.", host)
 	default:
-		return nil, answer.Failf(codeDNS, "The address of %s could not be looked up: no name server has answered.", host)
+		return nil, answer.Failf(codeDNS, "The address of %s could not be looked up: no name server answered.", host)
 	}
 	for i, a := range found {
 		found[i] = a.Unmap()
@@ -158,11 +158,11 @@ func (d *dialer) check(host string, a netip.Addr) *answer.Failure {
 		return nil
 	}
 	if kind, within, special := reach.Special(a); special {
-		return answer.Failf(answer.NotGranted, "%s is at an address that is %s (%s), not on the public internet. To grant it, name the range in private, as in private = [%q].", host, kind, within, within)
+		return answer.Failf(answer.NotGranted, "The address of %s is %s (%s), not on the public internet. To grant it, name the range in private, as in private = [%q].", host, kind, within, within)
 	}
 	known, err := d.interfaces.addresses()
 	if err != nil {
-		return answer.Failf(answer.Unavailable, "%s can't be reached: the server can't find out which addresses its own machine has, so it refuses every address that private does not name.", host)
+		return answer.Failf(answer.Unavailable, "%s can't be reached: the server can't find out its own machine's addresses, so it refuses every address that private does not name.", host)
 	}
 	if kind, near := reach.Near(a, known); near {
 		return answer.Failf(answer.NotGranted, "%s is at an address %s. To grant it, name the address in private.", host, kind)
@@ -194,7 +194,7 @@ func tlsFailure(host string, err error) *answer.Failure {
 	)
 	switch {
 	case errors.As(err, &unknown):
-		reason = "its certificate is from an authority that is not trusted; the operator can name one in the grant, with ca"
+		reason = "its certificate is from an authority that is not trusted; the operator can name it in the grant, with ca"
 	case errors.As(err, &names):
 		reason = "its certificate is for other names"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:

@@ -84,7 +84,7 @@ func (g *Permission) send(c caller, kept *lines, r *request, who *wasmtools.Prin
 // count counts a request that is about to be sent.
 func (x *exchange) count() *answer.Failure {
 	if x.c.Tally(1) > x.rule.Requests {
-		return answer.Failf(answer.Limit, "The tool has sent %d requests in the client's call, which is the limit of its grant (http_requests).", x.rule.Requests)
+		return answer.Failf(answer.Limit, "The client's call has made %d requests, which is the limit of the tool's grant (http_requests).", x.rule.Requests)
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 		return nil, partOf()
 	}
 	if injected && !onlyUTF8(headers) {
-		return nil, answer.Failf(answer.Invalid, "Ask for no charset but utf-8: the host puts a secret into requests to this server, and could not find it in another charset.")
+		return nil, answer.Failf(answer.Invalid, "Accept only the charset utf-8: the host puts a secret into requests to this server, and can't find it in another charset.")
 	}
 	if len(headers["User-Agent"]) == 0 {
 		headers["User-Agent"] = []string{"toolsrv"}
@@ -293,12 +293,12 @@ func (x *exchange) know() (others bool) {
 func (x *exchange) missing(name string) {
 	if l := x.g.options.Logger; l != nil {
 		id, _ := personal.Of(x.who) // who has none is refused before
-		l.Info("a caller has no secret of its own", "principal", x.who.String(), "origin", x.who.Origin(), "caller", string(id), "secret", name, "for", x.target.Origin.String())
+		l.Info("a caller has not set its own secret", "principal", x.who.String(), "origin", x.who.Origin(), "caller", string(id), "secret", name, "for", x.target.Origin.String())
 	}
 }
 
 func partOf() *answer.Failure {
-	return answer.Failf(answer.Invalid, "Don't ask for a part of an answer (Range): the host puts a secret into requests to this server, and could not find a part of it.")
+	return answer.Failf(answer.Invalid, "Don't ask for part of an answer (Range): the host puts a secret into requests to this server, and can't find part of it.")
 }
 
 // redirect returns where an answer leads, nil where it is to be given to the guest.
@@ -314,7 +314,7 @@ func (x *exchange) redirect(number int, response *http.Response) (*hop, *answer.
 		return nil, answer.Failf(codeRedirect, "The server redirects to %d URLs at once.", len(locations))
 	}
 	if x.redact.String(locations[0]) != locations[0] {
-		return nil, answer.Failf(codeRedirect, "The server redirects to a URL that contains a secret of the host, so the redirect is not followed.")
+		return nil, answer.Failf(codeRedirect, "The server redirects to a URL that contains one of the host's secrets, so the redirect is not followed.")
 	}
 	target, err := resolve(x.target, locations[0])
 	if err != nil {

@@ -98,7 +98,7 @@ func checkHeader(name, value string) *answer.Failure {
 	case !isToken(name):
 		return answer.Failf(answer.Invalid, "A header has a name that is not valid: %.80q.", name)
 	case isReserved(name):
-		return answer.Failf(answer.Invalid, "The header %.80s can't be set: the host sets it where it is needed.", name)
+		return answer.Failf(answer.Invalid, "The header %.80s can't be set: the host sets it if it is needed.", name)
 	case !isValue(value):
 		return answer.Failf(answer.Invalid, "The header %.80s has a control character in its value.", name)
 	}
@@ -248,7 +248,7 @@ func (from filling) fill(h *header, p part, t reach.Target) (string, *answer.Fai
 	}
 	id, err := personal.Of(from.who)
 	if err != nil {
-		return "", answer.Failf(codeNoSecret, "The header %s for %s is made of a secret of the caller's own, and this caller can't have one: it did not show who it is, or its token has no name.", h.name, t.Origin)
+		return "", answer.Failf(codeNoSecret, "The header %s for %s needs the caller's own secret, and this caller can't have one: it has no credentials, or its token has no name.", h.name, t.Origin)
 	}
 	if p.caller {
 		return string(id), nil
@@ -256,13 +256,13 @@ func (from filling) fill(h *header, p part, t reach.Target) (string, *answer.Fai
 	s, ok := from.secrets.Own(own, id)
 	if !ok {
 		from.missing(own)
-		return "", answer.Failf(codeNoSecret, "The caller has no secret %q of its own, which the operator's grant puts into requests to %s: set it with `toolsrv secrets set %[1]s`, or ask the operator for it.", own, t.Origin)
+		return "", answer.Failf(codeNoSecret, "The caller has not set its secret %q, which the operator's grant puts into requests to %s: set it with `toolsrv secrets set %[1]s`, or ask the operator for it.", own, t.Origin)
 	}
 	return s, nil
 }
 
 func unfillable(h *header, t reach.Target) *answer.Failure {
-	return answer.Failf(answer.Unavailable, "The host can't fill in the header %s that the operator sets for %s: its secret is missing or not fit for a header.", h.name, t.Origin)
+	return answer.Failf(answer.Unavailable, "The host can't fill in the header %s that the operator sets for %s: its secret is missing, or can't be used in a header.", h.name, t.Origin)
 }
 
 // elsewhere keeps the headers of a guest that may follow a redirect to another origin: what says how to answer, and nothing

@@ -119,7 +119,7 @@ func misfits(from capability.Rule, report func(key string, err error)) {
 	r := from.(*Rule)
 	for _, origin := range slices.Sorted(maps.Keys(r.Headers)) {
 		if !slices.Contains(r.Granted, origin) {
-			report("headers", &keys.MemberError{Name: origin, Err: errors.New("it is not in the grant's http: repeat an entry of that, as it stands there")})
+			report("headers", &keys.MemberError{Name: origin, Err: errors.New("it is not in the grant's http: repeat one of its entries exactly")})
 		}
 	}
 }
@@ -141,7 +141,7 @@ func headerName(s string) (string, error) {
 // headerValue checks the value of a header. It does not show it, because it may be a secret.
 func headerValue(s string) (string, error) {
 	if len(s) > maxField || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r > '~' }) {
-		return "", fmt.Errorf("is not a value for a header: use printable ASCII, at most %d bytes", maxField)
+		return "", fmt.Errorf("is not a valid value for a header: use printable ASCII, at most %d bytes", maxField)
 	}
 	return s, nil
 }
@@ -275,7 +275,7 @@ func reviewHeaders(v *capability.Review, r *Rule) {
 				if !slices.Contains(keyHeaders, folded) {
 					name = "a header" // its name may be the key
 				}
-				v.Warn("headers", "%s has its value here, where nothing keeps it out of answers and log lines: put it into [secrets], and write ${secret:name}", name)
+				v.Warn("headers", "the value of %s stands here, where nothing keeps it out of answers and log lines: put it into [secrets], and write ${secret:name}", name)
 			}
 		}
 	}

@@ -147,7 +147,7 @@ func (l *line) quiet() bool {
 }
 
 // errUnsent is why a kept connection is not used: the server has ended it, or said something unasked.
-var errUnsent = errors.New("the connection can't be used again")
+var errUnsent = errors.New("the connection can't be reused")
 
 // ask sends a request and reads the head of its answer. again reports that the request can be sent on another connection: the line was
 // used before, and has ended without a word.

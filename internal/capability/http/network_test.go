@@ -462,7 +462,7 @@ func TestTLS(t *testing.T) {
 		{"an address", "127.0.0.1", ca.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(byAddress)}}, ""},
 		{"TLS 1.2", "api.example", ca.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(server("api.example"))}, MaxVersion: tls.VersionTLS12}, ""},
 		{"TLS 1.1", "api.example", ca.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(server("api.example"))}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, "TLS 1.2 or later"},
-		{"no authority named", "api.example", "", &tls.Config{Certificates: []tls.Certificate{ca.issue(server("api.example"))}}, "not trusted; the operator can name one in the grant, with ca"},
+		{"no authority named", "api.example", "", &tls.Config{Certificates: []tls.Certificate{ca.issue(server("api.example"))}}, "not trusted; the operator can name it in the grant, with ca"},
 		{"another authority", "api.example", other.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(server("api.example"))}}, "not trusted"},
 		{"another name", "api.example", ca.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(server("evil.example"))}}, "other names"},
 		{"a name, for an address", "127.0.0.1", ca.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(server("api.example"))}}, "other names"},

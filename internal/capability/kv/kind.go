@@ -82,7 +82,7 @@ func (r *Rule) read(value any) error {
 		"size": size,
 		"by": keys.Word(&by, `"principal"`, func(s string) (string, error) {
 			if s != "principal" {
-				return "", fmt.Errorf("%q is not known: use \"principal\", or leave by out for one place that all callers share", text.Short(s))
+				return "", fmt.Errorf("%q is not known: use \"principal\", or leave by out for one place shared by all callers", text.Short(s))
 			}
 			return s, nil
 		}),

@@ -285,5 +285,5 @@ func failure(err error) *answer.Failure {
 	case errors.Is(err, state.ErrInvalid):
 		return answer.Failf(answer.Invalid, "%s.", message)
 	}
-	return answer.Failf(answer.Unavailable, "Keys and values can't be used now: the server's log says why.")
+	return answer.Failf(answer.Unavailable, "Keys and values are not available now: the server's log says why.")
 }

@@ -45,7 +45,7 @@ func (u *use) ofCaller() error {
 	id, err := personal.Of(p)
 	root, ofRoot := personal.Root(p)
 	if err = cmp.Or(err, ofRoot); err != nil {
-		return answer.Failf(answer.NotGranted, "Each caller's values are kept apart, and this caller can't have any: it did not show who it is, or its token has no name.")
+		return answer.Failf(answer.NotGranted, "Values are kept for each caller separately, and this caller can't have any: it has no credentials, or its token has no name.")
 	}
 	u.own, u.space = &owner{granted: u.granted, id: id, root: root}, ownSpace(u.granted.store, u.granted.namespace, id)
 	return nil

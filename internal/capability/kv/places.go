@@ -95,12 +95,12 @@ func (o *owner) take(ctx context.Context) error {
 		root = []byte(o.root)
 		most := max(1, min(maxMade, o.granted.own/4))
 		if err = o.enter(ctx, p.made(o.root), string(o.id), nil, most); errors.Is(err, state.ErrQuota) {
-			err = answer.Failf("quota", "Of the tokens that one token has made, %d keep values already, and no further one can. Delete all values of one of them, or have it revoked.", most)
+			err = answer.Failf("quota", "Of the tokens made from one token, %d keep values already, and no more can. Delete all values of one of them, or have that one revoked.", most)
 		}
 	}
 	if err == nil {
 		if err = o.enter(ctx, p.callers(), string(o.id), root, o.granted.own); errors.Is(err, state.ErrQuota) {
-			err = answer.Failf("quota", "No further caller can keep values: %d do, as many as the operator allows (principals in the grant's kv).", o.granted.own)
+			err = answer.Failf("quota", "No more callers can keep values: %d do, which is as many as the operator allows (principals in the grant's kv).", o.granted.own)
 		}
 	}
 	if err != nil {

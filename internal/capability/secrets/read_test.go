@@ -66,7 +66,7 @@ func TestReadSecret(t *testing.T) {
 		{"nothing", "", grant, true, `"not_granted"`, "not_granted"},
 		{"a long name", strings.Repeat("mine", 10_000), grant, true, `"not_granted"`, "not_granted"},
 		{"bytes that are no text", "\xff\x00", grant, true, `"not_granted"`, "not_granted"},
-		{"gone meanwhile", "gone", grant, true, "is gone", "unavailable"},
+		{"gone meanwhile", "gone", grant, true, "no longer exists", "unavailable"},
 		{"no grant", "mine", nil, true, "does not declare that it needs secrets", "not_granted"},
 		{"a start", "mine", grant, false, "while it starts", "not_granted"},
 	} {

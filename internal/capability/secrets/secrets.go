@@ -79,5 +79,5 @@ func find(c *hostabi.Call, ptr, length uint64) (value, asked string, f *answer.F
 	if value, err := g.view.Secret(asked); err == nil {
 		return value, asked, nil
 	}
-	return "", asked, answer.Failf(answer.Unavailable, "The secret %q is gone: its source no longer has it.", asked)
+	return "", asked, answer.Failf(answer.Unavailable, "The secret %q no longer exists in its source.", asked)
 }

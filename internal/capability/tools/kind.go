@@ -95,7 +95,7 @@ func open(h capability.Host) capability.Configure {
 func reaches(value any) (all []capability.Reached) {
 	for _, path := range value.(*permission).paths {
 		if path == Caller {
-			all = append(all, capability.Reached{Capability: "caller", Entry: "name", Detail: "told to the tool"})
+			all = append(all, capability.Reached{Capability: "caller", Entry: "name", Detail: "shown to the tool"})
 			continue
 		}
 		all = append(all, capability.Reached{Capability: "tools", Entry: strings.TrimPrefix(path, "/")})

@@ -154,7 +154,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	path, ok := g.named(name)
 	if !ok {
 		g.refuse(name, origin, outer, errNotGranted)
-		return nil, answer.Failf(answer.NotGranted, "The tool may not call %q: declare it in \"tools\" of the needs, and have the operator add it to \"tools\" of the grant.", text.Short(name))
+		return nil, answer.Failf(answer.NotGranted, "The tool may not call %q: declare it under \"tools\" in the needs, and have the operator add it to \"tools\" in the grant.", text.Short(name))
 	}
 	use.Target = path
 	if path == Caller {
@@ -162,7 +162,7 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	}
 	if outer.Depth() >= MaxDepth {
 		g.refuse(path, origin, outer, errTooDeep)
-		return nil, answer.Failf(Depth, "Tools call each other %d deep already, which is the limit: %s is not called.", MaxDepth, path)
+		return nil, answer.Failf(Depth, "Calls are already nested %d deep, which is the limit: %s is not called.", MaxDepth, path)
 	}
 	inner := invoker.Inside((*wasmtools.Call)(origin), outer)
 	invocation, bounded, err := g.begin(path, inner)
@@ -212,14 +212,14 @@ func callerOf(p *wasmtools.Principal) ([]byte, *answer.Failure) {
 		Realm  string      `json:"realm"`
 	}{id, p.String(), p.Origin(), p.Realm()})
 	if err != nil {
-		return nil, answer.Failf(answer.Unavailable, "The caller can't be told.")
+		return nil, answer.Failf(answer.Unavailable, "The caller is not known.")
 	}
 	return text, nil
 }
 
 // What observers are told of calls that the calling tool may not make.
 var (
-	errNotGranted = &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "The calling tool was not granted this one."}
+	errNotGranted = &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "The calling tool has no grant for this one."}
 	errTooDeep    = &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "The calling tool is nested too deep in other calls."}
 )
 

@@ -112,7 +112,7 @@ func Open(o Options) *Bucket {
 	}
 	b := &Bucket{
 		options: o, names: upload.Directory{Scripts: o.Scripts}, changes: make(chan struct{}, 1), noted: make(chan struct{}, 1), tried: make(chan struct{}),
-		fetching: turns{of: map[string]chan struct{}{}}, files: map[string]file{}, most: mostBytes, moved: make(chan struct{}), failed: errors.New("the state was not read yet"),
+		fetching: turns{of: map[string]chan struct{}{}}, files: map[string]file{}, most: mostBytes, moved: make(chan struct{}), failed: errors.New("the state has not been read yet"),
 	}
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	return b
@@ -191,7 +191,7 @@ func (b *Bucket) List(ctx context.Context) (*catalog.Listing, error) {
 	case b.failed != nil && len(b.files) == 0:
 		return nil, b.failed
 	case b.failed != nil:
-		l.Problems = []catalog.Problem{{Name: ".", Err: fmt.Errorf("%w; what was known before is served", b.failed)}}
+		l.Problems = []catalog.Problem{{Name: ".", Err: fmt.Errorf("%w; serving what was known before", b.failed)}}
 	}
 	return l, nil
 }

@@ -80,7 +80,7 @@ func (b *Bucket) at(name string) (f file, err error) {
 	f, known := b.files[name]
 	switch {
 	case !b.synced || b.failed != nil:
-		return f, fmt.Errorf("%w: what is in the bucket is not known", state.ErrUnavailable)
+		return f, fmt.Errorf("%w: the bucket's content is not known", state.ErrUnavailable)
 	case errors.Is(f.err, state.ErrNewer):
 		return f, f.err
 	case known:
@@ -88,11 +88,11 @@ func (b *Bucket) at(name string) (f file, err error) {
 	case b.bytes > b.most-maxRecord:
 		return f, errMore
 	case len(b.files) >= mostRecords:
-		return f, fmt.Errorf("there are %d files in the bucket, with those that were removed: at most %d are allowed", len(b.files), mostRecords)
+		return f, fmt.Errorf("there are %d files in the bucket, including removed ones: at most %d are allowed", len(b.files), mostRecords)
 	}
 	for other := range b.files { // where the files are copied to, both may have one place
 		if strings.EqualFold(other, name) {
-			return f, fmt.Errorf("there is %s already, whose name differs from %s in upper and lower case only", other, name)
+			return f, fmt.Errorf("there is %s already, whose name differs from %s only in upper and lower case", other, name)
 		}
 	}
 	return f, nil
@@ -238,9 +238,9 @@ func (b *Bucket) await(ctx context.Context, name string, version uint64) (file, 
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return now, fmt.Errorf("%w: a change of the file did not come here in time", state.ErrUnavailable)
+			return now, fmt.Errorf("%w: a change of the file did not arrive here in time", state.ErrUnavailable)
 		case <-b.ctx.Done():
-			return now, fmt.Errorf("%w: the server ends", state.ErrUnavailable)
+			return now, fmt.Errorf("%w: the server is stopping", state.ErrUnavailable)
 		}
 	}
 }
@@ -310,7 +310,7 @@ func (b *Bucket) Roll(ctx context.Context, r versions.Rollback) error {
 	case err != nil:
 		return err
 	case was.Digest != r.Over:
-		return fmt.Errorf("%w: it has another content than what is to be rolled back", state.ErrConflict)
+		return fmt.Errorf("%w: its content is not what should be rolled back", state.ErrConflict)
 	case was.was.find(r.Digest) == nil:
 		return unknown(r.File, r.Digest)
 	}

@@ -23,9 +23,9 @@ const (
 func (b *Bucket) collect() {
 	for pause(b.ctx, collectEvery/2+rand.N(collectEvery)) {
 		if removed, err := b.Collect(b.ctx, unnamed); err != nil && b.ctx.Err() == nil && !errors.Is(err, state.ErrUnavailable) {
-			b.options.Logger.Warn("contents that no file has any more are not removed from the bucket", "bucket", b.options.Name, "error", err)
+			b.options.Logger.Warn("contents that no file uses any more could not be removed from the bucket", "bucket", b.options.Name, "error", err)
 		} else if removed > 0 {
-			b.options.Logger.Info("removed contents that no file has any more from the bucket", "bucket", b.options.Name, "contents", removed)
+			b.options.Logger.Info("removed contents that no file uses any more from the bucket", "bucket", b.options.Name, "contents", removed)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func (b *Bucket) Collect(ctx context.Context, age time.Duration) (removed int, e
 	b.mu.Lock()
 	switch {
 	case !b.synced || b.failed != nil:
-		err = fmt.Errorf("%w: what is in the bucket is not known", state.ErrUnavailable)
+		err = fmt.Errorf("%w: the bucket's content is not known", state.ErrUnavailable)
 	case b.more:
 		err = errMore
 	}
@@ -63,13 +63,13 @@ func (b *Bucket) makeRoom(ctx context.Context, size int64) error {
 		return err
 	}
 	if _, err := b.Collect(ctx, leastUnnamed); err != nil {
-		b.options.Logger.Warn("contents that no file has any more are not removed from the bucket", "bucket", b.options.Name, "error", err)
+		b.options.Logger.Warn("contents that no file uses any more could not be removed from the bucket", "bucket", b.options.Name, "error", err)
 	}
 	left, most, err := b.objects.Room(ctx)
 	if err != nil || left >= size {
 		return err
 	}
-	return fmt.Errorf("%w: the bucket %s may have %s, and has room for %s more: remove files, or raise the max-bytes of OBJ_%s", state.ErrQuota, b.objects.Bucket(), text.Size(most), text.Size(max(left, 0)), b.objects.Bucket())
+	return fmt.Errorf("%w: the bucket %s may hold %s, and has room for %s more: remove files, or raise the max-bytes of OBJ_%s", state.ErrQuota, b.objects.Bucket(), text.Size(most), text.Size(max(left, 0)), b.objects.Bucket())
 }
 
 // noteAfter is how long changes gather before the cache is told.

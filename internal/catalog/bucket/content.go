@@ -21,7 +21,7 @@ const (
 )
 
 // errLost is returned for a content that the bucket does not have as it was put.
-var errLost = errors.New("its content in the bucket is missing, or is not what its digest says: put the file again")
+var errLost = errors.New("its content in the bucket is missing, or doesn't match its digest: put the file again")
 
 // content returns what has a digest: from the cache, or from the bucket, once. The last Read fails where it is something else.
 func (b *Bucket) content(ctx context.Context, digest string, size int64) (io.ReadCloser, error) {

@@ -152,7 +152,7 @@ func claim(files map[string]file) map[string]error {
 		f := files[name]
 		paths := f.serves().Paths
 		if at := slices.IndexFunc(paths, func(path string) bool { return holders[path] != "" }); at >= 0 {
-			lost[name] = fmt.Errorf("has the tool %s, which %s had first: remove one of the files", text.Short(paths[at]), holders[paths[at]])
+			lost[name] = fmt.Errorf("has the tool %s, which was in %s first: remove one of the files", text.Short(paths[at]), holders[paths[at]])
 			continue
 		}
 		for _, path := range paths {

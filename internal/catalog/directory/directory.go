@@ -149,7 +149,7 @@ func (d *Directory) List(ctx context.Context) (listing *catalog.Listing, err err
 		d.looked += seen.looked
 	}
 	if d.root != nil && len(seen.files) == 0 && len(d.versions.files) > 0 && !os.SameFile(seen.folders["."], d.root) {
-		return nil, errors.New("an empty folder has taken the place of the directory, as when a volume is unmounted: put its modules back, or restart if none are to be served")
+		return nil, errors.New("an empty folder has taken the place of the directory, as when a volume is unmounted: put its modules back, or restart to serve none")
 	}
 	first := d.root == nil
 	d.root, d.seen = seen.folders["."], seen

@@ -143,7 +143,7 @@ func siblings(folder string, parts map[string]fs.FileInfo) {
 func (f *Files) warnOfOwners(settled []found) {
 	for _, s := range settled {
 		if err := ownership.Check(f.paths[s.path]); err != nil {
-			f.logger.Warn("others can change a file, and with it what is served", "file", f.paths[s.path], "reason", err)
+			f.logger.Warn("other users can change a file, and so what is served", "file", f.paths[s.path], "reason", err)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // served.
 func (d *Directory) warnOfDirectory() {
 	if err := ownership.Check(d.path); err != nil {
-		d.logger.Warn("others can change the tools directory, and with it what is served", "directory", d.path, "reason", err)
+		d.logger.Warn("other users can change the tools directory, and so what is served", "directory", d.path, "reason", err)
 	}
 }
 
@@ -31,7 +31,7 @@ func (d *Directory) warnOfFiles(files []found, folders map[string]fs.FileInfo) {
 		}
 	}
 	if count > 0 {
-		d.logger.Warn("others can change files of the tools directory, and with it what is served", "file", d.Place(which), "reason", first, "files", count)
+		d.logger.Warn("other users can change files in the tools directory, and so what is served", "file", d.Place(which), "reason", first, "files", count)
 	}
 }
 

@@ -154,7 +154,7 @@ func (s *scanner) folder(p place) error {
 		return err
 	}
 	if p.linked && slices.ContainsFunc(p.above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
-		return errors.New("is a link to a folder that holds it: remove the link")
+		return errors.New("is a link to a folder that contains it: remove the link")
 	}
 	if s.scripts != nil && holds(entries, environmentFile) {
 		if p.name == "." { // or nothing would tell why nothing is served
@@ -192,7 +192,7 @@ func (s *scanner) folder(p place) error {
 
 // tooMany reports that a folder has not been listed whole.
 func (s *scanner) tooMany(name string) {
-	s.full(name, fmt.Errorf("holds more than %d entries, including those of its folders: the rest is not served", s.entries))
+	s.full(name, fmt.Errorf("has more than %d entries, including those of its folders: the rest is not served", s.entries))
 }
 
 // entry looks at one entry of a folder.
@@ -221,7 +221,7 @@ func (s *scanner) entry(p place, e fs.DirEntry) {
 	case isLink && info.IsDir():
 		s.seen.links = true
 		if p.linked {
-			s.problem(p.name, errors.New("is a link below a linked folder, which is not followed: put the files here"))
+			s.problem(p.name, errors.New("is a link below a linked folder, and is not followed: put the files here"))
 			return
 		}
 		p.linked = true
@@ -284,7 +284,7 @@ func (s *scanner) below(p place) {
 func (s *scanner) file(f found) {
 	if len(s.seen.files) == s.modules {
 		s.left = 0
-		s.full(".", fmt.Errorf("holds more than %d modules: the rest is not served; set tools.modules to allow more", s.modules))
+		s.full(".", fmt.Errorf("has more than %d modules: the rest is not served; set tools.modules to allow more", s.modules))
 		return
 	}
 	s.seen.files = append(s.seen.files, f)

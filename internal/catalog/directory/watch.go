@@ -52,7 +52,7 @@ func (w *watch) follow(directory string, folders map[string]fs.FileInfo, linked 
 		again = w.intervals.debounce // for what came between the scan and the watch
 		if w.err != nil && w.err.Error() != w.told {
 			w.told = w.err.Error()
-			w.logger.Warn("not all folders can be watched: looking at them again and again instead", "every", w.intervals.poll.String(), "error", w.err)
+			w.logger.Warn("not all folders can be watched: scanning them regularly instead", "every", w.intervals.poll.String(), "error", w.err)
 		}
 		if w.err == nil && w.told != "" {
 			w.told = ""

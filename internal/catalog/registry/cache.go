@@ -165,7 +165,7 @@ func (c *Cache) Scratch() (string, error) {
 	}
 	folder, err := os.MkdirTemp("", "toolsrv"+scratch)
 	if err != nil {
-		return "", fmt.Errorf("make a folder for a moment: %w", errors.Join(wrong, err))
+		return "", fmt.Errorf("make a temporary folder: %w", errors.Join(wrong, err))
 	}
 	return folder, nil
 }
@@ -215,7 +215,7 @@ func (c *Cache) warn(logger *slog.Logger, err error) {
 	c.warned = true
 	c.mu.Unlock()
 	if !before {
-		logger.Warn("modules of registries are not kept on disk, so none is served after a start while its registry is away", "folder", c.folder, "error", err)
+		logger.Warn("modules from registries are not kept on disk, so after a start none is served while its registry is unreachable", "folder", c.folder, "error", err)
 	}
 }
 

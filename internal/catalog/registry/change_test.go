@@ -45,7 +45,7 @@ func TestChange(t *testing.T) {
 	await(t, s, "one", "")
 	broken := given
 	broken.Registry.Credentials = filepath.Join(t.TempDir(), "none.json")
-	if _, err := s.Prepare(broken); err == nil || !strings.Contains(err.Error(), "read the file of credentials") {
+	if _, err := s.Prepare(broken); err == nil || !strings.Contains(err.Error(), "read the credentials file") {
 		t.Errorf("got %v", err)
 	}
 	await(t, s, "one", "")
@@ -114,12 +114,12 @@ func TestChangeSigners(t *testing.T) {
 	if !change(t, s, trusting(given, nextPublic)) {
 		t.Error("another key is the same one")
 	}
-	await(t, s, "one", "its signature does not count: it is not of the key "+nextPublic+", or not of this artifact; what was pulled before is served")
+	await(t, s, "one", "its signature is not valid: it was not made with the key "+nextPublic+", or not for this artifact; serving what was pulled before")
 	sign(next)
 	await(t, s, "one", "")
 	push(t, at, "1.2", "two")
 	sign(old)
-	await(t, s, "one", "it is not of the key "+nextPublic)
+	await(t, s, "one", "it was not made with the key "+nextPublic)
 	sign(next)
 	await(t, s, "two", "")
 	minimum := trusting(given, nextPublic)

@@ -10,7 +10,7 @@ import (
 // each has ask ask the mirrors and the origin, one after the other.
 func (s *Source) each(ctx context.Context, ask func(ctx context.Context, p *oci.Peer) (again bool, err error)) error {
 	return s.asks.Load().peers.Each(ctx, lookTimeout, func(mirror oci.Reference, err error) {
-		s.options.Logger.Warn("a mirror does not give what is wanted, so the next one or the origin is asked", "reference", s.ID(), "mirror", mirror.String(), "again_in", oci.MirrorRest.String(), "error", err)
+		s.options.Logger.Warn("a mirror doesn't have what was asked for, so the next one or the origin is asked", "reference", s.ID(), "mirror", mirror.String(), "again_in", oci.MirrorRest.String(), "error", err)
 	}, ask)
 }
 

@@ -90,7 +90,7 @@ func TestMirror(t *testing.T) {
 	if n := asked.Load(); n != 0 {
 		t.Errorf("the mirror was asked %d times what a tag is", n)
 	}
-	if got := log(); !strings.Contains(got, "a mirror does not give what is wanted") || !strings.Contains(got, mirror.Host) || strings.Count(got, "level=WARN") != 1 {
+	if got := log(); !strings.Contains(got, "a mirror doesn't have what was asked for") || !strings.Contains(got, mirror.Host) || strings.Count(got, "level=WARN") != 1 {
 		t.Errorf("got the log %s", got)
 	}
 }
@@ -118,13 +118,13 @@ func TestHostileMirrors(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-q.Context().Done()
 		}), "too slow"},
-		"lies": {blob(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "bad") }), "is not what its digest says"},
+		"lies": {blob(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "bad") }), "doesn't match its digest"},
 		"sends more": {blob(func(w http.ResponseWriter, _ *http.Request) {
 			w.(http.Flusher).Flush()
 			_, _ = io.WriteString(w, "onetwothree")
 		}), "has more than the 3 bytes"},
 		"cuts":        {blob(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), "EOF"},
-		"has nothing": {func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusNotFound); return true }, "the registry has nothing of this name"},
+		"has nothing": {func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusNotFound); return true }, "the registry has nothing with this name"},
 		"is busy": {func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Retry-After", "3600")
 			w.WriteHeader(http.StatusTooManyRequests)
@@ -133,8 +133,8 @@ func TestHostileMirrors(t *testing.T) {
 		"leads astray": {func(w http.ResponseWriter, q *http.Request) bool {
 			http.Redirect(w, q, "http://10.0.0.1/", http.StatusFound)
 			return true
-		}, "a registry on another kind of network may not lead there"},
-		"wants to know": {ocitest.Basic("ann", "secret"), "there are no credentials"},
+		}, "a registry on another kind of network must not lead there"},
+		"wants to know": {ocitest.Basic("ann", "secret"), "there are none for it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,7 +176,7 @@ func TestMirrorsWithoutOrigin(t *testing.T) {
 	await(t, s, "", "does not allow it")
 	mirror.Before(away)
 	s, _ = mirrored(t, origin, a.Manifest, t.TempDir(), nil, mirror)
-	await(t, s, "", "of its mirrors before: "+mirror.Host)
+	await(t, s, "", "the mirrors asked before: "+mirror.Host)
 }
 
 // TestMirrorsOfSigned takes from a mirror only what it has with its signature.
@@ -238,7 +238,7 @@ func TestMirrorUncached(t *testing.T) {
 		b, err := io.ReadAll(f)
 		return string(b), err
 	}
-	if got, err := read(); err == nil || !strings.Contains(err.Error(), "is not what its digest says") {
+	if got, err := read(); err == nil || !strings.Contains(err.Error(), "doesn't match its digest") {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if got, err := read(); got != "one" || err != nil {

@@ -55,7 +55,7 @@ func (p *places) take(ctx context.Context, host string) (give func(error), err e
 	one.mu.Unlock()
 	if alone {
 		<-one.free
-		return nil, fmt.Errorf("%s: %w: nothing is pulled from it for %v after such an answer", host, oci.ErrSlow, rest)
+		return nil, fmt.Errorf("%s: %w: after such an answer nothing is pulled from it for %v", host, oci.ErrSlow, rest)
 	}
 	return func(err error) {
 		if errors.Is(err, oci.ErrSlow) {

@@ -43,7 +43,7 @@ func TestSlowRegistry(t *testing.T) {
 		synctest.Wait()
 		one(fmt.Errorf("x: %w", oci.ErrSlow))
 		for range 3 {
-			if err := <-waiting; !errors.Is(err, oci.ErrSlow) || err.Error() != "slow: the registry is too slow: nothing is pulled from it for 1m0s after such an answer" {
+			if err := <-waiting; !errors.Is(err, oci.ErrSlow) || err.Error() != "slow: the registry is too slow: after such an answer nothing is pulled from it for 1m0s" {
 				t.Errorf("got %v", err)
 			}
 		}
@@ -60,7 +60,7 @@ func TestStillPulled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("listing took too long"))
 		defer cancel()
-		if _, err := (&Source{tried: make(chan struct{})}).List(ctx); err == nil || !strings.Contains(err.Error(), "it is being pulled, or waits for its turn") {
+		if _, err := (&Source{tried: make(chan struct{})}).List(ctx); err == nil || !strings.Contains(err.Error(), "it is being pulled, or is waiting for its turn") {
 			t.Errorf("got %v", err)
 		}
 	})

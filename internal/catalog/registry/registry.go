@@ -137,7 +137,7 @@ func (s *Source) List(ctx context.Context) (*catalog.Listing, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-time.After(listWithin):
-		return nil, fmt.Errorf("it has not been pulled yet: it is being pulled, or waits for its turn, since %d are pulled from a registry at a time", maxPulls)
+		return nil, fmt.Errorf("it has not been pulled yet: it is being pulled, or is waiting for its turn, since %d at a time are pulled from a registry", maxPulls)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Source) List(ctx context.Context) (*catalog.Listing, error) {
 	}
 	l := &catalog.Listing{Entries: []catalog.Entry{{ID: s.name(), Version: s.held.Module, Size: s.held.Size}}}
 	if s.failed != nil {
-		l.Problems = []catalog.Problem{{Name: ".", Err: fmt.Errorf("%w; what was pulled before is served", s.failed)}}
+		l.Problems = []catalog.Problem{{Name: ".", Err: fmt.Errorf("%w; serving what was pulled before", s.failed)}}
 	}
 	return l, nil
 }

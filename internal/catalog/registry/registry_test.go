@@ -147,7 +147,7 @@ func TestAway(t *testing.T) {
 	if got, _ := content(t, second); got != "one" { // at once
 		t.Errorf("got %q", got)
 	}
-	await(t, second, "one", "what was pulled before is served")
+	await(t, second, "one", "what was pulled before")
 	if _, err := follow(t, host, "1", t.TempDir(), nil).List(t.Context()); err == nil {
 		t.Error("there is a module without a registry, and without a cache")
 	}
@@ -283,7 +283,7 @@ func TestNoCache(t *testing.T) {
 		push(t, at, "1", "one")
 		await(t, s, "one", "")
 		s.Close()
-		if n := log.Count("modules of registries are not kept on disk"); n != 1 {
+		if n := log.Count("modules from registries are not kept on disk"); n != 1 {
 			t.Errorf("it was told %d times: %s", n, log.String())
 		}
 	}
@@ -339,7 +339,7 @@ func TestNothingInMemory(t *testing.T) {
 	}
 	defer f.Close()
 	var passing *catalog.PassingError
-	if _, err = io.Copy(io.Discard, f); !errors.As(err, &passing) || !strings.Contains(err.Error(), "is not what its digest says") {
+	if _, err = io.Copy(io.Discard, f); !errors.As(err, &passing) || !strings.Contains(err.Error(), "doesn't match its digest") {
 		t.Errorf("a module that has changed since: got %v", err)
 	}
 }
@@ -411,7 +411,7 @@ func TestWrongArtifact(t *testing.T) {
 	})
 	lies.Store(true)
 	push(t, at, "1", "two") // its layer is there already as far as Exists says
-	await(t, s, "one", "is not what its digest says")
+	await(t, s, "one", "doesn't match its digest")
 	lies.Store(false)
 }
 
@@ -526,7 +526,7 @@ func TestSigned(t *testing.T) {
 	await(t, follow(t, at.Host, "1.2", folder, trusting(others, "")), "", "does not allow it")
 	await(t, follow(t, at.Host, "1.2", folder, trusting(public, "1.0.0")), "", "does not allow it")
 	at.Before(nil)
-	await(t, follow(t, at.Host, "1.2", t.TempDir(), trusting(others, "")), "", "it is not of the key "+others)
+	await(t, follow(t, at.Host, "1.2", t.TempDir(), trusting(others, "")), "", "it was not made with the key "+others)
 	await(t, follow(t, at.Host, "1.2", t.TempDir(), trusting(public, "1.0.0")), "", "it says no version")
 
 	// A digest needs no signature.

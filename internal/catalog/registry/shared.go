@@ -12,9 +12,9 @@ import (
 // Errors of a cache that another source shares.
 var (
 	// ErrUncached is returned by Keep where the folder can't keep anything.
-	ErrUncached = errors.New("the cache keeps nothing")
+	ErrUncached = errors.New("the cache is off")
 	// ErrOther is returned by Keep for a content that is not what its digest says.
-	ErrOther = errors.New("it is not what its digest says")
+	ErrOther = errors.New("it doesn't match its digest")
 )
 
 // Keep keeps what pull writes, which must have a digest, in hexadecimal. by needs it from now on.

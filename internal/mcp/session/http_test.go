@@ -212,7 +212,7 @@ func TestSessionRefused(t *testing.T) {
 		want    string
 	}{
 		{"no JSON", `{`, nil, 400, "-32700"},
-		{"a batch", "[" + ping + "]", nil, 400, "Batches are not served"},
+		{"a batch", "[" + ping + "]", nil, 400, "Batches are not supported"},
 		{"no session", ping, []string{"Mcp-Session-Id", "", "Mcp-Protocol-Version", legacy}, 404, "-32001"},
 		{"another session", ping, []string{"Mcp-Session-Id", id + "x"}, 404, "-32001"},
 		{"a version of the future", ping, []string{"Mcp-Protocol-Version", "2999-01-01"}, 400, `-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28","2025-11-25","2025-06-18"],"requested":"2999-01-01"}`},
@@ -383,7 +383,7 @@ func TestSessionPanics(t *testing.T) {
 	h := newApp(t).http(t, mcp.Options{})
 	id := h.begin()
 	status, body := h.post(request(`"p"`, "tools/call", legacy, `"name":"panic"`), "Mcp-Session-Id", id)
-	if status != 500 || !strings.HasPrefix(body, `{"jsonrpc":"2.0","id":"p","error":{"code":-32603,"message":"Internal error; tell the operator the request id","data":{"code":"internal","request_id":"`) ||
+	if status != 500 || !strings.HasPrefix(body, `{"jsonrpc":"2.0","id":"p","error":{"code":-32603,"message":"Internal error; give the operator the request id","data":{"code":"internal","request_id":"`) ||
 		strings.Contains(body, "12345") {
 		t.Errorf("got %d %s", status, body)
 	}

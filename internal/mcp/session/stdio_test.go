@@ -48,12 +48,12 @@ func TestStdio(t *testing.T) {
 		{"ping in a version without it", modern, request("1", "ping", modern), `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`},
 		{"subscriptions in a version without them", legacy, request("1", "subscriptions/listen", legacy, `"notifications":{}`), `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`},
 		{"initialize twice", legacy, begin, `{"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"The session has begun already"}}`},
-		{"a call before initialize", modern, request("1", "tools/list", legacy), `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"The session has not begun: send initialize first, or say in _meta which version this is"}}`},
+		{"a call before initialize", modern, request("1", "tools/list", legacy), `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"The session has not begun: send initialize first, or name the protocol version in _meta"}}`},
 		{"no capabilities", modern, request("1", "tools/list", "", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`), `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"The request has no _meta with io.modelcontextprotocol/clientCapabilities"}}`},
 		{"an unknown version", modern, request("1", "tools/list", "", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2999-01-01","io.modelcontextprotocol/clientCapabilities":{}}`),
 			`{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28","2025-11-25","2025-06-18"],"requested":"2999-01-01"}}}`},
 		{"no JSON", modern, `{"jsonrpc":`, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"The message is not JSON: Expecting value at byte 11"}}`},
-		{"a batch", legacy, `[` + request("1", "ping", legacy) + `]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Batches are not served; send each message by itself"}}`},
+		{"a batch", legacy, `[` + request("1", "ping", legacy) + `]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Batches are not supported; send each message separately"}}`},
 		{"no object", legacy, `"ping"`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"The message is not an object"}}`},
 		{"another JSON-RPC", legacy, `{"jsonrpc":"1.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"The message has no \"jsonrpc\": \"2.0\""}}`},
 		{"an id that is none", legacy, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"The id must be a string or an integer, of at most 256 bytes"}}`},
@@ -160,7 +160,7 @@ func TestStdioInternal(t *testing.T) {
 		p := newApp(t).stdio(t, session.StdioOptions{Logger: log.Logger(slog.LevelInfo)})
 		p.send(request("1", "tools/call", modern, `"name":"`+name+`"`))
 		line := p.next()
-		id, begins := strings.CutPrefix(line, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error; tell the operator the request id","data":{"code":"internal","request_id":"`)
+		id, begins := strings.CutPrefix(line, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error; give the operator the request id","data":{"code":"internal","request_id":"`)
 		id, ends := strings.CutSuffix(id, `"}}}`)
 		if !begins || !ends {
 			t.Errorf("%s: got %s", name, line)

@@ -43,7 +43,7 @@ func (s *Set) newEntry(tool *wasmtools.Tool) *entry {
 	e := &entry{tool: tool, name: tool.OperationID()}
 	if err := e.describe(s.log); err != nil {
 		e.hidden = err.Error()
-		s.log.Warn("a tool is not shown to MCP clients", slog.String("path", tool.Path()), slog.String("problem", e.hidden))
+		s.log.Warn("a tool is hidden from MCP clients", slog.String("path", tool.Path()), slog.String("problem", e.hidden))
 	}
 	return e
 }
@@ -62,7 +62,7 @@ func (e *entry) describe(log *slog.Logger) error {
 	}
 	headers, shown, wrong := headersOf(input)
 	if wrong != nil {
-		log.Warn("MCP clients are not told to repeat a tool's arguments in headers", slog.String("path", e.tool.Path()), slog.String("problem", wrong.Error()))
+		log.Warn("MCP clients won't be asked to repeat a tool's arguments in headers", slog.String("path", e.tool.Path()), slog.String("problem", wrong.Error()))
 	}
 	e.headers = headers
 	if e.shown[Modern], err = e.element(shown, output, e.tool.Description); err != nil {

@@ -44,7 +44,7 @@ func headersOf(schema json.RawMessage) (headers []Header, shown json.RawMessage,
 		}
 	}
 	if err = f.find(0, nil); err == nil && marked > len(f.headers) {
-		err = fmt.Errorf("%s stands where only parameters reached through properties may have it", headerKeyword)
+		err = fmt.Errorf("%s is allowed only for parameters reached through properties", headerKeyword)
 	}
 	if err != nil {
 		return nil, f.without(schema), err

@@ -171,7 +171,7 @@ func (v *View) Call(ctx context.Context, name string, call *wasmtools.Call) (Res
 }
 
 // errAbandoned is the error of a call that ended before it was run, or by a panic.
-var errAbandoned = errors.New("the call was not run to its end")
+var errAbandoned = errors.New("the call did not finish")
 
 // errUnknown is the error for a name under which the principal sees no tool, whether one exists or not.
 func errUnknown(name string) error {

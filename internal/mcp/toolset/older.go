@@ -71,7 +71,7 @@ func withRest(description, rest string) string {
 		return description
 	}
 	for _, words := range []string{
-		"The arguments must also fit this JSON Schema, whose references lead into the schema of the arguments: " + rest,
+		"The arguments must also fit this JSON Schema, whose references point into the schema of the arguments: " + rest,
 		"The tool has more rules for its arguments than its schema shows. The error of a call that breaks one says which.",
 	} {
 		if all := strings.TrimLeft(description+"\n\n"+words, "\n"); utf8.RuneCountInString(all) <= maxDescription {

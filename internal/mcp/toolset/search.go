@@ -48,15 +48,15 @@ const (
 	nearestMost = 500
 )
 
-const searchDescription = "Finds tools of this server by words. The answer has each tool's name, description and inputSchema; call one with " + callName + "."
+const searchDescription = "Finds this server's tools by keywords. The answer lists each tool's name, description and inputSchema; call one with " + callName + "."
 
 const searchParameters = `{"type":"object","properties":{` +
-	`"query":{"type":"string","maxLength":1000,"description":"Words that say what the tool should do, or a part of its name. Empty: any tools, by name."},` +
+	`"query":{"type":"string","maxLength":1000,"description":"Words that say what the tool should do, or part of its name. If empty, any tools, by name."},` +
 	`"limit":{"type":"integer","minimum":1,"maximum":50,"default":10,"description":"How many tools to return at most."}},` +
 	`"required":["query"],"additionalProperties":false}`
 
 const callParameters = `{"type":"object","properties":{` +
-	`"name":{"type":"string","maxLength":128,"description":"The tool's name, as search_tools gives it."},` +
+	`"name":{"type":"string","maxLength":128,"description":"The tool's name, as search_tools returns it."},` +
 	`"arguments":{"type":"object","description":"The arguments, which must fit the tool's inputSchema."}},` +
 	`"required":["name"],"additionalProperties":false}`
 

@@ -91,7 +91,7 @@ func makeDir(dir string) error {
 		return fmt.Errorf("make the directory for compiled code: %w", err)
 	}
 	if err := ownership.Check(dir); err != nil {
-		return fmt.Errorf("anyone who can change compiled code can run code here: %w; or name a folder inside it, which is made private", err)
+		return fmt.Errorf("anyone who can change compiled code can run code here: %w; or name a folder inside it, which will be made private", err)
 	}
 	return nil
 }

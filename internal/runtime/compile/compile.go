@@ -77,7 +77,7 @@ func openBench(dir string) (*bench, error) {
 	}
 	inside, err := os.ReadDir(dir)
 	if err == nil && len(inside) != 1 {
-		err = fmt.Errorf("wazero keeps its code in %d directories, not in one", len(inside))
+		err = fmt.Errorf("wazero stores its code in %d directories, not in one", len(inside))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDisk, errors.Join(err, cache.Close(context.Background())))
@@ -109,7 +109,7 @@ func (b *bench) make(module []byte, workers int) (name string, err error) {
 	}
 	inside, err := os.ReadDir(b.files)
 	if err == nil && len(inside) != 1 {
-		err = fmt.Errorf("wazero keeps the code of a module in %d files, not in one", len(inside))
+		err = fmt.Errorf("wazero stores the code of a module in %d files, not in one", len(inside))
 	}
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrDisk, err)

@@ -45,9 +45,9 @@ const (
 
 var (
 	// ErrClosed is the error of a pool that is closed.
-	ErrClosed = errors.New("the processes that compile have ended")
+	ErrClosed = errors.New("the compiling processes have ended")
 	// ErrUnavailable is the error where no such processes can be had.
-	ErrUnavailable = errors.New("modules can't be compiled in processes of their own")
+	ErrUnavailable = errors.New("modules can't be compiled in separate processes")
 	// ErrLost is the error where a process ended, or did not go on, and perhaps not because of the module: the system may have taken its
 	// memory, or given it no processor.
 	ErrLost = errors.New("the process that compiled the module was stopped by the system")
@@ -84,7 +84,7 @@ func (t *TooMuch) Error() string {
 	const advice = "split its largest functions, or optimise it with the compiler or wasm-opt"
 	switch {
 	case t.Memory && t.Bytes < apart.Ample:
-		return fmt.Sprintf("compiling the module takes more than %d MiB of memory, which is all that this machine or its container has for it: give it more, use a cache directory in which a larger machine has compiled the module, or %s",
+		return fmt.Sprintf("compiling the module takes more than %d MiB of memory, which is all that this machine or its container has for that: give it more, use a cache directory in which a larger machine has compiled the module, or %s",
 			t.Bytes>>20, advice)
 	case t.Memory:
 		return fmt.Sprintf("compiling the module takes more than %d MiB of memory: %s", t.Bytes>>20, advice)
@@ -95,10 +95,10 @@ func (t *TooMuch) Error() string {
 // NewPool returns a pool. No process is started yet. The caller closes the pool.
 func NewPool(c Config) (*Pool, error) {
 	if !apart.Supported {
-		return nil, fmt.Errorf("%w: this system can't bound what a process takes", ErrUnavailable)
+		return nil, fmt.Errorf("%w: this system can't limit what a process takes", ErrUnavailable)
 	}
 	if len(c.Command) == 0 {
-		return nil, errors.New("no command starts the processes that compile")
+		return nil, errors.New("no command is set to start compiling processes")
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -143,7 +143,7 @@ func (p *Pool) Compile(scratch string, module []byte, most Limit) (File, error) 
 	switch {
 	case errors.Is(err, ErrDisk) && !fresh: // its directory may have been removed
 	case isLost && (again(lost) || both && lost.Memory):
-		p.log.Info("a process that compiles ended before it was done: trying again", "error", err)
+		p.log.Info("a compiling process ended before it was done: trying again", "error", err)
 	default:
 		return f, judge(err, most)
 	}
@@ -252,7 +252,7 @@ func (a *reply) fetch(dir string) (f File, err error) {
 		return f, err
 	}
 	if !info.Mode().IsRegular() || info.Size() != a.Size {
-		return f, fmt.Errorf("it says that it left %d bytes, but left %v with %d", a.Size, info.Mode(), info.Size())
+		return f, fmt.Errorf("it says that it left %d bytes, but left %v, of %d bytes", a.Size, info.Mode(), info.Size())
 	}
 	file, err := root.Open(a.Name)
 	if err != nil {

@@ -60,7 +60,7 @@ func TestBombs(t *testing.T) {
 		says   string
 	}{
 		"time":       {plenty, compile.Limit{CPU: 500 * time.Millisecond}, "takes more than 500ms of processor time: split its largest functions"},
-		"memory":     {80 << 20, much, "takes more than 80 MiB of memory, which is all that this machine or its container has for it: give it more"},
+		"memory":     {80 << 20, much, "takes more than 80 MiB of memory, which is all that this machine or its container has for that: give it more"},
 		"its memory": {plenty, compile.Limit{CPU: time.Minute, Bytes: 90 << 20}, "takes more than 90 MiB of memory"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -258,7 +258,7 @@ func (w *rewriter) writeElements(r *wasmbin.Reader) []byte {
 		n := int(r.U32("elements"))
 		out = wasmbin.AppendU32(out, uint32(n))
 		if w.out.Elements += n; w.out.Elements+w.elements > maxInit {
-			r.Fail(start, "the module has at least %d elements and element segments; the limit is %d: every instance pays for each", w.out.Elements+w.elements, maxInit)
+			r.Fail(start, "the module has at least %d elements and element segments; the limit is %d, since every instance pays for each of them", w.out.Elements+w.elements, maxInit)
 			return nil
 		}
 		for range n {
@@ -378,7 +378,7 @@ func (w *rewriter) writeCode(r *wasmbin.Reader) []byte {
 			written = m.out
 		}
 		if gone+len(out) > maxCode {
-			r.Fail(f.start, "with its metering the module's code has more than %d MB: split the module, or optimise it with the compiler or wasm-opt", maxCode>>20)
+			r.Fail(f.start, "with metering added the module's code has more than %d MB: split the module, or optimise it with the compiler or wasm-opt", maxCode>>20)
 			return nil
 		}
 		if w.weigh(scale, m.r, f, written); m.r.Err != nil {

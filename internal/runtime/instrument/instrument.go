@@ -405,7 +405,7 @@ func (w *rewriter) weighTypes() error {
 	}
 	w.out.Weight = weigh.Weight{Nanos: types*nanosType + values*nanosValue, Bytes: types*bytesType + values*bytesValue}
 	if w.out.Weight.Nanos > maxNanosTypes {
-		return fmt.Errorf("wasm: type section: compiling the module's %d types with %d parameters and results would take too much, about %s: leave out those that nothing uses",
+		return fmt.Errorf("wasm: type section: compiling the module's %d types with %d parameters and results would take too long, about %s: leave out those that nothing uses",
 			types, values, w.out.Weight.Time().Round(100*time.Millisecond))
 	}
 	return nil
@@ -441,7 +441,7 @@ func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []
 	t := w.types[w.functions[w.imported+w.current]]
 	count, err := s.Count(weigh.Signature{Params: len(t.Params), Results: len(t.Results)}, body)
 	if err != nil {
-		r.Fail(f.start, "weigh what was written: %w", err)
+		r.Fail(f.start, "weigh the rewritten code: %w", err)
 		return
 	}
 	weight := count.Weight()
@@ -451,7 +451,7 @@ func (w *rewriter) weigh(s *weigh.Scale, r *wasmbin.Reader, f *function, body []
 	}
 	w.out.Weight = w.out.Weight.Add(weight)
 	if w.out.Weight.Nanos > maxNanosBase+maxNanosByte*maxCode { // whatever comes
-		r.Fail(f.start, "compiling the module's %d functions would take too much, more than %s: split the module, or optimise it with the compiler or wasm-opt",
+		r.Fail(f.start, "compiling the module's %d functions would take too long, more than %s: split the module, or optimise it with the compiler or wasm-opt",
 			len(w.bodies), w.out.Weight.Time().Round(100*time.Millisecond))
 	}
 }

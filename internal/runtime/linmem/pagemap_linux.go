@@ -237,7 +237,7 @@ func (p *pagemap) check() (err error) {
 	}
 	found[3] = false // a read of untouched zeros may count as dirty
 	if found != [6]bool{1: true, 4: true} {
-		return fmt.Errorf("/proc/self/pagemap calls %v of six pages dirty, want the second and the fifth", found)
+		return fmt.Errorf("/proc/self/pagemap reports %v of six pages as dirty, want the second and the fifth", found)
 	}
 	p.counts = finder.seesFaults(&space[0], &space[2*page], &space[3*page], &space[5*page])
 	return nil

@@ -96,7 +96,7 @@ func TestCacheUnusable(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if logged := echo(t, dir); !strings.Contains(logged, "compiled code is not kept on disk, but in memory") {
+	if logged := echo(t, dir); !strings.Contains(logged, "compiled code is kept in memory, not on disk") {
 		t.Errorf("got %s, want a line about the entry", logged)
 	}
 	if logged := echo(t, filepath.Join(path, "\x00")); !strings.Contains(logged, "every start compiles all tools again") {
@@ -127,7 +127,7 @@ func TestCacheUsableAgain(t *testing.T) {
 	compile(others[0])
 	testkit.Until(t, "the trouble to be old", func() bool { return time.Since(failed) > 1100*time.Millisecond })
 	compile(others[1])
-	if was, is := r.Count("level=WARN", "compiled code is not kept on disk"), r.Count("level=INFO", "compiled code is kept on disk again"); was != 1 || is != 1 {
+	if was, is := r.Count("level=WARN", "compiled code is kept in memory, not on disk"), r.Count("level=INFO", "compiled code is kept on disk again"); was != 1 || is != 1 {
 		t.Errorf("the beginning is told %d times and the end %d times, want 1 and 1: %s", was, is, r.String())
 	}
 }
@@ -197,7 +197,7 @@ func TestCacheTooSmall(t *testing.T) {
 	if err := sandboxtest.Load(t, e, testkit.Fixture(t, "wat/good/echo")).Compile(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if left, _ := names(t, dir); len(left) != 0 || !strings.Contains(r.String(), "compiled code is not kept") {
+	if left, _ := names(t, dir); len(left) != 0 || !strings.Contains(r.String(), "compiled code is kept in memory") {
 		t.Errorf("got %q and %s, want no entry and a line about it", left, r.String())
 	}
 }

@@ -97,7 +97,7 @@ func TestFilter(t *testing.T) {
 				if errors.As(err, &failed) {
 					all += fmt.Sprintf("%v: %s %s %s %v", failed.Outcome, failed.Message, failed.Code, failed.Data, failed.Err)
 				}
-				warnings := log.Count(`msg="a secret was taken out" tool=x where=`)
+				warnings := log.Count(`msg="a secret was removed" tool=x where=`)
 				if _, filters := grant.(hostcall.Filter); !filters {
 					if warnings > 0 {
 						t.Errorf("without a filter, the log has %s", log.String())
@@ -150,7 +150,7 @@ func TestNestedWarning(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"one", "two"} {
-			if got, want := log.Count(`msg="a secret was taken out" tool=`+name), calls+1; got != want {
+			if got, want := log.Count(`msg="a secret was removed" tool=`+name), calls+1; got != want {
 				t.Errorf("after %d calls, %d lines say that a secret of %s was taken out, want %d", calls+1, got, name, want)
 			}
 		}

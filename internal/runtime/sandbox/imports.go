@@ -148,9 +148,9 @@ func (o *offer) check(m *wasmbin.Module, from []string) error {
 		name := func() string { return fmt.Sprintf("%.80q.%.80q", i.Module, i.Name) }
 		if i.Kind != wasmbin.KindFunction {
 			if i.Kind == wasmbin.KindMemory {
-				return fmt.Errorf("the memory is imported, from %s: a tool's memory must be its own; link without --import-memory", name())
+				return fmt.Errorf("the memory is imported, from %s: a tool must have its own memory; link without --import-memory", name())
 			}
-			return fmt.Errorf("the %s %s is imported: only functions are offered", i.Kind, name())
+			return fmt.Errorf("the %s %s is imported: only functions can be imported", i.Kind, name())
 		}
 		f := o.funcs[[2]string{i.Module, i.Name}]
 		if f == nil || !slices.Contains(from, i.Module) {

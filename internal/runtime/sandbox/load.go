@@ -174,7 +174,7 @@ type RoomError struct {
 
 // Error says what to do.
 func (e *RoomError) Error() string {
-	return fmt.Sprintf("keeping the module takes %s of memory, compressed, and with all other modules that exceeds the %s that they may take: make it smaller, remove other tools, or raise server.memory",
+	return fmt.Sprintf("keeping the module, compressed, takes %s of memory, and with all other modules that exceeds the limit of %s: make it smaller, remove other tools, or raise server.memory",
 		text.Size(e.Needs), text.Size(e.Limit))
 }
 

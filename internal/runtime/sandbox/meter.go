@@ -171,14 +171,14 @@ const enterStack = 16 << 10
 func (c *call) Enter(export, params, results string, stack []uint64) bool {
 	i := c.owner
 	if c.inside == 0 {
-		panic(fmt.Errorf("%s was to be run after the guest had ended", export))
+		panic(fmt.Errorf("%s was called after the guest had ended", export))
 	}
 	f := i.guest.ExportedFunction(export) // a new one, with a stack of its own
 	if f == nil || !typed(f.Definition().ParamTypes(), params) || !typed(f.Definition().ResultTypes(), results) {
 		return false
 	}
 	if c.inside > maxInside {
-		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack: calls of the tool and of the host are nested more than %d deep.", maxInside)})
+		panic(&fault{ToolStack, fmt.Sprintf("The tool used up its call stack: calls between the tool and the host are nested more than %d deep.", maxInside)})
 	}
 	left, granted := i.stack.Get(), c.granted
 	part := max(0, min(int64(int32(uint32(left))), firstStack))

@@ -343,7 +343,7 @@ func TestNestedQueue(t *testing.T) {
 		}
 	}
 	outer(2 * time.Second) // which has the rest of its time for something else
-	wantError(t, err, sandbox.Overloaded, "a call inside another does not wait any longer")
+	wantError(t, err, sandbox.Overloaded, "a call inside another can't wait any longer")
 	go call()
 	testkit.Until(t, "the second call waits", func() bool { return leaf.State().Waiting == 1 })
 	outer(time.Minute)
@@ -375,7 +375,7 @@ func TestNestedMemory(t *testing.T) {
 		deepest = max(deepest, c.Outer().Depth())
 		if err := inside(c, tool); err != nil {
 			refused++
-			wantError(t, err, sandbox.Overloaded, "Other calls use all the memory")
+			wantError(t, err, sandbox.Overloaded, "Other calls use all of")
 		}
 	}
 	for range 2 { // what was refused left nothing behind
@@ -469,7 +469,7 @@ func TestNestedStartIsInside(t *testing.T) {
 	}
 	hold = 2 << 20
 	took := call()
-	wantError(t, inner, sandbox.Overloaded, "Other calls use all the memory")
+	wantError(t, inner, sandbox.Overloaded, "Other calls use all of")
 	if took > 30*time.Second {
 		t.Errorf("it waited %v for memory", took)
 	}

@@ -151,7 +151,7 @@ func uncompiled(err error) *Error {
 	case errors.Is(err, foundry.ErrClosed):
 		return closing(ErrClosed)
 	case foundry.Scarce(err):
-		return &Error{Outcome: Overloaded, Message: "The service has no memory for the tool's code now. Try again later.", Err: err}
+		return &Error{Outcome: Overloaded, Message: "The service has no memory for the tool's code at the moment. Try again later.", Err: err}
 	}
 	return &Error{Outcome: Internal, Message: "The tool could not be compiled.", Err: err}
 }
@@ -162,7 +162,7 @@ func closing(err error) *Error {
 
 // overloaded is the error of a call that finds no room. err is what the system said, if it said anything.
 func overloaded(err error) *Error {
-	return &Error{Outcome: Overloaded, Message: "Other calls use all the memory that the service has for calls. Try again later.", Err: err}
+	return &Error{Outcome: Overloaded, Message: "Other calls use all of the service's memory for calls. Try again later.", Err: err}
 }
 
 // scarce reports whether the system refused memory or a descriptor.
@@ -220,7 +220,7 @@ func withoutNameless(trace string) string {
 	case left == 0:
 		return trace
 	case kept[len(kept)-1] == "wasm stack trace:":
-		kept[len(kept)-1] += " the module has no names of its functions; what the tool printed may say more"
+		kept[len(kept)-1] += " the module has no function names; what the tool printed may say more"
 	default:
 		kept = append(kept, fmt.Sprintf("\t... %d functions without names", left))
 	}

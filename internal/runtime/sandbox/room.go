@@ -251,7 +251,7 @@ func checkAddresses(most int64) error {
 	if most == 0 || most >= leastAddresses {
 		return nil
 	}
-	return fmt.Errorf("the process may have %s of address space (ulimit -v), and needs %s: it reserves much that it never uses; leave out that limit, and bound its memory by a control group, server.memory or GOMEMLIMIT",
+	return fmt.Errorf("the process may have %s of address space (ulimit -v), but needs %s, because it reserves much that it never uses: remove that limit, and limit its memory with a control group, server.memory or GOMEMLIMIT",
 		text.Size(most), text.Size(leastAddresses))
 }
 

@@ -76,7 +76,7 @@ func (r *run) await(e *Engine, done <-chan struct{}) error {
 	case <-ctx.Done():
 	}
 	if r.Outer != nil && errors.Is(context.Cause(ctx), errTimeout) {
-		return &Error{Outcome: Overloaded, Message: "The tool is being started for another call, and a call inside another does not wait any longer."}
+		return &Error{Outcome: Overloaded, Message: "The tool is being started for another call, and a call inside another can't wait any longer."}
 	}
 	return notBegun(ctx, "the tool to be started", r.limits.Timeout)
 }

@@ -92,7 +92,7 @@ func TestAddressSpace(t *testing.T) {
 	for _, c := range []struct {
 		limit uint64
 		says  string
-	}{{5 << 30, ""}, {2 << 30, "the process may have 2 GiB of address space (ulimit -v), and needs 4 GiB"}} {
+	}{{5 << 30, ""}, {2 << 30, "the process may have 2 GiB of address space (ulimit -v), but needs 4 GiB"}} {
 		if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: c.limit, Max: 5 << 30}); err != nil {
 			t.Skipf("no limit on the address space: %v", err)
 		}

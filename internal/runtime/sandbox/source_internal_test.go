@@ -52,7 +52,7 @@ func TestSourcesAreCounted(t *testing.T) {
 	full := withNoise(t, 5, 2<<20, false)
 	before := e.SourceUse().Held
 	var crowded *RoomError
-	if _, err := e.Load(full, abi1.Modules()...); !errors.As(err, &crowded) || !strings.Contains(err.Error(), "exceeds the 4 MiB") || !strings.Contains(err.Error(), "server.memory") {
+	if _, err := e.Load(full, abi1.Modules()...); !errors.As(err, &crowded) || !strings.Contains(err.Error(), "exceeds the limit of 4 MiB") || !strings.Contains(err.Error(), "server.memory") {
 		t.Errorf("got %v, want that there is no room", err)
 	}
 	if held := e.SourceUse().Held; held > before {

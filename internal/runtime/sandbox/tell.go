@@ -123,7 +123,7 @@ func (c *call) Used(u hostcall.Use) {
 	}
 	level, message := slog.LevelDebug, "used"
 	if u.Outcome == hostcall.NotGranted {
-		message = "a tool tried what it was not granted"
+		message = "a tool tried to use what it was not granted"
 		if c.Tally(refused{c.lines.tool, u.Capability}, 1) == 1 { // an operator has to know it, and a guest may try a million times
 			level = slog.LevelInfo
 		}
@@ -193,7 +193,7 @@ func (c *call) warnSecret(where string) {
 	if c.Tally(warned{c.lines.tool}, 1) > 1 {
 		return
 	}
-	c.engine.log.LogAttrs(c.ctx, slog.LevelWarn, "a secret was taken out", slog.String("tool", c.lines.tool), slog.String("where", where))
+	c.engine.log.LogAttrs(c.ctx, slog.LevelWarn, "a secret was removed", slog.String("tool", c.lines.tool), slog.String("where", where))
 }
 
 // warned is the key under which it is counted how often a tool's secrets were taken out in a client's call.

@@ -123,7 +123,7 @@ func (t *Tool) turn(r *run) error {
 		return &Error{Outcome: Overloaded, Message: "The tool is busy: too many calls are waiting already. Try again later."}
 	}
 	if r.Outer != nil && errors.Is(err, errTimeout) {
-		return &Error{Outcome: Overloaded, Message: "The tool is busy, and a call inside another does not wait any longer."}
+		return &Error{Outcome: Overloaded, Message: "The tool is busy, and a call inside another can't wait any longer."}
 	}
 	if err != nil {
 		return notBegun(ctx, "its turn", t.limits.Timeout)

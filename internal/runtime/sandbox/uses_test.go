@@ -113,7 +113,7 @@ func TestRefusedUses(t *testing.T) {
 		if _, err := p.Tool("/a/b", toolEnds, limits.Limits{}).Call(t.Context(), sandbox.CallSpec{Counter: &counted}); err != nil {
 			t.Fatal(err)
 		}
-		const line = `level=INFO msg="a tool tried what it was not granted" tool=/a/b capability=`
+		const line = `level=INFO msg="a tool tried to use what it was not granted" tool=/a/b capability=`
 		if got := log.Count(line + `http target="GET https://evil.example/steal" sent=0 received=0 took=0s outcome=not_granted`); got != n+1 {
 			t.Errorf("%d lines of http after %d calls, in\n%s", got, n+1, log.String())
 		}

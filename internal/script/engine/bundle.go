@@ -39,7 +39,7 @@ func encode(files []File, capacity int) ([]byte, error) {
 	}
 	// One byte stays zero: interpreters want their source to end with one.
 	if size >= int64(capacity) {
-		return nil, fmt.Errorf("the script has %s with all that it imports, and the engine takes less than %s: leave out what it doesn't need", text.Size(size), text.Size(int64(capacity)))
+		return nil, fmt.Errorf("the script with all its imports has %s, but the engine accepts less than %s: leave out what it doesn't need", text.Size(size), text.Size(int64(capacity)))
 	}
 	bundle := append(make([]byte, 0, size), magic...)
 	bundle = binary.LittleEndian.AppendUint32(bundle, uint32(len(files)))

@@ -49,7 +49,7 @@ func Collect(ctx context.Context, script string, o Options) (files []engine.File
 		}
 		defer m.root.Close()
 	case o.Content != nil:
-		return nil, inputs, errors.New("the content of a script is given, but no folder to which reading is restricted")
+		return nil, inputs, errors.New("the content of a script is given, but not the folder to which reading is restricted")
 	}
 	result, err := build(ctx, m.options())
 	for input := range m.inputs {

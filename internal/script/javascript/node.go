@@ -25,8 +25,8 @@ const absent = "absent"
 // without says of Node's modules why they are missing.
 var without = map[string]string{
 	"a tool has only granted files, which toolsrv:files reads":     "fs",
-	"a tool has no sockets: it asks with fetch":                    "dgram dns http http2 https net tls quic",
-	"a tool starts no other program":                               "child_process cluster repl",
+	"a tool has no sockets: use fetch":                             "dgram dns http http2 https net tls quic",
+	"a tool can't start programs":                                  "child_process cluster repl",
 	"a tool has one thread":                                        "async_hooks worker_threads",
 	"a tool has no terminal":                                       "readline tty",
 	"a tool is not an operating system":                            "domain inspector module os sea sqlite trace_events v8 vm wasi",
@@ -59,7 +59,7 @@ func reason(name string) string {
 		}
 	}
 	if slices.Contains(packages, base) {
-		why += fmt.Sprintf("; npm has a package that stands in for it: run npm install %s", base)
+		why += fmt.Sprintf("; npm has a replacement: run npm install %s", base)
 	}
 	return fmt.Sprintf("%s is not available: %s", name, why)
 }

@@ -109,7 +109,7 @@ func (l *loader) files(name string, dist distribution) error {
 	}
 	if l.disk.isFile(filepath.Join(dist.site, dist.folder, "direct_url.json")) {
 		if text, err := l.disk.read(filepath.Join(dist.site, dist.folder, "direct_url.json")); err == nil && bytes.Contains(text, []byte(`"editable"`)) {
-			return fmt.Errorf("the dependency %s is installed in editable form, so its files are elsewhere: name their folder with --with instead", name)
+			return fmt.Errorf("the dependency %s is installed in editable form, so its files are elsewhere: pass their folder with --with instead", name)
 		}
 	}
 	rows := csv.NewReader(bytes.NewReader(record))

@@ -140,7 +140,7 @@ func TestBroken(t *testing.T) {
 			if err := store.Broken(); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "restart the server") {
 				t.Errorf("got that it is broken because of %v, want %q, and what to do", err, test.want)
 			}
-			if n := strings.Count(log.String(), "state is lost"); n != 1 {
+			if n := strings.Count(log.String(), "has lost the state"); n != 1 {
 				t.Errorf("that was logged %d times: %s", n, log.String())
 			}
 			within(t, "closing a broken store", func() {
@@ -219,7 +219,7 @@ func TestRestored(t *testing.T) {
 	if err := os.WriteFile(path, backup, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Set(t.Context(), "new", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "its last transaction is not the one that was written last") {
+	if _, err := s.Set(t.Context(), "new", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "its last transaction is not the last one written") {
 		t.Errorf("set: got %v, want that the file was changed", err)
 	}
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, backup) {

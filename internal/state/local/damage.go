@@ -11,7 +11,7 @@ type fault struct{ cause any }
 
 func (f *fault) Error() string {
 	if _, ok := f.cause.(runtime.Error); ok { // whose words say nothing of the file
-		return ErrDamaged.Error() + " (it leads to where nothing is, as one does that was cut off or overwritten)"
+		return ErrDamaged.Error() + " (it points to a place without data, as if it had been cut off or overwritten)"
 	}
 	return fmt.Sprintf("%v (reading it has failed: %v)", ErrDamaged, f.cause)
 }

@@ -122,7 +122,7 @@ func (d *Deferred) fail(err error) {
 		d.next = time.Now().Add(refusedFor)
 	}
 	if first && d.options.Log != nil {
-		d.options.Log.Error("state can't be used, so what needs it gets errors", slog.Any("error", err))
+		d.options.Log.Error("the state can't be used, so whatever needs it gets errors", slog.Any("error", err))
 	}
 }
 

@@ -53,7 +53,7 @@ func MakeDirectory(dir string) error {
 		return explain(dir, err)
 	}
 	if err := ownership.Check(dir); err != nil {
-		return fmt.Errorf("anyone who can change the state can change what tools know: %w; or name a folder inside it, which is made private", err)
+		return fmt.Errorf("anyone who can change the state can change what tools know: %w; or name a folder inside it, which will be made private", err)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func explain(path string, err error) error {
 	case errors.Is(err, ErrLocked):
 		return fmt.Errorf("%s is %w by another process: stop that one, or name another directory under [state]", path, err)
 	case errors.Is(err, ErrDamaged):
-		return fmt.Errorf("%s is %w: put a backup in its place, or move it away to begin with an empty state", path, err)
+		return fmt.Errorf("%s is %w: put a backup in its place, or move it away to start with an empty state", path, err)
 	case errors.Is(err, ErrForeign):
 		return fmt.Errorf("%s is %w: name another directory under [state], or run the version that wrote it", path, err)
 	}

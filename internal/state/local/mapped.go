@@ -50,7 +50,7 @@ func (m *mapped) giveUp(err error) error {
 		if changed := m.changed(0); changed != nil {
 			err = changed // says more than the error that followed
 		}
-		err = fmt.Errorf("%w: it is no longer used; put a backup in its place if it is damaged, and restart the server", err)
+		err = fmt.Errorf("%w: it is no longer used: if it is damaged, put a backup in its place, and restart the server", err)
 		m.why.Store(&err)
 		close(m.gone)
 	})
@@ -149,7 +149,7 @@ func (m *mapped) update(f func(tx *bbolt.Tx) error) error {
 		err := m.bolt.Update(func(tx *bbolt.Tx) error {
 			id = tx.ID()
 			if last != 0 && id != last+1 {
-				return m.giveUp(fmt.Errorf("%s %w: its last transaction is not the one that was written last", m.path, errChanged))
+				return m.giveUp(fmt.Errorf("%s %w: its last transaction is not the last one written", m.path, errChanged))
 			}
 			if err := m.examine(tx.Size()); err != nil {
 				return err

@@ -240,7 +240,7 @@ func (s *Store) report(h *health, what string, err error) {
 		h.report(s.log, what, err)
 		return
 	}
-	s.told.Do(func() { s.log.Error("state is lost for this process, so tools get errors", slog.Any("error", broken)) })
+	s.told.Do(func() { s.log.Error("this process has lost the state, so tools get errors", slog.Any("error", broken)) })
 }
 
 // health is what was logged of how reading or writing goes.
@@ -260,9 +260,9 @@ func (h *health) report(log *slog.Logger, what string, err error) {
 	case err == nil && h.failed.IsZero() || time.Since(h.failed) <= reportPause:
 	case err == nil:
 		h.failed = time.Time{}
-		log.Info("state can be " + what + " again")
+		log.Info("the state can be " + what + " again")
 	default:
 		h.failed = time.Now()
-		log.Error("state can't be "+what+", so tools get errors: look at the disk", slog.Any("error", err))
+		log.Error("the state can't be "+what+", so tools get errors: look at the disk", slog.Any("error", err))
 	}
 }

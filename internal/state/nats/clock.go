@@ -55,7 +55,7 @@ func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
 		off := is.Sub(expected)
 		jumps := off.Abs() > warnClock && is.Sub(own).Abs() > expected.Sub(own).Abs()
 		if jumps != c.jumped.Swap(jumps) && jumps {
-			log.Warn("the node that leads the state now has a later or earlier time than the one before; the earlier time is used: set its clock", slog.Duration("ahead", off.Round(time.Millisecond)))
+			log.Warn("the clock of the node that now leads the state differs from the previous leader's; the earlier time is used: set that clock", slog.Duration("ahead", off.Round(time.Millisecond)))
 		}
 		if jumps {
 			return
@@ -64,6 +64,6 @@ func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
 	c.last.Store(&reading{is, answered})
 	ahead := own.Sub(is)
 	if differs := ahead.Abs() > warnClock; differs != c.told.Swap(differs) && differs {
-		log.Warn("the machine's clock differs from NATS's: what tools keep expires by NATS's clock, and tokens by the machine's", slog.Duration("ahead", ahead.Round(time.Millisecond)))
+		log.Warn("the machine's clock differs from NATS's: tools' keys expire by NATS's clock, and tokens by the machine's", slog.Duration("ahead", ahead.Round(time.Millisecond)))
 	}
 }

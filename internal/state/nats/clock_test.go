@@ -52,7 +52,7 @@ func TestClock(t *testing.T) {
 	is(3*time.Second, 1)
 	set(0, 5*time.Minute)
 	is(3*time.Second, 1)
-	if got := strings.Count(said.String(), "the node that leads"); got != 3 {
+	if got := strings.Count(said.String(), "the clock of the node that now leads"); got != 3 {
 		t.Errorf("the log has %d lines of nodes, want 3: %s", got, &said)
 	}
 }

@@ -114,7 +114,7 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 		err = stream.Purge(ctx, jetstream.WithPurgeSubject(old[i].subject), jetstream.WithPurgeSequence(old[i].sequence+1))
 	}
 	if err != nil {
-		return 0, causeOf(ctx, fmt.Errorf("look for what is not used in the bucket %s: %w", o.name, err))
+		return 0, causeOf(ctx, fmt.Errorf("look for unused objects in the bucket %s: %w", o.name, err))
 	}
 	return removed, nil
 }

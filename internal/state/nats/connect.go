@@ -56,7 +56,7 @@ func (s *Store) connect(ctx context.Context) error {
 		s.health.mu.Unlock()
 		if time.Since(told) > tellEvery {
 			told = time.Now()
-			s.options.Log.Warn("waiting for NATS, which has the state", slog.String("url", s.options.URL), slog.Any("error", failed))
+			s.options.Log.Warn("waiting for NATS, which holds the state", slog.String("url", s.options.URL), slog.Any("error", failed))
 		}
 		select {
 		case <-ctx.Done():
@@ -77,7 +77,7 @@ func (s *Store) reach(options []client.Option) error {
 	}
 	if conn.MaxPayload() < leastPayload {
 		conn.Close()
-		return finalError{fmt.Errorf("the server takes messages of %d bytes: set max_payload to %d at least", conn.MaxPayload(), leastPayload)}
+		return finalError{fmt.Errorf("the server accepts messages of %d bytes: set max_payload to at least %d", conn.MaxPayload(), leastPayload)}
 	}
 	js, err := jetstream.New(conn)
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *Store) makeBucket(ctx context.Context) (err error) {
 		config.Description, config.AllowRollup = description, false
 		config.AllowAtomicPublish, config.AllowMsgTTL, config.MaxMsgsPerSubject = true, true, 1
 		if stream, err = s.js.UpdateStream(ctx, config); err != nil {
-			return finalError{fmt.Errorf("have the bucket %s take atomic batches: %w", s.bucket, err)}
+			return finalError{fmt.Errorf("allow atomic batches in the bucket %s: %w", s.bucket, err)}
 		}
 	}
 	if !stream.CachedInfo().Config.AllowAtomicPublish { // the server does not know it
@@ -236,13 +236,13 @@ func (s *Store) loses(c *jetstream.StreamConfig) error {
 	what := ""
 	switch most := min(s.conn.MaxPayload(), maxPart); {
 	case c.MaxAge > 0:
-		what = fmt.Sprintf("loses what is older than %v: set its max-age to 0", c.MaxAge)
+		what = fmt.Sprintf("loses whatever is older than %v: set its max-age to 0", c.MaxAge)
 	case c.Retention != jetstream.LimitsPolicy:
-		what = fmt.Sprintf("has the retention %q, which loses what was read: make it with \"limits\"", c.Retention)
+		what = fmt.Sprintf("has the retention %q, which loses whatever was read: make it with \"limits\"", c.Retention)
 	case c.Discard != jetstream.DiscardNew && (c.MaxBytes > 0 || c.MaxMsgs > 0):
 		what = "makes room for new messages by losing old ones: set its discard policy to new"
 	case c.MaxMsgSize > 0 && int64(c.MaxMsgSize) < most:
-		what = fmt.Sprintf("takes messages of %d bytes at most: set its max-msg-size to -1, or to %d", c.MaxMsgSize, most)
+		what = fmt.Sprintf("accepts messages of at most %d bytes: set its max-msg-size to -1, or to %d", c.MaxMsgSize, most)
 	default:
 		return nil
 	}
@@ -327,7 +327,7 @@ func (s *Store) fetch(ctx context.Context, space string, e *entry) ([]byte, erro
 		value = append(value, m.Data...)
 	}
 	if len(value) != e.size {
-		return nil, fmt.Errorf("the value at %d of the bucket is not whole: %w", e.version, errForeign)
+		return nil, fmt.Errorf("the value at %d of the bucket is incomplete: %w", e.version, errForeign)
 	}
 	return value, nil
 }

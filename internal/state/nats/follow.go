@@ -76,7 +76,7 @@ func (s *Store) lose(err error) {
 	}
 	s.health.mu.Unlock()
 	if first {
-		s.options.Log.Error("state is lost for this process, so tools get errors", slog.Any("error", err))
+		s.options.Log.Error("this process has lost the state, so tools get errors", slog.Any("error", err))
 		s.arrived()
 	}
 }
@@ -119,7 +119,7 @@ func (s *Store) follow() {
 			pause = leastPause
 		}
 		s.blame(err)
-		s.options.Log.Debug("the state is followed anew", slog.Any("because", err))
+		s.options.Log.Debug("the state is being followed again", slog.Any("because", err))
 		select {
 		case <-s.ctx.Done():
 		case <-s.kicked:
@@ -275,7 +275,7 @@ func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamIn
 	}
 	s.health.mu.Unlock()
 	if !before.IsZero() && !before.Equal(info.Created) {
-		s.lose(fmt.Errorf("the bucket %s was made again, and is at %d where it was at %d before: if that is meant to be, restart toolsrv", s.bucket, info.State.LastSeq, position))
+		s.lose(fmt.Errorf("the bucket %s was created again, and is at %d, where it was at %d before: if that is intended, restart toolsrv", s.bucket, info.State.LastSeq, position))
 		return nil, nil, s.Broken()
 	}
 	return stream, info, nil
@@ -401,7 +401,7 @@ func (s *Store) await(ctx context.Context, sequence uint64) error {
 				break
 			}
 		}
-		return fmt.Errorf("%w: the stream is at %d, which did not come here in time", state.ErrUnavailable, sequence)
+		return fmt.Errorf("%w: the stream is at %d, which did not arrive here in time", state.ErrUnavailable, sequence)
 	}
 }
 
@@ -496,7 +496,7 @@ func (s *Store) judge(why error) {
 	switch {
 	case why == nil && h.cut != nil:
 		if h.told {
-			s.options.Log.Info("the state is whole again", slog.Duration("after", time.Since(h.cut.Since).Round(time.Millisecond)))
+			s.options.Log.Info("the state is complete again", slog.Duration("after", time.Since(h.cut.Since).Round(time.Millisecond)))
 		}
 		h.cut, h.told = nil, false
 	case why == nil:
@@ -510,7 +510,7 @@ func (s *Store) judge(why error) {
 		h.cut = &Cut{since, why}
 		if !h.told {
 			h.told = true
-			s.options.Log.Error("the state is cut off: what was known is served, and nothing can be changed until NATS is back", slog.Any("error", why))
+			s.options.Log.Error("the state is cut off: serving what was known; nothing can be changed until NATS is back", slog.Any("error", why))
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (f *forms) agree() {
 			pending, err = f.raise()
 		}
 		if err != nil && !failed && s.ctx.Err() == nil && s.CutOff() == nil {
-			s.options.Log.Warn("the state was not told which forms of records this version knows, so other versions may not wait for it", slog.Any("error", err))
+			s.options.Log.Warn("this version could not announce which forms of records it knows, so other versions may not wait for it", slog.Any("error", err))
 		}
 		if failed = err != nil; pending && !waits {
 			s.options.Log.Info("newer forms of records are written once no older version of toolsrv has used the state for a while", slog.String("while", f.counts.String()))
@@ -172,7 +172,7 @@ func (f *forms) raise() (pending bool, err error) {
 		}})
 		switch {
 		case err == nil:
-			s.options.Log.Info("newer forms of records are written from now on, so older versions of toolsrv can't use the state any more", slog.Any("forms", next))
+			s.options.Log.Info("newer forms of records are written from now on, so older versions of toolsrv can no longer use the state", slog.Any("forms", next))
 		case !errors.Is(err, errOthers):
 			return false, err
 		}
@@ -251,7 +251,7 @@ func (f *forms) learn(record []byte) {
 // check returns an error for a value of a form that may not be written yet.
 func (f *forms) check(space string, value []byte) error {
 	if _, has := f.known[space]; has && len(value) > 0 && value[0] > f.of(space) {
-		return fmt.Errorf("a record of %q is %w: its form is %d, which some version that uses the state does not know; %d may be written", space, state.ErrInvalid, value[0], f.of(space))
+		return fmt.Errorf("a record of %q is %w: its form is %d, which some version using the state does not know; %d may be written", space, state.ErrInvalid, value[0], f.of(space))
 	}
 	return nil
 }

@@ -139,13 +139,13 @@ func Begin(o Options) *Store {
 	begins := func(what string) *trouble.Recurring { return trouble.NewRecurring(o.Log, slog.LevelWarn, what, "") }
 	s.foreign = begins("a message in the bucket of the state is ignored, since toolsrv writes none like it")
 	s.damaged = begins("an entry in the bucket of the state can't be read, and counts as deleted")
-	s.formless = begins("what the state says about the forms of records is ignored")
+	s.formless = begins("the state's information about the forms of records is ignored")
 	s.peers = peers{s}
 	s.forms = forms{store: s, known: o.Forms, counts: o.FormsFor, whole: make(chan struct{})}
 	if s.options.Now == nil {
 		s.options.Now = s.clock.now
 	}
-	s.health.cut = &Cut{time.Now(), errors.New("NATS was not reached yet")}
+	s.health.cut = &Cut{time.Now(), errors.New("NATS has not been reached yet")}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.running.Go(func() {
 		if err := s.connect(s.ctx); err != nil {
@@ -174,7 +174,7 @@ func (s *Store) Wait(ctx context.Context) error {
 		if cut == nil { // it has just become whole
 			return s.Broken()
 		}
-		err = fmt.Errorf("%w: it was not read in time (%w), and last was: %w", state.ErrUnavailable, context.Cause(ctx), cut.Why)
+		err = fmt.Errorf("%w: it was not read in time (%w); the last error was: %w", state.ErrUnavailable, context.Cause(ctx), cut.Why)
 	}
 	if err != nil {
 		return fmt.Errorf("open the state at %s: %w", s.options.URL, err)
@@ -208,7 +208,7 @@ func (s *Store) usable() error {
 	case <-s.ready:
 		return s.Broken()
 	default:
-		return fmt.Errorf("%w: it was not read yet", state.ErrUnavailable)
+		return fmt.Errorf("%w: it has not been read yet", state.ErrUnavailable)
 	}
 }
 

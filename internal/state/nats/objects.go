@@ -172,7 +172,7 @@ func (o *Objects) Get(ctx context.Context, object string, size int64) (io.ReadCl
 		return nil, causeOf(ctx, err)
 	}
 	if info.Size != size {
-		return nil, fmt.Errorf("%w: it has %d bytes in place of %d", ErrObject, info.Size, size)
+		return nil, fmt.Errorf("%w: it has %d bytes instead of %d", ErrObject, info.Size, size)
 	}
 	if size == 0 {
 		return io.NopCloser(bytes.NewReader(nil)), nil

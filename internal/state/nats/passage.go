@@ -18,9 +18,9 @@ const (
 
 var (
 	// errSilent is returned where a node has less than the leader, and nothing more comes.
-	errSilent = errors.New("the node that was asked is behind")
+	errSilent = errors.New("the node that was asked lags behind")
 	// errNoLeader is returned where no reading of a stream began at the node that leads it.
-	errNoLeader = errors.New("the node that leads the stream was not reached")
+	errNoLeader = errors.New("the stream's leader could not be reached")
 )
 
 // mostPlaced is how often a reading is begun that has to be at one node: of three, one of a thousand finds it in the last tries only, and of five
@@ -95,7 +95,7 @@ func (p *passage) read() (jetstream.Msg, *jetstream.MsgMetadata, error) {
 		return nil, nil, err
 	}
 	if meta.Sequence.Consumer != p.next {
-		return nil, nil, fmt.Errorf("message %d came in place of %d", meta.Sequence.Consumer, p.next)
+		return nil, nil, fmt.Errorf("message %d came instead of %d", meta.Sequence.Consumer, p.next)
 	}
 	p.next++
 	if !p.patient {

@@ -32,7 +32,7 @@ type rights struct {
 type deniedError struct{ do, subject string }
 
 func (e *deniedError) Error() string {
-	return fmt.Sprintf("NATS does not let this server's user %s %s: give it that right", e.do, e.subject)
+	return fmt.Sprintf("NATS doesn't allow this server's user to %s %s: give it that permission", e.do, e.subject)
 }
 
 // Unwrap returns that the state can't be used.
@@ -88,9 +88,9 @@ func (r *rights) note(err error, topics string, log *slog.Logger) {
 	without := ""
 	switch {
 	case strings.HasPrefix(denied.subject, topics):
-		without = "NATS does not let servers hear each other: rates hold for each apart, and a session of MCP ends for one only"
+		without = "NATS doesn't let servers hear each other: rates hold for each server separately, and an MCP session ends on one only"
 	case strings.HasPrefix(denied.subject, "$JS.API.CONSUMER.DELETE."):
-		without = "NATS does not let this server delete its consumers, so each stays for half a minute"
+		without = "NATS doesn't let this server delete its consumers, so each lingers for half a minute"
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

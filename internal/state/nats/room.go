@@ -37,7 +37,7 @@ const (
 	measureEvery, hurriedly = 10 * time.Second, time.Second
 )
 
-var errScarce = fmt.Errorf("%w: NATS has little room left for the state, which is kept for operators: delete keys, or raise what the bucket or its account may have", state.ErrUnavailable)
+var errScarce = fmt.Errorf("%w: NATS has little room left for the state, which is reserved for operators: delete keys, or raise the limit of the bucket or its account", state.ErrUnavailable)
 
 func (s *share) scarce(came, more int64) bool {
 	if s == nil || s.most <= 0 {
@@ -61,7 +61,7 @@ func (r *room) note(info *jetstream.StreamInfo, at int64, log *slog.Logger) {
 	r.stream.Store(&share{has: int64(min(info.State.Bytes, 1<<62)), most: info.Config.MaxBytes, at: at, copies: 1})
 	switch scarce := r.scarce(0); {
 	case scarce && !r.told.Swap(true):
-		log.Warn("NATS has little room left for the state, so tools keep nothing more", slog.Any("error", errScarce))
+		log.Warn("NATS has little room left for the state, so tools can't keep more", slog.Any("error", errScarce))
 	case !r.scarce(leastBack) && r.told.Swap(false): // and not just about
 		log.Info("NATS has room for the state again")
 	}

@@ -193,7 +193,7 @@ func (s *Store) write(space string, writes []*write) {
 		switch {
 		case err == nil:
 			if err := s.await(ctx, sequence); err != nil {
-				fail(writes, fmt.Errorf("%w: the change was made, but is not seen here yet", s.rights.why(began.Add(-2*mostPause), err)))
+				fail(writes, fmt.Errorf("%w: the change was made, but has not arrived here yet", s.rights.why(began.Add(-2*mostPause), err)))
 				return
 			}
 			writes = p.tell(sequence)
@@ -236,7 +236,7 @@ func (s *Store) unanswered(ctx context.Context, began time.Time, err error) erro
 	if denied := s.rights.since(began); silent && denied != nil {
 		err = denied
 	} else if silent {
-		err = fmt.Errorf("NATS did not confirm the change within %v, which may have been made: %w", s.options.Limit, err)
+		err = fmt.Errorf("NATS did not confirm the change within %v; it may have been made: %w", s.options.Limit, err)
 	}
 	h := &s.health
 	h.mu.Lock()
@@ -280,7 +280,7 @@ func (s *Store) barrier(ctx context.Context, space string) error {
 	s.copy.anew = s.copy.anew || missed
 	s.mu.Unlock()
 	if missed {
-		s.options.Log.Warn("the copy of the state lacks a change that NATS has, so all of it is read again", slog.String("space", space))
+		s.options.Log.Warn("the copy of the state lacks a change that NATS has, so everything is read again", slog.String("space", space))
 		s.again()
 	}
 	return nil
@@ -456,7 +456,7 @@ func (p *plan) tell(last uint64) (later []*write) {
 
 // Errors of publish.
 var (
-	errConflict = errors.New("somebody else writes the same space")
+	errConflict = errors.New("somebody else is writing to the same space")
 	errAgain    = errors.New("there is no leader, or it has changed")
 )
 

@@ -112,7 +112,7 @@ func (p Precedence) Within(other Precedence, most int) (Precedence, error) {
 			continue
 		}
 		if size += sizeOf(file, added); size > most {
-			return all, fmt.Errorf("the names would have more than %d bytes: remove or rename files that wait for others, such as %s", most, text.Short(file))
+			return all, fmt.Errorf("the names would take more than %d bytes: remove or rename files that wait for others, such as %s", most, text.Short(file))
 		}
 		holders := slices.Concat(all[file], added)
 		slices.Sort(holders)

@@ -22,7 +22,7 @@ type shared struct {
 func (p Precedence) Encode() ([]byte, error) {
 	value, err := state.Encode(Form, shared{p})
 	if err == nil && len(value) > state.MaxValue {
-		err = fmt.Errorf("the record of which file has each path has %d bytes; at most %d are allowed", len(value), state.MaxValue)
+		err = fmt.Errorf("the record of which file has which path has %d bytes; at most %d are allowed", len(value), state.MaxValue)
 	}
 	return value, err
 }

@@ -107,7 +107,7 @@ func gather(packages, lib string, check bool) error {
 	}
 	for _, e := range entries {
 		if !slices.Contains(known, e.Name()) {
-			return fmt.Errorf("%s is of no library: delete it", filepath.Join(lib, e.Name()))
+			return fmt.Errorf("%s belongs to no library: delete it", filepath.Join(lib, e.Name()))
 		}
 	}
 	return nil

@@ -31,8 +31,8 @@ export function boundsOf({ rate, burst, concurrent }) {
 /** @param {{bounds: Bounds, onInput: (bounds: Bounds) => void}} p */
 export function BoundsFields({ bounds, onInput }) {
   return html`
-    <${Field} label="Rate" hint="Calls on average at most, such as 100/min; empty: as rates.default of the configuration" value=${bounds.rate} onInput=${(/** @type {string} */ rate) => onInput({ ...bounds, rate })} />
-    <${Field} label="At once" hint="How many of them may come at once after a pause; empty: as rates.default, or as many as the rate has" value=${bounds.burst} onInput=${(/** @type {string} */ burst) => onInput({ ...bounds, burst })} />
+    <${Field} label="Rate" hint="Calls on average, such as 100/min; if empty, rates.default of the configuration" value=${bounds.rate} onInput=${(/** @type {string} */ rate) => onInput({ ...bounds, rate })} />
+    <${Field} label="At once" hint="How many may come in a burst after a pause; if empty, rates.default, or the number in the rate" value=${bounds.burst} onInput=${(/** @type {string} */ burst) => onInput({ ...bounds, burst })} />
     <${Field} label="Running" hint="How many calls may run at the same time; empty: as rates.default" value=${bounds.concurrent} onInput=${(/** @type {string} */ concurrent) => onInput({ ...bounds, concurrent })} />
   `;
 }
@@ -59,7 +59,7 @@ export function MakeToken({ operation, label, title, onMade, children }) {
     <${Field} label="Name" hint="Whose it is, such as ci" value=${name} onInput=${setName} required />
     <${Field} label="Scopes" hint="Patterns of tools such as math/* or *, and the roles admin, admin:read and metrics. Without any it may do nothing." value=${scopes} onInput=${setScopes} />
     <${Field} label="Expires" hint="Such as 30d, 12h or never; otherwise 90d" value=${expires} onInput=${setExpires} />
-    <${Field} label="Networks" hint="Ranges of addresses from which it is taken, such as 10.0.0.0/8; empty: from everywhere" value=${networks} onInput=${setNetworks} />
+    <${Field} label="Networks" hint="Ranges of addresses that may use it, such as 10.0.0.0/8; empty: from everywhere" value=${networks} onInput=${setNetworks} />
     <${BoundsFields} bounds=${bounds} onInput=${setBounds} />
   <//>`;
 }
@@ -67,7 +67,7 @@ export function MakeToken({ operation, label, title, onMade, children }) {
 /** The secret, this once. @param {{made: any, onClose: () => void}} p */
 export function Made({ made, onClose }) {
   return html`<${Dialog} title=${`The token of ${plain(made.token.name, 80)}`} onClose=${onClose} firm>
-    <p>Keep it now: nobody can be told it again.</p>
+    <p>Store it now: it can't be shown again.</p>
     <p><code class="secret" id="made-secret">${made.secret}</code></p>
     ${(made.warnings ?? []).map((/** @type {string} */ w) => html`<p class="wrong">${plain(w, 400)}</p>`)}
     <div class="row"><${CopyButton} text=${made.secret} what="token" /><button type="button" class="primary" onClick=${onClose}>I have kept it</button></div>

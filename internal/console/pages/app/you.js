@@ -30,7 +30,7 @@ export function You() {
     ${self.token
       ? html`<div class="row">
           <${MakeToken} operation="tokens/attenuate" label="Make a narrower token…" title="Make a narrower token" onMade=${async (/** @type {any} */ answer) => setMade(answer)}>
-            <p>It may do a part of what yours may, and ends with it. Its calls count as yours, too.</p>
+            <p>It may do part of what yours may, and ends with it. Its calls count as yours, too.</p>
           <//>
         </div>`
       : null}

@@ -80,11 +80,10 @@ func gather(root string) (*gathered, error) {
 	linked := append([]part{{name: "Go's library and runtime", license: "BSD-3-Clause", text: library}}, modules...)
 
 	var notice, texts bytes.Buffer
-	notice.WriteString("toolsrv is under the Apache License 2.0: see the file LICENSE. The program contains what others have written, under licences of their\n" +
-		"own, which `toolsrv licenses` prints. This is the list, which `make licenses` writes.\n")
+	notice.WriteString("toolsrv is under the Apache License 2.0: see the file LICENSE. The program contains the work of others, under licences of their own,\nwhich `toolsrv licenses` prints. This is the list, which `make licenses` writes.\n")
 	table(&notice, "Linked into the program (mousetrap on Windows only)", linked)
 	for _, e := range inside {
-		table(&notice, "In the interpreter for "+e.name+", which is in the program and in each tool that is made of a script", e.parts)
+		table(&notice, "In the interpreter for "+e.name+", which is in the program and in each tool made from a script", e.parts)
 	}
 	table(&notice, "In the pages for browsers, which are in the program", pages)
 	texts.Write(notice.Bytes())
@@ -165,13 +164,13 @@ func modulesOf(root string) ([]part, error) {
 				return nil, err
 			}
 			if i == 0 && more == "" {
-				return nil, fmt.Errorf("%s has no file with a licence", path)
+				return nil, fmt.Errorf("%s has no licence file", path)
 			}
 			text += more
 		}
 		license := classify(text)
 		if license == "" {
-			return nil, fmt.Errorf("%s has a licence that gather does not know: read it, and add it to classify", path)
+			return nil, fmt.Errorf("gather doesn't know the licence of %s: read it, and add it to classify", path)
 		}
 		parts = append(parts, part{path, versions[path], license, text})
 	}
@@ -233,7 +232,7 @@ func inPages(root string) ([]part, error) {
 	var parts []part
 	for _, l := range listed {
 		if classify(l.Text) == "" || l.License == "" {
-			return nil, fmt.Errorf("%s has a licence that gather does not know: read it, and add it to classify", l.Name)
+			return nil, fmt.Errorf("gather doesn't know the licence of %s: read it, and add it to classify", l.Name)
 		}
 		parts = append(parts, part{l.Name, l.Version, l.License, l.Text})
 	}
@@ -283,7 +282,7 @@ func inEngines(root string) ([]interpreter, error) {
 		}, libc...)},
 		{"Python", append([]part{
 			{name: "CPython", version: versions["cpython"], license: "PSF-2.0"},
-			{name: "what CPython contains, by its own list", license: "several, with CPython's"},
+			{name: "what CPython contains, according to its own list", license: "several, with CPython's"},
 			{name: "Expat, of CPython", license: "MIT"},
 			{name: "zlib", version: versions["zlib"], license: "Zlib"},
 			{name: "tzdata", version: versions["tzdata"], license: "Apache-2.0"},

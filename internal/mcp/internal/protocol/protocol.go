@@ -152,7 +152,7 @@ func (s *Server) find(r *Request) (method, *rpc.Fault) {
 	case !ok || !m.eras[r.era()]:
 		return m, rpc.NoMethod()
 	case !r.isModern() && !m.early && (r.Conversation == nil || r.Conversation.Version() == ""):
-		return m, rpc.Invalid("The session has not begun: send initialize first, or say in _meta which version this is")
+		return m, rpc.Invalid("The session has not begun: send initialize first, or name the protocol version in _meta")
 	}
 	return m, nil
 }

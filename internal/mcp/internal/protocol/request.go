@@ -133,7 +133,7 @@ func (r *Request) fail(ctx context.Context, err error) Answer {
 		}{Code: failed.Code}
 		switch {
 		case failed.Code == wasmtools.CodeInternal:
-			f.Message, data.RequestID = "Internal error; tell the operator the request id", r.Transport.ID()
+			f.Message, data.RequestID = "Internal error; give the operator the request id", r.Transport.ID()
 		case context.Cause(ctx) == errEnded:
 			f.Message = "The session has ended"
 		}

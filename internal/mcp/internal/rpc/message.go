@@ -54,7 +54,7 @@ func (m *Message) Parse(text []byte) *Fault {
 	members, isObject := jsontree.ReadMembers(text)
 	if !isObject {
 		if bytes.TrimLeft(text, " \t\r\n")[0] == '[' {
-			return Invalid("Batches are not served; send each message by itself")
+			return Invalid("Batches are not supported; send each message separately")
 		}
 		return Invalid("The message is not an object")
 	}
@@ -81,7 +81,7 @@ func (m *Message) Parse(text []byte) *Fault {
 			continue
 		}
 		if *to != nil {
-			wrong = Invalid("The message has " + string(name) + " twice")
+			wrong = Invalid("The message contains " + string(name) + " twice")
 		}
 		*to = value
 	}
@@ -138,7 +138,7 @@ func (m *Message) readParams() *Fault {
 			continue
 		}
 		if *to != nil {
-			return InvalidParams("The params have " + string(key) + " twice")
+			return InvalidParams("The params contain " + string(key) + " twice")
 		}
 		*to = value
 	}
@@ -185,7 +185,7 @@ func (m *Message) readMeta() *Fault {
 		case !ok:
 			return InvalidParams("The _meta's " + string(key) + " must be " + want)
 		case *to != nil:
-			return InvalidParams("The _meta has " + string(key) + " twice")
+			return InvalidParams("The _meta contains " + string(key) + " twice")
 		}
 		*to = value
 	}

@@ -142,7 +142,7 @@ func (f *Foundry) claimFor(tight bool) claim {
 		look := func(granted <-chan struct{}) { f.reclaim(granted, account.Memory, bytes) }
 		if err := a.Wait(ctx, &account.Claim{Kind: account.Memory, N: bytes, Ahead: true}, look); err != nil {
 			<-turn
-			return nil, fmt.Errorf("%w: running calls have it, and compiling the module may take %d MiB", compile.ErrNoMemory, bytes>>20)
+			return nil, fmt.Errorf("%w: running calls use it, and compiling the module may take %d MiB", compile.ErrNoMemory, bytes>>20)
 		}
 		return give, nil
 	}

@@ -240,7 +240,7 @@ func checkCode(ctx context.Context, config wazero.RuntimeConfig) (err error) {
 			return
 		}
 		if refused, ok := p.(error); ok && errors.Is(refused, fs.ErrPermission) {
-			err = fmt.Errorf("this process may not run code that it compiles: %w; allow it: leave out MemoryDenyWriteExecute= in a unit of systemd, allow execmem in SELinux", refused)
+			err = fmt.Errorf("this process may not run code that it compiles: %w; to allow it, leave out MemoryDenyWriteExecute= in a systemd unit, or allow execmem in SELinux", refused)
 			return
 		}
 		err = fmt.Errorf("this process can't run code that it compiles (%s/%s): %v", runtime.GOOS, runtime.GOARCH, p)

@@ -79,10 +79,10 @@ func newFurnace(ctx context.Context, c Config, claimFor func(tight bool) claim, 
 	begins := func(what, over string) *trouble.Recurring {
 		return trouble.NewRecurring(log, slog.LevelWarn, what, over)
 	}
-	f.notUsed = begins("compiled code is not used", "compiled code is used again")
-	f.notKept = begins("compiled code is not kept on disk, but in memory", "compiled code is kept on disk again")
-	f.notApart = begins("modules are compiled in this process: what one takes is predicted, and not bounded", "modules are compiled in processes of their own again")
-	f.notPossible = begins("compiled code can't be passed on through the disk: it stays in memory, and is compiled again after a restart", "the disk of compiled code can be used again")
+	f.notUsed = begins("compiled code on disk is not used", "compiled code is used again")
+	f.notKept = begins("compiled code is kept in memory, not on disk", "compiled code is kept on disk again")
+	f.notApart = begins("modules are compiled in this process: what each takes is predicted, but not bounded", "modules are compiled in separate processes again")
+	f.notPossible = begins("compiled code can't be stored on disk: it stays in memory, and is compiled again after a restart", "the disk of compiled code can be used again")
 	f.plain = sync.OnceValues(func() (wazero.Runtime, error) {
 		r := wazero.NewRuntimeWithConfig(context.WithoutCancel(ctx), f.config)
 		f.used.Store(&r)
@@ -327,7 +327,7 @@ func newWazeroCache(dir string) (wazero.CompilationCache, string, error) {
 	}
 	inside, err := os.ReadDir(dir)
 	if err == nil && len(inside) != 1 {
-		err = fmt.Errorf("wazero keeps its code in %d directories, not in one", len(inside))
+		err = fmt.Errorf("wazero stores its code in %d directories, not in one", len(inside))
 	}
 	if err != nil {
 		return nil, "", errors.Join(err, cache.Close(context.Background()))

@@ -95,7 +95,7 @@ func (c *collector) collect(t reflect.Type, outer field) error {
 				return at(c.path, fmt.Errorf("the field %s embeds a pointer to an unexported struct, which JSON can't fill: embed the struct", goName))
 			}
 			if key := ownKey(f.Tag); key != "" && key != "json" {
-				return at(c.path, fmt.Errorf("the field %s has the tag %s, but its own fields stand in its place: put the tag there", goName, key))
+				return at(c.path, fmt.Errorf("the field %s has the tag %s, but is replaced by its own fields: put the tag there", goName, key))
 			}
 			below := field{goName: goName + ".", depth: outer.depth + 1, optional: outer.optional || pointer}
 			if err := c.collect(inner, below); err != nil {

@@ -41,7 +41,7 @@ func TestTagSlips(t *testing.T) {
 		{"unexported", []reflect.StructField{hidden(`json:"a"`)}, `arguments: the field a has the tag json, but JSON leaves it out: begin its name with a capital letter`},
 		{"unexported, described", []reflect.StructField{hidden(`description:"x"`)}, `the field a has the tag description`},
 		{"unexported, misspelt", []reflect.StructField{hidden(`descripton:"x"`)}, `the field a: its tag "descripton" is not known: did you mean "description"?`},
-		{"embedded, described", []reflect.StructField{embedded(`description:"x"`)}, `the field Base has the tag description, but its own fields stand in its place`},
+		{"embedded, described", []reflect.StructField{embedded(`description:"x"`)}, `the field Base has the tag description, but is replaced by its own fields`},
 		{"embedded, misspelt", []reflect.StructField{embedded(`descripton:"x"`)}, `the field Base: its tag "descripton" is not known`},
 		{"embedded for another package", []reflect.StructField{embedded(`gorm:"embedded"`)}, ``},
 		{"embedded under a name", []reflect.StructField{embedded(`json:"base" description:"x"`)}, ``},

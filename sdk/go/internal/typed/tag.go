@@ -246,7 +246,7 @@ func (t tags) number(key string, to *json.RawMessage) error {
 // narrow sets a bound in place of one that the type has, which it must be within.
 func (t tags) narrow(key string, value json.RawMessage, to *json.RawMessage) error {
 	if *to != nil && (strings.HasPrefix(key, "min") && above(*to, value) || strings.HasPrefix(key, "max") && above(value, *to)) {
-		return fmt.Errorf("the tag %s:%q is beyond what the type holds, which is %s", key, t[key], *to)
+		return fmt.Errorf("the tag %s:%q is out of the type's range, which is %s", key, t[key], *to)
 	}
 	*to = value
 	return nil
@@ -259,7 +259,7 @@ func (t tags) count(key string, to *json.RawMessage) error {
 	}
 	n, err := strconv.ParseUint(v, 10, 31)
 	if err != nil {
-		return fmt.Errorf("the tag %s:%q is not a count: write a whole number from 0", key, v)
+		return fmt.Errorf("the tag %s:%q is not a count: write a whole number, 0 or more", key, v)
 	}
 	return t.narrow(key, number(int64(n)), to)
 }
@@ -330,7 +330,7 @@ func checked(key string, value []byte, typ reflect.Type) (json.RawMessage, error
 func quote(s *schema, t tags) (*schema, error) {
 	for key := range t {
 		if key != "description" && key != "required" {
-			return nil, fmt.Errorf("the tag %s can't go with the option string of the json tag: remove one", key)
+			return nil, fmt.Errorf("the tag %s can't be combined with the json tag's option string: remove one", key)
 		}
 	}
 	switch s.Type {
@@ -341,7 +341,7 @@ func quote(s *schema, t tags) (*schema, error) {
 	case "boolean":
 		return &schema{Type: "string", Enum: []json.RawMessage{json.RawMessage(`"true"`), json.RawMessage(`"false"`)}}, nil
 	}
-	return nil, errors.New("the option string of the json tag is for numbers and booleans: remove it")
+	return nil, errors.New("the json tag's option string is for numbers and booleans: remove it")
 }
 
 func contains(list []string, s string) bool {

@@ -14,7 +14,7 @@ export function Audit() {
   const verify = async () => {
     try {
       const { ok, problem: why, first, last: end } = await look("audit/verify");
-      setVerified(ok ? `Entries ${first} to ${end} are as they were written.` : "Something was changed: " + plain(why, 400));
+      setVerified(ok ? `Entries ${first} to ${end} are unaltered.` : "Something was altered: " + plain(why, 400));
     } catch (e) {
       setVerified(plain(sentence(e), 400));
     }

@@ -72,7 +72,7 @@ function Kept({ may }) {
       problem=${problem}
       again=${again}
       keyOf=${(/** @type {any} */ k) => k.principal + " " + k.namespace}
-      empty="Nothing is kept for a caller apart."
+      empty="Nothing is kept for single callers."
       columns=${[
         { title: "Caller", cell: (/** @type {any} */ k) => k.principal },
         { title: "Namespace", cell: (/** @type {any} */ k) => k.namespace },

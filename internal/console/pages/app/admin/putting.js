@@ -89,7 +89,7 @@ export function Put({ dropped, directories, rows, done, onClose }) {
         <input id=${id} type="file" aria-describedby=${id + "-hint"} onChange=${(/** @type {any} */ e) => choose(e.currentTarget.files[0])} />
         <p class="hint" id=${id + "-hint"}>${file ? html`<bdi>${plain(file.name, 120)}</bdi>, ${bytes(file.size)}` : `A module of at most ${bytes(mostModule)}, or a script of at most ${bytes(mostScript)}`}</p>
       </div>
-      <${Field} label="Name on the server" hint="Where it lies in the directory of tools, such as math/add.wasm" value=${name} onInput=${(/** @type {string} */ text) => (anew(), setName(text))} required />
+      <${Field} label="Name on the server" hint="Its path in the tools directory, such as math/add.wasm" value=${name} onInput=${(/** @type {string} */ text) => (anew(), setName(text))} required />
       ${directories.length > 1
         ? html`<div class="field">
             <label for=${id + "-directory"}>Directory</label>

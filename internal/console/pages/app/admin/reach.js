@@ -22,7 +22,7 @@ export function Reach() {
   };
   return html`<article class="page">
     <h1>Reach</h1>
-    <p>What each caller reaches outside of the sandboxes by what was granted, with each tool and through the tools that it calls. Choose a box to see its ways alone.</p>
+    <p>What each caller can reach outside the sandboxes through grants, with each tool and through the tools that it calls. Choose a box to see its ways alone.</p>
     <form class="row" onSubmit=${ask}>
       <label for="reach-tools">Tools</label>
       <input id="reach-tools" name="pattern" autocomplete="off" spellcheck=${false} placeholder="all, or such as math/*" />

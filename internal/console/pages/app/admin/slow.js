@@ -9,7 +9,7 @@ export function Slow() {
   const { data, problem, again } = useAnswer(async () => (await look("slow", { limit: 200 })).calls);
   return html`<article class="page">
     <h1>Slow</h1>
-    <p>The slowest calls of the last hour, the slowest first, and where each has spent its time.</p>
+    <p>The slowest calls of the last hour, the slowest first, and where each spent its time.</p>
     <${Table}
       label="Slowest calls"
       one="call"

@@ -20,7 +20,7 @@ export function Switches({ session, rows, changed }) {
   };
   return html`<article class="page">
     <h1>Switches</h1>
-    <p>A switch holds above the configuration. Of those that cover a tool, the nearest counts.</p>
+    <p>A switch overrides the configuration. If several cover a tool, the most specific one counts.</p>
     ${may ? html`<div class="row"><${SwitchOne} to="disable" rows=${rows} act=${act} again=${again} /><${SwitchOne} to="enable" rows=${rows} act=${act} again=${again} /></div>` : null}
     <${Table}
       label="Switches"
@@ -29,7 +29,7 @@ export function Switches({ session, rows, changed }) {
       problem=${problem}
       again=${again}
       keyOf=${(/** @type {any} */ s) => s.scope}
-      empty="Nothing is switched: the configuration decides of every tool. A tool is switched on its page."
+      empty="Nothing has been switched: the configuration decides about every tool. A tool is switched on its page."
       columns=${[
         { title: "Tool or namespace", cell: (/** @type {any} */ s) => s.scope },
         { title: "State", cell: (/** @type {any} */ s) => (s.enabled ? "enabled" : "disabled") + (s.until_restart ? " until restart" : "") },

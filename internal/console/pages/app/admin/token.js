@@ -58,17 +58,17 @@ export function Acts({ token, mine, onMade, again }) {
       <${Field} label="From now on" hint="Patterns of tools such as math/*, a tool with its fingerprint as in math/add@…, and the roles admin, admin:read and metrics" value=${scopes} onInput=${setScopes} />
     <//>
     <${Asking} label="Rate" title=${`Give ${name} another rate`} yes="Change rate" onOpen=${asNow} onYes=${async () => (await change("tokens/rate", { name, ...boundsOf(bounds) }, version), await again())}>
-      <p>Now: ${boundsText(token)}. What it has used up stays used up, and the calls of its narrower tokens count, too.</p>
+      <p>Now: ${boundsText(token)}. Calls already counted stay counted, and calls with its narrower tokens count as well.</p>
       <${BoundsFields} bounds=${bounds} onInput=${setBounds} />
     <//>
     <${Asking} label="Rotate" title=${`Give ${name} a new secret?`} yes="Rotate" onYes=${async () => onMade(await change("tokens/rotate", { name, ...(grace.trim() ? { grace: grace.trim() } : {}) }, version))}>
       <p>Its lifetime begins anew. Its narrower tokens go on, so revoke one that has leaked.</p>
-      <${Field} label="The old secret is taken for" hint="Such as 1h; empty: at once no longer" value=${grace} onInput=${setGrace} />
+      <${Field} label="The old secret stays valid for" hint="Such as 1h; if empty, it ends at once" value=${grace} onInput=${setGrace} />
     <//>
     <${Asking} label="Revoke" title=${`Revoke ${name}?`} yes="Revoke" danger onOpen=${async () => setEnds((await change("tokens/revoke", { name, dry_run: true }, version)).ends)} onClose=${() => setEnds([])} onYes=${async () => (await change("tokens/revoke", { name }, version), await again())}>
       <p>The next request with it is refused, and its streams end. Nothing takes this back.</p>
       ${ends.length > 0
-        ? html`<p><strong class="wrong">${count(ends.length, "narrower token")} that it made end with it:</strong></p>
+        ? html`<p><strong class="wrong">${count(ends.length, "narrower token")} made from it end with it:</strong></p>
             <ul class="ends" tabindex="0" aria-label="Tokens that end with it">${ends.map((end) => html`<li key=${end}><bdi><code>${plain(end, 200)}</code></bdi></li>`)}</ul>`
         : null}
       ${mine ? html`<p><strong class="wrong">It is the token that you are signed in with.</strong></p>` : null}

@@ -19,7 +19,7 @@ export function Tokens({ session }) {
   };
   return html`<article class="page">
     <h1>Tokens</h1>
-    <p>Each has a name, which the log tells, and scopes: patterns of tools, and roles. The server keeps no secret, only its SHA-256.</p>
+    <p>Each has a name, which appears in the log, and scopes: patterns of tools, and roles. The server keeps no secret, only its SHA-256.</p>
     ${may ? html`<div class="row"><${MakeToken} operation="tokens/add" label="Make a token…" title="Make a token" onMade=${take} /></div>` : null}
     <${Table}
       label="Tokens"

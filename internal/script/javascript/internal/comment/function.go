@@ -59,7 +59,7 @@ func (f *script) result(at int) *schema {
 func (p *parser) each(params, said []member) (_ *schema, order []string) {
 	for _, m := range params {
 		if m.taken != nil {
-			p.fail("a parameter that is taken apart has to be the only one: take all arguments as one object, or each by its name")
+			p.fail("a destructured parameter must be the only one: take all arguments as one object, or each by its name")
 		}
 		order = append(order, m.name)
 	}

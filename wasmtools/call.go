@@ -17,27 +17,27 @@ type Call struct {
 	Arguments []byte
 	// Principal is who calls. It is never nil if the call comes through package invoker, as all calls of the service do.
 	Principal *Principal
-	// Generation is the one that the call goes by, and so do calls inside it, unless files have changed since. Nil: the current one.
+	// Generation is the one that the call goes by, and so do calls inside it, unless files have changed since. If nil, the current one.
 	Generation *Generation
-	// Client returns who makes the call now. Nil: the principal stays who it is.
+	// Client returns who makes the call now. If nil, the principal stays who it is.
 	Client Client
-	// Door is where the call came in: the path of a door, such as "/mcp", or "stdio". Empty: the process itself makes it.
+	// Door is where the call came in: the path of a door, such as "/mcp", or "stdio". If empty, the process itself makes it.
 	Door string
 	// RequestID is the id of the request that the call is made for, as its answer and the log have it. It may be empty.
 	RequestID string
-	// Outer is the call inside which this one is made, because a tool calls another one; nil: a client makes it. The call is a part of
+	// Outer is the call inside which this one is made, because a tool calls another one; if nil, a client makes it. The call is a part of
 	// it: it has no more time and fuel than that has left. It is in the call rather than in a context, where it could be forgotten.
 	Outer Outer
-	// Listener hears what the tool says before its result. Nil: nobody listens.
+	// Listener hears what the tool says before its result. If nil, nobody listens.
 	Listener Listener
 	// Uses is filled in with what the tool used of each capability that it was granted. It is empty for a tool that used nothing.
 	Uses []Use
 	// Fuel is filled in with how many instructions the tool has run, those of calls inside included. A Go function runs none.
 	Fuel int64
-	// Times is filled in with what the phases of the call took. Nil: they are not measured.
+	// Times is filled in with what the phases of the call took. If nil, they are not measured.
 	Times *Times
 
-	reports *progress.Reports // of a Go function's progress; nil: none yet
+	reports *progress.Reports // of a Go function's progress; if nil, none yet
 }
 
 // A Client is who waits for the result of a call: a request of a door.
@@ -47,7 +47,7 @@ type Client interface {
 	Now() (*Generation, *Principal, error)
 	// Finally calls f when the client has been answered. It is for the goroutine of the request.
 	Finally(f func())
-	// Address returns the address for which the request was sent, or the zero Addr where it has none. It is called from any goroutine.
+	// Address returns the address for which the request was sent, or the zero Addr if it has none. It is called from any goroutine.
 	Address() netip.Addr
 }
 
@@ -108,7 +108,7 @@ type Listener interface {
 	// in the service's own log as well.
 	Log(level slog.Level, source, line string)
 	// Progress hears how much of its work the tool has done. done is finite, not negative, and more each time. total is how much
-	// there is to do, in the same unit and no less than done, or 0 where that is not known. message is valid UTF-8 of at most
+	// there is to do, in the same unit and no less than done, or 0 if that is not known. message is valid UTF-8 of at most
 	// 1 KiB, and may be empty. There are no more than ten reports in a second.
 	Progress(done, total float64, message string)
 }
@@ -121,7 +121,7 @@ func (c *Call) Log(level slog.Level, line string) {
 }
 
 // Progress tells the listener, if there is one, how much of its work the tool has done. total is how much there is to do, in the
-// same unit, or 0 where that is not known; message may be empty. The listener hears no more than ten reports in a second, and
+// same unit, or 0 if that is not known; message may be empty. The listener hears no more than ten reports in a second, and
 // only those that say more than the one before: a tool can report as often as it likes. Progress is for one goroutine at a time.
 func (c *Call) Progress(done, total float64, message string) {
 	if c.Listener == nil {

@@ -17,7 +17,7 @@ type Icon struct {
 	Src string `json:"src"`
 	// MIMEType is the picture's type, such as "image/png". It may be empty.
 	MIMEType string `json:"mimeType,omitempty"`
-	// Sizes are the sizes that the picture is good for: "48x48", or "any" for one that scales. Empty: all.
+	// Sizes are the sizes that the picture is good for: "48x48", or "any" for one that scales. If empty, all.
 	Sizes []string `json:"sizes,omitempty"`
 	// Theme is "light" or "dark" for a picture that is made for a background of that kind, or empty.
 	Theme string `json:"theme,omitempty"`

@@ -170,7 +170,7 @@ func (p *Principal) Origin() string {
 	return p.origin
 }
 
-// Realm returns the place in which the name is one caller's only, or "" where the origin is that place.
+// Realm returns the place in which the name is one caller's only, or "" if the origin is that place.
 func (p *Principal) Realm() string {
 	if p == nil {
 		return ""
@@ -178,7 +178,7 @@ func (p *Principal) Realm() string {
 	return p.realm
 }
 
-// Credential returns the id of the credential that was shown, or "" where it doesn't matter which one that was.
+// Credential returns the id of the credential that was shown, or "" if it doesn't matter which one that was.
 func (p *Principal) Credential() string {
 	if p == nil {
 		return ""

@@ -4,12 +4,12 @@ import "time"
 
 // A Rate bounds how many calls a caller makes. The zero Rate bounds nothing.
 type Rate struct {
-	// Calls are how many there may be in each Period, on average. Zero: any number.
+	// Calls are how many there may be in each Period, on average. Zero means any number.
 	Calls  int
 	Period time.Duration
-	// Burst is how many may be made at once after a pause. Zero: Calls.
+	// Burst is how many may be made at once after a pause. Zero means Calls.
 	Burst int
-	// Concurrent is how many may run at the same time. Zero: any number.
+	// Concurrent is how many may run at the same time. Zero means any number.
 	Concurrent int
 }
 
@@ -17,7 +17,7 @@ type Rate struct {
 func (r Rate) IsZero() bool { return r.Calls <= 0 && r.Concurrent <= 0 }
 
 // WithRate returns the principal with a rate. within is a principal that the calls count for as well, such as the one whose token has made this
-// one's; nil: there is none. So a principal can't have more than another by having several names. A verifier that gives rates returns principals
+// one's; if nil, there is none. So a principal can't have more than another by having several names. A verifier that gives rates returns principals
 // of the same name, origin and realm for the same caller: the rate is counted by these.
 func (p *Principal) WithRate(r Rate, within *Principal) *Principal {
 	next := p.clone()

@@ -33,7 +33,7 @@ type Tool struct {
 	Version string
 	// Parameters is the schema of the arguments, an object schema.
 	Parameters *schema.Schema
-	// Result is the schema of the result, or nil where the tool declares none. It documents; results are not
+	// Result is the schema of the result, or nil if the tool declares none. It documents; results are not
 	// checked against it.
 	Result *schema.Schema
 	// Examples are calls with their expected results, for documentation and for tests of the tool.

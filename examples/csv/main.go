@@ -185,7 +185,7 @@ func (t *table) pick(names []string) ([]int, error) {
 	return picked, nil
 }
 
-// find returns the column of a name; where there is none, one whose name differs only by case or space around it.
+// find returns the column of a name; if there is none, one whose name differs only by case or space around it.
 func (t *table) find(name string) (int, error) {
 	if c := slices.Index(t.names, name); c >= 0 {
 		return c, nil

@@ -99,7 +99,7 @@ var operations = sync.OnceValue(func() []Operation {
 	}, slices.Concat(tokenOperations(), secretOperations(), kvOperations())...)
 })
 
-// Find returns the operation of a name. It panics where there is none: names are our own.
+// Find returns the operation of a name. It panics if there is none: names are our own.
 func Find(name string) *Operation {
 	all := Operations()
 	for i := range all {

@@ -31,7 +31,7 @@ type Operation struct {
 	// Method is GET for one that only looks, and has its arguments in the query, and POST for one that changes something, and has them in its
 	// body, a JSON object.
 	Method string
-	// Role is what its callers must have. Empty: none, but somebody must know them.
+	// Role is what its callers must have. If empty, none, but somebody must know them.
 	Role string
 	// Local is whether only callers over the socket may ask for it.
 	Local bool
@@ -42,7 +42,7 @@ type Operation struct {
 	run               func(ctx context.Context, r *Request, arguments []byte) ([]byte, error)
 	copy              func(ctx context.Context, r *Request, w io.Writer) error // in place of run
 	waits             bool                                                     // it may wait for what happens, until the service ends its streams
-	takes             int64                                                    // bytes of the body, which is not its arguments; 0: those are it
+	takes             int64                                                    // bytes of the body, which is not its arguments; 0 means those are it
 }
 
 // A Request is one request for an operation.
@@ -53,7 +53,7 @@ type Request struct {
 	Operation string
 	// Principal is who asks.
 	Principal *wasmtools.Principal
-	// Generation is what the request goes by: who asks, what they may do, and what they are told. Nil: the current one.
+	// Generation is what the request goes by: who asks, what they may do, and what they are told. If nil, the current one.
 	Generation *wasmtools.Generation
 	// From is where they ask from, such as an address, and ID the request's, as in its answer and the log.
 	From, ID string
@@ -61,7 +61,7 @@ type Request struct {
 	Local bool
 	// Body writes the body of a request for an operation that takes bytes, once, and then looks again as Still does. It is nil for others.
 	Body func(w io.Writer) error
-	// Still looks again whether the caller may ask for the operation, as one does that has waited for others. Nil: nothing changes that.
+	// Still looks again whether the caller may ask for the operation, as one does that has waited for others. If nil, nothing changes that.
 	Still func() error
 	// Expected is the version that what is changed must have, or empty for any.
 	Expected string

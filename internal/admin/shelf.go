@@ -212,7 +212,7 @@ func (d onDisk) source(ctx context.Context, s *catalog.FileState) (string, error
 	return "", invalid(s.Source + " can't be read, so its changes would go unnoticed: " + err.Error())
 }
 
-// stateError returns what an error of the state is for who asks, or nil where it is not one.
+// stateError returns what an error of the state is for who asks, or nil if it is not one.
 func stateError(err error) error {
 	switch {
 	case errors.Is(err, state.ErrConflict):

@@ -475,7 +475,7 @@ func rangeHelp(s string) string {
 	return fmt.Sprintf("%q is not a range of addresses: write one such as 10.0.0.0/8 or fd00::/8", text.Short(s))
 }
 
-// duration reads a time such as 90d, 12h or 30m; empty is 0. never is what that word means; 0: nothing.
+// duration reads a time such as 90d, 12h or 30m; empty is 0. never is what that word means; 0 means nothing.
 func duration(s string, never time.Duration) (time.Duration, error) {
 	how := "write a whole number and a unit, such as 90d, 12h or 30m"
 	if never != 0 {

@@ -114,7 +114,7 @@ func tools() Operation {
 	})
 }
 
-// matcher returns what a pattern of tools matches. Empty: all.
+// matcher returns what a pattern of tools matches. If empty, all.
 func matcher(text string) (func(path string) bool, error) {
 	if text == "" {
 		return func(string) bool { return true }, nil

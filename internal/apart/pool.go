@@ -15,7 +15,7 @@ type Pool struct {
 	mu     sync.Mutex
 	idle   []*process
 	all    map[*process]struct{}
-	coming chan struct{} // closed when the process that Ready starts has started; nil: none, or somebody waits for it
+	coming chan struct{} // closed when the process that Ready starts has started; if nil, none, or somebody waits for it
 	closed bool
 	gone   sync.WaitGroup // processes
 }
@@ -65,7 +65,7 @@ type Work struct {
 	Most    int64
 	Limit   Limit
 	// Check looks at the reply before the process does more, with the process's directory. It says whether the process can do more; its
-	// error is that the reply is nonsense. Nil: there is nothing to look at.
+	// error is that the reply is nonsense. If nil, there is nothing to look at.
 	Check func(dir string) (good bool, err error)
 }
 

@@ -324,7 +324,7 @@ func (p *process) verdict(why error, broke breach, most Limit, silent bool) *Los
 	return e
 }
 
-// killed reports whether somebody else ended a process by a signal, as the system does where it has no memory.
+// killed reports whether somebody else ended a process by a signal, as the system does if it has no memory.
 func killed(waited error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](waited)
 	if !ok {

@@ -41,11 +41,11 @@ type allowance struct {
 	user, more time.Duration
 }
 
-// Bounds are what a process may take besides memory and processor time; 0: as much as this one.
+// Bounds are what a process may take besides memory and processor time; 0 means as much as this one.
 type Bounds struct {
 	File uint64 // bytes of a file that it writes
 	Open uint64 // files
-	// Garbage is how much of that may lie, in percent of what is in use; 0: as much.
+	// Garbage is how much of that may lie, in percent of what is in use; 0 means as much.
 	Garbage int
 }
 

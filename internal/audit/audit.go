@@ -41,17 +41,17 @@ var errNoState = errors.New("there is no state to store it in: name a directory 
 type Options struct {
 	// Space returns the space, or nil while there is no state.
 	Space func() state.Space
-	// Strict reports whether a change is made only if its entry is kept. Nil: it is made anyway, and the log has the entry.
+	// Strict reports whether a change is made only if its entry is kept. If nil, it is made anyway, and the log has the entry.
 	Strict func() bool
-	// Clean takes secrets out of a text. Nil: there are none.
+	// Clean takes secrets out of a text. If nil, there are none.
 	Clean func(string) string
 	// Logger has a line for each entry, with audit=true. Nil discards.
 	Logger *slog.Logger
-	// Kept is told of each entry that was kept, in their order, and must be fast. Nil: nobody is.
+	// Kept is told of each entry that was kept, in their order, and must be fast. If nil, nobody is.
 	Kept func(Record)
-	// Now is the time. Nil: time.Now.
+	// Now is the time. If nil, time.Now.
 	Now func() time.Time
-	// Most is how many entries are kept; 0: [Most].
+	// Most is how many entries are kept; 0 means [Most].
 	Most uint64
 }
 

@@ -14,8 +14,8 @@ import (
 
 // A chain is where the entries begin and end that are kept.
 type chain struct {
-	dropped end // the last one that was dropped; zero: none was
-	last    end // the last one; zero: there is none yet
+	dropped end // the last one that was dropped; zero means none was
+	last    end // the last one; zero means there is none yet
 }
 
 // An end is an entry, by its number and its hash.

@@ -59,7 +59,7 @@ type Store struct {
 	mu    sync.Mutex // is held while something is changed
 	known map[string]Secret
 	left  map[string]uint64 // the versions of records that can't be read, of which the log was told
-	lost  error             // why they are not known; nil: they are
+	lost  error             // why they are not known; if nil, they are
 }
 
 // Open reads the secrets in st, which may be nil, and has secrets know them. One that can't be read is left out, and told to logger. Where none can,

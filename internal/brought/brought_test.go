@@ -118,7 +118,7 @@ func TestDamage(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Name != "good" {
 		t.Errorf("got %v, %v", all, err)
 	}
-	if n := w.log.Count("is left out"); n != 7 || strings.Contains(w.log.String(), value) {
+	if n := w.log.Count("is ignored"); n != 7 || strings.Contains(w.log.String(), value) {
 		t.Errorf("%d lines of what is left out:\n%s", n, w.log.String())
 	}
 }
@@ -166,7 +166,7 @@ func TestDamageLater(t *testing.T) {
 	if st.once.Load() {
 		t.Error("the state was not asked")
 	}
-	if n := w.log.Count("is left out"); n != 2 || strings.Contains(w.log.String(), value) {
+	if n := w.log.Count("is ignored"); n != 2 || strings.Contains(w.log.String(), value) {
 		t.Errorf("%d lines of what is left out, want 2:\n%s", n, w.log.String())
 	}
 }

@@ -38,12 +38,12 @@ type sharing struct {
 
 	known   bool                  // it was read once
 	record  precedence.Precedence // as it is in the state, with files as told calls them
-	version uint64                // of the record; 0: there is none
+	version uint64                // of the record; 0 means there is none
 	newer   bool                  // it can't be read, and has to stay as it is
 	ended   precedence.Precedence // what this process has seen end, and the record still says
 	writing bool                  // a write is under way
 	lost    int                   // how many writes before were too late
-	retry   time.Time             // when the record may be written again; zero: at once
+	retry   time.Time             // when the record may be written again; zero means at once
 
 	unread, untold, full *trouble.Trouble
 }

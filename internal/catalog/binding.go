@@ -10,7 +10,7 @@ import (
 // A binding says in which namespaces the files of a source may have tools. It never changes.
 type binding struct {
 	source  string   // what people call it
-	allowed []string // these and those below them; nil: all but those of others
+	allowed []string // these and those below them; if nil, all but those of others
 	others  []claimed
 }
 

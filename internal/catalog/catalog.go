@@ -40,19 +40,19 @@ import (
 
 // A Sourced is a source with what a Catalog keeps for it.
 type Sourced struct {
-	// Name is what people call the source. Empty: by where it lies. Where there are several sources, it stands behind the places of files.
+	// Name is what people call the source. If empty, by where it lies. Where there are several sources, it stands behind the places of files.
 	Name string
 	// Source is where files come from. The caller closes it, after the Catalog.
 	Source Source
 	// Record names a file in an existing folder. If a file of the source wants a path that another file has, the Catalog notes there
 	// which one it waits for. So the next Catalog decides the same. Empty means that after a restart the order decides.
 	Record string
-	// Scripts makes modules of the source's scripts. Nil: they are refused.
+	// Scripts makes modules of the source's scripts. If nil, they are refused.
 	Scripts Builder
-	// Namespaces are those in which the files may have tools, each with those below it; "" is that of tools without a namespace. Nil: all
+	// Namespaces are those in which the files may have tools, each with those below it; "" is that of tools without a namespace. If nil, all
 	// that no other source names.
 	Namespaces []string
-	// Prefix is put before the namespace of each file, which is where its manifest or its folder says. Empty: nothing is.
+	// Prefix is put before the namespace of each file, which is where its manifest or its folder says. If empty, nothing is.
 	Prefix string
 	// Most is how many modules and scripts of it are served; 0 means 10,000. It may list ten times as many files, at least 100,000, for scripts
 	// to be made of.
@@ -66,23 +66,23 @@ type Options struct {
 	Sources []Sourced
 	// Engine runs the modules. The caller closes it, after the Catalog.
 	Engine *sandbox.Engine
-	// Table gets the tools, in place of the ones that it has. Nil: the Catalog makes one.
+	// Table gets the tools, in place of the ones that it has. If nil, the Catalog makes one.
 	Table *wasmtools.RouteTable
 	// Limits returns the limits of the tool at a path such as "/math/add". It is called once for each version of a
 	// tool and by Reconfigure, from any goroutine, and must be fast. Nil means the sandbox's defaults.
 	Limits func(path string) limits.Limits
 	// Grants says what tools were granted of what they need, when Limits is called, too. Nil grants nothing.
 	Grants toolfile.Granter
-	// Pins say which content files must have. Nil: any.
+	// Pins say which content files must have. If nil, any.
 	Pins Pins
 	// Policy says which tools start enabled.
 	Policy wasmtools.Policy
 	// Value is what else belongs to the configuration: see [wasmtools.Configuration].
 	Value any
 	// Paths is the space [PathsSpace] of a state that other processes with the same sources have, too: of two files that want one path, all serve the
-	// same one. Sources are the same if they have the same name, or none and the same ID. Nil: each process decides for itself.
+	// same one. Sources are the same if they have the same name, or none and the same ID. If nil, each process decides for itself.
 	Paths state.Space
-	// Rollbacks say which modules were rolled back. Nil: none.
+	// Rollbacks say which modules were rolled back. If nil, none.
 	Rollbacks Rollbacks
 	// Tools are tools of the program itself, such as [gotool.New] makes. They are in the table from the start
 	// and stay there. A file that wants the path or operation id of one is refused. Limits does not apply to them.

@@ -31,7 +31,7 @@ type feed struct {
 	tried    bool               // one has ended, well or not, or takes too long for the start to wait for it
 	listedAt time.Time          // the last one that went well began
 	listTook time.Duration      // the last one
-	listAt   time.Time          // when the next listing is due; zero: once a change is told
+	listAt   time.Time          // when the next listing is due; zero means once a change is told
 	problems []problem          // at the last listing
 	failed   int                // how often it could not be listed since then
 	stalled  int                // how many of its files take long to be read

@@ -41,19 +41,19 @@ type file struct {
 	name     string    // in the source
 	listed   Entry     // as the last listing had it
 	appeared time.Time // when a listing had it first, of those after the start
-	changed  time.Time // when a listing first had a version that is neither served nor refused yet; zero: there is none, or the start waits for it
+	changed  time.Time // when a listing first had a version that is neither served nor refused yet; zero means there is none, or the start waits for it
 	read     string    // the version that was loaded or refused last; "": the listed one must be read
-	retry    time.Time // when that version is read again; zero: never
-	// overtaken is since when each load of it was overtaken by a change; zero: the last one was not.
+	retry    time.Time // when that version is read again; zero means never
+	// overtaken is since when each load of it was overtaken by a change; zero means the last one was not.
 	overtaken time.Time
 	passing   int       // how often that version could not be loaded, and not because of it
-	loading   *load     // under way; nil: none is
+	loading   *load     // under way; if nil, none is
 	awaited   bool      // the start waits for it
 	slow      bool      // awaited, and it takes long
 	serving   *module   // nil: none
 	since     time.Time // when that began to be served
-	waiting   *module   // good, but refused because of a conflict; nil: none
-	refused   error     // why the newest version is not served; nil: it is
+	waiting   *module   // good, but refused because of a conflict; if nil, none
+	refused   error     // why the newest version is not served; if nil, it is
 
 	refusedSince time.Time
 }

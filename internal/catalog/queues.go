@@ -14,7 +14,7 @@ type job func(ctx context.Context) (rest func())
 // folders that have taken less long. The reconciler's goroutine owns it.
 type queue struct {
 	limit   int   // how many run at a time at most, of one source and of all that are not slow
-	room    int64 // the total weight that may run; 0: any
+	room    int64 // the total weight that may run; 0 means any
 	running int
 	used    int64 // what they weigh
 	lanes   []*lane

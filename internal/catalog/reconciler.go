@@ -48,10 +48,10 @@ type reconciler struct {
 	awaited  int       // how many are neither served nor refused yet
 	slow     int       // how many of those take long
 	stalled  int       // how many reads take long, of any file
-	deadline time.Time // when the start ends without them; zero: it waits for quick files, too
+	deadline time.Time // when the start ends without them; zero means it waits for quick files, too
 
-	unpublished *wasmtools.Configuration // the table does not have it yet; nil: it has
-	publishAt   time.Time                // when the next generation is due; zero: nothing has changed
+	unpublished *wasmtools.Configuration // the table does not have it yet; if nil, it has
+	publishAt   time.Time                // when the next generation is due; zero means nothing has changed
 	published   time.Duration            // what the last generation took to build
 	fresh       []fresh                  // files that are served, but in no generation yet
 	tableFailed bool                     // the table has refused the last generation

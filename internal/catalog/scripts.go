@@ -27,7 +27,7 @@ import (
 type Builder interface {
 	// Build returns the module of the script at a path on disk, and the paths of the files that it depends on,
 	// including those that it looked for and did not find. It reads nothing that lies outside the folder root, unless that is empty. content is what
-	// the script's own file has, in place of what lies there, if anything does; nil: what lies there. It must return when ctx
+	// the script's own file has, in place of what lies there, if anything does; if nil, what lies there. It must return when ctx
 	// ends. An error with a method Temporary that returns true is not the script's fault: it is built again later.
 	Build(ctx context.Context, root, path string, content []byte) (module wasmbin.Made, inputs []string, err error)
 }
@@ -56,9 +56,9 @@ type scripts struct {
 type making struct {
 	of      string    // the version, as the source has it
 	again   int       // how often it had to be made again
-	since   time.Time // when that turned out; zero: never
+	since   time.Time // when that turned out; zero means never
 	made    bool
-	changed change // since then; nil: nothing is known
+	changed change // since then; if nil, nothing is known
 	failed  bool
 	round   int // when it was made
 }
@@ -173,7 +173,7 @@ func (s *scripts) check(ctx context.Context, id string, content []byte) (module 
 // maxScript is how large a script's own file may be, in bytes: no language takes more, and it is read without being counted.
 const maxScript = 16 << 20
 
-// own returns the digest of what is taken as a script's own file, and its content where that is not what the source has.
+// own returns the digest of what is taken as a script's own file, and its content if that is not what the source has.
 func (s *scripts) own(ctx context.Context, e Entry) (digest string, instead []byte, err error) {
 	if e.Size > maxScript {
 		return "", nil, fmt.Errorf("has %d bytes; the limit for a script is %s", e.Size, text.Size(maxScript))
@@ -248,7 +248,7 @@ func (s *scripts) build(ctx context.Context, e Entry, instead []byte, parts map[
 	case errors.Is(err, ErrChanged), errors.Is(err, fs.ErrNotExist):
 		return module, nil, ErrChanged
 	}
-	then := map[string]fs.FileInfo{} // by paths on disk; nil: there was none
+	then := map[string]fs.FileInfo{} // by paths on disk; if nil, there was none
 	for _, input := range inputs {
 		now, statErr := os.Stat(input)
 		if statErr == nil && touched.Since(now, began) {
@@ -259,7 +259,7 @@ func (s *scripts) build(ctx context.Context, e Entry, instead []byte, parts map[
 	return module, func(_ map[string]Entry, names map[string]bool) bool { return otherFiles(then, names) }, err
 }
 
-// otherFiles reports whether one of some files, by their paths, is another one now. It looks only at those that end in one of some names; nil: at all. The
+// otherFiles reports whether one of some files, by their paths, is another one now. It looks only at those that end in one of some names; if nil, at all. The
 // paths themselves can't be compared: an input may have been reached by another one.
 func otherFiles(inputs map[string]fs.FileInfo, names map[string]bool) bool {
 	for name, then := range inputs {

@@ -83,7 +83,7 @@ type Listing struct {
 	// Around changes with each change to unlisted files that scripts may be made of. Broken scripts are made again then.
 	Around string
 	// Changed has the last elements of the paths of those unlisted files and scripts that have come, gone or changed since the last listing,
-	// as far as was announced. Nil: any of them may have.
+	// as far as was announced. If nil, any of them may have.
 	Changed map[string]bool
 	// Number tells the listing from others of the source. Where Since is that of an earlier one, no file has come, gone or changed since then but
 	// those in Only, by ID. Both may be 0: then any may have.

@@ -36,7 +36,7 @@ type SourceState struct {
 	// Files is how many of its files are known, in each stage, and Serving how many of them have a version that is served, if only an older one.
 	Files   map[Stage]int
 	Serving int
-	// Problems is how many of its folders can't be listed, or 1 where it can't be, and Wrong the first reason, or nil.
+	// Problems is how many of its folders can't be listed, or 1 if it can't be, and Wrong the first reason, or nil.
 	Problems int
 	Wrong    error
 	// Served is how long it has taken from when a changed file was listed until its tools were served, without the files of the start.

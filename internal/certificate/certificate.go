@@ -28,7 +28,7 @@ type Verifier struct {
 var _ auth.Verifier = (*Verifier)(nil)
 
 // New returns a Verifier, or an error that says what is wrong with the rules. state returns what has been agreed on over the connection of a request,
-// with verified chains only if the client's certificate is good at the moment; nil: without TLS.
+// with verified chains only if the client's certificate is good at the moment; if nil, without TLS.
 func New(rules []claim.Rule, state func(*http.Request) *tls.ConnectionState) (*Verifier, error) {
 	all, err := claim.New(Origin, rules)
 	if err != nil {
@@ -38,7 +38,7 @@ func New(rules []claim.Rule, state func(*http.Request) *tls.ConnectionState) (*V
 }
 
 // Verify returns the principal of the client's certificate. Its name is the first alternative name that a rule matches, its realm the kind of that
-// name. It returns nil for one without a rule, and where there is none.
+// name. It returns nil for one without a rule, and if there is none.
 func (v *Verifier) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	state := v.state(r)
 	if state == nil || len(state.VerifiedChains) == 0 || len(state.PeerCertificates) == 0 {

@@ -121,7 +121,7 @@ type Tools struct {
 	DescribeFuel int64 `restart:"tools.describe_fuel"`
 	// Reasons are those that the file gives for entries of Disabled.
 	Reasons map[string]string
-	// Lines are where the entries of the list that counts stand in the file, or empty where there is no file.
+	// Lines are where the entries of the list that counts stand in the file, or empty if there is no file.
 	Lines []int
 	// CacheDir is where compiled code is kept, or empty for "toolsrv" in the user's cache directory.
 	CacheDir string `restart:"tools.cache_directory"`
@@ -129,15 +129,15 @@ type Tools struct {
 
 // A Source is a table [[source]]: a directory of tools, a module of a registry, or a bucket.
 type Source struct {
-	// Name is what people call the source, which no other one is called. Empty: by its directory.
+	// Name is what people call the source, which no other one is called. If empty, by its directory.
 	Name string
-	// Directory holds the .wasm files, also in subfolders. Empty: there is an OCI or a Bucket.
+	// Directory holds the .wasm files, also in subfolders. If empty, there is an OCI or a Bucket.
 	Directory string
-	// Bucket is the name of an object bucket in the NATS that has the state. Empty: there is a Directory or an OCI.
+	// Bucket is the name of an object bucket in the NATS that has the state. If empty, there is a Directory or an OCI.
 	Bucket string
 	// Scripts is whether scripts in Directory or Bucket are served, too.
 	Scripts bool
-	// OCI is the repository of a registry that has a module, such as "ghcr.io/acme/csv". Empty: there is a Directory or a Bucket.
+	// OCI is the repository of a registry that has a module, such as "ghcr.io/acme/csv". If empty, there is a Directory or a Bucket.
 	OCI string
 	// Mirrors are repositories with copies of what OCI has, which are asked first for what has a digest.
 	Mirrors []string
@@ -145,26 +145,26 @@ type Source struct {
 	Tag string
 	// Locked is the digest that the lock beside the configuration has for OCI and Tag, or empty. Load sets it; the file has no key for it.
 	Locked string
-	// Credentials is a file with those for the registry, in the form of docker's config.json. Empty: docker's own, and podman's.
+	// Credentials is a file with those for the registry, in the form of docker's config.json. If empty, docker's own, and podman's.
 	Credentials string
-	// CA is a file with authorities that are trusted beside the system's. Empty: those alone.
+	// CA is a file with authorities that are trusted beside the system's. If empty, those alone.
 	CA string
 	// PlainHTTP has a registry asked over HTTP that is not on loopback.
 	PlainHTTP bool
-	// Signers are those of whom one must have signed what is served of OCI, and Minimum is the version that it must have at least. Nil: what the
+	// Signers are those of whom one must have signed what is served of OCI, and Minimum is the version that it must have at least. If nil, what the
 	// registry has is served as it is. There are none where Tag is a digest, or Locked is one.
 	Signers []Signer
 	Minimum string
-	// Namespaces are those in which its files may have tools, each with those below it; "" is that of tools without a namespace. Nil: all that no
+	// Namespaces are those in which its files may have tools, each with those below it; "" is that of tools without a namespace. If nil, all that no
 	// other source names.
 	Namespaces []string
-	// Prefix is put before the namespace of each file. Empty: nothing is.
+	// Prefix is put before the namespace of each file. If empty, nothing is.
 	Prefix string
 }
 
 // A Signer is a table [[source.signer]]: a key, or an identity.
 type Signer struct {
-	// Key is a PEM file with a public key. Empty: the others are set.
+	// Key is a PEM file with a public key. If empty, the others are set.
 	Key string
 	// Issuer is who vouches for the identity, and Subject the identity, or how those of one owner begin, with a * at the end.
 	Issuer, Subject string
@@ -178,7 +178,7 @@ type Pin struct {
 	Match string
 	// SHA256 is the digest of a module, or of what a script is made into, in lower-case hexadecimal.
 	SHA256 string
-	// Line is where the table stands in the file; 0: there is no file.
+	// Line is where the table stands in the file; 0 means there is no file.
 	Line int
 }
 
@@ -228,11 +228,11 @@ type Token struct {
 	SHA256 [sha256.Size]byte
 	// File is a file with the token, or empty.
 	File string
-	// Scopes are patterns of tools, and the roles "admin", "admin:read" and "metrics". None: the token may do nothing.
+	// Scopes are patterns of tools, and the roles "admin", "admin:read" and "metrics". If there are none, the token may do nothing.
 	Scopes []string
-	// Expires is when it is refused from then on; zero: never.
+	// Expires is when it is refused from then on; zero means never.
 	Expires time.Time
-	// Networks are the addresses from which it is taken; none: all.
+	// Networks are the addresses from which it is taken; if there are none, all.
 	Networks []netip.Prefix
 	// Rate bounds how many calls are made with it.
 	Rate wasmtools.Rate
@@ -252,7 +252,7 @@ type Admin struct {
 	// Enabled is whether the server can be administered over HTTP, at /admin/v1, by those who have the role for it, and Disabled whether it can't be,
 	// whoever has a token. A file has them as enabled = true and false. With neither, it can be while there are tokens with names: "auto".
 	Enabled, Disabled bool
-	// Socket is the path of the Unix socket over which the server is administered on its own machine. Empty: admin.sock in the directory of
+	// Socket is the path of the Unix socket over which the server is administered on its own machine. If empty, admin.sock in the directory of
 	// the state, if there is one. "none": there is no socket.
 	Socket string `restart:"admin.socket"`
 	// Upload is whether those who have the role for it may put files into the directories of tools, and remove them.
@@ -276,8 +276,8 @@ type Rates struct {
 type Metrics struct {
 	// Enabled is whether it tells anything, at /metrics.
 	Enabled bool `restart:"metrics.enabled"`
-	// Address is a host:port at which /metrics is answered to anybody, in place of the server's own addresses. Empty: there, to those who have the
-	// role "metrics", or to anybody where nobody has to show who they are.
+	// Address is a host:port at which /metrics is answered to anybody, in place of the server's own addresses. If empty, there, to those who have the
+	// role "metrics", or to anybody if nobody has to show who they are.
 	Address string `restart:"metrics.address"`
 	// Tools is how many tools have figures of their own: those that are called most. Calls of the rest count together.
 	Tools int `restart:"metrics.tools"`

@@ -147,7 +147,7 @@ func withoutValue(message string) string {
 	return message
 }
 
-// err returns the first problems in the order of their lines, or nil where there are none.
+// err returns the first problems in the order of their lines, or nil if there are none.
 func (d *document) err() error {
 	slices.SortFunc(d.problems, func(a, b problem) int {
 		if n := cmp.Compare(a.offset, b.offset); n != 0 {

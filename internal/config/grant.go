@@ -21,7 +21,7 @@ import (
 type Grant struct {
 	// Match is a path such as "weather/now" or a pattern such as "weather/*"; see docs/configuration.md.
 	Match string
-	// Line is the line of the file where the grant begins; 0: it was not read from a file.
+	// Line is the line of the file where the grant begins; 0 means it was not read from a file.
 	Line int
 	// Rules say what is granted of each capability.
 	Rules capability.Rules
@@ -48,12 +48,12 @@ type State struct {
 	// Implied is whether the program has chosen Directory, because the file names none. Then it is made when something is first kept there, and
 	// where that fails, all else goes on. Only the program sets it; the file has no key for it.
 	Implied bool
-	// URL names the servers of NATS that have the state in place of Directory, such as "nats://a,b,c"; empty: it is in Directory. Then that has
+	// URL names the servers of NATS that have the state in place of Directory, such as "nats://a,b,c"; if empty, it is in Directory. Then that has
 	// only what is of this machine, such as the admin socket.
 	URL string `restart:"state.url"`
 	// Credentials is a file with a user's credentials for them, or empty.
 	Credentials string `restart:"state.credentials"`
-	// CA is a file with the certificates of who issues those of the servers; empty: the system's. Certificate and Key are what the servers know this
+	// CA is a file with the certificates of who issues those of the servers; if empty, the system's. Certificate and Key are what the servers know this
 	// one by, or empty.
 	CA          string `restart:"state.server_ca"`
 	Certificate string `restart:"state.certificate"`

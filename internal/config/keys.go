@@ -121,7 +121,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 		"mcp": {
 			// answer [MCP](mcp.md) clients at `/mcp`
 			"enabled": keys.Boolean(&c.MCP.Enabled),
-			// when MCP clients [search](mcp.md#many-tools) instead of getting one list of all tools; `"auto"` is where there are more than 200
+			// when MCP clients [search](mcp.md#many-tools) instead of getting one list of all tools; `"auto"` is if there are more than 200
 			"search": keys.Word(&c.MCP.Search, "a string", search),
 		},
 		"admin": {

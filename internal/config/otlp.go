@@ -19,7 +19,7 @@ import (
 
 // OTLP is the table [otlp]: what the server tells a collector of OpenTelemetry.
 type OTLP struct {
-	// Endpoint is the collector's address, such as "https://collector.example:4318". Spans go to /v1/traces below it. Empty: none is told anything.
+	// Endpoint is the collector's address, such as "https://collector.example:4318". Spans go to /v1/traces below it. If empty, none is told anything.
 	Endpoint string `restart:"otlp.endpoint"`
 	// Insecure allows an Endpoint without TLS on another machine.
 	Insecure bool `restart:"otlp.insecure"`

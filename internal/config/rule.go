@@ -48,7 +48,7 @@ func checkOIDC(d *document, o *OIDC) {
 	}
 }
 
-// ruleTables reads the tables of an array whose elements are rules. claims are those that there are; none: any.
+// ruleTables reads the tables of an array whose elements are rules. claims are those that there are; if there are none, any.
 func ruleTables(d *document, name string, claims []string, to *[]ClaimRule) keys.Reader {
 	return tableList(d, name, maxRules, "use values such as \"team-*\"", to, func(place string, values map[string]any, r *ClaimRule) {
 		d.readTable(place, values, rateKeys(key.Table{

@@ -32,7 +32,7 @@ func (d *document) tokens(to *[]Token, directory string) keys.Reader {
 			// patterns, as in [overrides](#limits-for-some-tools), and roles | which tools it may call; `"*"` is all of them. `admin`, `admin:read` and
 			// `metrics` are roles: `"*"` has none of them. Without scopes it may do nothing
 			"scopes": keys.Words(&t.Scopes, func(s string) (string, error) { return s, scope.Check(s) }),
-			// a date, with or without a time and its zone | from when on it is refused; without a time from 00:00 UTC. Never, where it is missing
+			// a date, with or without a time and its zone | from when on it is refused; without a time from 00:00 UTC. Never, if it is missing
 			"expires": moment(&t.Expires),
 			// ranges of addresses | where it is taken from, by the client's address as [trusted proxies](#proxies) tell it. From everywhere, where it is
 			// missing

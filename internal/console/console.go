@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// Title, Version and Description are those of the OpenAPI document.
 	Title, Version, Description string
-	// Address is where clients reach the server, such as "https://example.com/tools". Empty: at the address that they have asked.
+	// Address is where clients reach the server, such as "https://example.com/tools". If empty, at the address that they have asked.
 	Address string
 	// MCP is whether it answers MCP clients.
 	MCP bool

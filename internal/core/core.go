@@ -81,7 +81,7 @@ type Service struct {
 	Logger *slog.Logger
 	// Metrics count calls.
 	Metrics *metrics.Metrics
-	// Tracer records requests and calls for a collector. Nil: none is to be told.
+	// Tracer records requests and calls for a collector. If nil, none is to be told.
 	Tracer Tracer
 	// Began is when Open was called.
 	Began time.Time

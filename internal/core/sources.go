@@ -252,9 +252,9 @@ type Directory struct {
 	ID, Path, Name string
 	// told is whether the name stands behind the places of files.
 	told bool
-	// Scripts tells which files of it are scripts. Nil: none are served.
+	// Scripts tells which files of it are scripts. If nil, none are served.
 	Scripts directory.Names
-	// Bucket is set where it is not a directory on disk, but a bucket: then ID and Path are its address.
+	// Bucket is set if it is not a directory on disk, but a bucket: then ID and Path are its address.
 	Bucket *bucket.Bucket
 }
 

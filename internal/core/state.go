@@ -30,8 +30,8 @@ type State struct {
 
 	mu        sync.Mutex
 	store     state.Store // nil: not opened yet
-	directory string      // of store; empty: it has none
-	url       string      // of store; empty: it is not in NATS
+	directory string      // of store; if empty, it has none
+	url       string      // of store; if empty, it is not in NATS
 }
 
 // forms are the newest forms of records that this program knows, by space.
@@ -111,14 +111,14 @@ func (s *State) open(ctx context.Context, c *config.Config) (state.Store, error)
 	return s.store, nil
 }
 
-// Store returns the store, or nil where there is none yet.
+// Store returns the store, or nil if there is none yet.
 func (s *State) Store() state.Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.store
 }
 
-// Directory returns the directory of the store, or nothing where it has none.
+// Directory returns the directory of the store, or nothing if it has none.
 func (s *State) Directory() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 // ErrStateInUse is returned for the file of a state that a server uses.
 var ErrStateInUse = local.ErrLocked
 
-// ErrNoState is returned where there is nothing to copy.
+// ErrNoState is returned if there is nothing to copy.
 var ErrNoState = errors.New("nothing has been kept yet: there is no state")
 
 // ErrInNATS is returned where a file was expected.

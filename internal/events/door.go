@@ -28,11 +28,11 @@ const (
 
 // Options are the settings of a Door. The zero value is usable.
 type Options struct {
-	// Places are those of streams. Nil: 10,000.
+	// Places are those of streams. If nil, 10,000.
 	Places *web.Places
-	// Off returns whether the door is switched off under a generation; nil is the current one. It is called concurrently. Nil: it never is.
+	// Off returns whether the door is switched off under a generation; nil is the current one. It is called concurrently. If nil, it never is.
 	Off func(g *wasmtools.Generation) bool
-	// Admin returns whether administrators are told here what is for them alone. It is called concurrently. Nil: they are not.
+	// Admin returns whether administrators are told here what is for them alone. It is called concurrently. If nil, they are not.
 	Admin func() bool
 }
 

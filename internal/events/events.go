@@ -92,12 +92,12 @@ type Log struct {
 	events  []*Event // the oldest first
 	bytes   int
 	last    uint64        // the number of the last event
-	coming  chan struct{} // closed with the next event; nil: nobody waits
+	coming  chan struct{} // closed with the next event; if nil, nobody waits
 	batches map[batchKey]*batch
 	cached  int // bytes of batches
 }
 
-// NewLog returns a log that follows a table until Close. clean takes secrets out of a text; nil: there are none.
+// NewLog returns a log that follows a table until Close. clean takes secrets out of a text; if nil, there are none.
 func NewLog(table *wasmtools.RouteTable, clean func(string) string) *Log {
 	if clean == nil {
 		clean = func(s string) string { return s }

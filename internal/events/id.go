@@ -44,7 +44,7 @@ func (i *ids) seal(number uint64, salt uint32) string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// number returns the number of an id, or false where it is not one of this process.
+// number returns the number of an id, or false if it is not one of this process.
 func (i *ids) number(id string) (uint64, bool) {
 	if len(id) != idLength {
 		return 0, false

@@ -28,16 +28,16 @@ import (
 type Options struct {
 	// Memory is how many bytes of arguments and results above 64 KiB all calls may hold at the same time; calls that need
 	// more are refused with CodeOverloaded, and those of a caller whose others hold more than three times as much as is free.
-	// One call alone may hold as much as its tool allows. Arguments of up to 64 KiB may take a quarter as much besides. Zero: 256 MiB.
+	// One call alone may hold as much as its tool allows. Arguments of up to 64 KiB may take a quarter as much besides. Zero means 256 MiB.
 	Memory int64
 	// Hurry is called where arguments find no room. It ends the reading of some that come slowly, whose Read fails soon, and reports
-	// whether there are any; then they are waited for. It is called concurrently. Nil: there are none.
+	// whether there are any; then they are waited for. It is called concurrently. If nil, there are none.
 	Hurry func() bool
 	// Room takes bytes of memory for the check of arguments that needs much of it, and waits for them until ctx is done. give gives them
-	// back. The error is ErrTooMuch where there never are as many, and otherwise the cause of ctx. It is called concurrently. Nil: there
+	// back. The error is ErrTooMuch where there never are as many, and otherwise the cause of ctx. It is called concurrently. If nil, there
 	// is always room.
 	Room func(ctx context.Context, bytes int64) (give func(), err error)
-	// Rates bounds how many calls each caller makes. Nil: nothing does.
+	// Rates bounds how many calls each caller makes. If nil, nothing does.
 	Rates *rates.Limiter
 	// Observers are told of each call, in this order.
 	Observers []invoke.Observer

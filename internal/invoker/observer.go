@@ -13,7 +13,7 @@ import (
 // told is what a call's observers know of it. It is a part of the Invocation, so that it takes no memory of its own.
 type told struct {
 	record invoke.Record
-	ctx    context.Context // with which the call goes on; nil: it has not begun
+	ctx    context.Context // with which the call goes on; if nil, it has not begun
 	began  time.Time
 	times  wasmtools.Times // for a call that brings none
 }

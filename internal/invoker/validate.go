@@ -149,7 +149,7 @@ func ended(cause error) error {
 	return &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: cause}
 }
 
-// little is ValidateLittle in a place. ok is true where there is none.
+// little is ValidateLittle in a place. ok is true if there is none.
 func (v *validator) little(ctx context.Context, s checker, module string, call *wasmtools.Call) (valid []byte, ok bool, err error) {
 	by := rates.CallerOf(call)
 	if err := enter(ctx, v.brief, by, module, call); err != nil {

@@ -90,7 +90,7 @@ type handler struct {
 	journal *Journal
 }
 
-// Handle encodes a line, and has it written soon where it is a warning.
+// Handle encodes a line, and has it written soon if it is a warning.
 func (h handler) Handle(ctx context.Context, line slog.Record) error {
 	err := h.Handler.Handle(ctx, line)
 	if line.Level >= slog.LevelWarn {

@@ -39,7 +39,7 @@ type Value struct {
 	Text string
 	// Parent is the array or object that holds the value, -1 for the root.
 	Parent int32
-	// First is the first item or member, 0 where there is none.
+	// First is the first item or member, 0 if there is none.
 	First int32
 	// Next is the next value of the same parent, 0 at the end.
 	Next int32

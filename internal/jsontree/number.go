@@ -141,7 +141,7 @@ func (d *Decimal) Uint64() (uint64, bool) {
 	return n, true
 }
 
-// Int returns a number that is not negative, at most limit; where it is greater, limit.
+// Int returns a number that is not negative, at most limit; if it is greater, limit.
 func (d *Decimal) Int(limit int) int {
 	if d.sign() <= 0 {
 		return 0

@@ -345,13 +345,13 @@ func (s Shown) Key() string { return s.key }
 // List returns the elements of a list.
 func (s Shown) List() []string { return s.list }
 
-// Number returns the number, and how it is written; nil: the key has none.
+// Number returns the number, and how it is written; if nil, the key has none.
 func (s Shown) Number() (n int64, format func(int64) string) { return s.number, s.format }
 
 // Hidden returns the value that is not to be told, and whether the key has one.
 func (s Shown) Hidden() (value any, hides bool) { return s.hidden, s.hides }
 
-// Line returns a line of TOML with a list, or nothing where the list is empty.
+// Line returns a line of TOML with a list, or nothing if the list is empty.
 func Line(key string, list []string) string {
 	if len(list) == 0 {
 		return ""

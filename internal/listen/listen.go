@@ -19,7 +19,7 @@ func Check(ctx context.Context, addresses, already []string) error {
 	return errors.Join(err, Close(all))
 }
 
-// All binds addresses, or none of them where one can't be bound. Its errors say what to do.
+// All binds addresses, or none of them if one can't be bound. Its errors say what to do.
 func All(ctx context.Context, addresses []string) ([]net.Listener, error) {
 	var all []net.Listener
 	for _, address := range addresses {

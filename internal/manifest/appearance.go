@@ -57,7 +57,7 @@ func (p part) annotations() (a wasmtools.Annotations, err error) {
 	return a, nil
 }
 
-// boolean returns the boolean of that name, nil where there is none.
+// boolean returns the boolean of that name, nil if there is none.
 func (p part) boolean(name string) (*bool, error) {
 	if !p.has(name) {
 		return nil, nil

@@ -41,7 +41,7 @@ type Manifest struct {
 	Version string `json:"version,omitempty"`
 	// SDK names what built the module, such as "go/0.1.0", or is empty.
 	SDK string `json:"sdk,omitempty"`
-	// Engine is the interpreter in the module, such as "cpython 3.13.5 (1f0c2a9b)", or empty where it has none.
+	// Engine is the interpreter in the module, such as "cpython 3.13.5 (1f0c2a9b)", or empty if it has none.
 	Engine string `json:"engine,omitempty"`
 	// Needs are what all of the tools need. Only here can there be objects, such as the schema of settings.
 	Needs wasmtools.Needs `json:"needs,omitempty"`
@@ -302,7 +302,7 @@ func (p part) required(name string, kind jsontree.Kind, remedy string) (part, er
 	return member, nil
 }
 
-// text returns a copy of the string of that name, "" where there is none.
+// text returns a copy of the string of that name, "" if there is none.
 func (p part) text(name string) (string, error) {
 	member, ok := p.member(name)
 	if !ok {

@@ -128,7 +128,7 @@ func (p part) foreignNeed(name string, to wasmtools.Needs) error {
 	return p.need(form, to)
 }
 
-// words returns the strings of the array of that name, nil where there is none.
+// words returns the strings of the array of that name, nil if there is none.
 func (p part) words(name string, check func(string) error) ([]string, error) {
 	if !p.has(name) {
 		return nil, nil

@@ -28,7 +28,7 @@ type exchange struct {
 	response.Response
 	request protocol.Request
 	door    *Door
-	// subscription goes on after the whole request has been read; nil: there is none.
+	// subscription goes on after the whole request has been read; if nil, there is none.
 	subscription *subscription
 	body         buffer
 }

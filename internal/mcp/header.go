@@ -16,7 +16,7 @@ const (
 	headerName    = "Mcp-Name"
 )
 
-// plain returns the value of a header that stands there once, or false where it is missing, stands there twice, or has
+// plain returns the value of a header that stands there once, or false if it is missing, stands there twice, or has
 // characters other than ASCII.
 func plain(h http.Header, key string) (value string, ok bool) {
 	values := h[key]

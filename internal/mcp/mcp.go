@@ -31,12 +31,12 @@ func Versions() []string { return protocol.Versions() }
 
 // Options are the settings of a Door. The zero value is usable.
 type Options struct {
-	// Streams are the places of streams of changes, the streams of sessions among them. One more is refused with CodeOverloaded. Nil: 10,000 of
+	// Streams are the places of streams of changes, the streams of sessions among them. One more is refused with CodeOverloaded. If nil, 10,000 of
 	// its own.
 	Streams *web.Places
-	// Sessions is how many sessions clients of older versions may have: see [session.Options]. Zero: 10,000.
+	// Sessions is how many sessions clients of older versions may have: see [session.Options]. Zero means 10,000.
 	Sessions int
-	// Keys sign the ids of those, and Peers are who has the same keys: see [session.Options]. Nil: nobody else.
+	// Keys sign the ids of those, and Peers are who has the same keys: see [session.Options]. If nil, nobody else.
 	Keys  *signing.Keys
 	Peers state.Peers
 }
@@ -129,7 +129,7 @@ func (d *Door) serveElse(x *web.Exchange, namespace string) {
 	d.sessions.Serve(x, session.Request{Namespace: namespace})
 }
 
-// namespaceOf returns the namespace that a path stands for, or false where it can't be one. One that has no tools yet may have
+// namespaceOf returns the namespace that a path stands for, or false if it can't be one. One that has no tools yet may have
 // some in a moment.
 func namespaceOf(path string) (namespace string, ok bool) {
 	namespace = strings.TrimPrefix(path, Path)

@@ -16,7 +16,7 @@ var phases = [...]string{"validate", "wait", "compile", "prepare", "run", "reset
 
 // detail is what is counted of a tool for Prometheus.
 type detail struct {
-	outcomes []atomic.Pointer[outcome]  // by their places; nil: there was none
+	outcomes []atomic.Pointer[outcome]  // by their places; if nil, there was none
 	refused  []atomic.Uint64            // by their places
 	phases   [len(phases)]atomic.Uint64 // nanoseconds
 	uses     atomic.Pointer[[]*use]     // of capabilities

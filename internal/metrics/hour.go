@@ -95,7 +95,7 @@ func middle(bucket int) time.Duration {
 	return time.Duration(2*(4+bucket%4)+1) << (bucket/4 + first - 4)
 }
 
-// percentile returns the bucket below or in which that many hundredths of durations are, or 0 where there are none.
+// percentile returns the bucket below or in which that many hundredths of durations are, or 0 if there are none.
 func percentile(durations *[buckets]uint32, hundredths uint64) int {
 	var all, below uint64
 	for _, n := range durations {

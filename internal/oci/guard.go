@@ -152,7 +152,7 @@ type body struct {
 	stall  time.Duration
 	timer  *time.Timer
 
-	most   int64 // bytes that it may have; 0: whoever reads it sees to that
+	most   int64 // bytes that it may have; 0 means whoever reads it sees to that
 	read   int64
 	begun  bool
 	waited time.Duration // for the last bytes: what the reader does meanwhile does not count

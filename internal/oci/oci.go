@@ -41,13 +41,13 @@ type Options struct {
 	MaxModule int64
 	// PlainHTTP has a registry asked over HTTP. One on loopback is asked so, too, unless CA is set.
 	PlainHTTP bool
-	// CA is a PEM file with certificates of authorities that are trusted beside the system's. Empty: those alone.
+	// CA is a PEM file with certificates of authorities that are trusted beside the system's. If empty, those alone.
 	CA string
-	// Credentials is a file in the form of docker's config.json. Empty: docker's own, and podman's auth.json.
+	// Credentials is a file in the form of docker's config.json. If empty, docker's own, and podman's auth.json.
 	Credentials string
-	// Trust says whose signatures count: without one of those, nothing is pulled. Nil: what a registry has is taken as it is.
+	// Trust says whose signatures count: without one of those, nothing is pulled. If nil, what a registry has is taken as it is.
 	Trust *signature.Trust
-	// Minimum is the version that an artifact must have at least, as its manifest says: who can't sign can't replay an older one. Empty: any.
+	// Minimum is the version that an artifact must have at least, as its manifest says: who can't sign can't replay an older one. If empty, any.
 	Minimum string
 	// Patience is how long an answer may keep silent; 0 is 30 seconds.
 	Patience time.Duration

@@ -31,9 +31,9 @@ func (r *Registry) Push(ctx context.Context, ref Reference, name string, module 
 
 // With is what is pushed with a module.
 type With struct {
-	// Key signs the artifact. Nil: it is not signed.
+	// Key signs the artifact. If nil, it is not signed.
 	Key *signature.Key
-	// Source is what the module was made of. Empty: it has none.
+	// Source is what the module was made of. If empty, it has none.
 	Source []SourceFile
 }
 

@@ -318,7 +318,7 @@ type Attestation struct {
 	Wrong error
 }
 
-// Attestations returns what is said of an artifact, signatures among it: at most fifty. trust says of whom it must be to be verified; nil: nothing is.
+// Attestations returns what is said of an artifact, signatures among it: at most fifty. trust says of whom it must be to be verified; if nil, nothing is.
 func (r *Registry) Attestations(ctx context.Context, ref Reference, trust *signature.Trust) ([]Attestation, error) {
 	repository := r.repository(ref)
 	top, content, err := r.top(ctx, repository, ref)

@@ -40,10 +40,10 @@ const (
 type Options struct {
 	// Audience are the values of aud, one of which a token must have.
 	Audience []string
-	// Name is the claim that is the principal's name. Empty: sub.
+	// Name is the claim that is the principal's name. If empty, sub.
 	Name  string
 	Rules []claim.Rule
-	// Now tells the time; nil: time.Now.
+	// Now tells the time; if nil, time.Now.
 	Now func() time.Time
 }
 
@@ -87,7 +87,7 @@ func (v *Verifier) Scopes() []string { return v.rules.Values("scope") }
 // Issuer returns the issuer.
 func (v *Verifier) Issuer() *Issuer { return v.issuer }
 
-// Verify returns the principal of the request's token, or nil where there is none that could be the issuer's.
+// Verify returns the principal of the request's token, or nil if there is none that could be the issuer's.
 func (v *Verifier) Verify(r *http.Request) (*wasmtools.Principal, error) {
 	token := tokenOf(credential.Bearer(r.Header["Authorization"]))
 	if token == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// documentName ends the path of a document, which begins with the path of a namespace where it is not of all tools. No tool has such a name.
+// documentName ends the path of a document, which begins with the path of a namespace if it is not of all tools. No tool has such a name.
 const documentName = "/openapi.json"
 
 // answerNamespace answers with the document of a namespace and those below it, and reports whether it has: the path names none, or it

@@ -31,7 +31,7 @@ type call struct {
 	run       otel.SpanID // the tool's own part
 	begun     time.Time
 	uses      int
-	next      otel.SpanID // of the use that is reported next; zero: it has none yet
+	next      otel.SpanID // of the use that is reported next; zero means it has none yet
 	inner     bool        // a call inside it has begun since the last use
 }
 

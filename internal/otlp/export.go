@@ -37,7 +37,7 @@ const (
 	defaultTimeout = 10 * time.Second
 )
 
-// An exporter sends spans to the collector, and logs where it can't.
+// An exporter sends spans to the collector, and logs if it can't.
 type exporter struct {
 	*otlptrace.Exporter
 	*notice
@@ -55,7 +55,7 @@ type notice struct {
 	logger *slog.Logger // or nil
 	what   string
 	away   atomic.Bool
-	began  atomic.Int64 // when what is being sent was begun, in nanoseconds of Unix; zero: nothing is
+	began  atomic.Int64 // when what is being sent was begun, in nanoseconds of Unix; zero means nothing is
 }
 
 // sent runs what sends something.

@@ -48,7 +48,7 @@ type meter struct {
 
 	mu       sync.Mutex    // guards what follows, also while from is asked
 	from     sdk.Producer  // nil: nothing else is told
-	gathered chan struct{} // closed when from has been asked the next time; nil: nobody waits for that
+	gathered chan struct{} // closed when from has been asked the next time; if nil, nobody waits for that
 
 	flushing sync.WaitGroup  // what sends what was gathered last
 	ending   context.Context // until which that may go on
@@ -104,7 +104,7 @@ func (m *meter) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) 
 	return m.from.Produce(ctx)
 }
 
-// Gather has the collector be told what is gathered from now on, beside what the Tracer measures itself. Nil: that is gathered once more, and
+// Gather has the collector be told what is gathered from now on, beside what the Tracer measures itself. If nil, that is gathered once more, and
 // nothing after Gather has returned. [Tracer.Close] waits until the collector has been told. Where Options.Metrics is not set, Gather does nothing.
 func (t *Tracer) Gather(from prometheus.Gatherer) {
 	m := t.meter
@@ -164,7 +164,7 @@ func (m *meter) call(r *invoke.Record) {
 	m.calls.Record(context.Background(), r.Took.Seconds(), metric.WithAttributeSet(attribute.NewSet(of...)))
 }
 
-// figures is an exporter of metrics that logs where it can't send them.
+// figures is an exporter of metrics that logs if it can't send them.
 type figures struct {
 	*otlpmetrichttp.Exporter
 	*notice

@@ -42,18 +42,18 @@ type Options struct {
 	// Endpoint is the address of the collector, such as "https://collector.example:4318". Spans go to /v1/traces below it, and metrics to
 	// /v1/metrics.
 	Endpoint string
-	// Headers returns the headers of the next request. It is called concurrently. Nil: there are none.
+	// Headers returns the headers of the next request. It is called concurrently. If nil, there are none.
 	Headers func() (map[string]string, error)
 	// Sample is which part of all requests is recorded, from 0 to 1.
 	Sample float64
-	// Metrics is whether the collector is told metrics, too, and Interval how often. Zero: every 15 seconds.
+	// Metrics is whether the collector is told metrics, too, and Interval how often. Zero means every 15 seconds.
 	Metrics  bool
 	Interval time.Duration
-	// Timeout is how long the collector may take for an answer. Zero: 10 seconds.
+	// Timeout is how long the collector may take for an answer. Zero means 10 seconds.
 	Timeout time.Duration
 	// Service and Version are what the collector is told of the server.
 	Service, Version string
-	// Logger is told when the collector can't be reached, and when it can be again. Nil: nobody is told.
+	// Logger is told when the collector can't be reached, and when it can be again. If nil, nobody is told.
 	Logger *slog.Logger
 }
 
@@ -146,10 +146,10 @@ type span struct {
 	id     trace.SpanID
 	name   string
 	kind   trace.SpanKind
-	link   trace.SpanContext // of another one that it belongs to; zero: none
+	link   trace.SpanContext // of another one that it belongs to; zero means none
 	begun  time.Time
 	ended  time.Time
-	failed string // its error.type; empty: it has not failed
+	failed string // its error.type; if empty, it has not failed
 	of     []attribute.KeyValue
 }
 

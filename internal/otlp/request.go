@@ -23,7 +23,7 @@ import (
 // recorded is what is kept of a request that is recorded. Its spans are made when it has been answered; their ids are known before.
 type recorded struct {
 	http    otel.SpanID // zero: it came without HTTP
-	message otel.SpanID // of MCP; zero: it brings none
+	message otel.SpanID // of MCP; zero means it brings none
 	// inHTTP and inMessage are what these are inside: a trace, and the caller's span in it, if there is one.
 	inHTTP, inMessage otel.SpanContext
 }
@@ -41,7 +41,7 @@ var (
 	_ web.Observer    = (*Tracer)(nil)
 )
 
-// of returns what is kept of a request, or nil where it is not recorded. It decides that when it is asked first. p is who makes the request.
+// of returns what is kept of a request, or nil if it is not recorded. It decides that when it is asked first. p is who makes the request.
 func (t *Tracer) of(q *trace.Request, p *wasmtools.Principal, overHTTP bool) *recorded {
 	if q.Kept == nil {
 		q.Kept = t.decide(q, p, overHTTP)
@@ -87,7 +87,7 @@ func (t *Tracer) decide(q *trace.Request, p *wasmtools.Principal, overHTTP bool)
 	return r
 }
 
-// contextOf returns a caller's span. What it says to tracing systems is left out where that is not valid.
+// contextOf returns a caller's span. What it says to tracing systems is left out if that is not valid.
 func contextOf(p trace.Parent) otel.SpanContext {
 	c := otel.SpanContextConfig{TraceID: p.Trace, SpanID: p.Span, TraceFlags: otel.FlagsSampled, Remote: true}
 	c.TraceState, _ = otel.ParseTraceState(p.State)
@@ -193,7 +193,7 @@ func serverOf(q *http.Request) []attribute.KeyValue {
 	return of
 }
 
-// network tells how a request came; nil: over standard input.
+// network tells how a request came; if nil, over standard input.
 func network(q *http.Request) []attribute.KeyValue {
 	if q == nil {
 		return []attribute.KeyValue{attribute.String("network.transport", "pipe")}

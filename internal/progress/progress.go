@@ -19,7 +19,7 @@ const MaxMessage = 1 << 10
 const (
 	pace  = 170 * time.Millisecond
 	ahead = 2 * pace // by how much reports may be early
-	spare = pace     // by how much more where the tool is about to wait
+	spare = pace     // by how much more if the tool is about to wait
 )
 
 // Reports thin out what one call reports. The zero value is ready for use, by one goroutine at a time.

@@ -1,5 +1,5 @@
 // Package rates bounds how many calls each caller makes: how many in a time, at once, and at the same time. A caller is a principal, or an address
-// where nobody has to show who they are.
+// if nobody has to show who they are.
 //
 // Only calls of clients count, once each: the calls that tools make inside them are a part of them. A call counts before its arguments are
 // read, so that whoever sends them slowly pays for it.
@@ -265,7 +265,7 @@ type Refusal struct {
 	// Of is whose rate it is: a name, or an address.
 	Of   string
 	Rate wasmtools.Rate
-	// After is when there may be a call. Zero: as soon as one of those that run ends.
+	// After is when there may be a call. Zero means as soon as one of those that run ends.
 	After time.Duration
 }
 

@@ -31,7 +31,7 @@ type table struct {
 type shard struct {
 	mu      sync.Mutex
 	entries []entry // nil: nobody has come yet; set after set
-	parts   []part  // of the entries; nil: the table was never shared
+	parts   []part  // of the entries; if nil, the table was never shared
 	active  []active
 }
 
@@ -39,8 +39,8 @@ type shard struct {
 type entry struct {
 	caller  uint64 // 0: nobody's
 	since   time.Duration
-	window  time.Duration // how long a used-up burst takes to come back; 0: no rate
-	refused time.Duration // when a call was refused last since all could be made at once; 0: none was
+	window  time.Duration // how long a used-up burst takes to come back; 0 means no rate
+	refused time.Duration // when a call was refused last since all could be made at once; 0 means none was
 	running int32
 }
 
@@ -49,7 +49,7 @@ type entry struct {
 
 // A measure is a rate as the table counts.
 type measure struct {
-	interval   time.Duration // after which a call comes back; 0: no rate
+	interval   time.Duration // after which a call comes back; 0 means no rate
 	window     time.Duration
 	concurrent int32 // 0: any number
 }

@@ -19,7 +19,7 @@ func Special(a netip.Addr) (kind string, within netip.Prefix, special bool) {
 	return "", netip.Prefix{}, false
 }
 
-// Near returns what kind of address a is where it is a machine's own, or of a network that the machine is in. interfaces are the
+// Near returns what kind of address a is if it is a machine's own, or of a network that the machine is in. interfaces are the
 // addresses of its interfaces, each with the prefix of its network. Interfaces with a prefix below onLink4 or onLink6 are taken to
 // have none.
 func Near(a netip.Addr, interfaces []netip.Prefix) (kind string, near bool) {

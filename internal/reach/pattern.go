@@ -86,7 +86,7 @@ func (p Pattern) Overlaps(q Pattern) bool {
 	return (covers(p.origin, q.origin) || covers(q.origin, p.origin)) && (below(p.prefix, q.prefix) || below(q.prefix, p.prefix))
 }
 
-// Meet returns the pattern of the URLs that both have, and false where there are none.
+// Meet returns the pattern of the URLs that both have, and false if there are none.
 func (p Pattern) Meet(q Pattern) (Pattern, bool) {
 	if !p.Overlaps(q) {
 		return Pattern{}, false

@@ -84,7 +84,7 @@ func (t Target) String() string {
 	return t.Origin.String() + t.Path
 }
 
-// String returns the origin as a URL without a path. It names the port where it is not the scheme's own.
+// String returns the origin as a URL without a path. It names the port if it is not the scheme's own.
 func (o Origin) String() string {
 	if o.Port == defaultPort(o.Scheme) {
 		return o.Scheme + "://" + bracketed(o.Host)

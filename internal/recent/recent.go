@@ -103,7 +103,7 @@ type Ring struct {
 	lines  [][]byte // the oldest first; they are parts of chunks
 	bytes  int
 	last   uint64        // the number of the last line
-	coming chan struct{} // closed with the next line; nil: nobody waits
+	coming chan struct{} // closed with the next line; if nil, nobody waits
 }
 
 // add keeps a copy of a line.

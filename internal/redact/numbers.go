@@ -97,7 +97,7 @@ func (l *lister) word(begin, end int) {
 	}
 }
 
-// give adds a number, or ends the list where it is not a byte.
+// give adds a number, or ends the list if it is not a byte.
 func (s *search) give(n rune, ok bool, begin, end int) {
 	switch {
 	case !ok || n > 0xff:

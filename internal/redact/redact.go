@@ -79,7 +79,7 @@ func (f Family) Join(all ...*Redactor) *Redactor {
 // Empty reports whether there is nothing to find.
 func (r *Redactor) Empty() bool { return r == nil || len(r.groups) == 0 }
 
-// Bytes returns b with Mark in the place of each find: b itself where there is none, and a new slice otherwise. b is not changed.
+// Bytes returns b with Mark in the place of each find: b itself if there is none, and a new slice otherwise. b is not changed.
 // It takes some nanoseconds for each byte, whatever is in b.
 func (r *Redactor) Bytes(b []byte) []byte {
 	found := r.find(b)

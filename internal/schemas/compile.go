@@ -91,7 +91,7 @@ type bound struct {
 }
 
 type arrayRules struct {
-	min, max                 int // max is -1 where there is none
+	min, max                 int // max is -1 if there is none
 	unique                   bool
 	prefix                   []*node
 	rest                     *node // for what is not in prefix
@@ -282,7 +282,7 @@ type keywordsOf struct {
 	err error
 }
 
-// value returns the value of a keyword, or 0 where it is missing or the draft doesn't know it.
+// value returns the value of a keyword, or 0 if it is missing or the draft doesn't know it.
 func (k *keywordsOf) value(name string) int32 {
 	if k.err != nil || !k.c.draft.known(name) {
 		return 0

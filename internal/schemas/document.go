@@ -115,7 +115,7 @@ func (d *documenter) root(argument bool) json.RawMessage {
 	return compact(d.object(fields, refs))
 }
 
-// inner writes a schema within another: in full, or as a reference where it is a component anyway.
+// inner writes a schema within another: in full, or as a reference if it is a component anyway.
 func (d *documenter) inner(i int32) []byte {
 	if d.targets[i] {
 		return d.reference(i)

@@ -462,7 +462,7 @@ func (r *run) take(bytes int64) bool {
 	return true
 }
 
-// mayRead takes the memory that it needs to read a text, without a look at the text where it is small.
+// mayRead takes the memory that it needs to read a text, without a look at the text if it is small.
 func (r *run) mayRead(text string) bool {
 	if most := int64(perByte+perValue+perMember) * int64(len(text)+1); most < littleMemory/2 && r.memory >= littleMemory {
 		return r.take(most)

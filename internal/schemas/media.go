@@ -16,7 +16,7 @@ const (
 
 // A Media says which strings of a value are files in base64, such as images. It never changes.
 type Media struct {
-	// Type is the media type of the value itself, as its author wrote it, such as "image/png". Empty: the value is not a file.
+	// Type is the media type of the value itself, as its author wrote it, such as "image/png". If empty, the value is not a file.
 	Type string
 	// Members are what the members of an object have in them. One that has no file is missing.
 	Members map[string]*Media
@@ -90,7 +90,7 @@ func (f *mediaFinder) find(i int32) *Media {
 	return found
 }
 
-// keyword returns the value of a keyword of the schema at i, or 0 where it is missing or the draft doesn't know it.
+// keyword returns the value of a keyword of the schema at i, or 0 if it is missing or the draft doesn't know it.
 func (f *mediaFinder) keyword(i int32, name string) int32 {
 	if !f.draft.known(name) {
 		return 0

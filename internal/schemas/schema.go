@@ -98,7 +98,7 @@ func (b *Budget) CompileParameters(text json.RawMessage) (*Schema, error) {
 	return s, nil
 }
 
-// MustCompile is CompileParameters for the tools of a Go program: it panics where the schema is wrong.
+// MustCompile is CompileParameters for the tools of a Go program: it panics if the schema is wrong.
 func MustCompile(text string) *Schema {
 	s, err := CompileParameters(json.RawMessage(text))
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Schema) ValidateWithin(body []byte, memory int64) (valid []byte, ok boo
 	return valid, r.memory >= 0, err
 }
 
-// ValidateLittle is Validate for those who have no time: ok is false, and nothing else has a meaning, where there is more to do than a
+// ValidateLittle is Validate for those who have no time: ok is false, and nothing else has a meaning, if there is more to do than a
 // fraction of a millisecond and 0.3 µs for each byte, more to fill in than 16 KiB, or it takes more than 4 MiB of memory.
 func (s *Schema) ValidateLittle(body []byte) (valid []byte, ok bool, err error) {
 	r := run{base: littleBase, room: littleFilled, memory: littleMemory}

@@ -309,7 +309,7 @@ func (s *source) str(i int32) string {
 	return s.tree.Values[i].Decoded()
 }
 
-// pointer returns the JSON pointer of the value at i, shortened where it is long.
+// pointer returns the JSON pointer of the value at i, shortened if it is long.
 func (s *source) pointer(i int32) string {
 	var tokens []string
 	for ; i > 0; i = s.tree.Values[i].Parent {

@@ -4,7 +4,7 @@ import "encoding/base64"
 
 // textRules are those for strings.
 type textRules struct {
-	min, max int // in characters; max is -1 where there is none
+	min, max int // in characters; max is -1 if there is none
 	pattern  *pattern
 	format   *format
 	base64   bool

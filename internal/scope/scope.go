@@ -22,7 +22,7 @@ type Set struct {
 	Roles    []string // words as they are written
 }
 
-// included returns the roles that a word gives, or nil where it is not one.
+// included returns the roles that a word gives, or nil if it is not one.
 func included(word string) []string {
 	switch word {
 	case wasmtools.RoleAdmin:

@@ -69,7 +69,7 @@ type Options struct {
 	Root string
 	// With are folders with more packages for a script in Python.
 	With []string
-	// Content is what the script's own file has, in place of what lies there, if anything does; only with a Root. Nil: the file is read.
+	// Content is what the script's own file has, in place of what lies there, if anything does; only with a Root. If nil, the file is read.
 	Content []byte
 }
 
@@ -161,10 +161,10 @@ func (e *Error) Unwrap() error { return e.Err }
 type Builder struct {
 	// Engines are the interpreters to choose from; nil means those that this binary carries.
 	Engines *engine.Set
-	// Readers have processes of their own read scripts. Nil: Build reads them in this process, which is for scripts of people who could stop it
+	// Readers have processes of their own read scripts. If nil, Build reads them in this process, which is for scripts of people who could stop it
 	// anyway.
 	Readers *Readers
-	// Memory has what Readers have collected before; nil: they read each script.
+	// Memory has what Readers have collected before; if nil, they read each script.
 	Memory *Memory
 }
 

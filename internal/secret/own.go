@@ -31,7 +31,7 @@ const (
 
 // Errors about what a caller brings. Nothing was changed.
 var (
-	// ErrTooMany is returned where there is no room for it.
+	// ErrTooMany is returned if there is no room for it.
 	ErrTooMany = errors.New("too many")
 	// ErrUnfit is returned where a value can't be a caller's secret. The error does not show it.
 	ErrUnfit = errors.New("not acceptable as a secret")
@@ -46,7 +46,7 @@ type broughtValue struct {
 	name     string
 	value    string
 	found    *redact.Redactor
-	until    time.Time // when another took its place; zero: it is in force
+	until    time.Time // when another took its place; zero means it is in force
 }
 
 // A broughtIndex is what finds those values, and former ones, by caller. It does not change.
@@ -185,7 +185,7 @@ func (s *Store) RedactorsOf(id personal.ID, n Names) (all redact.Chain) {
 	return all
 }
 
-// Own returns a caller's own secret, which it has from the operator or has brought, and false where there is none. It never is another one's.
+// Own returns a caller's own secret, which it has from the operator or has brought, and false if there is none. It never is another one's.
 func (v *Values) Own(name string, of personal.ID) (value string, ok bool) {
 	if value, ok = v.named[ownName(name, of)]; ok {
 		return value, true

@@ -35,7 +35,7 @@ const (
 // Sources are where secrets are read from. If several have one name, Files count before Environment, and Environment before Directory.
 type Sources struct {
 	// Directory has a file for each secret, which is named like it, as Kubernetes, Docker and systemd mount them. Folders in it are left out but
-	// [Principals], and files whose names begin with a dot. Empty: none.
+	// [Principals], and files whose names begin with a dot. If empty, none.
 	Directory string
 	// Files are paths by the names of secrets.
 	Files map[string]string
@@ -54,7 +54,7 @@ const Principals = "principals"
 type Values struct {
 	named   map[string]string // also callers' own, by ownName
 	number  uint64            // of Store.Add: later ones are higher
-	after   uint64            // the number of those that were in force then; 0: there were none
+	after   uint64            // the number of those that were in force then; 0 means there were none
 	brought atomic.Pointer[brought]
 	// wasInForce is set before others are published.
 	wasInForce atomic.Bool

@@ -37,7 +37,7 @@ type Store struct {
 
 	family  redact.Family
 	brought []broughtValue // by callers
-	values  *brought       // those in force; nil: none yet
+	values  *brought       // those in force; if nil, none yet
 	index   atomic.Pointer[broughtIndex]
 }
 

@@ -19,7 +19,7 @@ type View struct {
 // standing says in which configurations a grant stands.
 type standing struct {
 	last *Values // of the last one that has been in force, or of the first
-	next *Values // of the one that was made last, and may never be in force; nil: none has been made since
+	next *Values // of the one that was made last, and may never be in force; if nil, none has been made since
 }
 
 // newest returns the values of the last configuration that was in force, or will be.
@@ -90,7 +90,7 @@ func (w *View) Secret(name string) (string, error) {
 	return value, nil
 }
 
-// Own returns a caller's own secret with that name, and false where it has none.
+// Own returns a caller's own secret with that name, and false if it has none.
 func (w *View) Own(name string, of personal.ID) (string, bool) { return w.values().Own(name, of) }
 
 // Redactor is [Store.Redactor].

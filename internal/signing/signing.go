@@ -56,7 +56,7 @@ type key struct {
 	Number uint32    `json:"number"` // never 0, but for a process's own
 	Secret []byte    `json:"secret"`
 	Made   time.Time `json:"made"`
-	since  time.Time // when this process has learned of it; zero: it signs at once
+	since  time.Time // when this process has learned of it; zero means it signs at once
 }
 
 // New returns keys of this process alone.

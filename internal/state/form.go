@@ -45,7 +45,7 @@ func FormOf(space Space, known byte) byte {
 	return known
 }
 
-// CheckForm returns an error about ErrNewer where a record has a newer form than the one that is known, and another where it has none.
+// CheckForm returns an error about ErrNewer where a record has a newer form than the one that is known, and another if it has none.
 func CheckForm(record []byte, form byte) error {
 	switch {
 	case len(record) == 0 || record[0] == 0:

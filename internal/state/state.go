@@ -69,7 +69,7 @@ type Store interface {
 //
 // Its methods return the cause of ctx once that is done. A write that was under way may then have taken place.
 type Space interface {
-	// Get returns the entry of a key, and false where there is none. A value above most bytes is an error about ErrTooLarge, so that
+	// Get returns the entry of a key, and false if there is none. A value above most bytes is an error about ErrTooLarge, so that
 	// a caller can make room for it first: no value is above MaxValue.
 	Get(ctx context.Context, key string, most int) (Entry, bool, error)
 	// Set makes or replaces the entry of a key, and returns its version, if the key is as expected: a version, [Any] or [Absent].
@@ -109,13 +109,13 @@ type Entry struct {
 	Value []byte
 	// Version is never 0, and below 1<<63.
 	Version uint64
-	// Expires is when the entry ends, to the millisecond; zero: never.
+	// Expires is when the entry ends, to the millisecond; zero means never.
 	Expires time.Time
 }
 
 // SetOptions are options of Set. With the zero value, an entry is kept for ever, and there is no quota.
 type SetOptions struct {
-	// TTL is how long the entry is kept, from 1 ms to MaxTTL; 0: for ever.
+	// TTL is how long the entry is kept, from 1 ms to MaxTTL; 0 means for ever.
 	TTL time.Duration
 	// Quota is what the space may hold with the entry. A write that does not make the space larger is never refused.
 	Quota Usage

@@ -38,7 +38,7 @@ type Switches struct {
 	unwritten int                         // changes of those
 }
 
-// Open puts in force what is kept in a store. It is to be called before the table has tools. Nil: there is nowhere to keep anything. An error
+// Open puts in force what is kept in a store. It is to be called before the table has tools. If nil, there is nowhere to keep anything. An error
 // says why what was kept is not in force; the Switches can be used then, but don't replace it.
 func Open(ctx context.Context, store state.Store, table *wasmtools.RouteTable) (*Switches, error) {
 	s := &Switches{table: table, kept: map[string]wasmtools.Switch{}, passing: map[string]bool{}}
@@ -108,7 +108,7 @@ type Change struct {
 	Reset []string
 	// Passing is whether it holds until the restart only, and is not kept.
 	Passing bool
-	// Expect is called with the version that the switches have before the change, which it can refuse. Nil: any will do.
+	// Expect is called with the version that the switches have before the change, which it can refuse. If nil, any will do.
 	Expect func(version string) error
 }
 

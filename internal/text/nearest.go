@@ -22,7 +22,7 @@ func Nearest(typed string, known []string) string {
 	return Reach{Letters: 3, Share: 3, Longest: 256}.Nearest(typed, known)
 }
 
-// Nearest returns the name of known that a mistyped one was meant to be, or "" where none is within reach. The first of
+// Nearest returns the name of known that a mistyped one was meant to be, or "" if none is within reach. The first of
 // several that are equally near wins. The work is len(typed) times the bytes of all names, at most.
 func (r Reach) Nearest(typed string, known []string) string {
 	if len(typed) > r.Longest {

@@ -19,7 +19,7 @@ import (
 type Files struct {
 	Certificate string // with those of its authorities below it
 	Key         string
-	ClientCA    string // who may issue clients' certificates; empty: clients are not asked for one
+	ClientCA    string // who may issue clients' certificates; if empty, clients are not asked for one
 }
 
 const (

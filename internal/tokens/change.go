@@ -44,13 +44,13 @@ const (
 
 // Errors that callers tell apart with errors.Is. Any other but those of package state says what is wrong with what was asked for.
 var (
-	// ErrUnknown is returned where there is no such token.
+	// ErrUnknown is returned if there is no such token.
 	ErrUnknown = errors.New("there is no such token")
-	// ErrExists is returned where the name is taken.
+	// ErrExists is returned if the name is taken.
 	ErrExists = errors.New("a token with this name exists already")
 	// ErrMore means that a narrower token would have more rights than its maker.
 	ErrMore = errors.New("more than the token has")
-	// ErrNowhere is returned where there is no state to keep a token in.
+	// ErrNowhere is returned if there is no state to keep a token in.
 	ErrNowhere = errors.New("tokens can't be stored: set state.directory or state.url in the configuration")
 )
 
@@ -63,11 +63,11 @@ func (moreError) Is(target error) bool { return target == ErrMore }
 type Spec struct {
 	// Name is at most 64 of the characters A-Z a-z 0-9 . _ @ -, and of a narrower token the part behind the name of the one that makes it.
 	Name string
-	// Scopes are patterns of tools, or roles. None: it may do nothing.
+	// Scopes are patterns of tools, or roles. If there are none, it may do nothing.
 	Scopes []string
-	// Lifetime is how long it lasts. Zero: DefaultLifetime; of a narrower one, no longer than the one that makes it.
+	// Lifetime is how long it lasts. Zero means DefaultLifetime; of a narrower one, no longer than the one that makes it.
 	Lifetime time.Duration
-	// Networks are the addresses from which it is taken. None: all; of a narrower one, those of the one that makes it.
+	// Networks are the addresses from which it is taken. If there are none, all; of a narrower one, those of the one that makes it.
 	Networks []netip.Prefix
 	// Rate bounds how many calls are made with it. The calls of a narrower one count for the one that makes it, too, whatever its own rate is.
 	Rate wasmtools.Rate
@@ -87,9 +87,9 @@ type Token struct {
 	Created time.Time  `json:"created,omitzero"`
 	By      string     `json:"by,omitempty"`
 	Expires time.Time  `json:"expires,omitzero"` // zero: never
-	// Used is when it was used last, to the minute; zero: never.
+	// Used is when it was used last, to the minute; zero means never.
 	Used time.Time `json:"used,omitzero"`
-	// Former is until when the secret is taken that the last rotation has replaced; zero: it is not.
+	// Former is until when the secret is taken that the last rotation has replaced; zero means it is not.
 	Former time.Time `json:"former_until,omitzero"`
 	// State is "valid", "expired", or why it is refused.
 	State string `json:"state"`

@@ -22,8 +22,8 @@ type index struct {
 	version uint64 // grows with each
 	parts   [256]map[digest]*entry
 	open    bool      // no token was ever made
-	lost    error     // why the tokens are not known; nil: they are
-	next    time.Time // when the next entry ends; zero: none does
+	lost    error     // why the tokens are not known; if nil, they are
+	next    time.Time // when the next entry ends; zero means none does
 }
 
 // find returns the entry of what a digest is found by, or nil.
@@ -38,7 +38,7 @@ type difference struct {
 // An entry is one secret.
 type entry struct {
 	principal *wasmtools.Principal
-	ends      int64 // in nanoseconds since 1970; 0: never
+	ends      int64 // in nanoseconds since 1970; 0 means never
 	networks  []netip.Prefix
 	used      *atomic.Int64 // the minute of the last use; shared with later indexes
 }

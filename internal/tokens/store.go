@@ -27,7 +27,7 @@ import (
 // Options are the settings of a Store. The zero value is usable.
 type Options struct {
 	// Mark is a file that is made with the first token. While it is there, nobody is let in without a token, also where the state is gone. Where the
-	// state can't be read, it tells whether there may be tokens in it. Empty: there may be.
+	// state can't be read, it tells whether there may be tokens in it. If empty, there may be.
 	Mark string
 	// Unmarked has tokens be made also where the mark can't be: the state is elsewhere, and the directory of the mark may be read-only.
 	Unmarked bool
@@ -49,7 +49,7 @@ type Store struct {
 	running sync.WaitGroup
 
 	unmarked  *trouble.Trouble         // there is no mark
-	declaring atomic.Pointer[Verifier] // of the configuration in force; nil: none is known
+	declaring atomic.Pointer[Verifier] // of the configuration in force; if nil, none is known
 
 	mu     sync.Mutex // guards what follows, and publications
 	known  map[string]*known

@@ -31,7 +31,7 @@ type Verifier struct {
 
 var _ auth.Verifier = (*Verifier)(nil)
 
-// NewVerifier returns the verifier of a configuration. client returns the address for which a request is made, or the zero Addr where it has none.
+// NewVerifier returns the verifier of a configuration. client returns the address for which a request is made, or the zero Addr if it has none.
 // A declared token that before knows, too, which may be nil, has the same principal if its scopes and its rate are the same.
 func NewVerifier(store *Store, declared []config.Token, client func(r *http.Request) netip.Addr, before *Verifier) (*Verifier, error) {
 	v := &Verifier{store: store, client: client, declared: make(map[digest]*entry, len(declared)), names: make(map[string]*entry, len(declared))}

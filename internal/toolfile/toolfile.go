@@ -29,7 +29,7 @@ type Place struct {
 	// Folder is the file's folder in its source, with slashes, or empty at the top. It is the namespace if the manifest has
 	// none.
 	Folder string
-	// Prefix is put before the namespace, wherever that comes from; empty: nothing is.
+	// Prefix is put before the namespace, wherever that comes from; if empty, nothing is.
 	Prefix string
 	// Source names the file for people.
 	Source string

@@ -64,7 +64,7 @@ type Request struct {
 	Parent, State string
 	// Message is the message of MCP that it brings, if it has a method.
 	Message Message
-	// Trace and Span are the ids under which the request is recorded. They are empty where it is not, or that is not decided yet.
+	// Trace and Span are the ids under which the request is recorded. They are empty if it is not, or that is not decided yet.
 	Trace, Span string
 	// Kept is what whoever records it keeps of it.
 	Kept any
@@ -72,7 +72,7 @@ type Request struct {
 
 // A Message is a message of MCP, as far as a span tells of it.
 type Message struct {
-	// Method is one that the server has, and ID the message's id without quotes, cut where it is long.
+	// Method is one that the server has, and ID the message's id without quotes, cut if it is long.
 	Method, ID string
 	// Version is the version of the protocol, and Session names the session without being its id. Both may be empty.
 	Version, Session string

@@ -21,7 +21,7 @@ func New(log *slog.Logger, level slog.Level, begins, ends string) *Trouble {
 	return &Trouble{log: log, level: level, begins: begins, ends: ends}
 }
 
-// Set takes up whether there is the trouble, and why; nil: there is none. It reports whether that is new, and so was told.
+// Set takes up whether there is the trouble, and why; if nil, there is none. It reports whether that is new, and so was told.
 func (t *Trouble) Set(why error) (changed bool) {
 	if t.on.Swap(why != nil) == (why != nil) {
 		return false

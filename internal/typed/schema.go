@@ -133,7 +133,7 @@ func argumentsSchema(t reflect.Type) (*schema, error) {
 	return s, nil
 }
 
-// resultSchema returns the schema of a tool's result, or nil where it would say nothing.
+// resultSchema returns the schema of a tool's result, or nil if it would say nothing.
 func resultSchema(t reflect.Type) (*schema, error) {
 	d := newDeriver(false)
 	s, err := d.root(t, "result")

@@ -13,7 +13,7 @@ const maxDepth = 1000
 // nils knows which types can hold a nil slice or map that encoding/json would write as null.
 type nils map[reflect.Type]bool
 
-// findNils returns the nils of t and of the types in it, or nil where there is nothing to do.
+// findNils returns the nils of t and of the types in it, or nil if there is nothing to do.
 func findNils(t reflect.Type) nils {
 	n := nils{}
 	if !n.find(t) {

@@ -48,7 +48,7 @@ var libraries = []string{"node_modules", "__pycache__"}
 type Directory struct {
 	// Path is where it is.
 	Path string
-	// Scripts tells which of its files are scripts. Nil: none are served.
+	// Scripts tells which of its files are scripts. If nil, none are served.
 	Scripts Scripts
 }
 

@@ -71,7 +71,7 @@ type Version struct {
 
 // Options say where versions are kept, and how many.
 type Options struct {
-	// Directory is the state's directory. MakeDirectory makes it where it is missing. Empty: nothing is kept.
+	// Directory is the state's directory. MakeDirectory makes it if it is missing. If empty, nothing is kept.
 	Directory     string
 	MakeDirectory func(dir string) error
 	// Space is where rollbacks are kept, or nil.
@@ -92,7 +92,7 @@ type Store struct {
 	looked bool       // the folder has been read
 	kept   map[place][]Version
 	bytes  int64
-	live   map[place]bool // files that there are; nil: it is not known
+	live   map[place]bool // files that there are; if nil, it is not known
 
 	rollbacks map[File]Rollback
 	version   uint64 // of their record
@@ -301,7 +301,7 @@ func (s *Store) next(at place) time.Time {
 	return now
 }
 
-// make makes the folder where it is missing.
+// make makes the folder if it is missing.
 func (s *Store) make() error {
 	if _, err := os.Lstat(s.path); err == nil {
 		return nil
@@ -405,7 +405,7 @@ func (s *Store) remove(old spare) error {
 	return nil
 }
 
-// SetLive says which files there are: of others, even the last version goes where there is no room.
+// SetLive says which files there are: of others, even the last version goes if there is no room.
 func (s *Store) SetLive(files []File) {
 	live := make(map[place]bool, len(files))
 	for _, f := range files {

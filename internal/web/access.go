@@ -15,7 +15,7 @@ import (
 // make none.
 type AccessOptions struct {
 	// Hosts are the names by which clients reach the service, with any port: names and IP addresses, patterns such as
-	// "*.example.com", which matches every name below example.com, or "*" for every host. None: every host, unless Loopback
+	// "*.example.com", which matches every name below example.com, or "*" for every host. If there are none, every host, unless Loopback
 	// is set.
 	Hosts []string
 	// Loopback says that clients on this machine only reach the service. Then localhost, the names below it and the loopback
@@ -24,10 +24,10 @@ type AccessOptions struct {
 	// Origins are those whose pages may call the service, such as "https://app.example.com", or "*" for every origin.
 	Origins []string
 	// Proxies are the addresses of proxies in front of the service, which are believed when they say for whom they send a request. Who
-	// that is, the log tells. None: the peer of the connection is the client.
+	// that is, the log tells. If there are none, the peer of the connection is the client.
 	Proxies []netip.Prefix
 	// ProxyHeader is the one header in which they say it, ForwardedFor or Forwarded: what a request has in another one, its client can have
-	// written. Empty: ForwardedFor.
+	// written. If empty, ForwardedFor.
 	ProxyHeader string
 }
 

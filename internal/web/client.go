@@ -21,7 +21,7 @@ type proxies struct {
 	header  string
 }
 
-// newProxies reports false if the header is unknown. Empty: ForwardedFor.
+// newProxies reports false if the header is unknown. If empty, ForwardedFor.
 func newProxies(trusted []netip.Prefix, header string) (p proxies, known bool) {
 	p = proxies{trusted: slices.Clone(trusted), header: ForwardedFor}
 	cut := cutForwardedFor
@@ -113,7 +113,7 @@ func addressOf(remote string) netip.Addr {
 // thisMachine is the address of clients that come over a socket of the file system.
 var thisMachine = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// Client returns the address for which a request was sent, or the zero Addr where it has none.
+// Client returns the address for which a request was sent, or the zero Addr if it has none.
 func (a *Access) Client(r *http.Request) netip.Addr {
 	peer := addressOf(r.RemoteAddr)
 	if !peer.IsValid() && isSocket(r) {

@@ -15,7 +15,7 @@ type Document struct {
 	content Content
 	form    // as it is
 	packed  func() *packed
-	kind    []string // its Content-Type; nil: JSON
+	kind    []string // its Content-Type; if nil, JSON
 	common  bool     // it is the same for all callers
 }
 

@@ -53,7 +53,7 @@ func (x *Exchange) Request() *http.Request { return x.request }
 // Context returns the request's context, with the id that [RequestID] returns.
 func (x *Exchange) Context() context.Context { return (*requestContext)(x) }
 
-// SetFailer has f word the errors of a door whose protocol has a form of its own for them. Nil: they are as docs/http.md says.
+// SetFailer has f word the errors of a door whose protocol has a form of its own for them. If nil, they are as docs/http.md says.
 func (x *Exchange) SetFailer(f Failer) { x.failer = f }
 
 // SetTool names the tool that the request calls. The log counts refused calls by it, and names it where the request's path is
@@ -70,7 +70,7 @@ func (x *Exchange) SetLooks() { x.looks = true }
 // allocation.
 func (x *Exchange) Call() *wasmtools.Call { return &x.call }
 
-// Trace returns what the request says of the trace that it is part of, for whoever records it, or nil where nobody does.
+// Trace returns what the request says of the trace that it is part of, for whoever records it, or nil if nobody does.
 func (x *Exchange) Trace() *trace.Request { return x.trace }
 
 // newTrace returns it as the headers say it.
@@ -263,7 +263,7 @@ func (x *Exchange) Recheck() <-chan struct{} {
 	return now
 }
 
-// Address returns the address for which the request was sent, or the zero Addr where it has none.
+// Address returns the address for which the request was sent, or the zero Addr if it has none.
 func (x *Exchange) Address() netip.Addr {
 	if x.request == nil {
 		return netip.Addr{}
@@ -271,7 +271,7 @@ func (x *Exchange) Address() netip.Addr {
 	return x.access().Client(x.request)
 }
 
-// From returns the address for which the request was sent, or "" where it has none. The address of a client without a proxy costs no allocation.
+// From returns the address for which the request was sent, or "" if it has none. The address of a client without a proxy costs no allocation.
 func (x *Exchange) From() string {
 	if x.request == nil {
 		return ""

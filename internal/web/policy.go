@@ -11,7 +11,7 @@ type Policy struct {
 	// Open makes the door answer requests that would have to show who makes them, and don't: their principal is then
 	// [wasmtools.Nobody], who may call nothing. One with valid credentials has its own principal.
 	Open bool
-	// Role is what the principal must have, such as [wasmtools.RoleAdmin]. So the door is closed where nobody has to show who they are. Empty:
+	// Role is what the principal must have, such as [wasmtools.RoleAdmin]. So the door is closed if nobody has to show who they are. Empty:
 	// none.
 	Role string
 	// Pages says which pages of other origins may make requests, beside those that the [Access] lists.

@@ -50,7 +50,7 @@ func describedOf(dependencies []Dependency) (all []described) {
 type Security struct {
 	// Schemes are the security schemes by name.
 	Schemes map[string]json.RawMessage
-	// Alternatives are names of schemes. A request must meet all those of one alternative. None: there is nothing to show.
+	// Alternatives are names of schemes. A request must meet all those of one alternative. If there are none, there is nothing to show.
 	Alternatives [][]string
 }
 

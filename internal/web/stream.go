@@ -30,7 +30,7 @@ type stream struct {
 	cancel  context.CancelCauseFunc
 	control *http.ResponseController
 	in      admitted     // how its client was let in last
-	socket  *net.TCPConn // of this stream alone; nil: it shares one, or it is not known
+	socket  *net.TCPConn // of this stream alone; if nil, it shares one, or it is not known
 }
 
 // cut has the connection of a client that has not read drop what it was sent, which would stay in memory until the system gives up.
@@ -82,7 +82,7 @@ type streams struct {
 	mu      sync.Mutex
 	open    map[*stream]struct{}
 	ended   bool
-	recheck chan struct{} // closed by Recheck; nil: nobody waits
+	recheck chan struct{} // closed by Recheck; if nil, nobody waits
 }
 
 func (o *streams) add(s *stream) {

@@ -35,30 +35,30 @@ type Door interface {
 
 // Options are the settings of a Mux. The zero value is usable.
 type Options struct {
-	// Access says which hosts requests may name and which pages may make them. It is checked before the Dependencies. Nil: the Access of
+	// Access says which hosts requests may name and which pages may make them. It is checked before the Dependencies. If nil, the Access of
 	// the zero AccessOptions, with which they may name any host, and pages of other origins may make none.
 	Access *Access
 	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency
 	// Table is the doors' table: what a request sees of it, and who makes the request, belong to one moment. Where the Value of its
-	// configuration is an [Admitter], that takes the place of Access and Dependencies. Nil: the doors see to their tables.
+	// configuration is an [Admitter], that takes the place of Access and Dependencies. If nil, the doors see to their tables.
 	Table *wasmtools.RouteTable
-	// Closed returns why no new request is answered but for probes, or nil. It is called concurrently. Nil: they are.
+	// Closed returns why no new request is answered but for probes, or nil. It is called concurrently. If nil, they are.
 	Closed func() error
-	// Logger gets a line for each request, with the cause of a failure: the log is the first of the observers. Nil: nothing is logged.
+	// Logger gets a line for each request, with the cause of a failure: the log is the first of the observers. If nil, nothing is logged.
 	Logger *slog.Logger
 	// Observers are told of each request, in this order.
 	Observers []Observer
-	// Tracer is told before all others, the log among them. [Exchange.Trace] is there for it. Nil: there is none, and requests say nothing of traces.
+	// Tracer is told before all others, the log among them. [Exchange.Trace] is there for it. If nil, there is none, and requests say nothing of traces.
 	Tracer Observer
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
-	// logged, not shown. Ready is called concurrently. Nil: always ready.
+	// logged, not shown. Ready is called concurrently. If nil, always ready.
 	Ready func() error
-	// Condition returns what /readyz tells of a service that is ready. It is called concurrently. Nil: nothing.
+	// Condition returns what /readyz tells of a service that is ready. It is called concurrently. If nil, nothing.
 	Condition func() Condition
-	// StreamWrite is how long the client of a stream may take to read a part of it, at most 64 KiB. Zero: 10 seconds.
+	// StreamWrite is how long the client of a stream may take to read a part of it, at most 64 KiB. Zero means 10 seconds.
 	StreamWrite time.Duration
-	// Socket returns the connection of a request, or nil. It is called concurrently. Nil: none is known, and streams depend on what the system
+	// Socket returns the connection of a request, or nil. It is called concurrently. If nil, none is known, and streams depend on what the system
 	// keeps for clients that do not read.
 	Socket func(*http.Request) *net.TCPConn
 }
@@ -86,8 +86,8 @@ var _ http.Handler = (*Mux)(nil)
 
 // A mount is a door in its place.
 type mount struct {
-	path   string // as it was mounted; empty: there is no door
-	prefix string // begins with a slash and does not end with one; empty: every path
+	path   string // as it was mounted; if empty, there is no door
+	prefix string // begins with a slash and does not end with one; if empty, every path
 	exact  bool   // tools may have the paths below it
 	door   Door
 	off    func(*wasmtools.Generation) bool // nil: never

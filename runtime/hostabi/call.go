@@ -26,7 +26,7 @@ func (c *Call) Serving() bool { return c.run().Serving() }
 func (c *Call) Context() context.Context { return c.run().Context() }
 
 // Grant returns what the tool was granted of the function's set: a value of the set's own type, which many calls share. It is
-// nil, and nothing is allowed, where the tool was granted nothing, and while the guest starts or describes itself.
+// nil, and nothing is allowed, if the tool was granted nothing, and while the guest starts or describes itself.
 func (c *Call) Grant() any { return c.run().Grant() }
 
 // Deadline returns when the call ends at the latest, by the tool's limit and the caller's own.
@@ -52,13 +52,13 @@ func (c *Call) Hold(n int64) { c.run().Hold(n) }
 func (c *Call) Tally(n int) int { return c.run().Tally(n) }
 
 // Log writes one line for the guest to the host's log; what is beyond 4 KiB is dropped. source is a word for where the line came from. Log
-// reports false, and writes nothing, where the call has written as many lines as it may.
+// reports false, and writes nothing, if the call has written as many lines as it may.
 func (c *Call) Log(level slog.Level, source string, line []byte) bool {
 	return c.run().Log(level, source, line)
 }
 
 // Progress reports how much of its work the guest has done, to those who listen to the call. total is how much there is to do, 0
-// where the guest does not know. A report that does not say more than the one before is dropped. One that comes too soon after it
+// if the guest does not know. A report that does not say more than the one before is dropped. One that comes too soon after it
 // is kept until it is time, or until the next one takes its place. Progress reports true where somebody was told now.
 func (c *Call) Progress(done, total float64, message []byte) (told bool) {
 	return c.run().Progress(done, total, message)
@@ -80,12 +80,12 @@ func (c *Call) Write(ptr uint64, b []byte) { c.run().Write(ptr, b) }
 type Use struct {
 	// Capability is a word for the set, such as "http". It is the same for all uses that a function counts.
 	Capability string
-	// Target is what was used, for people: an origin, a key, a tool. It never holds a secret, and is cut where it is long.
+	// Target is what was used, for people: an origin, a key, a tool. It never holds a secret, and is cut if it is long.
 	Target string
 	// Sent and Received are in bytes.
 	Sent, Received int64
 	Took           time.Duration
-	// Outcome is empty where it worked, or else the code of the failure that the guest was told.
+	// Outcome is empty if it worked, or else the code of the failure that the guest was told.
 	Outcome string
 	// Status is the status of an answer over HTTP, or 0.
 	Status int

@@ -3,7 +3,7 @@
 // A [Set] is the functions of one import module. A set keeps nothing for a guest from one call to the next. Its functions get a [Call],
 // with what they may know of the call, and with the tool's grant.
 //
-// A guest may pass anything. The methods of Call check each place in the guest's memory, and end the call where one is outside.
+// A guest may pass anything. The methods of Call check each place in the guest's memory, and end the call if one is outside.
 // A function has to check its other arguments itself, and the size of whatever it allocates.
 package hostabi
 

@@ -102,10 +102,10 @@ func (c *Call) logf(level Level, format string, args ...any) {
 }
 
 // Progress reports how much of its work the call has done, to clients that ask for it. total is how much there is to do in the same
-// unit, such as rows or per cent, and 0 where that is not known. The message is for people and may be empty.
+// unit, such as rows or per cent, and 0 if that is not known. The message is for people and may be empty.
 //
 // A tool may report as often as it likes: the host passes on a few reports in a second, and only those whose done is greater than
-// before. Nothing happens where nobody listens.
+// before. Nothing happens if nobody listens.
 func (c *Call) Progress(done, total float64, message string) { c.report(done, total, message) }
 
 // TimeLeft returns how long the call may still take. The host ends it then, whatever the tool does, so a tool that can answer

@@ -22,7 +22,7 @@ type Error struct {
 	Data any
 }
 
-// Error returns the message, or the code where there is no message. A nil *Error that was returned as an error fails
+// Error returns the message, or the code if there is no message. A nil *Error that was returned as an error fails
 // the call like an empty one.
 func (e *Error) Error() string {
 	if e == nil {
@@ -50,7 +50,7 @@ type Failure struct {
 	Data     json.RawMessage
 }
 
-// Error returns the message, or the code where there is no message.
+// Error returns the message, or the code if there is no message.
 func (f *Failure) Error() string {
 	switch {
 	case f == nil:
@@ -116,7 +116,7 @@ func AsType[E error](err error) (E, bool) {
 // maxMessage is how much of a message is sent, in bytes: quoted as JSON it still fits into what the host takes.
 const maxMessage = 8 << 10
 
-// MarshalJSON writes the error as the host reads it. It fails where JSON can't express Data.
+// MarshalJSON writes the error as the host reads it. It fails if JSON can't express Data.
 func (e *Error) MarshalJSON() ([]byte, error) {
 	message := e.Error()
 	if len(message) > maxMessage {

@@ -73,7 +73,7 @@ type manifest struct {
 }
 
 // Manifest returns the module's manifest, the JSON that the server reads. It fails where the server would refuse it,
-// or where a type of a tool can't be described, and names the tool and the field.
+// or if a type of a tool can't be described, and names the tool and the field.
 func (m Module) Manifest() ([]byte, error) {
 	if err := checkNamespace(m.Namespace); err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func (n Needs) copied() Needs {
 	return n
 }
 
-// describe returns the needs as the manifest has them, or nil where there are none.
+// describe returns the needs as the manifest has them, or nil if there are none.
 func (n Needs) describe() (*manifestNeeds, error) {
 	if !n.KV && n.Settings == nil && len(n.HTTP)+len(n.Secrets)+len(n.Tools)+len(n.Files) == 0 {
 		return nil, nil

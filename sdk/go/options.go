@@ -47,7 +47,7 @@ type Annotations struct {
 	OpenWorld Hint
 }
 
-// A Hint is yes, no, or the zero value where the author does not say.
+// A Hint is yes, no, or the zero value if the author does not say.
 type Hint uint8
 
 // The hints.
@@ -62,7 +62,7 @@ type Icon struct {
 	Src string `json:"src"`
 	// MIMEType is the picture's type, such as "image/png". It may be empty.
 	MIMEType string `json:"mimeType,omitempty"`
-	// Sizes are the sizes that the picture is good for, at most 16: "48x48", or "any" for one that scales. Empty: all.
+	// Sizes are the sizes that the picture is good for, at most 16: "48x48", or "any" for one that scales. If empty, all.
 	Sizes []string `json:"sizes,omitempty"`
 	// Theme is "light" or "dark" for a picture that is made for a background of that kind, or empty.
 	Theme string `json:"theme,omitempty"`
@@ -84,7 +84,7 @@ type manifestAnnotations struct {
 	OpenWorld   *bool `json:"openWorld,omitempty"`
 }
 
-// describe returns the annotations as the manifest has them, or nil where there are none.
+// describe returns the annotations as the manifest has them, or nil if there are none.
 func (a Annotations) describe() *manifestAnnotations {
 	if a == (Annotations{}) {
 		return nil

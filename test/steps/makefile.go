@@ -8,7 +8,7 @@ import (
 // A block is a rule of a Makefile with its recipe, or a variable.
 type block struct {
 	text  string
-	names []string // targets, or the variable with a $ before it; none: it may mean something to everybody, as what all commands are given does
+	names []string // targets, or the variable with a $ before it; if there are none, it may mean something to everybody, as what all commands are given does
 	needs []string // prerequisites
 }
 

@@ -15,7 +15,7 @@ type step struct {
 	name  string // such as "bench PACKAGES=wasmtools/auth"
 	reads []string
 	first []string // targets that are made before
-	needs []string // programs, one of which it takes; none where it is empty
+	needs []string // programs, one of which it takes; none if it is empty
 	waits bool     // more than it computes, so it runs beside others
 
 	// Steps of a group differ in a folder, and make is given all folders of those that are due at once. "": in none.

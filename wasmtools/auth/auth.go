@@ -41,9 +41,9 @@ type Scheme struct {
 	// Name and Description are the security scheme of OpenAPI documents: a name of the characters A-Z a-z 0-9 . _ -, and a JSON object.
 	Name        string
 	Description json.RawMessage
-	// Challenge is what WWW-Authenticate says to a request without valid credentials, such as "Bearer". Empty: nothing.
+	// Challenge is what WWW-Authenticate says to a request without valid credentials, such as "Bearer". If empty, nothing.
 	Challenge string
-	// Refusal is the sentence that tells such a client what it lacks, where nothing but this kind of credentials would do. Empty: "Invalid or
+	// Refusal is the sentence that tells such a client what it lacks, where nothing but this kind of credentials would do. If empty, "Invalid or
 	// missing credentials".
 	Refusal string
 }

@@ -48,7 +48,7 @@ type tokenSet struct {
 
 type digest [sha256.Size]byte
 
-// NewBearerTokenAuth returns an enabled set of tokens, which may be empty. It fails where one can't be used: a token has
+// NewBearerTokenAuth returns an enabled set of tokens, which may be empty. It fails if one can't be used: a token has
 // 1 to 1024 bytes of printable ASCII without blanks, since clients could send nothing else unchanged.
 func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
 	a := &BearerTokenAuth{}

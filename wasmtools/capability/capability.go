@@ -25,7 +25,7 @@ type Kind struct {
 	Name string
 	// Module is the import module whose functions are given what a tool was granted.
 	Module string
-	// Set has the functions of Module. Nil: they are among those that every tool has.
+	// Set has the functions of Module. If nil, they are among those that every tool has.
 	Set *hostabi.Set
 	// Waits is whether a tool that needs it waits rather than computes, so that more of its calls run at a time.
 	Waits bool
@@ -48,7 +48,7 @@ type Kind struct {
 	// capability of an embedding program may leave it nil.
 	Suggest func(n wasmtools.Need) string
 	// Reaches returns what a value of Decide, which is not nil, lets a tool reach, in an order that does not change. So whoever reviews a
-	// configuration sees what is enforced. Nil: what the tool declares that it needs.
+	// configuration sees what is enforced. If nil, what the tool declares that it needs.
 	Reaches func(value any) []Reached
 	// Open is called once in a process.
 	Open func(h Host) Configure
@@ -71,7 +71,7 @@ type Host struct {
 	// Table returns the table of the tools that tools may call, and Invoker calls them. Invoker may be nil: there are none.
 	Table   func() *wasmtools.RouteTable
 	Invoker invoke.Invoker
-	// Connections bounds how many connections tools have to the services that they ask. Nil: any number.
+	// Connections bounds how many connections tools have to the services that they ask. If nil, any number.
 	Connections Room
 	// Logger gets a line for what goes wrong beside the calls.
 	Logger *slog.Logger
@@ -79,7 +79,7 @@ type Host struct {
 
 // A Room counts something that is limited. It is safe for concurrent use.
 type Room interface {
-	// Take counts one, and reports false where there is no room for it.
+	// Take counts one, and reports false if there is no room for it.
 	Take() bool
 	// Give counts one less.
 	Give()
@@ -99,7 +99,7 @@ type Configuration struct {
 	Given []Given
 	// Secrets are those that there are.
 	Secrets *Secrets
-	// State is where a kind that Keeps something has it. Nil: there is none.
+	// State is where a kind that Keeps something has it. If nil, there is none.
 	State *Store
 }
 

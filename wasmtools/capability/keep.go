@@ -18,7 +18,7 @@ func (s *Secrets) Has(name string) bool { return (*secret.View)(s).Has(name) }
 // Value returns a secret. Calls that began under another configuration have the values of theirs. The error says which one there is not.
 func (s *Secrets) Value(name string) (string, error) { return (*secret.View)(s).Secret(name) }
 
-// Without returns b without the secrets with those names: b itself where it has none. It finds their former values, too.
+// Without returns b without the secrets with those names: b itself if it has none. It finds their former values, too.
 func (s *Secrets) Without(b []byte, names ...string) []byte {
 	return (*secret.View)(s).Redactor(secret.NamesOf(names...)).Bytes(b)
 }
@@ -28,13 +28,13 @@ func (s *Secrets) Without(b []byte, names ...string) []byte {
 // them in f of [github.com/toolsrv/toolsrv/runtime/hostabi.Call.Wait]. It is safe for concurrent use.
 type Store state.Keep
 
-// Get returns the value of a key, which belongs to the caller, and false where there is none.
+// Get returns the value of a key, which belongs to the caller, and false if there is none.
 func (s *Store) Get(ctx context.Context, key string) (value []byte, ok bool, err error) {
 	entry, ok, err := (*state.Keep)(s).Space().Get(ctx, key, state.MaxValue)
 	return entry.Value, ok, err
 }
 
-// Set keeps a value for as long as ttl says; 0: for ever. A write that has returned without an error is durable.
+// Set keeps a value for as long as ttl says; 0 means for ever. A write that has returned without an error is durable.
 func (s *Store) Set(ctx context.Context, key string, value []byte, ttl time.Duration) error {
 	_, err := (*state.Keep)(s).Space().Set(ctx, key, value, state.Any, state.SetOptions{TTL: ttl})
 	return err

@@ -32,7 +32,7 @@ func Find(g *wasmtools.Generation, path string, p *wasmtools.Principal) (wasmtoo
 	return wasmtools.Route{}, &wasmtools.Error{Code: wasmtools.CodeNotFound}
 }
 
-// NotYet returns the error with CodeNotReady for a path that has no tool, but may have one in a moment; nil: it won't. The path "/" is any, for
+// NotYet returns the error with CodeNotReady for a path that has no tool, but may have one in a moment; if nil, it won't. The path "/" is any, for
 // a door whose clients say something else than paths.
 func NotYet(g *wasmtools.Generation, path string) *wasmtools.Error {
 	if !g.Coming(path) {
@@ -59,7 +59,7 @@ type Observer interface {
 
 // A Record is what observers are told of a call.
 type Record struct {
-	// Door, RequestID and Principal come from the [wasmtools.Call]. Principal is nil where there was none.
+	// Door, RequestID and Principal come from the [wasmtools.Call]. Principal is nil if there was none.
 	Door, RequestID string
 	Principal       *wasmtools.Principal
 	// Tool has the version and the digest. It is the same value for as long as the tool is served unchanged, and may be used as a key. It is
@@ -72,7 +72,7 @@ type Record struct {
 	// Arguments are the client's, without the defaults, or what was read of them. Result is empty where the call failed. They are the
 	// bytes themselves, which cost nothing until an observer copies them.
 	Arguments, Result []byte
-	// Error is why the call failed, with the cause that its client is not shown. Nil: it has a result.
+	// Error is why the call failed, with the cause that its client is not shown. If nil, it has a result.
 	Error *wasmtools.Error
 	// Took is how long the call took from its beginning, and Times are its phases.
 	Took  time.Duration

@@ -28,7 +28,7 @@ type Violation struct {
 	Loc []any `json:"loc"`
 	// Msg is a sentence.
 	Msg string `json:"msg"`
-	// Input is the offending value, JSON, shortened where it is long.
+	// Input is the offending value, JSON, shortened if it is long.
 	Input json.RawMessage `json:"input"`
 	// Ctx holds the numbers and words of Msg, or is nil.
 	Ctx map[string]any `json:"ctx,omitempty"`

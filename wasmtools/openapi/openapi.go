@@ -49,13 +49,13 @@ type Dependency interface {
 
 // Options are the settings of an App. The zero value is usable.
 type Options struct {
-	// Title, Version and Description go into the document's info. Zero: "Tools", "0.1.0" and none.
+	// Title, Version and Description go into the document's info. Zero means "Tools", "0.1.0" and none.
 	Title, Version, Description string
 	// Servers are the addresses at which clients reach the application, such as "https://example.com/tools", or "/tools" if
-	// a proxy serves it below a prefix of the same host. They go into the document. None: clients use the root of the
+	// a proxy serves it below a prefix of the same host. They go into the document. If there are none, clients use the root of the
 	// address that they got the document from.
 	Servers []string
-	// Access says which hosts requests may name and which pages may make them; [web.NewAccess] makes one. Nil: requests may name any host, and
+	// Access says which hosts requests may name and which pages may make them; [web.NewAccess] makes one. If nil, requests may name any host, and
 	// pages of other origins may make none.
 	Access *web.Access
 	// Doors are served beside the tools, by their paths: see [github.com/toolsrv/toolsrv/wasmtools/server.Options].
@@ -63,12 +63,12 @@ type Options struct {
 	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency
 	// Memory is how many bytes of bodies and results above 64 KiB all calls together may hold. Calls that need more are
-	// answered with CodeOverloaded; a call that is alone may hold as much as its tool allows. Zero: 256 MiB.
+	// answered with CodeOverloaded; a call that is alone may hold as much as its tool allows. Zero means 256 MiB.
 	Memory int64
-	// Logger gets a line for each request, with the cause of a failure. Nil: nothing is logged.
+	// Logger gets a line for each request, with the cause of a failure. If nil, nothing is logged.
 	Logger *slog.Logger
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
-	// logged, not shown. Ready is called concurrently. Nil: always ready.
+	// logged, not shown. Ready is called concurrently. If nil, always ready.
 	Ready func() error
 }
 

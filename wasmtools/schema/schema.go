@@ -26,7 +26,7 @@ func CompileParameters(text json.RawMessage) (*Schema, error) {
 	return (*Schema)(s), err
 }
 
-// MustCompile is CompileParameters for the tools of a Go program: it panics where the schema is wrong.
+// MustCompile is CompileParameters for the tools of a Go program: it panics if the schema is wrong.
 func MustCompile(text string) *Schema { return (*Schema)(schemas.MustCompile(text)) }
 
 // JSON returns the schema as its author wrote it. The bytes must not be changed.

@@ -63,7 +63,7 @@ func refusedReload(log *audit.Log, err error) {
 
 const reloadAction = "reload"
 
-// json returns the changes as an object, or nil where there are none.
+// json returns the changes as an object, or nil if there are none.
 func (d difference) json() json.RawMessage {
 	if len(d) == 0 {
 		return nil

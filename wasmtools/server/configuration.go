@@ -20,8 +20,8 @@ type configuration struct {
 	*core.Configuration
 	tokens *auth.BearerTokenAuth
 	named  *tokens.Verifier // of tokens with a name
-	issued *issued          // of tokens of an issuer; nil: there is none
-	// certificates knows clients by their certificates; nil: there are no rules for them.
+	issued *issued          // of tokens of an issuer; if nil, there is none
+	// certificates knows clients by their certificates; if nil, there are no rules for them.
 	certificates *certificate.Verifier
 	auth         *auth.Authenticator // asks them, and then the program's verifiers
 	admission    *web.Admission

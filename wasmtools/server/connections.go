@@ -43,7 +43,7 @@ type connections struct {
 	closed  closings                  // since told
 	told    time.Time
 	shook   time.Time   // when a failed handshake was told last
-	calm    *time.Timer // until the log says that none are closed any more; nil: it has
+	calm    *time.Timer // until the log says that none are closed any more; if nil, it has
 
 	left chan struct{} // holds a value when one has left
 }
@@ -78,7 +78,7 @@ type client struct {
 
 	spare atomic.Bool                         // it came when all places were taken
 	known atomic.Bool                         // by a token
-	by    atomic.Pointer[wasmtools.Principal] // who made the last request; nil: nobody whose name is known
+	by    atomic.Pointer[wasmtools.Principal] // who made the last request; if nil, nobody whose name is known
 	asked atomic.Bool                         // something of the request has come that it waits for
 	head  head                                // of the goroutine that reads
 	body  body                                // likewise

@@ -118,13 +118,13 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// connOf returns the connection of a request, or nil where it is not one of the listener's.
+// connOf returns the connection of a request, or nil if it is not one of the listener's.
 func connOf(r *http.Request) *watchedConn {
 	w, _ := r.Context().Value(connKey{}).(*watchedConn)
 	return w
 }
 
-// socketOf returns the connection of a request below TLS, or nil where it is not one of TCP.
+// socketOf returns the connection of a request below TLS, or nil if it is not one of TCP.
 func socketOf(r *http.Request) *net.TCPConn {
 	w := connOf(r)
 	if w == nil {

@@ -44,7 +44,7 @@ type metricsDoor struct {
 	server  *Server // nil: anybody may ask
 }
 
-// Serve answers those who have the role, and anybody where nobody has to show who they are.
+// Serve answers those who have the role, and anybody if nobody has to show who they are.
 func (d metricsDoor) Serve(x *web.Exchange) {
 	if d.server != nil && !d.server.inForce().auth.Open() {
 		if err := web.Require(x.Call().Principal, wasmtools.RoleMetrics); err != nil {

@@ -12,7 +12,7 @@ type queue struct {
 type place struct {
 	conn       *watchedConn
 	stream     *stream   // nil: it is the connection's own
-	late       time.Time // since when the server wants to end and lacks a part of the request; zero: it does not
+	late       time.Time // since when the server wants to end and lacks a part of the request; zero means it does not
 	since      time.Time
 	in         *queue // nil: in none
 	prev, next *place

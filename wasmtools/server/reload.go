@@ -44,7 +44,7 @@ type reloads struct {
 	ok, failed atomic.Uint64
 	prevented  atomic.Uint64 // by [audit] strict
 	last       atomic.Bool   // the last one failed, or was prevented
-	at         atomic.Int64  // when one was last put in force, in Unix milliseconds; 0: at the start
+	at         atomic.Int64  // when one was last put in force, in Unix milliseconds; 0 means at the start
 }
 
 // end counts one.

@@ -17,7 +17,7 @@ import (
 // TLS is below a watched connection, and the handshake is the first thing that this reads. So an unfinished handshake is treated like an unfinished
 // head: it keeps the server waiting, and its bytes are counted.
 
-// openTLS returns the files of a configuration's TLS, or nil where it has none.
+// openTLS returns the files of a configuration's TLS, or nil if it has none.
 func openTLS(c *config.Config, logger *slog.Logger) (*tlsfiles.Source, error) {
 	if c.Server.TLS.Certificate == "" {
 		return nil, nil

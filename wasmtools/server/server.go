@@ -51,7 +51,7 @@ type Options struct {
 	Verifiers []auth.Verifier
 	// Observers are told of each request, beside the log.
 	Observers []public.Observer
-	// Load reads the configuration again, for an operator who asks for a reload. It is called concurrently. Nil: none can.
+	// Load reads the configuration again, for an operator who asks for a reload. It is called concurrently. If nil, none can.
 	Load func() (*config.Config, error)
 	// Listeners are listened on in place of the configured addresses. The Server closes them, also where New fails.
 	Listeners []net.Listener
@@ -90,12 +90,12 @@ type Server struct {
 
 	started   *inner.Config // the configuration of the start, for settings that need a restart
 	reload    sync.Mutex    // one Reload at a time; guards what follows
-	issuer    *oidc.Issuer  // whose keys are read; nil: none
+	issuer    *oidc.Issuer  // whose keys are read; if nil, none
 	endIssuer func()        // ends that, if there is one
 	listed    bool          // all tools are known, so an entry that matches none is a mistake
 	over      bool          // the parts are closed
 
-	forget func() // ends the subscription to the tokens of the state; nil: none
+	forget func() // ends the subscription to the tokens of the state; if nil, none
 
 	unmatched chan struct{} // holds a value when warnUnmatched is to be called once the catalog is in step with the files
 

@@ -26,7 +26,7 @@ func (x *Exchange) Request() *http.Request { return x.in().Request() }
 // Context returns the request's context, with the id that [RequestID] returns.
 func (x *Exchange) Context() context.Context { return x.in().Context() }
 
-// Generation returns the generation that the request goes by, or nil where there is no table.
+// Generation returns the generation that the request goes by, or nil if there is no table.
 func (x *Exchange) Generation() *wasmtools.Generation { return x.in().Generation() }
 
 // Call returns the call of a tool that the request makes. Its principal is set. It is part of the exchange, which saves an

@@ -28,13 +28,13 @@ func (a *Answer) Request() *http.Request { return a.in().Request() }
 // RequestID returns the request's id.
 func (a *Answer) RequestID() string { return a.in().RequestID() }
 
-// Door returns the path of the door that the request was for, "stdio" for standard input, or "" where there is none, and for probes.
+// Door returns the path of the door that the request was for, "stdio" for standard input, or "" if there is none, and for probes.
 func (a *Answer) Door() string { return a.in().Door() }
 
-// Principal returns who made the request, or nil where it was refused before that was known, and for probes.
+// Principal returns who made the request, or nil if it was refused before that was known, and for probes.
 func (a *Answer) Principal() *wasmtools.Principal { return a.in().Principal() }
 
-// Client returns the address for which the request was sent, or the zero Addr where it has none.
+// Client returns the address for which the request was sent, or the zero Addr if it has none.
 func (a *Answer) Client() netip.Addr { return a.in().Client() }
 
 // Operation returns what the door says that the request did, or "" where method and path tell.
@@ -52,7 +52,7 @@ func (a *Answer) Uses() []wasmtools.Use { return a.in().Uses() }
 // Status returns the status of the response, or 0 without HTTP.
 func (a *Answer) Status() int { return a.in().Status() }
 
-// Error returns why the request failed, with the cause that the client is not shown; nil: it didn't. The status of such a response may be
+// Error returns why the request failed, with the cause that the client is not shown; if nil, it didn't. The status of such a response may be
 // 200, where a door's protocol has errors of its own.
 func (a *Answer) Error() *wasmtools.Error { return a.in().Error() }
 

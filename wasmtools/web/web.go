@@ -25,7 +25,7 @@ type Policy struct {
 	// Open makes the door answer requests that would have to show who makes them, and don't: their principal is then
 	// [wasmtools.Nobody], who may call nothing. One with valid credentials has its own principal.
 	Open bool
-	// Role is what the principal must have, such as [wasmtools.RoleAdmin]. So the door is closed where nobody has to show who they are. Empty:
+	// Role is what the principal must have, such as [wasmtools.RoleAdmin]. So the door is closed if nobody has to show who they are. Empty:
 	// none.
 	Role string
 	// Pages says which pages of other origins may make requests, beside those that the [Access] lists.
@@ -56,7 +56,7 @@ type Access web.Access
 // make none.
 type AccessOptions struct {
 	// Hosts are the names by which clients reach the service, with any port: names and IP addresses, patterns such as
-	// "*.example.com", which matches every name below example.com, or "*" for every host. None: every host, unless Loopback
+	// "*.example.com", which matches every name below example.com, or "*" for every host. If there are none, every host, unless Loopback
 	// is set.
 	Hosts []string
 	// Loopback says that clients on this machine only reach the service. Then localhost, the names below it and the loopback
@@ -65,10 +65,10 @@ type AccessOptions struct {
 	// Origins are those whose pages may call the service, such as "https://app.example.com", or "*" for every origin.
 	Origins []string
 	// Proxies are the addresses of proxies in front of the service, which are believed when they say for whom they send a request. Who
-	// that is, the log tells. None: the peer of the connection is the client.
+	// that is, the log tells. If there are none, the peer of the connection is the client.
 	Proxies []netip.Prefix
 	// ProxyHeader is the one header in which they say it, "X-Forwarded-For" or "Forwarded": what a request has in another one, its client can have
-	// written. Empty: the first.
+	// written. If empty, the first.
 	ProxyHeader string
 }
 

@@ -35,7 +35,7 @@ type load struct {
 	clients int
 	path    func(i int) (path string, more bool) // of request number i
 	body    string                               // that is sent; "": one with the request's number
-	output  func(i int) string                   // that is due for it; nil: what was sent
+	output  func(i int) string                   // that is due for it; if nil, what was sent
 	allow   []string                             // codes of errors besides overloaded and not_ready
 }
 

@@ -67,9 +67,9 @@ func runInside(arguments []string, out io.Writer) error {
 // Options are how a run goes.
 type options struct {
 	server string // the binary
-	old    string // of a version from which servers are upgraded; empty: none is
-	late   string // of a server whose clock is five minutes ahead; empty: there is none
-	node   string // this program, with a clock that is five minutes ahead; empty: there is none
+	old    string // of a version from which servers are upgraded; if empty, none is
+	late   string // of a server whose clock is five minutes ahead; if empty, there is none
+	node   string // this program, with a clock that is five minutes ahead; if empty, there is none
 	length time.Duration
 	only   []string
 	mounts bool // disks can be mounted

@@ -107,7 +107,7 @@ func (b *bench) held(ctx context.Context, directory string, n int, something fun
 	if err != nil {
 		return 0, err
 	}
-	defer s.Stop(time.Minute) // an error only where it has failed already
+	defer s.Stop(time.Minute) // an error only if it has failed already
 	if err := s.Ready(ctx); err != nil {
 		return 0, err
 	}

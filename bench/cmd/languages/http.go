@@ -39,7 +39,7 @@ func (b *bench) http(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer s.Stop(time.Minute) // an error only where it has failed already
+	defer s.Stop(time.Minute) // an error only if it has failed already
 	if err := s.Ready(ctx); err != nil {
 		return err
 	}

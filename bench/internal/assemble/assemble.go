@@ -50,7 +50,7 @@ type Tool struct {
 	Manifest []byte // in place of the manifest of one tool
 }
 
-// A Body is a function that nobody calls, but the first one where the tool says so.
+// A Body is a function that nobody calls, but the first one if the tool says so.
 type Body struct {
 	Params, Results int // of i32
 	Locals          []Group
@@ -180,7 +180,7 @@ func (t Tool) call() []byte {
 		Const(0))
 }
 
-// grow grows the memory, and traps where there is none.
+// grow grows the memory, and traps if there is none.
 func grow(bytes int) []byte {
 	if bytes == 0 {
 		return nil

@@ -195,7 +195,7 @@ func (c *Cluster) Kill(i int) {
 	}
 }
 
-// Process returns the process of a node, or nil where it does not run.
+// Process returns the process of a node, or nil if it does not run.
 func (c *Cluster) Process(i int) *os.Process {
 	if p := c.processes[i]; p != nil {
 		return p.command.Process

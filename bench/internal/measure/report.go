@@ -60,7 +60,7 @@ type Group struct {
 type Plan struct {
 	Rounds int           // how often each side has its turn
 	Span   time.Duration // of a turn
-	// Only names the figures whose groups are measured, separated by commas; empty: all are.
+	// Only names the figures whose groups are measured, separated by commas; if empty, all are.
 	Only string
 }
 

@@ -88,7 +88,7 @@ func (w *Wazero) New(ctx context.Context) (*Instance, error) {
 	return &Instance{module: module, call: module.ExportedFunction("toolsrv_call")}, nil
 }
 
-// Warm runs toolsrv_warm, where the guest has it.
+// Warm runs toolsrv_warm, if the guest has it.
 func (i *Instance) Warm(ctx context.Context) error {
 	f := i.module.ExportedFunction("toolsrv_warm")
 	if f == nil {

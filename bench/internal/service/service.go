@@ -26,7 +26,7 @@ type Options struct {
 	Server    string            // keys of [server], a line each
 	Rest      string            // further tables of the configuration
 	Env       []string          // besides this process's own
-	Files     int               // RLIMIT_NOFILE, soft and hard; 0: as it is
+	Files     int               // RLIMIT_NOFILE, soft and hard; 0 means as it is
 	Mounts    string            // shell commands that mount something in a namespace of the server's own; $CACHE is its cache
 	Cgroup    string            // directory of the cgroup that it runs in; "": this process's own
 	Each      func(line []byte) // is given each line of the log, if it isn't nil; it must not keep them

@@ -27,7 +27,7 @@ type announcer struct {
 	server     string // host:port, as a program of this machine reaches it
 	needsToken bool
 	empty      string // what to do while no tool is served
-	// loading returns the files that are on their way into the table. Nil: none is ever.
+	// loading returns the files that are on their way into the table. If nil, none is ever.
 	loading func() []string
 
 	waits   bool                       // it was told that files are read, and no tool is served yet

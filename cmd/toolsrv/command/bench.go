@@ -146,7 +146,7 @@ type measurement struct {
 	took   time.Duration
 }
 
-// measure calls the tool for the time d, or calls times where that is not 0. It stops early when ctx ends.
+// measure calls the tool for the time d, or calls times if that is not 0. It stops early when ctx ends.
 func (b *bench) measure(ctx context.Context, file *workbench.File, tool *wasmtools.Tool, arguments []byte, d time.Duration, calls int64) *measurement {
 	begun := time.Now()
 	end := begun.Add(d)

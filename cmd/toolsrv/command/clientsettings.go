@@ -24,7 +24,7 @@ type agent struct {
 	isTOML bool
 	// typed is whether an entry says how the server is reached.
 	typed bool
-	// address returns the entry of a server that is reached over HTTP. Nil: the client can't be told one in its settings.
+	// address returns the entry of a server that is reached over HTTP. If nil, the client can't be told one in its settings.
 	address func(url string) entry
 	// token says how the client comes by the token of that server.
 	token string

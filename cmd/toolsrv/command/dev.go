@@ -226,7 +226,7 @@ type builder struct {
 	stderr     io.Writer
 	logger     *slog.Logger
 	sources    *project.Watcher
-	served     []byte // the module of the last build that went well; nil: there was none
+	served     []byte // the module of the last build that went well; if nil, there was none
 	failed     bool   // the last build did
 }
 

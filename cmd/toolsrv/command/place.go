@@ -19,7 +19,7 @@ const toolsFolder = "tools"
 type place struct {
 	dir    string // the folder that was named, or "" for files
 	config string // the configuration in it, or ""
-	folder string // the folder of the tools, where there is no configuration
+	folder string // the folder of the tools, if there is no configuration
 	files  []string
 }
 

@@ -19,7 +19,7 @@ import (
 type progressLine struct {
 	w      io.Writer
 	asJSON bool
-	width  int  // columns of the terminal; 0: it is none
+	width  int  // columns of the terminal; 0 means it is none
 	shown  bool // the terminal shows a line that has to go
 }
 

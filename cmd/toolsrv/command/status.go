@@ -33,7 +33,7 @@ is used, such as memory, code and connections, and which tools and callers use m
 	return cmd
 }
 
-// ratesText tells how many calls callers make, or "" where nothing bounds them.
+// ratesText tells how many calls callers make, or "" if nothing bounds them.
 func ratesText(r *admin.Rates) string {
 	var parts []string
 	if r.Default != "" {

@@ -146,7 +146,7 @@ func compareLocked(ctx context.Context, told io.Writer, s config.Source) (*updat
 	return u, nil
 }
 
-// manifestOf pulls a module, and returns the manifest in it, or nil where there is none.
+// manifestOf pulls a module, and returns the manifest in it, or nil if there is none.
 func manifestOf(ctx context.Context, told io.Writer, registries *oci.Peers, digest string) (*manifest.Manifest, int64, error) {
 	var module bytes.Buffer
 	var pulled *oci.Artifact

@@ -28,7 +28,7 @@ const bodyTime = 5 * time.Minute
 type Options struct {
 	// Local is whether only callers over the socket may ask for it.
 	Local bool
-	// Off returns whether the door is switched off under a generation. It is called concurrently. Nil: it never is.
+	// Off returns whether the door is switched off under a generation. It is called concurrently. If nil, it never is.
 	Off func(g *wasmtools.Generation) bool
 }
 
@@ -194,7 +194,7 @@ func (t *taken) Read(r io.Reader, _ int64) error {
 	return err
 }
 
-// A told writer has those who ask know that it is not their fault where it fails.
+// A told writer has those who ask know that it is not their fault if it fails.
 type told struct{ io.Writer }
 
 func (w told) Write(p []byte) (int, error) {

@@ -28,7 +28,7 @@ type Way struct {
 	// Principal is the name of the caller, and Tool the path of the tool that is called, such as "weather/now".
 	Principal string `json:"principal" description:"The caller."`
 	Tool      string `json:"tool" description:"The tool that the caller calls."`
-	// Through are the paths of the tools that are called one inside the other from there, on a shortest way. Empty: the tool does it itself.
+	// Through are the paths of the tools that are called one inside the other from there, on a shortest way. If empty, the tool does it itself.
 	Through []string `json:"through,omitempty" description:"The tools called on the way, each by the one before; if empty, the tool reaches it directly."`
 	capability.Reached
 }
@@ -40,14 +40,14 @@ func (w Way) compare(other Way) int {
 
 // Options bound what Ways looks for.
 type Options struct {
-	// First reports whether ways count that begin with the tool at a path such as "/weather/now". Nil: all do.
+	// First reports whether ways count that begin with the tool at a path such as "/weather/now". If nil, all do.
 	First func(path string) bool
 	// Most is how many ways are returned at most. 0: all.
 	Most int
 }
 
 // Ways returns the ways on which the principals reach something with tools, sorted by principal, tool and what is reached: for each of these a
-// shortest one. A tool that may be called is no end, but what it reaches. complete is false where there are more than o.Most.
+// shortest one. A tool that may be called is no end, but what it reaches. complete is false if there are more than o.Most.
 func Ways(tools []Tool, o Options, principals ...*wasmtools.Principal) (all []Way, complete bool) {
 	byPath := make(graph, len(tools))
 	for i := range tools {

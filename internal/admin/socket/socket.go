@@ -105,7 +105,7 @@ func bind(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Of returns where the socket of a server with a configuration is, or "" where it has none.
+// Of returns where the socket of a server with a configuration is, or "" if it has none.
 func Of(c *config.Config) string {
 	switch {
 	case c.Admin.Socket == config.NoSocket, c.Admin.Socket == "" && c.State.Directory == "":

@@ -51,7 +51,7 @@ func (p *Project) readCargo() error {
 // of the build. So ours join those that are in force, and go first where the order can be chosen: the last one wins. For all projects of a
 // workspace they are the same, because Cargo compiles crates again for other flags.
 func (p *Project) remap(target, workspace string) (env, args []string) {
-	home, _ := os.UserHomeDir() // "" where there is none
+	home, _ := os.UserHomeDir() // "" if there is none
 	cargoHome := os.Getenv("CARGO_HOME")
 	if cargoHome == "" && home != "" {
 		cargoHome = filepath.Join(home, ".cargo")

@@ -159,7 +159,7 @@ func (c *compiler) findGo(ctx context.Context, minor int) (string, error) {
 	return "go" + strings.TrimSpace(text), nil
 }
 
-// ask runs a program and returns what it prints, or where it fails, what it complains of.
+// ask runs a program and returns what it prints, or if it fails, what it complains of.
 func (c *compiler) ask(ctx context.Context, program string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
 	quiet := &compiler{project: c.project, temp: c.temp, stderr: &complaint}

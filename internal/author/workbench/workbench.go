@@ -238,7 +238,7 @@ func placeOf(c *config.Config, file string) toolfile.Place {
 	return toolfile.Place{Source: file}
 }
 
-// folderIn returns the folder of a file in the tools directory, with slashes. ok is false where it is not in that.
+// folderIn returns the folder of a file in the tools directory, with slashes. ok is false if it is not in that.
 func folderIn(directory, file string) (folder string, ok bool) {
 	abs, err := filepath.Abs(file)
 	if err != nil {

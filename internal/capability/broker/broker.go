@@ -27,10 +27,10 @@ type Options struct {
 	// Table returns the table of the tools that tools may call, and Invoker calls them.
 	Table   func() *wasmtools.RouteTable
 	Invoker *invoker.Invoker
-	// Secrets is the store of all secrets. A caller that has it can keep secrets out of its log, and says which Grants are in force. Nil: the
+	// Secrets is the store of all secrets. A caller that has it can keep secrets out of its log, and says which Grants are in force. If nil, the
 	// broker makes one, for which those that were made last are.
 	Secrets *secret.Store
-	// Connections bounds how many connections tools have to the services that they ask. Nil: any number.
+	// Connections bounds how many connections tools have to the services that they ask. If nil, any number.
 	Connections capability.Room
 	// Logger gets a line for what goes wrong beside the calls. Nil discards.
 	Logger *slog.Logger

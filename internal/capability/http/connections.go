@@ -16,7 +16,7 @@ type Connections struct {
 	idle map[*line]struct{} // those that calls keep
 }
 
-// NewConnections returns connections, none open yet, for as many as room has; nil: any number.
+// NewConnections returns connections, none open yet, for as many as room has; if nil, any number.
 func NewConnections(r capability.Room) *Connections {
 	return &Connections{room: r, idle: map[*line]struct{}{}}
 }

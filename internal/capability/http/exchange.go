@@ -49,7 +49,7 @@ type exchange struct {
 	timeout time.Duration
 	held    int64                // bytes that the account holds
 	redact  redact.Chain         // empty where no secret is put into requests to the host
-	who     *wasmtools.Principal // who calls; nil: nobody is known
+	who     *wasmtools.Principal // who calls; if nil, nobody is known
 
 	r      *request
 	rule   *rule // by which the next request goes

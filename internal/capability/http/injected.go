@@ -26,7 +26,7 @@ type Injected struct {
 	current atomic.Pointer[putInHost]
 }
 
-// putIn is what a configuration puts in. values are its secrets, which know whether it was in force; nil: there is none.
+// putIn is what a configuration puts in. values are its secrets, which know whether it was in force; if nil, there is none.
 type putIn struct {
 	values *secret.Values
 	all    map[injection]bool

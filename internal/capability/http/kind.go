@@ -79,17 +79,17 @@ func (r *Rule) Keys(directory string) key.Table {
 				return keys.Entries(to, `a table such as {Authorization = "Bearer ${secret:key}"}`, headerName,
 					func(to *string) keys.Reader { return keys.Word(to, "a string", headerValue) })
 			}),
-		// whether requests say which [trace](operations.md#traces) they are part of, where it is recorded; `false` where it is missing
+		// whether requests say which [trace](operations.md#traces) they are part of, where it is recorded; `false` if it is missing
 		"traceparent": keys.Boolean(&r.Traceparent),
 		// file with certificates, PEM, that are trusted beside those of the system
 		"ca": keys.Word(&r.CA, "a path", keys.Path(directory, true)),
-		// how many requests a tool may send in a client's call, redirects and calls of the tool inside it included; 32 where it is missing
+		// how many requests a tool may send in a client's call, redirects and calls of the tool inside it included; 32 if it is missing
 		"http_requests": keys.Quantity(limittable.Count, 1, maxRequests, func(n int64) { r.Requests = int(n) }),
-		// how large the body of a request may be; 1MiB where it is missing
+		// how large the body of a request may be; 1MiB if it is missing
 		"http_request_bytes": keys.Quantity(limittable.Bytes, 1, maxBody, func(n int64) { r.RequestBytes = n }),
-		// how large the body of an answer may be, decompressed; 4MiB where it is missing
+		// how large the body of an answer may be, decompressed; 4MiB if it is missing
 		"http_response_bytes": keys.Quantity(limittable.Bytes, 1, maxBody, func(n int64) { r.ResponseBytes = n }),
-		// how long a request may take with its redirects, within its call; 30s where it is missing
+		// how long a request may take with its redirects, within its call; 30s if it is missing
 		"http_timeout": keys.Quantity(limittable.Time, int64(time.Millisecond), int64(time.Hour), func(n int64) { r.Timeout = time.Duration(n) }),
 	}
 }

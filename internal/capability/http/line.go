@@ -80,7 +80,7 @@ func (s *lines) close() {
 type line struct {
 	rule   *rule
 	origin reach.Origin
-	conn   net.Conn // what is written and read; with TLS, where the origin has it
+	conn   net.Conn // what is written and read; with TLS, if the origin has it
 	raw    net.Conn // of the system
 	used   bool     // a request was sent before
 	in     *bufio.Reader

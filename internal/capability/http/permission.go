@@ -36,7 +36,7 @@ const MaxRedirects = 10
 type Secrets interface {
 	// Secret returns the value that the secret has now. The error may name the secret, and not tell its value.
 	Secret(name string) (string, error)
-	// Own returns the value that a caller's own secret has now, and false where it has none. There is no other one for it.
+	// Own returns the value that a caller's own secret has now, and false if it has none. There is no other one for it.
 	Own(name string, of personal.ID) (string, bool)
 	// RedactorsOf find the values of these secrets in a call of that caller, those that they have now and had before. With [secret.OfPrincipal] behind
 	// it, a name stands for what the caller has of its own.
@@ -71,11 +71,11 @@ type Options struct {
 	Secrets Secrets
 	// Network is what is dialled through; nil means the system's.
 	Network Network
-	// Connections counts the connections of all grants. Nil: they are not counted.
+	// Connections counts the connections of all grants. If nil, they are not counted.
 	Connections *Connections
-	// Logger is told which caller has no secret of its own. Nil: nobody is told.
+	// Logger is told which caller has no secret of its own. If nil, nobody is told.
 	Logger *slog.Logger
-	// Injected knows what all grants put into requests. Nil: nobody else puts anything in.
+	// Injected knows what all grants put into requests. If nil, nobody else puts anything in.
 	Injected *Injected
 }
 

@@ -47,13 +47,13 @@ const (
 
 // A Rule is one grant of the configuration, as far as keys and values go.
 type Rule struct {
-	// Bytes is how many bytes of keys and values may be kept; 0: none.
+	// Bytes is how many bytes of keys and values may be kept; 0 means none.
 	Bytes int64
-	// Entries is how many keys; 0: DefaultEntries.
+	// Entries is how many keys; 0 means DefaultEntries.
 	Entries int
 	// Own is whether each caller has values of its own, with room for as many.
 	Own bool
-	// Principals is how many callers may keep something where Own is set; 0: DefaultPrincipals.
+	// Principals is how many callers may keep something where Own is set; 0 means DefaultPrincipals.
 	Principals int
 }
 
@@ -63,9 +63,9 @@ var _ capability.Rule = (*Rule)(nil)
 func (r *Rule) Keys(string) key.Table {
 	return key.Table{
 		// how much may be kept, keys and values together. `{size = "1MiB", by = "principal", principals = 1000}` is that much
-		// for [each caller apart](capabilities.md#each-callers-own), and for 1 to 100000 callers; 1000 where it is missing
+		// for [each caller apart](capabilities.md#each-callers-own), and for 1 to 100000 callers; 1000 if it is missing
 		"kv": r.read,
-		// how many keys may be kept; 100000 where it is missing
+		// how many keys may be kept; 100000 if it is missing
 		"kv_entries": keys.Quantity(limittable.Count, 1, maxEntries, func(n int64) { r.Entries = int(n) }),
 	}
 }

@@ -57,7 +57,7 @@ type Space struct {
 	quota     state.Usage
 	space     state.Space // nil: each caller has one of its own
 	immediate bool        // reading does not wait
-	own       int         // how many callers may have one; 0: they share space
+	own       int         // how many callers may have one; 0 means they share space
 }
 
 // Open returns the space of a namespace in a store, with a quota for what tools write: 0 is no limit. Closing it is not needed.
@@ -78,7 +78,7 @@ type use struct {
 	*hostabi.Call
 	granted *Space
 	space   state.Space // that the call is about
-	own     *owner      // whose it is; nil: everybody's
+	own     *owner      // whose it is; if nil, everybody's
 	key     string      // or the prefix of keys
 	answer  []byte
 	sent    int

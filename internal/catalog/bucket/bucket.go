@@ -45,7 +45,7 @@ type Objects interface {
 type Options struct {
 	// Name is the bucket's.
 	Name string
-	// Scripts tells which files are scripts. Nil: none are served.
+	// Scripts tells which files are scripts. If nil, none are served.
 	Scripts upload.Scripts
 	// Cache keeps contents on this machine.
 	Cache *registry.Cache
@@ -100,7 +100,7 @@ const (
 	mostOdd = 20
 )
 
-// errMore is returned where there are more records than are taken up.
+// errMore is returned if there are more records than are taken up.
 var errMore = fmt.Errorf("there are more than %d files, or their records take more than %s: remove files", mostRecords, text.Size(mostBytes))
 
 var _ catalog.Source = (*Bucket)(nil)

@@ -33,7 +33,7 @@ const (
 // A Lying file is what lies under a name at one moment. A change that is given one is made only if the same still lies
 // there: otherwise it fails with [state.ErrConflict].
 type Lying struct {
-	// Digest is the content's, or empty where there is none.
+	// Digest is the content's, or empty if there is none.
 	Digest string
 	was    file
 }

@@ -56,7 +56,7 @@ func (b *Bucket) Collect(ctx context.Context, age time.Duration) (removed int, e
 	return b.objects.Collect(ctx, age, func(object string) bool { return named[object] })
 }
 
-// makeRoom returns an error where there is no room for a content, not even once others were removed.
+// makeRoom returns an error if there is no room for a content, not even once others were removed.
 func (b *Bucket) makeRoom(ctx context.Context, size int64) error {
 	left, _, err := b.objects.Room(ctx)
 	if err != nil || left >= size {

@@ -31,7 +31,7 @@ type record struct {
 	Digest string `json:"digest,omitempty"`
 	// Back is what is served in place of that.
 	Back *back `json:"back,omitempty"`
-	// Held is the version of the record since which the file has no paths that it did not have then; 0: its own. Of two files that want one path, the
+	// Held is the version of the record since which the file has no paths that it did not have then; 0 means its own. Of two files that want one path, the
 	// one that has held its paths for longer has it, on all servers.
 	Held uint64 `json:"held,omitempty"`
 	// Kept are the versions whose contents are kept, the last one first, with the one that is served.

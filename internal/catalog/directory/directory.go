@@ -73,8 +73,8 @@ type Directory struct {
 	logger   *slog.Logger
 
 	// Only List uses these.
-	root      fs.FileInfo // the directory at the last List; nil: none went well yet
-	seen      *scanned    // at the last List; nil: it has failed
+	root      fs.FileInfo // the directory at the last List; if nil, none went well yet
+	seen      *scanned    // at the last List; if nil, it has failed
 	whole     time.Time   // when everything was looked at last
 	unsettled changes     // files that somebody may still have been writing at the last List
 	unserved  []string    // scripts that are not served, at the last List
@@ -182,7 +182,7 @@ func (d *Directory) List(ctx context.Context) (listing *catalog.Listing, err err
 	return listing, nil
 }
 
-// warnOfUnserved warns of scripts that nobody serves, where there are others than at the last time.
+// warnOfUnserved warns of scripts that nobody serves, if there are others than at the last time.
 func (d *Directory) warnOfUnserved(scripts []string) {
 	if len(scripts) > 0 && !slices.Equal(scripts, d.unserved) {
 		d.logger.Warn("scripts in the tools directory are not served: set tools.scripts = true to serve them, or scripts in its [[source]]",

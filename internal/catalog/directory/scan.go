@@ -28,7 +28,7 @@ const (
 // scanned is what one scan saw. Paths are relative to the directory and have slashes.
 type scanned struct {
 	files    []found                // sorted by path
-	parts    map[string]fs.FileInfo // of what scripts may be made: all files but modules, by path; nil: there are no scripts
+	parts    map[string]fs.FileInfo // of what scripts may be made: all files but modules, by path; if nil, there are no scripts
 	folders  map[string]fs.FileInfo // all that were listed, the directory itself as "."
 	problems []catalog.Problem      // folders that could not be listed, or not whole
 	partial  bool                   // the scan ended before the directory did

@@ -25,7 +25,7 @@ type versions struct {
 
 // A file is what is known of a module since it was seen first.
 type file struct {
-	info    fs.FileInfo // as the last scan saw it; nil: it can't be a module
+	info    fs.FileInfo // as the last scan saw it; if nil, it can't be a module
 	since   time.Time   // when a scan first saw it like that
 	settled bool        // it has stayed like that for long enough
 	version string

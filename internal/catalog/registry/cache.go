@@ -297,7 +297,7 @@ func (c *Cache) trim() {
 	}
 }
 
-// open opens a module. What is read is verified at its end: the last Read fails where it is not what its digest says.
+// open opens a module. What is read is verified at its end: the last Read fails if it is not what its digest says.
 func (c *Cache) open(r record) (io.ReadCloser, error) {
 	if c.wrong != nil {
 		return nil, c.wrong

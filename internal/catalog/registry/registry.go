@@ -34,7 +34,7 @@ type Options struct {
 	Patience time.Duration
 	// Which is a tag, a range of versions such as "~1.2", or a digest.
 	Which string
-	// Locked is the digest that the tag or the range had when it was locked. Empty: it is what the registry says.
+	// Locked is the digest that the tag or the range had when it was locked. If empty, it is what the registry says.
 	Locked string
 	// Registry says how the registry is reached, and whose signatures count. Where Which is a digest, or Locked one, none is asked for: who wrote
 	// that down has said what is served.

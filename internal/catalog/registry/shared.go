@@ -33,7 +33,7 @@ func (c *Cache) Keep(by any, digest string, pull func(io.Writer) error) error {
 	return err
 }
 
-// Open opens what is kept with a digest, in hexadecimal, and a size. The last Read fails where it is not what the digest says.
+// Open opens what is kept with a digest, in hexadecimal, and a size. The last Read fails if it is not what the digest says.
 func (c *Cache) Open(digest string, size int64) (io.ReadCloser, error) {
 	return c.open(record{Module: "sha256:" + digest, Size: size})
 }

@@ -16,10 +16,10 @@ const (
 
 // A Request is what a door knows of a request.
 type Request struct {
-	// Namespace is the namespace in the address. Empty: all tools.
+	// Namespace is the namespace in the address. If empty, all tools.
 	Namespace string
-	// Message is what a POST says: the door has read that where the request has no session's id. Otherwise Serve reads it, so that the
-	// door can name the request where it fails.
+	// Message is what a POST says: the door has read that if the request has no session's id. Otherwise Serve reads it, so that the
+	// door can name the request if it fails.
 	Message *rpc.Message
 	// Read reads the body of a POST with the id of a session that exists. The body belongs to Serve until Serve returns. The error is one
 	// for Fail.

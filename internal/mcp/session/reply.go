@@ -45,7 +45,7 @@ func (p *reply) Trace() *trace.Request { return p.trace }
 // ID returns the request's id.
 func (p *reply) ID() string { return p.request.Call.RequestID }
 
-// SetOperation does nothing: observers are told the client's word, even where it is not a method.
+// SetOperation does nothing: observers are told the client's word, even if it is not a method.
 func (p *reply) SetOperation(string) {}
 
 // SetTool notes the path of the tool that is called.

@@ -27,16 +27,16 @@ const (
 // Options are the settings of Sessions. The zero value is usable.
 type Options struct {
 	// Max is how many sessions are held. One more has an idle one put aside of the principal that has the most, or is refused if none of those
-	// is idle. Zero: 10,000.
+	// is idle. Zero means 10,000.
 	Max int
-	// Idle is how long a session is held without a request or an open stream. Zero: 30 minutes.
+	// Idle is how long a session is held without a request or an open stream. Zero means 30 minutes.
 	Idle time.Duration
 	// KeepAlive is how often a stream that has nothing to say says so, for proxies, and to notice that its client is gone.
-	// Zero: 25 seconds.
+	// Zero means 25 seconds.
 	KeepAlive time.Duration
-	// Keys sign the ids. Nil: keys of its own, so that no other process knows the ids.
+	// Keys sign the ids. If nil, keys of its own, so that no other process knows the ids.
 	Keys *signing.Keys
-	// Peers are the other processes that have the same keys. Nil: there are none.
+	// Peers are the other processes that have the same keys. If nil, there are none.
 	Peers state.Peers
 }
 
@@ -87,7 +87,7 @@ type session struct {
 	gone   bool      // it is in the table no more
 	// principal made the last request: its scopes may differ from those at the beginning.
 	principal *wasmtools.Principal
-	edition   toolset.Edition // of the list that the client knows of; zero: it has not begun
+	edition   toolset.Edition // of the list that the client knows of; zero means it has not begun
 	cancels   bucket          // of calls that may run in other processes
 
 	changed chan struct{} // has room for one: the list has changed, and the client was not told

@@ -38,25 +38,25 @@ const (
 
 // StdioOptions are the settings of Stdio. The zero value is usable.
 type StdioOptions struct {
-	// Principal is who calls. Nil: wasmtools.Self(), which may call every tool.
+	// Principal is who calls. If nil, wasmtools.Self(), which may call every tool.
 	Principal *wasmtools.Principal
-	// Namespace has the tools that the client sees. Empty: all tools.
+	// Namespace has the tools that the client sees. If empty, all tools.
 	Namespace string
-	// MaxMessage is the largest size of a message in bytes. Zero: 64 MiB.
+	// MaxMessage is the largest size of a message in bytes. Zero means 64 MiB.
 	MaxMessage int
 	// Patience is how long the client may read no answers while 1,024 of them wait for it. Longer counts as gone: as no more
-	// is read of it by then, it could not even say so. Zero: 10 seconds.
+	// is read of it by then, it could not even say so. Zero means 10 seconds.
 	Patience time.Duration
 	// Grace is how long requests may run on when the input has ended, as it does at once where a shell pipes them in. It begins
-	// when Ready is closed. Zero: 5 seconds.
+	// when Ready is closed. Zero means 5 seconds.
 	Grace time.Duration
-	// Ready is closed once the set has every tool. Calls of a missing one wait for it. Nil: it has.
+	// Ready is closed once the set has every tool. Calls of a missing one wait for it. If nil, it has.
 	Ready <-chan struct{}
-	// Logger gets a line for each request, also for one that can't be read: the log is the first of the observers. Nil: nothing is logged.
+	// Logger gets a line for each request, also for one that can't be read: the log is the first of the observers. If nil, nothing is logged.
 	Logger *slog.Logger
 	// Observers are told of each request, in this order.
 	Observers []web.Observer
-	// Tracer is told before all others, the log among them. Nil: nobody records requests.
+	// Tracer is told before all others, the log among them. If nil, nobody records requests.
 	Tracer web.Observer
 }
 
@@ -143,7 +143,7 @@ type stdio struct {
 	most         int
 	patience     time.Duration
 	grace        time.Duration
-	mux          *web.Mux      // tells observers; nil: there are none
+	mux          *web.Mux      // tells observers; if nil, there are none
 	traced       bool          // requests have a trace.Request
 	slots        chan struct{} // one for each request that runs
 

@@ -126,7 +126,7 @@ func (f *blobFinder) take(v *jsontree.Value, mimeType, pointer string) {
 	f.done = int(v.Start) + len(v.Text)
 }
 
-// decodedSize returns how many bytes a text is in base64 with its padding, or reports false where it is not base64.
+// decodedSize returns how many bytes a text is in base64 with its padding, or reports false if it is not base64.
 func decodedSize(text string) (size int, ok bool) {
 	digits := strings.TrimSuffix(strings.TrimSuffix(text, "="), "=")
 	if len(text)%4 != 0 {

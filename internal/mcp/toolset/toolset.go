@@ -38,13 +38,13 @@ type Info struct {
 
 // Options are the settings of a Set. The zero value is usable.
 type Options struct {
-	// Invoker calls the tools. Sets and doors with the same Invoker share its memory. Nil: the set has its own.
+	// Invoker calls the tools. Sets and doors with the same Invoker share its memory. If nil, the set has its own.
 	Invoker *invoker.Invoker
-	// Search says when clients search for tools. Empty: SearchAuto.
+	// Search says when clients search for tools. If empty, SearchAuto.
 	Search Search
-	// Info is what the server says of itself. Zero: the name is "toolsrv" and the version "0.1.0".
+	// Info is what the server says of itself. Zero means the name is "toolsrv" and the version "0.1.0".
 	Info Info
-	// Logger gets a warning for each tool that can't be shown as its author wrote it. Nil: nothing is logged.
+	// Logger gets a warning for each tool that can't be shown as its author wrote it. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -107,7 +107,7 @@ func New(table *wasmtools.RouteTable, o Options) *Set {
 // Info returns what the server says of itself.
 func (s *Set) Info() Info { return s.info }
 
-// NotYet returns the error for a name that no tool has, while any may come in a moment; nil: none will. A name may stand for several paths, so
+// NotYet returns the error for a name that no tool has, while any may come in a moment; if nil, none will. A name may stand for several paths, so
 // it is not asked which tools are coming.
 func (s *Set) NotYet() *wasmtools.Error { return invoke.NotYet(s.made.Current().generation, "/") }
 

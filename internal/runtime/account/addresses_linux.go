@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// MachineAddresses returns how many bytes of address space the process may have (ulimit -v), or 0 where that is not limited.
+// MachineAddresses returns how many bytes of address space the process may have (ulimit -v), or 0 if that is not limited.
 func MachineAddresses() int64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_AS, &limit); err != nil || limit.Cur > math.MaxInt64 {

@@ -30,7 +30,7 @@ func DefaultMemory(machine int64) int64 { return machine / 2 }
 // DefaultCode returns how many of that many bytes compiled code may take by default: an eighth, 1 GiB at most.
 func DefaultCode(machine int64) int64 { return min(machine/8, 1<<30) }
 
-// MachineMappings returns how many mappings the process may have, or 0 where that is not limited.
+// MachineMappings returns how many mappings the process may have, or 0 if that is not limited.
 func MachineMappings() int64 {
 	text, err := os.ReadFile("/proc/sys/vm/max_map_count")
 	if err != nil {

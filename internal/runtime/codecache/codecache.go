@@ -63,7 +63,7 @@ const (
 	lasting = runtime.GOOS == "windows"
 )
 
-// Open opens the cache in a directory, which it makes where it is missing. limit bounds all entries together, in bytes: 2 GiB
+// Open opens the cache in a directory, which it makes if it is missing. limit bounds all entries together, in bytes: 2 GiB
 // where it is 0 or less. A directory that others can change is an error that tells what to do.
 func Open(dir string, limit int64) (*Cache, error) {
 	dir, err := filepath.Abs(dir)
@@ -85,7 +85,7 @@ func Open(dir string, limit int64) (*Cache, error) {
 	return c, nil
 }
 
-// makeDir makes the directory of a cache where it is missing.
+// makeDir makes the directory of a cache if it is missing.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory for compiled code: %w", err)
@@ -201,7 +201,7 @@ func touch(path string, info fs.FileInfo) {
 	}
 }
 
-// Get returns the parts of an entry, or nil where there is none. A damaged entry is an error, and removed. An entry that others
+// Get returns the parts of an entry, or nil if there is none. A damaged entry is an error, and removed. An entry that others
 // can change is an error, too.
 func (c *Cache) Get(key Key) ([][]byte, error) {
 	path := c.path(key)

@@ -61,7 +61,7 @@ type Config struct {
 	// Each is how many bytes of memory one module may take. Large is how many bytes all modules above SmallBytes may take together, and at
 	// least Each. Small is how many bytes the others may take together, and at least the memory of one.
 	Each, Large, Small int64
-	// Logger is told of processes that end before they are done; nil: nobody is.
+	// Logger is told of processes that end before they are done; if nil, nobody is.
 	Logger *slog.Logger
 }
 

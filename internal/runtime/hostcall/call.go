@@ -21,7 +21,7 @@ type Call struct {
 	spent    int64 // nanoseconds of the host's work since Spent was asked
 	function *Function
 	set      int
-	states   []Local // one for each set; nil: none has kept anything
+	states   []Local // one for each set; if nil, none has kept anything
 }
 
 // Serving reports whether the run serves a call; it is a start otherwise.
@@ -38,7 +38,7 @@ func (c *Call) Principal() fmt.Stringer { return c.run.Principal }
 func (c *Call) Context() context.Context { return c.host.Context() }
 
 // Grant returns what the tool was granted of the function's set: a value of the set's own type, which many calls share. It is
-// nil, and nothing is allowed, where the tool was granted nothing, and while the guest starts or describes itself.
+// nil, and nothing is allowed, if the tool was granted nothing, and while the guest starts or describes itself.
 func (c *Call) Grant() any {
 	if c.set >= len(c.run.Grants) {
 		return nil
@@ -46,7 +46,7 @@ func (c *Call) Grant() any {
 	return c.run.Grants[c.set]
 }
 
-// Screened returns what is left of b, which another guest says, for this one: b itself where there is nothing to take out. It charges for
+// Screened returns what is left of b, which another guest says, for this one: b itself if there is nothing to take out. It charges for
 // the search.
 func (c *Call) Screened(b []byte) []byte {
 	for _, value := range c.run.Grants {
@@ -58,7 +58,7 @@ func (c *Call) Screened(b []byte) []byte {
 	return b
 }
 
-// Settings returns the JSON that the operator has set for the program, which must not be changed; nil where there is none. It is the
+// Settings returns the JSON that the operator has set for the program, which must not be changed; nil if there is none. It is the
 // same in a start as in the calls.
 func (c *Call) Settings() []byte { return c.run.Settings }
 
@@ -133,13 +133,13 @@ func (c *Call) Fail(b []byte) {
 const MaxLine = 4 << 10
 
 // Log writes one line for the guest to the host's log. source is a word for where the line came from. Log reports false, and
-// writes nothing, where the call has written as many lines as it may.
+// writes nothing, if the call has written as many lines as it may.
 func (c *Call) Log(level slog.Level, source string, line []byte) bool {
 	return c.host.Log(level, source, line)
 }
 
 // Progress reports how much of its work the guest has done, to those who listen to the call. total is how much there is to do, 0
-// where the guest does not know. A report that does not say more than the one before is dropped. One that comes too soon after it
+// if the guest does not know. A report that does not say more than the one before is dropped. One that comes too soon after it
 // is kept until it is time, or until the next one takes its place. Progress reports true where somebody was told now.
 func (c *Call) Progress(done, total float64, message []byte) (told bool) {
 	if !c.run.Serving {

@@ -47,13 +47,13 @@ type Outer interface {
 	Depth() int
 	// Ends is [Call.Deadline].
 	Ends() time.Time
-	// Fuel returns how much fuel the outer call has left, which is math.MaxInt64 where it has no limit. It may be less than 0.
+	// Fuel returns how much fuel the outer call has left, which is math.MaxInt64 if it has no limit. It may be less than 0.
 	Fuel() int64
 	// Burn counts fuel that the inner call has used as used by the outer one.
 	Burn(fuel int64)
 	// Count counts what the inner call has used of a capability as used by the outer one.
 	Count(u Use)
-	// Line takes one of the log lines that the outer call may still write, and reports false where there is none left.
+	// Line takes one of the log lines that the outer call may still write, and reports false if there is none left.
 	Line() bool
 	// Tally adds n to what is counted under a key in the client's call, with all calls inside it, and returns the sum. The key must be
 	// comparable.
@@ -134,7 +134,7 @@ type Listener interface {
 	// "stderr".
 	Log(level slog.Level, source, line string)
 	// Progress hears how much of its work the guest has done. done is finite, not negative, and more each time. total is how much
-	// there is to do, in the same unit and no less than done, or 0 where that is not known. message is valid UTF-8 of at most
+	// there is to do, in the same unit and no less than done, or 0 if that is not known. message is valid UTF-8 of at most
 	// 1 KiB, and may be empty. There are no more than ten reports in a second.
 	Progress(done, total float64, message string)
 }

@@ -5,7 +5,7 @@
 // the import modules that it may use; it can't be loaded if it imports anything else. A set keeps nothing for a guest from one call to
 // the next. Its functions get a [Call], with what they may know of the call, the tool's grant, and what the set keeps until the call ends.
 //
-// A guest may pass anything. The methods of Call check each place in the guest's memory, and end the call where one is outside.
+// A guest may pass anything. The methods of Call check each place in the guest's memory, and end the call if one is outside.
 // A function has to check its other arguments itself, and the size of whatever it allocates.
 package hostcall
 

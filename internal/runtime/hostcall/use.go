@@ -6,12 +6,12 @@ import "time"
 type Use struct {
 	// Capability is a word for the set, such as "http". It is the same for all uses that a function counts.
 	Capability string
-	// Target is what was used, for people: an origin, a key, a tool. It never holds a secret, and is cut where it is long.
+	// Target is what was used, for people: an origin, a key, a tool. It never holds a secret, and is cut if it is long.
 	Target string
 	// Sent and Received are in bytes.
 	Sent, Received int64
 	Took           time.Duration
-	// Outcome is empty where it worked, NotGranted, or the code of another failure that the guest was told.
+	// Outcome is empty if it worked, NotGranted, or the code of another failure that the guest was told.
 	Outcome string
 	// Status is the status of an answer over HTTP, or 0.
 	Status int

@@ -103,7 +103,7 @@ type Rewritten struct {
 	// Fresh says why resetting the memory and Globals does not reset an instance ("table.set in function 12"). It is "" where
 	// it does.
 	Fresh string
-	// LinearStack is the stack in the module's memory; nil where it is not known to have one.
+	// LinearStack is the stack in the module's memory; nil if it is not known to have one.
 	LinearStack *LinearStack
 	// These tell what an instance takes beside its memory: how many elements and element segments there are, how many elements the
 	// tables can have, and how many globals, including the ones for ref.func, and data segments there are.
@@ -113,7 +113,7 @@ type Rewritten struct {
 	DataSegments int
 	// Weight is what compiling Module is predicted to take.
 	Weight Weight
-	// MemoryMin and MemoryMax are the memory's limits in pages of 64 KiB; both are 0 where there is no memory.
+	// MemoryMin and MemoryMax are the memory's limits in pages of 64 KiB; both are 0 if there is no memory.
 	MemoryMin, MemoryMax uint64
 }
 
@@ -175,7 +175,7 @@ type rewriter struct {
 	mutable int // number of the module's mutable globals
 
 	pointers               []pointer     // that may be the stack pointer
-	stackExport, stackName int           // index of the global that is called so, plus 1; 0: none is
+	stackExport, stackName int           // index of the global that is called so, plus 1; 0 means none is
 	globalNames            bool          // the name section has names of globals
 	ruler                  *weigh.Ruler  // of functions as they are read
 	compiled               *weigh.Module // what is written, as the compiler will see it

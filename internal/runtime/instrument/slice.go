@@ -22,7 +22,7 @@ const (
 
 // Paces is what is known of the pace of a module's guests. Its zero value knows nothing. It is safe for concurrent use.
 type Paces struct {
-	slowest atomic.Int64 // picoseconds that a unit took; 0: not known
+	slowest atomic.Int64 // picoseconds that a unit took; 0 means not known
 }
 
 // most returns how many units a slice may have.
@@ -55,7 +55,7 @@ type Pace struct {
 	module *Paces
 	slice  int32
 	keep   int   // slices in which it does not grow
-	last   int64 // picoseconds that a unit of the slice before took; 0: not known
+	last   int64 // picoseconds that a unit of the slice before took; 0 means not known
 	probes bool  // the next slice is a short one, to find out
 }
 
@@ -65,7 +65,7 @@ func (p *Paces) Begin() (pace Pace, first int32) {
 	return pace, pace.slice
 }
 
-// Next returns how many units the next slice should have. The guest took so long for used units before; 0 where that is not known, because
+// Next returns how many units the next slice should have. The guest took so long for used units before; 0 if that is not known, because
 // others ran meanwhile. Slices shrink at once and grow slowly, so that slices that take long are rare, however a guest changes its pace.
 func (p *Pace) Next(used int64, took time.Duration) int32 {
 	if used <= 0 || took <= 0 {

@@ -28,7 +28,7 @@ type Limit struct {
 	Means string
 
 	field         int
-	otherwise     int64 // the default, where it is not for each processor
+	otherwise     int64 // the default, if it is not for each processor
 	eachProcessor int64
 }
 

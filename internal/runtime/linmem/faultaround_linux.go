@@ -22,7 +22,7 @@ const (
 	noFaultDescriptor = -1
 )
 
-// openFaults returns a descriptor of userfaultfd, or noFaultDescriptor where there is none: the kernel is older, or a container's
+// openFaults returns a descriptor of userfaultfd, or noFaultDescriptor if there is none: the kernel is older, or a container's
 // filter forbids it. Then resets do the same and take longer.
 func openFaults() int {
 	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|uffdUserModeOnly, 0, 0)

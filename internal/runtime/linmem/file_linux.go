@@ -46,7 +46,7 @@ func (s *Store) newSlot(size int, p *pagemap) (*slot, error) {
 	return f, s.place(f, size)
 }
 
-// place finds size bytes for f, in a new arena where there is no room.
+// place finds size bytes for f, in a new arena if there is no room.
 func (s *Store) place(f *slot, size int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

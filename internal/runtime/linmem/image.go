@@ -19,7 +19,7 @@ type Image struct {
 	page   int    // the system's page size
 	filled int    // pages that are not all zeros
 	end    int    // of the content without the zeros at its end
-	slot   *slot  // what memories map; nil: they are plain copies of stored
+	slot   *slot  // what memories map; if nil, they are plain copies of stored
 	layer  *layer // nil: all of the content is the image's own
 
 	mu     sync.Mutex

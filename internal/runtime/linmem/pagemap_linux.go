@@ -57,7 +57,7 @@ type finder struct {
 	regions [regionsPerScan]region
 	entries []byte // of a read of the pagemap; nil until one is needed
 
-	found   []region // all dirty pages since the last reset, except those that a watched run adds; nil: not known
+	found   []region // all dirty pages since the last reset, except those that a watched run adds; if nil, not known
 	watched bool     // by the goroutine that Watch has bound to its thread
 	faults  faults   // of that thread when it began
 	usage   unix.Rusage
@@ -96,7 +96,7 @@ var openPagemap = sync.OnceValues(func() (*pagemap, error) {
 	return nil, errors.Join(err, unix.Close(fd))
 })
 
-// findPagemap returns the pagemap of this process, or nil where there is none that can be trusted.
+// findPagemap returns the pagemap of this process, or nil if there is none that can be trusted.
 func findPagemap() *pagemap {
 	p, _ := openPagemap() // for whatever reason it fails, there is the plain way
 	return p

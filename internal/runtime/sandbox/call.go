@@ -32,22 +32,22 @@ type runState struct {
 	outer     hostcall.Outer // nil: none
 	limits    *limits.Limits
 	lines     lines
-	reports   *progress.Reports // of the call's progress; nil: none yet
+	reports   *progress.Reports // of the call's progress; if nil, none yet
 	meter     meter
-	waiting   context.Context // what waits are given; nil: the run has not waited yet
+	waiting   context.Context // what waits are given; if nil, the run has not waited yet
 	waited    func()          // ends it
 	first     bool            // it has the key to the reserve, or its run has
 	granted   int64           // bytes of call stack that the guest has been given
 	beside    int64           // bytes that the account holds for more of it than the instance has, for output, and for the host
-	short     int64           // bytes that the account should hold but had no room for; 0: it had
+	short     int64           // bytes that the account should hold but had no room for; 0 means it had
 	starting  bool            // the guest is being started, and serves nobody yet
 	inside    int             // functions of the guest that the host has called, one inside the other
 	counter   hostcall.Counter
-	tallies   map[any]int  // of the call and those inside it, unless it is inside another; nil: nothing is counted yet
+	tallies   map[any]int  // of the call and those inside it, unless it is inside another; if nil, nothing is counted yet
 	filter    filter       // of what the guest says
-	principal fmt.Stringer // on whose behalf; nil: it serves nobody
+	principal fmt.Stringer // on whose behalf; if nil, it serves nobody
 	output    []byte       // nil: none yet
-	failure   []byte       // the JSON of fail; nil: none
+	failure   []byte       // the JSON of fail; if nil, none
 }
 
 var (

@@ -15,8 +15,8 @@ type code struct {
 	starts  peak                 // of what the starts of its modules take, with the snapshots that are made
 
 	mu     sync.Mutex
-	base   *snapshot     // of an engine, with which its modules begin; nil: none yet, or it is not of an engine
-	basing chan struct{} // closed when the base is made, or can't be; nil: none is being made
+	base   *snapshot     // of an engine, with which its modules begin; if nil, none yet, or it is not of an engine
+	basing chan struct{} // closed when the base is made, or can't be; if nil, none is being made
 }
 
 // strip takes from the code all that can be made again. No call uses it.

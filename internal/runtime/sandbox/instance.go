@@ -21,8 +21,8 @@ import (
 
 // An instance is one sandbox: a guest with its memory, its globals and the state of its call. It serves one call at a time.
 type instance struct {
-	snapshot   *snapshot // the snapshot that it is reset to, and holds; nil: it serves one call only
-	base       *snapshot // what it began with, and holds; nil: none, or a snapshot has it
+	snapshot   *snapshot // the snapshot that it is reset to, and holds; if nil, it serves one call only
+	base       *snapshot // what it began with, and holds; if nil, none, or a snapshot has it
 	guest      api.Module
 	convention *convention.Convention // the guest's
 	memory     memory
@@ -30,7 +30,7 @@ type instance struct {
 	fuel       api.MutableGlobal
 	stack      api.MutableGlobal
 	refused    api.MutableGlobal       // how often the guest was refused memory
-	linear     *instrument.LinearStack // the stack in the guest's memory; nil: none is known
+	linear     *instrument.LinearStack // the stack in the guest's memory; if nil, none is known
 	entry      api.Function            // the convention's Call
 	params     [1]uint64               // of entry, and its results
 	call       call

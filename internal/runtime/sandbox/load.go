@@ -42,7 +42,7 @@ type Loading struct {
 	// Imports are the import modules that the module may import from.
 	Imports []string
 	// Bundle is the script of a module that is an interpreter without one. The two are not put together in a file, so the digest is made of
-	// both digests instead of a file's SHA-256. It must not be changed any more. Nil: the module is whole.
+	// both digests instead of a file's SHA-256. It must not be changed any more. If nil, the module is whole.
 	Bundle []byte
 	// Replaces is whether the module takes the place of another one, which is closed then: an eighth of what modules may take is for such.
 	Replaces bool
@@ -122,7 +122,7 @@ func (e *Engine) LoadAs(parsed *wasmbin.Module, l Loading) (_ *Program, err erro
 	return p, err
 }
 
-// With returns the program with those settings, JSON that its guests are given in each call and in their start; nil: none. What a
+// With returns the program with those settings, JSON that its guests are given in each call and in their start; if nil, none. What a
 // start makes of them is in the snapshot, so the program with other settings is another program: it shares the code, and has a
 // snapshot and instances of its own. p must not be closed yet, and both are to be closed. Tools of p keep what they have.
 func (p *Program) With(settings []byte) (*Program, error) {

@@ -18,7 +18,7 @@ type memory struct {
 	linear *linmem.Memory
 	limit  int64 // bytes
 	grown  bool
-	shrunk []byte // what Reallocate returns, whatever it is asked for; nil: what it is asked for
+	shrunk []byte // what Reallocate returns, whatever it is asked for; if nil, what it is asked for
 }
 
 var (

@@ -39,14 +39,14 @@ func (c *call) over(now time.Time) error {
 // A meter counts what a run has used. Fuel comes in slices, each of which bounds how long the deadline, the caller's cancellation
 // and the host's garbage collector wait for the guest.
 type meter struct {
-	most   int64           // fuel; 0: there is no limit
+	most   int64           // fuel; 0 means there is no limit
 	used   int64           // fuel
 	slice  int32           // fuel that the guest had left when it was last counted
 	pace   instrument.Pace // the guest's
 	give   int32           // fuel of the next slice at this pace
-	since  time.Time       // start of the slice; zero: it is the first one, or others have run meanwhile
+	since  time.Time       // start of the slice; zero means it is the first one, or others have run meanwhile
 	from   int64           // used at its begin
-	turn   time.Time       // start of the guest's turn, or of its last part; zero: nothing has looked yet
+	turn   time.Time       // start of the guest's turn, or of its last part; zero means nothing has looked yet
 	ran    time.Duration   // how long the parts before took
 	long   bool            // it has had a turn, so that it needs a seat
 	seated bool
@@ -92,7 +92,7 @@ func (c *call) Burn(fuel int64) { c.meter.used += fuel }
 // in fast code) it made computing guests a quarter slower.
 const turn = 200 * time.Microsecond
 
-// look ends the run where its time or its fuel is used up, or its caller gave up. It lets other goroutines run where the guest has had
+// look ends the run where its time or its fuel is used up, or its caller gave up. It lets other goroutines run if the guest has had
 // its turn. now is the time; look returns the time at which the guest goes on.
 func (c *call) look(now time.Time) time.Time {
 	m := &c.meter
@@ -254,7 +254,7 @@ func (c *call) pause() {
 	}
 }
 
-// share lets others run where the guest has had its turn. now is the time; it returns the time at which the guest goes on.
+// share lets others run if the guest has had its turn. now is the time; it returns the time at which the guest goes on.
 func (c *call) share(now time.Time) time.Time {
 	m := &c.meter
 	if m.turn.IsZero() {

@@ -84,8 +84,8 @@ type module struct {
 	plain    sum    // what it is without settings
 	digest   string // of the file that it was first loaded from
 	shape    shape
-	bundle   *bundle      // what it has besides its engine; nil: it has no engine
-	settings []byte       // JSON for its guests; nil: none
+	bundle   *bundle      // what it has besides its engine; if nil, it has no engine
+	settings []byte       // JSON for its guests; if nil, none
 	largest  atomic.Int64 // largest memory limit of its tools, in bytes
 	paces    instrument.Paces
 	key      account.Key // of its calls
@@ -94,11 +94,11 @@ type module struct {
 	attached bool                   // the engine knows of it, and is not closed
 	users    int                    // holds and calls; without any, the module is freed
 	calls    int                    // that run or wait, and compilations that somebody waits for
-	drained  chan struct{}          // closed when the last of calls ends, for Engine.Close; nil: it does not wait
+	drained  chan struct{}          // closed when the last of calls ends, for Engine.Close; if nil, it does not wait
 	called   time.Time              // start of the last call
 	heat     uint32                 // calls since its code was loaded, those long ago counting less
 	snapshot *snapshot              // nil: none yet
-	starting chan struct{}          // closed when the start under way is over; nil: none is
+	starting chan struct{}          // closed when the start under way is over; if nil, none is
 	idle     []*instance            // in the order of use
 	made     map[*instance]struct{} // those that are not closed: idle ones, and those of calls
 }
@@ -131,7 +131,7 @@ func (m *module) delist() {
 type released struct {
 	instances []*instance
 	snapshot  *snapshot
-	code      func() // frees it; nil: there is none
+	code      func() // frees it; if nil, there is none
 }
 
 // strip takes from the module all that can be made again. m.mu is held, and no call runs.

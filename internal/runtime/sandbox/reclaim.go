@@ -216,7 +216,7 @@ func (e *Engine) dropBase(c *code) {
 // cooling is the time after which a call counts half.
 const cooling = time.Minute
 
-// shed drops code where there is more than there is room for, until a sixteenth of the room is free. Code that was called least goes
+// shed drops code if there is more than there is room for, until a sixteenth of the room is free. Code that was called least goes
 // first, in random order among equals. If the time of the last call decided, and many modules were
 // called in turn, each would drop the one that is called next.
 func (e *Engine) shed() {

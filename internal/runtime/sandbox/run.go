@@ -25,7 +25,7 @@ type run struct {
 	limits   *limits.Limits
 	tool     string
 	clock    *clock       // nil: its phases are not timed
-	peak     *peak        // of the tool's calls; nil: not counted
+	peak     *peak        // of the tool's calls; if nil, not counted
 	key      *account.Key // to the reserve; the module's
 	first    bool         // it has the key: no other run of the module that has it holds memory
 	room     int64        // bytes of memory that the account holds for it, and that no instance has taken yet
@@ -34,7 +34,7 @@ type run struct {
 	ahead    bool         // it was to start already, and had too little room: it comes before those that were not
 }
 
-// fuel returns how much fuel the run may use; 0: there is no limit.
+// fuel returns how much fuel the run may use; 0 means there is no limit.
 func (r *run) fuel() int64 {
 	most := r.limits.Fuel
 	if r.Outer == nil {

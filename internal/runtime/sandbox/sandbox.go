@@ -39,7 +39,7 @@ import (
 
 // A Config is what New needs. The zero Config is valid.
 type Config struct {
-	// CacheDir is the directory for compiled code, made where it is missing; "" keeps none on disk. Anybody who can write there can
+	// CacheDir is the directory for compiled code, made if it is missing; "" keeps none on disk. Anybody who can write there can
 	// run code in this process, so a directory that others can change is not used. Neither is one that can't be made. Logger is
 	// told of both. Several processes may share a directory.
 	CacheDir string
@@ -115,7 +115,7 @@ type Engine struct {
 	// interpreters are some of codes that have modules with bundles.
 	interpreters []*code
 	live         map[*module]struct{} // attached ones
-	closed       chan struct{}        // closed when Close ends; nil: it has not begun
+	closed       chan struct{}        // closed when Close ends; if nil, it has not begun
 	freed        chan struct{}        // closed when everything is freed: after Close, where a compilation goes on
 
 	shedding sync.Mutex // held while code is dropped for want of room
@@ -318,7 +318,7 @@ func (e *Engine) SourceUse() account.Use { return e.account.Use(account.Sources)
 // Compiling returns Compiling of State alone, in no time.
 func (e *Engine) Compiling() schedule.State { return e.schedule.State() }
 
-// CacheSize returns how many bytes of compiled code are kept on disk, and how many may be, or reports false where that is not known, or none is. It
+// CacheSize returns how many bytes of compiled code are kept on disk, and how many may be, or reports false if that is not known, or none is. It
 // may look at all files of the cache, once in a minute.
 func (e *Engine) CacheSize() (bytes, limit int64, ok bool) { return e.foundry.CacheSize() }
 

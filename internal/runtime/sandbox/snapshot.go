@@ -12,7 +12,7 @@ import (
 type snapshot struct {
 	image   *linmem.Image
 	globals []uint64     // of the exported mutable ones, in the rewriter's order
-	base    *snapshot    // it shares the pages of this one, and holds it; nil: none
+	base    *snapshot    // it shares the pages of this one, and holds it; if nil, none
 	holds   atomic.Int32 // besides its owner's: by instances, layers and starts
 }
 

@@ -87,7 +87,7 @@ func tooLarge(needs, limit int64) *Error {
 }
 
 // first makes the snapshot, whose instances calls have. One run at a time does this, while m.starting has others wait. It returns an
-// instance only where there is no snapshot of what was started.
+// instance only if there is no snapshot of what was started.
 func (m *module) first(ctx context.Context, code *foundry.Native, r *run) (i *instance, err error) {
 	var s *snapshot
 	defer func() {

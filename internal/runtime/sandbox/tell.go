@@ -38,7 +38,7 @@ func (c *call) Log(level slog.Level, source string, line []byte) bool {
 	return true
 }
 
-// Line takes one of the run's remaining lines, and one of each call around it. It reports false where there is none, which the log says
+// Line takes one of the run's remaining lines, and one of each call around it. It reports false if there is none, which the log says
 // once: a tool that calls others could have them write without end otherwise.
 func (c *call) Line() bool {
 	l := &c.lines

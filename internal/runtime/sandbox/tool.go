@@ -56,18 +56,18 @@ type CallSpec struct {
 	Input []byte
 	// Principal is on whose behalf the tool runs, for the functions that it imports; it may be nil. It may be a Party.
 	Principal fmt.Stringer
-	// Outer is the call inside which this one is made; nil: it is a client's. The call ends no later than that, uses no more fuel
+	// Outer is the call inside which this one is made; if nil, it is a client's. The call ends no later than that, uses no more fuel
 	// than it has left, and counts as a part of it. What the outer call holds, others may be waiting for. So a call inside another
 	// is refused as Overloaded where it would have to wait for memory, or for a place of a tool that may call tools itself. For a
 	// place of another tool it waits a quarter of its time at most.
 	Outer hostcall.Outer
-	// Listener hears what the tool says before its result, beside the log; nil: nobody listens.
+	// Listener hears what the tool says before its result, beside the log; if nil, nobody listens.
 	Listener hostcall.Listener
-	// Counter counts what the tool uses of what it was granted; nil: nobody counts.
+	// Counter counts what the tool uses of what it was granted; if nil, nobody counts.
 	Counter hostcall.Counter
-	// Fuel, where it is not nil, is set to the fuel that the call used, with the calls inside it.
+	// Fuel, if it is not nil, is set to the fuel that the call used, with the calls inside it.
 	Fuel *int64
-	// Times, where it is not nil, is set to what the phases of the call took.
+	// Times, if it is not nil, is set to what the phases of the call took.
 	Times *Times
 }
 

@@ -28,10 +28,10 @@ type Job struct {
 	Load bool
 
 	// Scheduler.mu guards these.
-	turn   time.Time // of a job that somebody waits for; zero: nobody does
-	queued *lane     // in whose queue it is, at this place; nil: in none
+	turn   time.Time // of a job that somebody waits for; zero means nobody does
+	queued *lane     // in whose queue it is, at this place; if nil, in none
 	place  int
-	lane   *lane // in which it takes a place; nil: it does not run, or takes longer than predicted
+	lane   *lane // in which it takes a place; if nil, it does not run, or takes longer than predicted
 }
 
 // before reports whether j comes before another job of its lane: first what somebody waits for, by turn, then what is cheaper by

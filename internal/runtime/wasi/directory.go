@@ -43,7 +43,7 @@ type Tree interface {
 	Close() error
 }
 
-// Guests find "/" open. It does not depend on the grant and is there in a start, too, empty: C libraries and Go look once for the
+// Guests find "/" open. It does not depend on the grant and is there in a start, too, if empty, C libraries and Go look once for the
 // directories that they find open, and a snapshot keeps what they have seen.
 const (
 	rootFD   = 3

@@ -94,7 +94,7 @@ func (k clocks) firstClock(subscriptions []byte, slept time.Duration) time.Durat
 	return first
 }
 
-// wait returns how long it still is until the clock of the first subscription, where the guest has slept for that long.
+// wait returns how long it still is until the clock of the first subscription, if the guest has slept for that long.
 func (k clocks) wait(subscription []byte, slept time.Duration) (time.Duration, bool) {
 	timeout := binary.LittleEndian.Uint64(subscription[24:])
 	nanos := int64(min(timeout, 1<<63-1))

@@ -17,7 +17,7 @@ const maxOpen = 64
 type process struct {
 	streams
 	grant *Permission   // nil: nothing is granted
-	open  []*descriptor // from rootFD on; nil: closed. Without any, no function has asked for files
+	open  []*descriptor // from rootFD on; if nil, closed. Without any, no function has asked for files
 	trees map[string]Tree
 	piece []byte // what is read of a file, before it is the guest's
 }

@@ -11,7 +11,7 @@ import (
 // Made is a module of an engine and a bundle that are kept apart: so many modules share one engine.
 type Made struct {
 	Module *Module // the engine
-	Bundle []byte  // for the address that the engine exports; nil: the module is whole as it is
+	Bundle []byte  // for the address that the engine exports; if nil, the module is whole as it is
 }
 
 // Size returns how many bytes the two have.

@@ -26,7 +26,7 @@ type Options struct {
 	// Root confines what is read to this folder and what is below it: nothing else is looked at, and what leads out of it
 	// is an error. Empty, the script may import what its author can read, such as packages of a node_modules above it.
 	Root string
-	// Content is what the script's own file has, in place of what lies there, if anything does; only with a Root. Nil: the file is read.
+	// Content is what the script's own file has, in place of what lies there, if anything does; only with a Root. If nil, the file is read.
 	Content []byte
 }
 

@@ -27,7 +27,7 @@ type modules struct {
 	inRoot string   // the script in root, with slashes
 	total  int64    // bytes that were read of root
 
-	content []byte // of the script, in place of what lies there; nil: what lies there
+	content []byte // of the script, in place of what lies there; if nil, what lies there
 
 	mu       sync.Mutex
 	inputs   map[string]bool

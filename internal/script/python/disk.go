@@ -33,7 +33,7 @@ type disk struct {
 	total int64
 
 	script  string // the path of the script
-	content []byte // of the script, in place of what lies there; nil: what lies there
+	content []byte // of the script, in place of what lies there; if nil, what lies there
 }
 
 // openDisk returns the disk below a root, or the whole one if that is empty.

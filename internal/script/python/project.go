@@ -20,7 +20,7 @@ type project struct {
 	folder string
 	// Dependencies are the libraries that the script needs, as pip reads them: all are put into its tool.
 	Dependencies []string
-	// Offered are the libraries of the whole project, where it has none for its tools: the ones that the script imports are put in.
+	// Offered are the libraries of the whole project, if it has none for its tools: the ones that the script imports are put in.
 	Offered []string
 	// Pure names libraries whose compiled parts are left out, because they work without.
 	Pure []string

@@ -23,7 +23,7 @@ type Options struct {
 	Root string
 	// With are folders of more packages. One with an __init__.py is a package itself, any other holds modules and packages.
 	With []string
-	// Content is what the script's own file has, in place of what lies there, if anything does. Nil: the file is read.
+	// Content is what the script's own file has, in place of what lies there, if anything does. If nil, the file is read.
 	Content []byte
 }
 

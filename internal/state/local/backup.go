@@ -119,7 +119,7 @@ func (m *mapped) copyTo(w io.Writer) (n int64, err error) {
 
 // Restore puts a copy of a backup into the place of the state in a directory, once all of it is checked. The file that is there before is kept
 // beside it, under the name that is returned; "" if there was none. It is an error about ErrLocked if a server uses one of the two. What note
-// writes into the copy is in it from the start, and nothing is restored where it fails; nil writes nothing.
+// writes into the copy is in it from the start, and nothing is restored if it fails; nil writes nothing.
 func Restore(backup, dir string, o Options, note func(*Store) error) (kept string, err error) {
 	from, err := OpenFile(backup, o.Forms)
 	if err != nil {

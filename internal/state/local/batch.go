@@ -14,7 +14,7 @@ type batch struct {
 	tx      *bbolt.Tx
 	now     int64 // Unix milliseconds
 	due     map[string]int64
-	next    map[string]int64 // what changes in due when the batch is on disk; 0: nothing expires
+	next    map[string]int64 // what changes in due when the batch is on disk; 0 means nothing expires
 	spaces  map[string]*opened
 	changes []change
 	// rewrites is how many bytes the file's pages have that the batch replaces, about.
@@ -128,7 +128,7 @@ func (b *batch) open(name string, create bool) (*opened, error) {
 	return s, err
 }
 
-// set writes the record of w in the place of old, which is nil where there is none.
+// set writes the record of w in the place of old, which is nil if there is none.
 func (b *batch) set(s *opened, w *write, old []byte) (outcome, error) {
 	for {
 		after := s.tally.Usage
@@ -203,7 +203,7 @@ func (b *batch) remove(space string, s *opened, key string, record []byte) error
 	return nil
 }
 
-// nextDue returns a time before which nothing of a space expires; 0: nothing does.
+// nextDue returns a time before which nothing of a space expires; 0 means nothing does.
 func (b *batch) nextDue(space string) int64 {
 	if at, ok := b.next[space]; ok {
 		return at

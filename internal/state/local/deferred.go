@@ -31,7 +31,7 @@ type Deferred struct {
 	mu     sync.Mutex // also held while the file is opened, for which all have to wait
 	store  *Store     // nil: not opened yet
 	failed error      // of the last try
-	next   time.Time  // when the next one may be; zero: never, where failed is set
+	next   time.Time  // when the next one may be; zero means never, where failed is set
 	closed bool
 }
 

@@ -43,7 +43,7 @@ const (
 func valuesOf(space string) []byte { return []byte(valuesPrefix + space) }
 func dueOf(space string) []byte    { return []byte(duePrefix + space) }
 
-// MakeDirectory makes the directory of a state, for this user alone, where it is missing, and refuses one that others can change.
+// MakeDirectory makes the directory of a state, for this user alone, if it is missing, and refuses one that others can change.
 func MakeDirectory(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func explain(path string, err error) error {
 	return fmt.Errorf("%s: %w: name a directory under [state] that this user can write to", path, err)
 }
 
-// makeFile makes a file where there is none, so that no process ever sees half of it. An existing file must not be one that others can
+// makeFile makes a file if there is none, so that no process ever sees half of it. An existing file must not be one that others can
 // change.
 func makeFile(path string) error {
 	info, err := os.Lstat(path)
@@ -198,7 +198,7 @@ func inspectAll(db *mapped, tx *bbolt.Tx, forms map[string]byte) (due map[string
 	return due, err
 }
 
-// inspectSpace checks a space, whose values have forms up to that one unless it is 0, and returns when its first entry expires; 0: none does.
+// inspectSpace checks a space, whose values have forms up to that one unless it is 0, and returns when its first entry expires; 0 means none does.
 func inspectSpace(db *mapped, tx *bbolt.Tx, name string, tally []byte, form byte) (first int64, err error) {
 	want, err := decodeTally(tally)
 	if err != nil {

@@ -61,14 +61,14 @@ type Store struct {
 
 // Options are options of Open. The zero value is ready for use.
 type Options struct {
-	// Log is told when reading or writing begins to fail, and when writing works again. Nil: nobody is told.
+	// Log is told when reading or writing begins to fail, and when writing works again. If nil, nobody is told.
 	Log *slog.Logger
 	// Forms are the newest forms of records that the program knows, by the names of their spaces (see [state.Encode]). A file with newer ones is
 	// refused, as they would be misread. Spaces that are not listed have values without a form.
 	Forms map[string]byte
 }
 
-// Open opens the state in a directory, which it makes, for this user alone, where it is missing. It reads the whole file to see
+// Open opens the state in a directory, which it makes, for this user alone, if it is missing. It reads the whole file to see
 // whether it is damaged, which takes one or two seconds for 1 GiB. Its errors say what to do. Open does not wait for another process.
 func Open(dir string, o Options) (*Store, error) {
 	s, err := prepare(dir, o)

@@ -31,10 +31,10 @@ type mapped struct {
 	why       atomic.Pointer[error]
 
 	// Of who writes.
-	last     int   // the number of the transaction that was written last; 0: not known
+	last     int   // the number of the transaction that was written last; 0 means not known
 	reserved int64 // up to where the disk has room for the file
 	lacks    int64 // how much room was needed last for what is set
-	full     error // why the disk had none; nil: it had
+	full     error // why the disk had none; if nil, it had
 	asked    time.Time
 }
 

@@ -48,7 +48,7 @@ func check(record []byte, key string) error {
 
 func versionOf(record []byte) uint64 { return binary.LittleEndian.Uint64(record) }
 
-// expiryOf returns when a record expires in Unix milliseconds; 0: never.
+// expiryOf returns when a record expires in Unix milliseconds; 0 means never.
 func expiryOf(record []byte) int64 { return int64(binary.LittleEndian.Uint64(record[expiresAt:])) }
 
 // expired reports whether a time of expiry has come.

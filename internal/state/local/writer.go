@@ -246,7 +246,7 @@ func (s *Store) report(h *health, what string, err error) {
 // health is what was logged of how reading or writing goes.
 type health struct {
 	mu     sync.Mutex
-	failed time.Time // when it was logged that it fails; zero: it works
+	failed time.Time // when it was logged that it fails; zero means it works
 }
 
 // reportPause is how long after a failure was logged that the next may be, or that it works again.

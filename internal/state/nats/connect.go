@@ -34,7 +34,7 @@ const (
 	besides = 8 << 10
 )
 
-// connect connects, and makes the bucket where it is missing. It waits where a failure may pass by itself, as while a server starts.
+// connect connects, and makes the bucket if it is missing. It waits where a failure may pass by itself, as while a server starts.
 func (s *Store) connect(ctx context.Context) error {
 	options, err := s.clientOptions()
 	if err != nil {
@@ -178,7 +178,7 @@ const maxFollowers = 10_000
 // maximumConsumers is the code of the error that a stream may not have so many.
 const maximumConsumers jetstream.ErrorCode = 10026
 
-// makeBucket makes the bucket where it is missing, with three replicas in a cluster. One that is there has to have what a state needs, or gets it.
+// makeBucket makes the bucket if it is missing, with three replicas in a cluster. One that is there has to have what a state needs, or gets it.
 func (s *Store) makeBucket(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()

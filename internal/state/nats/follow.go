@@ -38,7 +38,7 @@ type health struct {
 	fresh   time.Time // when the copy was last known to have all
 	cut     *Cut      // nil: it has
 	told    bool      // the log has a line about the cut
-	doubt   error     // why the last write was not answered; nil: it was
+	doubt   error     // why the last write was not answered; if nil, it was
 	doubted time.Time // when that was
 	failed  time.Time // when the log was last told of a write that failed
 	moved   time.Time // when another server was looked for last
@@ -123,7 +123,7 @@ func (s *Store) follow() {
 		select {
 		case <-s.ctx.Done():
 		case <-s.kicked:
-			// Not all at once, where there are many.
+			// Not all at once, if there are many.
 			time.Sleep(rand.N(leastPause / 2))
 		case <-time.After(pause/2 + rand.N(pause)):
 		}

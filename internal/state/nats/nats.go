@@ -75,22 +75,22 @@ type Options struct {
 	URL string
 	// Credentials is a file with a user's JWT and seed, or empty.
 	Credentials string
-	// CA is a file with the certificates of who signs those of the servers; empty: those of the system. Certificate and Key are files with what
+	// CA is a file with the certificates of who signs those of the servers; if empty, those of the system. Certificate and Key are files with what
 	// the servers know this client by, or empty.
 	CA, Certificate, Key string
 	// Prefix is the name of the bucket.
 	Prefix string
-	// Log is told when the state is cut off, and when it is not any more. Nil: nobody is told.
+	// Log is told when the state is cut off, and when it is not any more. If nil, nobody is told.
 	Log *slog.Logger
 	// Forms are the newest forms of records that the program knows, by the names of their spaces (see [state.Encode]).
 	Forms map[string]byte
-	// FormsFor is how long a version counts that has used the state; 0: a day. Newer forms are written once none counts that does not know them.
+	// FormsFor is how long a version counts that has used the state; 0 means a day. Newer forms are written once none counts that does not know them.
 	FormsFor time.Duration
-	// Now is the time, by which entries expire. Nil: the servers' time, so that processes agree whatever their clocks say.
+	// Now is the time, by which entries expire. If nil, the servers' time, so that processes agree whatever their clocks say.
 	Now func() time.Time
-	// Limit is how long a write may take; 0: 4 s.
+	// Limit is how long a write may take; 0 means 4 s.
 	Limit time.Duration
-	// Dial has the client connect without a network. Nil: by TCP.
+	// Dial has the client connect without a network. If nil, by TCP.
 	Dial client.InProcessConnProvider
 }
 
@@ -109,7 +109,7 @@ const (
 // limitDefault is how long a write may take: less than calls of tools have by default, so that these tell what they wait for.
 const limitDefault = 4 * time.Second
 
-// Open connects to the servers, makes the bucket where it is missing, and returns once the copy is whole, or with an error when ctx ends.
+// Open connects to the servers, makes the bucket if it is missing, and returns once the copy is whole, or with an error when ctx ends.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := Begin(o)
 	if err := s.Wait(ctx); err != nil {
@@ -119,7 +119,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Begin returns a store that connects to the servers meanwhile, and makes the bucket where it is missing. All uses of it fail with ErrUnavailable
+// Begin returns a store that connects to the servers meanwhile, and makes the bucket if it is missing. All uses of it fail with ErrUnavailable
 // until the copy is whole. The log is told every ten seconds what it waits for.
 func Begin(o Options) *Store {
 	if o.Log == nil {

@@ -25,7 +25,7 @@ type Objects struct {
 
 // Errors of objects.
 var (
-	// ErrNoObject is returned where there is no object of a name.
+	// ErrNoObject is returned if there is no object of a name.
 	ErrNoObject = errors.New("the bucket has no such object")
 	// ErrObject is returned for an object that is not what was put.
 	ErrObject = errors.New("the object in the bucket is not what was put there")
@@ -141,7 +141,7 @@ func (o *Objects) clear(ctx context.Context, object string) error {
 	return stream.Purge(ctx, jetstream.WithPurgeSubject(o.about(encodeObject(object))))
 }
 
-// bucket returns the bucket, which is made where it is missing: with three replicas in a cluster.
+// bucket returns the bucket, which is made if it is missing: with three replicas in a cluster.
 func (o *Objects) bucket(ctx context.Context) (jetstream.ObjectStore, error) {
 	bucket, err := o.store.js.ObjectStore(ctx, o.name)
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -159,7 +159,7 @@ func (o *Objects) bucket(ctx context.Context) (jetstream.ObjectStore, error) {
 }
 
 // Get returns an object of so many bytes. The end of what is read says nothing of the content: whoever may write to the bucket may have written something
-// else. It fails where there is no such object, and where that has another size. ctx is for reading, too.
+// else. It fails if there is no such object, and where that has another size. ctx is for reading, too.
 func (o *Objects) Get(ctx context.Context, object string, size int64) (io.ReadCloser, error) {
 	if err := o.store.usable(); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ func (p peers) Tell(topic string, message []byte) {
 	if len(message) > state.MaxTold || s.usable() != nil || s.conn == nil {
 		return
 	}
-	_ = s.conn.Publish(s.bucket.topic(topic), message) // where there is no connection, nobody hears it
+	_ = s.conn.Publish(s.bucket.topic(topic), message) // if there is no connection, nobody hears it
 }
 
 // Hear implements state.Peers.

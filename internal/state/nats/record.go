@@ -64,7 +64,7 @@ var errForeign = errors.New("it was not written by toolsrv")
 const (
 	form    = 1
 	headLen = 1 + 8 + 4 + 1
-	// maxParts is how many parts a value has at most: more than one is needed where it does not fit into a message.
+	// maxParts is how many parts a value has at most: more than one is needed if it does not fit into a message.
 	maxParts = 64
 )
 

@@ -31,7 +31,7 @@ type waiter struct {
 
 // content is what a space holds.
 type content struct {
-	turn    uint64 // the sequence of the space's last write; 0: it has none
+	turn    uint64 // the sequence of the space's last write; 0 means it has none
 	entries map[string]*entry
 	keys    ordered
 	due     due
@@ -42,7 +42,7 @@ type content struct {
 type entry struct {
 	key     string
 	version uint64 // the sequence of its head
-	expires int64  // Unix milliseconds; 0: never
+	expires int64  // Unix milliseconds; 0 means never
 	size    int
 	parts   int
 	held    bool

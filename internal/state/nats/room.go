@@ -33,7 +33,7 @@ const (
 	keptBack, leastBack = 16, 256 << 10
 	// overhead is what a message takes besides, about.
 	overhead = 300
-	// measureEvery is how often the account is asked how much it has, and hurriedly the same where there is little room.
+	// measureEvery is how often the account is asked how much it has, and hurriedly the same if there is little room.
 	measureEvery, hurriedly = 10 * time.Second, time.Second
 )
 

@@ -42,7 +42,7 @@ type write struct {
 	value   []byte
 	deletes bool
 	sweeps  bool                   // deletes what has expired, whatever its key
-	only    func(c *content) error // says what keeps it from being made, as the copy is; nil: nothing
+	only    func(c *content) error // says what keeps it from being made, as the copy is; if nil, nothing
 	expect  int64
 	expires int64
 	quota   state.Usage

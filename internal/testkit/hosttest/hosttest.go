@@ -48,7 +48,7 @@ func (g *Guest) Charged() int64 {
 	return g.spent
 }
 
-// Invoke calls a function of the set with that number, and returns its result, which is the first parameter where it has none.
+// Invoke calls a function of the set with that number, and returns its result, which is the first parameter if it has none.
 func (g *Guest) Invoke(f *hostcall.Function, set int, params ...uint64) uint64 {
 	stack := make([]uint64, 1+len(params))
 	copy(stack, params)

@@ -53,7 +53,7 @@ func serve(t testing.TB, start func(*httptest.Server), options ...registry.Optio
 	return s
 }
 
-// Before has requests pass a function first, which reports whether it has answered. Nil: none.
+// Before has requests pass a function first, which reports whether it has answered. If nil, none.
 func (s *Server) Before(f func(w http.ResponseWriter, q *http.Request) bool) {
 	if f == nil {
 		s.before.Store(nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/author/project"
 )
 
-// Compile returns the module of the project in a directory. What the compiler says is in the error of the test where it fails.
+// Compile returns the module of the project in a directory. What the compiler says is in the error of the test if it fails.
 func Compile(t testing.TB, dir string) []byte {
 	t.Helper()
 	p, err := project.Open(dir)

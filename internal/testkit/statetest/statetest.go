@@ -94,7 +94,7 @@ func set(t *testing.T, s state.Space, key, value string) uint64 {
 	return version
 }
 
-// get returns the value of a key, or "-" where there is none.
+// get returns the value of a key, or "-" if there is none.
 func get(t *testing.T, s state.Space, key string) string {
 	t.Helper()
 	e, ok, err := s.Get(t.Context(), key, state.MaxValue)

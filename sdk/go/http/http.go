@@ -28,7 +28,7 @@ import (
 
 // A Request is what is sent. Only URL is required.
 type Request struct {
-	// Method is GET where it is empty.
+	// Method is GET if it is empty.
 	Method string
 	// URL is absolute: https, or http where that is granted.
 	URL string
@@ -38,7 +38,7 @@ type Request struct {
 	// Timeout is how long the request may take, in whole milliseconds, 0 for as long as the call has left. It never extends the call.
 	Timeout time.Duration
 	// NoRedirects has an answer with a redirect returned as it is. Otherwise the host follows as many as the operator allows, each
-	// only to where the tool could have asked itself.
+	// only to if the tool could have asked itself.
 	NoRedirects bool
 }
 
@@ -134,7 +134,7 @@ func read(answer []byte) (*Response, error) {
 // OK reports whether the status is one of success, 200 to 299.
 func (r *Response) OK() bool { return r.Status >= 200 && r.Status <= 299 }
 
-// Err returns nil where the status is one of success, and otherwise a *[StatusError].
+// Err returns nil if the status is one of success, and otherwise a *[StatusError].
 func (r *Response) Err() error {
 	if r.OK() {
 		return nil
@@ -142,7 +142,7 @@ func (r *Response) Err() error {
 	return &StatusError{Status: r.Status, URL: r.URL, Body: r.Body}
 }
 
-// JSON decodes the body into what to points to. It fails as [Response.Err] does where the status is not one of success.
+// JSON decodes the body into what to points to. It fails as [Response.Err] does if the status is not one of success.
 func (r *Response) JSON(to any) error {
 	if err := r.Err(); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 type kept struct {
 	value   []byte // as it was then: a test may have put another there
 	version uint64
-	expires int64 // in milliseconds since 1970; 0: never
+	expires int64 // in milliseconds since 1970; 0 means never
 }
 
 // keys is how many keys a list has where the tool leaves that to the host.

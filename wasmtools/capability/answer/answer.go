@@ -78,7 +78,7 @@ func (s *local) End(*hostcall.Call) {
 	}
 }
 
-// Keep makes the call keep a value for the function's set until the call ends, in place of the one before. Closes, where it is not nil, is
+// Keep makes the call keep a value for the function's set until the call ends, in place of the one before. Closes, if it is not nil, is
 // called then.
 func Keep(c *hostabi.Call, value any, closes func()) {
 	s := of(c)
@@ -134,7 +134,7 @@ func (s *local) keep(c *hostabi.Call, b []byte) {
 // Read returns the function answer_read, which each set has.
 func Read() hostabi.Function {
 	// (ptr)
-	// Copies the last answer of a function of the same module to `ptr`, where the guest has made room for it. The answer stays until the next
+	// Copies the last answer of a function of the same module to `ptr`, if the guest has made room for it. The answer stays until the next
 	// one; without an answer it is a trap.
 	return hostabi.Function{Name: "answer_read", Params: "i", Do: func(c *hostabi.Call, stack []uint64) {
 		s, ok := (*hostcall.Call)(c).Local().(*local)

@@ -60,7 +60,7 @@ type Shown keys.Shown
 // Listed shows what comes to a list, and what goes.
 func Listed(key string, list []string) Shown { return Shown(keys.Listed(key, list)) }
 
-// Counted shows a number as format writes it; nil: as it is. Of several grants, the last one with a number other than 0 counts.
+// Counted shows a number as format writes it; if nil, as it is. Of several grants, the last one with a number other than 0 counts.
 func Counted(key string, n int64, format func(int64) string) Shown {
 	if format == nil {
 		format = func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -71,7 +71,7 @@ func Counted(key string, n int64, format func(int64) string) Shown {
 // Silent shows that a value has changed, and not what it is, since it may hold a secret. It is compared by reflect.DeepEqual.
 func Silent(key string, value any) Shown { return Shown(keys.Silent(key, value)) }
 
-// Line returns a line of TOML with a list, or nothing where the list is empty.
+// Line returns a line of TOML with a list, or nothing if the list is empty.
 func Line(key string, list []string) string { return keys.Line(key, list) }
 
 // Quote returns a string of TOML.

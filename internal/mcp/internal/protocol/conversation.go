@@ -112,7 +112,7 @@ func (c *Conversation) Wait() { c.running.Wait() }
 // Closed is closed when the conversation is.
 func (c *Conversation) Closed() <-chan struct{} { return c.closed }
 
-// Version returns the version that initialize has agreed on. Empty: none yet.
+// Version returns the version that initialize has agreed on. If empty, none yet.
 func (c *Conversation) Version() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,7 +22,7 @@ const Version = "2026-07-28"
 
 // Options are the settings of a Server. The zero value is usable.
 type Options struct {
-	// Ready is closed once the set has every tool. A call of an unknown tool waits for that. Nil: calls don't wait.
+	// Ready is closed once the set has every tool. A call of an unknown tool waits for that. If nil, calls don't wait.
 	Ready <-chan struct{}
 }
 
@@ -79,7 +79,7 @@ func (m members) instruct(instructions string) members {
 // A feature is a part of the protocol.
 type feature struct {
 	name       string // of the capability that clients see, if there is one
-	capability string // JSON; empty: clients see none
+	capability string // JSON; if empty, clients see none
 	methods    []method
 }
 

@@ -18,13 +18,13 @@ type Request struct {
 	rpc.Message
 	// Transport is what it came over.
 	Transport Transport
-	// Conversation is what it belongs to. Nil: it stands for itself.
+	// Conversation is what it belongs to. If nil, it stands for itself.
 	Conversation *Conversation
-	// Namespace has the tools that the client sees. Empty: all tools.
+	// Namespace has the tools that the client sees. If empty, all tools.
 	Namespace string
 	// Call is what becomes the call of a tool. It has the principal, and the generation that the request goes by.
 	Call *wasmtools.Call
-	// Counted is called when the call of a tool counts the memory of its arguments. Nil: nobody waits for that.
+	// Counted is called when the call of a tool counts the memory of its arguments. If nil, nobody waits for that.
 	Counted func()
 	// Out is memory for the answer, or nil.
 	Out []byte
@@ -44,7 +44,7 @@ type Transport interface {
 	// SetOperation and SetTool say for the log what the request does, as soon as that is known.
 	SetOperation(method string)
 	SetTool(path string)
-	// Trace returns what the request says of the trace that it is part of, for whoever records it, or nil where nobody does.
+	// Trace returns what the request says of the trace that it is part of, for whoever records it, or nil if nobody does.
 	Trace() *trace.Request
 	// Notify sends a notification that belongs to the request, before its answer. An error says that nobody will read that. The
 	// message belongs to the caller.
@@ -64,9 +64,9 @@ type Answer struct {
 	// response, because it has cancelled the request, or the transport has seen to it (Sent).
 	Text, Page, Tail []byte
 	Sent             bool
-	// Failed says for the log why the request, or the call, failed. Nil: it did not.
+	// Failed says for the log why the request, or the call, failed. If nil, it did not.
 	Failed *wasmtools.Error
-	// Wrong is what is wrong with the message. Nil: nothing is.
+	// Wrong is what is wrong with the message. If nil, nothing is.
 	Wrong *rpc.Fault
 }
 

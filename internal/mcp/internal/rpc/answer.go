@@ -131,7 +131,7 @@ func AppendError(dst []byte, f *Fault) []byte {
 }
 
 // AppendProgress appends a notification of how much of its work a request has done. total is left out where it is 0, and
-// message where it is empty.
+// message if it is empty.
 func AppendProgress(dst, token []byte, done, total float64, message string) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`...)
 	dst = append(dst, token...)

@@ -18,7 +18,7 @@ type Convention struct {
 	Initialize, Warm Export
 	// Describe writes the manifest as its output.
 	Describe Export
-	// Where returns the address of a text that says where the guest was when it was ended.
+	// Where returns the address of a text that says if the guest was when it was ended.
 	Where Export
 	// Command is set where a module holds one tool, number 0, whose standard input and output belong to the call.
 	Command bool
@@ -41,7 +41,7 @@ type Result struct {
 	Starved bool
 	// Reason is the guest's own, of Failed; it may be empty.
 	Reason string
-	// Message is the host's sentence, of Wrong, and where the guest has given no reason.
+	// Message is the host's sentence, of Wrong, and if the guest has given no reason.
 	Message string
 }
 

@@ -150,7 +150,7 @@ func (f *Foundry) claimFor(tight bool) claim {
 
 // A bar is why a module is not compiled.
 type bar struct {
-	TooMuch *compile.TooMuch // it broke a bound; nil: it did not
+	TooMuch *compile.TooMuch // it broke a bound; if nil, it did not
 	Refused string           // what the rewriter said of it; "": it took it
 }
 

@@ -50,7 +50,7 @@ func (c *Code) Compile(ctx context.Context) (*Native, error) {
 	}
 }
 
-// Prepare waits until the code is in the cache, or in memory where there is no cache. Builds for calls come before it, and it does
+// Prepare waits until the code is in the cache, or in memory if there is no cache. Builds for calls come before it, and it does
 // not hold up Close. A problem that passes, such as a lack of memory, is not an error: the next call compiles again.
 func (c *Code) Prepare(ctx context.Context) error {
 	c.mu.Lock()

@@ -35,7 +35,7 @@ type build struct {
 	done   chan struct{}
 	native *Native // nil: err says why
 	err    error
-	again  time.Time // when what failed for a reason that passes is tried again; zero: it is not
+	again  time.Time // when what failed for a reason that passes is tried again; zero means it is not
 }
 
 // add queues a build; stored says that the cache has the code. The build's code must not be locked.

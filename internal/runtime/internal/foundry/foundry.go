@@ -1,5 +1,5 @@
 // Package foundry makes machine code of modules, and keeps it: a [Code] is rewritten so that it is metered, compiled in the background
-// or loaded from the cache on disk, and dropped from memory where there is no room for it.
+// or loaded from the cache on disk, and dropped from memory if there is no room for it.
 //
 // It runs nothing. Package sandbox instantiates the code, and decides which code is used least.
 package foundry
@@ -73,7 +73,7 @@ type Made struct {
 // Made tells what was made so far.
 func (f *Foundry) Made() Made { return Made{f.compiled.Sum(), f.loaded.Sum(), f.failed.Load()} }
 
-// CacheSize returns how many bytes of compiled code are kept on disk, and how many may be, or reports false where that is not known, or none is.
+// CacheSize returns how many bytes of compiled code are kept on disk, and how many may be, or reports false if that is not known, or none is.
 func (f *Foundry) CacheSize() (bytes, limit int64, ok bool) {
 	if f.furnace.cache == nil {
 		return 0, 0, false
@@ -130,7 +130,7 @@ func (f *Foundry) NewCode(of sum, digest string, bare []byte, source *Source) (*
 	return c, nil
 }
 
-// Described returns what Describe kept of a module, in this process or in an earlier one with the same cache, or nil where that is not known.
+// Described returns what Describe kept of a module, in this process or in an earlier one with the same cache, or nil if that is not known.
 func (f *Foundry) Described(of sum) []byte {
 	cache := f.furnace.cache
 	if cache == nil {

@@ -198,7 +198,7 @@ type about struct {
 	Segments [][2]uint32 // offset and length
 }
 
-// load returns a module's code from the cache, or nil where it has none.
+// load returns a module's code from the cache, or nil if it has none.
 func (f *furnace) load(of sum) (*Native, error) {
 	parts, err := f.cache.Get(f.key(of))
 	if parts == nil || err != nil {
@@ -348,7 +348,7 @@ func (f *furnace) make(of sum, module []byte, most *compile.Limit) (compile.File
 }
 
 // hand makes wazero load code. An error is compile.ErrDisk, or the module's. wazero gives code that it has loaded to a caller that loads the
-// same before it is whole. A module is loaded twice at a time where it was closed meanwhile and is loaded anew, so the second waits.
+// same before it is whole. A module is loaded twice at a time if it was closed meanwhile and is loaded anew, so the second waits.
 func (f *furnace) hand(of sum, module []byte, m compile.File, r *instrument.Rewritten) (*Native, error) {
 	turn := &f.turns[int(of[0])%len(f.turns)]
 	turn.Lock()

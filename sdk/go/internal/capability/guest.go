@@ -9,7 +9,7 @@ import (
 )
 
 // The host's functions. The linker leaves out those that a tool does not reach. Each returns how many bytes its answer has, or
-// what the bytes of a failure are below 0; answer_read copies them to where the guest has room for as many.
+// what the bytes of a failure are below 0; answer_read copies them to if the guest has room for as many.
 
 //go:wasmimport toolsrv_http_v1 send
 func httpSend(head unsafe.Pointer, headSize uint32, body unsafe.Pointer, bodySize uint32) int32

@@ -46,7 +46,7 @@ func readTags(tag reflect.StructTag) (tags, error) {
 	return out, nil
 }
 
-// ownKey returns a key of tag that is meant for JSON, or "" where there is none.
+// ownKey returns a key of tag that is meant for JSON, or "" if there is none.
 func ownKey(tag reflect.StructTag) string {
 	if _, ok := tag.Lookup("json"); ok {
 		return "json"
@@ -125,7 +125,7 @@ func (t tags) any() bool {
 	return len(t) > 1 || len(t) == 1 && !required
 }
 
-// kindOf returns the JSON type of the values of a schema made of t, or "" where it is anything.
+// kindOf returns the JSON type of the values of a schema made of t, or "" if it is anything.
 func kindOf(s *schema, t reflect.Type) string {
 	if kind, ok := s.Type.(string); ok {
 		return kind

@@ -22,7 +22,7 @@ func Arguments(t reflect.Type) (json.RawMessage, error) {
 	return Encode(s)
 }
 
-// Result returns the schema of a tool's result, which is a t, or nil where it would say nothing.
+// Result returns the schema of a tool's result, which is a t, or nil if it would say nothing.
 func Result(t reflect.Type) (json.RawMessage, error) {
 	s, err := resultSchema(t)
 	if err != nil || s == nil {
@@ -73,7 +73,7 @@ type Results struct{ nils nils }
 // ResultsOf returns the Results of t.
 func ResultsOf(t reflect.Type) Results { return Results{findNils(t)} }
 
-// Encode returns the JSON of the value that out, a pointer, points to. It fails where JSON can't express it. The value may get empty slices
+// Encode returns the JSON of the value that out, a pointer, points to. It fails if JSON can't express it. The value may get empty slices
 // and maps for nil ones; what it refers to is left as it is.
 func (r Results) Encode(out any) ([]byte, error) {
 	v := reflect.ValueOf(out).Elem()

@@ -114,7 +114,7 @@ func (r *Ruler) sweep(heads []uint64) (more bool) {
 	return more
 }
 
-// press has locals kept where there are more values than registers.
+// press has locals kept if there are more values than registers.
 func (r *Ruler) press(height int, live, kept []uint64) {
 	over := height - registers
 	for w := range live {

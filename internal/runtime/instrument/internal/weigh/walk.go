@@ -175,7 +175,7 @@ func (s *Scale) instruction() {
 	}
 }
 
-// fill counts a memory.fill or table.fill, which the compiler turns into a loop with a call, behind a branch where there is nothing to
+// fill counts a memory.fill or table.fill, which the compiler turns into a loop with a call, behind a branch if there is nothing to
 // fill. The loop passes on its progress.
 func (s *Scale) fill() {
 	s.height -= 2
@@ -281,7 +281,7 @@ func (s *Scale) open(op byte, t Signature) {
 	s.frames = append(s.frames, f)
 }
 
-// branchIf counts a branch to a label, and begins the block that follows where it is not taken.
+// branchIf counts a branch to a label, and begins the block that follows if it is not taken.
 func (s *Scale) branchIf(label uint32) {
 	s.height--
 	s.branch(label, 1)

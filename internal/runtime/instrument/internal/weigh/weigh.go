@@ -4,7 +4,7 @@
 // × the way back to where a value was defined, the square of a block's parameters. So a small function can take hours and all
 // of the memory. A [Scale] walks over a function's body once, counts blocks, ways between them and values, and sums up these products or what
 // they can't exceed. The figures were fitted to measurements of hostile functions and of large modules by compilers. They order work, bound
-// what a process that compiles may take, and refuse what is too much where there is no such process.
+// what a process that compiles may take, and refuse what is too much if there is no such process.
 package weigh
 
 import "time"
@@ -40,7 +40,7 @@ const (
 	Above           // values × heads of loops that a block is reached through
 	Joins           // locals × blocks that are reached from several
 	Moves           // locals that come from several places × these places
-	Argument        // parameters of a block × ways to it × parameters, and more of them where there are many
+	Argument        // parameters of a block × ways to it × parameters, and more of them if there are many
 	Preds           // squares of the ways to one block
 	Steps           // blocks that the search for a local's value passes
 	Known           // addresses that are known to be in bounds × blocks

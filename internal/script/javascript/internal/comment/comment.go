@@ -24,7 +24,7 @@ type Comment struct {
 	Error       *Place   `json:"error,omitempty"`       // what can't be said as a schema
 }
 
-// A Place is one in the file, perhaps with a message. Lines and columns count from 1. Text is the line, where it is not too long to be shown.
+// A Place is one in the file, perhaps with a message. Lines and columns count from 1. Text is the line, if it is not too long to be shown.
 type Place struct {
 	Message string `json:"message,omitempty"`
 	File    string `json:"file"`

@@ -105,7 +105,7 @@ func (p *parser) refined(s *schema, said, code []member) *schema {
 	return out
 }
 
-// merge adds to members what else is said of them. It fails with unknown, if that is not empty, where there is no such member.
+// merge adds to members what else is said of them. It fails with unknown, if that is not empty, if there is no such member.
 func (p *parser) merge(all, said []member, unknown string) {
 	for _, s := range said {
 		i := slices.IndexFunc(all, func(m member) bool { return m.name == s.name })

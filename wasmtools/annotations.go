@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// Annotations are what an author says of a tool's effects, for clients that ask a person before they call it. They are hints:
-// nothing makes a tool keep to them. Nil means that the author does not say.
+// Annotations are what an author says about a tool's effects, for clients that ask a person before they call it. They are hints: nothing
+// makes a tool keep to them. Nil means that the author does not say.
 type Annotations struct {
-	// ReadOnly means that the tool changes nothing outside of itself.
+	// ReadOnly means that the tool changes nothing outside itself.
 	ReadOnly *bool `json:"readOnly,omitempty"`
 	// Destructive means that the tool may overwrite or delete something; a tool that changes things, but is not destructive,
 	// only adds. A tool can't be both read-only and destructive.
 	Destructive *bool `json:"destructive,omitempty"`
 	// Idempotent means that a second call with the same arguments has no further effect.
 	Idempotent *bool `json:"idempotent,omitempty"`
-	// OpenWorld means that the tool deals with what is outside of the service, as a search of the web does.
+	// OpenWorld means that the tool deals with the world outside the service, as a web search does.
 	OpenWorld *bool `json:"openWorld,omitempty"`
 }
 

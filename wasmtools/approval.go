@@ -39,7 +39,7 @@ type fingerprint struct {
 	text string
 }
 
-// Fingerprint returns the tool's [Tool.Fingerprint]. Of a tool in a table it is made once.
+// Fingerprint returns the tool's [Tool.Fingerprint]. For a tool in a table it is computed once.
 func (r *Route) Fingerprint() string {
 	if r.print == nil {
 		return r.Tool.Fingerprint()

@@ -25,16 +25,16 @@ type Call struct {
 	Door string
 	// RequestID is the id of the request that the call is made for, as its answer and the log have it. It may be empty.
 	RequestID string
-	// Outer is the call inside which this one is made, because a tool calls another one; if nil, a client makes it. The call is a part of
-	// it: it has no more time and fuel than that has left. It is in the call rather than in a context, where it could be forgotten.
+	// Outer is the call inside which this one is made, because a tool calls another one; if nil, a client makes it. The call is part of it:
+	// it has only the time and fuel that the outer one has left. It is in the call rather than in a context, where it could be forgotten.
 	Outer Outer
 	// Listener hears what the tool says before its result. If nil, nobody listens.
 	Listener Listener
 	// Uses is filled in with what the tool used of each capability that it was granted. It is empty for a tool that used nothing.
 	Uses []Use
-	// Fuel is filled in with how many instructions the tool has run, those of calls inside included. A Go function runs none.
+	// Fuel is filled in with how many instructions the tool has run, including calls inside it. A Go function runs none.
 	Fuel int64
-	// Times is filled in with what the phases of the call took. If nil, they are not measured.
+	// Times is filled in with how long the phases of the call took. If nil, they are not measured.
 	Times *Times
 
 	reports *progress.Reports // of a Go function's progress; if nil, none yet
@@ -42,23 +42,23 @@ type Call struct {
 
 // A Client is who waits for the result of a call: a request of a door.
 type Client interface {
-	// Now returns the current generation, and who the client is under its configuration. It fails if the client would not be let in
-	// any more. It is called while the call runs, from any goroutine.
+	// Now returns the current generation, and who the client is under its configuration. It fails if the client would no longer be let in.
+	// It may be called from any goroutine while the call runs.
 	Now() (*Generation, *Principal, error)
 	// Finally calls f when the client has been answered. It is for the goroutine of the request.
 	Finally(f func())
-	// Address returns the address for which the request was sent, or the zero Addr if it has none. It is called from any goroutine.
+	// Address returns the address for which the request was sent, or the zero Addr if it has none. It may be called from any goroutine.
 	Address() netip.Addr
 }
 
-// An Outer is a call inside which another one is made. The sandbox makes it, and takes it again from the inner call. It is for one
-// goroutine, and not for use once the inner call has returned.
+// An Outer is a call inside which another one is made. The sandbox makes it, and gets it back from the inner call. It is for one goroutine,
+// and not for use once the inner call has returned.
 type Outer interface {
 	// Depth returns how many calls the outer call itself runs inside: 0 for one that a client made.
 	Depth() int
 }
 
-// Times are what the phases of a call took. A phase that was not reached, or that the tool does not have, took 0.
+// Times are the durations of the phases of a call. A phase that was not reached, or that the tool does not have, took 0.
 type Times struct {
 	// Validate is checking the arguments and filling in the defaults.
 	Validate time.Duration
@@ -69,15 +69,15 @@ type Times struct {
 	Turn, Compile time.Duration
 	// Run is the tool's own time.
 	Run time.Duration
-	// Reset is the time that it takes to put the instance back into its first state. It is 0 if the instance was closed instead.
+	// Reset is the time that resetting the instance took. It is 0 if the instance was closed instead.
 	Reset time.Duration
 }
 
-// A Use is what a call used of one capability, in all.
+// A Use is the sum of a call's uses of one capability.
 type Use struct {
 	// Capability is a word for it, such as "http" or "kv".
 	Capability string
-	// Count is how often it was used, Failed how many of those failed, and Refused how many of these the grant does not allow.
+	// Count is the number of uses, Failed how many of them failed, and Refused how many of those the grant does not allow.
 	Count, Failed, Refused int
 	// Sent and Received are in bytes.
 	Sent, Received int64
@@ -101,8 +101,8 @@ func (c *Call) Used(u Use) {
 	total.Took += u.Took
 }
 
-// A Listener hears what a tool says before its result. It is called by one goroutine at a time, and not after the call has
-// returned. The tool waits for it.
+// A Listener hears what a tool says before its result. It is called by one goroutine at a time, and never after the call has returned. The
+// tool waits for it.
 type Listener interface {
 	// Log hears a line that the tool logs. source is "log", or "stdout" or "stderr" for what a program writes. The lines are
 	// in the service's own log as well.
@@ -120,9 +120,9 @@ func (c *Call) Log(level slog.Level, line string) {
 	}
 }
 
-// Progress tells the listener, if there is one, how much of its work the tool has done. total is how much there is to do, in the
-// same unit, or 0 if that is not known; message may be empty. The listener hears no more than ten reports in a second, and
-// only those that say more than the one before: a tool can report as often as it likes. Progress is for one goroutine at a time.
+// Progress tells the listener, if there is one, how much of its work the tool has done. total is how much there is to do, in the same unit,
+// or 0 if that is not known; message may be empty. The listener hears no more than ten reports in a second, and only those with further
+// progress: a tool can report as often as it likes. Progress is for one goroutine at a time.
 func (c *Call) Progress(done, total float64, message string) {
 	if c.Listener == nil {
 		return
@@ -159,13 +159,12 @@ func (c *Call) ran(begun time.Time) {
 
 // A Caller runs a tool. Clients reach it through package invoke, which asks first whether they may.
 type Caller interface {
-	// Call runs the tool and returns its result, which is JSON. Anything else reaches no client and counts as
-	// CodeToolBadOutput. The result belongs to the maker of the call. Call is safe for concurrent use.
+	// Call runs the tool and returns its result, which is JSON. Anything else reaches no client and counts as CodeToolBadOutput. The result
+	// belongs to the maker of the call. Call is safe for concurrent use.
 	//
-	// An error is meant for clients, as in the SDKs: they see its text, with CodeToolError. An *Error, also one that is
-	// wrapped, keeps its own code. If that is CodeToolError and the *Error has no Err, clients see the text of the whole.
-	// What clients must not see belongs in the Err of an *Error with CodeInternal. If ctx has ended, its error counts as the
-	// end of the call.
+	// An error is meant for clients, as in the SDKs: they see its text, with CodeToolError. An *Error, even a wrapped one, keeps its own
+	// code. If that is CodeToolError and the *Error has no Err, clients see the text of the whole. What clients must not see belongs in the
+	// Err of an *Error with CodeInternal. If ctx has ended, its error counts as the end of the call.
 	Call(ctx context.Context, call *Call) (result []byte, err error)
 }
 

@@ -39,7 +39,7 @@ const (
 	CodeInternal             Code = "internal"
 )
 
-// An Error is a failure that a client may be told of.
+// An Error is a failure that a client may learn about.
 type Error struct {
 	// Code is why.
 	Code Code
@@ -47,7 +47,7 @@ type Error struct {
 	Message string
 	// Status is the HTTP status that a tool asked for (tool_error only), 400 to 599, or 0 for 400.
 	Status int
-	// ToolCode and Data are what the tool said of its own failure (tool_error only); either may be empty.
+	// ToolCode and Data are what the tool said about its own failure (tool_error only); either may be empty.
 	ToolCode string
 	Data     json.RawMessage
 	// Violations are all the reasons for CodeInvalidArguments.

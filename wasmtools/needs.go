@@ -2,8 +2,8 @@ package wasmtools
 
 import "encoding/json"
 
-// Needs are what a tool wants to reach outside of its sandbox, by the names of capabilities such as "http". It can reach nothing that
-// it does not declare, and nothing that its operator does not grant. They must not be changed.
+// Needs are what a tool wants to reach outside its sandbox, by the names of capabilities such as "http". It can reach nothing that it does
+// not declare, and nothing that its operator does not grant. They must not be changed.
 type Needs map[string]Need
 
 // A Need is what is needed of one capability: the words of a list, an object, or, with neither, the capability as such.
@@ -46,12 +46,12 @@ type Cause uint8
 const (
 	// NotGranted means that no grant has it.
 	NotGranted Cause = iota
-	// NoCapability is that the service doesn't have the capability.
+	// NoCapability means that the service doesn't have the capability.
 	NoCapability
 	// NoSecret means that no source has the secret that Entry names. Without Entry, it is one that the grant names, which is not shown.
 	NoSecret
 	// NoState means that there is no place to keep things.
 	NoState
-	// Unusable is that the need or its grant can't be used, as Detail says.
+	// Unusable means that the need or its grant can't be used, as Detail says.
 	Unusable
 )

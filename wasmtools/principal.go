@@ -17,7 +17,7 @@ const MaxPrincipalName = 128
 
 // The origins of the principals that the service makes itself. Other programs may use their own words.
 const (
-	OriginOpen    = "open"    // no dependency asked who calls
+	OriginOpen    = "open"    // no dependency asked who is calling
 	OriginProcess = "process" // the call comes from the process itself, such as a command
 	OriginToken   = "token"   // a bearer token
 )
@@ -25,12 +25,12 @@ const (
 // The roles of the service's own doors.
 const (
 	RoleAdmin     = "admin"      // may change the service itself
-	RoleAdminRead = "admin:read" // may look at all of it; who has RoleAdmin has this one, too
+	RoleAdminRead = "admin:read" // may look at all of it; RoleAdmin includes it
 	RoleMetrics   = "metrics"    // may see its figures
 )
 
-// A Principal is who calls a tool: a name for logs and metrics, and which tools it may call. Package auth makes one of
-// each request; it travels in the [Call]. What it may do beside calling tools, its roles say: no scope gives one, not even "*".
+// A Principal is who calls a tool: a name for logs and metrics, and which tools it may call. Package auth makes one from each request; it
+// travels in the [Call]. Its roles say what it may do besides calling tools: no scope gives one, not even "*".
 //
 // A Principal never changes and is safe for concurrent use. The zero Principal, like nil, has no name and may call nothing.
 type Principal struct {
@@ -45,13 +45,13 @@ type Principal struct {
 	within        *Principal // whom calls count for as well, or nil
 }
 
-// NewPrincipal returns a principal that may call the tools that match one of the scopes; without any, it may call nothing. A
-// scope is a path such as "math/add", a namespace such as "math", or a pattern such as "math/*" and "**/add"; "*" is every
-// tool. A path with a fingerprint, such as "math/add@…", is that tool while clients are shown the same of it. The name stands in logs, so it must not be a secret; origin says in a word how the principal came to be, such as
-// "token".
+// NewPrincipal returns a principal that may call the tools that match one of the scopes; without any, it may call nothing. A scope is a
+// path such as "math/add", a namespace such as "math", or a pattern such as "math/*" and "**/add"; "*" is every tool. A path with a
+// fingerprint, such as "math/add@…", is that tool as long as what clients see of it stays the same. The name appears in logs, so it must
+// not be a secret; origin says in a word how the principal came to be, such as "token".
 //
-// NewPrincipal fails where the name or the origin is empty, longer than MaxPrincipalName or has characters that can't be
-// printed, and where a scope can't match any tool.
+// NewPrincipal fails where the name or the origin is empty, longer than MaxPrincipalName or has characters that can't be printed, and where
+// a scope can't match any tool.
 func NewPrincipal(name, origin string, scopes ...string) (*Principal, error) {
 	if err := checkWord(name); err != nil {
 		return nil, fmt.Errorf("principal's name: %w", err)
@@ -105,8 +105,8 @@ func (p *Principal) clone() *Principal {
 // maxRealm is the largest length of a principal's realm in bytes.
 const maxRealm = 1024
 
-// WithRealm returns the principal with this realm in place of its own: the place in which its name is one caller's only, such as the address of
-// the issuer that has given it. Two principals of one origin are the same caller only if they have the same realm. It fails where the realm is
+// WithRealm returns the principal with this realm instead of its own: where its name belongs to one caller only, such as the address of the
+// issuer that gave it. Two principals of one origin are the same caller only if they have the same realm. It fails where the realm is
 // longer than 1,024 bytes or has characters that can't be printed.
 func (p *Principal) WithRealm(realm string) (*Principal, error) {
 	if err := check(realm, maxRealm); realm != "" && err != nil {
@@ -117,8 +117,8 @@ func (p *Principal) WithRealm(realm string) (*Principal, error) {
 	return next, nil
 }
 
-// WithCredential returns the principal of somebody who has shown the credential with this id, such as a token that can be revoked. A session of MCP
-// goes on only with the credential that it began with, and not with another one that the same caller is given later. The id is shown to nobody.
+// WithCredential returns the principal of somebody who has shown the credential with this id, such as a token that can be revoked. An MCP
+// session continues only with the credential that it began with, not with one that the same caller gets later. The id is shown to nobody.
 func (p *Principal) WithCredential(id string) *Principal {
 	next := p.clone()
 	next.credential = id
@@ -145,10 +145,10 @@ var (
 	self      = &Principal{name: "process", origin: OriginProcess, scopes: []string{"*"}, all: true}
 )
 
-// Everybody returns the principal of callers that need not show who they are, which may call every tool.
+// Everybody returns the principal of callers that need no credentials, which may call every tool.
 func Everybody() *Principal { return everybody }
 
-// Nobody returns the principal of callers that would have to show who they are, and don't. It may call nothing.
+// Nobody returns the principal of callers without the credentials that they would need. It may call nothing.
 func Nobody() *Principal { return nobody }
 
 // Self returns the principal of calls that the process makes for itself, such as a command's. It may call every tool.
@@ -199,7 +199,7 @@ func (p *Principal) Scopes() []string {
 	return slices.Clone(p.scopes)
 }
 
-// Roles returns what the principal may do beside calling tools.
+// Roles returns what the principal may do besides calling tools.
 func (p *Principal) Roles() []string {
 	if p == nil {
 		return nil
@@ -212,7 +212,7 @@ func (p *Principal) Has(role string) bool {
 	return p != nil && (slices.Contains(p.roles, role) || role == RoleAdminRead && slices.Contains(p.roles, RoleAdmin))
 }
 
-// May reports whether the principal may call the tool at a path such as "/math/add", be it only while it has a fingerprint: see
+// May reports whether the principal may call the tool at a path such as "/math/add", even if only while it has a fingerprint: see
 // [Principal.MayCall]. It allocates nothing.
 func (p *Principal) May(path string) bool {
 	return p != nil && (p.all || p.matches(path) || slices.ContainsFunc(p.approved, func(a pattern.Approval) bool { return a.Path == path }))

@@ -2,9 +2,9 @@ package wasmtools
 
 import "time"
 
-// A Rate bounds how many calls a caller makes. The zero Rate bounds nothing.
+// A Rate limits how many calls a caller makes. The zero Rate limits nothing.
 type Rate struct {
-	// Calls are how many there may be in each Period, on average. Zero means any number.
+	// Calls is how many are allowed in each Period, on average. Zero means any number.
 	Calls  int
 	Period time.Duration
 	// Burst is how many may be made at once after a pause. Zero means Calls.
@@ -13,7 +13,7 @@ type Rate struct {
 	Concurrent int
 }
 
-// IsZero reports whether the rate bounds nothing.
+// IsZero reports whether the rate limits nothing.
 func (r Rate) IsZero() bool { return r.Calls <= 0 && r.Concurrent <= 0 }
 
 // WithRate returns the principal with a rate. within is a principal that the calls count for as well, such as the one whose token has made this
@@ -25,7 +25,7 @@ func (p *Principal) WithRate(r Rate, within *Principal) *Principal {
 	return next
 }
 
-// Rate returns what bounds the principal's calls. Where it is zero, the server's configuration may bound them.
+// Rate returns the limit on the principal's calls. Where it is zero, the server's configuration may bound them.
 func (p *Principal) Rate() Rate {
 	if p == nil {
 		return Rate{}

@@ -74,23 +74,23 @@ type Generation struct {
 
 // A Configuration is what the operator of a service decides, as far as it concerns a table.
 type Configuration struct {
-	// Policy says which tools start enabled. What Enable and Disable said still holds above it.
+	// Policy says which tools start enabled. Enable and Disable still override it.
 	Policy Policy
-	// Value is what else belongs to it, such as who is let in: [Generation.Configuration] has it. The table doesn't look at it.
-	// It must not change any more.
+	// Value is what else belongs to it, such as who is let in: [Generation.Configuration] has it. The table doesn't look at it. It must not
+	// change from now on.
 	Value any
 }
 
-// A Switch is what [RouteTable.Enable] or [RouteTable.Disable] said of a tool, or of a namespace with those below it.
+// A Switch is what [RouteTable.Enable] or [RouteTable.Disable] said about a tool, or about a namespace and those below it.
 type Switch struct {
 	// Scope is the path, such as "/math" or "/math/add"; "/" is all there are.
 	Scope   string
 	Enabled bool
 	// Reason says why it is disabled, or is empty.
 	Reason string
-	// Since is when it was said.
+	// Since is when that was.
 	Since time.Time
-	// By is who said it, or empty for the program itself.
+	// By is who did it, or empty for the program itself.
 	By string
 }
 
@@ -113,16 +113,15 @@ func (r *RouteTable) Tools() []Route { return r.Current().Routes() }
 // Lookup returns the tool that is served at a path such as "/math/add".
 func (r *RouteTable) Lookup(path string) (Route, bool) { return r.Current().Lookup(path) }
 
-// Replace makes tools the whole content of the table, and refused the files it reports. Switches stay as they
-// are: a tool that was disabled is so after its file was replaced. It fails, and changes nothing, where a tool
-// has no valid name, no parameters or no caller, or two have the same path or operation id. Of many tools it takes least time if they are
-// sorted by path.
+// Replace makes tools the whole content of the table, and refused the files it reports. Switches stay as they are: a disabled tool stays
+// disabled when its file is replaced. It fails, and changes nothing, where a tool has no valid name, no parameters or no caller, or two
+// have the same path or operation id. With many tools it is fastest if they are sorted by path.
 func (r *RouteTable) Replace(tools []*Tool, refused []Refusal) error {
 	return r.replace(tools, refused, nil)
 }
 
-// Configure is Replace together with a new configuration. Both are in one generation: nobody ever sees a part of them. What Enable and Disable
-// said still holds above the configuration's policy.
+// Configure is Replace together with a new configuration. Both are in one generation: nobody ever sees only one of them. Enable and Disable
+// still override the configuration's policy.
 func (r *RouteTable) Configure(tools []*Tool, refused []Refusal, c Configuration) error {
 	return r.replace(tools, refused, &c)
 }
@@ -201,21 +200,20 @@ func placesOf(entries []entry) (byPath map[string]int, err error) {
 	return byPath, nil
 }
 
-// Enable switches a tool ("/math/add", the first slash may be missing) or all tools of a namespace and of those below it
-// on; "/" is all there are. Tools that appear in the namespace later are on, too. It fails with CodeNotFound where the
-// table has neither.
+// Enable switches a tool ("/math/add", the first slash may be missing) or all tools of a namespace and of those below it on; "/" means all.
+// Tools that appear in the namespace later are on, too. It fails with CodeNotFound where the table has neither.
 func (r *RouteTable) Enable(path string) error {
 	return r.change(path, change{enabled: true, since: time.Now()})
 }
 
-// Disable switches a tool or a namespace off, as Enable switches it on. Calls that run are not cut off; later
-// ones are answered with CodeToolDisabled and the reason, which may be empty.
+// Disable switches a tool or a namespace off, as Enable switches it on. Running calls finish; later ones get CodeToolDisabled and the
+// reason, which may be empty.
 func (r *RouteTable) Disable(path, reason string) error {
 	return r.change(path, change{reason: reason, since: time.Now()})
 }
 
-// Switch applies switches, in their order, and takes back what was switched at the scopes in reset and below them, all in one generation. In
-// contrast to Enable and Disable, it is not an error if the table has no tool for a switch: one may come.
+// Switch applies switches, in their order, and undoes what was switched at the scopes in reset and below them, all in one generation.
+// Unlike with Enable and Disable, it is not an error if the table has no tool for a switch: one may be added later.
 func (r *RouteTable) Switch(set []Switch, reset []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,7 +257,7 @@ func (r *RouteTable) Subscribe(f func(*Generation)) (unsubscribe func()) {
 }
 
 // SetComing says how to find out whether a path that has no tool may have one in a moment, because files are still being read; the path "/"
-// stands for any at all. It is called concurrently, and must be fast. At first none may.
+// stands for any at all. It is called concurrently, and must be fast. At first no path may.
 func (r *RouteTable) SetComing(coming func(path string) bool) { r.coming.Store(&coming) }
 
 // publish builds the next generation with all that is made of it, swaps it in and tells the subscribers. r.mu is held, so that
@@ -318,11 +316,11 @@ func (g *Generation) SameConfiguration(other *Generation) bool {
 // Routes returns all tools with their switches, sorted by path. The slice is shared and must not be changed.
 func (g *Generation) Routes() []Route { return g.routes }
 
-// Refused returns the files that could not be taken up. The slice is shared and must not be changed.
+// Refused returns the files that could not be used. The slice is shared and must not be changed.
 func (g *Generation) Refused() []Refusal { return g.refused }
 
-// Coming reports whether a path that has no tool may have one in a moment: see [RouteTable.SetComing]. That is true of this moment, and not
-// of the generation's.
+// Coming reports whether a path that has no tool may have one in a moment: see [RouteTable.SetComing]. It describes this moment, not the
+// generation's.
 func (g *Generation) Coming(path string) bool {
 	if g == nil || g.table == nil {
 		return false
@@ -331,8 +329,8 @@ func (g *Generation) Coming(path string) bool {
 	return coming != nil && (*coming)(path)
 }
 
-// Switches returns what Enable and Disable said, by scope: the nearest to a tool holds above the [Policy]. The slice is shared and must not be
-// changed.
+// Switches returns what Enable and Disable said, by scope: the most specific one for a tool overrides the [Policy]. The slice is shared and
+// must not be changed.
 func (g *Generation) Switches() []Switch { return g.switches }
 
 // Switch returns the switch that decides whether the tool at a path such as "/math/add" is enabled: its own, or a namespace's. It reports false

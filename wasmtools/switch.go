@@ -9,13 +9,12 @@ import (
 
 // A Policy says which tools start enabled. The zero Policy enables all.
 type Policy struct {
-	// With Allowlist, only tools that Enabled names start enabled. Otherwise all do, except those that Disabled names.
-	// Entries are namespaces (with those below) or tools, such as "web" or "math/div"; "/" is all there are, and an
-	// empty entry names nothing.
+	// With Allowlist, only tools that Enabled names start enabled. Otherwise all do, except those that Disabled names. Entries are
+	// namespaces (with those below) or tools, such as "web" or "math/div"; "/" means all, and an empty entry names nothing.
 	Allowlist bool
 	Enabled   []string
 	Disabled  []string
-	// Reasons says why entries of Disabled are disabled. Callers of a tool are told the reason of the nearest entry.
+	// Reasons says why entries of Disabled are disabled. Callers of a tool get the reason of the most specific entry.
 	Reasons map[string]string
 }
 

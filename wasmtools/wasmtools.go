@@ -42,7 +42,7 @@ type Tool struct {
 	Digest string
 	// Source names where the tool comes from, for error messages: a file's path, or empty.
 	Source string
-	// Needs are what the tool wants to reach outside of its sandbox.
+	// Needs are what the tool wants to reach outside its sandbox.
 	Needs Needs
 	// Missing are the Needs that the tool was not granted. A tool that lacks something is in no list, and can't be called.
 	Missing []Missing
@@ -52,7 +52,7 @@ type Tool struct {
 	Caller Caller
 }
 
-// DefaultMaxInput is the largest body, in bytes, of a call of a tool that sets no limit of its own: 1 MiB.
+// DefaultMaxInput is the largest body, in bytes, of a call to a tool without its own limit: 1 MiB.
 const DefaultMaxInput = 1 << 20
 
 // An Example is one call of a tool with the result that it should have.
@@ -77,10 +77,10 @@ func (t *Tool) OperationID() string {
 	return strings.ReplaceAll(t.Namespace, "/", "-") + "-" + t.Name
 }
 
-// Fingerprint returns the SHA-256, in lower-case hexadecimal, of all that clients are shown of the tool: its path, title, description,
+// Fingerprint returns the SHA-256, in lower-case hexadecimal, of everything that clients see of the tool: its path, title, description,
 // annotations, icons and examples, and the schemas of its arguments and of its result, without regard to white space between the parts of
-// JSON. A client that has approved a tool knows by it that it is told the same. The tool's code, version and limits are not in it: Digest is
-// the file's.
+// JSON. With it, a client that has approved a tool knows that what it sees is still the same. The tool's code, version and limits are not
+// in it: Digest is the file's.
 func (t *Tool) Fingerprint() string {
 	shown := struct {
 		Path        string

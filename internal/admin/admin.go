@@ -61,7 +61,7 @@ type Server interface {
 	Sessions() *Use
 	// Slow are the slowest calls of the last hour, the slowest first.
 	Slow() []slow.Call
-	// Prepare reads the configuration again, and makes what is to be in force, unless it is only to be looked at. An *wasmtools.Error says what is
+	// Prepare reads the configuration again, and makes what will be in force, unless it is only a check. An *wasmtools.Error says what is
 	// wrong with it.
 	Prepare(looks bool) (Prepared, error)
 	// Principals are the callers that are known by name, sorted by it.

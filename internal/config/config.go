@@ -50,8 +50,8 @@ type Config struct {
 	Pins []Pin
 	// Grants say what tools may reach; those that match a tool add up.
 	Grants []Grant
-	// Capabilities are what the program brings along, besides package builtin. Only the program sets them; the file has no key for them,
-	// and don't change at a reload.
+	// Capabilities are the program's own, besides package builtin. Only the program sets them; the file has no key for them, and don't
+	// change at a reload.
 	Capabilities []capability.Kind
 
 	// Limits hold for every tool. Overrides change them for the tools that match; later ones win.
@@ -64,11 +64,11 @@ type Server struct {
 	// Addresses are host:port to listen on, or unix: with the path of a socket. Port 0 is any free port, and an empty host is all addresses of
 	// the machine.
 	Addresses []string `restart:"server.address"`
-	// Listeners are listened on in place of Addresses, if there are any. They may have been handed down by another process, so connections are
-	// accepted once the tools are listed, or after ten seconds, and state that can't be opened does not keep the server from starting. The
-	// server closes them. Only the program sets them; the file has no key for them.
+	// Listeners are listened on in place of Addresses, if there are any. They may come from another process, so connections are accepted
+	// once the tools are listed, or after ten seconds, and state that can't be opened does not keep the server from starting. The server
+	// closes them. Only the program sets them; the file has no key for them.
 	Listeners []net.Listener
-	// TLS is what TCP addresses speak, if it has a certificate.
+	// TLS is used on TCP addresses, if it has a certificate.
 	TLS TLS
 	// PublicURL is where clients reach the server, such as "https://example.com/tools" or the path "/tools". If it is empty, they reach
 	// it at its own address.
@@ -78,14 +78,14 @@ type Server struct {
 	Hosts []string
 	// CORSOrigins are the origins whose pages may call tools, such as "https://app.example.com", or "*" for every one.
 	CORSOrigins []string
-	// TrustedProxies are addresses of proxies that are believed when they say for whom they send a request, which the log tells.
+	// TrustedProxies are addresses of proxies that are believed when they say for whom they send a request, which the log shows.
 	TrustedProxies []netip.Prefix
 	// ProxyHeader is the header in which they say it: "X-Forwarded-For" or "Forwarded".
 	ProxyHeader string
-	// Memory bounds what all tools take together, in bytes; 0 is half of what the process has.
+	// Memory limits what all tools take together, in bytes; 0 is half of what the process has.
 	Memory int64 `restart:"server.memory"`
-	// CodeMemory bounds the compiled code in memory, in bytes, if Tools.CacheDir has a copy of it; 0 is an eighth of what the process
-	// has, at most 1 GiB.
+	// CodeMemory limits the compiled code in memory, in bytes, if Tools.CacheDir has a copy of it; 0 is an eighth of what the process has,
+	// at most 1 GiB.
 	CodeMemory int64 `restart:"server.code_memory"`
 }
 
@@ -105,11 +105,11 @@ type Tools struct {
 	// Scripts is whether scripts in Directory are served, too.
 	Scripts bool `restart:"tools.scripts"`
 	// ScriptHelper is a command that calls script.Serve with its last argument and its standard input and output: scripts are read in
-	// processes of their own. Only the program sets it; the file has no key for it. Where it is empty, the server's own process reads scripts.
+	// separate processes. Only the program sets it; the file has no key for it. If it is empty, the server's own process reads scripts.
 	ScriptHelper []string
-	// CompileHelper is a command that calls compile.Serve with its last argument and its standard input and output: modules are compiled
-	// in processes of their own, which the system bounds. Only the program sets it; the file has no key for it. Where it is empty, the
-	// server's own process compiles.
+	// CompileHelper is a command that calls compile.Serve with its last argument and its standard input and output: modules are compiled in
+	// separate processes, which the system limits. Only the program sets it; the file has no key for it. If it is empty, the server's own
+	// process compiles.
 	CompileHelper []string
 	// Allowlist is whether only the tools in Enabled start enabled (mode = "allowlist"), or all tools except those in Disabled. An entry
 	// is a tool such as "math/div", or a namespace such as "web" with those below it.
@@ -119,7 +119,7 @@ type Tools struct {
 	Modules int `restart:"tools.modules"`
 	// DescribeFuel is how much fuel a module has that is run to be described; 0 is 10 billion.
 	DescribeFuel int64 `restart:"tools.describe_fuel"`
-	// Reasons are those that the file gives for entries of Disabled.
+	// Reasons are the reasons that the file gives for entries of Disabled.
 	Reasons map[string]string
 	// Lines are where the entries of the list that counts stand in the file, or empty if there is no file.
 	Lines []int
@@ -129,7 +129,7 @@ type Tools struct {
 
 // A Source is a table [[source]]: a directory of tools, a module of a registry, or a bucket.
 type Source struct {
-	// Name is what people call the source, which no other one is called. If empty, by its directory.
+	// Name is the source's name, which no other source has. If empty, by its directory.
 	Name string
 	// Directory holds the .wasm files, also in subfolders. If empty, there is an OCI or a Bucket.
 	Directory string
@@ -139,20 +139,20 @@ type Source struct {
 	Scripts bool
 	// OCI is the repository of a registry that has a module, such as "ghcr.io/acme/csv". If empty, there is a Directory or a Bucket.
 	OCI string
-	// Mirrors are repositories with copies of what OCI has, which are asked first for what has a digest.
+	// Mirrors are repositories with copies of what OCI has, which are asked first for anything with a digest.
 	Mirrors []string
 	// Tag is the tag of the module, a range of versions such as "~1.2", or a digest.
 	Tag string
 	// Locked is the digest that the lock beside the configuration has for OCI and Tag, or empty. Load sets it; the file has no key for it.
 	Locked string
-	// Credentials is a file with those for the registry, in the form of docker's config.json. If empty, docker's own, and podman's.
+	// Credentials is a file with the registry's credentials, in the format of docker's config.json. If empty, docker's own, and podman's.
 	Credentials string
 	// CA is a file with authorities that are trusted beside the system's. If empty, those alone.
 	CA string
-	// PlainHTTP has a registry asked over HTTP that is not on loopback.
+	// PlainHTTP allows HTTP for a registry that is not on loopback.
 	PlainHTTP bool
-	// Signers are those of whom one must have signed what is served of OCI, and Minimum is the version that it must have at least. If nil, what the
-	// registry has is served as it is. There are none where Tag is a digest, or Locked is one.
+	// Signers are the signers, one of whom must have signed what is served from OCI, and Minimum is the lowest version to serve. If nil,
+	// what the registry has is served as it is. There are none if Tag or Locked is a digest.
 	Signers []Signer
 	Minimum string
 	// Namespaces are those in which its files may have tools, each with those below it; "" is that of tools without a namespace. If nil, all that no
@@ -166,7 +166,7 @@ type Source struct {
 type Signer struct {
 	// Key is a PEM file with a public key. If empty, the others are set.
 	Key string
-	// Issuer is who vouches for the identity, and Subject the identity, or how those of one owner begin, with a * at the end.
+	// Issuer is who vouches for the identity, and Subject the identity, or the beginning of one owner's identities, with a * at the end.
 	Issuer, Subject string
 	// Root is a file with the authorities that may certify it, in the form of Sigstore's trusted_root.json.
 	Root string
@@ -176,7 +176,7 @@ type Signer struct {
 type Pin struct {
 	// Match is a pattern of tools, such as "acme/*", or the name of a file in its source, such as "acme/csv.wasm", which has a dot.
 	Match string
-	// SHA256 is the digest of a module, or of what a script is made into, in lower-case hexadecimal.
+	// SHA256 is the digest of a module, or of the module that a script becomes, in lower-case hexadecimal.
 	SHA256 string
 	// Line is where the table stands in the file; 0 means there is no file.
 	Line int
@@ -201,7 +201,7 @@ type Auth struct {
 
 // OIDC is the table [auth.oidc]: an issuer of OpenID Connect, whose tokens are taken.
 type OIDC struct {
-	// Issuer is the address that the issuer calls itself, and Audience what a token may be for: it must have one of them.
+	// Issuer is the address that the issuer calls itself. Audience lists the audiences that are accepted: a token must have one of them.
 	Issuer   string
 	Audience []string
 	// Name is the claim that is the principal's name.
@@ -210,13 +210,14 @@ type OIDC struct {
 	Rules []ClaimRule
 }
 
-// A ClaimRule gives scopes to callers who have a claim with a value.
+// A ClaimRule gives scopes to callers with a certain value of a claim.
 type ClaimRule struct {
-	// Claim is the claim's name, and Value what it says, or one of the values of a list. One that ends in * stands for all that begin so.
+	// Claim is the claim's name, and Value its value, or one of its values if it is a list. A value that ends in * matches all that begin
+	// like it.
 	Claim, Value string
 	// Scopes are patterns of tools, and roles.
 	Scopes []string
-	// Rate bounds how many calls each of these callers makes. Of the rules that match, the first with a rate counts.
+	// Rate limits how many calls each of these callers makes. Of the rules that match, the first with a rate counts.
 	Rate wasmtools.Rate
 }
 
@@ -224,7 +225,7 @@ type ClaimRule struct {
 type Token struct {
 	// Name is the name of the token's principal, which no other table has.
 	Name string
-	// SHA256 is the token's digest. Load reads it of the token in File.
+	// SHA256 is the token's digest. Load computes it from the token in File.
 	SHA256 [sha256.Size]byte
 	// File is a file with the token, or empty.
 	File string
@@ -234,7 +235,7 @@ type Token struct {
 	Expires time.Time
 	// Networks are the addresses from which it is taken; if there are none, all.
 	Networks []netip.Prefix
-	// Rate bounds how many calls are made with it.
+	// Rate limits how many calls are made with it.
 	Rate wasmtools.Rate
 }
 
@@ -249,8 +250,8 @@ type MCP struct {
 
 // Admin is the table [admin].
 type Admin struct {
-	// Enabled is whether the server can be administered over HTTP, at /admin/v1, by those who have the role for it, and Disabled whether it can't be,
-	// whoever has a token. A file has them as enabled = true and false. With neither, it can be while there are tokens with names: "auto".
+	// Enabled is whether the server can be administered over HTTP, at /admin/v1, by those with the role for it, and Disabled whether it
+	// can't be by anybody. In a file they are enabled = true and false. With neither, it can be while there are tokens with names: "auto".
 	Enabled, Disabled bool
 	// Socket is the path of the Unix socket over which the server is administered on its own machine. If empty, admin.sock in the directory of
 	// the state, if there is one. "none": there is no socket.
@@ -261,13 +262,13 @@ type Admin struct {
 
 // Audit is the table [audit].
 type Audit struct {
-	// Strict is whether nothing that operators can change is changed unless its entry in the audit is on disk before.
+	// Strict is whether operators can change things only once the audit entry is on disk.
 	Strict bool
 }
 
 // Rates is the table [rates]: how many calls callers may make that have no rate of their own.
 type Rates struct {
-	// Default is the rate of each principal, and Anonymous of each address while nobody has to show who they are. An IPv6 address counts as its
+	// Default is the rate of each principal, and Anonymous of each address while no credentials are needed. An IPv6 address counts as its
 	// network of 64 bits.
 	Default, Anonymous wasmtools.Rate
 }
@@ -279,7 +280,7 @@ type Metrics struct {
 	// Address is a host:port at which /metrics is answered to anybody, in place of the server's own addresses. If empty, there, to those who have the
 	// role "metrics", or to anybody if nobody has to show who they are.
 	Address string `restart:"metrics.address"`
-	// Tools is how many tools have figures of their own: those that are called most. Calls of the rest count together.
+	// Tools is how many tools have their own figures: those called most. Calls of the rest count together.
 	Tools int `restart:"metrics.tools"`
 	// Principals is whether calls are counted by caller, too.
 	Principals bool `restart:"metrics.principals"`
@@ -326,7 +327,7 @@ func Default() *Config {
 }
 
 // Load reads the file at path, and the tokens file that it names. Paths in it are relative to its folder. An error names the file, the
-// line, the key, and what is allowed. It never contains a token. capabilities are those that the program brings along.
+// line, the key, and what is allowed. It never contains a token. capabilities are the program's own.
 func Load(path string, capabilities ...capability.Kind) (*Config, error) {
 	text, err := textfile.Read(path)
 	if err != nil {

@@ -32,12 +32,12 @@ type Grant struct {
 type Secrets struct {
 	// Directory has a file for each secret, which is called as it is, or is empty.
 	Directory string
-	// Files are the files of secrets that lie elsewhere, by the secrets' names.
+	// Files are files of secrets in other places, by the secrets' names.
 	Files map[string]string
 	// Environment are the variables of secrets, by the names of the secrets.
 	Environment map[string]string
-	// Lines are the lines of the configuration with the entries of Files and Environment, by the names of the secrets. Errors tell them in
-	// place of names, which may be secrets in the wrong place. It may be nil.
+	// Lines are the lines of the configuration with the entries of Files and Environment, by the names of the secrets. Errors show these
+	// instead of names, which may be secrets in the wrong place. It may be nil.
 	Lines map[string]int
 }
 
@@ -45,8 +45,8 @@ type Secrets struct {
 type State struct {
 	// Directory is where tools' keys and values are kept, with what else outlives the server, or empty.
 	Directory string `restart:"state.directory"`
-	// Implied is whether the program has chosen Directory, because the file names none. Then it is made when something is first kept there, and
-	// where that fails, all else goes on. Only the program sets it; the file has no key for it.
+	// Implied is whether the program has chosen Directory, because the file names none. Then it is made when something is first kept there,
+	// and if that fails, everything else goes on. Only the program sets it; the file has no key for it.
 	Implied bool
 	// URL names the servers of NATS that have the state in place of Directory, such as "nats://a,b,c"; if empty, it is in Directory. Then that has
 	// only what is of this machine, such as the admin socket.
@@ -223,8 +223,8 @@ func grantTable(g *Grant, kinds []capability.Kind, directory string) (t key.Tabl
 	}
 }
 
-// LoadGrants reads a file that has only the tables [[grant]], [secrets] and [state], and adds what it grants to c. A grant may do without
-// match: it is for every tool then. Paths in the file are relative to directory.
+// LoadGrants reads a file that has only the tables [[grant]], [secrets] and [state], and adds what it grants to c. A grant may omit match:
+// then it applies to every tool. Paths in the file are relative to directory.
 func (c *Config) LoadGrants(file, directory string) error {
 	text, err := textfile.Read(file)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// OTLP is the table [otlp]: what the server tells a collector of OpenTelemetry.
+// OTLP is the table [otlp]: what the server tells an OpenTelemetry collector.
 type OTLP struct {
 	// Endpoint is the collector's address, such as "https://collector.example:4318". Spans go to /v1/traces below it. If empty, none is told anything.
 	Endpoint string `restart:"otlp.endpoint"`
@@ -25,13 +25,13 @@ type OTLP struct {
 	Insecure bool `restart:"otlp.insecure"`
 	// Headers are sent to it. "${secret:name}" in a value stands for a secret, as it is when they are sent.
 	Headers map[string]string `restart:"otlp.headers"`
-	// Sample is which part of all requests is recorded, from 0 to 1.
+	// Sample is the fraction of requests that is recorded, from 0 to 1.
 	Sample float64 `restart:"otlp.sample"`
-	// Metrics is whether the collector is told metrics, too, at /v1/metrics below Endpoint.
+	// Metrics is whether the collector also gets metrics, at /v1/metrics below Endpoint.
 	Metrics bool `restart:"otlp.metrics"`
 	// Timeout is how long the collector may take for an answer.
 	Timeout time.Duration `restart:"otlp.timeout"`
-	// Service is what the collector knows the server by.
+	// Service is the server's name for the collector.
 	Service string `restart:"otlp.service"`
 }
 

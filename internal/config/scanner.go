@@ -9,7 +9,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// What a file may hold. No valid file comes near, and a hostile one costs no more than its bytes.
+// What a file may contain. No valid file comes near, and a hostile one costs no more than its bytes.
 const (
 	maxPath     = 256     // bytes of a key with the tables and lists around it, which also bounds how deep they are nested
 	maxKeys     = 12_000  // parts of keys, more than maxOverrides full ones have; the decoder's time grows with the square

@@ -38,7 +38,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// Options say what a Service has beside its configuration. The zero value is usable.
+// Options say what a Service has besides its configuration. The zero value is usable.
 type Options struct {
 	// Tools are the program's own. They are served beside the files' tools, from the start.
 	Tools []*wasmtools.Tool
@@ -46,7 +46,7 @@ type Options struct {
 	Files []string
 	// Observers are told of each call, whatever door it comes through, and of the calls inside it.
 	Observers []invoke.Observer
-	// Volatile keeps state in memory where the configuration names no directory for it. Otherwise nothing can be kept then.
+	// Volatile keeps state in memory if the configuration names no directory for it. Otherwise nothing can be kept in that case.
 	Volatile bool
 	// Logger is the log. Nil discards. No line has a secret of the configuration. Package net/http writes to the standard logger of package
 	// log, and may quote there what a server sent to a tool: a program that grants secrets should redirect that logger.
@@ -99,8 +99,8 @@ type Service struct {
 	closed error
 }
 
-// Open opens everything, and begins to read the directories of tools. It does not wait for the files: see [catalog.Catalog.Wait]. It is an
-// error if no directory exists; a refused file is not. ctx is for the start only. c must not change any more. The caller closes the
+// Open opens everything, and begins to read the tools directories. It does not wait for the files: see [catalog.Catalog.Wait]. It is an
+// error if no directory exists; a refused file is not. ctx is only for the start. c must not change from now on. The caller closes the
 // Service, after all that uses it.
 func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 	s, err := assemble(c, &o)
@@ -327,7 +327,7 @@ func (s *Service) Directories() (all []Directory) {
 	return all
 }
 
-// Close closes everything, and waits for calls that run. Call it when all that uses the Service is closed. A second Close returns the
+// Close closes everything, and waits for running calls. Call it when everything that uses the Service is closed. A second Close returns the
 // result of the first.
 func (s *Service) Close() error {
 	s.once.Do(func() { s.closed = s.close() })
@@ -368,8 +368,8 @@ func (s *Service) close() error {
 	return nil
 }
 
-// Pack returns a module with a manifest inside, in place of the one that it has, if any: for programs with functions of their own, which the
-// module may import. It fails where the service could not serve the file.
+// Pack returns a module with a manifest inside, replacing any that it has: for programs with their own functions, which the module may
+// import. It fails if the service could not serve the file.
 func (s *Service) Pack(ctx context.Context, module, manifest []byte) ([]byte, error) {
 	packed, _, err := toolfile.Pack(ctx, s.Engine, module, manifest)
 	return packed, err

@@ -64,7 +64,7 @@ var (
 	rateLimitedBy = metrics.Describe("rates_known", "Callers whose calls are counted for their rates.", "kind")
 )
 
-// Describe sends no descriptions, as a collector does whose metrics come and go.
+// Describe sends no descriptions, as befits a collector whose metrics come and go.
 func (f Figures) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends all that can be asked without waiting for a call.

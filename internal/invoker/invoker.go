@@ -90,9 +90,9 @@ func RouteTo(t *wasmtools.Tool) wasmtools.Route {
 	return wasmtools.Route{Tool: t, Path: t.Path(), Enabled: !lacks, Ungranted: lacks}
 }
 
-// Call calls the tool of a route. Before it, call.Arguments are as the client sent them; afterwards they have the defaults filled
-// in. If the call has a client, the client's current generation and principal count, since they may have changed while the arguments
-// were read. A large result counts until the client has been answered. The error is a *wasmtools.Error.
+// Call calls the tool of a route. Before it, call.Arguments are as the client sent them; afterwards they have the defaults filled in. If
+// the call has a client, that client's current generation and principal count, since they may have changed while the arguments were read. A
+// large result counts until the client has been answered. The error is a *wasmtools.Error.
 func (v *Invoker) Call(ctx context.Context, route wasmtools.Route, call *wasmtools.Call) (result []byte, err error) {
 	if call.Client != nil {
 		now, err := renew(route, call)

@@ -20,8 +20,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// A Reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed. A value in
-// quotes at the beginning of a message is left out of logs: a secret can stand anywhere by mistake.
+// A Reader checks the value of one key and stores it. Its error says what is wrong with the value, and what is allowed. A value in quotes
+// at the beginning of a message is left out of logs, since a secret can be anywhere by mistake.
 type Reader func(value any) error
 
 // Boolean reads true or false.
@@ -318,7 +318,7 @@ func Pathless(err error) error {
 	return err
 }
 
-// A Shown is what the log of a reload may tell of one key.
+// A Shown is what the log of a reload may show of one key.
 type Shown struct {
 	key    string
 	list   []string
@@ -328,7 +328,7 @@ type Shown struct {
 	hides  bool
 }
 
-// Listed shows what comes to a list, and what goes.
+// Listed shows what is added to a list, and what is removed.
 func Listed(key string, list []string) Shown { return Shown{key: key, list: list} }
 
 // Counted shows a number as format writes it. Of several grants, the last one with a number other than 0 counts.

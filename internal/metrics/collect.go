@@ -61,7 +61,7 @@ var (
 	callerLimited = Describe("principal_calls_limited_total", "Calls of a caller that were refused because there were too many.", "principal", "origin", "realm")
 )
 
-// Describe sends no descriptions, as a collector does whose metrics come and go.
+// Describe sends no descriptions, as befits a collector whose metrics come and go.
 func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics of each tool that has figures of its own, and those of the others.

@@ -25,7 +25,7 @@ const DefaultTools = 1000
 type Options struct {
 	// Table has the tools that are served.
 	Table *wasmtools.RouteTable
-	// Tools is how many tools have figures of their own: those that are called most. Calls of the rest count together. Zero means DefaultTools.
+	// Tools is how many tools have their own figures: those called most. Calls of the rest count together. Zero means DefaultTools.
 	Tools int
 	// Prometheus is whether what a [Collector] collects is counted, beside the last hour.
 	Prometheus bool

@@ -1,11 +1,11 @@
 // Package openapi is the REST door: it serves the tools of a route table over HTTP and describes them.
 //
-// [NewApp] makes an http.Handler of a [wasmtools.RouteTable]. A tool answers POST at its path. /tools and /openapi.json list
-// the enabled tools, and the probes /healthz and /readyz tell how the service is. docs/http.md describes the whole
-// interface. A program with more doors mounts a [Door] on a [web.Mux] of its own.
+// [NewApp] makes an http.Handler of a [wasmtools.RouteTable]. A tool answers POST at its path. /tools and /openapi.json list the enabled
+// tools, and the probes /healthz and /readyz report the service's state. docs/http.md describes the whole interface. A program with more
+// doors mounts a [Door] on a [web.Mux] of its own.
 //
-// Everything that requests need from the table is built before the table changes, and published with its generation. A request goes by
-// one generation, the current one once it has been read whole, so that its router, switches, lists and ETags always agree.
+// Everything that requests need from the table is built before the table changes, and published with its generation. A request goes by one
+// generation, the current one once it has been read whole, so that its router, switches, lists and ETags always agree.
 package openapi
 
 import (
@@ -37,8 +37,8 @@ type Options struct {
 	Doors map[string]web.Door
 	// Dependencies are checked in this order. The first refusal is the answer.
 	Dependencies []Dependency
-	// Memory is how many bytes of bodies and results above 64 KiB all calls together may hold. Calls that need more are
-	// answered with CodeOverloaded; a call that is alone may hold as much as its tool allows. Zero means 256 MiB.
+	// Memory is how many bytes of bodies and results above 64 KiB all calls together may hold. Calls that need more are answered with
+	// CodeOverloaded; a single call may hold as much as its tool allows. Zero means 256 MiB.
 	Memory int64
 	// Invoker calls the tools. Doors with the same Invoker share its memory, and Memory is ignored. If nil, the application has
 	// its own.

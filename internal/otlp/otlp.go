@@ -44,7 +44,7 @@ type Options struct {
 	Endpoint string
 	// Headers returns the headers of the next request. It is called concurrently. If nil, there are none.
 	Headers func() (map[string]string, error)
-	// Sample is which part of all requests is recorded, from 0 to 1.
+	// Sample is the fraction of requests that is recorded, from 0 to 1.
 	Sample float64
 	// Metrics is whether the collector is told metrics, too, and Interval how often. Zero means every 15 seconds.
 	Metrics  bool

@@ -46,9 +46,8 @@ const (
 // NewBudget returns the budget of a file.
 func NewBudget() *Budget { return &Budget{fileInstructions, fileDefaults, fileDefaultWork} }
 
-// Compile compiles any JSON Schema. Its "$schema" may name draft 4, 6, 7, 2019-09 or 2020-12, which is meant where
-// there is none. Formats are asserted in every draft. The text is kept and must not be changed. An error says where
-// in the schema it is, what is wrong, and what to do.
+// Compile compiles any JSON Schema. Its "$schema" may name draft 4, 6, 7, 2019-09 or 2020-12, which is the default. Formats are asserted in
+// every draft. The text is kept and must not be changed. An error says where in the schema it is, what is wrong, and what to do.
 func Compile(text json.RawMessage) (*Schema, error) { return NewBudget().Compile(text) }
 
 // Compile is the function of that name for one of several schemas of a file. It fails, too, where they take too much together.
@@ -78,8 +77,7 @@ func (s *Schema) source() *source {
 	return from
 }
 
-// CompileParameters compiles the schema of a tool's arguments. It fails as Compile does, and where the schema
-// admits anything but objects.
+// CompileParameters compiles the schema of a tool's arguments. It fails as Compile does, and if the schema allows anything but objects.
 func CompileParameters(text json.RawMessage) (*Schema, error) {
 	return NewBudget().CompileParameters(text)
 }
@@ -111,12 +109,11 @@ func MustCompile(text string) *Schema {
 func (s *Schema) JSON() json.RawMessage { return s.text }
 
 // Validate checks a body, a JSON object, and returns the bytes for the tool: body itself, or a copy in which missing members have their
-// defaults, and integers of at most 309 digits such as 1.0 or 1e2 are written out. All else is byte for byte as it was. A body without
-// anything but white space counts as {}.
+// defaults, and integers of at most 309 digits such as 1.0 or 1e2 are written out. Everything else stays byte for byte as it was. A body
+// without anything but white space counts as {}.
 //
-// An error is a *Misfit with at least one violation, at most
-// MaxViolations and one that says how many more there are. They are in the order of the body, with what is missing
-// first. The work is bounded by the size of the body; what would take more is refused.
+// An error is a *Misfit with at least one violation, at most MaxViolations and one that says how many more there are. They are in the order
+// of the body, with what is missing first. The work is bounded by the size of the body; a check that would take more is refused.
 func (s *Schema) Validate(body []byte) ([]byte, error) {
 	valid, _, err := s.ValidateWithin(body, math.MaxInt64)
 	return valid, err

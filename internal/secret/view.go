@@ -81,7 +81,7 @@ func (w *View) values() *Values {
 	return w.in.Load().inForce(published) // loaded after published: a grant that stands in that has been extended before
 }
 
-// Secret returns the secret with that name. The error says which one there is not.
+// Secret returns the secret with that name. The error says which one is missing.
 func (w *View) Secret(name string) (string, error) {
 	value, ok := w.values().named[name]
 	if !ok {

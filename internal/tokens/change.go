@@ -69,7 +69,8 @@ type Spec struct {
 	Lifetime time.Duration
 	// Networks are the addresses from which it is taken. If there are none, all; of a narrower one, those of the one that makes it.
 	Networks []netip.Prefix
-	// Rate bounds how many calls are made with it. The calls of a narrower one count for the one that makes it, too, whatever its own rate is.
+	// Rate limits how many calls are made with it. The calls of a narrower one count for the one that makes it, too, whatever its own rate
+	// is.
 	Rate wasmtools.Rate
 	// By is who makes it, for those who list tokens.
 	By string

@@ -23,18 +23,17 @@ type AccessOptions struct {
 	Loopback bool
 	// Origins are those whose pages may call the service, such as "https://app.example.com", or "*" for every origin.
 	Origins []string
-	// Proxies are the addresses of proxies in front of the service, which are believed when they say for whom they send a request. Who
-	// that is, the log tells. If there are none, the peer of the connection is the client.
+	// Proxies are the addresses of proxies in front of the service, which are believed when they say for whom they send a request. The log
+	// shows who that is. If there are none, the peer of the connection is the client.
 	Proxies []netip.Prefix
 	// ProxyHeader is the one header in which they say it, ForwardedFor or Forwarded: what a request has in another one, its client can have
 	// written. If empty, ForwardedFor.
 	ProxyHeader string
 }
 
-// An Access says which hosts requests may name, and pages of which other origins may make requests. The first ends DNS
-// rebinding, in which a page makes its own domain name mean the address of the service; the second ends cross-site request forgery, and is
-// CORS for those that may. It says, too, which proxies are
-// believed about the client. It never changes.
+// An Access says which hosts requests may name, and pages of which other origins may make requests. The first ends DNS rebinding, in which
+// a page makes its own domain name mean the address of the service; the second ends cross-site request forgery, and is CORS for those that
+// may. It also says which proxies are believed about the client. It never changes.
 type Access struct {
 	hosts     origin.Patterns
 	everyHost bool

@@ -9,21 +9,20 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// A Dependency is a condition that every request must meet, except those for /healthz and /readyz. It may have more
-// methods; a Dependency of package auth has all of these:
+// A Dependency is a condition that every request must meet, except those for /healthz and /readyz. It may have more methods; a Dependency
+// of package auth has all of these:
 //
 //	Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error)
 //
-// Principal says who makes the request. It is called after Check, and concurrently like that. current is what the
-// dependencies before this one found, at first [wasmtools.Everybody]. Principal returns current or another principal, never
-// nil. An error refuses the request, as one of Check does.
+// Principal says who makes the request. It is called after Check, and concurrently like that. current is what the dependencies before this
+// one found, at first [wasmtools.Everybody]. Principal returns current or another principal, never nil. An error refuses the request, as
+// one from Check does.
 //
 //	Schemes() []auth.Scheme
 //	Subscribe(changed func()) (unsubscribe func())
 //
-// Schemes returns how clients can meet the condition at the moment: in one of these ways, which documents
-// name; none if no credentials are needed. It must not take a lock. Subscribe calls changed after each change of what Schemes
-// returns. Without it they are always the same.
+// Schemes returns how clients can meet the condition at the moment: in one of these ways, which documents name; none if no credentials are
+// needed. It must not take a lock. Subscribe calls changed after each change of what Schemes returns. Without it they are always the same.
 //
 //	Challenges() []string
 //
@@ -35,9 +34,9 @@ import (
 //
 //	Version() uint64
 //
-// Version returns a number that grows when Check or Principal may say something else of a request. If it has changed when the
-// body of a request has come, or when a tool that the request runs calls another, they are called again for that request. Without
-// this method they are called again only after a change of the table's configuration. It must not take a lock.
+// Version returns a number that grows when Check or Principal may say something else of a request. If it has changed when the body of a
+// request has come, or when a tool that the request runs calls another, they are called again for that request. Without this method they
+// are called again only after a change of the table's configuration. It must not take a lock.
 type Dependency interface {
 	// Check returns nil, or why the request is refused. The client sees an *wasmtools.Error, while any other error counts as
 	// internal and is not shown. Check must not read the body. It is called concurrently.

@@ -56,11 +56,10 @@ func (x *Exchange) Context() context.Context { return (*requestContext)(x) }
 // SetFailer has f word the errors of a door whose protocol has a form of its own for them. If nil, they are as docs/http.md says.
 func (x *Exchange) SetFailer(f Failer) { x.failer = f }
 
-// SetTool names the tool that the request calls. The log counts refused calls by it, and names it where the request's path is
-// another one.
+// SetTool names the tool that the request calls. The log counts refused calls by it, and names it if the request's path is a different one.
 func (x *Exchange) SetTool(path string) { x.tool = path }
 
-// SetOperation names for the log what the request does, where its method and its path do not tell.
+// SetOperation tells the log what the request does, if its method and its path do not say so.
 func (x *Exchange) SetOperation(name string) { x.operation = name }
 
 // SetLooks says that the request only looks at the server, as pages do every few seconds. The log tells that at level debug, unless it fails.

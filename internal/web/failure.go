@@ -168,7 +168,7 @@ type Failer interface {
 	Failure(e *wasmtools.Error) (status int, body []byte)
 }
 
-// SetFailure notes for the log why the request failed, where the door answers with a body of its own.
+// SetFailure tells the log why the request failed, if the door answers with its own body.
 func (x *Exchange) SetFailure(e *wasmtools.Error) {
 	x.failed = e
 	if e.Code == wasmtools.CodeRateLimited && x.status == 0 {

@@ -17,7 +17,7 @@ type Observer interface {
 	Answered(a *Answer)
 }
 
-// An Answer is a request that has been answered, as observers see it. Asking it takes no memory, but for an address as text.
+// An Answer is a request that has been answered, as observers see it. Its methods allocate nothing, except for an address as text.
 type Answer Exchange
 
 // Request returns the request, whose body must not be read. It is nil where that came without HTTP: see [Mux.Tell].
@@ -35,7 +35,7 @@ func (a *Answer) Principal() *wasmtools.Principal { return a.call.Principal }
 // Client returns the address for which the request was sent, or the zero Addr if it has none.
 func (a *Answer) Client() netip.Addr { return (*Exchange)(a).Address() }
 
-// Operation returns what the door says that the request did, or "" where method and path tell.
+// Operation returns what the door says that the request did, or "" if method and path say so.
 func (a *Answer) Operation() string { return a.operation }
 
 // Tool returns the path of the tool that the request was about, or "". Its route in Generation has its version and digest.
@@ -44,7 +44,7 @@ func (a *Answer) Tool() string { return a.tool }
 // Generation returns the generation that the request went by, or nil.
 func (a *Answer) Generation() *wasmtools.Generation { return a.call.Generation }
 
-// Uses returns what the call of the request used of what its tool was granted.
+// Uses returns the uses of its tool's grants by the request's call.
 func (a *Answer) Uses() []wasmtools.Use { return a.call.Uses }
 
 // Times returns what the phases of that call took. They are not known of a call inside it, or without HTTP.
@@ -63,7 +63,7 @@ func (a *Answer) Status() int { return int(a.status) }
 // 200, where a door's protocol has errors of its own.
 func (a *Answer) Error() *wasmtools.Error { return a.failed }
 
-// Took returns how long the request took, with the sending of its response.
+// Took returns how long the request took, including sending its response.
 func (a *Answer) Took() time.Duration { return time.Since(a.mux.began) - a.start }
 
 // A Message is a request that came without HTTP, such as over standard input, and has been answered.

@@ -8,13 +8,13 @@ import (
 
 // A Policy is what a door wants of the Mux. The zero value is the safe one.
 type Policy struct {
-	// Open makes the door answer requests that would have to show who makes them, and don't: their principal is then
-	// [wasmtools.Nobody], who may call nothing. One with valid credentials has its own principal.
+	// Open makes the door answer requests without the credentials that they would need: their principal is then [wasmtools.Nobody], who may
+	// call nothing. One with valid credentials has its own principal.
 	Open bool
 	// Role is what the principal must have, such as [wasmtools.RoleAdmin]. So the door is closed if nobody has to show who they are. Empty:
 	// none.
 	Role string
-	// Pages says which pages of other origins may make requests, beside those that the [Access] lists.
+	// Pages says which pages of other origins may make requests, besides those that the [Access] lists.
 	Pages Pages
 	// Below makes the door answer GET and HEAD for the paths below its own also where tools can have these: tools answer POST alone.
 	Below bool
@@ -39,7 +39,7 @@ type Pages int
 const (
 	// PagesListed are those whose origins the Access lists.
 	PagesListed Pages = iota
-	// PagesRead are all, but with GET and HEAD only, and without seeing the answer: they may link to the door. It is for doors where
+	// PagesRead are all pages, but with GET and HEAD only, and without seeing the answer: they may link to the door. It is for doors where
 	// these methods do nothing but read.
 	PagesRead
 	// PagesAll are all pages: each may make any request, and see the answer.

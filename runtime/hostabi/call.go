@@ -8,10 +8,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/hostcall"
 )
 
-// A Call is one run of a guest, as host functions see it: the guest's memory, its budget, and what it was granted. A function uses it on the
+// A Call is one run of a guest, as host functions see it: the guest's memory, its budget and its grants. A function uses it on the
 // goroutine that it is called on, and not after it has returned.
 //
-// A run serves a call, or it is a start: that brings a guest to where calls can begin, and is the same for all of them. A start
+// A run serves a call, or it is a start, which brings a guest to the point where calls can begin, and is the same for all of them. A start
 // has no grants.
 type Call hostcall.Call
 
@@ -21,34 +21,34 @@ func (c *Call) run() *hostcall.Call { return (*hostcall.Call)(c) }
 // Serving reports whether the run serves a call; it is a start otherwise.
 func (c *Call) Serving() bool { return c.run().Serving() }
 
-// Context returns the context of the call, for its values, such as a trace. It may end after the run does, and
-// nothing may wait for it. A function that may wait uses f of [Call.Wait], whose context has the same values.
+// Context returns the context of the call, for its values, such as a trace. It may outlive the run, and nothing may wait for it. A function
+// that may wait uses f of [Call.Wait], whose context has the same values.
 func (c *Call) Context() context.Context { return c.run().Context() }
 
 // Grant returns what the tool was granted of the function's set: a value of the set's own type, which many calls share. It is
 // nil, and nothing is allowed, if the tool was granted nothing, and while the guest starts or describes itself.
 func (c *Call) Grant() any { return c.run().Grant() }
 
-// Deadline returns when the call ends at the latest, by the tool's limit and the caller's own.
+// Deadline returns the time by which the call ends, from the tool's limit and the caller's own.
 func (c *Call) Deadline() time.Time { return c.run().Deadline() }
 
-// Wait calls f, which may wait until ctx is done. ctx is done when the call has to end; Wait then ends the call and does not
-// return. A function that waits for a timer, a file or a network must do so in f. All waits of a run are given the same ctx, which is
-// done at the latest when the run has ended.
+// Wait calls f, which may wait until ctx is done. ctx is done when the call must end; Wait then ends the call and does not return. A
+// function that waits for a timer, a file or a network must do so in f. All waits of a run get the same ctx, which is done by the end of
+// the run.
 func (c *Call) Wait(f func(ctx context.Context)) { c.run().Wait(f) }
 
-// Charge counts work of the host, in nanoseconds by a fixed estimate, like instructions of the guest. Without it a guest could
-// have the host work for long in a few instructions of its own. It ends the call where its time or its fuel is used up.
+// Charge counts work of the host like instructions of the guest, in nanoseconds of a fixed estimate. Without it a guest could make the host
+// work for long with a few instructions. It ends the call if its time or its fuel is used up.
 func (c *Call) Charge(nanos int) { c.run().Charge(nanos) }
 
-// Hold makes the account of the process count n bytes of the host's memory for the call, until it ends: bodies, answers, and whatever
-// else a guest can have the host keep. A negative n gives bytes back before. It must be called before the memory is allocated, and,
-// unlike f of [Call.Wait], by the goroutine of the call only. Where there is no room, it waits for some, and then ends the call.
+// Hold makes the account of the process count n bytes of the host's memory for the call, until it ends: bodies, answers, and whatever else
+// a guest can make the host keep. A negative n gives bytes back earlier. It must be called before the memory is allocated, and, unlike f of
+// [Call.Wait], only by the goroutine of the call. If there is no room, it waits for some, and then ends the call.
 func (c *Call) Hold(n int64) { c.run().Hold(n) }
 
-// Tally counts n uses of the tool's grant for the function's set, and returns the uses so far in the client's call, with all calls
-// inside it. So a tool that calls itself, or is called again and again, gets no more than a single call. Grants of sets that use it must
-// be comparable, such as pointers.
+// Tally counts n uses of the tool's grant for the function's set, and returns the uses so far in the client's call, including all calls
+// inside it. So a tool that calls itself, or is called again and again, gets no more than a single call. Grants of sets that use it must be
+// comparable, such as pointers.
 func (c *Call) Tally(n int) int { return c.run().Tally(n) }
 
 // Log writes one line for the guest to the host's log; what is beyond 4 KiB is dropped. source is a word for where the line came from. Log
@@ -57,9 +57,9 @@ func (c *Call) Log(level slog.Level, source string, line []byte) bool {
 	return c.run().Log(level, source, line)
 }
 
-// Progress reports how much of its work the guest has done, to those who listen to the call. total is how much there is to do, 0
-// if the guest does not know. A report that does not say more than the one before is dropped. One that comes too soon after it
-// is kept until it is time, or until the next one takes its place. Progress reports true where somebody was told now.
+// Progress reports how much of its work the guest has done, to those who listen to the call. total is how much there is to do, 0 if the
+// guest does not know. A report without further progress is dropped. One that comes too soon after the last is kept until it is due, or
+// replaced by the next one. Progress reports true if somebody was notified now.
 func (c *Call) Progress(done, total float64, message []byte) (told bool) {
 	return c.run().Progress(done, total, message)
 }
@@ -89,10 +89,10 @@ type Use struct {
 	Outcome string
 	// Status is the status of an answer over HTTP, or 0.
 	Status int
-	// Redacted says that the answer had a secret, which was taken out of it.
+	// Redacted says that a secret was removed from the answer.
 	Redacted bool
 }
 
-// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each has a line of its own, and else the first of
-// a tool in a client's call that its grant does not allow, whose Outcome is "not_granted".
+// Used counts a use, for the call's line in the log and its caller's accounts. At the level debug, each has its own line; otherwise only
+// the first in a client's call that a tool's grant does not allow, whose Outcome is "not_granted".
 func (c *Call) Used(u Use) { c.run().Used(hostcall.Use(u)) }

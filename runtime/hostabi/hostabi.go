@@ -1,10 +1,10 @@
-// Package hostabi is what a host function of a capability is given, and how such functions are offered to guests.
+// Package hostabi defines what a capability's host function gets, and how such functions are offered to guests.
 //
-// A [Set] is the functions of one import module. A set keeps nothing for a guest from one call to the next. Its functions get a [Call],
-// with what they may know of the call, and with the tool's grant.
+// A [Set] is the functions of one import module. A set keeps nothing for a guest between calls. Its functions get a [Call], with what they
+// may know about the call, and with the tool's grant.
 //
-// A guest may pass anything. The methods of Call check each place in the guest's memory, and end the call if one is outside.
-// A function has to check its other arguments itself, and the size of whatever it allocates.
+// A guest may pass anything. The methods of Call check each place in the guest's memory, and end the call if one is outside. A function
+// must check its other arguments itself, and the size of whatever it allocates.
 package hostabi
 
 // A Set is the functions of one import module. It must not change once an engine has it. Its functions are called by many guests
@@ -16,8 +16,8 @@ type Set struct {
 	Functions []Function
 	// Target says how to build a guest that imports from the module, such as "in Go: GOOS=wasip1". It may be empty.
 	Target string
-	// Nests says that a tool which was granted something of the set may call other tools. A call of such a tool that is made inside
-	// another call never waits for one of the tool's places, since those who hold them may be waiting for the outer call to end.
+	// Nests says that a tool which was granted something of the set may call other tools. A call of such a tool that is made inside another
+	// call never waits for one of the tool's places, since the calls that hold them may be waiting for the outer call to end.
 	Nests bool
 }
 
@@ -26,8 +26,8 @@ type Function struct {
 	Name string
 	// Params and Results hold one letter for each parameter and result: i for i32, I for i64, F for f64.
 	Params, Results string
-	// Cost is what each call of the function is charged, in nanoseconds; 0 means 100. The methods of [Call] charge what they copy.
-	// Whatever else takes time, the function has to charge itself, with [Call.Charge].
+	// Cost is what each call of the function is charged, in nanoseconds; 0 means 100. The methods of [Call] charge what they copy. The
+	// function itself must charge for anything else that takes time, with [Call.Charge].
 	Cost int
 	// Do reads the parameters from the stack, and writes the result over the first. An i32 is the lower half of its element: the upper half of a
 	// parameter is 0, and that of a result does not matter. The guest's memory must not be used after Do has returned.

@@ -1,5 +1,5 @@
-// Package limits is what can be limited in the calls of a tool. Each field of [Limits] is an entry of one table, from which
-// the configuration takes its keys, ranges and messages, the documentation its rows, and the sandbox its defaults.
+// Package limits defines what can be limited in the calls of a tool. Each field of [Limits] is an entry of one table, from which the
+// configuration takes its keys, ranges and messages, the documentation its rows, and the sandbox its defaults.
 package limits
 
 import "time"
@@ -10,8 +10,8 @@ import "time"
 // The tag of a field is the limit's entry. To add a limit, add a field and enforce it.
 type Limits struct {
 	Timeout time.Duration `key:"timeout" unit:"time" default:"5s" least:"1ms" most:"1h" means:"longest time of a call, waiting for its turn included"`
-	// Fuel also bounds what a start computes, for which it is at least 1e9. It is charged ahead, by whole loop bodies, and
-	// work of the host counts like instructions that take as long.
+	// Fuel also bounds what a start computes, for which it is at least 1e9. It is charged in advance, for whole loop bodies, and work of
+	// the host counts like instructions that take as long.
 	Fuel   int64 `key:"fuel" default:"0" least:"0" most:"9223372036854775807" zero:"unlimited" means:"most that a call may compute, in units of roughly one WebAssembly instruction"`
 	Memory int64 `key:"memory" unit:"bytes" default:"64MiB" least:"64KiB" most:"4GiB" means:"largest memory of a tool; whole pages of 64 KiB count"`
 	// Stack bounds the stack of the sandbox. Guests of some compilers have a second one in their memory.

@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/internal/double"
 )
 
-// A Call is one call of a tool: its log, its progress and, as a [context.Context], its deadline. The zero Call is usable, logs
-// nothing and has no deadline, so that a test can pass new(toolsrv.Call). Within a guest it is for the goroutine of the call only.
+// A Call is one call of a tool: its log, its progress and, as a [context.Context], its deadline. The zero Call is usable, logs nothing and
+// has no deadline, so that a test can pass new(toolsrv.Call). Within a guest only the goroutine of the call may use it.
 type Call struct {
 	log func(level Level, message string)
 	// In tests; a guest has the host instead.
@@ -26,7 +26,7 @@ func NewCall(log func(level Level, message string)) *Call {
 	return &Call{log: log}
 }
 
-// Until returns a Call like c that has a deadline, for tests. In a guest the host's deadline holds instead.
+// Until returns a Call like c that has a deadline, for tests. In a guest the host's deadline applies instead.
 func (c *Call) Until(deadline time.Time) *Call {
 	like := *c
 	like.deadline = deadline
@@ -108,8 +108,8 @@ func (c *Call) logf(level Level, format string, args ...any) {
 // before. Nothing happens if nobody listens.
 func (c *Call) Progress(done, total float64, message string) { c.report(done, total, message) }
 
-// TimeLeft returns how long the call may still take. The host ends it then, whatever the tool does, so a tool that can answer
-// in part should do so before. Without a deadline it is the longest Duration.
+// TimeLeft returns how long the call may still take. The host ends it then, whatever the tool does, so a tool that can give a partial
+// answer should do so before. Without a deadline it is the longest Duration.
 func (c *Call) TimeLeft() time.Duration {
 	if left, ok := c.left(); ok {
 		return left
@@ -126,7 +126,7 @@ func (c *Call) Deadline() (deadline time.Time, ok bool) {
 	return time.Now().Add(left), true
 }
 
-// Done implements [context.Context]. It returns nil: a call that is cancelled, or whose time is over, does not go on.
+// Done implements [context.Context]. It returns nil: a call that is cancelled, or out of time, does not go on.
 func (c *Call) Done() <-chan struct{} { return nil }
 
 // Err implements [context.Context]. It returns nil.

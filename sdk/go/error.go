@@ -14,11 +14,11 @@ type Error struct {
 	// Code is a stable word of the tool's own for programs to act on, such as "division_by_zero", or empty. It has at
 	// most 128 bytes.
 	Code string
-	// Message is a sentence for the client: what is wrong, where, and what to do. Of a longer one clients see 8 KiB.
+	// Message is a sentence for the client: what is wrong, where, and what to do. Clients see only 8 KiB of a longer one.
 	Message string
-	// Status is the HTTP status, 400 to 599, or 0 for 400. Any other is the tool's fault and answered with 500.
+	// Status is the HTTP status, 400 to 599, or 0 for 400. Any other is the tool's fault, and gives 500.
 	Status int
-	// Data is any further data that JSON can express, or nil. The host takes 64 KiB of JSON for the whole error.
+	// Data is any further data that JSON can express, or nil. The host accepts 64 KiB of JSON for the whole error.
 	Data any
 }
 
@@ -45,7 +45,7 @@ type Failure struct {
 	Code string
 	// Message says what is wrong, and what to do.
 	Message string
-	// ToolCode and Data are what the error of another tool has, if that was called. Data is JSON.
+	// ToolCode and Data come from the error of another tool, if one was called. Data is JSON.
 	ToolCode string
 	Data     json.RawMessage
 }
@@ -64,8 +64,8 @@ func (f *Failure) Error() string {
 // statusFailure is the status of a call that fails by a Failure: what the tool depends on is at fault, not who calls it.
 const statusFailure = 502
 
-// AsError returns what a client sees of err, which is not nil: the [*Error] in it with the message of the whole, or one of the
-// [*Failure] in it, or one with the message only.
+// AsError returns what a client sees of err, which is not nil: the [*Error] in it with the message of the whole, or one made from the
+// [*Failure] in it, or one with only the message.
 func AsError(err error) *Error {
 	out := &Error{}
 	if e, ok := AsType[*Error](err); ok && e != nil {
@@ -80,10 +80,9 @@ func AsError(err error) *Error {
 	return out
 }
 
-// AsType returns the first error that err is or wraps and whose type is E, and whether there is one. It finds what
-// [errors.As] finds, without reflection: a program that reaches both errors.As and encoding/json panics when TinyGo up to
-// 0.40.1 has compiled it ("reflect: unimplemented: AssignableTo with interface"). From Go 1.26 on, package errors has a
-// function of this name that does the same.
+// AsType returns the first error that err is or wraps and whose type is E, and whether there is one. It finds what [errors.As] finds,
+// without reflection: a program that uses both errors.As and encoding/json panics when TinyGo up to
+// 0.40.1 has compiled it ("reflect: unimplemented: AssignableTo with interface"). From Go 1.26 on, package errors has a function with this name that does the same.
 func AsType[E error](err error) (E, bool) {
 	for err != nil {
 		if found, ok := err.(E); ok {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Options are what clients show or use of a tool, beside its name and description. All of them may be left out.
+// Options are what clients show or use of a tool besides its name and description. All of them may be left out.
 type Options struct {
 	// Title is the tool's name for people, such as "Add two numbers": one line of at most 200 characters.
 	Title string
@@ -16,7 +16,7 @@ type Options struct {
 	Annotations Annotations
 	// Icons are pictures for the tool, at most 8.
 	Icons []Icon
-	// Needs are what this tool can't do without, beside what its module needs. They have no Settings.
+	// Needs are what this tool can't do without, besides its module's needs. They have no Settings.
 	Needs Needs
 }
 
@@ -33,17 +33,17 @@ func (t Tool) With(o Options) Tool {
 	return t
 }
 
-// Annotations are what an author says of a tool's effects. Clients decide by them whether to ask a person before a call. They
-// are hints: nothing makes a tool keep to them.
+// Annotations are what an author says about a tool's effects. Clients decide by them whether to ask a person before a call. They are hints:
+// nothing makes a tool keep to them.
 type Annotations struct {
-	// ReadOnly means that the tool changes nothing outside of itself.
+	// ReadOnly means that the tool changes nothing outside itself.
 	ReadOnly Hint
 	// Destructive means that the tool may overwrite or delete something; a tool that changes things, but is not destructive,
 	// only adds. A tool can't be both read-only and destructive.
 	Destructive Hint
 	// Idempotent means that a second call with the same arguments has no further effect.
 	Idempotent Hint
-	// OpenWorld means that the tool deals with what is outside of the service, as a search of the web does.
+	// OpenWorld means that the tool deals with the world outside the service, as a web search does.
 	OpenWorld Hint
 }
 
@@ -56,15 +56,15 @@ const (
 	No
 )
 
-// An Icon is a picture that clients may show beside a tool. The Src of all icons of a tool have 32 KiB together at most.
+// An Icon is a picture that clients may show beside a tool. The Src of all icons of a tool have at most 32 KiB in total.
 type Icon struct {
 	// Src is where the picture is: an address that begins with https://, or the picture itself as a data: URI in base64.
 	Src string `json:"src"`
 	// MIMEType is the picture's type, such as "image/png". It may be empty.
 	MIMEType string `json:"mimeType,omitempty"`
-	// Sizes are the sizes that the picture is good for, at most 16: "48x48", or "any" for one that scales. If empty, all.
+	// Sizes are the sizes that the picture suits, at most 16: "48x48", or "any" for one that scales. If empty, all.
 	Sizes []string `json:"sizes,omitempty"`
-	// Theme is "light" or "dark" for a picture that is made for a background of that kind, or empty.
+	// Theme is "light" or "dark" for a picture made for such a background, or empty.
 	Theme string `json:"theme,omitempty"`
 }
 

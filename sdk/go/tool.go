@@ -26,27 +26,26 @@ type Example struct {
 	Arguments, Result string
 }
 
-// Func makes a tool of f. The name is 1 to 64 of the characters A-Z a-z 0-9 _ and -; agents
-// choose the tool by its description, so say there what it does and when to use it.
+// Func makes a tool from f. The name is 1 to 64 of the characters A-Z a-z 0-9 _ and -; agents choose the tool by its description, so say
+// there what it does and when to use it.
 //
-// A is a struct (or a map with string keys): the arguments. Their schema follows encoding/json: names, embedding and
-// order come from the struct; a member is required unless it is a pointer, has a default, or is marked omitempty or
-// omitzero; a pointer also takes null, but to a named struct, slice or map; members that A does not have are refused.
-// Struct tags add to it:
+// A is a struct (or a map with string keys): the arguments. Their schema follows encoding/json: names, embedding and order come from the
+// struct; a member is required unless it is a pointer, has a default, or is marked omitempty or omitzero; a pointer also takes null, but to
+// a named struct, slice or map; members that A does not have are refused. Struct tags add to it:
 //
 //	description:"…"   required:"true" or "false"   default:"…"   examples:"a,b"
 //	enum:"a,b"        minimum:"0"  maximum:"9"     exclusiveMinimum:"0"  exclusiveMaximum:"9"
 //	minLength:"1"     maxLength:"9"                minItems:"1"  maxItems:"9"
 //	pattern:"^a"      format:"email"               contentEncoding:"base64"  contentMediaType:"image/png"
 //
-// A default, an enum and examples are plain text for a string and JSON otherwise; a list whose values hold a comma is
-// written as a JSON array. Host and guest agree: f never sees arguments that the schema refuses.
+// A default, an enum and examples are plain text for a string and JSON otherwise; a list whose values hold a comma is written as a JSON
+// array. Host and guest agree: f never sees arguments that the schema refuses.
 //
-// R is the result, any type that can be described; a nil slice or map in it is sent as [] or {}, never as null. A type
-// with its own JSON form needs a method JSONSchema() string ([Describer]).
+// R is the result, any type that can be described; a nil slice or map in it is sent as [] or {}, never as null. A type with its own JSON
+// form needs a method JSONSchema() string ([Describer]).
 //
-// An error of f fails the call; [Error] says how it reaches the client. A panic ends the call with status 500, and its
-// message is only in the host's log.
+// An error of f fails the call; [Error] says how it reaches the client. A panic ends the call with status 500, and its message is only in
+// the host's log.
 func Func[A, R any](name, description string, f func(*Call, A) (R, error), examples ...Example) Tool {
 	t := Tool{
 		name:        name,

@@ -15,22 +15,22 @@ import (
 
 // A Verifier finds out who makes a request, by one kind of credentials. All methods are called concurrently. Only Subscribe may take a lock.
 type Verifier interface {
-	// Verify returns the principal of the request's credentials, or nil without valid credentials of its kind. An error says why that can't
-	// be told, or what a client should know of it. In both cases other verifiers are asked. An *wasmtools.Error is shown to clients, while
-	// any other counts as internal. One with CodeUnauthorized and without a message refuses as nil does, and tells the log why. Verify must
-	// not read the body.
+	// Verify returns the principal of the request's credentials, or nil without valid credentials of its kind. An error says why the
+	// principal is not known, or what a client should know about it. In both cases other verifiers are asked. An *wasmtools.Error is shown
+	// to clients, while any other counts as internal. One with CodeUnauthorized and without a message refuses as nil does, and the log says
+	// why. Verify must not read the body.
 	Verify(r *http.Request) (*wasmtools.Principal, error)
 	// Scheme says how clients show their credentials. It is the same at every call.
 	Scheme() Scheme
-	// Open reports whether nobody has to show credentials of this kind at the moment.
+	// Open reports whether nobody needs credentials of this kind at the moment.
 	Open() bool
-	// Version returns a number that grows when Verify or Open may say something else.
+	// Version returns a number that grows when Verify or Open may give another answer.
 	Version() uint64
-	// Subscribe calls changed after each change of what Open returns. The returned function ends that.
+	// Subscribe calls changed after each change of what Open returns. The returned function ends the subscription.
 	Subscribe(changed func()) (unsubscribe func())
 }
 
-// A Challenger is a Verifier whose challenge depends on the request: ChallengeFor takes the place of its scheme's Challenge.
+// A Challenger is a Verifier whose challenge depends on the request: ChallengeFor replaces its scheme's Challenge.
 type Challenger interface {
 	Verifier
 	ChallengeFor(r *http.Request) string
@@ -43,7 +43,7 @@ type Scheme struct {
 	Description json.RawMessage
 	// Challenge is what WWW-Authenticate says to a request without valid credentials, such as "Bearer". If empty, nothing.
 	Challenge string
-	// Refusal is the sentence that tells such a client what it lacks, where nothing but this kind of credentials would do. If empty, "Invalid or
+	// Refusal is the sentence that tells such a client what it lacks, if only this kind of credentials would do. If empty, "Invalid or
 	// missing credentials".
 	Refusal string
 }
@@ -60,7 +60,7 @@ func (s Scheme) Check() error {
 var schemeName = regexp.MustCompile(`^[a-zA-Z0-9._-]+$`)
 
 // An Authenticator is a dependency of package web that says who makes a request: a caller that one of its verifiers knows. While all of
-// them are open, nobody has to show anything. It is safe for concurrent use.
+// them are open, nobody needs credentials. It is safe for concurrent use.
 type Authenticator struct{ verifiers []Verifier }
 
 // Dependency returns the Authenticator that asks verifiers in this order. It panics if there is none, if one is nil, or if a scheme has a bad
@@ -136,8 +136,8 @@ func (a *Authenticator) Open() bool {
 	return true
 }
 
-// Principals returns the principals that can be told before one of them makes a request, sorted by name: everybody while no credentials are
-// needed, and those of each verifier with a method Principals() []*wasmtools.Principal.
+// Principals returns the principals that are known before they make a request, sorted by name: everybody while no credentials are needed,
+// and those of each verifier with a method Principals() []*wasmtools.Principal.
 func (a *Authenticator) Principals() (all []*wasmtools.Principal) {
 	if a.Open() {
 		all = append(all, wasmtools.Everybody())
@@ -166,8 +166,8 @@ func (a *Authenticator) Schemes() (all []Scheme) {
 	return all
 }
 
-// Challenges returns the values of WWW-Authenticate for a request without credentials: the challenges of Schemes or, where there are
-// none, of all verifiers. So a door that asks for more than a principal has them also while nobody else has to show anything.
+// Challenges returns the values of WWW-Authenticate for a request without credentials: the challenges of Schemes or, where there are none,
+// of all verifiers. So a door that requires more than a principal has them even while nobody else needs credentials.
 func (a *Authenticator) Challenges() []string {
 	if all := challengesOf(a.Schemes()); len(all) > 0 {
 		return all
@@ -179,8 +179,8 @@ func (a *Authenticator) Challenges() []string {
 	return challengesOf(schemes)
 }
 
-// ChallengesFor returns what WWW-Authenticate says to this request, as Challenges does without one. A challenge with parameters takes the place of
-// the same without: clients look at the first.
+// ChallengesFor returns what WWW-Authenticate says to this request, as Challenges does without one. A challenge with parameters replaces
+// the same one without: clients look at the first.
 func (a *Authenticator) ChallengesFor(r *http.Request) []string {
 	all := a.Challenges()
 	for _, v := range a.verifiers {
@@ -209,7 +209,7 @@ func challengesOf(schemes []Scheme) (all []string) {
 	return all
 }
 
-// Version returns a number that grows when the Authenticator may say something else of a request.
+// Version returns a number that grows when the Authenticator may give another answer for a request.
 func (a *Authenticator) Version() (sum uint64) {
 	for _, v := range a.verifiers {
 		sum += v.Version() // each of them only grows
@@ -217,7 +217,7 @@ func (a *Authenticator) Version() (sum uint64) {
 	return sum
 }
 
-// Subscribe calls changed after each change of what Schemes returns. The returned function ends that.
+// Subscribe calls changed after each change of what Schemes returns. The returned function ends the subscription.
 func (a *Authenticator) Subscribe(changed func()) (unsubscribe func()) {
 	ends := make([]func(), len(a.verifiers))
 	for i, v := range a.verifiers {

@@ -20,15 +20,15 @@ import (
 
 // A BearerTokenAuth is a set of tokens, one of which a caller must show. Make one with [NewBearerTokenAuth].
 //
-// A change applies to the next request. Requests never wait for one: they read an immutable set through an atomic
-// pointer. All methods are safe for concurrent use.
+// A change applies to the next request. Requests never wait for one: they read an immutable set through an atomic pointer. All methods are
+// safe for concurrent use.
 //
-// Tokens are not kept, only their SHA-256 digests, keyed with a secret that is new for each BearerTokenAuth. How long a
-// lookup takes tells a caller nothing. Without the key nobody knows which digests are compared, so it can't be measured
-// how much of a guess was right, which token matched, or how many there are.
+// Tokens are not kept, only their SHA-256 digests, keyed with a secret that is new for each BearerTokenAuth. The time of a lookup tells a
+// caller nothing. Without the key nobody knows which digests are compared, so nobody can measure how much of a guess was right, which token
+// matched, or how many there are.
 //
-// Each token stands for a principal that may call every tool. The first one is named "token-1", the next "token-2". A token
-// keeps its number for as long as it is in the set, and the number is not used again.
+// Each token stands for a principal that may call every tool. The first one is named "token-1", the next "token-2". A token keeps its
+// number for as long as it is in the set, and the number is never reused.
 type BearerTokenAuth struct {
 	key      [sha256.Size]byte
 	tokenSet atomic.Pointer[tokenSet]
@@ -60,9 +60,9 @@ func NewBearerTokenAuth(tokens []string) (*BearerTokenAuth, error) {
 	return a, nil
 }
 
-// Next returns the set that takes the place of a where a configuration is replaced whole: one with other tokens, enabled, that requires
-// one always or not. A token that is in both keeps its principal and its number. a does not change, and should not be changed
-// afterwards, as both would use the same numbers. Next fails as [NewBearerTokenAuth] does.
+// Next returns the set that replaces a when a configuration is replaced as a whole: an enabled set with other tokens, which either always
+// requires one or not. A token that is in both keeps its principal and its number. a does not change, and should not be changed afterwards,
+// as both would use the same numbers. Next fails as [NewBearerTokenAuth] does.
 func (a *BearerTokenAuth) Next(tokens []string, required bool) (*BearerTokenAuth, error) {
 	a.mu.Lock()
 	next := &BearerTokenAuth{key: a.key, numbered: a.numbered}
@@ -174,9 +174,8 @@ func (a *BearerTokenAuth) Principals() []*wasmtools.Principal {
 	return slices.Collect(maps.Values(a.tokenSet.Load().tokens))
 }
 
-// Subscribe has f called after each change of what Open returns, before the method that made the change returns. Calls come
-// one at a time; f must not change tokens or subscriptions. The returned function ends the subscription; once it has
-// returned, f is not called any more.
+// Subscribe calls f after each change of what Open returns, before the method that made the change returns. Calls come one at a time; f
+// must not change tokens or subscriptions. The returned function ends the subscription; once it has returned, f is not called any more.
 func (a *BearerTokenAuth) Subscribe(f func()) (unsubscribe func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

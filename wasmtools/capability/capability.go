@@ -1,5 +1,5 @@
-// Package capability says what a capability is: something outside of its sandbox that a tool reaches through functions of the host. A tool
-// reaches it where its manifest declares that it needs it and its operator grants it, and no further than both say.
+// Package capability says what a capability is: something outside its sandbox that a tool reaches through functions of the host. A tool
+// reaches it if its manifest declares the need and its operator grants it, and only as far as both say.
 //
 // Each is one [Kind], a value, in a package of its own. Package builtin lists a server's capabilities, and a program that embeds it adds
 // its own; see docs/embedding.md. Package broker turns the grants of a configuration into what the functions are given.
@@ -21,9 +21,9 @@ import (
 
 // A Kind is one capability. Name, Module, New and Open are required.
 type Kind struct {
-	// Name is the name by which manifests need it. One that a program brings along begins with "x-".
+	// Name is the name by which manifests need it. The name of a program's own capability begins with "x-".
 	Name string
-	// Module is the import module whose functions are given what a tool was granted.
+	// Module is the import module whose functions get the tool's grant.
 	Module string
 	// Set has the functions of Module. If nil, they are among those that every tool has.
 	Set *hostabi.Set
@@ -37,12 +37,12 @@ type Kind struct {
 	Object func(json.RawMessage) error
 	// New returns the rule of a grant that says nothing yet.
 	New func() Rule
-	// Misfits reports what in a rule does not fit together, with the key that is to be changed. It may be nil.
+	// Misfits reports what in a rule does not fit together, with the key to change. It may be nil.
 	Misfits func(r Rule, report func(key string, err error))
 	// Verify returns an error if a rule can't be applied, for example because it names a missing file. A reload is then refused. It may be
 	// nil.
 	Verify func(r Rule) error
-	// Review reports what is odd about a rule. Only a capability of an embedding program may leave it nil.
+	// Review reports findings about a rule. Only a capability of an embedding program may leave it nil.
 	Review func(v *Review, r Rule)
 	// Suggest returns the lines of TOML that grant a need, with values to be replaced where only an operator knows them. Only a
 	// capability of an embedding program may leave it nil.
@@ -55,25 +55,25 @@ type Kind struct {
 }
 
 // A Rule is what one grant of a configuration says of one capability: a pointer to a type of the kind's own. Once published, it must not
-// change it any more.
+// change.
 type Rule interface {
 	// Keys returns the readers of its keys in [[grant]], which fill it in. Paths are relative to directory. No two kinds have a key in common.
 	Keys(directory string) key.Table
-	// Shown returns what a log may tell of each key, of the same keys in the same order for each rule of the kind.
+	// Shown returns what a log may show of each key, with the same keys in the same order for each rule of the kind.
 	Shown() []key.Shown
 }
 
 // Rules are the rules of one grant, by the names of the kinds. A kind that the grant does not mention has none.
 type Rules map[string]Rule
 
-// A Host is what capabilities have at hand for as long as the process runs.
+// A Host is what capabilities can use for as long as the process runs.
 type Host struct {
 	// Table returns the table of the tools that tools may call, and Invoker calls them. Invoker may be nil: there are none.
 	Table   func() *wasmtools.RouteTable
 	Invoker invoke.Invoker
 	// Connections bounds how many connections tools have to the services that they ask. If nil, any number.
 	Connections Room
-	// Logger gets a line for what goes wrong beside the calls.
+	// Logger gets a line for what goes wrong outside of calls.
 	Logger *slog.Logger
 }
 
@@ -85,7 +85,7 @@ type Room interface {
 	Give()
 }
 
-// A Given is the rule of a grant, and where that stands.
+// A Given is the rule of a grant, and its place.
 type Given struct {
 	Rule Rule
 	// Match is the grant's pattern, and Line where it begins in its file, or 0.
@@ -93,37 +93,37 @@ type Given struct {
 	Line  int
 }
 
-// A Configuration is the grants that are about to be in force.
+// A Configuration holds the grants that are about to be in force.
 type Configuration struct {
 	// Given are all rules of the kind, in the order of the grants.
 	Given []Given
-	// Secrets are those that there are.
+	// Secrets are all secrets of the configuration.
 	Secrets *Secrets
-	// State is where a kind that Keeps something has it. If nil, there is none.
+	// State is where a kind that Keeps something stores it. If nil, there is none.
 	State *Store
 }
 
-// Configure takes up a configuration, whose rules have been verified. Nothing may change for the calls that run under the one before.
+// Configure applies a configuration, whose rules have been verified. Nothing may change for calls that run under the previous one.
 type Configure func(c Configuration) Decide
 
-// Decide says what the tool at a path such as "/weather/now" is granted of its need: a value for the functions, or nil, and what it lacks.
-// matching are the rules for the tool, in order. It is safe for concurrent use. A value is of a type of the kind's own, or [Settings], and safe
-// for concurrent use. Values that allow the same must be equal: by a method Equal(any) bool, by ==, or by reflect.DeepEqual if they can't be
-// compared.
+// Decide returns what the tool at a path such as "/weather/now" is granted for its need: a value for the functions, or nil, and what it
+// lacks. matching are the rules for the tool, in order. It is safe for concurrent use. A value has a type of the kind's own, or is
+// [Settings], and is safe for concurrent use. Values that allow the same must be equal: by a method Equal(any) bool, by ==, or by
+// reflect.DeepEqual if they can't be compared.
 type Decide func(path string, n wasmtools.Need, matching []Given) (value any, missing []wasmtools.Missing)
 
-// Reached is something outside of its sandbox that a tool reaches.
+// Reached is something outside its sandbox that a tool reaches.
 type Reached struct {
-	// Capability is the name of the kind, and Entry what is reached of it, such as "https://api.example.com/v2".
+	// Capability is the name of the kind, and Entry what is reached, such as "https://api.example.com/v2".
 	Capability string `json:"capability" description:"The capability, such as http."`
 	Entry      string `json:"entry" description:"What is reached, such as a URL or the name of a secret."`
-	// Detail says what else counts about it, such as the directory behind a name, or is empty.
+	// Detail says more about it, such as the directory behind a name, or is empty.
 	Detail string `json:"detail,omitempty" description:"More about it, such as the directory behind a name."`
-	// Own is whether each caller reaches its own, and one who has no name that stays its own nothing.
+	// Own is whether each caller reaches its own; a caller without a lasting name then reaches nothing.
 	Own bool `json:"own,omitempty" description:"Whether it is the caller's own, which no other caller can reach."`
 }
 
-// Compare orders by all that is known, and returns 0 for what is the same.
+// Compare orders by everything that is known, and returns 0 for equals.
 func (r Reached) Compare(other Reached) int {
 	return cmp.Or(strings.Compare(r.Capability, other.Capability), strings.Compare(r.Entry, other.Entry), strings.Compare(r.Detail, other.Detail))
 }
@@ -139,33 +139,33 @@ func Principal(c *hostabi.Call) *wasmtools.Principal {
 	return nil
 }
 
-// A Review is of one kind's rule of one grant.
+// A Review examines one kind's rule in one grant.
 type Review struct {
-	// Needs are what the tools that the grant matches need of the kind.
+	// Needs are what the tools that the grant matches need from the kind.
 	Needs []wasmtools.Need
-	// All are what all tools need of it.
+	// All are what all tools need from it.
 	All []wasmtools.Need
-	// State is whether there is a place where tools keep things.
+	// State is whether there is a place to keep things.
 	State bool
 	// Matches is whether the grant matches any tool.
 	Matches bool
 	// Nameless is whether there are tokens of auth.tokens. Their callers can have nothing of their own, since they have no lasting name.
 	Nameless bool
-	// Report is called with what is odd. The reviewer fills in Line and Capability.
+	// Report is called with each finding. The reviewer fills in Line and Capability.
 	Report func(f Finding)
 
 	entry string
 }
 
-// A Finding is what is wrong with the grants of a configuration, or dangerous.
+// A Finding is something wrong or dangerous in a configuration's grants.
 type Finding struct {
-	// Key is the place, such as "grant[0].http[1]". A Review gives only what follows the grant.
+	// Key is the place, such as "grant[0].http[1]". A Review gives only the part after the grant.
 	Key string `json:"key"`
 	// Line is the line of the configuration file where the grant begins, or 0.
 	Line int `json:"line,omitempty"`
 	// Message says what is wrong there, and what to do.
 	Message string `json:"message"`
-	// Warning tells that nothing is wrong, but much is granted.
+	// Warning says that nothing is wrong, but that much is granted.
 	Warning bool `json:"warning"`
 	// Capability is the name of the capability that the finding is about, and Entry the entry of a need. Either may be empty.
 	Capability string `json:"-"`
@@ -196,8 +196,8 @@ func (v *Review) OfNobody(key string) {
 	}
 }
 
-// Unneeded reports an entry of the grant that no tool needs. The report names the entry's place, since the entry itself may be a secret that
-// somebody has put there by mistake. what tells more about it.
+// Unneeded reports an entry of the grant that no tool needs. The report names the entry's place, since the entry itself may be a secret
+// that somebody has put there by mistake. what says more about it.
 func (v *Review) Unneeded(key, what string) {
 	if v.Matches {
 		v.Wrong(key, "%s is granted, but none of the tools that the grant matches needs it: remove it", what)

@@ -8,14 +8,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// Secrets are the secrets of one configuration, for functions that use them where no tool sees them. What such a function answers, and what
-// it says in an error, must not have them: see [Secrets.Without]. They are safe for concurrent use.
+// Secrets are the secrets of one configuration, for functions that use them out of sight of tools. What such a function answers, or says in
+// an error, must not contain them: see [Secrets.Without]. They are safe for concurrent use.
 type Secrets secret.View
 
 // Has reports whether there is a secret with that name.
 func (s *Secrets) Has(name string) bool { return (*secret.View)(s).Has(name) }
 
-// Value returns a secret. Calls that began under another configuration have the values of theirs. The error says which one there is not.
+// Value returns a secret. Calls that began under another configuration have the values of theirs. The error says which one is missing.
 func (s *Secrets) Value(name string) (string, error) { return (*secret.View)(s).Secret(name) }
 
 // Without returns b without the secrets with those names: b itself if it has none. It finds their former values, too.
@@ -23,9 +23,9 @@ func (s *Secrets) Without(b []byte, names ...string) []byte {
 	return (*secret.View)(s).Redactor(secret.NamesOf(names...)).Bytes(b)
 }
 
-// A Store is where a capability keeps values that outlive a call and the process, apart from those of all others. How much it keeps, and for
-// which of its tools, is its own affair. A key has 1 KiB at most, and a value 1 MiB. The methods may wait for the disk: a host function calls
-// them in f of [github.com/toolsrv/toolsrv/runtime/hostabi.Call.Wait]. It is safe for concurrent use.
+// A Store is where a capability keeps values that outlive a call and the process, apart from those of all others. How much it keeps, and
+// for which of its tools, is up to the capability. A key has 1 KiB at most, and a value 1 MiB. The methods may wait for the disk: a host
+// function calls them in f of [github.com/toolsrv/toolsrv/runtime/hostabi.Call.Wait]. It is safe for concurrent use.
 type Store state.Keep
 
 // Get returns the value of a key, which belongs to the caller, and false if there is none.

@@ -11,8 +11,8 @@ import (
 // concurrent use.
 type Config config.Handle
 
-// Load reads the file at path, and the files with tokens that it names. Paths in it are relative to its folder. An error names the file, the
-// line, the key, and what is allowed. It never contains a token. capabilities are those that the program brings along.
+// Load reads the file at path, and the files with tokens that it names. Paths in it are relative to its folder. An error names the file,
+// the line, the key, and what is allowed. It never contains a token. capabilities are the program's own.
 func Load(path string, capabilities ...capability.Kind) (*Config, error) {
 	return shown(config.Load(path, capabilities...))
 }

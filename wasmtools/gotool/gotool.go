@@ -1,4 +1,5 @@
-// Package gotool makes tools of Go functions. A program that embeds the server gives it such tools beside the files' tools, or without any.
+// Package gotool makes tools from Go functions. A program that embeds the server gives it such tools beside the files' tools, or without
+// any.
 package gotool
 
 import (

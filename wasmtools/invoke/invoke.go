@@ -1,5 +1,5 @@
-// Package invoke is how a program calls tools, and hears of calls. Whatever door a call comes through, it is made in one way: what the
-// principal may call, switches, limits and the tool's schema hold for it.
+// Package invoke is how a program calls tools, and hears of calls. Whatever door a call comes through, it is made in one way: the
+// principal's scopes, switches, limits and the tool's schema apply.
 package invoke
 
 import (
@@ -11,15 +11,15 @@ import (
 
 // An Invoker calls tools. It is safe for concurrent use. A call that fails ends with a [wasmtools.Error], which a door translates.
 type Invoker interface {
-	// Call calls the tool of a route. Before it, call.Arguments are as the client sent them; afterwards they have the defaults filled
-	// in. If the call has a client, the client's current generation and principal count, since they may have changed while the arguments
-	// were read. A large result counts until the client has been answered. The error is a *wasmtools.Error. A panic of
-	// a Go function reaches the caller.
+	// Call calls the tool of a route. Before it, call.Arguments are as the client sent them; afterwards they have the defaults filled in.
+	// If the call has a client, that client's current generation and principal count, since they may have changed while the arguments were
+	// read. A large result counts until the client has been answered. The error is a *wasmtools.Error. A panic of a Go function reaches the
+	// caller.
 	Call(ctx context.Context, route wasmtools.Route, call *wasmtools.Call) (result []byte, err error)
 }
 
-// Find returns the route of a path such as "/math/add". It fails with CodeNotReady if the path has no tool, but may have one in a moment, and
-// otherwise with CodeNotFound. A tool that the principal may not call is missing, also while it may still come.
+// Find returns the route of a path such as "/math/add". It fails with CodeNotReady if the path has no tool, but may have one in a moment,
+// and otherwise with CodeNotFound. A tool that the principal may not call is missing, even while files are still being read.
 func Find(g *wasmtools.Generation, path string, p *wasmtools.Principal) (wasmtools.Route, error) {
 	if p.May(path) {
 		if route, ok := g.Lookup(path); ok {
@@ -32,8 +32,8 @@ func Find(g *wasmtools.Generation, path string, p *wasmtools.Principal) (wasmtoo
 	return wasmtools.Route{}, &wasmtools.Error{Code: wasmtools.CodeNotFound}
 }
 
-// NotYet returns the error with CodeNotReady for a path that has no tool, but may have one in a moment; if nil, it won't. The path "/" is any, for
-// a door whose clients say something else than paths.
+// NotYet returns the error with CodeNotReady for a path that has no tool, but may have one in a moment; if nil, it won't. The path "/"
+// means any, for a door whose clients use something other than paths.
 func NotYet(g *wasmtools.Generation, path string) *wasmtools.Error {
 	if !g.Coming(path) {
 		return nil
@@ -42,14 +42,15 @@ func NotYet(g *wasmtools.Generation, path string) *wasmtools.Error {
 }
 
 // An Observer is told that calls begin and end, for metrics, traces, an audit trail or a journal. Each call is told once: either it was
-// refused, or it began and ended. What is refused before it is a call, package web tells its own observers.
+// refused, or it began and ended. Package web tells its own observers what is refused before it is a call.
 //
-// The methods are called concurrently, and the call's client waits for them. The Record, and all that it has, must be neither changed nor kept.
+// The methods are called concurrently, and the call's client waits for them. The Record, and all that it has, must be neither changed nor
+// kept.
 type Observer interface {
 	// Began is told that a call begins, once its arguments have been read and before they are checked. It returns ctx, or a context made of
 	// it: the call goes on with that, into the tool, into host functions, and into the calls inside it.
 	Began(ctx context.Context, r *Record) context.Context
-	// Ended is told how a call ended that had begun. ctx is the context that Began returned.
+	// Ended is told how a call ended. ctx is the context that Began returned.
 	Ended(ctx context.Context, r *Record)
 	// Refused is told of a call that did not begin: the principal may not call the tool, it is disabled, there is no room, or the arguments
 	// are too large or could not be read. For a call inside another one this includes a tool that does not exist, and one that the outer
@@ -74,12 +75,12 @@ type Record struct {
 	Arguments, Result []byte
 	// Error is why the call failed, with the cause that its client is not shown. If nil, it has a result.
 	Error *wasmtools.Error
-	// Took is how long the call took from its beginning, and Times are its phases.
+	// Took is how long the call took, and Times are its phases.
 	Took  time.Duration
 	Times wasmtools.Times
-	// Fuel is how many instructions the tool has run, those of calls inside included.
+	// Fuel is how many instructions the tool has run, including calls inside it.
 	Fuel int64
-	// Uses are what the call used of what its tool was granted.
+	// Uses are the call's uses of its tool's grants.
 	Uses []wasmtools.Use
 }
 

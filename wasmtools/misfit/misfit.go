@@ -1,4 +1,4 @@
-// Package misfit is why values don't fit a schema.
+// Package misfit says why values don't fit a schema.
 package misfit
 
 import (

@@ -11,16 +11,15 @@ import (
 // concurrent use.
 type Schema schemas.Schema
 
-// Compile compiles any JSON Schema. Its "$schema" may name draft 4, 6, 7, 2019-09 or 2020-12, which is meant where
-// there is none. Formats are asserted in every draft. The text has 1 MiB at most, is kept and must not be changed. An error says where
-// in the schema it is, what is wrong, and what to do.
+// Compile compiles any JSON Schema. Its "$schema" may name draft 4, 6, 7, 2019-09 or 2020-12, which is the default. Formats are asserted in
+// every draft. The text has at most 1 MiB, is kept and must not be changed. An error says where in the schema it is, what is wrong, and
+// what to do.
 func Compile(text json.RawMessage) (*Schema, error) {
 	s, err := schemas.Compile(text)
 	return (*Schema)(s), err
 }
 
-// CompileParameters compiles the schema of a tool's arguments. It fails as Compile does, and where the schema
-// admits anything but objects.
+// CompileParameters compiles the schema of a tool's arguments. It fails as Compile does, and if the schema allows anything but objects.
 func CompileParameters(text json.RawMessage) (*Schema, error) {
 	s, err := schemas.CompileParameters(text)
 	return (*Schema)(s), err
@@ -33,9 +32,9 @@ func MustCompile(text string) *Schema { return (*Schema)(schemas.MustCompile(tex
 func (s *Schema) JSON() json.RawMessage { return (*schemas.Schema)(s).JSON() }
 
 // Validate checks a body, a JSON object, and returns the bytes for the tool: body itself, or a copy in which missing members have their
-// defaults, and integers of at most 309 digits such as 1.0 or 1e2 are written out. All else is byte for byte as it was. A body without
-// anything but white space counts as {}.
+// defaults, and integers of at most 309 digits such as 1.0 or 1e2 are written out. Everything else stays byte for byte as it was. A body
+// without anything but white space counts as {}.
 //
-// An error is a *misfit.Error with at least one violation, at most 100 and one that says how many more there are. They are in the order of
-// the body, with what is missing first. The work is bounded by the size of the body; what would take more is refused.
+// An error is a *misfit.Error with at least one violation, and at most 100 and one more that counts the rest. They are in the order of the
+// body, with what is missing first. The work is bounded by the size of the body; a check that would take more is refused.
 func (s *Schema) Validate(body []byte) ([]byte, error) { return (*schemas.Schema)(s).Validate(body) }

@@ -411,8 +411,7 @@ func isSpare(r *http.Request) bool {
 // Check lets every request in.
 func (c *connections) Check(*http.Request) error { return nil }
 
-// Principal notes who makes requests over a connection. In a spare place only those are served who have shown a token, and probes, which
-// are not asked.
+// Principal notes who makes requests over a connection. In a spare place only callers with a token are served, and probes, which need none.
 func (c *connections) Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
 	w := connOf(r)
 	if w != nil {

@@ -126,11 +126,11 @@ func (s *Server) CheckRestart(handle *config.Config) error {
 	return nil
 }
 
-// HandOver returns copies of the server's listeners for the process that takes this one's place, as its [Options.Listeners].
-// The caller closes the copies. From then on the end of Run's context turns nobody away: for a second more all
-// requests are answered, and each answer ends its connection, so that clients open another one. Then connections wait in the listeners until
-// the other process accepts them, while the calls that run have 30 seconds to finish. A request that has not come whole has one second more,
-// or four where its client is known by a token.
+// HandOver returns copies of the server's listeners for the process that takes this one's place, as its [Options.Listeners]. The caller
+// closes the copies. From then on the end of Run's context turns nobody away: for a second more all requests are answered, and each answer
+// ends its connection, so that clients open another one. Then connections wait in the listeners until the other process accepts them, while
+// the calls that run have 30 seconds to finish. A request that has not arrived in full has one more second, or four if its client is known
+// by a token.
 func (s *Server) HandOver() ([]*os.File, error) {
 	files := make([]*os.File, 0, len(s.listeners))
 	for _, listener := range s.listeners {

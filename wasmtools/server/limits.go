@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/core"
 )
 
-// The limits of what a client can prolong or enlarge.
+// Limits on what a client can prolong or enlarge.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second // header and body

@@ -198,7 +198,7 @@ var (
 	build       = metrics.Describe("build_info", "The program: always 1.", "version", "revision", "go")
 )
 
-// Describe sends no descriptions, as a collector does whose metrics come and go.
+// Describe sends no descriptions, as befits a collector whose metrics come and go.
 func (r *requests) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends how many requests there were of each kind.

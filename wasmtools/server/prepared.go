@@ -18,7 +18,7 @@ type prepared struct {
 
 var _ admin.Prepared = (*prepared)(nil)
 
-// Prepare reads the configuration again, and makes what is to be in force, unless it is only to be looked at.
+// Prepare reads the configuration again, and makes what will be in force, unless it is only a check.
 func (s administered) Prepare(looks bool) (admin.Prepared, error) {
 	invalid := func(err error) error {
 		return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: "The configuration stays as it was: " + err.Error()}

@@ -55,8 +55,8 @@ type Options struct {
 	Load func() (*config.Config, error)
 	// Listeners are listened on in place of the configured addresses. The Server closes them, also where New fails.
 	Listeners []net.Listener
-	// Awaited says that clients may be waiting at the Listeners, as where another program has opened them. So connections are accepted once the
-	// tools are listed, or after ten seconds.
+	// Awaited says that clients may be waiting at the Listeners, as when another program has opened them. So connections are accepted once
+	// the tools are listed, or after ten seconds.
 	Awaited bool
 }
 

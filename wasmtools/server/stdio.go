@@ -26,12 +26,12 @@ type StdioOptions struct {
 }
 
 // ServeStdio serves the tools of a service over MCP to the one client at the other end of In and Out, such as the program that started this
-// one. It listens on no address, and asks for no token: who starts a program may call all that it has. Limits, switches and tools of the
-// configuration apply.
+// one. It listens on no address, and asks for no token: whoever starts a program may call everything that it has. Limits, switches and
+// tools of the configuration apply.
 //
-// It returns nil when In ends or ctx does. Calls that still run then have 5 seconds to finish, or are cancelled at once where it
-// was ctx. A Read of In may go on after that, as nothing can end one of standard input. An Out that can't be written to is an error. The
-// service stays open.
+// It returns nil when In ends or ctx does. Calls that still run then have 5 seconds to finish, or are cancelled at once where it was ctx. A
+// Read of In may go on after that, as nothing can end one of standard input. An Out that can't be written to is an error. The service stays
+// open.
 func ServeStdio(ctx context.Context, of *service.Service, o StdioOptions) error {
 	return serveStdio(ctx, (*core.Handle)(of).Service(), o, listPatience)
 }

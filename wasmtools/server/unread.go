@@ -51,7 +51,7 @@ type body struct {
 	bytes   int  // since it was put there
 }
 
-// The answers to heads that are not read to their end. They have no id, since no request has been made yet.
+// The answers to heads that are not read to the end. They have no id, since no request has been made yet.
 const (
 	busyHead = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
 		`{"code":"overloaded","detail":"Too many large headers are being read; try again later"}`

@@ -1,5 +1,5 @@
 // Package service has what is below all doors: the files, what runs them, the table of their tools, and the way to call them. A program
-// opens it once, has a server, an MCP client on standard input or calls of its own use it, and closes it after them.
+// opens it once, uses it for a server, an MCP client on standard input or its own calls, and closes it after them.
 package service
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// Options say what a Service has beside its configuration. The zero value is usable.
+// Options say what a Service has besides its configuration. The zero value is usable.
 type Options struct {
 	// Tools are the program's own. They are served beside the files' tools, from the start.
 	Tools []*wasmtools.Tool
@@ -21,7 +21,7 @@ type Options struct {
 	Files []string
 	// Observers are told of each call, whatever door it comes through, and of the calls inside it.
 	Observers []invoke.Observer
-	// Volatile keeps state in memory where the configuration names no directory for it. Otherwise nothing can be kept then.
+	// Volatile keeps state in memory if the configuration names no directory for it. Otherwise nothing can be kept in that case.
 	Volatile bool
 	// Logger is the log. Nil discards. No line has a secret of the configuration. Package net/http writes to the standard logger of package
 	// log, and may quote there what a server sent to a tool: a program that grants secrets should redirect that logger.
@@ -31,8 +31,8 @@ type Options struct {
 // A Service is open until Close. It is safe for concurrent use.
 type Service core.Handle
 
-// Open opens everything, and begins to read the directories of tools. It does not wait for the files: see [Service.Wait]. It is an
-// error if no directory exists; a refused file is not. ctx is for the start only. The caller closes the Service, after all that uses it.
+// Open opens everything, and begins to read the tools directories. It does not wait for the files: see [Service.Wait]. It is an error if no
+// directory exists; a refused file is not. ctx is for the start only. The caller closes the Service, after all that uses it.
 func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 	s, err := core.Open(ctx, (*inner.Handle)(c).Config(), core.Options(o))
 	if err != nil {
@@ -49,19 +49,19 @@ func (s *Service) Table() *wasmtools.RouteTable { return s.core().Table }
 // Invoker returns what calls tools. All doors use it, and share its memory.
 func (s *Service) Invoker() invoke.Invoker { return s.core().Invoker }
 
-// Wait waits until all files have been read that there were at the start.
+// Wait waits until all files that existed at the start have been read.
 func (s *Service) Wait(ctx context.Context) error { return s.core().Catalog.Wait(ctx) }
 
-// Reload puts a configuration in force, whole. After an error the old one stays. Where there is a server, that is its part:
-// it is an error here.
+// Reload puts a whole configuration in force. After an error the old one stays. Where there is a server, that is its part: it is an error
+// here.
 func (s *Service) Reload(c *config.Config) error { return s.core().Reload((*inner.Handle)(c).Config()) }
 
-// Pack returns a module with a manifest inside, in place of the one that it has, if any: for programs with functions of their own, which the
-// module may import. It fails where the service could not serve the file.
+// Pack returns a module with a manifest inside, replacing any that it has: for programs with their own functions, which the module may
+// import. It fails if the service could not serve the file.
 func (s *Service) Pack(ctx context.Context, module, manifest []byte) ([]byte, error) {
 	return s.core().Pack(ctx, module, manifest)
 }
 
-// Close closes everything, and waits for calls that run. Call it when all that uses the Service is closed. A second Close returns the
+// Close closes everything, and waits for running calls. Call it when everything that uses the Service is closed. A second Close returns the
 // result of the first.
 func (s *Service) Close() error { return s.core().Close() }

@@ -33,11 +33,10 @@ func (x *Exchange) Generation() *wasmtools.Generation { return x.in().Generation
 // allocation.
 func (x *Exchange) Call() *wasmtools.Call { return x.in().Call() }
 
-// SetTool names the tool that the request calls. The log counts refused calls by it, and names it where the request's path is
-// another one.
+// SetTool names the tool that the request calls. The log counts refused calls by it, and names it if the request's path is a different one.
 func (x *Exchange) SetTool(path string) { x.in().SetTool(path) }
 
-// SetOperation names for the log what the request does, where its method and its path do not tell.
+// SetOperation tells the log what the request does, if its method and its path do not say so.
 func (x *Exchange) SetOperation(name string) { x.in().SetOperation(name) }
 
 // Allow reports whether the request's method is one of these. If not, Allow answers: OPTIONS with 204, any other method
@@ -68,7 +67,7 @@ func (x *Exchange) Stream() context.Context { return x.in().Stream() }
 // Send answers with JSON that must not be cached. It may come in several parts, which saves copying a large one.
 func (x *Exchange) Send(status int, body ...[]byte) { x.in().Send(status, body...) }
 
-// SetFailure notes for the log why the request failed, where the door answers with a body of its own.
+// SetFailure tells the log why the request failed, if the door answers with its own body.
 func (x *Exchange) SetFailure(e *wasmtools.Error) { x.in().SetFailure(e) }
 
 // Fail answers with an error. Clients see an *wasmtools.Error as it is, and any other error as an internal one. Causes go

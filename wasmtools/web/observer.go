@@ -17,7 +17,7 @@ type Observer interface {
 	Answered(a *Answer)
 }
 
-// An Answer is a request that has been answered, as observers see it. Asking it takes no memory, but for an address as text.
+// An Answer is a request that has been answered, as observers see it. Its methods allocate nothing, except for an address as text.
 type Answer web.Answer
 
 func (a *Answer) in() *web.Answer { return (*web.Answer)(a) }
@@ -37,7 +37,7 @@ func (a *Answer) Principal() *wasmtools.Principal { return a.in().Principal() }
 // Client returns the address for which the request was sent, or the zero Addr if it has none.
 func (a *Answer) Client() netip.Addr { return a.in().Client() }
 
-// Operation returns what the door says that the request did, or "" where method and path tell.
+// Operation returns what the door says that the request did, or "" if method and path say so.
 func (a *Answer) Operation() string { return a.in().Operation() }
 
 // Tool returns the path of the tool that the request was about, or "". Its route in Generation has its version and digest.
@@ -46,7 +46,7 @@ func (a *Answer) Tool() string { return a.in().Tool() }
 // Generation returns the generation that the request went by, or nil.
 func (a *Answer) Generation() *wasmtools.Generation { return a.in().Generation() }
 
-// Uses returns what the call of the request used of what its tool was granted.
+// Uses returns the uses of its tool's grants by the request's call.
 func (a *Answer) Uses() []wasmtools.Use { return a.in().Uses() }
 
 // Status returns the status of the response, or 0 without HTTP.
@@ -56,5 +56,5 @@ func (a *Answer) Status() int { return a.in().Status() }
 // 200, where a door's protocol has errors of its own.
 func (a *Answer) Error() *wasmtools.Error { return a.in().Error() }
 
-// Took returns how long the request took, with the sending of its response.
+// Took returns how long the request took, including sending its response.
 func (a *Answer) Took() time.Duration { return a.in().Took() }

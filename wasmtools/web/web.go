@@ -22,13 +22,13 @@ type Door interface {
 
 // A Policy is what a door wants. The zero value is the safe one.
 type Policy struct {
-	// Open makes the door answer requests that would have to show who makes them, and don't: their principal is then
-	// [wasmtools.Nobody], who may call nothing. One with valid credentials has its own principal.
+	// Open makes the door answer requests without the credentials that they would need: their principal is then [wasmtools.Nobody], who may
+	// call nothing. One with valid credentials has its own principal.
 	Open bool
 	// Role is what the principal must have, such as [wasmtools.RoleAdmin]. So the door is closed if nobody has to show who they are. Empty:
 	// none.
 	Role string
-	// Pages says which pages of other origins may make requests, beside those that the [Access] lists.
+	// Pages says which pages of other origins may make requests, besides those that the [Access] lists.
 	Pages Pages
 }
 
@@ -38,18 +38,18 @@ type Pages int
 const (
 	// PagesListed are those whose origins the Access lists.
 	PagesListed Pages = iota
-	// PagesRead are all, but with GET and HEAD only, and without seeing the answer: they may link to the door. It is for doors where
+	// PagesRead are all pages, but with GET and HEAD only, and without seeing the answer: they may link to the door. It is for doors where
 	// these methods do nothing but read.
 	PagesRead
-	// PagesAll are all: any page that somebody visits may make any request, and see the answer.
+	// PagesAll are all pages: any page that somebody visits may make any request, and see the answer.
 	PagesAll
-	// PagesOwn are those of the service's own origin alone, whatever the Access lists.
+	// PagesOwn are only those of the service's own origin, whatever the Access lists.
 	PagesOwn
 )
 
-// An Access says which hosts requests may name, and pages of which other origins may make requests. The first ends DNS
-// rebinding, in which a page makes its own domain name mean the address of the service; the second ends cross-site request forgery, and is
-// CORS for those that may. It says, too, which proxies are believed about the client. It never changes.
+// An Access says which hosts requests may name, and pages of which other origins may make requests. The first ends DNS rebinding, in which
+// a page makes its own domain name mean the address of the service; the second ends cross-site request forgery, and is CORS for those that
+// may. It also says which proxies are believed about the client. It never changes.
 type Access web.Access
 
 // AccessOptions are the settings of an Access. With the zero value, requests may name any host, and pages of other origins may
@@ -64,11 +64,11 @@ type AccessOptions struct {
 	Loopback bool
 	// Origins are those whose pages may call the service, such as "https://app.example.com", or "*" for every origin.
 	Origins []string
-	// Proxies are the addresses of proxies in front of the service, which are believed when they say for whom they send a request. Who
-	// that is, the log tells. If there are none, the peer of the connection is the client.
+	// Proxies are the addresses of proxies in front of the service, which are believed when they say for whom they send a request. The log
+	// shows who that is. If there are none, the peer of the connection is the client.
 	Proxies []netip.Prefix
-	// ProxyHeader is the one header in which they say it, "X-Forwarded-For" or "Forwarded": what a request has in another one, its client can have
-	// written. If empty, the first.
+	// ProxyHeader is the one header in which they say it, "X-Forwarded-For" or "Forwarded": any other header may have been written by the
+	// client. If empty, the first.
 	ProxyHeader string
 }
 

@@ -32,7 +32,7 @@ type Options struct {
 	Secrets *secret.Store
 	// Connections bounds how many connections tools have to the services that they ask. If nil, any number.
 	Connections capability.Room
-	// Logger gets a line for what goes wrong beside the calls. Nil discards.
+	// Logger gets a line for what goes wrong outside of calls. Nil discards.
 	Logger *slog.Logger
 }
 

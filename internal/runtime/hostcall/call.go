@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A Call is one run of a guest, as host functions see it: the guest's memory, input and output, its budget, and on whose behalf
-// it runs. A function uses it on the goroutine that it is called on, and not after it has returned.
+// A Call is one run of a guest, as host functions see it: the guest's memory, input and output, its budget, and on whose behalf it runs. A
+// function uses it on the goroutine that it is called on, and not after it has returned.
 //
-// A run serves a call, or it is a start: that brings a guest to where calls can begin, and is the same for all of them. A start
+// A run serves a call, or it is a start, which brings a guest to the point where calls can begin, and is the same for all of them. A start
 // has no input, no principal and no grants, and what it writes is dropped. It has the program's settings.
 type Call struct {
 	host     Host
@@ -33,7 +33,7 @@ func (c *Call) Command() bool { return c.guest.Command }
 // Principal returns on whose behalf the guest runs. It is nil while the guest starts or describes itself.
 func (c *Call) Principal() fmt.Stringer { return c.run.Principal }
 
-// Context returns the context of the call, for its values: what its caller knows of it, such as a trace. It may end after the run does, and
+// Context returns the context of the call, for its values: what its caller knows of it, such as a trace. It may outlive the run, and
 // nothing may wait for it. A function that may wait uses f of [Call.Wait], whose context has the same values.
 func (c *Call) Context() context.Context { return c.host.Context() }
 
@@ -138,9 +138,9 @@ func (c *Call) Log(level slog.Level, source string, line []byte) bool {
 	return c.host.Log(level, source, line)
 }
 
-// Progress reports how much of its work the guest has done, to those who listen to the call. total is how much there is to do, 0
-// if the guest does not know. A report that does not say more than the one before is dropped. One that comes too soon after it
-// is kept until it is time, or until the next one takes its place. Progress reports true where somebody was told now.
+// Progress reports how much of its work the guest has done, to those who listen to the call. total is how much there is to do, 0 if the
+// guest does not know. A report without further progress is dropped. One that comes too soon after the last is kept until it is due, or
+// replaced by the next one. Progress reports true if somebody was notified now.
 func (c *Call) Progress(done, total float64, message []byte) (told bool) {
 	if !c.run.Serving {
 		return false
@@ -150,13 +150,12 @@ func (c *Call) Progress(done, total float64, message []byte) (told bool) {
 	return c.host.Progress(done, total, message)
 }
 
-// Deadline returns when the call ends at the latest, by the tool's limit and the caller's own.
+// Deadline returns the time by which the call ends, from the tool's limit and the caller's own.
 func (c *Call) Deadline() time.Time { return c.host.Ends() }
 
-// Wait calls f, which may wait until ctx is done. ctx is done when the call has to end; Wait then ends the call and does not
-// return. A function that waits for a timer, a file or a network must do so in f. All waits of a run are given the same ctx, which is
-// done at the latest when the run has ended. A start has the ctx of the call that caused it: take who calls from Principal,
-// and not from a value of ctx.
+// Wait calls f, which may wait until ctx is done. ctx is done when the call must end; Wait then ends the call and does not return. A
+// function that waits for a timer, a file or a network must do so in f. All waits of a run get the same ctx, which is done by the end of
+// the run. A start has the ctx of the call that caused it: take who calls from Principal, and not from a value of ctx.
 func (c *Call) Wait(f func(ctx context.Context)) { c.host.Wait(f) }
 
 // TakeDescriptor makes the account of the process count a file that is about to be opened for the call, and reports whether there is
@@ -192,9 +191,9 @@ func (c *Call) Enter(export, params, results string, stack []uint64) bool {
 // maxSpent is how much work host functions may do between two looks at the deadline, in nanoseconds.
 const maxSpent = 200_000
 
-// Charge counts work of the host, in nanoseconds by a fixed estimate, like instructions of the guest. Without it a guest could
-// have the host work for long in a few instructions of its own. It is the one place where host functions are charged. It ends
-// the call where its time or its fuel is used up.
+// Charge counts work of the host like instructions of the guest, in nanoseconds of a fixed estimate. Without it a guest could make the host
+// work for long with a few instructions. It is the one place where host functions are charged. It ends the call if its time or its fuel is
+// used up.
 func (c *Call) Charge(nanos int) {
 	if c.spent += int64(nanos); c.spent >= maxSpent {
 		c.host.Look()

@@ -15,7 +15,7 @@ type Use struct {
 	Outcome string
 	// Status is the status of an answer over HTTP, or 0.
 	Status int
-	// Redacted says that the answer had a secret, which was taken out of it.
+	// Redacted says that a secret was removed from the answer.
 	Redacted bool
 }
 
@@ -36,12 +36,12 @@ type Watcher interface {
 // a tool in a client's call that its grant does not allow.
 func (c *Call) Used(u Use) { c.host.Used(u) }
 
-// Tally counts n uses of the tool's grant for the function's set, and returns the uses so far in the client's call, with all calls
-// inside it. So a tool that calls itself, or is called again and again, gets no more than a single call. Grants of sets that use it must
-// be comparable, such as pointers.
+// Tally counts n uses of the tool's grant for the function's set, and returns the uses so far in the client's call, including all calls
+// inside it. So a tool that calls itself, or is called again and again, gets no more than a single call. Grants of sets that use it must be
+// comparable, such as pointers.
 func (c *Call) Tally(n int) int { return c.host.Tally(c.Grant(), n) }
 
-// Hold makes the account of the process count n bytes of the host's memory for the call, until it ends: bodies, answers, and whatever
-// else a guest can have the host keep. A negative n gives bytes back before. It must be called before the memory is allocated, and,
-// unlike f of [Call.Wait], by the goroutine of the call only. Where there is no room, it waits for some, and then ends the call.
+// Hold makes the account of the process count n bytes of the host's memory for the call, until it ends: bodies, answers, and whatever else
+// a guest can make the host keep. A negative n gives bytes back earlier. It must be called before the memory is allocated, and, unlike f of
+// [Call.Wait], only by the goroutine of the call. If there is no room, it waits for some, and then ends the call.
 func (c *Call) Hold(n int64) { c.host.Hold(n) }

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Times are what the phases of a call took. One that was not reached is 0.
+// Times are the durations of the phases of a call. One that was not reached is 0.
 type Times struct {
 	// Turn is waiting for a place, and Compile for the module's code. They are parts of Ready.
 	Turn, Compile time.Duration
@@ -13,8 +13,8 @@ type Times struct {
 	Ready time.Duration
 	// Run is the guest's own time.
 	Run time.Duration
-	// Reset is the time that it takes to put the instance back into its first state. It is 0 where the instance was closed instead: because the call broke it, or grew its
-	// memory to the most that the module declares, or because instances of the program can't be reset.
+	// Reset is the time that resetting the instance took. It is 0 where the instance was closed instead: because the call broke it, or grew
+	// its memory to the most that the module declares, or because instances of the program can't be reset.
 	Reset time.Duration
 }
 

@@ -20,7 +20,7 @@ func (h Header) Get(name string) string {
 // Values returns all values of a field. The slice is the header's.
 func (h Header) Values(name string) []string { return h[canonical(name)] }
 
-// Set sets a field, in place of what it had.
+// Set sets a field, replacing what it had.
 func (h Header) Set(name, value string) { h[canonical(name)] = []string{value} }
 
 // Add adds a value to a field.

@@ -1,6 +1,6 @@
 // Package http sends requests to other servers, as far as the operator lets the tool. The tool declares the addresses that it needs
-// ([toolsrv.Needs]), the operator grants them, and the host does the rest: names, connections, TLS, and the headers with secrets that
-// the operator has it add.
+// ([toolsrv.Needs]), the operator grants them, and the host does the rest: names, connections, TLS, and the headers with secrets that the
+// operator has configured.
 //
 //	answer, err := http.Get(c, "https://api.example.com/v1/rates?base="+url.QueryEscape(base))
 //	if err != nil {
@@ -9,9 +9,9 @@
 //	var rates rates
 //	return &rates, answer.JSON(&rates)
 //
-// An answer is whole when the function returns; the host bounds its size. A server's error is an answer like any other: ask
-// [Response.Err], or let [Response.JSON] do so. The error of a function is a [*toolsrv.Failure], whose code is one of the common ones or
-// "tls", "dns", "connect" or "redirect".
+// An answer is whole when the function returns; the host bounds its size. A server's error is an answer like any other: ask [Response.Err],
+// or let [Response.JSON] do so. The error of a function is a [*toolsrv.Failure], whose code is one of the common ones or "tls", "dns",
+// "connect" or "redirect".
 //
 // For libraries that want a client of net/http there is package transport. It makes a module 3 MB larger, and is not for TinyGo.
 package http
@@ -32,13 +32,13 @@ type Request struct {
 	Method string
 	// URL is absolute: https, or http where that is granted.
 	URL string
-	// Header has fields beside those that the host sets. The host refuses Host, Connection and what else is about the connection.
+	// Header has fields beside those that the host sets. The host refuses Host, Connection and other fields about the connection.
 	Header Header
 	Body   []byte
 	// Timeout is how long the request may take, in whole milliseconds, 0 for as long as the call has left. It never extends the call.
 	Timeout time.Duration
-	// NoRedirects has an answer with a redirect returned as it is. Otherwise the host follows as many as the operator allows, each
-	// only to if the tool could have asked itself.
+	// NoRedirects returns a redirect as the answer. Otherwise the host follows as many as the operator allows, each only to if the tool
+	// could have asked itself.
 	NoRedirects bool
 }
 
@@ -49,7 +49,7 @@ type Response struct {
 	// URL is where the answer came from, after redirects.
 	URL    string
 	Header Header
-	// Body is all of the body, without its compression. It is the caller's.
+	// Body is the whole body, decompressed. It is the caller's.
 	Body []byte
 }
 

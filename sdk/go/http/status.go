@@ -7,7 +7,7 @@ import (
 	toolsrv "github.com/toolsrv/toolsrv/sdk/go"
 )
 
-// A StatusError says that a server has answered with a status that is not one of success.
+// A StatusError says that a server answered with a status that is not one of success.
 type StatusError struct {
 	// Status is the status code, such as 404.
 	Status int
@@ -17,7 +17,7 @@ type StatusError struct {
 	Body []byte
 }
 
-// Error names the server and the status. It has neither the rest of the URL nor the body, which may hold what clients should not see.
+// Error names the server and the status. It contains neither the rest of the URL nor the body, which may have what clients should not see.
 func (e *StatusError) Error() string {
 	return origin(e.URL) + " has answered with status " + strconv.Itoa(e.Status)
 }

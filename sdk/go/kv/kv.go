@@ -1,13 +1,13 @@
-// Package kv keeps bytes under names from one call to the next: all that a tool can keep. The tool declares that it needs
-// them ([toolsrv.Needs]) and the operator grants a quota; the tools of a namespace share their keys.
+// Package kv keeps bytes under names from one call to the next; nothing else lasts. The tool declares that it needs them ([toolsrv.Needs])
+// and the operator grants a quota; the tools of a namespace share their keys.
 //
 //	entry, found, err := kv.Get(c, "visits")
 //	…
 //	_, err = kv.Set(c, "visits", value, 0)
 //
-// What a function has written stays, whatever happens after that. Calls run at the same time: a value that depends on what was
-// there is written with [Create] or [Update], which fail where another call was faster, or with [Change], which then tries
-// again. Errors are [*toolsrv.Failure], with a common code or "conflict" or "quota".
+// What a function has written stays, whatever happens after that. Calls run at the same time: a value that depends on what was there is
+// written with [Create] or [Update], which fail if another call was faster, or with [Change], which then tries again. Errors are
+// [*toolsrv.Failure], with a common code or "conflict" or "quota".
 package kv
 
 import (
@@ -22,7 +22,7 @@ import (
 // An Entry is what is under a key.
 type Entry struct {
 	Value []byte
-	// Version is another one after each write, and never 0.
+	// Version changes with each write, and is never 0.
 	Version uint64
 	// Expires is when the entry goes away, in whole milliseconds, or the zero Time if it stays.
 	Expires time.Time
@@ -88,8 +88,8 @@ func set(c *toolsrv.Call, key string, value []byte, ttl time.Duration, expect in
 // attempts is how often [Change] tries before it gives up: with so many writers of one key, waiting does not help.
 const attempts = 64
 
-// Change puts under a key what change makes of the entry there, and tries again where another call was faster. found is whether
-// there is an entry. An error of change ends it and is returned as it is, and so does a conflict at the 64th attempt.
+// Change puts under a key what change makes of the entry there, and tries again if another call was faster. found is whether there is an
+// entry. An error of change ends it and is returned as it is, and so does a conflict at the 64th attempt.
 func Change(c *toolsrv.Call, key string, ttl time.Duration, change func(entry Entry, found bool) (value []byte, err error)) (version uint64, err error) {
 	for range attempts {
 		entry, found, err := Get(c, key)
@@ -132,7 +132,7 @@ func remove(c *toolsrv.Call, key string, expect int64) (bool, error) {
 }
 
 // List returns keys that begin with prefix and come after a key, in the order of their bytes, limit of them at most, and whether there are
-// more. An empty after begins with the first. The host may return less than limit; 0 leaves their number to it.
+// more. With an empty after, the list begins with the first. The host may return fewer than limit; 0 leaves the number to the host.
 func List(c *toolsrv.Call, prefix, after string, limit int) (keys []string, more bool, err error) {
 	answer, err := capability.List(c, prefix, after, int32(min(max(limit, 0), 1<<30)))
 	if err != nil {
@@ -153,8 +153,8 @@ func List(c *toolsrv.Call, prefix, after string, limit int) (keys []string, more
 	return keys, more, nil
 }
 
-// All returns all keys that begin with prefix, in order. It asks for them as the loop goes on, so it sees some of what is written
-// meanwhile. After an error it ends.
+// All returns all keys that begin with prefix, in order. It asks for them as the loop goes on, so it sees some of what is written in the
+// meantime. After an error it ends.
 func All(c *toolsrv.Call, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		after := ""

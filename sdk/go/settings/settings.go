@@ -1,5 +1,5 @@
-// Package settings reads the settings that the operator has made for a module. The module declares a struct of them
-// ([toolsrv.Needs]), from which their schema is derived as for arguments, and the host checks them against it:
+// Package settings reads the settings that the operator made for a module. The module declares a struct of them ([toolsrv.Needs]), from
+// which their schema is derived as for arguments, and the host checks them against it:
 //
 //	type Settings struct {
 //		Units string `json:"units" enum:"metric,imperial" default:"metric"`
@@ -21,9 +21,9 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/internal/capability"
 )
 
-// Read returns the settings, with defaults for what the operator has not set. They are those that held when the call's
-// sandbox was prepared. c may be nil in the initialisation of a package-level variable; it fails there where the module is
-// only described, as when it is built, so use [Load]. The error is a [*toolsrv.Failure].
+// Read returns the settings, with defaults for what the operator has not set. They are those that were in force when the call's sandbox was
+// prepared. c may be nil in the initialisation of a package-level variable; it fails there where the module is only described, as when it
+// is built, so use [Load]. The error is a [*toolsrv.Failure].
 func Read[T any](c *toolsrv.Call) (made T, err error) {
 	text, err := capability.Settings(c)
 	if err != nil {
@@ -35,7 +35,7 @@ func Read[T any](c *toolsrv.Call) (made T, err error) {
 	return made, nil
 }
 
-// A Loaded has settings that were read at the start of the module. They are in the snapshot that every call begins with, so that calls
+// A Loaded holds settings that were read at the start of the module. They are in the snapshot that every call begins with, so that calls
 // don't read them again. It is only read after that.
 type Loaded[T any] struct {
 	made *T
@@ -51,7 +51,7 @@ func Load[T any]() *Loaded[T] {
 	return l
 }
 
-// Get returns the settings. Where they could not be read at the start it reads them now, and fails as [Read] does.
+// Get returns the settings. If they could not be read at the start, it reads them now, and fails as [Read] does.
 func (l *Loaded[T]) Get(c *toolsrv.Call) (T, error) {
 	if l.made != nil {
 		return *l.made, nil

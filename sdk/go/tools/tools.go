@@ -1,6 +1,6 @@
-// Package tools calls other tools of the same server, as far as the operator lets the tool. The tool declares their paths
-// ([toolsrv.Needs]) and the operator grants them. Such a call is like any other by the same client: arguments are validated, and what
-// the client may not call, its tools may not call for it.
+// Package tools calls other tools of the same server, as far as the operator lets the tool. The tool declares their paths ([toolsrv.Needs])
+// and the operator grants them. Such a call is like any other by the same client: arguments are validated, and a client's tools may not
+// call what the client may not.
 package tools
 
 import (
@@ -11,12 +11,12 @@ import (
 	"github.com/toolsrv/toolsrv/sdk/go/internal/typed"
 )
 
-// Call calls the tool of a path, such as "units/convert", with arguments, whose JSON is an object, and returns its result. An R
-// of json.RawMessage takes any result as it is.
+// Call calls the tool of a path, such as "units/convert", with arguments, whose JSON is an object, and returns its result. An R of
+// json.RawMessage takes any result as it is.
 //
 //	length, err := tools.Call[float64](c, "units/convert", conversion{Value: 3, From: "mi", To: "km"})
 //
-// The error is a [*toolsrv.Failure] with a common code, "depth" where calls call calls too deeply, or the code that a client would see:
+// The error is a [*toolsrv.Failure] with a common code, "depth" if calls are nested too deeply, or the code that a client would see:
 // "tool_error" where the tool itself failed, and its own code is then in ToolCode.
 func Call[R any](c *toolsrv.Call, path string, arguments any) (result R, err error) {
 	text, err := typed.Encode(arguments)

@@ -11,9 +11,9 @@ import (
 	"math/rand/v2"
 )
 
-// New returns a generator that is seeded from the host's randomness. Call it in the tool's function, not before, and once
-// in each call. It is not for secrets: use crypto/rand for these. It panics, and so ends the call, where the host
-// gives no randomness. The generator is not safe for concurrent use.
+// New returns a generator that is seeded from the host's randomness. Call it in the tool's function, not before, and once per call. It is
+// not for secrets: use crypto/rand for these. It panics, and so ends the call, if the host gives no randomness. The generator is not safe
+// for concurrent use.
 func New() *rand.Rand {
 	var seed [16]byte
 	if err := read(seed[:]); err != nil {

@@ -1,6 +1,6 @@
-// Package answer is how the functions of all capabilities answer a guest, which docs/abi.md describes: a function returns how many
-// bytes there are to be read, less than 0 for a failure, and answer_read copies them into memory that the guest has made
-// for them. What is answered stays until the next answer of the same set.
+// Package answer is how the functions of all capabilities answer a guest, which docs/abi.md describes: a function returns the number of
+// bytes to read, negative for a failure, and answer_read copies them into memory that the guest provides. An answer stays until the next
+// answer of the same set.
 package answer
 
 import (
@@ -17,17 +17,17 @@ import (
 const (
 	NotGranted  = hostcall.NotGranted // the tool does not declare it, or was not granted it
 	Invalid     = "invalid"           // the guest's arguments make no sense
-	TooLarge    = "too_large"         // what the guest gave, or would be given
+	TooLarge    = "too_large"         // for what the guest passed, or would get
 	Limit       = "limit"             // too much of it in one call, or in all
 	Unavailable = "unavailable"       // the other side can't be reached, or is busy
 	Timeout     = "timeout"
 )
 
-// A Failure is what a guest is told where a function has failed.
+// A Failure is what a guest gets when a function has failed.
 type Failure struct {
 	// Code is a stable word.
 	Code string `json:"code"`
-	// Message is for people: what was asked, what is allowed, and what to do. It never holds a secret.
+	// Message is for people: what was asked, what is allowed, and what to do. It never contains a secret.
 	Message string `json:"message"`
 	// ToolCode and Data come from another tool's failure. They may be empty.
 	ToolCode string          `json:"tool_code,omitempty"`
@@ -42,8 +42,8 @@ func Failf(code, format string, args ...any) *Failure {
 	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// NotDeclared returns the failure of a tool that uses a capability which it has not: it does not declare it, or it only starts. A tool
-// that declares what it was not granted is not called.
+// NotDeclared returns the failure of a tool that uses a capability which it doesn't have: it does not declare it, or is still starting. A
+// tool that declares something it was not granted is never called.
 func NotDeclared(c *hostabi.Call, capability string) *Failure {
 	if !c.Serving() {
 		return Failf(NotGranted, "The tool can't use %s while it starts: use it in a call.", capability)
@@ -78,7 +78,7 @@ func (s *local) End(*hostcall.Call) {
 	}
 }
 
-// Keep makes the call keep a value for the function's set until the call ends, in place of the one before. Closes, if it is not nil, is
+// Keep makes the call keep a value for the function's set until the call ends, replacing the one before. Closes, if it is not nil, is
 // called then.
 func Keep(c *hostabi.Call, value any, closes func()) {
 	s := of(c)
@@ -94,13 +94,13 @@ func Kept(c *hostabi.Call) any {
 }
 
 // Give answers the function with b. It keeps b, so the caller must not change it afterwards. b has less than 2 GiB. The account of the
-// process holds it, so a caller whose bytes of b it holds already gives them back first.
+// process holds it, so a caller for whom it already holds bytes of b must give them back first.
 func Give(c *hostabi.Call, stack []uint64, b []byte) {
 	of(c).keep(c, b)
 	stack[0] = uint64(uint32(len(b)))
 }
 
-// What answers are charged, in nanoseconds.
+// The charges for answers, in nanoseconds.
 const (
 	failCost      = 1000 // to make a failure's message, and to write it
 	failByteCost  = 10   // for each byte of it, which may be escaped twice

@@ -10,9 +10,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/limittable"
 )
 
-// A Table holds the reader of each key, which checks a value and stores it. A value is a string, an int64, a float64, a bool, a time, a []any
-// or a map[string]any. An error says what is wrong with it, and what is allowed. A value in quotes at the beginning of a message is left
-// out of logs: a secret can stand anywhere by mistake.
+// A Table holds the reader of each key, which checks a value and stores it. A value is a string, an int64, a float64, a bool, a time, a
+// []any or a map[string]any. An error says what is wrong with it, and what is allowed. A value in quotes at the beginning of a message is
+// left out of logs, since a secret can be anywhere by mistake.
 type Table map[string]func(value any) error
 
 // Boolean reads true or false.
@@ -54,10 +54,10 @@ func Path(directory string, needed bool) func(string) (string, error) {
 	return keys.Path(directory, needed)
 }
 
-// A Shown is what the log of a reload may tell of one key.
+// A Shown is what the log of a reload may show of one key.
 type Shown keys.Shown
 
-// Listed shows what comes to a list, and what goes.
+// Listed shows what is added to a list, and what is removed.
 func Listed(key string, list []string) Shown { return Shown(keys.Listed(key, list)) }
 
 // Counted shows a number as format writes it; if nil, as it is. Of several grants, the last one with a number other than 0 counts.
@@ -68,7 +68,7 @@ func Counted(key string, n int64, format func(int64) string) Shown {
 	return Shown(keys.Counted(key, n, format))
 }
 
-// Silent shows that a value has changed, and not what it is, since it may hold a secret. It is compared by reflect.DeepEqual.
+// Silent shows that a value has changed, but not the value, since it may contain a secret. It is compared by reflect.DeepEqual.
 func Silent(key string, value any) Shown { return Shown(keys.Silent(key, value)) }
 
 // Line returns a line of TOML with a list, or nothing if the list is empty.

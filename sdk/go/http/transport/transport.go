@@ -26,9 +26,9 @@ func Client(c *toolsrv.Call) *http.Client { return &http.Client{Transport: Trans
 // connection are the fields that net/http's own transport decides of, and here the host.
 var connection = []string{"Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// RoundTrip sends a request and returns the answer, whose body is whole by then. The deadline of the request's context is kept to; as
-// the call waits in the host, the context can't cancel what was sent. The error is a [*toolsrv.Failure], or the context's, or that
-// of the request's body.
+// RoundTrip sends a request and returns the answer, whose body is whole by then. The deadline of the request's context applies; since the
+// call waits in the host, the context can't cancel what was sent. The error is a [*toolsrv.Failure], or the context's, or that of the
+// request's body.
 func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		defer r.Body.Close()

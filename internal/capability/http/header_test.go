@@ -317,7 +317,7 @@ func TestNew(t *testing.T) {
 		"${secret:...} needs a secret":                    on(map[string]string{"X": "${secret:key}"}),
 		"ca: ":                                            {CA: empty + ".not"},
 		"has no certificate in PEM":                       {CA: empty},
-		"not a file of at most":                           {CA: t.TempDir()},
+		"it is not a regular file":                        {CA: t.TempDir()},
 	} {
 		_, err := httpcap.New(nil, []httpcap.Rule{rule}, httpcap.Options{})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -42,8 +42,8 @@ the tool in a clean sandbox, the reset.
 TOOL may be left out if the file has one tool. JSON is the arguments; without it, those of the
 tool's first example are used.
 
-Exit codes: 0 done, 1 if a call failed or the file could not be loaded, 2 wrong usage, and the codes
-of 'toolsrv call' if the very first call fails.`,
+Exit codes: 0 done, 1 if a call failed or the file could not be loaded, 2 wrong usage, and the
+codes of 'toolsrv call' if the very first call fails.`,
 		Example: `  toolsrv bench math.wasm add '{"a": 2, "b": 3}'
   toolsrv bench math.wasm add --concurrency 4 --duration 10s --json`,
 		Args:              fileAnd(2, "a tool and its arguments"),

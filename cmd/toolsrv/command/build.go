@@ -48,8 +48,8 @@ func newBuild() *cobra.Command {
 		Use:   "build [DIR | SCRIPT]",
 		Short: "Build the tool in a folder, or a script, with its manifest inside",
 		Long: `Build the tool in DIR (by default the current folder) or the tool SCRIPT: detect its language, run
-the compiler with the right flags, embed the manifest, and check everything that a server would. The
-manifest's examples are tried; a failing one gives a warning.
+the compiler with the right flags, embed the manifest, and check everything that a server would.
+The manifest's examples are tried; a failing one gives a warning.
 
   Go      a package main
   TinyGo  the same, with the line //toolsrv:tinygo above its imports; the line may

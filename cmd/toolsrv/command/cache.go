@@ -17,10 +17,10 @@ func newCache() *cobra.Command {
 		Long: `Make a folder for compiled code that nobody but this user can change. If the folder exists, nothing
 happens.
 
-It is meant for containers, whose image has no other program for this. A server runs the code in its
-cache directory, so it accepts no directory that others could change. An emptyDir of Kubernetes is
-writable by everybody: an init container makes a folder inside it, and the server's container mounts
-only that folder, by its subPath.`,
+It is meant for containers, whose image has no other program for this. A server runs the code in
+its cache directory, so it accepts no directory that others could change. An emptyDir of
+Kubernetes is writable by everybody: an init container makes a folder inside it, and the server's
+container mounts only that folder, by its subPath.`,
 		Example: `  toolsrv cache /mnt/toolsrv`,
 		Args:    takes(1, "DIR is missing: name a folder"),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -194,11 +194,11 @@ func newRollback() *cobra.Command {
 		Short: "Have a running server serve an earlier version of a file",
 		Long: `Have a running server serve an earlier version of a module or a script that it has kept. The file
 itself stays as it is: once it changes, the new content is served. Until then the rollback stays,
-even after a restart. A removed file is put back, if the server's configuration has [admin] upload =
-true.
+even after a restart. A removed file is put back, if the server's configuration has [admin] upload
+= true.
 
-PATH is a file, or a tool in it. VERSION is the beginning of a digest that toolsrv history shows, or
-of the file's own; by default the version before the one that is served, or the last one of a
+PATH is a file, or a tool in it. VERSION is the beginning of a digest that toolsrv history shows,
+or of the file's own; by default the version before the one that is served, or the last one of a
 removed file.`,
 		Example: "  toolsrv rollback math/add\n  toolsrv rollback math/add 9f86d081 --reason 'wrong for negative numbers'",
 		Args: func(_ *cobra.Command, args []string) error {

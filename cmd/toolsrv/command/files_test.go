@@ -607,7 +607,7 @@ func TestRollback(t *testing.T) {
 	if shown := m.must(t, "history"); strings.Count(shown, "shop.wasm") != 3 || strings.Contains(shown, "weather") {
 		t.Errorf("the history shows\n%s", shown)
 	}
-	if shown := m.must(t, "rollback", "shop/echo", two[:12]); !strings.Contains(shown, "so already") {
+	if shown := m.must(t, "rollback", "shop/echo", two[:12]); !strings.Contains(shown, "Nothing to change") {
 		t.Errorf("again: got %s", shown)
 	}
 	if code, _, _ := run("rollback", "shop.wasm", one, "--if-match", three, "--config", m.config); code != 23 {

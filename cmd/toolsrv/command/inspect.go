@@ -44,9 +44,9 @@ source was pushed with it, and what is attested: signatures, how it was built (S
 contains (SBOM). With --key, or with --issuer, --subject and --root, it says which of these are
 verified.
 
-Nothing is run, unless --describe asks for it. If FILE is a script, inspect shows the tool file that
-it becomes, and runs it in the sandbox to learn its manifest. 'toolsrv check' says whether a server
-accepts the file.`,
+Nothing is run, unless --describe asks for it. If FILE is a script, inspect shows the tool file
+that it becomes, and runs it in the sandbox to learn its manifest. 'toolsrv check' says whether a
+server accepts the file.`,
 		Example: `  toolsrv inspect math.wasm
   toolsrv inspect --json math.wasm
   toolsrv inspect oci://ghcr.io/acme/csv:1.2.0 --key acme.pub`,

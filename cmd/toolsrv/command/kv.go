@@ -16,8 +16,8 @@ func newKV() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kv",
 		Short: "List and erase what tools keep for each caller",
-		Long: `List and erase what tools of a running server keep for each caller separately, if their grant has kv
-= {size = ..., by = "principal"}.`,
+		Long: `List and erase what tools of a running server keep for each caller separately, if their grant has
+kv = {size = ..., by = "principal"}.`,
 		Args: noArguments,
 	}
 	cmd.AddCommand(newKVList(), newKVErase())

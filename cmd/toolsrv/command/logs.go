@@ -26,9 +26,9 @@ func newLogs() *cobra.Command {
 	cmd := newAsking(&o, &cobra.Command{
 		Use:   "logs",
 		Short: "Show the last lines of the log of a running server",
-		Long: `Show the last lines of the log of a running server, which keeps several thousand of them in memory.
-With --follow it goes on as lines come, until Ctrl-C, even if the server restarts. If you can't keep
-up, a line says how many are missing.`,
+		Long: `Show the last lines of the log of a running server, which keeps several thousand of them in
+memory. With --follow it goes on as lines come, until Ctrl-C, even if the server restarts. If you
+can't keep up, a line says how many are missing.`,
 		Example: "  toolsrv logs --level warn\n  toolsrv logs --follow --tool 'math/*' --json",
 		Args:    noArguments,
 	}, func(ctx context.Context, c *client.Client, _ []string, out io.Writer) error {

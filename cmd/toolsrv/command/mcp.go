@@ -45,9 +45,9 @@ func newMCP() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp [DIRECTORY | FILE... | --config FILE]",
 		Short: "Serve tools to an agent over MCP on standard input and output",
-		Long: `Serve tools over the Model Context Protocol (MCP) to the one program that starts this command, over
-standard input and output. Standard output carries only protocol messages. Warnings and errors go to
-standard error; --log-level info logs every call, too.
+		Long: `Serve tools over the Model Context Protocol (MCP) to the one program that starts this command,
+over standard input and output. Standard output carries only protocol messages. Warnings and
+errors go to standard error; --log-level info logs every call, too.
 
 The tools come from DIRECTORY, from single .wasm files and scripts, or from a server's
 configuration, whose limits and switches then apply. Without any of these, the command reads

@@ -40,7 +40,7 @@ func TestNew(t *testing.T) {
 				t.Error(err)
 			}
 			code, _, stderr = run(append([]string{"new", dir}, c.args...)...)
-			if code != 1 || !strings.Contains(stderr, "holds files already") {
+			if code != 1 || !strings.Contains(stderr, "already contains files") {
 				t.Errorf("once more: exit code %d, standard error %q; want 1 and that there are files", code, stderr)
 			}
 		})
@@ -126,7 +126,7 @@ func TestNewFails(t *testing.T) {
 		{"unknown language", []string{filepath.Join(dir, "greet"), "--lang", "cobol"}, 2, "choose go, tinygo, rust, python, javascript or typescript"},
 		{"language in capitals", []string{filepath.Join(dir, "greet"), "--lang", "Go"}, 2, "choose go, tinygo, rust, python, javascript or typescript"},
 		{"bad name", []string{filepath.Join(dir, "my tool"), "--lang", "go"}, 2, "is not a valid name"},
-		{"here, among files", []string{".", "--lang", "go"}, 1, "command holds files already"},
+		{"here, among files", []string{".", "--lang", "go"}, 1, "command already contains files"},
 		{"bad namespace", []string{filepath.Join(dir, "greet"), "--lang", "go", "--namespace", "/texts"}, 2, "namespace"},
 		{"no SDK", []string{filepath.Join(dir, "greet"), "--lang", "go", "--sdk", dir}, 1, "has no SDK for go"},
 		{"a digit first", []string{filepath.Join(dir, "2fast"), "--lang", "go"}, 2, "must begin with a letter"},

@@ -61,8 +61,8 @@ ones stay in force. SIGTERM and SIGINT let running calls finish, then end the se
 
 SIGUSR2 restarts the server in place. That also applies keys that a reload does not, and starts a
 new version of the program if its file was replaced. The process keeps its id, and no client is
-turned away meanwhile. If the configuration is wrong or the program doesn't run, that is logged, and
-the server goes on as it was.`,
+turned away meanwhile. If the configuration is wrong or the program doesn't run, that is logged,
+and the server goes on as it was.`,
 		Example: `  toolsrv openapi --config toolsrv.toml
   toolsrv openapi --auth-tokens-file /run/secrets/tokens --address :8080`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -33,15 +33,14 @@ func newReach() *cobra.Command {
 		Use:   "reach {[PATTERN] | --diff OLD.toml NEW.toml}",
 		Short: "Show what callers can reach outside the sandboxes, also through tools that call others",
 		Long: `Show for each caller of a running server, and each tool that it can call, what it can reach in the
-end: services, secrets, directories, and namespaces of keys. THROUGH names the tools that are called
-on the way; if it is empty, the tool reaches it directly. PATTERN names a tool, a namespace, or a
-pattern such as 'math/*'.
+end: services, secrets, directories, and namespaces of keys. THROUGH names the tools that are
+called on the way; if it is empty, the tool reaches it directly. PATTERN names a tool, a
+namespace, or a pattern such as 'math/*'.
 
---diff compares two configurations, with the tools that they name, and needs no server: it shows who
-can reach what under the new one but not under the old one (+), and what is lost (-). All tokens
-without a name count as one caller, "token". The exit code is 3 if anybody can reach more, so that
-CI can require a review.
-`,
+--diff compares two configurations, with the tools that they name, and needs no server: it shows
+who can reach what under the new one but not under the old one (+), and what is lost (-). All
+tokens without a name count as one caller, "token". The exit code is 3 if anybody can reach more,
+so that CI can require a review.`,
 		Example: `  toolsrv reach 'weather/*'
   toolsrv reach --diff live.toml proposed.toml`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -267,7 +267,7 @@ func TestRegistryRefuses(t *testing.T) {
 		{[]string{"push", filepath.Join(folder, "none.py"), ref}, 1, "toolsrv: there is no script " + filepath.Join(folder, "none.py")},
 		{[]string{"push", filepath.Join(folder, "none.ts"), ref}, 1, "toolsrv: there is no script " + filepath.Join(folder, "none.ts")},
 		{[]string{"inspect", filepath.Join(folder, "none.py")}, 1, "toolsrv: there is no script " + filepath.Join(folder, "none.py")},
-		{[]string{"push", file, "oci://127.0.0.1:1/acme/shop:1"}, 1, "127.0.0.1:1/acme/shop:1: nobody listens at 127.0.0.1:1: check the port"},
+		{[]string{"push", file, "oci://127.0.0.1:1/acme/shop:1"}, 1, "127.0.0.1:1/acme/shop:1: nobody is listening at 127.0.0.1:1: check the port"},
 		{[]string{"verify", ref}, 2, "name who must have signed it: --key, or --issuer, --subject and --root"},
 		{[]string{"pull", "https://" + s.Host + "/x:1"}, 2, "does not name an artifact"},
 		{[]string{"pull"}, 2, "REFERENCE is missing: name what to pull, as in toolsrv pull oci://ghcr.io/acme/csv:1.2.0"},

@@ -32,8 +32,8 @@ func newSearch() *cobra.Command {
 		Long: `List the repositories of a registry whose names contain WORD, with their tags, the newest versions
 first. REGISTRY may include the beginning of the names, as in registry.example.com/acme.
 
-Some registries, such as ghcr.io, don't list repositories. All of them list the tags of a repository
-if you give its full name.`,
+Some registries, such as ghcr.io, don't list repositories. All of them list the tags of a
+repository if you give its full name.`,
 		Example: `  toolsrv search registry.example.com csv
   toolsrv search ghcr.io/acme/csv`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -38,7 +38,7 @@ func newSecretsSet() *cobra.Command {
 	var cmd *cobra.Command
 	cmd = newAsking(&o, &cobra.Command{
 		Use: "set NAME", Short: "Set a secret",
-		Long:    "Read a secret from standard input, and set it, replacing any with the same name. It is in force when\nthe command ends, and nobody can read it back.\n\n" + ownHelp,
+		Long:    "Read a secret from standard input, and set it, replacing any with the same name. It is in force\nwhen the command ends, and nobody can read it back.\n\n" + ownHelp,
 		Example: "  toolsrv secrets set github --server https://tools.example.com < github.key\n  toolsrv secrets set github --principal issued+ann < ann.key",
 		Args:    oneSecret, ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, c *client.Client, args []string, out io.Writer) (err error) {

@@ -162,8 +162,8 @@ func newVerify() *cobra.Command {
 
 An identity must be certified by an authority in the trusted root, such as Sigstore's
 trusted_root.json, and its signature must be in a log of that root or carry its timestamp. The
-command contacts only the registry. Without a key or an identity nothing is verified. --minimum also
-refuses an older version, which somebody who controls the registry could bring back.
+command contacts only the registry. Without a key or an identity nothing is verified. --minimum
+also refuses an older version, which somebody who controls the registry could bring back.
 
 The command prints the reference with the artifact's digest, which is what was signed.`,
 		Example: `  toolsrv verify oci://ghcr.io/acme/csv:1.2.0 --key acme.pub

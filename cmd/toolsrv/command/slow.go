@@ -23,8 +23,8 @@ func newSlow() *cobra.Command {
 		Short: "List the slowest calls of a running server, and where each spent its time",
 		Long: `List the slowest calls that clients of a running server have made in the last hour, and where each
 spent its time: checking the arguments, waiting for a place, compiling, starting an instance
-(including the wait for memory), running, with its use of grants, and resetting. The rest is reading
-the request and sending the answer.
+(including the wait for memory), running, with its use of grants, and resetting. The rest is
+reading the request and sending the answer.
 
 PATTERN names a tool, a namespace, or a pattern such as 'math/*'.`,
 		Example:           "  toolsrv slow\n  toolsrv slow math/add --limit 5 --json",

@@ -36,7 +36,7 @@ func TestStateCommands(t *testing.T) {
 		{"check it", []string{"check", backup}, 0, "audit"},
 		{"check it for programs", []string{"check", backup, "--json"}, 0, `"space": "switches"`},
 		{"check a server's", []string{"check", "--config", m.config}, 0, "switches"},
-		{"restore below a server", []string{"restore", backup, "--config", m.config}, 1, "in use by another process, such as a server: stop that first"},
+		{"restore below a server", []string{"restore", backup, "--config", m.config}, 1, "in use by another process, such as a server: stop the server first"},
 		{"nothing to back up", []string{"backup", again, "--config", other}, 1, "nothing has been kept yet"},
 		{"restore a damaged one", []string{"restore", damaged, "--config", other}, 1, "damaged.db is not a state that this version can read"},
 		{"restore", []string{"restore", backup, "--config", other}, 0, "The state is restored from " + backup + ".\nTokens that have been revoked or rotated since the backup are valid again"},

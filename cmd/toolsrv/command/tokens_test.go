@@ -181,11 +181,11 @@ func TestTokens(t *testing.T) {
 			"no rate":               {`{"name":"x","rate":"0/s"}`, "x --rate 0/s", " is not a rate: write a whole number, a slash and a unit"},
 			"a number for a rate":   {`{"name":"x","rate":"10"}`, "x --rate 10", "such as 10/s, 100/min or 1000/h"},
 			"a burst of nothing":    {`{"name":"x","burst":5}`, "x --burst 5", "Burst needs a rate"},
-			"a huge rate":           {`{"name":"x","rate":"2000000/s"}`, "x --rate 2000000/s", " is more than a rate can be: write 1000000/s at most"},
+			"a huge rate":           {`{"name":"x","rate":"2000000/s"}`, "x --rate 2000000/s", " is more than a rate can be: write at most 1000000/s"},
 			"a date":                {`{"name":"x","expires":"2027-01-31"}`, "x --expires 2027-01-31", " is not a time from now on: write a whole number and a unit, such as 90d, 12h or 30m, or never"},
 			"no time":               {`{"name":"x","expires":"1ns"}`, "x --expires 1ns", " is not a time from now on"},
 			"many days":             {`{"name":"x","expires":"99999999d"}`, "x --expires 99999999d", "lasts at most 1825 days"},
-			"one address":           {`{"name":"x","networks":["10.0.0.1"]}`, "x --cidr 10.0.0.1", " is one address: write 10.0.0.1/32 for this one alone"},
+			"one address":           {`{"name":"x","networks":["10.0.0.1"]}`, "x --cidr 10.0.0.1", " is one address: write 10.0.0.1/32 for just this one"},
 			"IPv4 in IPv6":          {`{"name":"x","networks":["::ffff:10.0.0.0/104"]}`, "x --cidr ::ffff:10.0.0.0/104", "write it as IPv4"},
 			"a time that overflows": {`{"name":"x","expires":"65000d"}`, "x --expires 65000d", "lasts at most 1825 days"},
 		} {

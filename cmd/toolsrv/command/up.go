@@ -48,10 +48,10 @@ func newUp() *cobra.Command {
 needs no configuration. It prints the addresses, and a command that calls each tool. It picks up
 new, changed and removed files while it runs. Press Ctrl-C to end.
 
-If DIR has a toolsrv.toml, that file says what is served, where and to whom, and is read again when
-it changes. Otherwise, if DIR has a folder tools, that is served. It serves without tokens then, and
-only on this machine unless --address says otherwise. Unless an address was asked for, it uses one
-of the next ports if 8000 is taken.`,
+If DIR has a toolsrv.toml, that file says what is served, where and to whom, and is read again
+when it changes. Otherwise, if DIR has a folder tools, that is served. It serves without tokens
+then, and only on this machine unless --address says otherwise. Unless an address was asked for,
+it uses one of the next ports if 8000 is taken.`,
 		Example: `  toolsrv up
   toolsrv up weather --allow-http https://api.example.com
   toolsrv up hello.py math.wasm`,

@@ -102,7 +102,7 @@ func TestNoStateDirectory(t *testing.T) {
 		t.Errorf("keep: got %d %s", a.status, a.body)
 	}
 	s.waitLine("why", func(line map[string]any) bool {
-		return line["level"] == "ERROR" && line["msg"] == "state can't be used, so whatever needs it gets errors" && strings.Contains(textOf(line), "name a directory under [state]")
+		return line["level"] == "ERROR" && line["msg"] == "the state can't be used, so whatever needs it gets errors" && strings.Contains(textOf(line), "name a directory under [state]")
 	})
 	if a := s.post("/shop/echo", order); a.status != http.StatusOK {
 		t.Errorf("a tool that keeps nothing: got %d %s", a.status, a.body)

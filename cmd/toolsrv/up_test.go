@@ -220,7 +220,7 @@ func TestUpConfiguration(t *testing.T) {
 		t.Errorf("an operator's reload: %v: %s", err, out)
 	}
 	put(t, file, []byte("[mcp]\nenabled = false\n[tools]\ndisabled = [\"shop\"]\n"))
-	s.waitText("toolsrv.toml was read again.")
+	s.waitText("Reloaded ")
 	s.waitText("Gone: /shop/echo")
 	put(t, file, []byte("[mcp]\nenabled = maybe\n"))
 	s.waitText("toolsrv.toml:2:")

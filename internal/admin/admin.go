@@ -54,7 +54,7 @@ type Server interface {
 	Ready() error
 	// Addresses are those that it listens on.
 	Addresses() []string
-	// Connections tells how many clients are connected, Streams how many streams they have open, and Sessions how many sessions of MCP: nil where the
+	// Connections tells how many clients are connected, Streams how many streams they have open, and Sessions how many MCP sessions: nil where the
 	// server doesn't speak it.
 	Connections() Use
 	Streams() Use

@@ -240,7 +240,7 @@ func (r files) lying(at *spot) (lying, error) {
 	return was, r.Expect(cmp.Or(was.digest, noFile))
 }
 
-// lost reports whether the content of a file is not there as it was put, so that the same has to be put again. That this server has it in its cache, does
+// lost reports whether the content of a file is not there as it was put, so that the same must be put again. That this server has it in its cache, does
 // not say so: others may need it.
 func (r files) lost(ctx context.Context, at *spot, f incoming) (bool, error) {
 	if s, ok := r.file(at.FileID); ok && s.Err != nil && at.loses() {

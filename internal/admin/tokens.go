@@ -125,7 +125,7 @@ type Self struct {
 	Rates  []Rate   `json:"rates" description:"The limits on the caller's calls: all of them apply."`
 	Token  *Token   `json:"token,omitempty" description:"The caller's token, if it is in the state."`
 	// Principal is as [personal.ID] has it.
-	Principal string `json:"principal,omitempty" description:"The name under which the caller's own things are kept, such as issued+ann; missing if no name is the caller's for good."`
+	Principal string `json:"principal,omitempty" description:"The name under which the caller's secrets and values are kept, such as issued+ann; missing if the caller has no lasting name."`
 }
 
 // A Rate bounds calls.

@@ -284,7 +284,7 @@ type LostError struct {
 	// Memory, CPU and System say which bound it is known to have broken: of memory, of time on a processor, or of that with what the system
 	// did for it. The last may be because memory is short.
 	Memory, CPU, System bool
-	// Outside says that something else may have ended it, such as the system for want of memory, Refused that the system refused it memory
+	// Outside says that something else may have ended it, such as the system for lack of memory, Refused that the system refused it memory
 	// or a thread, and Stuck that it had all of its time, but not the processor.
 	Outside, Refused, Stuck bool
 	// Silent says that it ended by itself, with Code as its exit code, or -1 after a signal.

@@ -138,7 +138,7 @@ func (s *Store) usable() error {
 	return s.lost
 }
 
-// A Keeping makes a change, and keeps beside it what has to be kept of a change, such as its entry in an audit. Nil makes the change only.
+// A Keeping makes a change, and keeps beside it what must be kept of a change, such as its entry in an audit. Nil makes the change only.
 type Keeping func(ctx context.Context, change func(ctx context.Context) error) error
 
 func (k Keeping) do(ctx context.Context, change func(ctx context.Context) error) error {
@@ -149,7 +149,7 @@ func (k Keeping) do(ctx context.Context, change func(ctx context.Context) error)
 }
 
 // Set gives a caller a secret of its own, in place of one of that name, which has the version expect. root answers for the caller. It is durable and in
-// force when Set has returned. keeping is not asked where nothing can or has to be changed. Errors about [secret.ErrUnfit], [secret.ErrTooMany] and
+// force when Set has returned. keeping is not asked where nothing can or must be changed. Errors about [secret.ErrUnfit], [secret.ErrTooMany] and
 // [state.ErrConflict] are for the caller; none shows the value.
 func (s *Store) Set(ctx context.Context, id, root personal.ID, name, value, by string, expect int64, keeping Keeping) (now Secret, err error) {
 	if err := secret.CheckName(name); err != nil {

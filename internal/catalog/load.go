@@ -217,7 +217,7 @@ func (r *reconciler) wasRead(l *load) {
 	}
 }
 
-// needsMore reports whether a load failed for want of memory that another kind of load may have: it then begins again as that. So none
+// needsMore reports whether a load failed for lack of memory that another kind of load may have: it then begins again as that. So none
 // waits for memory while it has some.
 func (r *reconciler) needsMore(l *load) bool {
 	var need *toolfile.NeedError

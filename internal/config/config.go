@@ -32,7 +32,7 @@ type Config struct {
 
 	Server Server
 	Tools  Tools
-	// Sources are further directories of tools, beside the one of Tools.
+	// Sources are further tools directories, beside the one of Tools.
 	Sources []Source `restart:"source"`
 	Auth    Auth
 	MCP     MCP
@@ -127,7 +127,7 @@ type Tools struct {
 	CacheDir string `restart:"tools.cache_directory"`
 }
 
-// A Source is a table [[source]]: a directory of tools, a module of a registry, or a bucket.
+// A Source is a table [[source]]: a tools directory, a module of a registry, or a bucket.
 type Source struct {
 	// Name is the source's name, which no other source has. If empty, by its directory.
 	Name string
@@ -256,7 +256,7 @@ type Admin struct {
 	// Socket is the path of the Unix socket over which the server is administered on its own machine. If empty, admin.sock in the directory of
 	// the state, if there is one. "none": there is no socket.
 	Socket string `restart:"admin.socket"`
-	// Upload is whether those who have the role for it may put files into the directories of tools, and remove them.
+	// Upload is whether those who have the role for it may put files into the tools directories, and remove them.
 	Upload bool
 }
 

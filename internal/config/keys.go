@@ -140,7 +140,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 			// Unix socket for [administration](administration.md) on the machine; `""` is `admin.sock` in the directory of the state, `"none"` is no
 			// socket. Nobody else may write to its folder
 			"socket": keys.Word(&c.Admin.Socket, `a path, or "none"`, socket(directory)),
-			// administrators may [put](administration.md#put-and-remove) files into the directories of tools, and remove them
+			// administrators may [put](administration.md#put-and-remove) files into the tools directories, and remove them
 			"upload": keys.Boolean(&c.Admin.Upload),
 		},
 		"metrics": {

@@ -25,7 +25,7 @@ func (d *document) tokens(to *[]Token, directory string) keys.Reader {
 		d.readTable(place, values, rateKeys(key.Table{
 			// 1 to 64 of the characters `A-Z a-z 0-9 . _ @ -`, not `token-` and a number | whose token it is. No two tables have the same
 			"name": keys.Word(&t.Name, `a string such as "ci"`, func(s string) (string, error) { return s, credential.CheckName(s) }),
-			// 64 hexadecimal digits | what `printf %s TOKEN \| sha256sum` prints. The token has to be long and random
+			// 64 hexadecimal digits | what `printf %s TOKEN \| sha256sum` prints. The token must be long and random
 			"sha256": digestOf(&t.SHA256, "printf %s TOKEN | sha256sum"),
 			// a file with the token, in place of `sha256`
 			"file": keys.Word(&t.File, "a path", keys.Path(directory, true)),

@@ -38,7 +38,7 @@ func (c *Configuration) Base() *Configuration { return c }
 func (c *Configuration) CallRates() *rates.Settings { return (*rates.Settings)(&c.Rates) }
 
 // Configure makes what c decides of calls, with the secrets as they are read now. An error is one that a reload must refuse: nothing has
-// changed then. Nothing changes otherwise, until Publish. c must not change any more.
+// changed then. Nothing changes otherwise, until Publish. c must not change from now on.
 func (s *Service) Configure(c *config.Config) (*Configuration, error) {
 	store, err := s.State.For(c)
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	capacity = 4 << 20                // bytes that wait to be written; as many may be on their way
 	hasten   = 1 << 20                // bytes that do not wait any longer
 	keep     = 256 << 10              // bytes of a buffer that is kept for the next lines
-	patience = 2 * time.Second        // for a reader, when all has to be out
+	patience = 2 * time.Second        // for a reader, when all must be out
 )
 
 // A Journal is a log. Its methods are safe for concurrent use.

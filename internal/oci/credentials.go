@@ -118,7 +118,7 @@ func (n *names) has(name string) bool {
 }
 
 // onlyBelow reports whether the file has credentials for repositories of a host, and none for the host itself: those of one repository would
-// be taken for another one's.
+// be taken for another's.
 func (n *names) onlyBelow(host string) bool {
 	below := false
 	for name := range n.Auths {

@@ -94,7 +94,7 @@ func checkDescriptor(d ocispec.Descriptor, most int64) error {
 
 // Pull writes the module of an artifact to w. Only if it returns no error, what was written is the module: the digests of the manifest and of
 // the layer have been verified then, and the manifest's is the one of the reference, if that has one. Nothing else gives out what comes from
-// a registry, so what else has to be verified belongs here.
+// a registry, so what else must be verified belongs here.
 func (r *Registry) Pull(ctx context.Context, ref Reference, w io.Writer) (*Artifact, error) {
 	a, err := r.pull(ctx, ref, w)
 	if err != nil {
@@ -240,7 +240,7 @@ func (c *counted) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// verified copies content that has to be what a descriptor says. Only without an error it is.
+// verified copies content that must be what a descriptor says. Only without an error it is.
 func verified(from io.Reader, d ocispec.Descriptor, to io.Writer) error {
 	if d.Size >= aside {
 		return verifiedAside(from, d, to)
@@ -251,7 +251,7 @@ func verified(from io.Reader, d ocispec.Descriptor, to io.Writer) error {
 	})
 }
 
-// verifiedThrough has use read content, which has to be what a descriptor says: at most a byte more is read.
+// verifiedThrough has use read content, which must be what a descriptor says: at most a byte more is read.
 func verifiedThrough(from io.Reader, d ocispec.Descriptor, use func(io.Reader) error) error {
 	sum := sha256.New()
 	limited := &io.LimitedReader{R: from, N: d.Size + 1}

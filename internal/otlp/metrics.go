@@ -40,7 +40,7 @@ type provider interface {
 	Shutdown(ctx context.Context) error
 }
 
-// A meter tells the collector how long messages of MCP and calls took, and what else the server counts.
+// A meter tells the collector how long MCP messages and calls took, and what else the server counts.
 type meter struct {
 	*notice
 	provider        provider

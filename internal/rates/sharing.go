@@ -13,7 +13,7 @@ import (
 )
 
 // How processes share the rates of principals. Each tells the others in every round what it has let through, and counts what they have let through
-// as if it had done so itself: so the bucket of a principal is the same everywhere, a round late. What was let through too much in that time is owed,
+// as if it had done so itself: so the bucket of a principal is the same everywhere, a round late. What was let through in excess in that time is owed,
 // and made up for by all. So in the long run the sum is the rate, whoever is asked how much.
 //
 // What is in a bucket when a round begins, each takes an even part of, and all of what comes back meanwhile: so a burst is not let through by each.
@@ -37,7 +37,7 @@ const (
 	toldHead = 1 + 8
 )
 
-// A sharing is what a table has to be one of several. The zero sharing is of one that is alone.
+// A sharing is what a table must be one of several. The zero sharing is of one that is alone.
 type sharing struct {
 	round atomic.Uint32 // 0: it is alone
 	peers atomic.Int64  // how many processes there are, this one among them

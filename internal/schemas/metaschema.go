@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
-// A use says what the value of a keyword has to be.
+// A use says what the value of a keyword must be.
 type use uint8
 
 const (
@@ -36,7 +36,7 @@ const (
 	schemasOrNames // by member
 )
 
-// A rule is what the value of a keyword has to be from one draft until another.
+// A rule is what the value of a keyword must be from one draft until another.
 type rule struct {
 	use          use
 	since, until draft
@@ -121,7 +121,7 @@ var wanted = [...]string{
 	namedSchemas: "an object of schemas", schemasOrNames: "an object of schemas and lists of different strings",
 }
 
-// wrong is the error of the value at i, which is not what it has to be.
+// wrong is the error of the value at i, which is not what it must be.
 func (s *source) wrong(i int32, u use) error {
 	return at(s.pointer(i), fmt.Errorf("the value must be %s: correct it as %s says", wanted[u], s.draft.uri()))
 }
@@ -193,7 +193,7 @@ func (s *source) checkUse(i int32, u use) error {
 	return nil
 }
 
-// checkEach checks the items or members of the value at i, each as what it has to be.
+// checkEach checks the items or members of the value at i, each as what it must be.
 func (s *source) checkEach(i int32, each func(c int32) use) error {
 	for c := s.tree.Values[i].First; c != 0; c = s.tree.Values[c].Next {
 		if err := s.checkUse(c, each(c)); err != nil {
@@ -203,7 +203,7 @@ func (s *source) checkEach(i int32, each func(c int32) use) error {
 	return nil
 }
 
-// isUse reports whether the value at i, in which there are no schemas, is what a keyword's has to be.
+// isUse reports whether the value at i, in which there are no schemas, is what a keyword's must be.
 func (s *source) isUse(i int32, u use) bool {
 	v := &s.tree.Values[i]
 	switch u {

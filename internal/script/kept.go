@@ -47,8 +47,8 @@ const (
 	mostContent = 32 << 20 // bytes of all inputs
 )
 
-// OpenMemory opens a memory in the directory of compiled code, and counts towards that directory's bound. helper is the command of
-// the Readers that it is used with: a program with another content finds nothing. The caller closes it.
+// OpenMemory opens a memory in the directory of compiled code, and counts towards its limit. helper is the command that starts
+// its Readers: a program with other content finds nothing. The caller closes it.
 func OpenMemory(dir string, helper []string) (*Memory, error) {
 	if len(helper) == 0 {
 		return nil, errors.New("cache what is read of scripts: there is no helper that reads them")

@@ -67,7 +67,7 @@ func Serve(ctx context.Context, args []string, in io.Reader, out io.Writer) erro
 	})
 }
 
-// Readers have processes of their own read scripts, one script at a time, and bound what these take together. Their methods are safe for
+// Readers have separate processes read scripts, one script at a time, and bound what these take together. Their methods are safe for
 // concurrent use.
 type Readers struct {
 	processes    *apart.Pool

@@ -156,12 +156,12 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A Builder makes modules of the scripts of others, for a directory of tools. People who may put a script there must not be able to stop
-// the server, and a parser can be led to take endless time, or all of the stack: so processes of their own read scripts.
+// A Builder makes modules of the scripts of others, for a tools directory. People who may put a script there must not be able to stop
+// the server, and a parser can be led to take endless time, or all of the stack: so separate processes read scripts.
 type Builder struct {
 	// Engines are the interpreters to choose from; nil means those that this binary carries.
 	Engines *engine.Set
-	// Readers have processes of their own read scripts. If nil, Build reads them in this process, which is for scripts of people who could stop it
+	// Readers have separate processes read scripts. If nil, Build reads them in this process, which is for scripts of people who could stop it
 	// anyway.
 	Readers *Readers
 	// Memory has what Readers have collected before; if nil, they read each script.

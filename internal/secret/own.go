@@ -185,7 +185,7 @@ func (s *Store) RedactorsOf(id personal.ID, n Names) (all redact.Chain) {
 	return all
 }
 
-// Own returns a caller's own secret, which it has from the operator or has brought, and false if there is none. It never is another one's.
+// Own returns a caller's own secret, which it has from the operator or has brought, and false if there is none. It never is another's.
 func (v *Values) Own(name string, of personal.ID) (value string, ok bool) {
 	if value, ok = v.named[ownName(name, of)]; ok {
 		return value, true

@@ -7,7 +7,7 @@ import (
 	"weak"
 )
 
-// A Register has the grants of one kind that tools hold. A grant that is also in the next configuration goes on, with its connections
+// A Register has the grants of one kind that tools hold. A grant that is also in the next configuration stays in use, with its connections
 // and with the new values of its secrets. One that a configuration took away does not, though a later one grants the same: calls of before
 // still run under it. It keeps none alive. The zero Register is usable.
 type Register[T any, G interface {

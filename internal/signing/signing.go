@@ -34,7 +34,7 @@ const (
 	Period = 7 * 24 * time.Hour
 	// known is how many keys there are at most.
 	known = 2
-	// settle is how long a key has to be known before it signs: by then the other servers know it, too.
+	// settle is how long a key must be known before it signs: by then the other servers know it, too.
 	settle = time.Minute
 	// lookEvery is how often the keys are looked at even if nothing has changed.
 	lookEvery = time.Hour

@@ -27,7 +27,7 @@ func Escape(s string) string {
 	return s
 }
 
-// EscapeBytes is Escape for bytes. It returns b itself where nothing has to be escaped.
+// EscapeBytes is Escape for bytes. It returns b itself where nothing must be escaped.
 func EscapeBytes(b []byte) []byte {
 	if i := firstHidden(b); i < len(b) {
 		return appendEscaped(append(make([]byte, 0, len(b)+len(b)/8+16), b[:i]...), b[i:])

@@ -49,7 +49,7 @@ type Module struct {
 	engine     string // the interpreter in it, or ""
 	namespace  string
 	kept       int64              // bytes that were asked for because of the manifest
-	manifest   *manifest.Manifest // nil: the module has to be run to be described
+	manifest   *manifest.Manifest // nil: the module must be run to be described
 	describes  bool               // the manifest is what the module says of itself, now or when it was run before
 	schemas    []pair             // of each tool of the manifest
 	paths      []string           // the same
@@ -75,7 +75,7 @@ func Load(engine *sandbox.Engine, content []byte, place Place) (*Module, error) 
 	return load(engine, wasmbin.Made{Module: binary}, int64(len(content)), place)
 }
 
-// LoadMade does what Load does for a module that was made of a script. Only the bundle, which must not be changed any more, takes memory: its engine
+// LoadMade does what Load does for a module that was made of a script. Only the bundle, which must not be changed from now on, takes memory: its engine
 // is there anyway.
 func LoadMade(engine *sandbox.Engine, made wasmbin.Made, place Place) (*Module, error) {
 	size := int64(len(made.Bundle))

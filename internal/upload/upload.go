@@ -1,5 +1,5 @@
-// Package upload puts modules and scripts into a directory of tools and takes them out of it: whole or not at all, and never outside the directory. Names come
-// from afar. They are those that every file system takes, no symbolic link is followed, and no file has a name that differs from another one's
+// Package upload puts modules and scripts into a tools directory and takes them out of it: whole or not at all, and never outside the directory. Names come
+// from afar. They are those that every file system takes, no symbolic link is followed, and no file has a name that differs from another's
 // in upper and lower case only.
 package upload
 

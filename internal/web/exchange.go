@@ -85,7 +85,7 @@ func newTrace(r *http.Request) *trace.Request {
 func (x *Exchange) Finally(f func()) { x.finally = append(x.finally, f) }
 
 // Identify asks the dependencies again who makes the request: for streams, which may last longer than a token. It
-// fails if the request would not be let in any more.
+// fails if the request would no longer be let in.
 func (x *Exchange) Identify() (*wasmtools.Principal, error) {
 	in, err := x.mux.admit(x.request, &x.at.policy, false)
 	if x.stream != nil {

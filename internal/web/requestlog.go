@@ -69,7 +69,7 @@ type requestLog struct {
 
 var _ Observer = (*requestLog)(nil)
 
-// Answered writes the log's line of a request.
+// Answered writes the log line of a request.
 func (l *requestLog) Answered(a *Answer) {
 	x := (*Exchange)(a)
 	var code wasmtools.Code

@@ -25,7 +25,7 @@ type source struct {
 // read returns the files of the package in a folder, or of all packages below it if it ends in /..., and of what they import from this
 // tree. With tests it adds the files of their tests, and of what those import. The tests of what is imported don't count. Files in folders
 // without Go, such as testdata, belong to the package above them: to its tests, if it does not embed them. Pages count where they are
-// embedded. The files go.mod and go.sum belong to all packages of their module. And what tests name outside of their package belongs to them.
+// embedded. The files go.mod and go.sum belong to all packages of their module. And what tests name outside their package belongs to them.
 func (t *tree) read(folder string, tests bool) ([]string, error) {
 	dir, all := strings.CutSuffix(folder, "/...")
 	packages, err := t.load(nearest(t.modules, dir))
@@ -128,7 +128,7 @@ var (
 	fixture  = regexp.MustCompile(`Fixture\(\w+, "([\w/-]+)"`) // of package testkit
 )
 
-// outside returns the files outside of a package's folder that its tests name: by a path that begins with dots, or as a fixture. Where that is a
+// outside returns the files outside a package's folder that its tests name: by a path that begins with dots, or as a fixture. Where that is a
 // folder, it is all that is in it but pages.
 func (t *tree) outside(folder string) ([]string, error) {
 	var named []string

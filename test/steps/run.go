@@ -87,7 +87,7 @@ func (c *ci) each(groups [][]step, all []step, digests map[string]string) error 
 	return nil
 }
 
-// pass makes the steps of a group, and what they say has to be made before, and remembers that they have passed.
+// pass makes the steps of a group, and what they say must be made before, and remembers that they have passed.
 func (c *ci) pass(due, all []step, digests map[string]string) error {
 	out := c.out
 	if due[0].waits {

@@ -38,7 +38,7 @@ func (s administered) Streams() admin.Use {
 	return admin.Use{Held: int64(taken), Limit: int64(most), By: admin.CallersOf(by)}
 }
 
-// Sessions tells how many sessions of MCP there are.
+// Sessions tells how many MCP sessions there are.
 func (s administered) Sessions() *admin.Use {
 	for _, d := range s.doors {
 		if d, ok := d.(mcpDoor); ok {

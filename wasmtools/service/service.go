@@ -32,7 +32,7 @@ type Options struct {
 type Service core.Handle
 
 // Open opens everything, and begins to read the tools directories. It does not wait for the files: see [Service.Wait]. It is an error if no
-// directory exists; a refused file is not. ctx is for the start only. The caller closes the Service, after all that uses it.
+// directory exists; a refused file is not. ctx is only for the start. The caller closes the Service, after all that uses it.
 func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 	s, err := core.Open(ctx, (*inner.Handle)(c).Config(), core.Options(o))
 	if err != nil {

@@ -195,7 +195,7 @@ func attackSpin(ctx context.Context, a *arena) error {
 	return nil
 }
 
-// neighbourCommand makes this program the neighbour: a process of its own, so that it does not wait for its turn behind
+// neighbourCommand makes this program the neighbour: a separate process, so that it does not wait for its turn behind
 // the crowd's goroutines.
 const neighbourCommand = "neighbour"
 

@@ -130,7 +130,7 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "no server takes calls", http.StatusServiceUnavailable)
 }
 
-// pass passes a call on to a server, and reports whether another one has to be asked, since this one was not reached.
+// pass passes a call on to a server, and reports whether another one must be asked, since this one was not reached.
 func (b *balancer) pass(w http.ResponseWriter, r *http.Request, to *backend, body []byte) (again bool) {
 	q, err := http.NewRequestWithContext(r.Context(), r.Method, *to.url.Load()+r.URL.Path, bytes.NewReader(body))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/audit"
 )
 
-// A book has the changes that were confirmed. Each has to be in the audit, which is whole, and the same on all servers.
+// A book has the changes that were confirmed. Each must be in the audit, which is whole, and the same on all servers.
 type book struct {
 	*world
 	mu      sync.Mutex

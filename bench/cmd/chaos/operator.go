@@ -20,7 +20,7 @@ type operator struct {
 	made    map[string]string // tokens that must be there, with their secrets
 	revoked map[string]string // those that must not be taken any more
 	unsure  map[string]bool   // names of what may have been made or revoked
-	on      bool              // what the switch has to be
+	on      bool              // what the switch must be
 	doubt   bool              // it may be otherwise
 	changed int
 	refused int

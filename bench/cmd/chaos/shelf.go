@@ -57,7 +57,7 @@ type shelf struct {
 
 // A shelvedFile is what is known of one file.
 type shelvedFile struct {
-	maybe  []int          // versions of which one has to be served; 0 means none
+	maybe  []int          // versions of which one must be served; 0 means none
 	put    map[int]string // digests of those that were confirmed
 	served bool           // all servers have served it
 }

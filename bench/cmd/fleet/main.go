@@ -1,5 +1,5 @@
 // Command fleet measures what many replicas ask of one state in NATS. Each replica is the store that a server has, with a connection and a copy of
-// its own; all of them are in this process, and each of the three nodes of NATS is a process of its own, so that what the nodes use can be told
+// its own; all of them are in this process, and each of the three nodes of NATS is a separate process, so that what the nodes use can be told
 // from what the replicas do.
 //
 //	fleet [-replicas 3,10,100,300,1000] [-keys 1000] [-span 10s]

@@ -58,7 +58,7 @@ func (g *guest) close(ctx context.Context) error {
 	return g.engine.Close(ctx)
 }
 
-// turn calls the tool for a span of time, and returns the median time of a call. Each call's output has to be want; "" takes any.
+// turn calls the tool for a span of time, and returns the median time of a call. Each call's output must be want; "" takes any.
 func (g *guest) turn(ctx context.Context, span time.Duration, arguments, want string) (time.Duration, error) {
 	var times []time.Duration
 	for end := time.Now().Add(span); len(times) == 0 || time.Now().Before(end); {

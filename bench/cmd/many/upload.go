@@ -70,7 +70,7 @@ func uploading(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// upload returns a module of its own code and the tool bench/v<n>, as large as it has to be.
+// upload returns a module of its own code and the tool bench/v<n>, as large as it must be.
 func upload(b *bench, n int) ([]byte, error) {
 	small, err := b.guests.Read(guest.Small)
 	if err == nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/bench/internal/measure"
 )
 
-// gosdkCommand makes this program the server of package gosdk, a process of its own as ours is.
+// gosdkCommand makes this program the server of package gosdk, a separate process as ours is.
 const gosdkCommand = "gosdk"
 
 func main() {

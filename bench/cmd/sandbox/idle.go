@@ -37,7 +37,7 @@ type held struct {
 	Files, Maps    int
 }
 
-// idle measures the memory of tools that are loaded and compiled, in a process of its own.
+// idle measures the memory of tools that are loaded and compiled, in a separate process.
 func (b *bench) idle(ctx context.Context) error {
 	directory, err := os.MkdirTemp("", "toolsrv-bench-")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // metering compares calls that compute. Ours are whole calls; of the others only the call itself is timed, each in an
 // instance that is made, initialised and warmed before the clock starts: so all begin in the same state, and what is
 // compared is how code runs, not how instances are made. Of each side the best of many turns counts: whether the memory
-// that a plain instance takes of Go's heap has to be fetched from the system makes up to 30 ms there, by chance.
+// that a plain instance takes of Go's heap must be fetched from the system makes up to 30 ms there, by chance.
 func (b *bench) metering(ctx context.Context) error {
 	ballast := make([]byte, 1<<30) // never touched; with it Go keeps freed memory instead of giving it back
 	defer debug.FreeOSMemory()     // nor is what comes next to find it

@@ -1,4 +1,4 @@
-// Package cluster runs nodes of NATS with JetStream, each in a process of its own, so that what they cost can be told from what others do.
+// Package cluster runs nodes of NATS with JetStream, each in a separate process, so that what they cost can be told from what others do.
 package cluster
 
 import (

@@ -1,4 +1,4 @@
-// Package load makes HTTP requests as fast as they are answered, from a process of its own, so that the server's scheduler
+// Package load makes HTTP requests as fast as they are answered, from a separate process, so that the server's scheduler
 // and collector serve the server alone.
 package load
 

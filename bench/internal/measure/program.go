@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// A Child is what a command does in a process of its own, as a part of a measurement.
+// A Child is what a command does in a separate process, as a part of a measurement.
 type Child func(arguments []string, out io.Writer) error
 
 // Main runs a command, whose context SIGINT and SIGTERM cancel, or the child that the first argument names. It returns the exit code.

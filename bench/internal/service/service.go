@@ -1,4 +1,4 @@
-// Package service runs the server's binary as a process of its own, and looks at it from outside.
+// Package service runs the server's binary as a separate process, and looks at it from outside.
 package service
 
 import (

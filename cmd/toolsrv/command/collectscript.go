@@ -58,7 +58,7 @@ func newCompileModule() *cobra.Command {
 	}
 }
 
-// setHelper makes this program read the scripts of a tools directory, and compile modules, in processes of their own.
+// setHelper makes this program read the scripts of a tools directory, and compile modules, in separate processes.
 func setHelper(c *config.Config) (err error) {
 	self := "/proc/self/exe" // another program may have taken the place of this one on disk
 	if runtime.GOOS != "linux" {

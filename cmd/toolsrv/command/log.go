@@ -22,7 +22,7 @@ func newAuthorLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 // An advisor is a handler that follows lines with advice about them.
 type advisor struct{ slog.Handler }
 
-// Enabled reports true for what guests print, at whatever level that is shown: the advice is a warning.
+// Enabled reports true for what guests print, at any level that is shown, because the advice is a warning.
 func (a advisor) Enabled(ctx context.Context, level slog.Level) bool {
 	return a.Handler.Enabled(ctx, level) || level >= slog.LevelInfo && a.Handler.Enabled(ctx, slog.LevelWarn)
 }

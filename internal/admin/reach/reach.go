@@ -1,4 +1,4 @@
-// Package reach says what callers reach in the end: what each tool does for them outside of its sandbox, by itself and through the
+// Package reach says what callers reach in the end: what each tool does for them outside its sandbox, by itself and through the
 // tools that it calls.
 //
 // It goes by what is enforced. What a tool reaches itself is told by the values that its calls are given. A tool calls others on behalf of

@@ -182,7 +182,7 @@ func (f *File) review(o Options) {
 	}
 }
 
-// Close frees the file. It has to be called once.
+// Close frees the file. It must be called once.
 func (f *File) Close() {
 	if f.module != nil {
 		f.module.Close()

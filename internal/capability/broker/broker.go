@@ -67,7 +67,7 @@ func New(c *config.Config, o Options) *Broker {
 	return b
 }
 
-// Make makes the grants of a configuration, which must not change any more, with the secrets as they are read now. Capabilities that keep
+// Make makes the grants of a configuration, which must not change from now on, with the secrets as they are read now. Capabilities that keep
 // something have it in store, which may be nil. An error is one that a reload must refuse: nothing has changed then. Nothing changes for calls
 // that run before the Grants are published: then a grant that stands in both configurations has the new secrets, and all others keep those
 // that they have.

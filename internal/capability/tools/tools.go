@@ -30,7 +30,7 @@ import (
 // Module is the name of the import module.
 const Module = "toolsrv_tools_v1"
 
-// MaxDepth is how many calls can be made one inside the other below a client's.
+// MaxDepth is how deep calls can nest below a client's.
 const MaxDepth = 8
 
 // Depth is the code of the failure of a call that would be deeper.

@@ -76,7 +76,7 @@ func (c changes) files() map[string]bool {
 }
 
 // again looks at those entries that have changed, or at the folders of those, if that is known to be enough. Otherwise it returns nil: everything
-// has to be looked at. So it is at first, after an error, every safety interval, where something can't be watched, such as what a link leads to,
+// must be looked at. So it is at first, after an error, every safety interval, where something can't be watched, such as what a link leads to,
 // where folders have changed, and where the caller asks for it without a change that was told.
 func (d *Directory) again(changed changes, now time.Time) *scanned {
 	for folder, names := range d.unsettled {
@@ -173,7 +173,7 @@ func merged[T any](a, b []T, compare func(a, b T) int) []T {
 	return append(append(all, a...), b...)
 }
 
-// lookAgain looks at the entries of a folder that have changed. Where the folder has to be listed for that, it notes that any may have. It reports
+// lookAgain looks at the entries of a folder that have changed. Where the folder must be listed for that, it notes that any may have. It reports
 // false where that is another folder by now, or more than files have changed in it.
 func (s *scanner) lookAgain(was *look, seen *scanned, changed changes) bool {
 	names := changed[was.name]

@@ -21,7 +21,7 @@
 //
 // # When the directory itself goes away
 //
-// A directory or folder that can't be read is reported as a problem, and so is an empty directory in place of the one before (an
+// A directory or folder that can't be read is reported as a problem, and so is an empty directory replacing the previous one (an
 // unmounted volume): what was served stays. The files of a folder that is removed are gone.
 package directory
 
@@ -44,7 +44,7 @@ import (
 // DefaultModules is how many modules of a directory are listed where Options.Modules says nothing else.
 const DefaultModules = 10_000
 
-// Options say how a Directory is looked at. The zero value is ready to use.
+// Options say how a Directory is scanned. The zero value is ready to use.
 type Options struct {
 	// Modules is how many modules are listed at most; 0 means DefaultModules.
 	Modules int

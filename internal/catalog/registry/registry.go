@@ -1,4 +1,4 @@
-// Package registry has the source of a catalog that takes one module from a registry of OCI.
+// Package registry has the source of a catalog that takes one module from an OCI registry.
 //
 // A source that names a tag, or a range of versions, asks the registry now and then what that is. A digest never changes, so once its module
 // is there, nobody is asked. What was pulled is kept in a [Cache]: it is served from there while the registry is away, also at a start, and
@@ -51,7 +51,7 @@ const (
 	defaultPoll = time.Minute
 	firstRetry  = time.Second
 	maxRetry    = 5 * time.Minute
-	lookTimeout = 15 * time.Minute // for a question, with what has to be pulled
+	lookTimeout = 15 * time.Minute // for a question, with what must be pulled
 	listWithin  = 40 * time.Second // less than a catalog waits, so that what it tells is what is wrong
 )
 

@@ -16,7 +16,7 @@ const (
 	readableDigits = 4000
 )
 
-// readable returns JSON with U+FFFD in place of each half character, and whether clients can read it outside of a string.
+// readable returns JSON with U+FFFD in place of each half character, and whether clients can read it outside a string.
 func readable(text []byte) ([]byte, bool) {
 	if bytes.Contains(text, []byte(`\ud`)) || bytes.Contains(text, []byte(`\uD`)) {
 		text = mendHalves(text)

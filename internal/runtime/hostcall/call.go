@@ -106,7 +106,7 @@ func (c *Call) ReadInput(ptr, length uint64) int {
 	return n
 }
 
-// SetOutput takes a copy of b as the result of the call, in place of the one before.
+// SetOutput takes a copy of b as the result of the call, replacing the previous one.
 func (c *Call) SetOutput(b []byte) { c.output(b, true) }
 
 // AppendOutput adds a copy of b to the result of the call.
@@ -159,14 +159,14 @@ func (c *Call) Deadline() time.Time { return c.host.Ends() }
 func (c *Call) Wait(f func(ctx context.Context)) { c.host.Wait(f) }
 
 // TakeDescriptor makes the account of the process count a file that is about to be opened for the call, and reports whether there is
-// room for it. Each has to be given back: where that comes with the call's end, in the Local's End.
+// room for it. Each must be given back: where that comes with the call's end, in the Local's End.
 func (c *Call) TakeDescriptor() bool { return c.host.Descriptor(1) }
 
 // GiveDescriptor gives back what TakeDescriptor has taken, once the file is closed.
 func (c *Call) GiveDescriptor() { c.host.Descriptor(-1) }
 
 // Nest is [Call.Wait] for f that makes a call of another guest inside this one. ctx is the caller's, and knows nothing of the
-// deadline, which the inner call has from [Call.Outer]. It takes 2 µs less, since nothing has to be prepared for waiting. f must not use
+// deadline, which the inner call has from [Call.Outer]. It takes 2 µs less, since nothing must be prepared for waiting. f must not use
 // this guest's memory.
 func (c *Call) Nest(f func(ctx context.Context)) { c.host.Nest(f) }
 

@@ -640,7 +640,7 @@ func (w *rewriter) chunked(instruction ...byte) []byte {
 	m.constant(0)
 	m.op(instruction...)
 	if kind == opcode.MemoryCopy {
-		get(from, to) // if the source is before the target, the end has to be copied first
+		get(from, to) // if the source is before the target, the end must be copied first
 		m.op(opcode.I32LtU, opcode.If, opcode.BlockEmpty)
 		step(false)
 		m.op(opcode.Else)

@@ -5,7 +5,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// When the fuel is used up at a branch back to a loop's head, the host has to be called. If that call were inside the loop,
+// When the fuel is used up at a branch back to a loop's head, the host must be called. If that call were inside the loop,
 // every value that the loop keeps in a register would come from two places, and the compiler would load and store it in each
 // iteration. So the branch leaves the loop for the call, and the loop is entered again after it:
 //

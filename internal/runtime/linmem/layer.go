@@ -32,7 +32,7 @@ func newRuns(differ []extent, base *Image) []extent {
 	if len(differ) == 0 {
 		return nil
 	}
-	// What lies behind the base's content has to be in one run, and what is zero there costs nothing.
+	// What lies behind the base's content must be in one run, and what is zero there costs nothing.
 	if last := &differ[len(differ)-1]; last.end() > base.end {
 		first, _ := slices.BinarySearchFunc(differ, base.end, func(e extent, end int) int { return cmp.Compare(e.end(), end+1) })
 		from := min(differ[first].offset, base.end)

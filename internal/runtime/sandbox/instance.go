@@ -248,7 +248,7 @@ func (i *instance) shrink() bool {
 	return asked && int64(i.guest.Memory().Size()) == i.snapshot.size()
 }
 
-// starved reports whether the guest was refused memory. A guest that breaks after that broke for want of memory.
+// starved reports whether the guest was refused memory. A guest that breaks after that broke for lack of memory.
 func (i *instance) starved() bool { return i.refused.Get() != 0 }
 
 // reset puts the instance back into the state before its first call.

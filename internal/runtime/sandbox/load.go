@@ -42,7 +42,7 @@ type Loading struct {
 	// Imports are the import modules that the module may import from.
 	Imports []string
 	// Bundle is the script of a module that is an interpreter without one. The two are not put together in a file, so the digest is made of
-	// both digests instead of a file's SHA-256. It must not be changed any more. If nil, the module is whole.
+	// both digests instead of a file's SHA-256. It must not be changed from now on. If nil, the module is whole.
 	Bundle []byte
 	// Replaces is whether the module takes the place of another one, which is closed then: an eighth of what modules may take is for such.
 	Replaces bool

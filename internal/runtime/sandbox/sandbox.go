@@ -118,10 +118,10 @@ type Engine struct {
 	closed       chan struct{}        // closed when Close ends; if nil, it has not begun
 	freed        chan struct{}        // closed when everything is freed: after Close, where a compilation goes on
 
-	shedding sync.Mutex // held while code is dropped for want of room
+	shedding sync.Mutex // held while code is dropped for lack of room
 	cooled   time.Time  // when calls last began to count half; guarded by shedding
 
-	unused, crowded atomic.Uint64 // how often code was dropped because nobody called it for long, or for want of room
+	unused, crowded atomic.Uint64 // how often code was dropped because nobody called it for long, or for lack of room
 }
 
 const (

@@ -95,7 +95,7 @@ func (p *process) room() bool {
 	return false
 }
 
-// add gives a descriptor the lowest number that is free. There has to be room.
+// add gives a descriptor the lowest number that is free. There must be room.
 func (p *process) add(d *descriptor) (fd uint32) {
 	for i, other := range p.open {
 		if other == nil {

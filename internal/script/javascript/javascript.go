@@ -30,7 +30,7 @@ type Options struct {
 	Content []byte
 }
 
-// Collect bundles a script. It returns the files of its bundle, and the paths on disk of all that was read, which says when it has to be bundled
+// Collect bundles a script. It returns the files of its bundle, and the paths on disk of all that was read, which says when it must be bundled
 // again. These come with an error, too. The error is for the script's author and may have several lines, each place as file:line:column; the files'
 // names in it are relative to the script's folder.
 //

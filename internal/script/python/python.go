@@ -27,7 +27,7 @@ type Options struct {
 	Content []byte
 }
 
-// Collect returns the files of a script's bundle, and the paths on disk of all that was read or looked for, which say when it has to be
+// Collect returns the files of a script's bundle, and the paths on disk of all that was read or looked for, which say when it must be
 // collected again. These come with an error, too. The error is for the script's author; where a line of the script is to blame, it says which and shows
 // it. Files' names in it are relative to the script's folder.
 //

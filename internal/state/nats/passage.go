@@ -23,7 +23,7 @@ var (
 	errNoLeader = errors.New("the stream's leader could not be reached")
 )
 
-// mostPlaced is how often a reading is begun that has to be at one node: of three, one of a thousand finds it in the last tries only, and of five
+// mostPlaced is how often a reading is begun that must be at one node: of three, one of a thousand finds it in the last tries only, and of five
 // one of a hundred does not.
 const mostPlaced = 20
 
@@ -41,7 +41,7 @@ type passage struct {
 	next     uint64
 }
 
-// enter begins a passage. The server has it at any node that has the stream, which may be behind; leader is the node that it has to be at, or empty.
+// enter begins a passage. The server has it at any node that has the stream, which may be behind; leader is the node that it must be at, or empty.
 func enter(ctx context.Context, s *Store, stream jetstream.Stream, leader string, config jetstream.ConsumerConfig, options ...jetstream.PullMessagesOpt) (*passage, error) {
 	config.AckPolicy, config.MemoryStorage, config.Replicas = jetstream.AckNonePolicy, true, 1
 	p := &passage{store: s, stream: stream.CachedInfo().Config.Name, next: 1}

@@ -14,7 +14,7 @@ type replica struct {
 	spaces   map[string]*content
 	timed    map[string]*content // those where something expires
 	position uint64              // the last sequence that is in it
-	anew     bool                // it has to be read anew, since something is missing
+	anew     bool                // it must be read anew, since something is missing
 	round    uint32              // counts how often all was read
 	taken    uint64              // counts the messages
 	entries  int                 // and spaces, which stay when they are empty

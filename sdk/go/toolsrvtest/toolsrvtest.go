@@ -10,7 +10,7 @@
 //		}
 //	}
 //
-// What a tool reaches outside of the sandbox is a [World] of the test's.
+// What a tool reaches outside the sandbox is a [World] of the test's.
 package toolsrvtest
 
 import (

@@ -85,7 +85,7 @@ var (
 	where      = Export{"toolsrv_where", number}
 )
 
-// returned is the result of ABI 1: 0 is done, 1 failed, and 2 failed for want of memory.
+// returned is the result of ABI 1: 0 is done, 1 failed, and 2 failed for lack of memory.
 func returned(stack []uint64, err error) Result {
 	if err != nil {
 		return Result{End: Broke}

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/instrument"
 )
 
-// What compiling a module in a process of its own may take: apart.Memory at most, and helperTimes what was predicted, with helperBase
+// What compiling a module in a separate process may take: at most apart.Memory, and helperTimes the prediction, with helperBase
 // for a slow processor. It first gets helperGuess times the predicted memory, and helperOwn for the process itself. It gets all memory
 // only if that is too little, since on a small machine calls lack what a process may take.
 const (
@@ -50,7 +50,7 @@ func limitOf(r *instrument.Rewritten) compile.Limit {
 	return compile.Limit{CPU: helperBase + helperTimes*r.Weight.Time(), Bytes: helperOwn + helperGuess*r.Weight.Bytes}
 }
 
-// apart makes a process of its own compile a module. It reports false where no process can: then weighing the module has to do. Without a
+// apart makes a separate process compile a module. It reports false where no process can: then weighing the module has to do. Without a
 // scratch directory, the module is only tried, and most becomes what it may take. An error that is not the module's fault will pass.
 func (f *furnace) apart(of sum, scratch string, module []byte, most *compile.Limit) (m compile.File, done bool, err error) {
 	if f.pool == nil {
@@ -101,11 +101,11 @@ func (f *furnace) within(scratch string, module []byte, most compile.Limit, sure
 	return f.pool.Compile(scratch, module, most)
 }
 
-// A claim takes what compiling takes, until give is called. If it has to be sure, it waits for running calls, too.
+// A claim takes what compiling takes, until give is called. If it must be sure, it waits for running calls, too.
 type claim func(bytes int64, sure bool) (give func(), err error)
 
 // claimFor returns how a furnace takes what compiling takes from the account of all programs, for one large module at a time. What is idle
-// makes room for it, and the account's reserve stays for calls. If it has to be sure, it waits for running calls, too; otherwise it takes
+// makes room for it, and the account's reserve stays for calls. If it must be sure, it waits for running calls, too; otherwise it takes
 // only what is free, since they may be waiting for the code.
 func (f *Foundry) claimFor(tight bool) claim {
 	turn := make(chan struct{}, 1)

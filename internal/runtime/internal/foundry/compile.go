@@ -196,7 +196,7 @@ func passing(err error) bool {
 	return Scarce(err) || errors.Is(err, compile.ErrDisk)
 }
 
-// Scarce reports whether there is no code for want of memory, which passes.
+// Scarce reports whether there is no code for lack of memory, which passes.
 func Scarce(err error) bool {
 	return errors.Is(err, compile.ErrNoMemory) || errors.Is(err, compile.ErrLost)
 }

@@ -335,7 +335,7 @@ func newWazeroCache(dir string) (wazero.CompilationCache, string, error) {
 	return cache, filepath.Join(dir, inside[0].Name()), nil
 }
 
-// make compiles a module, in a process of its own if there can be one. An error that is not the module's fault will pass, or is ErrClosed.
+// make compiles a module, in a separate process if there can be one. An error that is not the module's fault will pass, or is ErrClosed.
 func (f *furnace) make(of sum, module []byte, most *compile.Limit) (compile.File, error) {
 	scratch, err := f.cache.Scratch()
 	if err != nil {

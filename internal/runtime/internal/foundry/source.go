@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 )
 
-// A Source is a module's bytes, or a bundle's. They are compressed to a third once the module has been compiled, or earlier for want of
+// A Source is a module's bytes, or a bundle's. They are compressed to a third once the module has been compiled, or earlier for lack of
 // room: they are needed again only if the cache loses the code. What they take is counted while somebody holds them.
 type Source struct {
 	account *account.Account

@@ -21,7 +21,7 @@ func (w Weight) Time() time.Duration { return time.Duration(w.Nanos) }
 // A Signature is how many parameters and results a function or block type has.
 type Signature struct{ Params, Results int }
 
-// A Module is what has to be known of a module to weigh its functions.
+// A Module is what must be known of a module to weigh its functions.
 type Module struct {
 	Types     []Signature
 	Functions []uint32 // type of each function, imported ones first

@@ -1,5 +1,5 @@
 // Package admin has what an operator can ask of a running server: one table of operations. The door at /admin/v1, the socket in the
-// directory of the state and the command line go by it, so all three give the same answers.
+// directory of the state and the command line use it, so all three give the same answers.
 //
 // An operation is a value that [Looks] or [Changes] makes. To add one, write it into a file beside tools.go, and its line into
 // [Operations].

@@ -27,7 +27,7 @@ type FileArguments struct {
 	DryRun    bool   `json:"dry_run,omitempty" description:"Whether to only show what would change."`
 }
 
-// A Placed is what has become of a file that was put or removed, or would become of it.
+// A Placed is what happened to a file that was put or removed, or would happen to it.
 type Placed struct {
 	DryRun    bool     `json:"dry_run" description:"Whether nothing was changed. The ETag is then the current file's: with it in If-Match, exactly the change shown here is made, or none."`
 	Changed   bool     `json:"changed" description:"Whether it was not so already."`

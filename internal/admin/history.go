@@ -216,7 +216,7 @@ type RollbackArguments struct {
 	Reason  string `json:"reason,omitempty" description:"Why." maxLength:"1000"`
 }
 
-// A RollingBack is what a rollback has come to.
+// A RollingBack is the outcome of a rollback.
 type RollingBack struct {
 	Changed bool     `json:"changed" description:"Whether another version was served before."`
 	File    string   `json:"file" description:"Where the file lies."`

@@ -28,7 +28,7 @@ type Kept struct {
 	Bytes     int64  `json:"bytes" description:"How much they take of the grant's size."`
 }
 
-// AllKept is what tools keep for each caller apart.
+// AllKept is what tools keep for each caller separately.
 type AllKept struct {
 	Kept []Kept `json:"kept" description:"What is kept, at most 1,000 of it."`
 	More string `json:"more,omitempty" description:"The place after which others come."`

@@ -31,7 +31,7 @@ type Operation struct {
 	// Method is GET for one that only looks, and has its arguments in the query, and POST for one that changes something, and has them in its
 	// body, a JSON object.
 	Method string
-	// Role is what its callers must have. If empty, none, but somebody must know them.
+	// Role is what its callers must have. If empty, no role is needed, but the caller must be known.
 	Role string
 	// Local is whether only callers over the socket may ask for it.
 	Local bool
@@ -113,7 +113,7 @@ func Changes[In, Out any](name, summary string, run func(ctx context.Context, r 
 	return o
 }
 
-// Copies returns an operation whose result are bytes, which it writes. An error after the first of them means that they are not whole.
+// Copies returns an operation whose result are bytes, which it writes. An error after the first byte means that the result is incomplete.
 func Copies(name, summary string, copy func(ctx context.Context, r *Request, w io.Writer) error) Operation {
 	o := Looks(name, summary, func(context.Context, *Request, struct{}) (struct{}, error) {
 		return struct{}{}, errors.New("admin: a copy has no result")
@@ -183,7 +183,7 @@ func compiled(name string, describe func(reflect.Type) (json.RawMessage, error),
 	})
 }
 
-// Run checks who asks and what for, and does it. arguments is a JSON object, or empty. An *wasmtools.Error is for the one who asks.
+// Run checks who asks for what, and does it. arguments is a JSON object, or empty. An *wasmtools.Error is for the one who asks.
 func (o *Operation) Run(ctx context.Context, r *Request, arguments []byte) (result []byte, err error) {
 	if err := o.Admits(r); err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (o *Operation) Run(ctx context.Context, r *Request, arguments []byte) (resu
 	return o.run(ctx, r, valid)
 }
 
-// Admits returns why somebody may not have the operation, or nil. Doors ask for a role before, so this is what holds where one forgets to.
+// Admits returns why somebody may not have the operation, or nil. Doors check the role earlier, so this matters only if one forgets to.
 func (o *Operation) Admits(r *Request) error {
 	p := r.Principal
 	switch {
@@ -263,7 +263,7 @@ func parametersOf(t reflect.Type) (all []parameter) {
 	return all
 }
 
-// Arguments returns the arguments in a query as a JSON object. What does not fit Run tells.
+// Arguments returns the arguments in a query as a JSON object. Run reports what does not fit.
 func (o *Operation) Arguments(query url.Values) ([]byte, error) {
 	object := map[string]any{}
 	for name, values := range query {

@@ -27,7 +27,7 @@ type ReachArguments struct {
 	Principal string `json:"principal,omitempty" description:"Tell only of this caller." maxLength:"128"`
 }
 
-// A Reach is what callers reach in the end.
+// A Reach is what callers can reach in the end.
 type Reach struct {
 	Ways []reach.Way `json:"ways" description:"How callers reach what is outside the sandboxes, by caller, tool and what is reached."`
 }

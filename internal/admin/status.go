@@ -18,7 +18,7 @@ type StatusArguments struct {
 	All bool `json:"all,omitempty" description:"Also list the files without problems."`
 }
 
-// A Status is how a server is.
+// A Status is the state of a server.
 type Status struct {
 	Server  Process   `json:"server" description:"The process that answers."`
 	Ready   bool      `json:"ready" description:"Whether it takes calls."`
@@ -126,7 +126,7 @@ type Busy struct {
 	Places  int    `json:"places" description:"How many may run."`
 }
 
-// Limits are what is taken of what is limited.
+// Limits are how much of each limit is used.
 type Limits struct {
 	Memory      Use  `json:"memory" description:"Memory of all tools, in bytes."`
 	Code        Use  `json:"code" description:"Compiled code in memory, in bytes."`

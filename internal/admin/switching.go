@@ -43,7 +43,7 @@ type Switch struct {
 	Passing bool      `json:"until_restart,omitempty" description:"Whether it lasts only until the server restarts."`
 }
 
-// A Switching is what a change of switches has come to.
+// A Switching is the outcome of a change of switches.
 type Switching struct {
 	Changed bool   `json:"changed" description:"Whether anything was not so already."`
 	Version string `json:"version" description:"The version of all switches now, for If-Match."`

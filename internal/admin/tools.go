@@ -47,7 +47,7 @@ const (
 	NotGranted = "not_granted"
 )
 
-// A Why says what decides of a tool's state.
+// A Why says what decides about a tool's state.
 type Why struct {
 	By      string     `json:"by" enum:"default,configuration,switch,grants" description:"What decides: the default, the configuration, a switch, or the grants."`
 	Key     string     `json:"key,omitempty" description:"The entry of the configuration."`
@@ -59,7 +59,7 @@ type Why struct {
 	Missing []string   `json:"missing,omitempty" description:"What it needs but was not granted."`
 }
 
-// What decides of a tool's state.
+// What decides about a tool's state.
 const (
 	ByDefault       = "default"
 	ByConfiguration = "configuration"
@@ -67,7 +67,7 @@ const (
 	ByGrants        = "grants"
 )
 
-// String says it in words.
+// String describes it in words.
 func (w Why) String() string {
 	var s string
 	switch w.By {

@@ -25,7 +25,7 @@ type Top struct {
 	Tools []TopTool `json:"tools" description:"The tools, those called most in the last minute first, and then in the last hour."`
 }
 
-// A TopTool is what calls of a tool there were.
+// A TopTool has the figures of a tool's calls.
 type TopTool struct {
 	Tool   string     `json:"tool" description:"The tool's path, or other, for all tools that are called too rarely to be counted one by one."`
 	Minute TopCalls   `json:"minute" description:"The last minute."`

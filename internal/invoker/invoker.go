@@ -30,12 +30,12 @@ type Options struct {
 	// more are refused with CodeOverloaded, and those of a caller whose others hold more than three times as much as is free.
 	// One call alone may hold as much as its tool allows. Arguments of up to 64 KiB may take a quarter as much besides. Zero means 256 MiB.
 	Memory int64
-	// Hurry is called where arguments find no room. It ends the reading of some that come slowly, whose Read fails soon, and reports
-	// whether there are any; then they are waited for. It is called concurrently. If nil, there are none.
+	// Hurry is called when arguments find no room. It ends the reading of some that come slowly, whose Read fails soon, and reports whether
+	// there are any; then they are waited for. It is called concurrently. If nil, there are none.
 	Hurry func() bool
 	// Room takes bytes of memory for the check of arguments that needs much of it, and waits for them until ctx is done. give gives them
-	// back. The error is ErrTooMuch where there never are as many, and otherwise the cause of ctx. It is called concurrently. If nil, there
-	// is always room.
+	// back. The error is ErrTooMuch if there will never be that many, and otherwise the cause of ctx. It is called concurrently. If nil,
+	// there is always room.
 	Room func(ctx context.Context, bytes int64) (give func(), err error)
 	// Rates bounds how many calls each caller makes. If nil, nothing does.
 	Rates *rates.Limiter
@@ -43,7 +43,7 @@ type Options struct {
 	Observers []invoke.Observer
 }
 
-// ErrTooMuch is the error of Options.Room where there never is as much.
+// ErrTooMuch is the error of Options.Room if there will never be that much.
 var ErrTooMuch = errors.New("more memory than there is")
 
 // An Invoker calls tools. All doors of a service use the same one, so that its memory counts for them together. It is safe
@@ -229,7 +229,7 @@ func Admits(route wasmtools.Route, p *wasmtools.Principal) error {
 	return nil
 }
 
-// Resume makes the call go by another route, of a later generation, where there was a change while its arguments were read. It fails as
+// Resume makes the call go by another route, of a later generation, if there was a change while its arguments were read. It fails as
 // [Invoker.Begin] does. The door must call End in any case.
 func (i *Invocation) Resume(route wasmtools.Route) error {
 	if err := i.invoker.admit(&route, i.call); err != nil {

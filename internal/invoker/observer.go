@@ -24,8 +24,8 @@ func describe(r *invoke.Record, path string, tool *wasmtools.Tool, call *wasmtoo
 	r.Tool, r.Path, r.Depth = tool, path, depth(call)
 }
 
-// Refuse tells observers of a call of the tool at a path that does not get as far as [Invoker.Begin], as its maker has found why it can't
-// be made. A call that was handed to Begin or to Call is told of already.
+// Refuse tells observers of a call of the tool at a path that does not get as far as [Invoker.Begin], because its maker has found out why
+// it can't be made. A call that was passed to Begin or Call has been reported already.
 func (v *Invoker) Refuse(path string, call *wasmtools.Call, err error) {
 	v.tellRefused(path, nil, call, err)
 }

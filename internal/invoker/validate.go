@@ -15,10 +15,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
-// Validation needs up to a hundred times the memory of the arguments if they are all small values, and up to half a second. A tool's author and a
-// client can choose that, and no limit of the tool holds yet. More checks at a time than there are processors would not be faster, but need more
-// memory and keep others waiting. So expensive ones need one of a few places, for which modules take turns, and callers of one module, too. What
-// needs more memory than its place includes takes that from the room of tools.
+// Validation needs up to a hundred times the memory of the arguments if they are all small values, and up to half a second. A tool's author
+// and a client can choose that, and no limit of the tool applies yet. More checks at a time than there are processors would not be faster,
+// but need more memory and keep others waiting. So expensive ones need one of a few places, for which modules take turns, and callers of
+// one module, too. What needs more memory than its place includes takes that from the room of tools.
 const (
 	// free is the largest size in bytes of arguments that are checked without a place, as long as they are cheap to check.
 	free = 1 << 10

@@ -158,8 +158,8 @@ func (t *Tree) Member(object int32, name string) int32 {
 	return 0
 }
 
-// Append adds a copy of the value from of another tree, with all below it, as a member of object behind last, the last one that it
-// has, or 0. It returns the new member.
+// Append copies the value from of another tree, with everything below it, into object as a member after last, which is object's last
+// member or 0. It returns the new member.
 func (t *Tree) Append(object, last int32, name string, other *Tree, from int32) int32 {
 	at := t.copy(object, other, from)
 	t.Values[at].Key = name

@@ -34,7 +34,7 @@ type socket struct {
 	kept atomic.Bool
 }
 
-// Keep has the file of a listener stay where it is when that is closed, since another process goes on with it.
+// Keep leaves a listener's file in place when the listener is closed, because another process goes on using it.
 func Keep(l net.Listener) {
 	if s, ok := l.(*socket); ok {
 		s.kept.Store(true)

@@ -14,7 +14,7 @@ import (
 // MaxCalls is the largest number of calls of a rate, of a burst, and of calls at the same time.
 const MaxCalls = 1_000_000
 
-// A Text is a rate as people write it, wherever they do. An empty Text bounds nothing.
+// A Text is a rate in the form that people write. An empty Text bounds nothing.
 type Text struct {
 	Rate       string `json:"rate,omitempty" description:"How many calls there may be on average, such as 10/s, 100/min or 1000/h." maxLength:"32"`
 	Burst      int    `json:"burst,omitempty" description:"How many calls may come in a burst after a pause; by default the number in rate." minimum:"0" maximum:"1000000"`

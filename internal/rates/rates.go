@@ -1,7 +1,7 @@
-// Package rates bounds how many calls each caller makes: how many in a time, at once, and at the same time. A caller is a principal, or an address
-// if nobody has to show who they are.
+// Package rates limits how many calls each caller makes: how many per period, in a burst, and at the same time. A caller is a principal, or
+// an address if nobody has to show who they are.
 //
-// Only calls of clients count, once each: the calls that tools make inside them are a part of them. A call counts before its arguments are
+// Only calls of clients count, once each: the calls that tools make inside them are part of them. A call counts before its arguments are
 // read, so that whoever sends them slowly pays for it.
 package rates
 
@@ -20,10 +20,10 @@ import (
 
 // Settings are the rates of callers, as far as they have none of their own.
 type Settings struct {
-	// Default is the rate of each principal. What one's own rate says takes the place of the same here.
+	// Default is the rate of each principal. A caller's own rate overrides this, part by part.
 	Default wasmtools.Rate
-	// Anonymous is the rate of each address while nobody has to show who they are. An IPv6 address counts as its network of 64 bits, which is what
-	// a client is given at least.
+	// Anonymous is the rate of each address while nobody needs credentials. An IPv6 address counts as its network of 64 bits, which is the
+	// least that a client gets.
 	Anonymous wasmtools.Rate
 }
 
@@ -55,7 +55,7 @@ func settingsOf(call *wasmtools.Call) *Settings {
 	return none
 }
 
-// A Ticket is a call that has begun. The zero Ticket is of one that nothing bounds.
+// A Ticket is a call that has begun. The zero Ticket belongs to a call without limits.
 type Ticket struct {
 	limiter   *Limiter
 	principal *wasmtools.Principal
@@ -180,7 +180,7 @@ type State struct {
 	Of      *wasmtools.Principal
 	Rate    wasmtools.Rate
 	Left    int // calls that may be made at once now
-	Running int // calls that run; they are counted only where they are bounded
+	Running int // running calls; they are counted only if they are limited
 }
 
 // States returns what bounds the calls of a principal: its own rate, and those that it shares.
@@ -199,8 +199,8 @@ func (l *Limiter) Known() (principals, addresses int) {
 	return l.principals.known(l.now()), l.addresses.known(l.now())
 }
 
-// A Caller is whose turn a call is in: the principal whose rate it counts for in the end, or the network of the client while nobody needs
-// credentials. Callers can be compared.
+// A Caller is the party whose turn a call takes: the principal whose rate it counts for in the end, or the network of the client while
+// nobody needs credentials. Callers can be compared.
 type Caller struct {
 	origin, realm, name string
 	network             netip.Prefix
@@ -226,7 +226,7 @@ func (c Caller) String() string {
 	return c.name
 }
 
-// Party returns the Caller who makes a call as a text, which no other one has.
+// Party returns the Caller who makes a call as a unique text.
 func Party(call *wasmtools.Call) string {
 	c := CallerOf(call)
 	if c.origin == "" {

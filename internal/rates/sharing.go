@@ -12,11 +12,12 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// How processes share the rates of principals. Each tells the others in every round what it has let through, and counts what they have let through
-// as if it had done so itself: so the bucket of a principal is the same everywhere, a round late. What was let through in excess in that time is owed,
-// and made up for by all. So in the long run the sum is the rate, whoever is asked how much.
+// How processes share the rates of principals. Each tells the others in every round what it has let through, and counts what they have let
+// through as if it had done so itself: so the bucket of a principal is the same everywhere, a round late. What was let through in excess in
+// that time is owed, and all make up for it. So in the long run the sum is the rate, whoever is asked how much.
 //
-// What is in a bucket when a round begins, each takes an even part of, and all of what comes back meanwhile: so a burst is not let through by each.
+// What is in a bucket when a round begins, each takes an even part of, and all of what comes back meanwhile: so a burst is not let through
+// by each.
 const (
 	// roundTime is how long a round is.
 	roundTime = 100 * time.Millisecond

@@ -28,7 +28,7 @@ const (
 	MaxPage = 1000
 	// MaxTTL is how long an entry may be kept that is not kept for ever: ten years.
 	MaxTTL = 10 * 365 * 24 * time.Hour
-	// Overhead is what an entry counts beside its key and its value, in bytes: about what a store takes to keep it.
+	// Overhead is what an entry counts besides its key and value, in bytes: roughly what it costs a store.
 	Overhead = 64
 )
 

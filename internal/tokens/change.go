@@ -20,13 +20,13 @@ import (
 
 // Bounds of tokens.
 const (
-	// DefaultLifetime is how long a token lasts that is not said to last otherwise.
+	// DefaultLifetime is how long a token lasts by default.
 	DefaultLifetime = 90 * 24 * time.Hour
 	// MaxLifetime is the longest one that ends.
 	MaxLifetime = 5 * 365 * 24 * time.Hour
-	// Forever has a token last until it is revoked.
+	// Forever makes a token last until it is revoked.
 	Forever time.Duration = -1
-	// MaxGrace is how long a secret is taken at most after a rotation.
+	// MaxGrace is the longest time that a secret stays valid after a rotation.
 	MaxGrace = 30 * 24 * time.Hour
 	// maxTokens is how many tokens there are at most.
 	maxTokens = 100_000
@@ -98,14 +98,14 @@ type Token struct {
 	Version uint64 `json:"version"`
 }
 
-// Add makes a token, and returns it with its secret, which nobody can be told again. With the first one, the service is closed to whoever has
-// none.
+// Add makes a token, and returns it with its secret, which can't be shown again. From the first one on, the service is closed to callers
+// without a token.
 func (s *Store) Add(ctx context.Context, spec Spec) (secret string, made Token, err error) {
 	return s.add(ctx, spec.Name, spec, "")
 }
 
-// Attenuate has the token of a principal that [Verifier.Verify] has returned make a narrower one, called as it is with a slash and the name in spec.
-// spec must not ask for more than its maker may do. It ends with that one, and never may more than it, also where that one's scopes become fewer.
+// Attenuate makes a narrower token from the token of a principal that [Verifier.Verify] returned, named after it with a slash and the name
+// in spec. spec must not ask for more than its maker may do. It ends with that one, and can never do more, even if that one loses scopes.
 func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spec) (secret string, made Token, err error) {
 	parent, err := s.narrower(by, &spec)
 	if err != nil {
@@ -117,8 +117,8 @@ func (s *Store) Attenuate(ctx context.Context, by *wasmtools.Principal, spec Spe
 	return s.add(ctx, parent.name+"/"+spec.Name, spec, parent.record.ID)
 }
 
-// Reserve returns what is wrong with a new token, or waits for the turn to make one. by is the principal whose token is to make it, or nil. What was
-// right stays so until release is called: nobody else makes one meanwhile who has reserved it, too.
+// Reserve returns what is wrong with a new token, or waits for the turn to make one. by is the principal whose token is to make it, or nil.
+// The answer holds until release is called: nobody else who has reserved one makes it in the meantime.
 func (s *Store) Reserve(ctx context.Context, by *wasmtools.Principal, spec Spec) (release func(), err error) {
 	if err := s.check(by, spec); err != nil { // which nobody has to wait for: scopes may take long to compare
 		return nil, err
@@ -309,8 +309,8 @@ func (s *Store) noteIssued(ctx context.Context) error {
 	return nil
 }
 
-// Rotate gives a token a new secret, and as much time again as it was given when it was made. The old secret is taken for grace longer; the one before
-// that isn't. expect is the token's version, or [state.Any].
+// Rotate gives a token a new secret, and the same lifetime as at first. The old secret is taken for grace longer; the one before that
+// isn't. expect is the token's version, or [state.Any].
 func (s *Store) Rotate(ctx context.Context, name string, grace time.Duration, expect int64) (secret string, now Token, err error) {
 	if grace < 0 || grace > MaxGrace {
 		return "", now, fmt.Errorf("an old secret can stay valid for at most %d days", MaxGrace/(24*time.Hour))

@@ -1,4 +1,4 @@
-// Package release is what everything that a release consists of is made from: a checkout of one commit, and the programs built of it for
+// Package release has what every part of a release is made from: a checkout of one commit, and the programs built from it for
 // each system. The same commit gives the same bits, in whichever folder and whenever it is built.
 package release
 

@@ -100,8 +100,8 @@ func (c *Client) Do(ctx context.Context, name string, arguments any, expected st
 	return c.send(ctx, request, expected)
 }
 
-// Put is Do for an operation that takes a file, which has size bytes. A server that refuses it for who asks, or for its size, does so before any of it is
-// sent: a connection that ends while a file is being sent may take the answer with it.
+// Put is Do for an operation that takes a file, which has size bytes. If a server refuses it because of the caller or its size, it does so
+// before any of it is sent: a connection that ends while a file is being sent may take the answer with it.
 func (c *Client) Put(ctx context.Context, name string, arguments any, expected string, file io.Reader, size int64) (*Answer, error) {
 	request, err := c.request(ctx, admin.Find(name), arguments)
 	if err != nil {

@@ -33,7 +33,7 @@ type Options struct {
 }
 
 // A Door answers requests for the operations of a server. Whoever asks must have the role of an administrator, or for some operations any
-// credentials: the door asks for that itself, so it is never open, even where nobody else has to show anything.
+// credentials: the door asks for that itself, so it is never open, even while nobody else needs credentials.
 type Door struct {
 	target     *admin.Target
 	options    Options

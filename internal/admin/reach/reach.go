@@ -1,8 +1,8 @@
-// Package reach says what callers reach in the end: what each tool does for them outside its sandbox, by itself and through the
-// tools that it calls.
+// Package reach says what callers reach in the end: what each tool does for them outside its sandbox, by itself and through the tools that
+// it calls.
 //
-// It goes by what is enforced. What a tool reaches itself is told by the values that its calls are given. A tool calls others on behalf of
-// its caller. So its tools can't reach what the caller may not call.
+// It goes by what is enforced. The values that its calls get say what a tool itself reaches. A tool calls others on behalf of its caller.
+// So its tools can't reach what the caller may not call.
 package reach
 
 import (
@@ -46,8 +46,9 @@ type Options struct {
 	Most int
 }
 
-// Ways returns the ways on which the principals reach something with tools, sorted by principal, tool and what is reached: for each of these a
-// shortest one. A tool that may be called is no end, but what it reaches. complete is false if there are more than o.Most.
+// Ways returns the ways on which the principals reach something with tools, sorted by principal, tool and what is reached: for each of
+// these a shortest one. A way never ends at a tool that may be called, but at what that tool reaches. complete is false if there are more
+// than o.Most.
 func Ways(tools []Tool, o Options, principals ...*wasmtools.Principal) (all []Way, complete bool) {
 	byPath := make(graph, len(tools))
 	for i := range tools {

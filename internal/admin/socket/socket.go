@@ -46,8 +46,8 @@ type Server struct {
 	closed error
 }
 
-// Open binds the socket at path, for the user of this process alone, and serves it. What a server that was killed has left there is
-// replaced, and what another one serves is not. Handlers know by the context of a request who sent it: see [Peers].
+// Open binds the socket at path, for the user of this process alone, and serves it. A socket left behind by a killed server is replaced,
+// but not one that another server is using. Handlers know by the context of a request who sent it: see [Peers].
 func Open(path string, handler http.Handler, logger *slog.Logger) (*Server, error) {
 	listener, err := bind(path)
 	if err != nil {

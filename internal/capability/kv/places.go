@@ -95,7 +95,7 @@ func (o *owner) take(ctx context.Context) error {
 		root = []byte(o.root)
 		most := max(1, min(maxMade, o.granted.own/4))
 		if err = o.enter(ctx, p.made(o.root), string(o.id), nil, most); errors.Is(err, state.ErrQuota) {
-			err = answer.Failf("quota", "Of the tokens made from one token, %d keep values already, and no more can. Delete all values of one of them, or have that one revoked.", most)
+			err = answer.Failf("quota", "%d tokens made from the same token keep values already, and no more can. Delete all values of one of them, or have that one revoked.", most)
 		}
 	}
 	if err == nil {

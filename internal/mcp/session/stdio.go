@@ -44,8 +44,8 @@ type StdioOptions struct {
 	Namespace string
 	// MaxMessage is the largest size of a message in bytes. Zero means 64 MiB.
 	MaxMessage int
-	// Patience is how long the client may read no answers while 1,024 of them wait for it. Longer counts as gone: as no more
-	// is read of it by then, it could not even say so. Zero means 10 seconds.
+	// Patience is how long the client may read no answers while 1,024 of them wait for it. After that it counts as gone: since no more
+	// is read from it by then, it could not even say so. Zero means 10 seconds.
 	Patience time.Duration
 	// Grace is how long requests may run on when the input has ended, as it does at once where a shell pipes them in. It begins
 	// when Ready is closed. Zero means 5 seconds.

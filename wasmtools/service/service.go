@@ -52,8 +52,8 @@ func (s *Service) Invoker() invoke.Invoker { return s.core().Invoker }
 // Wait waits until all files that existed at the start have been read.
 func (s *Service) Wait(ctx context.Context) error { return s.core().Catalog.Wait(ctx) }
 
-// Reload puts a whole configuration in force. After an error the old one stays. Where there is a server, that is its part: it is an error
-// here.
+// Reload puts a whole configuration in force. After an error the old one stays. If there is a server, use its Reload: this one then fails
+// instead.
 func (s *Service) Reload(c *config.Config) error { return s.core().Reload((*inner.Handle)(c).Config()) }
 
 // Pack returns a module with a manifest inside, replacing any that it has: for programs with their own functions, which the module may

@@ -27,7 +27,7 @@ type Counter interface {
 	Used(u Use)
 }
 
-// A Watcher is told of each use by itself, and not of those of calls inside the call. A Counter may be one, too.
+// A Watcher is told of each use, but not of uses by calls inside the call. A Counter may be one, too.
 type Watcher interface {
 	Watched(u Use)
 }

@@ -71,7 +71,7 @@ func of(c *hostabi.Call) *local {
 	return s
 }
 
-// End ends what is kept.
+// End releases what is kept.
 func (s *local) End(*hostcall.Call) {
 	if s.closes != nil {
 		s.closes()

@@ -120,6 +120,7 @@ func TestAgreeFromFile(t *testing.T) {
 	one, two := a.source("/one", "v0001"), a.source("/two", "v0002", "x2.wasm")
 	c := a.catalog(one, two)
 	awaitAnswer(t, c, "/x", "v0002")
+	await(t, c, "it is ready", func(*wasmtools.Generation) bool { return c.Ready() == nil }) // before, the order of the sources decides
 	a.put(one, "x1.wasm", "v0001")
 	awaitTable(t, c, []string{"/x"}, []string{"one:x1.wasm"})
 	closeNow(t, c)

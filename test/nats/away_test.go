@@ -215,7 +215,7 @@ func TestMadeAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the store is given up", func() bool { return s.Broken() != nil })
-	if _, err := s.Space("a").Set(t.Context(), "3", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "made again") {
+	if _, err := s.Space("a").Set(t.Context(), "3", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "created again") {
 		t.Errorf("a write has the error %v", err)
 	}
 }
@@ -242,7 +242,7 @@ func TestMadeAnewWithMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the store is given up", func() bool { return s.Broken() != nil })
-	if err := s.Broken(); !strings.Contains(err.Error(), "made again") {
+	if err := s.Broken(); !strings.Contains(err.Error(), "created again") {
 		t.Error(err)
 	}
 }

@@ -496,7 +496,7 @@ func TestBucketFull(t *testing.T) {
 		last = one.put("math/add.wasm", tool(t, fmt.Sprintf("v%04d", i), "math", 100<<10, "add"))
 		code = last.code
 	}
-	if code != 503 || !strings.Contains(last.body, "the bucket toolsrv_tools may have 500 KiB, and has room for") {
+	if code != 503 || !strings.Contains(last.body, "the bucket toolsrv_tools may hold 500 KiB, and has room for") {
 		t.Errorf("got %v", last)
 	}
 	if got := one.call("/math/add"); got < "v0003" {

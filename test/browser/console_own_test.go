@@ -214,7 +214,7 @@ func TestConsoleRate(t *testing.T) {
 	p.pageOf("explain", "Explain")
 	p.check()
 	for _, asked := range []struct{ caller, tool, answer string }{
-		{"dave", "math/add", "can call"}, {"dave", "/weather/now", "can't call"}, {"carol", "weather/now", "which carol has not"}, {"boss", "no/tool", "no tool has the path"},
+		{"dave", "math/add", "can call"}, {"dave", "/weather/now", "can't call"}, {"carol", "weather/now", "which carol doesn"}, {"boss", "no/tool", "no tool has the path"},
 		{"mallory", "math/add", "No caller is named"}, {`<img src=x onerror="window.owned=1">`, "math/add", "No caller is named"}, {"dave", `<img src=x onerror="window.owned=1">`, "no tool has the path"},
 	} {
 		p.fill("Caller", asked.caller)

@@ -30,7 +30,7 @@ func TestTagSlips(t *testing.T) {
 		{"same name, one by its tag", []reflect.StructField{field("A", 0, ``), field("B", "", `json:"A"`)}, ``},
 		{"bad name", []reflect.StructField{field("A", 0, `json:"a\"b"`)}, `the field A: "a\"b" is not a name`},
 		{"dash", []reflect.StructField{field("A", 0, `json:"-,"`)}, ``},
-		{"string option of text", []reflect.StructField{field("A", "", `json:"a,string"`)}, `arguments.a: the option string`},
+		{"string option of text", []reflect.StructField{field("A", "", `json:"a,string"`)}, `arguments.a: the json tag's option string`},
 		{"string option of a list", []reflect.StructField{field("A", []int(nil), `json:"a,string"`)}, ``},
 		{"backslash", []reflect.StructField{field("A", "", `json:"a" pattern:"\d"`)}, `the field A: its tag is broken at pattern:"\d"`},
 		{"no quotes", []reflect.StructField{field("A", "", `json:"a" minLength:3`)}, `the field A: its tag is broken at minLength:3`},

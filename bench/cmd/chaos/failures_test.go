@@ -20,7 +20,7 @@ var failures = []struct {
 }{
 	{`^server\d: (kill|SIGSTOP)`, "a server is killed, or hangs", "The others serve on. Only its running calls are lost.",
 		"Have the balancer ask `/readyz` each second, and pass a call on to the next server only where none was reached. Start the server again."},
-	{`^upgrade`, "a new version", "Old and new servers share the state. A day after the last old one, newer forms of records are written, because the log tells; then the old version no longer starts.",
+	{`^upgrade`, "a new version", "Old and new servers share the state. A day after the last old one, newer forms of records are written, as the log says; then the old version no longer starts.",
 		"One server after the other, within a day: take it out of the balancer, SIGTERM, start the new one. Going back is the same within that day; later it needs an older copy of the bucket."},
 	{`^(server\d: cut off|all nodes: kill)`, "NATS is away: network, nodes, credentials", "They serve with what they knew, also tokens that were revoked elsewhere meanwhile. Admin calls and writes of tools end with `unavailable`; changes `--until-restart` work on the server's machine. `/readyz` stays 200 and has `\"state\":\"cut off\"`, `toolsrv status` says since when and why, `toolsrv_state_cut_off` is 1.",
 		"Bring NATS back. Servers notice within a second, take up what they missed, and log `the state is complete again`."},

@@ -2,7 +2,6 @@ package nats
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -117,7 +116,7 @@ const prepareTries = 3
 func (o *Objects) prepare(ctx context.Context, object string) (bucket jetstream.ObjectStore, err error) {
 	for try := 1; ; try++ {
 		if bucket, err = o.bucket(ctx); err == nil {
-			err = cmp.Or(o.clear(ctx, object), o.settled(ctx))
+			err = o.clear(ctx, object)
 		}
 		silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrNoResponders)
 		if !silent || try == prepareTries || o.store.writable() != nil || !pause(ctx, tryEvery) {
@@ -140,24 +139,6 @@ func (o *Objects) clear(ctx context.Context, object string) error {
 		return err
 	}
 	return stream.Purge(ctx, jetstream.WithPurgeSubject(o.about(encodeObject(object))))
-}
-
-// youth is how old a bucket is whose replicas may not have agreed yet on who leads them.
-const youth = time.Minute
-
-// settled returns an error unless a bucket that has just been made takes what is put there. Its first leader may lose what it was sent, and the client waits
-// for the confirmation as long as the put may take.
-func (o *Objects) settled(ctx context.Context) error {
-	stream, err := o.store.js.Stream(ctx, o.stream())
-	if err != nil {
-		return err
-	}
-	if info := stream.CachedInfo(); info.TimeStamp.Sub(info.Created) > youth {
-		return nil
-	}
-	limited, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	return stream.Purge(limited, jetstream.WithPurgeSubject(o.about("none"))) // which all replicas have to agree on, and removes nothing
 }
 
 // bucket returns the bucket, which is made if it is missing: with three replicas in a cluster.

@@ -303,7 +303,7 @@ var edges = map[string][]string{
 	// What tests share that need certificates.
 	"internal/testkit/certtest": {},
 	// Files that people write.
-	"internal/textfile": {},
+	"internal/textfile": {"internal/text"},
 	// What a module says of its tools; runs none.
 	"internal/manifest": {"internal/jsontree", "internal/text", "wasmtools", "internal/naming"},
 	// The tags of what can be limited, as a table.

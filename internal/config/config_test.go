@@ -249,8 +249,10 @@ func TestLoadErrors(t *testing.T) {
 	}{
 		"unknown key":         {"[server]\nport = 1\n", []string{"toolsrv.toml:2:1: unknown key in [server]"}},
 		"no tokens file":      {"[auth]\n\n  tokens_file = 'none'", []string{"toolsrv.toml:3:3: auth.tokens_file: ", "no such file"}},
-		"tokens file, folder": {"auth.tokens_file = '.'", []string{"toolsrv.toml:1:1: auth.tokens_file: ", "directory"}},
+		"tokens file, folder": {"auth.tokens_file = '.'", []string{"toolsrv.toml:1:1: auth.tokens_file: ", "it is a folder: name a file"}},
 		"empty tokens file":   {"auth.tokens_file = 'empty'", []string{"toolsrv.toml:1:1: auth.tokens_file: ", "has no token"}},
+		"UTF-16":              {"\xff\xfea\x00=\x001\x00", []string{"toolsrv.toml:1:4: ", "save it as UTF-8"}},
+		"binary":              {"\x00asm\x01\x00\x00\x00", []string{"toolsrv.toml:1:1: ", "save it as UTF-8"}},
 		"too large":           {strings.Repeat("# 345678\n", textfile.Max/9+1), []string{"toolsrv.toml", "larger than 1 MiB"}},
 	}
 	for name, tt := range tests {

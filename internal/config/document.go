@@ -35,7 +35,7 @@ type problem struct {
 // parse returns the values of the text.
 func (d *document) parse() (values map[string]any, err error) {
 	if len(d.text) > textfile.Max {
-		return nil, fmt.Errorf("%s: %w", d.name, textfile.ErrTooLarge)
+		return nil, fmt.Errorf("%s: %w", d.name, textfile.TooLarge(textfile.Max))
 	}
 	// This comes first, because it bounds the work of the decoder.
 	if err := d.scan(); err != nil {

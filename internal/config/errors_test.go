@@ -59,7 +59,7 @@ func TestErrors(t *testing.T) {
 		{"no quotes", "[limits]\ntimeout = 5s", `configuration:2:`},
 		{"open string", "title = \"x\nversion = 'y'", `configuration:1:`},
 		{"wrong text", "title = '\xff'", `configuration:1:`},
-		{"null", "\x00", `configuration:1:1: `},
+		{"null", "\x00", `configuration:1:1: a null character`},
 
 		// Types.
 		{"table wanted", "server = 8000", `configuration:1:1: server: must be a table: write [server] above its keys`},

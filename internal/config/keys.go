@@ -111,7 +111,7 @@ func tables(c *Config, l *limits.Limits, which *string, directory string) map[st
 		},
 		"auth": {
 			// see [Auth](#auth) | bearer tokens that let a client in
-			"tokens": keys.Words(&c.Auth.Tokens, token),
+			"tokens": unnamed(keys.Words(&c.Auth.Tokens, token)),
 			// file with more tokens, one per line
 			"tokens_file": keys.Word(&c.Auth.TokensFile, "a path", keys.Path(directory, false)),
 			// while there is no token, refuse everybody instead of letting everybody in

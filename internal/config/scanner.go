@@ -30,6 +30,9 @@ type scanner struct {
 // scan reads the whole text. Its error says what is too much, and where.
 func (s *scanner) scan() error {
 	s.offsets, s.lengths = map[string]int{}, map[string]int{}
+	if at := bytes.IndexByte(s.text, 0); at >= 0 {
+		return fmt.Errorf("%s: a null character: the file is binary, or UTF-16; save it as UTF-8", s.place(at))
+	}
 	table := ""
 	for {
 		token, offset := s.next()

@@ -56,6 +56,18 @@ func (d *document) tokens(to *[]Token, directory string) keys.Reader {
 	})
 }
 
+// unnamed reads auth.tokens. [[auth.tokens]] is easily written for [[auth.token]].
+func unnamed(read keys.Reader) keys.Reader {
+	return func(value any) error {
+		if list, ok := value.([]any); ok && len(list) > 0 {
+			if _, isTable := list[0].(map[string]any); isTable {
+				return errors.New(`these are tokens without names, such as ["one", "two"]: write [[auth.token]] for a token with a name`)
+			}
+		}
+		return read(value)
+	}
+}
+
 // checkScopes checks scopes together, which are valid one by one.
 func (d *document) checkScopes(place string, scopes []string) {
 	if len(scopes) > scope.Max {

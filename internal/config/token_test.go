@@ -74,7 +74,7 @@ func TestBadDeclaredTokens(t *testing.T) {
 		"an unknown key":              {good + "scope = ['math']", `unknown key "scope" in [[auth.token]]: did you mean "scopes"?`},
 		"a list":                      {"[auth]\ntoken = ['zqzq']", "write [[auth.token]] above its keys"},
 		"a table":                     {"[auth.token]\nname = 'zqzq'", "write [[auth.token]] above its keys"},
-		"tokens in place of token":    {"[[auth.tokens]]\nname = 'ci'", "auth.tokens"},
+		"tokens in place of token":    {"[[auth.tokens]]\nname = 'ci'", "auth.tokens: these are tokens without names, such as [\"one\", \"two\"]: write [[auth.token]] for"},
 		"a rate that is a number":     {good + "rate = 10", "auth.token[0].rate: must be a rate in quotes such as"},
 		"a rate without a unit":       {good + "rate = '10'", "auth.token[0].rate: is not a rate: write a whole number, a slash and a unit, such as 10/s, 100/min or 1000/h"},
 		"a rate of nothing":           {good + "rate = '0/s'", "auth.token[0].rate: is not a rate"},

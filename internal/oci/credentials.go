@@ -99,8 +99,6 @@ func open(file string) (store credentials.Store, n names, err error) {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
 		return nil, n, err
-	case len(content) > textfile.Max:
-		return nil, n, &os.PathError{Op: "read", Path: file, Err: textfile.ErrTooLarge}
 	default:
 		if err := json.Unmarshal(content, &n); err != nil {
 			return nil, n, err

@@ -140,7 +140,7 @@ func TestRoots(t *testing.T) {
 		}): "nobody can say when something was signed",
 		testkit.Put(t, t.TempDir(), "root.json", "{"):                        "is not a trusted root",
 		testkit.Put(t, t.TempDir(), "root.json", "{}"):                       "is not a trusted root",
-		testkit.Put(t, t.TempDir(), "root.json", strings.Repeat(" ", 5<<20)): "is larger than 4096 KiB",
+		testkit.Put(t, t.TempDir(), "root.json", strings.Repeat(" ", 5<<20)): "is larger than 4 MiB",
 		filepath.Join(t.TempDir(), "none.json"):                              "no such file",
 		noLog:                                                                "",
 	} {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/toolsrv/toolsrv/internal/text"
 )
 
 // Max is how many bytes [Read] reads at most: 1 MiB.
@@ -18,26 +20,20 @@ const Max = 1 << 20
 // patience is how long a pipe may take to bring all that it has.
 const patience = 10 * time.Second
 
-var (
-	// ErrTooLarge is why a larger file is refused.
-	ErrTooLarge = errors.New("the file is larger than 1 MiB")
+var errSilent = fmt.Errorf("it is a pipe, and nobody has written to it and closed it within %v: start what writes to it, or name a file", patience)
 
-	errSilent = fmt.Errorf("it is a pipe, and nobody has written to it and closed it within %v: start what writes to it, or name a file", patience)
-)
-
-// Read reads a file of at most Max bytes, without its byte order mark. An error is ErrTooLarge, or names the file.
-func Read(path string) ([]byte, error) {
-	text, err := UpTo(path, Max)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(text) > Max:
-		return nil, fmt.Errorf("%s: %w", path, ErrTooLarge)
-	}
-	return bytes.TrimPrefix(text, []byte("\ufeff")), nil
+// TooLarge is why a file of more than most bytes is refused.
+func TooLarge(most int) error {
+	return fmt.Errorf("the file is larger than %s", text.Size(int64(most)))
 }
 
-// UpTo reads a file. It returns most+1 bytes of one that has more than most. A pipe has ten seconds to bring them.
+// Read reads a file of at most Max bytes, without its byte order mark. An error names the file.
+func Read(path string) ([]byte, error) {
+	content, err := UpTo(path, Max)
+	return bytes.TrimPrefix(content, []byte("\ufeff")), err
+}
+
+// UpTo reads a file of at most most bytes. A pipe has ten seconds to deliver them. An error names the file.
 func UpTo(path string, most int) ([]byte, error) {
 	// Without O_NONBLOCK, opening a pipe would wait until somebody writes to it, whatever else was to be done.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -48,16 +44,21 @@ func UpTo(path string, most int) ([]byte, error) {
 	until := time.Now().Add(patience)
 	_ = f.SetReadDeadline(until) // where the system knows none, as for a file on disk, nothing waits, either
 	for {
-		text, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			err = &fs.PathError{Op: "read", Path: path, Err: errSilent}
-		}
-		if err != nil || len(text) > 0 || !isPipe(f) {
-			return text, err
-		}
+		content, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, wrong(path, errSilent)
+		case errors.Is(err, syscall.EISDIR):
+			return nil, wrong(path, errors.New("it is a folder: name a file"))
+		case err != nil:
+			return nil, err
+		case len(content) > most:
+			return nil, wrong(path, TooLarge(most))
+		case len(content) > 0 || !isPipe(f):
+			return content, nil
 		// Nobody has opened the other end yet, or somebody has and wrote nothing: the system doesn't tell which.
-		if time.Now().After(until) {
-			return nil, &fs.PathError{Op: "read", Path: path, Err: errSilent}
+		case time.Now().After(until):
+			return nil, wrong(path, errSilent)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -66,10 +67,12 @@ func UpTo(path string, most int) ([]byte, error) {
 // Regular reads a regular file as [UpTo] does. It refuses any other: what is read more than once can't be a pipe.
 func Regular(path string, most int) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("it is not a regular file")}
+		return nil, wrong(path, errors.New("it is not a regular file"))
 	}
 	return UpTo(path, most)
 }
+
+func wrong(path string, err error) error { return &fs.PathError{Op: "read", Path: path, Err: err} }
 
 func isPipe(f *os.File) bool {
 	info, err := f.Stat()

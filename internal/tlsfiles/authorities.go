@@ -18,9 +18,6 @@ func Authorities(file string, withSystem bool) (pool *x509.CertPool, sum [sha256
 	if err != nil {
 		return nil, sum, fmt.Errorf("read the authorities' certificates: %w", err)
 	}
-	if len(content) > maxAuthorities {
-		return nil, sum, fmt.Errorf("%s is larger than 4 MiB: name a PEM file", file)
-	}
 	pool = x509.NewCertPool()
 	if withSystem {
 		if pool, err = x509.SystemCertPool(); err != nil {

@@ -14,18 +14,13 @@ type Config config.Handle
 // Load reads the file at path, and the files with tokens that it names. Paths in it are relative to its folder. An error names the file,
 // the line, the key, and what is allowed. It never contains a token. capabilities are the program's own.
 func Load(path string, capabilities ...capability.Kind) (*Config, error) {
-	return shown(config.Load(path, capabilities...))
+	c, err := config.Opaque(config.Load(path, capabilities...))
+	return (*Config)(c), err
 }
 
 // Parse is Load of a file in directory with this text, such as "server.address = '127.0.0.1:0'"; nil is that of a server with nothing but
 // defaults. A program writes strings that it does not know with key.Quote.
 func Parse(text []byte, directory string, capabilities ...capability.Kind) (*Config, error) {
-	return shown(config.Read("configuration", text, directory, capabilities))
-}
-
-func shown(c *config.Config, err error) (*Config, error) {
-	if err != nil {
-		return nil, err
-	}
-	return (*Config)(c.Handle()), nil
+	c, err := config.Opaque(config.Read("configuration", text, directory, capabilities))
+	return (*Config)(c), err
 }

@@ -18,6 +18,8 @@ func fileAnd(most int, what string) cobra.PositionalArgs {
 		switch {
 		case len(args) == 0 || args[0] == "":
 			return fmt.Errorf("FILE is missing: name a .wasm file, a script or the folder of a project, as in %s", firstExample(cmd))
+		case strings.HasPrefix(args[0], "http://") || strings.HasPrefix(args[0], "https://"):
+			return fmt.Errorf("FILE is an address: %s takes a file. Send requests to a server with another program, such as curl", cmd.CommandPath())
 		case len(args) > 1+most && most == 0:
 			return fmt.Errorf("unexpected argument %q: %s takes one file", args[1], cmd.CommandPath())
 		case len(args) > 1+most:
@@ -72,7 +74,7 @@ func readArguments(body string, stdin io.Reader, stderr io.Writer, limit int64) 
 // oneFolder takes at most one argument, a folder or a script.
 func oneFolder(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return fmt.Errorf("unexpected argument %q: %s takes one folder", args[1], cmd.CommandPath())
+		return fmt.Errorf("unexpected argument %q: %s takes one folder or script", args[1], cmd.CommandPath())
 	}
 	if len(args) == 1 && args[0] == "" {
 		return errors.New("the folder's name is empty: name a folder, or leave it out for this one")

@@ -162,6 +162,7 @@ func TestCallRefuses(t *testing.T) {
 		says string
 	}{
 		{"nothing", nil, 2, "FILE is missing"},
+		{"an address", []string{"https://tools.example.com/calc"}, 2, "FILE is an address: toolsrv call takes a file"},
 		{"no such tool", []string{file, "ehco", order}, 2, `has no tool "ehco": it has echo, refuse`},
 		{"no tool of several", []string{file}, 2, "has several tools: name one of them (echo, "},
 		{"an empty tool", []string{file, "", order}, 2, "TOOL is empty"},

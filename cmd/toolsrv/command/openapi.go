@@ -214,7 +214,7 @@ func (o *openAPI) serve(ctx context.Context, logger *slog.Logger, hangup, restar
 		logger.Info("configuration read", "file", o.config, "directory", strings.Join(placesOf(c), ", "))
 	}
 	go heap.Keep(ctx, core.MemoryOf(c).Heap) // it ends with the command
-	tools, s, err := openServer(ctx, c, server.Options{Listeners: listeners, Awaited: len(listeners) > 0, Load: func() (*public.Config, error) { return opaque(o.loadSoon()) }}, core.Options{Logger: logger})
+	tools, s, err := openServer(ctx, c, server.Options{Listeners: listeners, Awaited: len(listeners) > 0, Load: o.loadPublic}, core.Options{Logger: logger})
 	if ctx.Err() != nil && err != nil {
 		return nil, nil // stopped before it had begun
 	}
@@ -299,20 +299,18 @@ func openServer(ctx context.Context, c *config.Config, with server.Options, o co
 }
 
 func (o *openAPI) reload(s *server.Server) error {
-	c, err := o.loadSoon()
+	c, err := o.loadPublic()
 	if err != nil {
 		s.ReloadFailed(err)
 		return err
 	}
-	return s.Reload((*public.Config)(c.Handle()))
+	return s.Reload(c)
 }
 
-// opaque returns a configuration in the form in which every program has it.
-func opaque(c *config.Config, err error) (*public.Config, error) {
-	if err != nil {
-		return nil, err
-	}
-	return (*public.Config)(c.Handle()), nil
+// loadPublic is loadSoon, in the form in which every program has a configuration.
+func (o *openAPI) loadPublic() (*public.Config, error) {
+	c, err := config.Opaque(o.loadSoon())
+	return (*public.Config)(c), err
 }
 
 // loadTime is how long a configuration may take to be read while a server runs.

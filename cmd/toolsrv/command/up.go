@@ -97,7 +97,8 @@ func (u *up) run(cmd *cobra.Command, args []string) error {
 			if err == nil && slices.Equal(next.Server.Addresses, wanted) {
 				next.Server.Addresses = c.Server.Addresses // which may be others than were wanted
 			}
-			return opaque(next, err)
+			c, err := config.Opaque(next, err)
+			return (*public.Config)(c), err
 		}
 	}
 	o := core.Options{Files: p.files, Volatile: p.config == "", Logger: logger}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"time"
 
@@ -43,7 +44,7 @@ func (r *Registry) PushWith(ctx context.Context, ref Reference, name string, mod
 	if len(with.Source) > 0 {
 		var err error
 		if source, err = packSource(with.Source); err != nil {
-			return nil, r.explainPull(ref, err)
+			return nil, r.explainPull(ref, fmt.Errorf("%w: push it without its source", err))
 		}
 		annotations = maps.Clone(annotations)
 		if annotations == nil {

@@ -122,6 +122,11 @@ func TestRegistrySource(t *testing.T) {
 	if _, got, _ := run("inspect", ref); !regexp.MustCompile(`\nsource +\d\.\d KiB, which .toolsrv pull --source DIR. pulls\n`).MatchString(got) {
 		t.Errorf("got %s", got)
 	}
+	testkit.Put(t, elsewhere, ".hidden.js", "export const one = 1;")
+	hides := testkit.Put(t, elsewhere, "hides.js", "import { one } from './.hidden.js';\n/** Adds one.\n * @param {number} n To what. */\nexport function hides(n) { return n + one; }")
+	if code, _, stderr := run("push", hides, "oci://"+s.Host+"/acme/hides:1"); code != 1 || !strings.Contains(stderr, `a file ".hidden.js", which is hidden, or git would obey it: push it without its source`) {
+		t.Errorf("got %d, %s", code, stderr)
+	}
 	if code, _, stderr := run("push", add, "oci://"+s.Host+"/acme/alone:1", "--source=false"); code != 0 {
 		t.Fatal(stderr)
 	}

@@ -127,13 +127,14 @@ PLAINLY   := $(GOFLAGS)
 race: export GOFLAGS := $(GOFLAGS) $(UNWATCHED)
 race: export GORACE := atexit_sleep_ms=50
 
+MORE := -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
 ifdef PACKAGES
 BOTH   = $(and $(SKIPS),$(filter race,$(MAKECMDGOALS)),$(filter test,$(MAKECMDGOALS)))
 LONG   = test/prometheus test/readme test/rust wasmtools/server cmd/toolsrv internal/runtime/sandbox internal/catalog internal/state/local test/isolation
 SORTED = $(filter $(PACKAGES),$(LONG)) $(filter-out $(LONG),$(PACKAGES))
 TESTED = $(if $(BOTH),$(filter-out $(RACE),$(SORTED)),$(SORTED))
 RACED  = $(filter $(RACE),$(SORTED))
-MORE  := -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 test:
 	$(if $(TESTED),$(GO_TEST) $(MORE) $(TESTED:%=./%))
@@ -145,7 +146,7 @@ LEFT  = $(CURDIR)/build/left.jsonl
 TRIED = $(if $(SKIPS),$(GO_TEST),SKIPS=$(LEFT) SKIPS_RUN=test $(CURDIR)/build/skips test -vet=off $(if $(ALL),,-short))
 
 test: build/skips
-	@rm -f $(LEFT); red=; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && $(TRIED) ./...) || red=1; done; \
+	@rm -f $(LEFT); red=; for m in $(MODULES); do echo "go test $$m/..."; (cd $$m && $(TRIED) $(MORE) ./...) || red=1; done; \
 		$(if $(SKIPS),,build/skips show $(LEFT);) [ -z "$$red" ]
 
 race:

@@ -26,6 +26,9 @@ import (
 // TestCost measures commands that run no tool: nobody should wait for them, nor need memory for what they don't use. Each has
 // several chances.
 func TestCost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	testkit.SkipEmulated(t, "the figures would be its own")
 	if testkit.Race(t) {
 		t.Skip("takes twice as much of all with -race")

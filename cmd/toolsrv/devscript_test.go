@@ -18,6 +18,9 @@ import (
 // TestDevScript is an hour of the work of somebody who writes a script: the tool answers, a change of the script and of what it imports
 // is answered soon, a mistake is reported as the author wants it and does no harm.
 func TestDevScript(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	for language, source := range map[string]string{"python": "main.py", "typescript": "index.ts"} {
 		t.Run(language, func(t *testing.T) {

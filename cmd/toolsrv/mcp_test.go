@@ -392,6 +392,9 @@ func TestMCPPipe(t *testing.T) {
 // TestMCPEndsInCall closes standard input while a call runs that would take longer.
 // Proves: Answers and logs show what is meant to be seen
 func TestMCPEndsInCall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	dir := site(t, "[limits]\ntimeout = \"10m\"\nfuel = 0\n", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
 	a := startAgent(t, "--config", filepath.Join(dir, "toolsrv.toml"))

@@ -19,6 +19,9 @@ const misplaced = "sk_live_51H8mN2eZvKYlo2C0"
 // a running one read it: nobody is shown the secret. Each line tells its place instead.
 // Proves: Secrets stay secret
 func TestMisplacedSecrets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	if testkit.Race(t) {
 		t.Skip("starts 130 processes one after the other, none of which shares more with itself than others do: not with -race")

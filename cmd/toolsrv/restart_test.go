@@ -28,6 +28,9 @@ import (
 // each call.
 // Proves: Clients keep nobody out
 func TestRestartLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	dir := site(t, "", map[string][]byte{"shop.wasm": guest(t, "shop", "1.0.0", guestTools...)})
 	s := start(t, dir)
@@ -266,6 +269,9 @@ func keepingSite(t *testing.T) (dir string, s *service) {
 // TestRestartFindsProgram restarts a service with the program that is now at the path by which it was started, however it got
 // there.
 func TestRestartFindsProgram(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	content, err := os.ReadFile(binary)
 	if err != nil {
@@ -375,6 +381,9 @@ func TestReloadDuringDrain(t *testing.T) {
 // TestRestartSockets restarts a service with TLS and sockets in place, beside clients of both versions of HTTP that lose nothing. Then a socket goes and
 // another one comes.
 func TestRestartSockets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	a, keys, sockets := certtest.NewAuthority(t, "a"), t.TempDir(), t.TempDir()
 	certificate, key := a.Issue(nil)

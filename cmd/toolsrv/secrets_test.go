@@ -122,6 +122,9 @@ func undisguised(t *testing.T, result string) string {
 // trace of them is in anything that leaves the process, nor in what the tool was given.
 // Proves: Secrets stay secret
 func TestSecretsStay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	const (
 		injected = "sk_live_51H8mN2eZvKYlo2C0-qT/x+7=aB&c%20d"

@@ -34,6 +34,9 @@ func (s *service) figure(name string) int64 {
 // sides, and nobody up: other calls are answered meanwhile.
 // Proves: A service can't use up the host
 func TestWaitingCalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	const (
 		calls = 2000
 		most  = 200 // KiB

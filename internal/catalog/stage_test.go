@@ -64,6 +64,9 @@ func heavy(t testing.TB, seed byte, name string) []byte {
 // TestCheapFirst replaces a small file together with large ones: it is served before most of them are compiled.
 // Proves: Nothing stops the server
 func TestCheapFirst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	const large = 8
 	directory := t.TempDir()

@@ -16,6 +16,9 @@ import (
 // TestFurtherTools makes a further tool of an engine take what it should, besides code that is compiled and counted once. What the
 // account holds does not depend on the machine's load. On systems that don't tell which pages were written, snapshots are whole copies.
 func TestFurtherTools(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	for _, c := range []struct {
 		language, name, source string

@@ -58,6 +58,9 @@ func (h *hostile) ended(err error) bool {
 // TestBundles gives the engines hostile bundles. What reads them is the engine, in its sandbox: describing the
 // tool and calling it end with an error, and the engine serves others as before.
 func TestBundles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	for _, l := range []language{python, javascript} {
 		t.Run(l.name, func(t *testing.T) {

@@ -272,6 +272,9 @@ export const act = tool({
 // one is well.
 // Proves: Limits hold, one by one and in sum
 func TestAttacks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	for _, test := range []struct {
 		language language

@@ -516,6 +516,9 @@ func (m *model) exchange(path, token, body string, half bool, headers ...string)
 // TOOLSRV_MODEL, it lasts so many times as long.
 // Proves: Nothing without a grant
 func TestModelOfReloads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	lasts := 2500 * time.Millisecond
 	if n, err := strconv.Atoi(os.Getenv("TOOLSRV_MODEL")); err == nil {

@@ -243,6 +243,9 @@ func (m *office) tokens(maker string, n int, half bool) {
 // that was in force while the request was made: who may look and change, whether files are taken, and what is told of all tools.
 // Proves: A caller reaches its own tools only
 func TestModelOfAdministrators(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	lasts := 2500 * time.Millisecond
 	if n, err := strconv.Atoi(os.Getenv("TOOLSRV_MODEL")); err == nil {

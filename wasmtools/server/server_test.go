@@ -212,6 +212,9 @@ func TestDrain(t *testing.T) {
 
 // TestDrainLimit cuts calls off that take too long to finish, and tells their clients so.
 func TestDrainLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	c := settings(t)
 	c.Limits.Timeout = time.Minute

@@ -54,6 +54,9 @@ var scripts = map[string]struct{ file, text string }{
 
 // TestScriptCommands makes each command of an author take a script as it takes the tool file of one.
 func TestScriptCommands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	for engine, s := range scripts {
 		t.Run(engine, func(t *testing.T) { // one at a time: each starts interpreters again and again
 			enginetest.Need(t, engine)
@@ -117,6 +120,9 @@ func TestScriptCommands(t *testing.T) {
 
 // TestScriptMistakes makes commands tell a script's author what is wrong as the author wants it: the place at the beginning of a line.
 func TestScriptMistakes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	for engine, s := range scripts {
 		t.Run(engine, func(t *testing.T) { // one at a time: each starts interpreters again and again
 			enginetest.Need(t, engine)

@@ -12,6 +12,9 @@ import (
 
 // TestTop makes calls, and finds them counted once the ten seconds are over in which they were made.
 func TestTop(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	m := manage(t, "")
 	if got := m.must(t, "top"); got != "No tool was called in the last hour.\n" {

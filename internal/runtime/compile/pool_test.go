@@ -53,6 +53,9 @@ func TestPool(t *testing.T) {
 // TestBombs have a bomb refused, for the reason that it is one, while good modules are compiled beside it.
 // Proves: Compiling is bounded
 func TestBombs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	for name, c := range map[string]struct {
 		memory int64
@@ -300,6 +303,9 @@ func TestSmallOnesGoOn(t *testing.T) {
 // the pool allows, that is not blamed on the module.
 // Proves: Compiling is bounded
 func TestBoundsOfTheSystem(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	testkit.SkipEmulated(t, "it can't start the process that compiles")
 	if testkit.Race(t) {

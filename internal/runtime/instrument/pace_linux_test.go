@@ -90,6 +90,9 @@ func joined(n int, kind byte, code string) []byte {
 // TestJoins moves values of many locals where ways join, since the locals are set on ways that are never taken.
 // Proves: A tool stops
 func TestJoins(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	testkit.SkipEmulated(t, "it measures what code takes")
 	if testkit.Race(t) {
 		t.Skip("the race detector makes the host slower than any guest")

@@ -387,6 +387,9 @@ func randomSections(f0 []byte) []byte {
 // TOOLSRV_PACE_SHAPES, it has so many, with other seeds in each run.
 // Proves: A tool stops
 func TestRandomPace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	testkit.SkipEmulated(t, "it measures what code takes")
 	if testkit.Race(t) {
 		t.Skip("the race detector makes the host slower than any guest")

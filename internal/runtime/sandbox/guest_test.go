@@ -63,6 +63,9 @@ func goCommand(t testing.TB) []byte { return built.build(t, "command", "go", "bu
 
 // Proves: Nothing without a grant
 func TestGoReactor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	var r testkit.Log
 	e := sandboxtest.Engine(t, sandbox.Config{Logger: r.Logger(slog.LevelDebug)})

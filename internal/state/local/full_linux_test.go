@@ -24,6 +24,9 @@ import (
 // A state on a file system that can only be read is refused with that reason, and stays as it is.
 // Proves: State is whole and apart
 func TestFullDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	testkit.SkipEmulated(t, "it starts processes")
 	for _, role := range []string{"fill tmpfs", "fill file", "delete tmpfs", "delete file", "protect tmpfs"} {

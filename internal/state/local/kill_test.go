@@ -108,6 +108,9 @@ func writeForEver(dir string) {
 // as it should be.
 // Proves: State is whole and apart
 func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: not with -short")
+	}
 	t.Parallel()
 	testkit.SkipEmulated(t, "it starts processes")
 	lanes, kills := 4, 200

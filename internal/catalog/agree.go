@@ -14,20 +14,22 @@ import (
 	"github.com/toolsrv/toolsrv/internal/trouble"
 )
 
-// How processes with one state agree on which of two files has a path. One record in the state says which files wait for which. Whoever sees a file wait adds
-// that, unless the record says the opposite: then it has the files change places. Whoever sees a wait end takes it out, once: another process that
-// still sees the file wait puts it back. A record is changed only as it was read, so that of two processes that decide otherwise at the same time, one is first.
+// This file is how processes that share a state agree on which of two files has a path. One record in the state says which files wait for which. A
+// process that sees a file wait adds that to the record, unless the record says the opposite: then the process swaps the two files. A process that
+// sees a wait end removes it from the record, once: another process that still sees the file wait adds it again. A record is written only if it is
+// still as it was read, so of two processes that decide differently at the same time, one is first.
 
 const (
-	// PathsSpace is the name of the space of a state that has the record, and PathsForm the newest form of it.
+	// PathsSpace names the space of the state that holds the record, and PathsForm is the record's newest form.
 	PathsSpace = "paths"
 	PathsForm  = precedence.Form
-	// pathsKey is its key.
+	// pathsKey is the record's key.
 	pathsKey = "files"
 	// readWithin is how long the start waits for the record.
 	readWithin = 4 * time.Second
-	// The record is written again within leastPause where somebody else has written it meanwhile, and within twice that each further time, up to mostPause:
-	// all who were too late hear of it at the same moment. In TestAgreeMany 24 servers are so too late 120 times instead of 170, and done no later.
+	// If somebody else has written the record meanwhile, it is written again after a random pause below leastPause, which doubles each time up to
+	// mostPause: all who were too late hear of it at the same moment. In TestAgreeMany this reduces the conflicts of 24 servers from 170 to 120, and
+	// they are done no later.
 	leastPause, mostPause = 50 * time.Millisecond, 250 * time.Millisecond
 )
 
@@ -39,8 +41,8 @@ type sharing struct {
 	known   bool                  // it was read once
 	record  precedence.Precedence // as it is in the state, with files as told calls them
 	version uint64                // of the record; 0 means there is none
-	newer   bool                  // it can't be read, and has to stay as it is
-	ended   precedence.Precedence // what this process has seen end, and the record still says
+	newer   bool                  // a newer toolsrv wrote it, so it can't be read and must not be changed
+	ended   precedence.Precedence // waits that this process has seen end, and that the record still has
 	writing bool                  // a write is under way
 	lost    int                   // how many writes before were too late
 	retry   time.Time             // when the record may be written again; zero means at once
@@ -57,7 +59,7 @@ func newSharing(r *reconciler, space state.Space) *sharing {
 	}
 }
 
-// told returns what processes call a file.
+// told returns the name of a file that all processes use.
 func (s *sharing) told(key string) string {
 	for _, f := range s.r.feeds {
 		if name, ok := strings.CutPrefix(key, f.prefix); ok {
@@ -67,10 +69,10 @@ func (s *sharing) told(key string) string {
 	return key
 }
 
-// shared returns what processes that share it call a source.
+// shared returns the name of a source that all processes use.
 func (f *feed) shared() string { return cmp.Or(f.Name, f.id) }
 
-// toldAll returns what processes call the files of p.
+// toldAll returns p with the file names that all processes use.
 func (s *sharing) toldAll(p precedence.Precedence) precedence.Precedence {
 	all := precedence.Precedence{}
 	for key, holders := range p {
@@ -110,7 +112,7 @@ func (s *sharing) own(p precedence.Precedence) precedence.Precedence {
 	return all.Sorted()
 }
 
-// read reads the record for the start. Without it the start goes by what this process has noted.
+// read reads the record for the start. Without a record, the start uses what this process has noted.
 func (s *sharing) read() {
 	if s.space == nil {
 		return
@@ -137,7 +139,7 @@ func decodeRecord(e state.Entry) readRecord {
 	return r
 }
 
-// take takes up a record.
+// take applies a record.
 func (s *sharing) take(read readRecord) {
 	r := s.r
 	if read.version != 0 && read.version < s.version { // read before this process has written one
@@ -159,7 +161,7 @@ func (s *sharing) take(read readRecord) {
 	r.order()
 }
 
-// end notes that files do not wait any more as they did, and now do otherwise.
+// end notes which waits have ended: before has them, and now doesn't.
 func (s *sharing) end(ended, now precedence.Precedence) {
 	if s.space == nil || len(ended) == 0 && len(s.ended) == 0 {
 		return
@@ -168,7 +170,7 @@ func (s *sharing) end(ended, now precedence.Precedence) {
 	s.ended = s.ended.With(ended.Without(ended.Without(s.record))).Without(s.toldAll(now))
 }
 
-// write has the record say what this process knows, unless it does already, a write is under way, or one has just failed.
+// write brings the record up to date with what this process knows, unless that is so already, a write is under way, or one has just failed.
 func (s *sharing) write() {
 	if time.Now().Before(s.retry) {
 		return
@@ -210,7 +212,7 @@ func (s *sharing) write() {
 	})
 }
 
-// wrote takes up how a write has ended.
+// wrote handles the result of a write.
 func (s *sharing) wrote(next readRecord) {
 	s.writing = false
 	switch {
@@ -219,21 +221,21 @@ func (s *sharing) wrote(next readRecord) {
 		s.lost++
 	case next.err != nil:
 		s.retry = time.Now().Add(state.FollowAgain/2 + rand.N(state.FollowAgain))
-		if !errors.Is(next.err, state.ErrUnavailable) { // of which the state tells
+		if !errors.Is(next.err, state.ErrUnavailable) { // the state reports that itself
 			s.untold.Set(next.err)
 		}
 	case next.version == 0 || next.version > s.version:
 		s.lost = 0
 		s.untold.Set(nil)
 		s.take(next)
-	default: // a later one has come meanwhile
+	default: // a later version has been applied meanwhile
 		s.lost = 0
 		s.untold.Set(nil)
 		s.write()
 	}
 }
 
-// follow takes up what other processes change, until the reconciler ends.
+// follow applies what other processes change, until the reconciler ends.
 func (s *sharing) follow() {
 	take := func(read readRecord) error {
 		s.r.hand(func() { s.take(read) })

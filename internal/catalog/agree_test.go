@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A member is one of several servers with one state. It has the sources one and two.
+// A member is one of several servers that share a state. It has the sources one and two.
 type member struct {
 	*area
 	one, two *memory
@@ -66,7 +66,7 @@ func awaitRecord(t *testing.T, paths state.Space, want string) {
 	}
 }
 
-// TestAgree has servers see two files that want one path in opposite order: all serve the one that the first server saw first.
+// TestAgree shows two files that want one path to servers, in opposite order: all servers serve the file that the first server saw first.
 func TestAgree(t *testing.T) {
 	t.Parallel()
 	engine, paths := sandboxtest.Engine(t, sandbox.Config{}), newPaths(t)
@@ -79,7 +79,7 @@ func TestAgree(t *testing.T) {
 	awaitRecord(t, paths, oneWaits)
 
 	other.put(other.one, "x1.wasm", "v0001")
-	awaitAnswer(t, other.c, "/x", "v0001") // the other file is not here yet
+	awaitAnswer(t, other.c, "/x", "v0001") // the other file has not arrived here yet
 	other.put(other.two, "x2.wasm", "v0002")
 	awaitTable(t, other.c, []string{"/x"}, []string{"one:x1.wasm"})
 	awaitAnswer(t, other.c, "/x", "v0002")
@@ -87,11 +87,11 @@ func TestAgree(t *testing.T) {
 		t.Errorf("the record is %s", got)
 	}
 
-	later := newMember(t, engine, paths, []string{"x1.wasm"}, []string{"x2.wasm"}) // by the order of the sources it would be the other one
+	later := newMember(t, engine, paths, []string{"x1.wasm"}, []string{"x2.wasm"}) // the order of the sources would favor the other one
 	awaitTable(t, later.c, []string{"/x"}, []string{"one:x1.wasm"})
 	awaitAnswer(t, later.c, "/x", "v0002")
 
-	// One that has only the file that waits takes nothing from the others, and gives way once it has both.
+	// A server that has only the waiting file takes nothing from the others, and gives way once it has both files.
 	half := newMember(t, engine, paths, []string{"x1.wasm"}, nil)
 	awaitAnswer(t, half.c, "/x", "v0001")
 	half.put(half.two, "x2.wasm", "v0002")
@@ -99,7 +99,7 @@ func TestAgree(t *testing.T) {
 	awaitAnswer(t, later.c, "/x", "v0002")
 	awaitRecord(t, paths, oneWaits)
 
-	// Once it is gone everywhere the other one has the path, and keeps it.
+	// Once the first file is gone everywhere, the other one gets the path, and keeps it.
 	all := []*member{first, other, later, half}
 	for _, m := range all {
 		m.two.remove("x2.wasm")
@@ -113,14 +113,14 @@ func TestAgree(t *testing.T) {
 	awaitRecord(t, paths, twoWaits)
 }
 
-// TestAgreeFromFile has servers that noted on disk what they did come to share it: nothing is lost.
+// TestAgreeFromFile lets servers that had their records on disk share a state: nothing is lost.
 func TestAgreeFromFile(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)
 	one, two := a.source("/one", "v0001"), a.source("/two", "v0002", "x2.wasm")
 	c := a.catalog(one, two)
 	awaitAnswer(t, c, "/x", "v0002")
-	await(t, c, "it is ready", func(*wasmtools.Generation) bool { return c.Ready() == nil }) // before, the order of the sources decides
+	await(t, c, "it is ready", func(*wasmtools.Generation) bool { return c.Ready() == nil }) // until then, the order of the sources decides
 	a.put(one, "x1.wasm", "v0001")
 	awaitTable(t, c, []string{"/x"}, []string{"one:x1.wasm"})
 	closeNow(t, c)
@@ -135,7 +135,7 @@ func TestAgreeFromFile(t *testing.T) {
 	}
 }
 
-// TestAgreeForeign has somebody else write into the record.
+// TestAgreeForeign lets somebody else write to the record.
 func TestAgreeForeign(t *testing.T) {
 	t.Parallel()
 	var many strings.Builder
@@ -145,7 +145,7 @@ func TestAgreeForeign(t *testing.T) {
 	const rest = `,"nobody//a":["nobody//b"]`
 	for name, test := range map[string]struct {
 		record string
-		want   string // of the record once x1 waits for x2; "": as it was
+		want   string // the record once x1 waits for x2; "": unchanged
 	}{
 		"nothing":         {"", `{"waits_for":{"/one//x1.wasm":["/two//x2.wasm"]}}`},
 		"no JSON":         {"\x01{", `{"waits_for":{"/one//x1.wasm":["/two//x2.wasm"]}}`},
@@ -179,7 +179,7 @@ func TestAgreeForeign(t *testing.T) {
 	}
 }
 
-// TestAgreeFull has no room in the record for one more file: the log says so, and when there is room again.
+// TestAgreeFull fills the record: the log says so, and says when there is room again.
 func TestAgreeFull(t *testing.T) {
 	t.Parallel()
 	paths := newPaths(t)
@@ -204,7 +204,7 @@ func TestAgreeFull(t *testing.T) {
 	}
 }
 
-// TestAgreeUnread has the record be one that can't be read: the log says so, and when it can be.
+// TestAgreeUnread makes the record unreadable: the log says so, and says when it can be read again.
 func TestAgreeUnread(t *testing.T) {
 	t.Parallel()
 	paths := newPaths(t)
@@ -220,7 +220,7 @@ func TestAgreeUnread(t *testing.T) {
 	}
 }
 
-// A slow space takes its time to write, as one that is elsewhere, and counts who was too late.
+// A slow space takes a while for each write, like one on another machine, and counts the writes that were too late.
 type slow struct {
 	state.Space
 	late *atomic.Int64
@@ -235,7 +235,7 @@ func (s slow) Set(ctx context.Context, key string, value []byte, expect int64, o
 	return version, err
 }
 
-// TestAgreeMany has many servers write something else into the record at the same moment: all come to write.
+// TestAgreeMany lets many servers write different things to the record at the same moment: all of them succeed.
 func TestAgreeMany(t *testing.T) {
 	t.Parallel()
 	const servers = 24
@@ -257,8 +257,8 @@ func TestAgreeMany(t *testing.T) {
 	t.Logf("%d servers were too late %d times", servers, paths.late.Load())
 }
 
-// TestAgreeEarlier has one server serve a file's earlier version, while its new one waits. A server that never had it serves another file there, neither
-// changes the record again and again, and once the new version can be served it is everywhere.
+// TestAgreeEarlier lets one server serve a file's earlier version while the new one waits. A server that never had the earlier version serves another
+// file at that path. Neither server changes the record over and over, and once the new version can be served, all servers serve it.
 func TestAgreeEarlier(t *testing.T) {
 	t.Parallel()
 	engine, paths := sandboxtest.Engine(t, sandbox.Config{}), newPaths(t)
@@ -288,7 +288,7 @@ func TestAgreeEarlier(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond) // in which there would be many writes
+	time.Sleep(500 * time.Millisecond) // enough time for many writes
 	after, _, err := paths.Get(t.Context(), "files", state.MaxValue)
 	if err != nil || after.Version > before.Version+1 {
 		t.Errorf("the record goes from version %d to %d (%v): %s", before.Version, after.Version, err, after.Value)
@@ -300,7 +300,8 @@ func TestAgreeEarlier(t *testing.T) {
 	}
 }
 
-// TestAgreeAlways has files come, change and go at three servers, in another order at each. Whatever that was, all serve the same in the end.
+// TestAgreeAlways adds, changes and removes files at three servers, in a different order at each. Whatever the orders, all servers serve the same in
+// the end.
 func TestAgreeAlways(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{})
@@ -312,7 +313,7 @@ func TestAgreeAlways(t *testing.T) {
 			for range 3 {
 				all = append(all, newMember(t, engine, paths, nil, nil))
 			}
-			has := map[int][]string{} // the tools of the files that there are
+			has := map[int][]string{} // the tools of the existing files
 			for round := range 12 {
 				type change struct {
 					file   int
@@ -320,7 +321,7 @@ func TestAgreeAlways(t *testing.T) {
 				}
 				var changes []change
 				for _, i := range random.Perm(8)[:1+random.IntN(5)] {
-					// A new version has the same tools: an older one that stays is served only where it was before.
+					// A new version has the same tools, since an older one that stays is served only by servers that had it before.
 					switch {
 					case has[i] == nil:
 						for _, letter := range random.Perm(5)[:1+random.IntN(3)] {
@@ -341,7 +342,7 @@ func TestAgreeAlways(t *testing.T) {
 						} else {
 							to.set(name, changes[i].module, nil)
 						}
-						time.Sleep(time.Duration(random.IntN(30)) * time.Millisecond) // so that some see it as one change, and some as several
+						time.Sleep(time.Duration(random.IntN(30)) * time.Millisecond) // so that some servers see one change, and others several
 					}
 				}
 				served := func(m *member) string {

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// fill writes n modules, a thousandth part of them in each folder at most, all with different code.
+// fill writes n modules with different code, at most 1,000 in each folder.
 func fill(t testing.TB, directory string, n int) (names []string) {
 	t.Helper()
 	for i := range n {

@@ -10,11 +10,11 @@ import (
 // A binding says in which namespaces the files of a source may have tools. It never changes.
 type binding struct {
 	source  string   // what people call it
-	allowed []string // these and those below them; if nil, all but those of others
+	allowed []string // these namespaces and those below them; if nil, all that no other source claims
 	others  []claimed
 }
 
-// nearest returns the claim of another source that is nearest to a namespace, of those that are nearer than one of its own.
+// nearest returns the nearest claim of another source on a namespace, if it is nearer than this source's own.
 func (b *binding) nearest(namespace, own string, has bool) (c claimed, ok bool) {
 	for _, other := range b.others {
 		if isWithin(namespace, other.namespace) && (!has || len(other.namespace) > len(own)) && (!ok || len(other.namespace) > len(c.namespace)) {
@@ -27,8 +27,8 @@ func (b *binding) nearest(namespace, own string, has bool) (c claimed, ok bool) 
 // A claimed namespace is one that a source names as its own.
 type claimed struct{ namespace, by string }
 
-// bind gives each source its binding. A source that names no namespaces may serve all that no other one names. Of a namespace and one below it
-// that different sources name, the nearer one counts.
+// bind gives each source its binding. A source that names no namespaces may serve all that no other one names. If one source names a namespace and
+// another one a namespace below it, the nearer one decides.
 func bind(feeds []*feed) {
 	for _, f := range feeds {
 		f.binding = binding{source: f.call(), allowed: f.Namespaces}
@@ -42,7 +42,7 @@ func bind(feeds []*feed) {
 	}
 }
 
-// check returns why a module may not be served, or nil. It must have its manifest.
+// check returns why a module may not be served, or nil. The module must have its manifest.
 func (b *binding) check(m *toolfile.Module) error {
 	before := ""
 	for i, path := range m.Paths() {
@@ -75,7 +75,7 @@ func (b *binding) allows(namespace string) error {
 	return nil
 }
 
-// isWithin reports whether a namespace is another one, or below it. Below the empty one is nothing: it has the tools without a namespace.
+// isWithin reports whether a namespace is the same as another one, or below it. Nothing is below the empty namespace, which is for tools without one.
 func isWithin(namespace, other string) bool {
 	return namespace == other || other != "" && strings.HasPrefix(namespace, other+"/")
 }

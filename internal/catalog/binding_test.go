@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// never fails the test where a tool at a path gives an answer, in any generation until end is called.
+// never fails the test if a tool at a path gives this answer in any generation before end is called.
 func never(t *testing.T, c *catalog.Catalog, path, answer string) (end func()) {
 	t.Helper()
 	look := func(g *wasmtools.Generation) {
@@ -24,8 +24,8 @@ func never(t *testing.T, c *catalog.Catalog, path, answer string) (end func()) {
 	return end
 }
 
-// TestStolenNamespace has somebody who writes into other sources want the path of a tool of payments, which has grants: while the right file is
-// there, is removed, comes under another name, is changed, the configuration is put in force again, and at a start without it.
+// TestStolenNamespace is an attack by somebody who can write to other sources and wants the path of a payments tool, which has grants. The attacker
+// tries while the right file is present, removed, renamed or changed, while the configuration is reloaded, and at a start without the file.
 // Proves: No tool takes another's place
 func TestStolenNamespace(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestStolenNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(c)
-	bound.set("acme/x.wasm", evil, nil) // what it served stays
+	bound.set("acme/x.wasm", evil, nil) // what x served stays
 	await(t, c, "the refusal of x", func(g *wasmtools.Generation) bool { return reason(g, "/acme:acme/x.wasm (acme)") != "" })
 	awaitAnswer(t, c, "/acme/x", "right")
 	for _, source := range []string{"/acme", "/free"} {
@@ -91,7 +91,7 @@ func TestStolenNamespace(t *testing.T) {
 	awaitAnswer(t, c, "/payments/send", "right")
 }
 
-// TestBindings has files in the namespaces that their source may serve, beside those, and where the source puts something before what they say.
+// TestBindings has files in namespaces that their source may serve, in others, and with a prefix that their source puts before the namespace.
 func TestBindings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -144,7 +144,7 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// TestDescribedElsewhere refuses a module that says only when it is run in which namespace its tools are.
+// TestDescribedElsewhere refuses a module that names its tools' namespace, which is not its source's, only when it is run.
 func TestDescribedElsewhere(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)

@@ -1,25 +1,26 @@
 // Package catalog turns the .wasm files of sources into a [wasmtools.RouteTable] and keeps the table in step with them.
 //
 // A [Source] lists files and opens them: package directory has the one for a directory on disk. The Catalog makes a module of a script,
-// and makes it again when its files change. A broken script is tried again whenever anything around it changes, since the missing part may have come.
+// and makes it again when its files change. A broken script is tried again whenever anything around it changes, since a missing file may have been
+// added.
 //
 // # What is served
 //
 // A file of at most 64 MiB is served whole or refused whole. A refused file stops nothing else: it is logged, reported by
 // [wasmtools.Generation.Refused], and an older version of it that is served stays.
 //
-// If two files want the same path or operation id, the one that is served keeps it. The other is refused, and waits until
-// the path is free. With [Sourced.Record] the same holds after a restart. Without, files with a manifest section come before those that
+// If two files want the same path or operation id, the one that is served keeps it. The other is refused, and waits until the path is free. With
+// [Sourced.Record] this outlasts a restart. Without a record, files with a manifest section come before those that
 // must be run to be described, and then, at the start, the order of the sources and of the names decides. Until all of these are known, a
 // file that comes later in this order may serve the path for a moment.
 //
-// A source that can't be listed is reported, and what was served stays. It holds up no other: the table is ready without it, unless it is the
-// only one, and it is tried again. As long as it has never been listed, no file of another source gets a path that one of its files
+// A source that can't be listed is reported and tried again, and what was served stays. It holds up no other source: the table is ready without it,
+// unless it is the only one. As long as it has never been listed, no file of another source gets a path that one of its files
 // had before the start. A file that can't be read is reported and tried again.
 //
 // # Lifetimes
 //
-// Files are read side by side, the small ones first. A file with a manifest section is served as soon as it is read, and
+// Files are read concurrently, the small ones first. A file with a manifest section is served as soon as it is read, and
 // compiled in the background. A file without one is compiled and run first. A new version of a file that is served is compiled
 // before it replaces the old one, which is closed after that: calls that run, or were about to begin, finish on it.
 package catalog
@@ -38,31 +39,32 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Sourced is a source with what a Catalog keeps for it.
+// A Sourced is a source and how a Catalog serves it.
 type Sourced struct {
-	// Name is what people call the source. If empty, by where it lies. Where there are several sources, it stands behind the places of files.
+	// Name is the source's name in messages. If empty, messages say where the source lies. If there are several sources, the name follows the place
+	// of each file.
 	Name string
 	// Source is where files come from. The caller closes it, after the Catalog.
 	Source Source
-	// Record names a file in an existing folder. If a file of the source wants a path that another file has, the Catalog notes there
-	// which one it waits for. So the next Catalog decides the same. Empty means that after a restart the order decides.
+	// Record names a file in an existing folder. The Catalog notes in it which files of the source wait for a path that another file has, so that the
+	// next Catalog decides the same. If empty, the order decides after a restart.
 	Record string
 	// Scripts makes modules of the source's scripts. If nil, they are refused.
 	Scripts Builder
 	// Namespaces are those in which the files may have tools, each with those below it; "" is that of tools without a namespace. If nil, all
 	// that no other source names.
 	Namespaces []string
-	// Prefix is put before the namespace of each file, which is where its manifest or its folder says. If empty, nothing is.
+	// Prefix is put before the namespace that a file's manifest or folder gives. It may be empty.
 	Prefix string
-	// Most is how many modules and scripts of it are served; 0 means 10,000. It may list ten times as many files, at least 100,000, for scripts
-	// to be made of.
+	// Most is how many modules and scripts of the source are served; 0 means 10,000. The source may list ten times as many files that scripts are
+	// made of, and always 100,000.
 	Most int
 }
 
 // Options say what a Catalog serves and how. Sources and Engine are required.
 type Options struct {
-	// Sources are where the files come from, each with another ID. Files get their paths in the order of the sources where nothing else
-	// decides.
+	// Sources are where the files come from. Each must have a different ID. If nothing else decides which file gets a path, the order of the sources
+	// does.
 	Sources []Sourced
 	// Engine runs the modules. The caller closes it, after the Catalog.
 	Engine *sandbox.Engine
@@ -71,20 +73,20 @@ type Options struct {
 	// Limits returns the limits of the tool at a path such as "/math/add". It is called once for each version of a
 	// tool and by Reconfigure, from any goroutine, and must be fast. Nil means the sandbox's defaults.
 	Limits func(path string) limits.Limits
-	// Grants says what tools were granted of what they need, when Limits is called, too. Nil grants nothing.
+	// Grants says which of the things that tools need were granted. It is called when Limits is. Nil grants nothing.
 	Grants toolfile.Granter
 	// Pins say which content files must have. If nil, any.
 	Pins Pins
 	// Policy says which tools start enabled.
 	Policy wasmtools.Policy
-	// Value is what else belongs to the configuration: see [wasmtools.Configuration].
+	// Value is published with each generation: see [wasmtools.Configuration].
 	Value any
-	// Paths is the space [PathsSpace] of a state that other processes with the same sources have, too: of two files that want one path, all serve the
-	// same one. Sources are the same if they have the same name, or none and the same ID. If nil, each process decides for itself.
+	// Paths is the space [PathsSpace] of a state that processes with the same sources share. If two files want one path, all these processes serve
+	// the same file. Sources are the same if they have the same name, or no name and the same ID. If nil, each process decides for itself.
 	Paths state.Space
 	// Rollbacks say which modules were rolled back. If nil, none.
 	Rollbacks Rollbacks
-	// Tools are tools of the program itself, such as [gotool.New] makes. They are in the table from the start
+	// Tools are tools that the program itself implements, made by [gotool.New] for example. They are in the table from the start
 	// and stay there. A file that wants the path or operation id of one is refused. Limits does not apply to them.
 	Tools []*wasmtools.Tool
 	// Logger gets a line for each tool that is added, replaced or removed, and for each file that is refused. Nil discards.
@@ -176,8 +178,8 @@ func checkSources(sources []Sourced) error {
 // Table returns the table that follows the sources, the same at every call. It may be used after Close, but its tools fail.
 func (c *Catalog) Table() *wasmtools.RouteTable { return c.table }
 
-// Ready returns nil once the table shows every file of the first listing, served or refused. It waits half a minute at most
-// for files that take long to be read or described, or change all the time.
+// Ready returns nil once the table shows every file of the first listing, served or refused. Ready waits at most half a minute for files that take
+// long to be read or described, or that keep changing.
 func (c *Catalog) Ready() error {
 	switch n := c.reconciler.unready.Load(); {
 	case n < 0:
@@ -204,19 +206,19 @@ func (c *Catalog) wait(ctx context.Context, until <-chan struct{}) error {
 	}
 }
 
-// Compiled reports whether Ready returns nil and all that is served is compiled, so that no call waits for that.
+// Compiled reports whether Ready returns nil and all that is served is compiled, so that no call has to wait for a compilation.
 func (c *Catalog) Compiled() bool { return c.reconciler.idle.Load() }
 
 // WaitCompiled waits until Compiled returns true for the first time. It fails as Wait does.
 func (c *Catalog) WaitCompiled(ctx context.Context) error { return c.wait(ctx, c.reconciler.compiled) }
 
-// Synced reports whether the table shows every file that was listed. While it is false, a tool that is missing may be there
-// in a moment. After the start it becomes true within half a minute, even if files keep coming, or take long to be described.
+// Synced reports whether the table shows every file that was listed. While it is false, a missing tool may appear in a moment. After the start it
+// becomes true within half a minute, even if files keep coming, or take long to be described.
 func (c *Catalog) Synced() bool { return !c.reconciler.unsynced.Load() }
 
-// SyncedAt reports whether a path that the table does not have will not have a tool in a moment either: nothing that is being read, has just been
-// read or has just been removed could be it. After the start, that is files in the path's folder or with tools there, new ones at the top of the
-// source, whose namespace nobody knows yet, and tools that were at the path themselves. Where Synced returns true, so does SyncedAt.
+// SyncedAt reports whether a path that is not in the table will not be in it in a moment either: no file that is being read, has just been read or
+// has just been removed could bring it. After the start, such files are those in the path's folder or with tools there, new files at the top of the
+// source, whose namespace is not known yet, and files that had a tool at the path. If Synced returns true, so does SyncedAt.
 func (c *Catalog) SyncedAt(path string) bool { return c.Synced() || !c.reconciler.coming.may(path) }
 
 // A Configuration is what the operator decides, and may change while the catalog runs. Its fields are as in [Options].
@@ -228,10 +230,10 @@ type Configuration struct {
 	Value  any
 }
 
-// Reconfigure replaces the configuration. All of it is in force from one moment on, before Reconfigure returns: the tools are made beside
-// those that are served, and only the generation that has all of them is published. Programs are not compiled again, and a tool whose limits
-// and grants are the same keeps its calls and its queue. A file that was refused because its tool had too little memory, or by a pin, is read again; until
-// then Synced returns false. Reconfigure fails when the Catalog is closed.
+// Reconfigure replaces the configuration. All of it takes effect at one moment, before Reconfigure returns: the new tools are made while the old ones
+// are served, and are published as one generation. Programs are not compiled again, and a tool whose limits
+// and grants are the same keeps its calls and its queue. A file that was refused by a pin, or because its tool had too little memory, is read again.
+// Until then Synced returns false. Reconfigure fails when the Catalog is closed.
 func (c *Catalog) Reconfigure(to Configuration) error {
 	done := make(chan error, 1)
 	select {
@@ -242,8 +244,7 @@ func (c *Catalog) Reconfigure(to Configuration) error {
 	}
 }
 
-// Close ends the following, waits for what runs in the background, and closes all programs. Calls that run finish. A second
-// Close does nothing.
+// Close stops following the sources, waits for background work, and closes all programs. Running calls finish. A second Close does nothing.
 func (c *Catalog) Close() error {
 	c.cancel()
 	<-c.done

@@ -51,7 +51,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestOpen shows what is listed the moment Open returns.
+// TestOpen checks what is listed at the moment when Open returns.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -92,7 +92,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestRefused has each bad file refused with its reason and remedy, beside a good one that is served.
+// TestRefused puts each bad file beside a good one: the bad one is refused with a reason and a remedy, the good one is served.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	answer := testkit.Fixture(t, "catalog/answer")
@@ -182,7 +182,7 @@ func TestTool(t *testing.T) {
 	}
 }
 
-// TestDescribed shows that a module without a manifest is run to be described, and that who wins a path depends on no race.
+// TestDescribed shows that a module without a manifest is run to be described, and that no race decides which file gets a path.
 func TestDescribed(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -202,7 +202,7 @@ func TestDescribed(t *testing.T) {
 	awaitAnswer(t, c, "/told", "v000z")
 }
 
-// TestOutcomes calls a tool for each way to end, and expects the service's code for it.
+// TestOutcomes calls a tool for each way in which a call can end, and expects the service's code for it.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	type row struct {
@@ -321,7 +321,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestThousand has a large directory listed by Open, and a change in it taken up, before all that is served is compiled.
+// TestThousand opens a large directory: Open lists it, and a change is served, before everything is compiled.
 func TestThousand(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

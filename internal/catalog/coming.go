@@ -9,20 +9,20 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// anywhere stands for all namespaces: a new file at the top of the source has the one that its manifest says.
+// anywhere means all namespaces: the manifest of a new file at the top of the source may name any.
 const anywhere = "*"
 
-// coming has the paths that may get a tool in a moment. A client that asks for another path learns at once that it has none.
-// The reconciler's goroutine changes it. The zero value is ready to use.
+// coming knows which paths may get a tool in a moment. A client that asks for any other path is told at once that it has no tool. Only the
+// reconciler's goroutine changes it. The zero value is ready to use.
 type coming struct {
 	mu      sync.RWMutex
 	started bool                 // all files of the first listing are known; before, any path may come
-	loading map[string]int       // for each namespace, how many files are being loaded that may have it
-	soon    map[string]time.Time // namespaces of what was loaded and is in no generation yet, or of files that settle, and until when
-	gone    map[string]struct{}  // paths that were served a moment ago, and may come back of another file
+	loading map[string]int       // for each namespace, how many files that may have it are being loaded
+	soon    map[string]time.Time // namespaces of loaded files that are in no generation yet, or of files that settle, and until when
+	gone    map[string]struct{}  // paths that were served a moment ago, and that another file may serve soon
 }
 
-// calm notes whether the start is over, and forgets all else where nothing is pending.
+// calm notes whether the start is over. If nothing is pending, it forgets all else.
 func (c *coming) calm(started, pending bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *coming) calm(started, pending bool) {
 	}
 }
 
-// begin notes that a file is being loaded that may have tools in some namespaces.
+// begin notes that a file that may have tools in these namespaces is being loaded.
 func (c *coming) begin(namespaces []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *coming) end(namespaces []string) {
 	c.expect(namespaces, time.Time{})
 }
 
-// expect notes that some namespaces may have other tools soon, until a time or, where that is zero, until the next generation.
+// expect notes that these namespaces may soon have other tools, until a time or, if that is zero, until the next generation.
 func (c *coming) expect(namespaces []string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

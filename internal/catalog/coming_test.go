@@ -20,12 +20,12 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestSettledAt keeps files being read for as long as the test wants: only paths that one of them could have are unsettled.
+// TestSettledAt makes the reading of files last as long as the test wants: only paths that one of these files could have are unsettled.
 func TestSettledAt(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
 	begun, free := make(chan struct{}, 10), make(chan struct{})
-	// slow lists a file whose content comes when free says so.
+	// slow lists a file whose content comes when free is called.
 	slow := func(name string, content []byte) {
 		m.set(name, content, func(f *stored) {
 			f.open = func(ctx context.Context) (io.ReadCloser, error) {
@@ -73,7 +73,7 @@ func TestSettledAt(t *testing.T) {
 		check(when, map[string]bool{"/a/x": true, "/b/x": true, "/z/x": true, "/x": true})
 	}
 	settles("after the start")
-	// A read begins a moment before the catalog says that something is under way.
+	// A read begins a moment before the catalog reports that something is under way.
 	unsettles := func() {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); c.Synced(); time.Sleep(time.Millisecond) {
@@ -100,7 +100,7 @@ func TestSettledAt(t *testing.T) {
 		free <- struct{}{}
 		settles(test.file)
 	}
-	// A tool that is gone may come back of another file, which is still being read.
+	// A tool that is gone may come back from another file, which is still being read.
 	slow("e/new.wasm", version(t, "v0009", "b", "t1"))
 	m.remove("two.wasm") // after that, since the catalog may look in between
 	m.tell()
@@ -127,7 +127,7 @@ func TestOvertaken(t *testing.T) {
 			m := newMemory()
 			m.set("n/y.wasm", version(t, "v0001", "", "y"), nil)
 			var reads atomic.Int32
-			var first atomic.Pointer[time.Time] // when it was read first
+			var first atomic.Pointer[time.Time] // when it was first read
 			begun, free := make(chan struct{}), make(chan struct{})
 			change := func(f *stored) {
 				f.open = func(context.Context) (io.ReadCloser, error) { // one at a time
@@ -144,7 +144,7 @@ func TestOvertaken(t *testing.T) {
 			if when == "start" {
 				m.set("n/x.wasm", content, change)
 			}
-			c := of(t, m, options{Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 10 * time.Second}, catalog.Start) // it waits for 60 times that
+			c := of(t, m, options{Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 10 * time.Second}, catalog.Start) // it waits 60 times as long
 			if when == "later" {
 				if err := c.Wait(t.Context()); err != nil {
 					t.Fatal(err)
@@ -178,7 +178,7 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestCompiled tells when all that is served is compiled, and that it is not while a new file is read.
+// TestCompiled checks that Compiled reports when everything is compiled, and is false while a new file is read.
 func TestCompiled(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -217,7 +217,7 @@ func TestCompiled(t *testing.T) {
 	}
 }
 
-// TestExpect has the process that compiles started while a module settles, and for no other file.
+// TestExpect checks that the compile helper is started while a module settles, and for no other kind of file.
 func TestExpect(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it can't start the process that compiles")

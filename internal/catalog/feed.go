@@ -12,12 +12,12 @@ import (
 	"github.com/toolsrv/toolsrv/internal/trouble"
 )
 
-// A feed is a source with what is known of it. The reconciler's goroutine owns it.
+// A feed is a source and what is known of it. The reconciler's goroutine owns it.
 type feed struct {
 	Sourced
 	id     string
 	prefix string // of the keys of its files
-	told   string // its name, where that stands behind the places of its files
+	told   string // its name, if that is shown after the places of its files
 
 	binding  binding
 	patience *patience
@@ -28,23 +28,23 @@ type feed struct {
 
 	listing  bool               // a listing is under way
 	listed   bool               // one went well
-	tried    bool               // one has ended, well or not, or takes too long for the start to wait for it
-	listedAt time.Time          // the last one that went well began
+	tried    bool               // a listing has succeeded or failed, or takes so long that the start does not wait for it
+	listedAt time.Time          // when the last successful listing began
 	listTook time.Duration      // the last one
-	listAt   time.Time          // when the next listing is due; zero means once a change is told
+	listAt   time.Time          // when the next listing is due; zero means when a change is reported
 	problems []problem          // at the last listing
-	failed   int                // how often it could not be listed since then
-	stalled  int                // how many of its files take long to be read
-	number   uint64             // of the last listing, if all of it was taken up; otherwise 0
+	failed   int                // how many listings have failed since then
+	stalled  int                // how many of its files are slow to read
+	number   uint64             // of the last listing, if all of it was applied; otherwise 0
 	files    int                // how many are in the index
 	open     map[string]bool    // names of files that the next listing must look at, even if they have not changed
 	folders  map[string]*folder // those of files that are loaded, by name
 	alone    bool               // there is no other source
 
 	noted      precedence.Precedence // as its record has it
-	unrecorded *trouble.Trouble      // the last precedence could not be written
+	unrecorded *trouble.Trouble      // set while the last precedence could not be written
 
-	served durations.Histogram // from when a changed file was listed until its tools were served
+	served durations.Histogram // times from the listing of a changed file until its tools were served
 }
 
 // newFeeds returns the sources, none of which is listed yet.
@@ -62,23 +62,23 @@ func newFeeds(sources []Sourced, rollbacks Rollbacks) []*feed {
 	return feeds
 }
 
-// doubt has the next listing look at everything.
+// doubt makes the next listing look at everything.
 func (f *feed) doubt() {
 	if s, ok := f.Source.(Trusting); ok {
 		s.Doubt()
 	}
 }
 
-// isSlow reports whether files of the source take long to be read, so that it is to keep no file of another source from being read.
+// isSlow reports whether files of the source are slow to read. Such a source must not delay the files of other sources.
 func (f *feed) isSlow() bool { return f != nil && f.stalled > 0 && !f.alone }
 
 // most returns how many modules and scripts of the source are served.
 func (f *feed) most() int { return cmp.Or(f.Most, mostFiles) }
 
-// mostFiles is how many of a source are served that says nothing else.
+// mostFiles is how many modules and scripts of a source are served by default.
 const mostFiles = 10_000
 
-// call returns what people call the source.
+// call returns the name of the source for messages.
 func (f *feed) call() string { return cmp.Or(f.Name, f.Source.Place(".")) }
 
 // folder returns the folder at the top of the source that a file lies in; "" is the source's own.
@@ -98,7 +98,7 @@ func (f *feed) folder(name string) *folder {
 	return of
 }
 
-// place returns where a file or folder lies, for people.
+// place returns where a file or folder lies, for messages.
 func (f *feed) place(name string) string {
 	place := f.Source.Place(name)
 	if f.told != "" {
@@ -110,16 +110,17 @@ func (f *feed) place(name string) string {
 // namespace returns the namespace of a file in a folder, unless its manifest has one.
 func (f *feed) namespace(folder string) string { return strings.Trim(f.Prefix+"/"+folder, "/") }
 
-// key returns what the index knows a file by. Keys have the order of the sources, and in each the order of the names.
+// key returns the index's key of a file. Keys sort by source, then by name.
 func (f *feed) key(name string) string { return f.prefix + name }
 
 // nameIn returns the name in a key.
 func nameIn(key string) string { return key[strings.IndexByte(key, '/')+1:] }
 
-// elsewhere stands between the source and the name of a file in the record of another source, and in that which servers share. No file has a name with it.
+// elsewhere separates the source from the name of a file, in the record of another source and in the record that servers share. No file's name
+// contains it.
 const elsewhere = "//"
 
-// readRecords returns what the records of the sources say, by keys.
+// readRecords returns the precedences in the records of the sources, by keys.
 func readRecords(feeds []*feed) (noted precedence.Precedence, err error) {
 	noted = precedence.Precedence{}
 	for _, f := range feeds {
@@ -155,7 +156,7 @@ func (f *feed) record(all precedence.Precedence, feeds []*feed) precedence.Prece
 		for _, holder := range holders {
 			own, ok := strings.CutPrefix(holder, f.prefix)
 			if i := slices.IndexFunc(feeds, func(o *feed) bool { return strings.HasPrefix(holder, o.prefix) }); !ok {
-				if own = feeds[i].id + elsewhere + nameIn(holder); feeds[i].id == "" { // it is another one at the next start
+				if own = feeds[i].id + elsewhere + nameIn(holder); feeds[i].id == "" { // which may differ at the next start
 					continue
 				}
 			}

@@ -16,19 +16,19 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Rollbacks know which files were rolled back. They are asked from many goroutines.
+// Rollbacks know which files were rolled back. The methods are called from many goroutines.
 type Rollbacks interface {
-	// Instead returns what is loaded where a source has some content of a file: the content itself, unless the file was rolled back.
+	// Instead returns what to load in place of a file's content in its source: the content itself, unless the file was rolled back.
 	Instead(ctx context.Context, source, name string, content []byte) ([]byte, error)
 }
 
-// A FileID names a file: the ID of its source, and its own in that.
+// A FileID identifies a file by the ID of its source and its name there.
 type FileID struct{ SourceID, Name string }
 
 // errClosed is what a closed Catalog fails with.
 var errClosed = errors.New("the catalog is closed")
 
-// on runs f in the goroutine that owns what is known of the files. It reports false if the Catalog is closed.
+// on runs f in the reconciler's goroutine, which owns what is known of the files. It returns false if the Catalog is closed.
 func (c *Catalog) on(f func(r *reconciler)) bool {
 	done := make(chan struct{})
 	select {
@@ -58,7 +58,7 @@ func fileOf(r *reconciler, id FileID) *file {
 	return nil
 }
 
-// Open opens the version of a file in its source that State or Files told of, or fails with ErrChanged where the source has another one.
+// Open opens the version of a file that State or Files has returned. It fails with ErrChanged if the source now has another one.
 func (s *FileState) Open(ctx context.Context) (io.ReadCloser, error) {
 	return s.from.patience.open(ctx, s.from.Source, s.Name, s.version)
 }
@@ -66,15 +66,15 @@ func (s *FileState) Open(ctx context.Context) (io.ReadCloser, error) {
 // A Checked is what a Catalog would make of a file.
 type Checked struct {
 	Digest, Version string
-	// Paths are those of its tools, and Ungranted says what some of them need and were not granted.
+	// Paths are the paths of its tools. Ungranted says what some of them need but were not granted.
 	Paths, Ungranted []string
-	// Findings are what troubles clients.
+	// Findings are what may cause trouble for clients.
 	Findings []toolfile.Finding
 }
 
-// Check does with the content of a file what a Catalog does before it serves a file. It loads and compiles it, runs it if only that tells its
-// tools, and checks that they fit into their limits and that no other file has their paths. The error says why the file would be refused. Nothing
-// of the Catalog changes. It takes memory for a module as large as this one. What does not end in .wasm is a script.
+// Check checks the content of a file as a Catalog does before it serves the file. It loads and compiles the content, runs it if it has no manifest
+// section, and checks that its tools fit into their limits and that no other file has their paths. The error says why the file would be refused. The
+// Catalog does not change. Check needs as much memory as loading the module. A name that does not end in .wasm means a script.
 func (c *Catalog) Check(ctx context.Context, id FileID, content []byte) (checked *Checked, err error) {
 	r := c.reconciler
 	from := feedOf(r, id.SourceID)
@@ -132,7 +132,7 @@ func (c *Catalog) check(ctx context.Context, id FileID, content []byte) (*Checke
 	return checked, err
 }
 
-// loadToCheck loads what may become a file of a source.
+// loadToCheck loads the content of a possible new file of a source.
 func loadToCheck(ctx context.Context, r *reconciler, id FileID, content []byte) (*toolfile.Module, error) {
 	place := toolfile.Place{Folder: folderOf(id.Name), Source: id.Name, Prefix: feedOf(r, id.SourceID).Prefix, Replaces: true}
 	if strings.HasSuffix(id.Name, ".wasm") {
@@ -145,7 +145,7 @@ func loadToCheck(ctx context.Context, r *reconciler, id FileID, content []byte) 
 	return toolfile.LoadMade(r.engine, made, place)
 }
 
-// taken returns which of some tools another file than this one has, or nil.
+// taken returns an error if another file already has one of these tools, or nil.
 func taken(r *reconciler, id FileID, tools []*wasmtools.Tool) error {
 	f := fileOf(r, id)
 	for _, t := range tools {
@@ -163,8 +163,8 @@ func folderOf(name string) string {
 	return ""
 }
 
-// Await has a source listed again, and waits until a file is served or refused as the source has it from now on, and the table shows that. Where
-// again is set, the file is read again even if it has not changed. ok is false where the source does not have the file.
+// Await lists a source again, and waits until the file's current version is served or refused and the table shows that. If again is true, the file is
+// read again even if it has not changed. ok is false if the source does not have the file.
 func (c *Catalog) Await(ctx context.Context, id FileID, again bool) (s FileState, ok bool, err error) {
 	news := make(chan struct{}, 1)
 	defer c.table.Subscribe(func(*wasmtools.Generation) {
@@ -186,10 +186,10 @@ func (c *Catalog) Await(ctx context.Context, id FileID, again bool) (s FileState
 				f.loading.cancel()
 			}
 		}
-		from.doubt() // what was done to the file may not have been announced yet
+		from.doubt() // the change to the file may not have been reported yet
 		r.listWithin(from, 0)
 	})
-	look := time.NewTicker(awaitEvery) // what changes nothing in the table is not told
+	look := time.NewTicker(awaitEvery) // nothing is reported unless the table changes
 	defer look.Stop()
 	for known && err == nil {
 		settled := false
@@ -219,7 +219,7 @@ func (c *Catalog) Await(ctx context.Context, id FileID, again bool) (s FileState
 	return s, ok, err
 }
 
-// shows reports whether the table has what is served of a file.
+// shows reports whether the table has the version of a file that the index serves.
 func shows(r *reconciler, f *file) bool {
 	if f.serving == nil {
 		return r.publishAt.IsZero()
@@ -231,5 +231,5 @@ func shows(r *reconciler, f *file) bool {
 	})
 }
 
-// awaitEvery is how often Await looks where the table does not change.
+// awaitEvery is how often Await looks while the table does not change.
 const awaitEvery = 20 * time.Millisecond

@@ -17,8 +17,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestFollow goes through all that can happen to a file while the catalog runs, told by the system and found by polling.
-// Told changes come with a poll interval so long that polling could not have found them.
+// TestFollow goes through all that can happen to a file while the catalog runs, reported by the system and found by polling. For reported changes the
+// poll interval is so long that polling could not have found them.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	for _, way := range []struct {
@@ -50,7 +50,7 @@ func TestFollow(t *testing.T) {
 			swap(t, directory, "other/deep/b.wasm", version(t, "v0003", "", "b"))
 			awaitAnswer(t, c, "/other/deep/b", "v0003")
 
-			// A bad version leaves the old one serving, a good one ends that, and so does taking the file away.
+			// While the new version is bad, the old one is served. A good version ends that, and so does removing the file.
 			testkit.Put(t, directory, "a.wasm", []byte("garbage"))
 			awaitTable(t, c, []string{"/a", "/other/deep/b"}, []string{"a.wasm"})
 			awaitAnswer(t, c, "/a", "v0003")
@@ -66,7 +66,7 @@ func TestFollow(t *testing.T) {
 			remove(t, directory, "x.wasm")
 			awaitTable(t, c, []string{"/a", "/other/deep/b"}, nil)
 
-			// A folder that is made anew often gets the inode of the old one.
+			// A folder that is created again often gets the old inode.
 			remove(t, directory, "other")
 			testkit.Put(t, directory, "other/deep/b.wasm", version(t, "v0004", "", "b"))
 			awaitAnswer(t, c, "/other/deep/b", "v0004")
@@ -143,14 +143,14 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// TestPaused writes a module that is one after its first half, too, with a pause between the halves: the first half
-// alone is never served, unless a busy machine made the pause longer.
+// TestPaused writes a module whose first half is a valid module, too, with a pause between the halves: the first half alone is never served, unless a
+// busy machine made the pause longer.
 func TestPaused(t *testing.T) {
 	t.Parallel()
 	for _, way := range []struct {
 		name     string
 		pollOnly bool
-		before   bool // an older version is there
+		before   bool // an older version exists
 	}{
 		{"told, in the place of another", false, true},
 		{"told, new", false, false},
@@ -220,21 +220,21 @@ func TestConflicts(t *testing.T) {
 	if why := reason(c.Table().Current(), filepath.Join(directory, "c.wasm")); !strings.Contains(why, "a.wasm") {
 		t.Errorf("got reason %q, want one that names who has the path by now", why)
 	}
-	// A new version of a file that gives its path up lets the other in; one that wants it back must wait.
+	// If a new version gives its path up, the other file gets it. If a later version wants it back, it must wait.
 	swap(t, directory, "a.wasm", version(t, "v001a", "", "a"))
 	awaitTable(t, c, []string{"/a", "/b"}, nil)
 	awaitAnswer(t, c, "/b", "v000c")
 	swap(t, directory, "a.wasm", version(t, "v002a", "", "a", "b"))
 	awaitTable(t, c, []string{"/a", "/b"}, []string{"a.wasm"})
 	awaitAnswer(t, c, "/a", "v001a")
-	// An operation id is as good as a path.
+	// An operation id is treated like a path.
 	swap(t, directory, "d.wasm", version(t, "v000d", "x/y", "z"))
 	awaitTable(t, c, []string{"/a", "/b", "/x/y/z"}, []string{"a.wasm"})
 	swap(t, directory, "e.wasm", version(t, "v000e", "x-y", "z"))
 	awaitTable(t, c, []string{"/a", "/b", "/x/y/z"}, []string{"a.wasm", "e.wasm"})
 }
 
-// TestCompileFails: a tool that was listed from its manifest is withdrawn when its program does not compile, in favour of one that waited.
+// TestCompileFails: a tool that was listed from its manifest is withdrawn when its program does not compile, and a waiting tool gets its path.
 func TestCompileFails(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -245,7 +245,7 @@ func TestCompileFails(t *testing.T) {
 	awaitAnswer(t, c, "/one", "v000b")
 }
 
-// TestDirectoryGone takes the directory away: tools stay until there is a directory again that says otherwise.
+// TestDirectoryGone removes the directory: tools stay until there is a directory again, with other files.
 func TestDirectoryGone(t *testing.T) {
 	t.Parallel()
 	for _, way := range []struct {

@@ -14,11 +14,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestWorkFollowsChanges counts how many files are read and how many tools are made anew for a change among few files and among many: as many as
-// have changed.
+// TestWorkFollowsChanges counts how many files are read and how many tools are made again for a change, among few files and among many: only as many
+// as have changed.
 func TestWorkFollowsChanges(t *testing.T) {
 	t.Parallel()
-	sizes := []int{1000, 9999} // one more is as many as are served
+	sizes := []int{1000, 9999} // with one more, as many as are served
 	if testing.Short() || testkit.Race(t) || testkit.Emulated() {
 		sizes = []int{100, 1000}
 	}

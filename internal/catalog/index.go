@@ -13,25 +13,25 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An index holds the files of the sources, which of their modules are served, and which wait because another file has
-// their paths. It is owned by one goroutine.
+// An index holds the files of the sources, and knows which of their modules are served and which wait because another file has their paths. One
+// goroutine owns it.
 type index struct {
 	files      map[string]*file    // by key
-	operations map[string]claim    // by operation id; different ids mean different paths, too
+	operations map[string]claim    // by operation id; two paths never have the same id
 	tools      toolList            // of operations
-	released   map[string]struct{} // operation ids that somebody had when promote was called last
-	waiting    []*file             // those with a waiting module, the first to come first
+	released   map[string]struct{} // operation ids that have been released since the last call of promote
+	waiting    []*file             // those with a waiting module, the oldest first
 	outgoing   []*module           // no longer served, to be closed once the table has let go of them
 	freed      bool                // a module was closed, so that there may be room for others
-	edits      atomic.Uint64       // how often a file has come or gone, or something else is served of one
-	// starting means that files of the first listing are still coming in. Until all have, one of them takes a path from
-	// another that comes after it in order, so that the result depends on no race.
+	edits      atomic.Uint64       // how often a file has come or gone, or what is served of one has changed
+	// starting means that files of the first listing are still being read. Until all have been, a file takes a path from another one that comes later
+	// in the order, so that the result does not depend on a race.
 	starting bool
-	turn     func(key string) int  // of the files of the first listings, by the precedence at the start
-	noted    precedence.Precedence // what is known of which file waits for which
-	agreeing bool                  // a file that is noted to wait for another one gives way to it
-	keepers  map[string][]*file    // by keys, files that are not known yet, with those that wait until they are
-	isAway   func(key string) bool // whether the files of its source are still unknown
+	turn     func(key string) int  // the turn of each file of the first listings, by the precedence at the start
+	noted    precedence.Precedence // which file is known to wait for which
+	agreeing bool                  // a file gives way to the one that it is noted to wait for
+	keepers  map[string][]*file    // by keys of files that are not known yet, the files that wait until they are
+	isAway   func(key string) bool // reports whether the files of a key's source are still unknown
 }
 
 // A file is one .wasm file.
@@ -39,19 +39,19 @@ type file struct {
 	key      string
 	from     *feed
 	name     string    // in the source
-	listed   Entry     // as the last listing had it
-	appeared time.Time // when a listing had it first, of those after the start
-	changed  time.Time // when a listing first had a version that is neither served nor refused yet; zero means there is none, or the start waits for it
+	listed   Entry     // its entry in the last listing
+	appeared time.Time // when a listing first had it, unless it was there at the start
+	changed  time.Time // when a listing first had a version that is neither served nor refused yet; zero if there is none, or if the start waits for it
 	read     string    // the version that was loaded or refused last; "": the listed one must be read
 	retry    time.Time // when that version is read again; zero means never
-	// overtaken is since when each load of it was overtaken by a change; zero means the last one was not.
+	// overtaken is the time since which every load was overtaken by a change; zero means that the last one was not.
 	overtaken time.Time
-	passing   int       // how often that version could not be loaded, and not because of it
+	passing   int       // how often that version could not be loaded through no fault of its own
 	loading   *load     // under way; if nil, none is
 	awaited   bool      // the start waits for it
-	slow      bool      // awaited, and it takes long
+	slow      bool      // the start waits for it, and it takes long
 	serving   *module   // nil: none
-	since     time.Time // when that began to be served
+	since     time.Time // when serving began to be served
 	waiting   *module   // good, but refused because of a conflict; if nil, none
 	refused   error     // why the newest version is not served; if nil, it is
 
@@ -69,11 +69,11 @@ func (f *file) refuse(err error) bool {
 
 // A claim is a tool that is served, and its file.
 type claim struct {
-	file *file // nil: a tool of the program, which keeps its path
+	file *file // nil: the tool belongs to the program, and keeps its path
 	tool *wasmtools.Tool
 }
 
-// known reports whether it is known what the file holds: a version of it was read, or refused.
+// known reports whether a version of the file was read or refused.
 func (f *file) known() bool { return f.read != "" || f.refused != nil }
 
 // newIndex returns an index of tools of the program, and no files.
@@ -85,7 +85,7 @@ func newIndex(own []*wasmtools.Tool) *index {
 	return x
 }
 
-// at returns the file of a key, which it adds if there is none.
+// at returns the file of a key. It adds one if there is none.
 func (x *index) at(key string) *file {
 	f, ok := x.files[key]
 	if !ok {
@@ -96,11 +96,11 @@ func (x *index) at(key string) *file {
 	return f
 }
 
-// place returns where a file lies, for people.
+// place returns where a file lies, for messages.
 func (f *file) place() string { return f.from.place(f.name) }
 
-// offer serves a new version of a file in place of the old one, if every path that it wants is free. Otherwise the old one
-// stays, and the new one waits. offer reports whether the new one is served.
+// offer serves a new version of a file in place of the old one, if all of its paths are free. Otherwise the old version stays, and the new one waits.
+// offer reports whether the new one is served.
 func (x *index) offer(f *file, m *module) bool {
 	x.stopWaiting(f)
 	displaced, err := x.conflict(f, m)
@@ -120,7 +120,7 @@ func (x *index) offer(f *file, m *module) bool {
 	return true
 }
 
-// conflict returns the files that have to make room for a module of f, or why it can't be served.
+// conflict returns the files that have to give up a path to a module of f, or why the module can't be served.
 func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
 	if keeper, ok := x.keeper(f); ok {
 		x.keepers[keeper] = append(x.keepers[keeper], f)
@@ -139,7 +139,7 @@ func (x *index) conflict(f *file, m *module) (displaced []*file, err error) {
 	return displaced, nil
 }
 
-// keeper returns the key of the file that is noted to have a path of f, if it has not been read yet.
+// keeper returns the key of the file that f is noted to wait for, if that file has not been read yet.
 func (x *index) keeper(f *file) (key string, ok bool) {
 	for _, key := range x.noted[f.key] {
 		if keeper, ok := x.files[key]; ok && !keeper.known() || !ok && x.isAway(key) {
@@ -159,8 +159,8 @@ func (x *index) endWait(key string) {
 	delete(x.keepers, key)
 }
 
-// precedes reports whether a module of the first listing comes before another. The order is total: by turn, so that a file that
-// kept a path from another before the start keeps it; then those with a manifest section before those that are run; then by key.
+// precedes reports whether a module of the first listing comes before another. The order is total. It is by turn first, so that a file that had a
+// path before the start keeps it. Then modules with a manifest section come before those that are run. Then the order is by key.
 func (x *index) precedes(key string, m *module, otherKey string, other *module) bool {
 	turn, otherTurn := x.turn(key), x.turn(otherKey)
 	switch {
@@ -195,7 +195,7 @@ func (x *index) precedence() precedence.Precedence {
 	return p
 }
 
-// agree serves the waiting files that are noted to come before the ones that have their paths, and returns all that are served now and were not.
+// agree serves the waiting files that should have their paths according to what is noted. It returns the files that are newly served.
 func (x *index) agree() (taken []*file) {
 	for key, holders := range x.noted {
 		if f := x.files[key]; f == nil || f.serving == nil {
@@ -216,7 +216,7 @@ func (x *index) agree() (taken []*file) {
 func (x *index) displace(f *file) {
 	m := f.serving
 	x.release(f)
-	if f.waiting != nil { // a newer version, which waits already
+	if f.waiting != nil { // the waiting module is a newer version
 		x.outgoing = append(x.outgoing, m)
 		return
 	}
@@ -237,7 +237,7 @@ func (x *index) claim(f *file) {
 	}
 }
 
-// withdraw stops serving a file's module, if there is one.
+// withdraw stops serving a file's module, if it has one.
 func (x *index) withdraw(f *file) {
 	if f.serving == nil {
 		return
@@ -258,7 +258,7 @@ func (x *index) release(f *file) {
 	f.serving = nil
 }
 
-// releaseAll makes promote look at the files that want a path of a module.
+// releaseAll makes promote look at the files that want one of a module's paths.
 func (x *index) releaseAll(m *module) {
 	for _, t := range m.Tools() {
 		x.released[t.OperationID()] = struct{}{}
@@ -289,8 +289,8 @@ func (x *index) remove(f *file) {
 	x.endWait(f.key)
 }
 
-// promote serves the waiting files that want a path which was released since the last call, the first to come first, and returns
-// them. It updates the reasons of files that still wait. It looks at no others, since thousands may wait.
+// promote serves the waiting files that want a path which was released since the last call, the oldest first, and returns them. For those that still
+// wait, it updates the reason. It looks at no other files, since thousands may wait.
 func (x *index) promote() (taken []*file) {
 	for i := 0; len(x.released) > 0 && i < len(x.waiting); {
 		f, m := x.waiting[i], x.waiting[i].waiting
@@ -305,7 +305,7 @@ func (x *index) promote() (taken []*file) {
 		}
 		x.waiting = slices.Delete(x.waiting, i-1, i)
 		f.waiting = nil
-		x.offer(f, m) // which may free a path in turn
+		x.offer(f, m) // this may free a path in turn
 		taken = append(taken, f)
 		i = 0
 	}
@@ -321,7 +321,7 @@ func (x *index) wantsReleased(m *module) bool {
 	})
 }
 
-// build gives the modules of a file new limits and grants. One that can't run within them is withdrawn, or waits no more; the error says why.
+// build gives the modules of a file new limits and grants. A module that can't run within them is withdrawn or stops waiting, and the error says why.
 func (x *index) build(f *file, limitsFor func(path string) limits.Limits, granter toolfile.Granter) (err error) {
 	if f.waiting != nil {
 		if err = f.waiting.build(limitsFor, granter); err != nil {
@@ -334,7 +334,7 @@ func (x *index) build(f *file, limitsFor func(path string) limits.Limits, grante
 			x.withdraw(f)
 			return served
 		}
-		if after := f.serving.Tools(); &before[0] != &after[0] { // a module has a tool at least
+		if after := f.serving.Tools(); &before[0] != &after[0] { // a module has at least one tool
 			x.claim(f)
 		}
 	}
@@ -353,7 +353,7 @@ func (x *index) refused() []*file {
 	return files
 }
 
-// closeOutgoing closes what the table no longer has.
+// closeOutgoing closes the modules that are no longer in the table.
 func (x *index) closeOutgoing() {
 	for _, m := range x.outgoing {
 		m.Close()

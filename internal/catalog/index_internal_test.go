@@ -16,8 +16,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// TestStartOrder has the files of the first scan come in every order. Some want the same paths. In the end the same must be
-// served as when they come in their own order.
+// TestStartOrder delivers the files of the first scan in every order. Some want the same paths. In the end, the same files must be served as if they
+// had come in their natural order.
 func TestStartOrder(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{})
@@ -46,7 +46,7 @@ func TestStartOrder(t *testing.T) {
 		}
 		return &module{Module: m, first: true, described: c.described}
 	}
-	// result returns which file serves what when they come in this order.
+	// result returns which file serves what if the files come in this order.
 	result := func(arrivals []candidate) (served []string) {
 		s := newIndex(nil)
 		defer s.close()
@@ -110,7 +110,7 @@ func TestStartOrder(t *testing.T) {
 	}
 }
 
-// TestServedKeeps makes a file that comes after the start wait for one that is served, whatever their paths.
+// TestServedKeeps checks which files take a path from a served one: at the start by their order, and none after it.
 func TestServedKeeps(t *testing.T) {
 	t.Parallel()
 	first, later := &module{first: true}, &module{}
@@ -142,7 +142,7 @@ func TestServedKeeps(t *testing.T) {
 	}
 }
 
-// TestKeeperStaysNoted makes the next start know, too, who kept a path from whom, if this one has not read the keeper yet.
+// TestKeeperStaysNoted: if this start has not read a file that keeps a path from another, the next start must know of it, too.
 func TestKeeperStaysNoted(t *testing.T) {
 	t.Parallel()
 	s := newIndex(nil)
@@ -173,8 +173,8 @@ func TestKeeperStaysNoted(t *testing.T) {
 	}
 }
 
-// TestManyWait does not look closely at all that wait for others whenever a file comes: a copy of a large directory below it has
-// thousands of them. Not parallel: AllocsPerRun counts what the whole process allocates.
+// TestManyWait checks that a new file does not cause a close look at all waiting files: a copy of a large directory inside it has thousands of them.
+// It is not parallel, because AllocsPerRun counts what the whole process allocates.
 func TestManyWait(t *testing.T) {
 	engine := sandboxtest.Engine(t, sandbox.Config{})
 	content := testkit.Fixture(t, "catalog/answer")

@@ -2,13 +2,13 @@ package catalog
 
 import "time"
 
-// intervals are the periods of a Catalog. All follow from Options.Poll, so that a test that polls fast is fast in all.
+// intervals are the periods of a Catalog. All of them derive from Options.Poll, so that a test with a short one is fast.
 type intervals struct {
 	retry    time.Duration // until a source that could not be listed is listed again
-	debounce time.Duration // from a change that is told to the listing, and between two generations while many files come in
-	recheck  time.Duration // until the next listing, where a file changed while it was read
-	stall    time.Duration // after which a read no longer keeps other files from being read
-	wait     time.Duration // how long the start waits when all that is left takes long; how long clients wait after it
+	debounce time.Duration // from a reported change to the listing, and between two generations while many files are added
+	recheck  time.Duration // until the next listing, after a file has changed while it was read
+	stall    time.Duration // after which a slow read no longer holds up other files
+	wait     time.Duration // how long the start waits for slow files, and how long clients are asked to wait after the start
 	timeout  time.Duration // of a listing, and of a read
 }
 

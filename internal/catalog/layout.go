@@ -10,13 +10,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasmbin"
 )
 
-// The bounds of what is laid out for one script.
+// These bound the files that are laid out for one script.
 const (
 	maxParts      = 1000
 	maxPartsBytes = 32 << 20
 )
 
-// buildElsewhere builds a script of a source whose files are not on disk: in a folder where it is laid out with the parts, by their IDs.
+// buildElsewhere builds a script whose source is not on disk. It writes the script and the parts into a folder, under their IDs.
 func (s *scripts) buildElsewhere(ctx context.Context, e Entry, instead []byte, parts map[string]Entry) (module wasmbin.Made, changed change, err error) {
 	folder := func() (string, error) { return os.MkdirTemp("", "toolsrv-script-") }
 	if source, ok := s.source.(interface{ Scratch() (string, error) }); ok {

@@ -15,18 +15,17 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// script and part are what a file is.
+// script and part set the kind of a file.
 func script(f *stored) { f.Kind = catalog.Script }
 func part(f *stored)   { f.Kind = catalog.Part }
 
-// openElsewhere opens a catalog of a source whose files are not on disk. Its tests do not run beside those that have another folder for
-// temporary files.
+// openElsewhere opens a catalog of a source whose files are not on disk. It changes the folder for temporary files, so its tests are not parallel.
 func openElsewhere(t *testing.T, m *memory, b catalog.Builder) *catalog.Catalog {
 	t.Helper()
 	return of(t, m, options{Scripts: b, Engine: sandboxtest.Engine(t, sandbox.Config{}), Poll: 20 * time.Millisecond}, catalog.Open)
 }
 
-// TestScriptsElsewhere follows scripts of a source without a disk: they come, change with what they are made of, break, and go.
+// TestScriptsElsewhere follows scripts of a source that is not on disk: they come, change with their parts, break, and go.
 func TestScriptsElsewhere(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -44,12 +43,12 @@ func TestScriptsElsewhere(t *testing.T) {
 	}
 	m.set("top/lib/_a", []byte("v0002"), part)
 	awaitAnswer(t, c, "/top/a", "v0002")
-	m.set("_b", []byte("v0003"), part) // it was looked for in vain
+	m.set("_b", []byte("v0003"), part) // a script has looked for it in vain
 	awaitAnswer(t, c, "/b", "v0003")
 	m.set("_c", []byte("v0004"), part) // it was missing
 	awaitTable(t, c, []string{"/b", "/c", "/d", "/top/a"}, nil)
 	r.builds()
-	m.set("other", []byte("other"), part) // it is nothing to those that are there
+	m.set("other", []byte("other"), part) // no script depends on it
 	m.set("e.recipe", []byte("_b"), script)
 	awaitTable(t, c, []string{"/b", "/c", "/d", "/e", "/top/a"}, nil)
 	if got := r.builds(); !slices.Equal(got, []string{"e.recipe"}) {
@@ -66,7 +65,7 @@ func TestScriptsElsewhere(t *testing.T) {
 	}
 }
 
-// TestScriptsElsewhereSettle has a part be written slowly: what was served stays until it is whole.
+// TestScriptsElsewhereSettle writes a part slowly: what was served stays until the part is complete.
 func TestScriptsElsewhereSettle(t *testing.T) {
 	t.Parallel()
 	m, r := newMemory(), &recipes{t: t}
@@ -85,7 +84,7 @@ func TestScriptsElsewhereSettle(t *testing.T) {
 	awaitAnswer(t, c, "/a", "v0002")
 }
 
-// TestScriptsElsewhereHostile makes a source name places outside of the folder, and more than anybody wants to lay out.
+// TestScriptsElsewhereHostile makes a source name paths outside the folder, and more files than may be laid out.
 // Proves: Files of others are not trusted
 func TestScriptsElsewhereHostile(t *testing.T) {
 	t.Parallel()
@@ -145,7 +144,7 @@ func TestScriptsNotServed(t *testing.T) {
 	}
 }
 
-// TestPartRefused makes a source list a part that can't be used: it is told, as is the script that lacks it.
+// TestPartRefused makes a source list a part that can't be used: the part is reported, and so is the script that lacks it.
 func TestPartRefused(t *testing.T) {
 	t.Parallel()
 	m := newMemory()

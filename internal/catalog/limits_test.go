@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// TestTooLittleMemory refuses a file whose module declares more memory than its tool may have, as `toolsrv check` does: listed,
-// each of its calls would fail. A reload that raises the limit takes it up, and one that lowers it withdraws it.
+// TestTooLittleMemory refuses a file whose module declares more memory than its tool may have, as `toolsrv check` does, since all of the tool's calls
+// would fail. A reload that raises the limit makes the file served, and one that lowers the limit withdraws it.
 func TestTooLittleMemory(t *testing.T) {
 	t.Parallel()
 	const page = 64 << 10
@@ -48,7 +48,7 @@ func TestTooLittleMemory(t *testing.T) {
 		}
 	}
 
-	// Without limits, the sandbox's hold.
+	// Without limits of its own, a tool has the sandbox's.
 	if err := c.Reconfigure(catalog.Configuration{}); err != nil {
 		t.Fatal(err)
 	}

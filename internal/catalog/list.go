@@ -7,29 +7,29 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// A File is one that a Catalog would serve or refuse, as List saw it.
+// A File is a file that a Catalog would serve or refuse, as List saw it.
 type File struct {
 	// Name is its path in the source, with slashes.
 	Name string
-	// Err is why it is not served, whatever is in it, or nil. A folder that can't be listed is a File with an Err.
+	// Err is why the file is not served, regardless of its content, or nil. A folder that can't be listed is a File with an Err.
 	Err error
-	// Place is where it lies, for people.
+	// Place is where the file lies, for messages.
 	Place string
-	// Turn is the order in which files get their paths, by the records of the last Catalog. Lower ones come first.
+	// Turn decides the order in which files get their paths, by the records of the last Catalog. Lower turns come first.
 	Turn int
 
 	feed  *feed
 	entry Entry
 }
 
-// List returns the files of sources, by source and by name, and after those of each source the folders that can't be listed. A source that
-// can't be listed is such a folder.
+// List returns the files of sources, sorted by source and name. The files of each source are followed by its folders that can't be listed. A source
+// that can't be listed is such a folder.
 func List(ctx context.Context, sources []Sourced) ([]File, error) {
 	if err := checkSources(sources); err != nil {
 		return nil, err
 	}
 	feeds := newFeeds(sources, nil)
-	noted, _ := readRecords(feeds) // a Catalog does without a record that it can't read, too
+	noted, _ := readRecords(feeds) // like a Catalog, List ignores a record that can't be read
 	var files []File
 	var keys []string
 	for _, f := range feeds {
@@ -56,7 +56,7 @@ func List(ctx context.Context, sources []Sourced) ([]File, error) {
 	return files, nil
 }
 
-// Check returns why what Load has loaded may not be served by the file's source, or nil. It must have been described.
+// Check returns why the file's source may not serve a module that Load has loaded, or nil. The module must have been described.
 func (f *File) Check(m *toolfile.Module) error { return f.feed.binding.check(m) }
 
 // Load loads a file whose Err is nil, as a Catalog would. It fails if the file is no longer what List saw.

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestList makes List see what a catalog serves and refuses.
+// TestList checks that List returns what a catalog serves and refuses.
 func TestList(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

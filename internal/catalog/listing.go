@@ -29,7 +29,7 @@ func (r *reconciler) list(f *feed) {
 	})
 }
 
-// reconcile takes up a listing of a source, which began at now, or the error of one.
+// reconcile applies a listing of a source that began at now, or its error.
 func (r *reconciler) reconcile(f *feed, listing *Listing, err error, now time.Time) {
 	if err != nil {
 		r.setProblems(f, []Problem{{".", err}})
@@ -55,7 +55,7 @@ func (r *reconciler) reconcile(f *feed, listing *Listing, err error, now time.Ti
 		}
 	}
 	room := f.most() - f.files
-	whole := !listing.Partial && len(listing.Problems) == 0 // otherwise files that are gone stay
+	whole := !listing.Partial && len(listing.Problems) == 0 // otherwise files that are missing from it stay
 	some := whole && listing.Since != 0 && listing.Since == f.number
 	f.number = 0
 	if whole {
@@ -72,7 +72,7 @@ func (r *reconciler) reconcile(f *feed, listing *Listing, err error, now time.Ti
 		}
 		r.compare(f, e, now)
 	}
-	if !whole || f.files != len(listing.Entries) { // each of which is one of them
+	if !whole || f.files != len(listing.Entries) { // every entry is one of the source's files
 		r.forget(f, listing, some)
 	}
 	if first {
@@ -80,13 +80,13 @@ func (r *reconciler) reconcile(f *feed, listing *Listing, err error, now time.Ti
 	}
 }
 
-// The bounds of what is taken of a listing.
+// These bound what is used of a listing.
 const (
 	leastParts   = 100_000
 	mostProblems = 1000
 )
 
-// bound cuts a listing that has more than most files, and says so.
+// bound shortens a listing that has more than most files, and adds a problem that says so.
 func bound(l *Listing, most int) {
 	files, all := 0, max(leastParts, 10*most)
 	at := slices.IndexFunc(l.Entries, func(e Entry) bool {
@@ -105,10 +105,10 @@ func bound(l *Listing, most int) {
 	}
 }
 
-// mostFailed is how often the time is doubled after which a source is listed again that could not be listed: up to four seconds.
+// mostFailed is how often the pause before the next try is doubled while a source can't be listed: up to four seconds.
 const mostFailed = 3
 
-// at returns the file of a source that has a name.
+// at returns the source's file with a name.
 func (r *reconciler) at(from *feed, name string) *file {
 	f := r.index.at(from.key(name))
 	if f.from == nil { // otherwise a worker may be reading it
@@ -118,7 +118,7 @@ func (r *reconciler) at(from *feed, name string) *file {
 	return f
 }
 
-// compare compares a file with what is known of it, and has it loaded once it has settled.
+// compare compares a file with what is known of it, and queues its load once it has settled.
 func (r *reconciler) compare(from *feed, e Entry, now time.Time) {
 	f := r.at(from, e.ID)
 	f.listed = e
@@ -144,21 +144,21 @@ func (r *reconciler) compare(from *feed, e Entry, now time.Time) {
 	case e.Err == nil && f.loading != nil && e.Version == f.loading.entry.Version: // on its way
 	case e.Err == nil && e.Settling > 0:
 		r.listWithin(from, e.Settling)
-		if now.Sub(f.appeared) < maxSettling { // not for as long as somebody writes
+		if now.Sub(f.appeared) < maxSettling { // but not endlessly while somebody writes
 			if strings.HasSuffix(e.ID, ".wasm") {
-				r.engine.Expect() // the wait is time enough to start
+				r.engine.Expect() // the compile helper can start during the wait
 			}
 			r.settling = later(r.settling, now.Add(e.Settling))
 			r.coming.expect(f.namespaces(), now.Add(e.Settling))
 		}
 	case f.loading != nil:
-		f.loading.cancel() // finish has the source listed again
+		f.loading.cancel() // finish will list the source again
 	default:
 		r.queueLoad(f)
 	}
 }
 
-// maxSettling is how long clients are asked to wait for the tools of a new file that has not settled, or of one that changes while it is read.
+// maxSettling is how long clients are asked to wait for the tools of a file that is new and has not settled, or that changes while it is read.
 const maxSettling = time.Second
 
 func later(a, b time.Time) time.Time {
@@ -168,7 +168,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// forget drops the files of a source that are gone. Where some says so, none but those of Only have.
+// forget drops the files of a source that are gone. If some is true, it looks only at those in Only.
 func (r *reconciler) forget(from *feed, listing *Listing, some bool) {
 	among := r.index.files
 	if some {
@@ -198,7 +198,7 @@ func (r *reconciler) forget(from *feed, listing *Listing, some bool) {
 	}
 }
 
-// A problem is one of the source, and since when it is known.
+// A problem is a problem of the source, and the time when it was first seen.
 type problem struct {
 	Problem
 	since time.Time
@@ -209,7 +209,7 @@ func (p Problem) is(other problem) bool {
 	return p.Name == other.Name && p.Err.Error() == other.Err.Error()
 }
 
-// setProblems notes what is wrong with a source and its folders.
+// setProblems notes the problems of a source and its folders.
 func (r *reconciler) setProblems(f *feed, problems []Problem) {
 	if slices.EqualFunc(problems, f.problems, Problem.is) {
 		return
@@ -229,7 +229,7 @@ func (r *reconciler) setProblems(f *feed, problems []Problem) {
 	r.publishSoon()
 }
 
-// begin has all files of the first listing of a source loaded.
+// begin queues the loads of all files in the first listing of a source.
 func (r *reconciler) begin(from *feed, listing *Listing) {
 	r.index.starting = true
 	for _, e := range listing.Entries {
@@ -255,12 +255,12 @@ func (r *reconciler) begin(from *feed, listing *Listing) {
 	r.publishSoon()
 }
 
-// order has files get their paths at the start by what is noted.
+// order makes files get their paths at the start as the records say.
 func (r *reconciler) order() {
 	r.index.turn = r.index.noted.Turns(slices.Collect(maps.Keys(r.index.files)))
 }
 
-// endAway notes that a source's files are known: no other file waits for one that is gone.
+// endAway notes that a source's files are known, so that no file waits for one of its files that is gone.
 func (r *reconciler) endAway(from *feed) {
 	for key := range r.index.keepers {
 		if r.index.files[key] == nil && strings.HasPrefix(key, from.prefix) {
@@ -284,13 +284,13 @@ func (r *reconciler) follow(ctx context.Context, f *feed) {
 			}
 		}
 		r.hand(func() {
-			// A source that changes all the time is listed for half of the time at most.
+			// If a source changes all the time, listing it takes at most half of the time.
 			r.listWithin(f, max(r.intervals.debounce, min(f.listTook, startDebounce)))
 		})
 	}
 }
 
-// isAway reports whether a file is one of a source that has never been listed.
+// isAway reports whether a file belongs to a source that has never been listed.
 func (r *reconciler) isAway(key string) bool {
 	return slices.ContainsFunc(r.feeds, func(f *feed) bool { return !f.listed && strings.HasPrefix(key, f.prefix) })
 }

@@ -18,12 +18,11 @@ type module struct {
 	content   string // the digest of the file; for a script, of its own file
 	compiled  bool
 	first     bool // it came with the first listing
-	described bool // it has no manifest section, and says itself what it is
-	shown     bool // the table may have it, though it waits
+	described bool // it has no manifest section, and is run to describe itself
+	shown     bool // the table may still have it, although it waits
 }
 
-// build gives the module's tools the limits of their paths, and what they were granted. The error says why one of them can't run
-// within its limits.
+// build gives the module's tools their limits and grants. The error says why a tool can't run within its limits.
 func (m *module) build(limitsFor func(path string) limits.Limits, granter toolfile.Granter) error {
 	before := m.Tools()
 	if err := m.Build(limitsFor, granter); err != nil {
@@ -35,17 +34,17 @@ func (m *module) build(limitsFor func(path string) limits.Limits, granter toolfi
 	return m.CheckMemory()
 }
 
-// A load is the loading of one version of a file: it is read, and compiled and run where that is needed first. One goroutine
-// has it at a time.
+// A load is the loading of one version of a file. The file is read and, if necessary, compiled and run before it is served. One goroutine owns the
+// load at a time.
 type load struct {
 	file    *file
 	entry   Entry
-	ctx     context.Context // ends with the catalog, and when a newer version has come
+	ctx     context.Context // ends with the catalog, and when there is a newer version
 	cancel  context.CancelFunc
 	stage   Stage
 	since   time.Time // when it was queued
 	served  string    // the digest of the version that was served when it began, or ""
-	module  *module   // nil: not read yet, or err is set, or it is what was served
+	module  *module   // nil if not read yet, if err is set, or if the content is what was served
 	content string    // the digest of the file that was read
 	err     error
 	wants   []string // namespaces that its tools may have
@@ -55,7 +54,7 @@ type load struct {
 // folder returns the folder of the file.
 func (l *load) folder() *folder { return l.file.from.folder(l.file.name) }
 
-// isLarge reports whether a load is one of the loads whose sum the queue bounds.
+// isLarge reports whether a load is one of those whose total weight the queue bounds.
 func (r *reconciler) isLarge(l *load) bool {
 	return l.entry.cost() >= largeFile || l.weight > r.queues.smallRoom()
 }
@@ -63,19 +62,19 @@ func (r *reconciler) isLarge(l *load) bool {
 // contentCopies is how many times a file's content is in memory while it is loaded.
 const contentCopies = 3
 
-// manifestRoom is how many bytes of memory the manifest of a large file may take. One that takes more is read a second time, since only
-// reading it tells.
+// manifestRoom is how many bytes of memory the manifest of a large file may take. Only reading shows how many it needs. If it needs more, the file is
+// read a second time.
 const manifestRoom = 2 << 20
 
-// quickLoad is how long a file may be read, and run at first to be described, without being late. A module that needs longer begins again after
-// those that don't, so that none of them waits for it.
+// quickLoad is how long reading a file, and its first run to describe it, may take without being late. A module that needs longer starts again after
+// the quick ones, so that none of them waits for it.
 const quickLoad = 500 * time.Millisecond
 
 // queueLoad queues the load of a file.
 func (r *reconciler) queueLoad(f *file) {
 	l := &load{file: f, entry: f.listed, stage: StageReading, since: time.Now(), wants: f.namespaces()}
 	r.coming.begin(l.wants)
-	f.from.open[f.name] = true // until a listing finds that nothing is left to do
+	f.from.open[f.name] = true // until a listing finds nothing left to do
 	f.retry = time.Time{}
 	if f.serving != nil {
 		l.served = f.serving.Digest()
@@ -83,15 +82,15 @@ func (r *reconciler) queueLoad(f *file) {
 	l.ctx, l.cancel = context.WithCancel(r.ctx)
 	f.loading = l
 	r.loads[l] = struct{}{}
-	// What a small file takes is known once it is read, for a script, too.
+	// How much memory a small file or a script takes is known once it is read.
 	l.weight = r.queues.smallRoom()
 	switch room := r.queues.longReads.room; {
 	case l.entry.Kind == Script:
 		l.weight = min(contentCopies*r.made, room)
-	case l.entry.Size > sandbox.MaxModule: // it is refused without being read
+	case l.entry.Size > sandbox.MaxModule: // refused without reading it
 	case l.entry.Size >= largeFile:
 		if l.weight = contentCopies * l.entry.Size; l.weight > room {
-			l.err, l.weight = &toolfile.NeedError{Needs: l.weight, Most: room}, 0 // it is not read at all
+			l.err, l.weight = &toolfile.NeedError{Needs: l.weight, Most: room}, 0 // not read at all
 		} else {
 			l.weight = min(l.weight+manifestRoom, room)
 		}
@@ -99,7 +98,7 @@ func (r *reconciler) queueLoad(f *file) {
 	r.readWithin(l)
 }
 
-// readWithin has a file read, which may take as much memory as the load weighs.
+// readWithin queues the reading of a file, which may take as much memory as the load's weight.
 func (r *reconciler) readWithin(l *load) {
 	r.queues.read(l.file.from, l.folder(), l.entry.cost(), l.weight, func(context.Context) func() {
 		done, began := make(chan struct{}), time.Now()
@@ -120,7 +119,7 @@ func (r *reconciler) readWithin(l *load) {
 			}
 		case <-stall.C:
 		}
-		if r.isLarge(l) { // it counts as running, since it holds much memory
+		if r.isLarge(l) { // it stays in its queue, since it holds much memory
 			var end func()
 			r.do <- func() {
 				r.stall(l)
@@ -151,7 +150,7 @@ func (r *reconciler) stall(l *load) {
 	r.setDeadline()
 }
 
-// stallEnded goes on with a load whose reading took long.
+// stallEnded continues with a load whose reading took long.
 func (r *reconciler) stallEnded(l *load) {
 	r.stalled--
 	l.file.from.stalled--
@@ -159,12 +158,12 @@ func (r *reconciler) stallEnded(l *load) {
 	r.wasRead(l)
 }
 
-// errSlow tells that a file could not be read in time.
+// errSlow means that a file could not be read in time.
 var errSlow = errors.New("reading it took too long")
 
 // read reads a file and makes a module of it, without compiling it, on any goroutine.
 func (r *reconciler) read(l *load) {
-	if l.err != nil { // it takes too much
+	if l.err != nil { // it needs too much memory
 		return
 	}
 	if r.isLarge(l) {
@@ -190,8 +189,8 @@ func (r *reconciler) read(l *load) {
 	})
 }
 
-// wasRead goes on with a load. A new file is served at once and compiled later. A version that replaces another is compiled
-// first, so that the old one stays if that fails.
+// wasRead continues a load after reading. A new file is served at once and compiled later. A version that replaces another one is compiled first, so
+// that the old one stays if that fails.
 func (r *reconciler) wasRead(l *load) {
 	if r.index.starting && !r.queues.reading() && !r.publishAt.IsZero() {
 		r.publishAt = time.Now() // all quick ones are done
@@ -217,8 +216,8 @@ func (r *reconciler) wasRead(l *load) {
 	}
 }
 
-// needsMore reports whether a load failed for lack of memory that another kind of load may have: it then begins again as that. So none
-// waits for memory while it has some.
+// needsMore reports whether a load failed for lack of memory that another kind of load may have. If so, it starts again as that kind. So no load
+// waits for memory while it holds some.
 func (r *reconciler) needsMore(l *load) bool {
 	var need *toolfile.NeedError
 	if !errors.As(l.err, &need) || l.ctx.Err() != nil || need.Needs <= l.weight {
@@ -232,7 +231,7 @@ func (r *reconciler) needsMore(l *load) bool {
 	return true
 }
 
-// compile compiles a load, and then calls next if that went well.
+// compile compiles a load's module, and then calls next if that succeeded.
 func (r *reconciler) compile(l *load, next func()) {
 	l.stage = StageCompiling
 	r.queues.add(&r.queues.waits, l.file.from, l.folder(), l.entry.Size, func(context.Context) func() {
@@ -248,7 +247,7 @@ func (r *reconciler) compile(l *load, next func()) {
 	})
 }
 
-// describe runs a load to be described, for limit at most, or for as long as the sandbox allows if that is 0.
+// describe runs a load's module to get its description. It may run for limit, or for as long as the sandbox allows if that is 0.
 func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 	l.stage, l.weight = StageDescribing, r.queues.smallRoom()
 	l.module.Allow(l.weight)
@@ -278,7 +277,7 @@ func (r *reconciler) describe(l *load, in *queue, limit time.Duration) {
 	})
 }
 
-// takeSaid has a load go on that has been described, with as much memory as it weighs.
+// takeSaid continues a load with its description, which may take as much memory as the load's weight.
 func (r *reconciler) takeSaid(l *load) {
 	r.queues.read(l.file.from, l.folder(), l.entry.Size, l.weight, func(context.Context) func() {
 		defer r.engine.Claim(l.weight)()
@@ -288,11 +287,11 @@ func (r *reconciler) takeSaid(l *load) {
 	})
 }
 
-// finish ends a load: its module is served, or the file is refused, or it is tried again.
+// finish ends a load: the module is served, the file is refused, or the load is tried again.
 func (r *reconciler) finish(l *load) {
 	f, m := l.file, l.module
 	superseded := l.ctx.Err() != nil
-	if r.index.files[f.key] != f || superseded { // it is gone, or has a newer version
+	if r.index.files[f.key] != f || superseded { // the file is gone, or has a newer version
 		r.endLoad(l)
 		r.readAgain(f, 0)
 		return
@@ -317,14 +316,14 @@ func (r *reconciler) finish(l *load) {
 		m.Close()
 	}
 	if errors.As(l.err, new(*sandbox.RoomError)) || errors.As(l.err, new(*toolfile.RoomError)) {
-		if r.index.freed { // since it began, perhaps
+		if r.index.freed { // perhaps since this load began
 			r.publishSoon()
 		}
-	} else if l.err != nil { // it may have kept others out meanwhile
+	} else if l.err != nil { // this load may have kept others out meanwhile
 		r.index.freed = true
 	}
 	overtaken := errors.Is(l.err, ErrChanged)
-	if l.err == nil && m == nil { // its content is what was served
+	if l.err == nil && m == nil { // the content is what was served already
 		overtaken = f.serving == nil || f.serving.Digest() != l.served
 	}
 	if overtaken {
@@ -353,7 +352,7 @@ func (r *reconciler) finish(l *load) {
 		r.refuse(f, l.err)
 	case m == nil:
 		r.index.edits.Add(1)
-		f.serving.content = l.content // of a script, since other text may become the same module
+		f.serving.content = l.content // of a script: different text may become the same module
 		r.index.stopWaiting(f)
 		r.refuse(f, nil)
 	default:
@@ -370,19 +369,18 @@ func (r *reconciler) finish(l *load) {
 	r.decided(f)
 }
 
-// mostDoubled is how often the time is doubled after which a file is tried again that could not be loaded for the time being: up to some
-// eight minutes.
+// mostDoubled is how often the pause before the next try is doubled while a file can't be loaded: up to some eight minutes.
 const mostDoubled = 10
 
-// readAgain reads a file again after the next listing, which is due within d, because it changed while it was loaded. Until then it is
-// neither served nor refused: a start goes on to wait for it, and clients are asked to wait for its tools. Neither lasts for as long as somebody
-// writes.
+// readAgain reads a file again after the next listing, which is due within d, because the file changed while it was loaded. Until then it is neither
+// served nor refused: the start continues to wait for it, and clients are asked to wait for its tools. Both waits are bounded, even if somebody keeps
+// writing.
 func (r *reconciler) readAgain(f *file, d time.Duration) {
 	r.listWithin(f.from, d)
 	if r.index.files[f.key] != f { // it is gone
 		return
 	}
-	r.markSlow(f) // the newer version may be replaced before it is known, too
+	r.markSlow(f) // the newer version, too, may be replaced before it is known
 	now := time.Now()
 	if f.overtaken.IsZero() {
 		f.overtaken = now
@@ -393,20 +391,20 @@ func (r *reconciler) readAgain(f *file, d time.Duration) {
 	}
 }
 
-// lacked reports whether a file could not be described because there was no room for it at the time: what runs or is compiled besides had it.
+// lacked reports whether a file could not be described because other runs and compilations had the memory at the time.
 func lacked(err error) bool {
 	failed, ok := errors.AsType[*sandbox.Error](err)
 	return ok && failed.Outcome == sandbox.Overloaded
 }
 
-// refuse notes why the newest version of a file is not served; nil means that it is. What it served before stays.
+// refuse notes why the newest version of a file is not served; nil means that it is. An older version that is served stays.
 func (r *reconciler) refuse(f *file, err error) {
 	if f.refuse(err) {
 		r.publishSoon()
 	}
 }
 
-// retryCrowded has files read again that found no room for their manifests, as far as there may be some by now.
+// retryCrowded reads files again that found no room for their manifests, as far as there may be room now.
 func (r *reconciler) retryCrowded() {
 	if !r.index.freed {
 		return
@@ -425,17 +423,17 @@ func (r *reconciler) retryCrowded() {
 		} else {
 			continue
 		}
-		if f.loading != nil { // it may have found no room before there was some
+		if f.loading != nil { // it may have started before there was room
 			r.index.freed = true
 			continue
 		}
-		if use.Held += needs; use.Held <= use.Limit { // of several, those that fit together
+		if use.Held += needs; use.Held <= use.Limit { // only as many files as fit together
 			r.queueLoad(f)
 		}
 	}
 }
 
-// promote serves the files that waited for a path that is free by now.
+// promote serves the files that waited for a path that is free now.
 func (r *reconciler) promote() {
 	for _, f := range r.index.promote() {
 		r.serve(f)
@@ -482,8 +480,8 @@ func (r *reconciler) endLoad(l *load) {
 	}
 }
 
-// guard calls f and turns its panic into an error. Parsers and compilers read foreign bytes in it: a bug in one of
-// them must cost the file, not the service.
+// guard calls f and turns a panic into an error. In f, parsers and compilers read untrusted bytes: a bug in one of them must cost the file, not the
+// service.
 func (r *reconciler) guard(file *file, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -20,14 +20,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestLoadsTakeMemory makes files come whose loading takes more memory than one file's may: they are refused with the reason, and nothing
-// of them counts afterwards. Those that fit alone are loaded one after the other.
+// TestLoadsTakeMemory adds files whose loading takes more memory than one file may use: they are refused with the reason, and no memory stays counted
+// for them. Files that fit only alone are loaded one after the other.
 // Proves: Limits hold, one by one and in sum
 func TestLoadsTakeMemory(t *testing.T) {
 	t.Parallel()
 	engine := sandboxtest.Engine(t, sandbox.Config{Memory: 16 << 20}) // so that loading may take 6 MiB
 	directory := t.TempDir()
-	large := func(name string, size int) []byte { // by a custom section, which is not kept
+	large := func(name string, size int) []byte { // padded by a custom section, which is not kept
 		m := version(t, "v0001", "", name)
 		return wasmbin.AppendCustom(m, "debug", make([]byte, size))
 	}
@@ -48,7 +48,7 @@ func TestLoadsTakeMemory(t *testing.T) {
 		s := engine.State()
 		return [3]int64{s.Memory.Held, s.Manifests.Held, s.Sources.Held}
 	}
-	quiet := func(enough func([3]int64) bool) [3]int64 { // what is compiled, and what is closed, takes some for a moment
+	quiet := func(enough func([3]int64) bool) [3]int64 { // compiling and closing take some memory for a moment
 		now := held()
 		for deadline := time.Now().Add(time.Minute); !enough(now) && time.Now().Before(deadline); now = held() {
 			time.Sleep(time.Millisecond)
@@ -80,7 +80,7 @@ func TestLoadsTakeMemory(t *testing.T) {
 	}
 }
 
-// TestLargeFilesAreReadOnce lists large files whose memory is used again for each other: each is read once, and is served as it is.
+// TestLargeFilesAreReadOnce lists large files that are read into the same memory, one after the other: each is read once, and served unchanged.
 func TestLargeFilesAreReadOnce(t *testing.T) {
 	t.Parallel()
 	source := newMemory()

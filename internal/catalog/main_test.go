@@ -26,7 +26,7 @@ import (
 // TestMain fails when goroutines outlive the tests: every catalog has been closed by then.
 func TestMain(m *testing.M) { testkit.Main(m, "internal/catalog", "fsnotify.") }
 
-// version returns a module with tools of these names that answer with version, five characters.
+// version returns a module with tools of these names. They answer with version, which must have five characters.
 func version(t testing.TB, version, namespace string, names ...string) []byte {
 	t.Helper()
 	return sandboxtest.WithManifest(t, patch(t, testkit.Fixture(t, "catalog/answer"), "v0000", version), manifestText(t, namespace, names...))
@@ -53,7 +53,7 @@ func manifestText(t testing.TB, namespace string, names ...string) []byte {
 	return text
 }
 
-// uncompilable is a module whose frame is right and whose code is not.
+// uncompilable is a module with valid sections and invalid code.
 func uncompilable(t testing.TB, names ...string) []byte {
 	t.Helper()
 	module := testkit.Fixture(t, "catalog/answer")
@@ -64,7 +64,7 @@ func uncompilable(t testing.TB, names ...string) []byte {
 	return sandboxtest.WithManifest(t, bytes.Replace(module, body, []byte{0x01, 0x01, 0x0b}, 1), manifestText(t, "", names...))
 }
 
-// swap writes a file beside its place and renames it.
+// swap writes a file under a temporary name and renames it.
 func swap(t testing.TB, directory, name string, content []byte) {
 	t.Helper()
 	testkit.Put(t, directory, name+".tmp", content)
@@ -85,7 +85,7 @@ func remove(t testing.TB, path ...string) {
 	}
 }
 
-// options are the options of a catalog and of the directory that is its source.
+// options are the options of a catalog and of its source, a directory.
 type options struct {
 	Directory string
 	PollOnly  bool
@@ -107,7 +107,7 @@ func open(t testing.TB, o options) *catalog.Catalog {
 	return with(t, o, catalog.Open)
 }
 
-// start is open without waiting for the files.
+// start is like open, but does not wait for the files.
 func start(t testing.TB, o options) *catalog.Catalog {
 	t.Helper()
 	return with(t, o, catalog.Start)
@@ -155,7 +155,7 @@ func newDirectory(t testing.TB, o options) *directory.Directory {
 	return d
 }
 
-// closeNow closes a catalog, so that its log is complete: lines are written after the generation that they tell of.
+// closeNow closes a catalog, so that its log is complete: a line is written after the generation that it is about.
 func closeNow(t testing.TB, c *catalog.Catalog) {
 	t.Helper()
 	if err := c.Close(); err != nil {
@@ -163,7 +163,7 @@ func closeNow(t testing.TB, c *catalog.Catalog) {
 	}
 }
 
-// await waits until a generation is as it should be.
+// await waits for a generation for which ok returns true.
 func await(t testing.TB, c *catalog.Catalog, what string, good func(*wasmtools.Generation) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !good(c.Table().Current()); time.Sleep(time.Millisecond) {
@@ -173,7 +173,7 @@ func await(t testing.TB, c *catalog.Catalog, what string, good func(*wasmtools.G
 	}
 }
 
-// awaitTable waits for exactly these tools, and refusals of exactly these files (their last elements).
+// awaitTable waits until exactly these tools are served and exactly these files (by base name) are refused.
 func awaitTable(t testing.TB, c *catalog.Catalog, tools, refused []string) {
 	t.Helper()
 	await(t, c, fmt.Sprintf("tools %q, refused %q", tools, refused), func(g *wasmtools.Generation) bool {
@@ -181,7 +181,7 @@ func awaitTable(t testing.TB, c *catalog.Catalog, tools, refused []string) {
 	})
 }
 
-// awaitAnswer waits until the tool at path answers so.
+// awaitAnswer waits until the tool at path gives this answer.
 func awaitAnswer(t testing.TB, c *catalog.Catalog, path, answer string) {
 	t.Helper()
 	await(t, c, path+" answers "+answer, func(g *wasmtools.Generation) bool {

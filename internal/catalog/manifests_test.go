@@ -11,8 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestManifestsFull fills the memory that manifests may take: what is served stays, and can be replaced; what comes is refused with the
-// reason, and served once there is room.
+// TestManifestsFull fills the memory for manifests: what is served stays, and can be replaced. A new file is refused with the reason, and served once
+// there is room.
 // Proves: Limits hold, one by one and in sum
 func TestManifestsFull(t *testing.T) {
 	t.Parallel()

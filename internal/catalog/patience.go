@@ -11,24 +11,23 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/sandbox"
 )
 
-// A patience asks a source that may never answer, whatever it promises: a disk may be one of a machine that is gone. Whoever asks is told so in
-// time. What was asked goes on by itself until it ends, and is bounded.
+// A patience calls a source that may never return, whatever its interface promises: its disk may belong to a machine that is gone. The caller gets an
+// error in time. The call to the source continues in the background until it ends. The number of such calls is bounded.
 type patience struct {
 	mu        sync.Mutex
-	lists     bool  // a listing goes on that nobody waits for any longer
-	reads     int   // the same of files
-	readBytes int64 // what those have in memory at most
+	lists     bool  // an abandoned listing is still running
+	reads     int   // how many abandoned reads are still running
+	readBytes int64 // how much memory those may hold
 }
 
 const (
-	// grace is how long a source has to return when nobody waits for it any longer.
+	// grace is how long a source has to return after its context has ended.
 	grace = time.Second
-	// mostReads is how many files of a source may be being read that nobody waits for any longer. Together they have as many bytes as a
-	// module may, or there is only one.
+	// mostReads bounds the abandoned reads of a source. Together they may hold as many bytes as a module may have, or there is only one.
 	mostReads = 64
 )
 
-// errHangs is a source's that does not return from what it was asked before.
+// errHangs is returned for a source that has not returned from an earlier call.
 var errHangs = errors.New("it does not answer: an earlier request to it is still unanswered")
 
 // list lists the source.
@@ -55,7 +54,7 @@ func (p *patience) read(ctx context.Context, s Source, e Entry, into *buffers) (
 	return content, err
 }
 
-// open opens a file of the source, as that has it.
+// open opens a file of the source.
 func (p *patience) open(ctx context.Context, s Source, name, version string) (io.ReadCloser, error) {
 	return ask(ctx, p, 0, func() (io.ReadCloser, error) {
 		content, err := s.Open(ctx, name, version)
@@ -66,7 +65,7 @@ func (p *patience) open(ctx context.Context, s Source, name, version string) (io
 	})
 }
 
-// ask reads of the source, which takes a number of bytes at most.
+// ask reads from the source. The read holds at most a given number of bytes.
 func ask[T any](ctx context.Context, p *patience, takes int64, read func() (T, error)) (none T, err error) {
 	p.mu.Lock()
 	n, bytes := p.reads, p.readBytes
@@ -87,8 +86,8 @@ func ask[T any](ctx context.Context, p *patience, takes int64, read func() (T, e
 	})
 }
 
-// waited returns what do returns, if it does until ctx ends or a moment later. Otherwise it calls leave with true, and with false when do has
-// ended.
+// waited returns the result of do, if do returns before ctx ends or shortly after. Otherwise it calls leave with true, and with false once do has
+// returned.
 func waited[T any](ctx context.Context, do func() (T, error), leave func(left bool)) (T, error) {
 	var result T
 	var err error

@@ -1,16 +1,16 @@
 package catalog
 
-// Pins say which content files must have. They are asked from many goroutines.
+// Pins say which content files must have. The methods are called from many goroutines.
 type Pins interface {
-	// Check returns why a file of a name in its source, with tools of these paths, may not have a digest, or nil. The digest is a module's, or
-	// that of what a script is made into.
+	// Check returns why a file with this name in its source, and with tools at these paths, may not have a digest, or nil. The digest is that of the
+	// module, or of the module that a script becomes.
 	Check(name string, paths []string, digest string) error
 }
 
-// A PinError means that a file does not have the content that it is pinned to. Its text is Err's.
+// A PinError means that a file does not have the content that it is pinned to. Its text is that of Err.
 type PinError struct {
 	Err error
-	// Paths are those of the file's tools.
+	// Paths are the paths of the file's tools.
 	Paths []string
 }
 
@@ -31,7 +31,8 @@ func pinned(pins Pins, name string, digest string, paths []string) error {
 	return nil
 }
 
-// holdPins stops serving what may be served no longer. It does not wait for another version: no other content is ever called.
+// holdPins stops serving modules that their pins no longer allow. It does not wait for another version, so that a content which is not pinned is
+// never called.
 func holdPins(r *reconciler, f *file) {
 	if r.pins == nil {
 		return

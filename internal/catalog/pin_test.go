@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// pins returns those of pairs of what they match and the content that it must have.
+// pins returns pins made of pairs: what a pin matches, and the content that it requires.
 func pins(pairs ...any) *configured.Pins {
 	c := &config.Config{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -24,8 +24,8 @@ func pins(pairs ...any) *configured.Pins {
 	return configured.PinsOf(c)
 }
 
-// TestPins has files other than they are pinned: at the start, in place of the right one, after that is gone, in another file, and from the moment
-// at which a pin is in force. No other content is ever called.
+// TestPins tries contents other than the pinned one: at the start, in place of the right one, after the right one is gone, in another file, and from
+// the moment when a pin takes effect. No such content is ever called.
 // Proves: No tool takes another's place
 func TestPins(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestPins(t *testing.T) {
 	m.remove("send.wasm")
 	awaitTable(t, c, []string{"/web/get"}, []string{"m:thief.wasm"})
 
-	// From now on the other file is pinned, too: to another content by its tools, by its name, and to what it is.
+	// From now on the other file is pinned, too: by its tools and by its name to another content, and then to its own.
 	for _, p := range []*configured.Pins{pins("pay", right, "**/get", right), pins("pay", right, "get.wasm", right), pins("pay", right, "web", other, "web/*", right)} {
 		if err := c.Reconfigure(catalog.Configuration{Pins: p}); err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ func own(namespace, name string) *wasmtools.Tool {
 		Caller: wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte(`"of the program"`), nil })}
 }
 
-// TestToolsOfTheProgram are served beside the files' tools, from the first moment, and whatever files come and go.
+// TestToolsOfTheProgram checks that tools of the program are served beside those of files, from the first moment, whatever files come and go.
 func TestToolsOfTheProgram(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -32,7 +32,7 @@ func TestToolsOfTheProgram(t *testing.T) {
 			t.Errorf("%s is not served at once", path)
 		}
 	}
-	// The file that wants the path of one is refused whole.
+	// A file that wants the path of such a tool is refused with all of its tools.
 	awaitTable(t, c, []string{"/math/add", "/math/mul", "/now"}, []string{"a.wasm"})
 	if why := reason(c.Table().Current(), filepath.Join(directory, "a.wasm")); !strings.Contains(why, "path /math/add is taken: the program") {
 		t.Errorf("a.wasm is refused with %q", why)

@@ -9,13 +9,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// pending reports whether there may be tools that are in no generation yet.
+// pending reports whether some tools may not be in a generation yet.
 func (r *reconciler) pending(now time.Time) bool {
 	return !r.listed || len(r.loads) > 0 || !r.publishAt.IsZero() || now.Before(r.settling)
 }
 
-// adviseRetry reports whether clients of a path without a tool should try again: while tools are pending, but after the start for
-// half a minute at most, even if files keep coming or take long. Otherwise a client with a misspelt path would never be told.
+// adviseRetry reports whether clients of a path without a tool should try again: while tools are pending, but after the start for at most half a
+// minute, even if files keep coming or take long. Without this bound a client with a misspelt path would never be told.
 func (r *reconciler) adviseRetry(now time.Time) bool {
 	pending := r.pending(now)
 	if !pending || r.unready.Load() != 0 {
@@ -24,8 +24,8 @@ func (r *reconciler) adviseRetry(now time.Time) bool {
 	return pending && now.Sub(r.calmSince) < r.intervals.wait
 }
 
-// publish puts the tools that the index serves into the table, together with a configuration that is not in force yet. It logs what has
-// changed, and closes what is no longer served.
+// publish puts the tools that the index serves into the table, together with the new configuration if there is one. It logs what has changed, and
+// closes what is no longer served.
 func (r *reconciler) publish() error {
 	began := time.Now()
 	r.writeRecords() // before the table shows it
@@ -41,13 +41,13 @@ func (r *reconciler) publish() error {
 	}
 	before := r.table.Current()
 	replace := r.table.Replace
-	if c := r.unpublished; c != nil { // what the index serves is made for it
+	if c := r.unpublished; c != nil { // the tools in the index were made for this configuration
 		replace = func(tools []*wasmtools.Tool, refused []wasmtools.Refusal) error {
 			return r.table.Configure(tools, refused, *c)
 		}
 	}
 	next := r.index.tools.all()
-	if len(r.loads) > 0 || began.Before(r.settling) { // otherwise nothing comes back
+	if len(r.loads) > 0 || began.Before(r.settling) { // otherwise no path can come back
 		r.coming.leave(before, next)
 	}
 	err := replace(next, refused)
@@ -109,7 +109,7 @@ func (r *reconciler) logChanges(before, after *wasmtools.Generation) {
 	r.logRefused(before, after)
 }
 
-// logRefused logs each file that is refused for a new reason, and each that is refused no more, because it is served or gone.
+// logRefused logs each file that is refused for a new reason, and each file that is no longer refused because it is served or gone.
 func (r *reconciler) logRefused(before, after *wasmtools.Generation) {
 	known, still := map[string]string{}, map[string]bool{}
 	for _, refusal := range before.Refused() {
@@ -128,8 +128,7 @@ func (r *reconciler) logRefused(before, after *wasmtools.Generation) {
 	}
 }
 
-// logMissing logs that a tool was not granted what it needs, or has it now. It logs only news: old is the route before, if there was
-// one.
+// logMissing logs that a tool lacks a grant that it needs, or no longer lacks one. It logs only changes: old is the previous route, if there was one.
 func (r *reconciler) logMissing(old, route wasmtools.Route) {
 	lacked := old.Tool != nil && len(old.Tool.Missing) > 0
 	switch missing := route.Tool.Missing; {
@@ -141,11 +140,11 @@ func (r *reconciler) logMissing(old, route wasmtools.Route) {
 	}
 }
 
-// note takes up which files wait for which by now. Before the start is over nobody knows.
+// note notes which files now wait for which. Until the start is over, that is not known.
 func (r *reconciler) note() {
 	now := r.index.precedence()
 	for key, holders := range r.index.noted {
-		if r.isAway(key) { // it may wait still
+		if r.isAway(key) { // it may still be waiting
 			now[key] = holders
 		}
 	}
@@ -158,8 +157,8 @@ func (r *reconciler) note() {
 	r.sharing.end(ended, now)
 }
 
-// writeRecords writes down which files wait for which, for each source where that has changed, and for all servers that share it. Where they have decided
-// otherwise before, it makes files change places. It does nothing during the start.
+// writeRecords records which files wait for which, in the record of each source for which that has changed, and in the record that servers share. If
+// the other servers have decided differently before, it makes the files change places. It does nothing during the start.
 func (r *reconciler) writeRecords() {
 	if !r.listed || r.awaited > 0 {
 		return

@@ -7,31 +7,31 @@ import (
 	"slices"
 )
 
-// A job does its part on a goroutine of its own, and returns the rest for the reconciler's goroutine.
+// A job runs on its own goroutine. It returns the rest of its work for the reconciler's goroutine.
 type job func(ctx context.Context) (rest func())
 
-// A queue holds jobs of one kind, and runs some at a time: in turn those of each source, and of one source the cheap ones first, after those of
-// folders that have taken less long. The reconciler's goroutine owns it.
+// A queue holds jobs of one kind, and runs some at a time. The sources take turns. Within a source, jobs of folders that have been late less often
+// come first, and then the cheap ones. The reconciler's goroutine owns the queue.
 type queue struct {
-	limit   int   // how many run at a time at most, of one source and of all that are not slow
+	limit   int   // how many jobs run at a time at most, for one source and for all sources that are not slow
 	room    int64 // the total weight that may run; 0 means any
 	running int
 	used    int64 // what they weigh
 	lanes   []*lane
-	started int // how many jobs have been
+	started int // how many jobs have been started
 }
 
 // A lane has the jobs of one source in a queue.
 type lane struct {
 	from    *feed
 	running int
-	stalled int    // how many of them take long, and keep no others from running
-	last    int    // which of the queue's jobs its last one was
-	tasks   []task // sorted up to the last sort, the first one last
+	stalled int    // how many of them take long and no longer take up a place
+	last    int    // number of its last job among those that the queue has started
+	tasks   []task // sorted, the next one last
 	sorted  bool
 }
 
-// A folder is one at the top of a source, with all below it: most often an author's.
+// A folder is one at the top of a source, with all below it. Mostly it belongs to one author.
 type folder struct {
 	late int // how many of its files have taken long
 }
@@ -40,7 +40,7 @@ type folder struct {
 type task struct {
 	of     *folder // nil: none
 	cost   int64
-	turn   int // of equal cost, the first to come runs first
+	turn   int // jobs of equal cost run in the order of their turns
 	weight int64
 	job    job
 }
@@ -70,17 +70,18 @@ func (l *queue) add(from *feed, t task) {
 	lane.sorted = false
 }
 
-// stall notes that a running job of a source takes long. It keeps no job of another source from running any longer. The result ends that.
+// stall notes that a running job of a source takes long. It no longer keeps jobs of other sources from running. The function that stall returns ends
+// that.
 func (l *queue) stall(from *feed) (end func()) {
 	lane := l.lane(from)
 	lane.stalled++
 	return func() { lane.stalled-- }
 }
 
-// next returns the lane whose turn it is, or nil: that of the source with the fewest running jobs. A slow source has one place of its own, beside
+// next returns the lane whose turn it is, or nil. It is the lane with the fewest running jobs. A slow source has one place of its own, apart from
 // those that the others share.
 func (l *queue) next() (next *lane) {
-	shared := 0 // places that are taken
+	shared := 0 // shared places that are taken
 	for _, one := range l.lanes {
 		if !one.from.isSlow() {
 			shared += one.running - one.stalled
@@ -121,7 +122,7 @@ func (l *lane) sort() {
 	}
 }
 
-// start starts as many jobs as may run. Each sends its rest to do, which must be received from until running is 0.
+// start starts as many jobs as may run. Each sends the rest of its work to do. The caller must receive from do until running is 0.
 func (l *queue) start(ctx context.Context, do chan<- func()) {
 	for lane := l.next(); lane != nil; lane = l.next() {
 		last := len(lane.tasks) - 1
@@ -144,44 +145,43 @@ func (l *queue) start(ctx context.Context, do chan<- func()) {
 	}
 }
 
-// queues hold the jobs that run beside the reconciler's goroutine, which owns them. In no queue does a small file wait for a
-// large one that has begun.
+// queues hold the jobs that run concurrently with the reconciler's goroutine, which owns the queues. In no queue does a small file wait for a large
+// one that has begun.
 type queues struct {
 	turn      int
 	lists     queue // of the source
 	reads     queue // of small files
 	longReads queue // of large ones
 	stalled   queue // of small ones that take long
-	// waits are compilations of modules that are not served yet. They only wait for the engine, which has its own order.
+	// waits are compilations of modules that are not served yet. These jobs only wait for the engine, which decides their order.
 	waits queue
-	// describes run modules for a moment. A module that needs longer goes to longDescribes.
+	// describes are short runs of modules that describe themselves. A module that needs longer goes to longDescribes.
 	describes     queue
 	longDescribes queue
-	// compiles are compilations of modules that are served already. Nobody waits for them: a call has the engine compile its
-	// module at once.
+	// compiles are compilations of modules that are served already. Nobody waits for them: for a call, the engine compiles the module at once.
 	compiles queue
 }
 
 // largeFile is the size in bytes of a file that takes milliseconds to read.
 const largeFile = 1 << 20
 
-// What loading files may take of the memory of all tools, as parts of it: large files in sum, and each of the small ones that are loaded at a
-// time in sum.
+// Loading files may take these fractions of the memory of all tools: one for all large files together, one for all small files that are loaded at a
+// time.
 const (
 	largeLoads = 3.0 / 8
 	smallLoads = 1.0 / 8
 )
 
-// newQueues returns the queues for a number of processors, and for that many bytes of memory of all tools.
+// newQueues returns the queues for a number of processors and a number of bytes of memory of all tools.
 func newQueues(processors int, memory int64) queues {
 	return queues{
 		lists:         queue{limit: 1},
 		reads:         queue{limit: max(2, processors)},
-		longReads:     queue{limit: max(2, processors/2), room: max(1, int64(largeLoads*float64(memory)))}, // each holds a file in memory, and what is made of it
+		longReads:     queue{limit: max(2, processors/2), room: max(1, int64(largeLoads*float64(memory)))}, // each job holds a file in memory, and what is made of it
 		stalled:       queue{limit: math.MaxInt},
 		waits:         queue{limit: math.MaxInt},
 		describes:     queue{limit: max(2, processors)},
-		longDescribes: queue{limit: max(2, processors/2)}, // these may take a processor each; the rest is left to calls
+		longDescribes: queue{limit: max(2, processors/2)}, // each job may take a processor; the rest is left to calls
 	}
 }
 
@@ -189,14 +189,14 @@ func (q *queues) all() []*queue {
 	return []*queue{&q.lists, &q.reads, &q.longReads, &q.stalled, &q.waits, &q.describes, &q.longDescribes, &q.compiles}
 }
 
-// add adds a job for a file of a size, in a folder of a source, to a queue.
+// add adds a job to a queue, for a file of a given size in a folder of a source.
 func (q *queues) add(l *queue, from *feed, of *folder, size int64, j job) {
 	q.turn++
 	l.add(from, task{of: of, cost: size, turn: q.turn, job: j})
 }
 
-// late notes that a file of a folder has taken long. The others in it wait for those of folders of which fewer have: so nobody can hold up all
-// others with many files that each take a moment.
+// late notes that a file of a folder has taken long. The folder's other files then come after those of folders that have been late less often. So
+// nobody can hold up everybody else with many files that each take a moment.
 func (q *queues) late(of *folder) {
 	of.late++
 	for _, l := range q.all() {
@@ -206,8 +206,8 @@ func (q *queues) late(of *folder) {
 	}
 }
 
-// read adds the job of reading a file of a size, which takes that many bytes of memory meanwhile. It is one of a large file where it takes more
-// than each of the small ones may.
+// read adds a job that reads a file of a given size and takes some memory meanwhile. The file counts as large if that is more than a small one may
+// take.
 func (q *queues) read(from *feed, of *folder, size, weight int64, j job) {
 	if size < largeFile && weight <= q.smallRoom() {
 		q.add(&q.reads, from, of, size, j)
@@ -225,7 +225,7 @@ func (q *queues) smallRoom() int64 {
 // reading reports whether small files are still to be read.
 func (q *queues) reading() bool { return q.reads.running > 0 || q.reads.waiting() > 0 }
 
-// compiling reports whether modules are compiled, or are to be.
+// compiling reports whether modules are being compiled or are queued for it.
 func (q *queues) compiling() bool {
 	return q.waits.running > 0 || q.waits.waiting() > 0 || q.compiles.running > 0 || q.compiles.waiting() > 0
 }
@@ -238,7 +238,7 @@ func (q *queues) start(ctx context.Context, do chan<- func()) {
 	case q.waits.running > 0:
 		q.compiles.limit = 2
 	default:
-		q.compiles.limit = 64 // enough for the engine to choose from
+		q.compiles.limit = 64 // so that the engine has enough to choose from
 	}
 	for _, l := range q.all() {
 		l.start(ctx, do)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestQueueHasRoom runs jobs as far as they fit together, the cheap ones first, and one that fits beside nothing alone.
+// TestQueueHasRoom runs as many jobs as fit together, the cheap ones first, and a job that fits beside no other alone.
 // Proves: Limits hold, one by one and in sum
 func TestQueueHasRoom(t *testing.T) {
 	t.Parallel()
@@ -34,7 +34,7 @@ func TestQueueHasRoom(t *testing.T) {
 	}
 }
 
-// TestQueueOfLateFolders has the jobs of a folder whose files take long wait for those of other folders, the more the more of them did.
+// TestQueueOfLateFolders checks that the more of a folder's files take long, the longer its jobs wait for those of other folders.
 // Proves: Nothing stops the server
 func TestQueueOfLateFolders(t *testing.T) {
 	t.Parallel()

@@ -36,44 +36,44 @@ type reconciler struct {
 	grants  toolfile.Granter
 	pins    Pins
 	index   *index
-	noted   precedence.Precedence // which files waited for which when that was noted last
+	noted   precedence.Precedence // which files waited for which when that was last noted
 	sharing *sharing
 	queues  queues
 	buffers *buffers           // of the feeds
-	made    int64              // size of the largest bundle of a script, in bytes, or what one is taken to have
+	made    int64              // size in bytes of the largest bundle of a script so far, or an estimate
 	loads   map[*load]struct{} // under way
 
 	// The start waits for the files of the first listing of each source.
-	listed   bool      // all sources were, or could not be, and one was
+	listed   bool      // each source was tried, and at least one could be listed
 	awaited  int       // how many are neither served nor refused yet
 	slow     int       // how many of those take long
 	stalled  int       // how many reads take long, of any file
-	deadline time.Time // when the start ends without them; zero means it waits for quick files, too
+	deadline time.Time // when the start ends without them; zero while it still waits for quick files
 
-	unpublished *wasmtools.Configuration // the table does not have it yet; if nil, it has
+	unpublished *wasmtools.Configuration // a configuration that the table does not have yet, or nil
 	publishAt   time.Time                // when the next generation is due; zero means nothing has changed
-	published   time.Duration            // what the last generation took to build
+	published   time.Duration            // how long the last generation took to build
 	fresh       []fresh                  // files that are served, but in no generation yet
 	tableFailed bool                     // the table has refused the last generation
 
 	wasIdle   bool
 	unready   atomic.Int64  // how many awaited files are in no generation yet, -1 before the first listing
 	ready     chan struct{} // closed when unready is 0
-	idle      atomic.Bool   // the start is over, and nothing is read or compiled
+	idle      atomic.Bool   // the start is over, and nothing is being read or compiled
 	compiled  chan struct{} // closed when idle was first set
 	unsynced  atomic.Bool   // something is under way that no generation shows yet
-	calmSince time.Time     // when nothing was pending last, or the start was not over
+	calmSince time.Time     // when nothing was last pending, or the start was last not over
 	coming    coming
 	settling  time.Time // until when a new file is given time to settle
 }
 
-// fresh is a file of a source that changed at a time.
+// fresh is a file of a source, and when it changed.
 type fresh struct {
 	from    *feed
 	changed time.Time
 }
 
-// newReconciler returns a reconciler that loads files within a part of that many bytes of memory.
+// newReconciler returns a reconciler. It may use a fraction of that many bytes of memory to load files.
 func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, memory int64) *reconciler {
 	r := &reconciler{
 		feeds:     newFeeds(o.Sources, o.Rollbacks),
@@ -111,7 +111,7 @@ func newReconciler(ctx context.Context, o Options, table *wasmtools.RouteTable, 
 		f.buffers = r.buffers
 	}
 	r.index.isAway = r.isAway
-	r.queues.lists.limit = len(r.feeds) // one that hangs holds up no other
+	r.queues.lists.limit = len(r.feeds) // a source that hangs holds up no other
 	r.unready.Store(-1)
 	r.unsynced.Store(true)
 	return r
@@ -141,12 +141,12 @@ func (r *reconciler) run() {
 			r.sharing.write()
 		}
 		r.queues.start(r.ctx, r.do)
-		if r.adviseRetry(now) { // before a generation lacks what comes back in another place
+		if r.adviseRetry(now) { // before a generation lacks a tool that comes back from another place
 			r.unsynced.Store(true)
 		}
-		// A file that comes alone is published at once. Where many come together, each generation takes some of them.
+		// A single file is published at once. If many files come together, each generation takes some of them.
 		if !r.publishAt.IsZero() && (len(r.loads) == 0 || !now.Before(r.publishAt)) {
-			_ = r.publish() // it has logged what is wrong
+			_ = r.publish() // publish has logged what is wrong
 		}
 		r.unsynced.Store(r.adviseRetry(now))
 		r.coming.calm(r.unready.Load() == 0, r.pending(now))
@@ -174,7 +174,7 @@ func (r *reconciler) noteIdle() {
 // close waits for the workers and closes all programs.
 func (r *reconciler) close() {
 	for {
-		r.queues.stalled.start(r.ctx, r.do) // these wait for a read that goes on
+		r.queues.stalled.start(r.ctx, r.do) // these wait for a read that still runs
 		if r.queues.running() == 0 {
 			break
 		}
@@ -187,7 +187,7 @@ func (r *reconciler) close() {
 	r.index.close()
 }
 
-// hand has the reconciler's goroutine call f, unless that ends before.
+// hand passes f to the reconciler's goroutine to call, unless that ends first.
 func (r *reconciler) hand(f func()) {
 	select {
 	case r.do <- f:
@@ -198,7 +198,7 @@ func (r *reconciler) hand(f func()) {
 // isDue reports whether a time is set and has come.
 func isDue(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 
-// due returns when there is something to do, if nothing happens before.
+// due returns when the next thing is to be done, if nothing happens before.
 func (r *reconciler) due(now time.Time) time.Time {
 	next := now.Add(time.Hour)
 	times := []time.Time{r.publishAt, r.deadline, r.sharing.retry}
@@ -231,22 +231,22 @@ func (r *reconciler) publishSoon() {
 	if r.index.starting && r.queues.reading() {
 		wait = startDebounce
 	}
-	// A generation of many tools takes a while to build. Most of the time is left to other work.
+	// A generation of many tools takes a while to build. This leaves most of the time to other work.
 	r.publishAt = time.Now().Add(max(wait, min(4*r.published, startDebounce)))
 }
 
-// startDebounce is the time between two generations while the files of the first listing come in.
+// startDebounce is the time between two generations while the files of the first listing are loaded.
 const startDebounce = 500 * time.Millisecond
 
-// reconfigure replaces the configuration. What it does to the index nobody sees before publish.
+// reconfigure replaces the configuration. Its changes to the index are not visible before publish.
 func (r *reconciler) reconfigure(to Configuration) error {
 	r.limits, r.grants, r.pins = to.Limits, to.Grants, to.Pins
-	for _, f := range r.feeds { // whoever reloads may know of what no system announces
+	for _, f := range r.feeds { // the operator who reloads may know of changes that the system did not report
 		f.doubt()
 	}
 	for _, f := range r.index.files {
 		var memory *toolfile.MemoryError
-		if (errors.As(f.refused, &memory) || errors.As(f.refused, new(*PinError))) && f.loading == nil && f.listed.Settling == 0 { // it may be taken now
+		if (errors.As(f.refused, &memory) || errors.As(f.refused, new(*PinError))) && f.loading == nil && f.listed.Settling == 0 { // it may be accepted now
 			r.queueLoad(f)
 		}
 		holdPins(r, f)
@@ -282,7 +282,7 @@ func (r *reconciler) decided(f *file) {
 	r.setDeadline()
 }
 
-// markSlow notes that it takes long until a file is served or refused.
+// markSlow notes that a file takes long to be served or refused.
 func (r *reconciler) markSlow(f *file) {
 	if f.awaited && !f.slow {
 		f.slow = true
@@ -291,9 +291,9 @@ func (r *reconciler) markSlow(f *file) {
 	}
 }
 
-// setDeadline bounds how long the start waits, once it waits for slow files and sources only, or a source stalls.
+// setDeadline bounds how long the start waits, once it only waits for slow files and sources, or a source stalls.
 func (r *reconciler) setDeadline() {
-	alone := !r.listed && !slices.ContainsFunc(r.feeds, func(f *feed) bool { return f.listed }) // there is nothing else to be ready with
+	alone := !r.listed && !slices.ContainsFunc(r.feeds, func(f *feed) bool { return f.listed }) // no source was listed, so there is nothing to serve yet
 	switch {
 	case alone, r.listed && r.awaited == 0, r.awaited > r.slow && r.stalled == 0:
 		r.deadline = time.Time{}
@@ -302,8 +302,7 @@ func (r *reconciler) setDeadline() {
 	}
 }
 
-// stopAwaiting ends the start without the files that it waits for. Each may take as long as the sandbox lets it run, and there
-// may be thousands.
+// stopAwaiting ends the start without the files that it waits for. Each of them may take as long as the sandbox allows, and there may be thousands.
 func (r *reconciler) stopAwaiting() {
 	r.logger.Warn("not waiting for files that are slow to read or describe, or that keep changing: embed manifests with `toolsrv pack`", "files", r.awaited)
 	for _, f := range r.index.files {

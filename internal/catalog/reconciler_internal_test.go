@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A stuck source has a file that takes as long as the test wants, as one whose content takes long to be checked does.
+// A stuck source has a file whose reading takes as long as the test wants, like a file whose content takes long to check.
 type stuck struct {
 	Source
 	release chan struct{}
@@ -25,7 +25,7 @@ func (s stuck) Open(context.Context, string, string) (io.ReadCloser, error) {
 	return nil, errors.New("released")
 }
 
-// TestCloseWaitsForStalledRead closes a reconciler at the moment at which it learns that a read takes long.
+// TestCloseWaitsForStalledRead closes a reconciler at the moment when it learns that a read takes long.
 func TestCloseWaitsForStalledRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestRefusedNoLonger makes the log tell the end of a refusal as it tells its beginning, once: the file is served, or it is gone.
+// TestRefusedNoLonger checks that the log reports the end of a refusal once, as it does the beginning: the file is served, or it is gone.
 func TestRefusedNoLonger(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

@@ -16,8 +16,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// TestRestartKeeps: the file that served a path serves it after a restart, too, although another one comes first by its name, and the
-// first was replaced since.
+// TestRestartKeeps: the file that served a path serves it after a restart, too, although another one comes first by name and the file has since been
+// replaced.
 func TestRestartKeeps(t *testing.T) {
 	t.Parallel()
 	directory, record := t.TempDir(), filepath.Join(t.TempDir(), "paths.json")
@@ -30,7 +30,7 @@ func TestRestartKeeps(t *testing.T) {
 	awaitAnswer(t, c, "/b", "v0003")
 	closeNow(t, c)
 
-	for range 2 { // what was read from the record is kept in it
+	for range 2 { // the second time, a record that was only read must be kept
 		c = open(t, o)
 		awaitTable(t, c, []string{"/a", "/b"}, []string{"first.wasm"})
 		awaitAnswer(t, c, "/b", "v0003")
@@ -41,7 +41,7 @@ func TestRestartKeeps(t *testing.T) {
 		t.Errorf("List: got %v, %v; want that first.wasm waits for m.wasm", files, err)
 	}
 
-	// Without the record the order of the paths decides, as for a replica that never saw the one before the other.
+	// Without the record the order of the paths decides, as it does for a replica that never saw one file before the other.
 	other := open(t, options{Directory: directory})
 	awaitTable(t, other, []string{"/b"}, []string{"m.wasm"})
 
@@ -72,14 +72,14 @@ func TestRestartWithAThird(t *testing.T) {
 	awaitAnswer(t, c, "/tool", "v0001")
 }
 
-// TestRestartWaitsForKeeper makes a file that kept a path keep it, however long it takes to be read after the restart. The file that waits
-// for it gets the path as soon as it turns out that the other does not want it.
+// TestRestartWaitsForKeeper: a file that kept a path keeps it, however long reading the file takes after the restart. The file that waits for the
+// path gets it as soon as the other one turns out not to want it.
 func TestRestartWaitsForKeeper(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
-		keeper  []byte // as it is when it has been read
-		gone    bool   // or it is removed before
+		keeper  []byte // its content when it has been read
+		gone    bool   // it is removed before it is read
 		tools   []string
 		refused []string
 		answer  string

@@ -10,13 +10,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestDescribedLater has a module to be described while the system has no memory to compile it. That is not the module's fault: it is read
-// again later, and served then.
+// TestDescribedLater has a module that must be described while the system has no memory to compile it. That is not the module's fault, so it is read
+// again later, and then served.
 func TestDescribedLater(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it can't start the process that compiles")
 	memory := filepath.Join(t.TempDir(), "memory")
-	// Where the process ends in this way once there is memory, the engine compiles by itself.
+	// This process kills itself while the file does not exist. Once the file exists, the process exits with 1, and the engine compiles by itself.
 	helper := []string{"/bin/sh", "-c", `test -e "$0" || kill -9 $$; exit 1`, memory}
 	directory := t.TempDir()
 	testkit.Put(t, directory, "a.wasm", testkit.Fixture(t, "catalog/described"))

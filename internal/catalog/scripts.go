@@ -25,20 +25,20 @@ import (
 
 // A Builder makes modules of scripts. It is called from many goroutines.
 type Builder interface {
-	// Build returns the module of the script at a path on disk, and the paths of the files that it depends on,
-	// including those that it looked for and did not find. It reads nothing that lies outside the folder root, unless that is empty. content is what
-	// the script's own file has, in place of what lies there, if anything does; if nil, what lies there. It must return when ctx
-	// ends. An error with a method Temporary that returns true is not the script's fault: it is built again later.
+	// Build returns the module of the script at a path on disk, and the paths of the files that it depends on, including those that it looked for and
+	// did not find. It reads nothing outside the folder root, unless root is empty. content replaces the content of the script's own file, which then
+	// need not exist; nil means that the file is read. Build must return when ctx ends. An error with a method Temporary that returns true is not the
+	// script's fault: the script is built again later.
 	Build(ctx context.Context, root, path string, content []byte) (module wasmbin.Made, inputs []string, err error)
 }
 
-// temporary are the errors of a Builder that may pass, and those of the system.
+// temporary is implemented by the passing errors of a Builder, and by errors of the system.
 type temporary interface {
 	error
 	Temporary() bool
 }
 
-// scripts makes the modules of a source's scripts, and knows which of them have to be made again. It is safe for concurrent use.
+// scripts makes the modules of a source's scripts, and knows which scripts have to be made again. It is safe for concurrent use.
 type scripts struct {
 	source    Source
 	builder   Builder   // nil: the source's scripts are refused
@@ -49,30 +49,30 @@ type scripts struct {
 	makings map[string]*making // by ID
 	parts   map[string]Entry   // at the last listing, by ID
 	around  string             // the same
-	round   int                // how often one of both has changed
+	round   int                // how often parts or around has changed
 }
 
 // A making is how one version of a script is made into a module. It never changes.
 type making struct {
-	of      string    // the version, as the source has it
+	of      string    // the source's version of the script
 	again   int       // how often it had to be made again
-	since   time.Time // when that turned out; zero means never
+	since   time.Time // when that was last noticed; zero means never
 	made    bool
-	changed change // since then; if nil, nothing is known
+	changed change // reports changes since it was made; nil if nothing is known
 	failed  bool
 	round   int // when it was made
 }
 
-// A change reports whether something that a script was made of is another by now. names are what Listing.Changed is.
+// A change reports whether something that a script was made of has changed. names is as in Listing.Changed.
 type change func(parts map[string]Entry, names map[string]bool) bool
 
-// version returns the version that an entry has instead of its source's.
+// version returns the version of an entry that replaces its source's version.
 func (m *making) version() string { return fmt.Sprintf("%s%s%d", m.of, remade, m.again) }
 
-// remade stands in the version of a script between its source's and how often it had to be made again.
+// remade separates, in the version of a script, the source's version from how often the script had to be made again.
 const remade = "\x00"
 
-// sourceVersion returns the version that a source has of an entry with a version.
+// sourceVersion returns the source's version from a version of an entry.
 func (e *Entry) sourceVersion() string {
 	if e.Kind != Script {
 		return e.Version
@@ -80,17 +80,17 @@ func (e *Entry) sourceVersion() string {
 	return e.Version[:max(0, strings.LastIndex(e.Version, remade))]
 }
 
-// stale reports whether the same script would be made into something else now.
+// stale reports whether the same script would become a different module now.
 func (m *making) stale(parts map[string]Entry, round int, names map[string]bool) bool {
-	return m.made && (m.failed && m.round != round || m.changed(parts, names)) // what a broken one needs may have come
+	return m.made && (m.failed && m.round != round || m.changed(parts, names)) // the file that a broken script needs may have been added
 }
 
-// take takes the parts out of a listing, and gives scripts that are to be made again another version. They have to stay as they are for
-// a time then.
+// take takes the parts out of a listing, and gives a new version to scripts that have to be made again. As for other changed files, these have to
+// settle first.
 func (s *scripts) take(l *Listing, settle time.Duration, now time.Time) {
 	parts := map[string]Entry{}
 	if slices.ContainsFunc(l.Entries, func(e Entry) bool { return e.Kind == Script || e.Kind == Part }) {
-		l.Entries = slices.Clone(l.Entries) // the source may give them again
+		l.Entries = slices.Clone(l.Entries) // the source may return the same slice again
 	}
 	l.Entries = slices.DeleteFunc(l.Entries, func(e Entry) bool {
 		switch {
@@ -104,7 +104,7 @@ func (s *scripts) take(l *Listing, settle time.Duration, now time.Time) {
 			if l.Again == 0 || e.Settling < l.Again {
 				l.Again = e.Settling
 			}
-			if before, ok := s.parts[e.ID]; ok { // which can't be opened any more: scripts wait for the new one
+			if before, ok := s.parts[e.ID]; ok { // the old version can't be opened any more: scripts wait for the new one
 				parts[e.ID] = before
 			}
 		}
@@ -127,7 +127,7 @@ func (s *scripts) take(l *Listing, settle time.Duration, now time.Time) {
 		switch {
 		case m == nil || m.of != e.Version:
 			m = &making{of: e.Version}
-		case m.stale(parts, round, l.Changed): // looks at files, so without the lock
+		case m.stale(parts, round, l.Changed): // without the lock, since stale reads from disk
 			m = &making{of: e.Version, again: m.again + 1, since: now}
 		}
 		if !m.since.IsZero() {
@@ -150,10 +150,10 @@ func (s *scripts) take(l *Listing, settle time.Duration, now time.Time) {
 	s.makings = next
 }
 
-// errNoScripts is why a script is refused where nobody can make a module of it.
+// errNoScripts is the error for a script if there is no Builder.
 var errNoScripts = errors.New("is a script, and scripts of its source are not served")
 
-// check returns the module of a script with some content that its source does not have yet, or no longer.
+// check returns the module of a script with a content that its source does not have yet, or no longer has.
 func (s *scripts) check(ctx context.Context, id string, content []byte) (module wasmbin.Made, err error) {
 	if s.builder == nil {
 		return module, errNoScripts
@@ -170,10 +170,10 @@ func (s *scripts) check(ctx context.Context, id string, content []byte) (module 
 	return module, err
 }
 
-// maxScript is how large a script's own file may be, in bytes: no language takes more, and it is read without being counted.
+// maxScript bounds the size of a script's own file in bytes. No language accepts more, and the file is read without reserving memory for it.
 const maxScript = 16 << 20
 
-// own returns the digest of what is taken as a script's own file, and its content if that is not what the source has.
+// own returns the digest of the content that is used as a script's own file, and the content itself if it differs from the source's.
 func (s *scripts) own(ctx context.Context, e Entry) (digest string, instead []byte, err error) {
 	if e.Size > maxScript {
 		return "", nil, fmt.Errorf("has %d bytes; the limit for a script is %s", e.Size, text.Size(maxScript))
@@ -195,7 +195,7 @@ func (s *scripts) own(ctx context.Context, e Entry) (digest string, instead []by
 	return hex.EncodeToString(sum[:]), instead, nil
 }
 
-// make returns the module of a script, and the digest of the script's own file. Its errors are those of read.
+// make returns the module of a script, and the digest of the script's own file. It returns the same errors as read.
 func (s *scripts) make(ctx context.Context, e Entry) (none wasmbin.Made, digest string, err error) {
 	if s.builder == nil {
 		return none, "", &FileError{errNoScripts}
@@ -229,8 +229,8 @@ func (s *scripts) make(ctx context.Context, e Entry) (none wasmbin.Made, digest 
 	return module, digest, nil
 }
 
-// build builds a script, from instead if that is not nil. If err is the script's fault, changed is what making.changed is; otherwise it is nil, and
-// the build is tried again.
+// build builds a script, with the content instead if that is not nil. changed is for making.changed. If err is not the script's fault, changed is
+// nil, and the build is tried again.
 func (s *scripts) build(ctx context.Context, e Entry, instead []byte, parts map[string]Entry) (module wasmbin.Made, changed change, err error) {
 	disk, ok := s.source.(Disk)
 	if !ok {
@@ -248,19 +248,19 @@ func (s *scripts) build(ctx context.Context, e Entry, instead []byte, parts map[
 	case errors.Is(err, ErrChanged), errors.Is(err, fs.ErrNotExist):
 		return module, nil, ErrChanged
 	}
-	then := map[string]fs.FileInfo{} // by paths on disk; if nil, there was none
+	then := map[string]fs.FileInfo{} // by paths on disk; nil if there was no file
 	for _, input := range inputs {
 		now, statErr := os.Stat(input)
 		if statErr == nil && touched.Since(now, began) {
-			return module, nil, ErrChanged // after it was read, perhaps
+			return module, nil, ErrChanged // perhaps it changed after it was read
 		}
 		then[input] = now
 	}
 	return module, func(_ map[string]Entry, names map[string]bool) bool { return otherFiles(then, names) }, err
 }
 
-// otherFiles reports whether one of some files, by their paths, is another one now. It looks only at those that end in one of some names; if nil, at all. The
-// paths themselves can't be compared: an input may have been reached by another one.
+// otherFiles reports whether any of these files, by path, has changed. It looks only at those with one of the given base names, or at all if names is
+// nil. It does not compare whole paths, since a file may have been reached by another path.
 func otherFiles(inputs map[string]fs.FileInfo, names map[string]bool) bool {
 	for name, then := range inputs {
 		if names != nil && !names[filepath.Base(name)] {
@@ -277,13 +277,13 @@ func otherFiles(inputs map[string]fs.FileInfo, names map[string]bool) bool {
 	return false
 }
 
-// passes reports whether a build may go better another time.
+// passes reports whether a failed build may succeed another time.
 func passes(ctx context.Context, err error) bool {
 	passing, ok := errors.AsType[temporary](err)
 	return ctx.Err() != nil || ok && passing.Temporary() || errors.Is(err, syscall.ENOMEM)
 }
 
-// passing returns the error of a build that passes.
+// passing returns the error for a build that may succeed later.
 func passing(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return unreadable(ctx, err)

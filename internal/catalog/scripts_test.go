@@ -22,11 +22,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/sandboxtest"
 )
 
-// A recipes builder makes modules of files that end in .recipe. Each line is the name of a file beside it, which must be there
-// unless the line ends in "?"; a file that is not a recipe is a tool's answer, five characters. The tool has the name of the recipe.
+// A recipes builder makes modules of files that end in .recipe. Each line is the name of a file beside it, which must exist unless the line ends in
+// "?". A file that is not a recipe holds a tool's answer, five characters. The tool has the name of the recipe.
 type recipes struct {
 	t    testing.TB
-	read func() // called before a build ends, when all is read; nil: nothing
+	read func() // called before a build ends, when everything has been read; may be nil
 
 	mu    sync.Mutex
 	built []string // in order
@@ -85,7 +85,7 @@ func whole(t testing.TB, module []byte) wasmbin.Made {
 	return wasmbin.Made{Module: parsed}
 }
 
-// builds returns what was built, and forgets it.
+// builds returns what was built since the last call.
 func (r *recipes) builds() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,13 +106,13 @@ func openRecipes(t *testing.T, dir string, r *recipes) *catalog.Catalog {
 	return of(t, d, o, catalog.Open)
 }
 
-// lost is the error of a builder whose process was killed.
+// lost is the error for a build whose process was killed.
 type lost struct{}
 
 func (lost) Error() string   { return "the process was killed" }
 func (lost) Temporary() bool { return true }
 
-// TestScriptsPass has scripts that can't be made into modules for the time being: nothing changes, and they are served in the end.
+// TestScriptsPass has scripts that can't be built for a while: nothing changes, and they are served in the end.
 // Proves: Files of others are not trusted
 func TestScriptsPass(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestScriptsPass(t *testing.T) {
 	}
 }
 
-// TestScripts follows scripts: they come, change with what they are made of, break, and go.
+// TestScripts follows scripts: they come, change with their parts, break, and go.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -156,11 +156,11 @@ func TestScripts(t *testing.T) {
 
 	swap(t, dir, "_a", []byte("v0002"))
 	awaitAnswer(t, c, "/a", "v0002")
-	swap(t, dir, "_b", []byte("v0003")) // it was looked for and not found
+	swap(t, dir, "_b", []byte("v0003")) // a script has looked for it and not found it
 	awaitAnswer(t, c, "/b", "v0003")
 	swap(t, dir, "_c", []byte("v0004")) // it was missing
 	awaitTable(t, c, []string{"/a", "/b", "/c"}, nil)
-	// Another file, and another script, are nothing to those that are there.
+	// Another file and another script do not affect the existing scripts.
 	r.builds()
 	testkit.Put(t, dir, "other.txt", "other")
 	swap(t, dir, "d.recipe", []byte("_b"))
@@ -204,7 +204,7 @@ func TestScriptParts(t *testing.T) {
 	}
 }
 
-// TestScriptChangesWhileItIsBuilt makes a file that a script depends on change after it was read: what is served is the new one.
+// TestScriptChangesWhileItIsBuilt changes a file that a script depends on after the file was read: the new version is served.
 func TestScriptChangesWhileItIsBuilt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -242,7 +242,7 @@ func TestScriptFiles(t *testing.T) {
 	awaitAnswer(t, c, "/_a", "v0002")
 }
 
-// TestWithoutBuilder has a directory with scripts that nobody wants served.
+// TestWithoutBuilder has a directory whose scripts are not to be served.
 func TestWithoutBuilder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

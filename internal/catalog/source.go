@@ -13,28 +13,28 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// A Source is where a Catalog takes its files from. What it holds is foreign: the Catalog checks the size of each file and
-// bounds the time to read it, so that a bad file affects itself only.
+// A Source is where a Catalog takes its files from. Its files are not trusted: the Catalog checks the size of each file and bounds the time to read
+// it, so that a bad file affects only itself.
 type Source interface {
 	// ID names the source. It is the same after a restart.
 	ID() string
-	// Place returns where a file or folder lies, for people: a path on disk, or an address. "." is the source itself.
+	// Place returns where a file or folder lies, for messages: a path on disk, or an address. "." is the source itself.
 	Place(name string) string
 	// List returns what exists now. After an error the Catalog keeps what it has, and tries again. Calls of List come one
 	// at a time. It must return when ctx ends.
 	List(ctx context.Context) (*Listing, error)
-	// Open returns the content of a file at the version that was listed, or ErrChanged where that version is no longer there.
+	// Open returns the content of a file at the version that was listed, or ErrChanged if that version no longer exists.
 	// After a *FileError the Catalog waits for another version. After any other error it tries again, after a *PassingError less and less
 	// often. Open is called from many goroutines and must return when ctx ends;
 	// closing what it returns must end a Read of it.
 	Open(ctx context.Context, name, version string) (io.ReadCloser, error)
 	// Changes returns a channel that sends a value when there may be something new to list, the same channel at every call.
-	// A source that can't tell returns nil, and sets [Listing.Again]. Values that come faster than the Catalog lists count as one.
+	// A source that can't report changes returns nil, and sets [Listing.Again]. Values that come faster than the Catalog lists count as one.
 	Changes() <-chan struct{}
 }
 
-// A Disk is a Source whose files are on disk. There a script is read with what lies beside it; a script of another source is laid out
-// with those of its files that are a [Part].
+// A Disk is a Source whose files are on disk. Its scripts can import the files beside them. For a script of any other source, the Catalog first
+// writes the script and the source's [Part] files into a folder.
 type Disk interface {
 	Source
 	// Path returns the path of a listed file, and the folder that must hold everything that belongs to it. Without such a folder it is
@@ -42,7 +42,7 @@ type Disk interface {
 	Path(name string) (root, path string)
 }
 
-// A Trusting Source lists by what was announced: a change that was not is found later. Doubt has the next List look at everything.
+// A Trusting Source lists only what was reported as changed, so it finds an unreported change later. Doubt makes the next List look at everything.
 type Trusting interface {
 	Source
 	Doubt()
@@ -52,7 +52,7 @@ type Trusting interface {
 // returned. The Catalog lists again.
 var ErrChanged = errors.New("the file changed while it was read")
 
-// A FileError is what [Source.Open] fails with where the file is to blame: the same version would fail again. Its text is that
+// A FileError is returned by [Source.Open] if the file is to blame: the same version would fail again. Its text is that
 // of Err.
 type FileError struct{ Err error }
 
@@ -62,8 +62,8 @@ func (e *FileError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// A PassingError means that the system lacks something at the moment, such as memory. [Source.Open] fails with it where neither the file nor
-// the source is to blame. The Catalog tries again at ever longer intervals. Its text is Err's.
+// A PassingError means that the system lacks something at the moment, such as memory. [Source.Open] returns it if neither the file nor the source is
+// to blame. The Catalog tries again at ever longer intervals. Its text is Err's.
 type PassingError struct{ Err error }
 
 // Error returns the text of Err.
@@ -76,41 +76,41 @@ func (e *PassingError) Unwrap() error { return e.Err }
 type Listing struct {
 	// Entries are all files, each ID once.
 	Entries []Entry
-	// Problems are the problems of folders, or of the source as a whole. What is served of the files below them stays.
+	// Problems are the problems of folders, or of the source as a whole. What is served from files below these folders stays.
 	Problems []Problem
-	// Partial means that not all files are listed. What is served of the others stays.
+	// Partial means that not all files are listed. What is served from the others stays.
 	Partial bool
 	// Around changes with each change to unlisted files that scripts may be made of. Broken scripts are made again then.
 	Around string
-	// Changed has the last elements of the paths of those unlisted files and scripts that have come, gone or changed since the last listing,
-	// as far as was announced. If nil, any of them may have.
+	// Changed has the base names of the unlisted files and scripts that have come, gone or changed since the last listing, as far as was reported. If
+	// nil, any of them may have.
 	Changed map[string]bool
-	// Number tells the listing from others of the source. Where Since is that of an earlier one, no file has come, gone or changed since then but
-	// those in Only, by ID. Both may be 0: then any may have.
+	// Number identifies the listing among those of the source. If Since is the Number of an earlier one, then only the files in Only, by ID, have
+	// come, gone or changed since. Both may be 0: then any file may have.
 	Number, Since uint64
 	Only          map[string]bool
-	// Again is the time after which to list again even if no change is announced; 0 means that Changes announces all.
+	// Again is the time after which to list again even if no change is reported; 0 means that Changes reports all changes.
 	Again time.Duration
 }
 
 // An Entry is one file of a Source.
 type Entry struct {
-	// ID names the file in the source. Of a Script or Part that is not on disk, it is the path by which they find each other, with slashes,
-	// and it has the ending of the script's language. It has no other meaning.
+	// ID identifies the file in the source. For a Script or Part that is not on disk, it is the path for imports, with slashes and the file extension
+	// of the language. It has no other meaning.
 	ID string
-	// Folder is the namespace of the file's tools unless its manifest has one, with slashes. Of a file on disk it is the folder in which it
-	// lies, and empty at the top.
+	// Folder is the namespace of the file's tools unless its manifest has one, with slashes. For a file on disk it is the file's folder, and empty at
+	// the top.
 	Folder string
-	// Kind is what the file is; empty is a Module.
+	// Kind is what the file is; empty means a Module.
 	Kind Kind
 	// Version is not empty, and is different for each content of the file. It has no other meaning.
 	Version string
-	// Size is the content's, in bytes.
+	// Size is the size of the content in bytes.
 	Size int64
-	// Settling is how much longer the file must stay as it is, since somebody may be writing it. Until that is 0 the Catalog
-	// doesn't open it; it lists again after that time.
+	// Settling is how much longer the file must stay unchanged, since somebody may be writing it. While it is not 0, the Catalog doesn't open the
+	// file, and lists again after that time.
 	Settling time.Duration
-	// Err is why the file is not served, whatever is in it, or nil.
+	// Err is why the file is not served, regardless of its content, or nil.
 	Err error
 }
 
@@ -122,17 +122,17 @@ const (
 	Module Kind = "module"
 	// Script is a file of which the Catalog makes a module, with what it imports.
 	Script Kind = "script"
-	// Part is a file that is not served by itself, but scripts may be made of it.
+	// Part is a file that is not served by itself, but that scripts may import.
 	Part Kind = "part"
 )
 
-// A Problem is a folder of a Source that can't be listed, or not whole.
+// A Problem is a folder of a Source that can't be listed, or only in part.
 type Problem struct {
 	Name string
 	Err  error
 }
 
-// Knows reports whether a file would be among the entries if it were there.
+// Knows reports whether a file would be among the entries if it existed.
 func (l *Listing) Knows(file string) bool {
 	return !l.Partial && !slices.ContainsFunc(l.Problems, func(p Problem) bool {
 		return p.Name == "." || strings.HasPrefix(file, p.Name+"/")
@@ -145,7 +145,7 @@ func (l *Listing) has(name string) bool {
 	return ok
 }
 
-// list lists a source, and sorts the entries by name. Without a Catalog nothing has to settle.
+// list lists a source once, without a Catalog, and sorts the entries by name. Files need not settle.
 func (f *feed) list(ctx context.Context, settle time.Duration) (*Listing, error) {
 	l, err := f.patience.list(ctx, f.Source)
 	if err != nil {
@@ -172,17 +172,17 @@ func (f *feed) list(ctx context.Context, settle time.Duration) (*Listing, error)
 	return l, nil
 }
 
-// errUnreadable means that the content is not to blame: another try may succeed without any change to the file.
+// errUnreadable means that reading failed: another try may succeed without any change to the file.
 var errUnreadable = errors.New("can't be read")
 
 const (
-	// madeSize is what a bundle is taken to have, in bytes, before one is known.
+	// madeSize is the assumed size in bytes of a script's bundle, before one is known.
 	madeSize = 1 << 20
-	// madeCost is what the work for a file that is made is taken to be, as the size of a file: another process reads it first.
+	// madeCost is the cost of making a module of a script, compared to the size of a module: another process reads the script first.
 	madeCost = 8 << 20
 )
 
-// cost returns the size in bytes by which the work for a file is ordered.
+// cost returns the size in bytes that decides the order of work.
 func (e *Entry) cost() int64 {
 	if e.Kind == Script {
 		return madeCost + min(e.Size, sandbox.MaxModule)
@@ -190,7 +190,7 @@ func (e *Entry) cost() int64 {
 	return e.Size
 }
 
-// load loads a file of a source, and returns the digest of its content with it. place lacks where that is.
+// load loads a file of a source, and returns the module and the digest of its content.
 func (f *feed) load(ctx context.Context, e Entry, engine *sandbox.Engine, place toolfile.Place) (m *toolfile.Module, content string, err error) {
 	place.Folder, place.Source, place.Prefix = e.Folder, f.place(e.ID), f.Prefix
 	if e.Kind == Script {
@@ -208,7 +208,7 @@ func (f *feed) load(ctx context.Context, e Entry, engine *sandbox.Engine, place 
 	return m, m.Digest(), nil
 }
 
-// loadModule loads a file that is a module.
+// loadModule loads a file of kind Module.
 func (f *feed) loadModule(ctx context.Context, e Entry, engine *sandbox.Engine, place toolfile.Place) (*toolfile.Module, error) {
 	read, err := f.patience.read(ctx, f.Source, e, f.buffers)
 	if err != nil {
@@ -221,7 +221,7 @@ func (f *feed) loadModule(ctx context.Context, e Entry, engine *sandbox.Engine, 
 		}
 	}
 	m, err := toolfile.Load(engine, content, place)
-	if err == nil { // an error might quote it
+	if err == nil { // not after an error, which may quote the content
 		f.buffers.giveBack(read)
 	}
 	return m, err
@@ -235,8 +235,7 @@ func (e *Entry) checkSize() error {
 	return nil
 }
 
-// read returns the content of a file. Its errors are ErrChanged, errUnreadable, a *FileError, a *PassingError, and errors about the file's
-// size.
+// read returns the content of a file. It fails with ErrChanged, errUnreadable, a *FileError, a *PassingError, or an error about the file's size.
 func read(ctx context.Context, s Source, e Entry, into *buffers) ([]byte, error) {
 	if err := e.checkSize(); err != nil {
 		return nil, err
@@ -265,7 +264,7 @@ func read(ctx context.Context, s Source, e Entry, into *buffers) ([]byte, error)
 	return content, nil
 }
 
-// unreadable returns what read makes of a source's error.
+// unreadable returns the error of read for an error of the source.
 func unreadable(ctx context.Context, err error) error {
 	if errors.Is(err, ErrChanged) {
 		return ErrChanged
@@ -277,7 +276,7 @@ func unreadable(ctx context.Context, err error) error {
 		return passing
 	}
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // not that its file is closed
+		err = context.Cause(ctx) // rather than the error of reading a closed file
 	}
 	return fmt.Errorf("%w: %w", errUnreadable, err)
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A memory is a source that holds its files in memory, and does what a test wants.
+// A memory is a source that holds its files in memory, and misbehaves as a test wants.
 type memory struct {
 	id      string
 	changes chan struct{}
@@ -34,13 +34,13 @@ type memory struct {
 	problems []catalog.Problem
 	partial  bool
 	twice    bool                            // each file is listed twice
-	list     func(ctx context.Context) error // nil: List goes well
+	list     func(ctx context.Context) error // nil: List succeeds
 	lists    int
 	number   uint64          // of the last listing
 	touched  map[string]bool // since then
 }
 
-// A stored file is one of a memory.
+// A stored is a file in a memory.
 type stored struct {
 	catalog.Entry
 	content []byte
@@ -76,7 +76,7 @@ func (m *memory) List(ctx context.Context) (*catalog.Listing, error) {
 			l.Entries = append(l.Entries, f.Entry)
 		}
 	}
-	if m.number++; m.number%5 != 0 { // as if something might not have been told
+	if m.number++; m.number%5 != 0 { // as if a change might not have been reported
 		l.Since, l.Only = m.number-1, m.touched
 	}
 	l.Number, m.touched = m.number, map[string]bool{}
@@ -96,7 +96,7 @@ func (m *memory) Open(ctx context.Context, name, version string) (io.ReadCloser,
 	return io.NopCloser(bytes.NewReader(f.content)), nil
 }
 
-// set puts a file in its place and sends a change. change, if any, falsifies the entry.
+// set stores a file and reports a change. change, if not nil, falsifies the entry.
 func (m *memory) set(name string, content []byte, change func(*stored)) {
 	m.mu.Lock()
 	m.versions++
@@ -117,7 +117,7 @@ func (m *memory) remove(name string) {
 	m.tell()
 }
 
-// listing has List do something before all else.
+// listing makes List do something first.
 func (m *memory) listing(f func(ctx context.Context) error) {
 	m.mu.Lock()
 	m.list = f
@@ -165,7 +165,7 @@ func TestSource(t *testing.T) {
 		defer m.mu.Unlock()
 		f := m.files["z.wasm"]
 		f.Settling = 0
-		m.files["z.wasm"], m.touched["z.wasm"] = f, true // of which nobody is told: the catalog looks by itself
+		m.files["z.wasm"], m.touched["z.wasm"] = f, true // this is not reported: the catalog finds it by listing again
 	})
 	awaitAnswer(t, c, "/z", "v0003")
 	m.set("late.wasm", version(t, "v0001", "", "z"), nil)
@@ -181,7 +181,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestSourceUnknown keeps serving the files that a source temporarily can't list.
+// TestSourceUnknown continues to serve files that a source temporarily can't list.
 func TestSourceUnknown(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -207,7 +207,7 @@ func TestSourceUnknown(t *testing.T) {
 	awaitTable(t, c, []string{"/z"}, nil)
 }
 
-// hang is a file that sends nothing, or a source that does not open it, until it is closed.
+// hang is a file that sends nothing until it is closed, or a source that does not open it.
 type hang struct{ closed chan struct{} }
 
 func (h hang) Read([]byte) (int, error) {
@@ -232,8 +232,8 @@ func TestSourceFile(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*stored)
-		says   string // of the refusal; "" where the file is not refused, but looked at again and again
-		again  bool   // that it behaves is found without being told
+		says   string // the reason of the refusal; "" if the file is not refused, but read again and again
+		again  bool   // the catalog notices without a report that it behaves
 	}{
 		{"can't be opened", func(f *stored) {
 			f.open = func(context.Context) (io.ReadCloser, error) { return nil, errors.New("no route to host") }
@@ -287,7 +287,7 @@ func TestSourceFile(t *testing.T) {
 					}
 					m.set("x.wasm", module, c.change)
 				}
-				m.set("z.wasm", version(t, "v0001", "", "z"), nil) // which waits for nothing
+				m.set("z.wasm", version(t, "v0001", "", "z"), nil) // this waits for nothing
 				awaitTools("/y", "/z")
 				if err := k.Wait(t.Context()); err != nil { // the start ends in its time
 					t.Error(err)
@@ -317,8 +317,8 @@ func TestSourceFile(t *testing.T) {
 	}
 }
 
-// TestSourcePasses has a file that can't be opened for a while: it is tried again, each time after twice the time, and other changes do not
-// have it tried before.
+// TestSourcePasses has a file that can't be opened for a while: it is tried again, each time after twice the pause, and other changes don't cause an
+// earlier try.
 // Proves: Files of others are not trusted
 func TestSourcePasses(t *testing.T) {
 	t.Parallel()
@@ -359,11 +359,11 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// TestSourceHangs lists good files beside many that hang: neither do they wait for these, nor does the start for ever.
+// TestSourceHangs lists good files beside many that hang: the good ones don't wait for the others, and the start doesn't wait forever.
 func TestSourceHangs(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
-	for i := range 100 { // of which two are read at a time
+	for i := range 100 { // two of them are read at a time
 		m.set(fmt.Sprintf("a%02d.wasm", i), []byte("small"), func(f *stored) {
 			f.open = func(ctx context.Context) (io.ReadCloser, error) { <-ctx.Done(); return nil, ctx.Err() }
 		})
@@ -380,7 +380,7 @@ func TestSourceHangs(t *testing.T) {
 	}
 }
 
-// TestSourceLists makes List fail, and hang: that is told, what was served stays, and once it goes well again, so does all.
+// TestSourceLists makes List fail, and hang: the error is reported, and what was served stays. Once List succeeds again, everything is as before.
 func TestSourceLists(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -394,7 +394,7 @@ func TestSourceLists(t *testing.T) {
 		{"fails", func(context.Context) error { return errors.New("no route to host") }, "no route to host"},
 		{"hangs", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, "listing it took longer than 5s"},
 	} {
-		m.remove("a.wasm") // of which nobody learns
+		m.remove("a.wasm") // nobody sees this removal
 		m.listing(k.list)
 		awaitTable(t, c, []string{"/a"}, []string{"memory:."})
 		if got := reason(c.Table().Current(), "memory:."); got != k.says {
@@ -418,7 +418,7 @@ func TestSourceLists(t *testing.T) {
 	}
 }
 
-// TestSourceEvents sends more changes than anybody can look at.
+// TestSourceEvents sends changes faster than the catalog can list.
 func TestSourceEvents(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -458,7 +458,7 @@ func (b *builder) Build(_ context.Context, _, path string, _ []byte) (wasmbin.Ma
 	return made, nil, err
 }
 
-// TestSourceMade has files whose modules are made: of another size than was listed, or not at all.
+// TestSourceMade has scripts that become modules of another size than was listed, or don't become modules.
 func TestSourceMade(t *testing.T) {
 	t.Parallel()
 	m, b := newMemory(), &builder{made: map[string]func() (wasmbin.Made, error){}}

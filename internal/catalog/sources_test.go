@@ -19,21 +19,21 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An area is several sources and where their records are.
+// An area is several sources and the folder of their records.
 type area struct {
 	t       *testing.T
 	engine  *sandbox.Engine
 	records string
 	log     *testkit.Log
-	bound   map[string]catalog.Sourced // by the sources' IDs: what else is said of them
-	paths   state.Space                // nil: it is shared with nobody
+	bound   map[string]catalog.Sourced // further settings, by the IDs of the sources
+	paths   state.Space                // nil: not shared
 }
 
 func newArea(t *testing.T) *area {
 	return &area{t, sandboxtest.Engine(t, sandbox.Config{}), t.TempDir(), &testkit.Log{}, map[string]catalog.Sourced{}, nil}
 }
 
-// source returns a source with this ID, and a file for each name, whose only tool has the last element of it as its name.
+// source returns a source with this ID and a file for each name. A file's only tool is named after the last element of the file's name.
 func (a *area) source(id, answer string, names ...string) *memory {
 	m := newMemory()
 	m.id = id
@@ -66,11 +66,11 @@ func (a *area) catalog(sources ...*memory) *catalog.Catalog {
 
 var errAway = errors.New("the volume is not mounted")
 
-// away makes a source fail to list, and back ends that.
+// away makes a source fail to list. back makes it succeed again.
 func away(m *memory) { m.listing(func(context.Context) error { return errAway }) }
 func back(m *memory) { m.listing(nil) }
 
-// TestSources serves two sources in one table. If two files want a path, the first source's has it, and later the one that had it
+// TestSources serves two sources in one table. If two files want a path, at the start the first source's file gets it, and later the file that had it
 // first.
 func TestSources(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestSources(t *testing.T) {
 	awaitTable(t, c, []string{"/a/x", "/a/y"}, []string{"x.wasm"})
 }
 
-// TestSourceAway is ready without a source that can't be listed, and says so. What it serves stays when it goes away later.
+// TestSourceAway: a catalog is ready without a source that can't be listed, and says so. If a source goes away later, what it served stays.
 func TestSourceAway(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)
@@ -120,7 +120,7 @@ func TestSourceAway(t *testing.T) {
 	awaitTable(t, c, []string{"/x", "/y", "/z"}, []string{"two:."})
 }
 
-// TestAllSourcesAway: a service whose sources are all away is not ready, since it would say that there are no tools.
+// TestAllSourcesAway: a service is not ready while all of its sources are away, since it would say that there are no tools.
 func TestAllSourcesAway(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)
@@ -139,7 +139,7 @@ func TestAllSourcesAway(t *testing.T) {
 	}
 }
 
-// TestOtherSourceHangs is ready without a source whose listing never ends.
+// TestOtherSourceHangs: a catalog is ready without a source whose listing never ends.
 func TestOtherSourceHangs(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)
@@ -153,7 +153,7 @@ func TestOtherSourceHangs(t *testing.T) {
 	awaitAnswer(t, c, "/x", "v0001")
 }
 
-// TestSourcesRestart makes a path stay with the source that had it, over a restart: where that one is away, nobody else gets it.
+// TestSourcesRestart: a path stays with the source that had it, even after a restart. If that source is away, no other one gets the path.
 func TestSourcesRestart(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)
@@ -188,7 +188,7 @@ func TestSourcesRestart(t *testing.T) {
 	closeNow(t, c)
 
 	away(two)
-	two.remove("x2.wasm") // the file that waits gets it once that is known
+	two.remove("x2.wasm") // the waiting file gets the path once this is known
 	c = a.catalog(one, two)
 	awaitTable(t, c, nil, []string{"two:.", "one:x1.wasm"})
 	back(two)
@@ -196,7 +196,7 @@ func TestSourcesRestart(t *testing.T) {
 	awaitAnswer(t, c, "/x", "v0001")
 	closeNow(t, c)
 
-	// A source that is not configured any more keeps no path.
+	// A source that is no longer configured keeps no path.
 	a.put(two, "x2.wasm", "v0002")
 	c = a.catalog(two)
 	awaitTable(t, c, []string{"/x"}, nil)
@@ -205,7 +205,7 @@ func TestSourcesRestart(t *testing.T) {
 	awaitTable(t, c, []string{"/x"}, nil)
 }
 
-// TestListedTwice serves a file once that its source lists twice, and says so.
+// TestListedTwice: a file that its source lists twice is served once, and that is reported.
 func TestListedTwice(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)
@@ -219,7 +219,7 @@ func TestListedTwice(t *testing.T) {
 	awaitTable(t, c, nil, nil)
 }
 
-// hung is what never returns, whatever its context says, until the test has closed its catalog.
+// hung returns a function that blocks, whatever its context says, until the test has closed its catalog.
 func hung(t *testing.T) func(context.Context) error {
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })
@@ -229,8 +229,8 @@ func hung(t *testing.T) func(context.Context) error {
 	}
 }
 
-// TestSourceNeverReturns has a source that returns neither from List nor from Open, and heeds no context. The others are served, it is told what
-// hangs, and Close does not wait for it.
+// TestSourceNeverReturns has a source that returns neither from List nor from Open, and ignores its context. The other sources are served, the hang
+// is reported, and Close does not wait for it.
 func TestSourceNeverReturns(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)
@@ -253,8 +253,8 @@ func TestSourceNeverReturns(t *testing.T) {
 	closeNow(t, c)
 }
 
-// TestFilesNeverOpen has more files in one source than are read at a time, small and large, which are never opened. Small and large files of
-// another source that come later are served before any of those is given up.
+// TestFilesNeverOpen has a source whose files, small and large, never open, and more of them than are read at a time. Small and large files of
+// another source that come later are served before a read of the first source times out.
 func TestFilesNeverOpen(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)
@@ -288,7 +288,7 @@ func TestFilesNeverOpen(t *testing.T) {
 	closeNow(t, c)
 }
 
-// TestEndlessSource has a source grow without end, with other names each time, and with as many problems.
+// TestEndlessSource has a source that grows without end, with new names each time, and with as many problems.
 func TestEndlessSource(t *testing.T) {
 	t.Parallel()
 	a := newArea(t)
@@ -325,7 +325,7 @@ func TestEndlessSource(t *testing.T) {
 	awaitAnswer(t, c, "/z", "v0002")
 }
 
-// reasons returns why a file is refused, all reasons together.
+// reasons returns all refusals in one text.
 func (a *area) reasons(g *wasmtools.Generation, source string) (all string) {
 	for _, r := range g.Refused() {
 		if r.Source == source {

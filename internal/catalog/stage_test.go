@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// unlike returns a module that does what another does, with code of its own as far as an engine can tell.
+// unlike returns a module that does what another does, but whose code differs for the engine.
 func unlike(t testing.TB, module []byte, name string) []byte {
 	t.Helper()
 	module, err := wasmbin.SetCustom(module, "name", append([]byte{0, byte(len(name) + 1), byte(len(name))}, name...))
@@ -29,8 +29,7 @@ func unlike(t testing.TB, module []byte, name string) []byte {
 	return module
 }
 
-// heavy returns a module with a tool of that name, which takes some tenths of a second to compile. Another seed makes
-// other code.
+// heavy returns a module with a tool of this name that takes some tenths of a second to compile. Another seed gives other code.
 func heavy(t testing.TB, seed byte, name string) []byte {
 	t.Helper()
 	number := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
@@ -61,7 +60,7 @@ func heavy(t testing.TB, seed byte, name string) []byte {
 	return sandboxtest.WithManifest(t, module, manifestText(t, "", name))
 }
 
-// TestCheapFirst replaces a small file together with large ones: it is served before most of them are compiled.
+// TestCheapFirst replaces a small file together with large ones: the small one is served before most of the others are compiled.
 // Proves: Nothing stops the server
 func TestCheapFirst(t *testing.T) {
 	if testing.Short() {
@@ -83,7 +82,7 @@ func TestCheapFirst(t *testing.T) {
 	}
 	swapAll(build(0))
 	testkit.Put(t, directory, "z.wasm", version(t, "v0001", "", "z"))
-	// Made before anything is written, so that the small file does not come seconds after the large ones.
+	// The modules are made before anything is written, so that the small file does not come seconds after the large ones.
 	newer, small := build(large), version(t, "v0002", "", "z")
 	c := open(t, options{Directory: directory})
 	swapAll(newer)
@@ -137,8 +136,7 @@ func TestListedBeforeCompiled(t *testing.T) {
 	}
 }
 
-// TestDescribedBesideEndless serves a module that has to be run to be described, while others that come before it by
-// their paths run without end.
+// TestDescribedBesideEndless serves a module that has to be run to be described, while modules that come earlier by path run without end.
 // Proves: Nothing stops the server
 func TestDescribedBesideEndless(t *testing.T) {
 	t.Parallel()
@@ -158,8 +156,8 @@ func TestDescribedBesideEndless(t *testing.T) {
 	}
 }
 
-// TestFolderBesideEndless serves a large module of one folder within seconds, while many of another folder run without end: each of them would hold it up
-// for a moment.
+// TestFolderBesideEndless serves a large module of one folder within seconds, while many modules of another folder run without end, each of which
+// would hold it up for a moment.
 // Proves: Nothing stops the server
 func TestFolderBesideEndless(t *testing.T) {
 	t.Parallel()
@@ -180,7 +178,7 @@ func TestFolderBesideEndless(t *testing.T) {
 	}
 }
 
-// TestStartGoesOn does not wait without end for many modules that run without end: each is refused in its time.
+// TestStartGoesOn checks that a start does not wait without end for many endless modules: each is refused when its time is up.
 // Proves: Nothing stops the server
 func TestStartGoesOn(t *testing.T) {
 	t.Parallel()
@@ -202,7 +200,7 @@ func TestStartGoesOn(t *testing.T) {
 	}
 }
 
-// TestStartGoesOnBesideSwaps does not wait without end for a file whose newer version always comes before what it holds is known.
+// TestStartGoesOnBesideSwaps checks that a start does not wait without end for a file that is always replaced before its tools are known.
 func TestStartGoesOnBesideSwaps(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -223,7 +221,7 @@ func TestStartGoesOnBesideSwaps(t *testing.T) {
 	}
 }
 
-// TestSettlesBesideEndless makes clients wait for modules that run without end no longer than for anything else.
+// TestSettlesBesideEndless checks that clients wait for endless modules no longer than for anything else.
 // Proves: Nothing stops the server
 func TestSettlesBesideEndless(t *testing.T) {
 	t.Parallel()
@@ -245,7 +243,7 @@ func TestSettlesBesideEndless(t *testing.T) {
 	}
 }
 
-// endless returns an engine in which modules that run without end to be described do so.
+// endless returns an engine that lets a module run without end while it is described.
 func endless(t *testing.T) *sandbox.Engine {
 	t.Helper()
 	return sandboxtest.Engine(t, sandbox.Config{DescribeFuel: sandboxtest.Endless})
@@ -269,7 +267,7 @@ func TestRenamed(t *testing.T) {
 	})
 }
 
-// TestNewerVersion takes up the next version of a file without waiting for what came before it.
+// TestNewerVersion loads the next version of a file without waiting for the previous one.
 // Proves: Nothing stops the server
 func TestNewerVersion(t *testing.T) {
 	t.Parallel()
@@ -278,7 +276,7 @@ func TestNewerVersion(t *testing.T) {
 	testkit.Put(t, directory, "b.wasm", version(t, "v0001", "", "b"))
 	c := open(t, options{Engine: endless(t), Directory: directory, Logger: log.Logger(slog.LevelInfo)})
 	testkit.Put(t, directory, "a.wasm", testkit.Fixture(t, "wat/hostile/describe_spin"))
-	for since := time.Now(); time.Since(since) < 200*time.Millisecond; runtime.Gosched() { // until it has settled, and runs
+	for since := time.Now(); time.Since(since) < 200*time.Millisecond; runtime.Gosched() { // until the file has settled, and its module runs
 		if c.Synced() {
 			since = time.Now()
 		}
@@ -292,8 +290,7 @@ func TestNewerVersion(t *testing.T) {
 	awaitTable(t, c, []string{"/b"}, nil)
 }
 
-// TestDescribedComesLater has a file without a manifest come after one with a manifest, also if an earlier start has kept what it says of
-// itself.
+// TestDescribedComesLater: a file without a manifest comes after one with a manifest, even if an earlier start has cached the description.
 func TestDescribedComesLater(t *testing.T) {
 	t.Parallel()
 	directory, cache := t.TempDir(), t.TempDir()

@@ -6,40 +6,39 @@ import (
 	"github.com/toolsrv/toolsrv/internal/durations"
 )
 
-// A State is what a Catalog holds and does at one moment. What is served of it is in the table: [wasmtools.RouteTable.State].
+// A State is what a Catalog holds and does at one moment. For what is served, see [wasmtools.RouteTable.State].
 type State struct {
-	// Closed tells that the Catalog is closed, and nothing else is told.
+	// Closed means that the Catalog is closed. Then all other fields are empty.
 	Closed bool
 	// Sources are the sources, in their order.
 	Sources []SourceState
-	// Published is what the last generation of the table took to build.
+	// Published is how long the last generation of the table took to build.
 	Published time.Duration
 	// Awaited is how many files of the first listing the start still waits for.
 	Awaited int
-	// Files is how many files are known, in each stage. Served is how many of them have a version in the table, if only an
-	// older one.
+	// Files is how many files are in each stage. Served is how many of them have a version in the table, even if it is an older one.
 	Files  map[Stage]int
 	Served int
-	// Loading are the files whose newest version is on its way, the first to begin first: 100 at most.
+	// Loading are the files whose newest version is being loaded, the oldest load first, at most 100.
 	Loading []Loading
-	// Refused are the files with a version that is not served, and the folders that can't be listed, by name.
+	// Refused are the files with a version that is not served, and the folders that can't be listed, sorted by name.
 	Refused []Refused
 }
 
 // A SourceState is what is known of a source.
 type SourceState struct {
-	// Name is what it is called, or empty, and Place is where it lies.
+	// Name is the source's name, or empty. Place is where the source lies.
 	Name, Place string
-	// Listed is when it was listed last without an error, or zero, and ListTook what the last listing took.
+	// Listed is when the source was last listed without an error, or zero. ListTook is how long the last listing took.
 	Listed   time.Time
 	ListTook time.Duration
-	// Files is how many of its files are known, in each stage, and Serving how many of them have a version that is served, if only an older one.
+	// Files is how many of its files are in each stage. Serving is how many of them have a version that is served, even if it is an older one.
 	Files   map[Stage]int
 	Serving int
-	// Problems is how many of its folders can't be listed, or 1 if it can't be, and Wrong the first reason, or nil.
+	// Problems is how many of its folders can't be listed, or 1 if the source itself can't be. Wrong is the first reason, or nil.
 	Problems int
 	Wrong    error
-	// Served is how long it has taken from when a changed file was listed until its tools were served, without the files of the start.
+	// Served has the times from the listing of a changed file until its tools were served, except for files of the start.
 	Served durations.Sum
 }
 
@@ -49,10 +48,10 @@ type Stage string
 // The stages of a file.
 const (
 	StageSettling   Stage = "settling"   // somebody may still be writing it
-	StageReading    Stage = "reading"    // or queued for it
-	StageCompiling  Stage = "compiling"  // before it is served, because it has to be described or replaces another
+	StageReading    Stage = "reading"    // it is being read, or queued for it
+	StageCompiling  Stage = "compiling"  // it is compiled before it is served, because it has to be described or replaces another version
 	StageDescribing Stage = "describing" // it is run to be described, or queued for it
-	StageServed     Stage = "served"     // it is compiled in the background, or by its first call
+	StageServed     Stage = "served"     // it is served, and compiled in the background or by its first call
 	StageRefused    Stage = "refused"
 )
 
@@ -61,41 +60,41 @@ func Stages() []Stage {
 	return []Stage{StageSettling, StageReading, StageCompiling, StageDescribing, StageServed, StageRefused}
 }
 
-// A Loading file is one on its way.
+// A Loading is a file that is being loaded.
 type Loading struct {
 	// Source is where it lies.
 	Source string
 	Stage  Stage
-	// Since is when it was listed, or when its loading began again.
+	// Since is when the version was listed, or when its loading last started again.
 	Since time.Time
 }
 
-// A Refused is a file or folder that is not served as it is.
+// A Refused is a file whose newest version is not served, or a folder that can't be listed.
 type Refused struct {
 	// Source is where it lies.
 	Source string
-	// Err is the reason, and Since when it was found; a try that fails for the same reason does not change it.
+	// Err is the reason. Since is when it was found; another try that fails for the same reason does not change it.
 	Err   error
 	Since time.Time
-	// Waits tells that the file is good, and waits for a path that another one has.
+	// Waits means that the file is good, but waits for a path that another one has.
 	Waits bool
-	// Served tells that an older version is served.
+	// Served means that an older version is served.
 	Served bool
 }
 
 // A FileState is what is known of a file.
 type FileState struct {
 	FileID
-	// Script is whether it is a script, and Size the size of the newest version in bytes.
+	// Script is whether the file is a script. Size is the size of the newest version in bytes.
 	Script bool
 	Size   int64
-	// Source is where it lies, for people.
+	// Source is where the file lies, for messages.
 	Source string
-	// Stage says how far its newest version has come, and Since is when it came there.
+	// Stage is the stage of its newest version. Since is when it reached that stage.
 	Stage Stage
 	Since time.Time
-	// Digest, Version and Paths are those of what is served of it, and empty where nothing is. Content is the digest of the file that is served:
-	// of a script its own file, while Digest is of all that it was made into.
+	// Digest, Version and Paths describe the version that is served, and are empty if none is. Content is the digest of the served version of the
+	// file itself: for a script that is the script's own file, while Digest is that of the module it became.
 	Digest, Version, Content string
 	Paths                    []string
 	// Err is why the newest version is not served, or nil.
@@ -103,14 +102,14 @@ type FileState struct {
 
 	from    *feed
 	version string    // in the source
-	listed  time.Time // the beginning of the listing that first had it
+	listed  time.Time // when the listing that first had it began
 	loading bool
 }
 
-// Edits tells whether Files would tell of other files, or of other contents that are served: it is another number then.
+// Edits returns a number that changes when Files would return other files, or other served contents.
 func (c *Catalog) Edits() uint64 { return c.reconciler.index.edits.Load() }
 
-// Files tells of each file, by where it lies. It waits as State does.
+// Files returns the state of each file, sorted by where it lies. It waits as State does.
 func (c *Catalog) Files() []FileState {
 	told := make(chan []FileState, 1)
 	select {
@@ -145,8 +144,8 @@ func (f *file) state() FileState {
 // maxLoading is the length of State.Loading.
 const maxLoading = 100
 
-// State tells what the Catalog holds. It takes some milliseconds for 10,000 files, and waits for a generation that is being built. It must not
-// be called by a subscriber of the table.
+// State returns the State of the Catalog. It takes some milliseconds for 10,000 files, and waits for a generation that is being built. A subscriber
+// of the table must not call it.
 func (c *Catalog) State() State {
 	told := make(chan State, 1)
 	select {
@@ -157,7 +156,7 @@ func (c *Catalog) State() State {
 	}
 }
 
-// stage tells how far the newest version of a file has come.
+// stage returns the stage of a file's newest version.
 func (f *file) stage() Stage {
 	switch {
 	case f.loading != nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// awaitState waits until the state of a catalog is as it should be.
+// awaitState waits for a state of a catalog for which ok returns true.
 func awaitState(t testing.TB, c *catalog.Catalog, what string, good func(catalog.State) bool) catalog.State {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -27,7 +27,7 @@ func awaitState(t testing.TB, c *catalog.Catalog, what string, good func(catalog
 	}
 }
 
-// TestState checks the stage of each file, and what is wrong since when.
+// TestState checks the stage of each file, and what has been wrong since when.
 func TestState(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

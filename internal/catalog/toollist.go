@@ -8,11 +8,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A toolList has the tools that are served, sorted by path. What changes is put in order when the list is asked for: one of ten thousand
-// takes no sorting of all.
+// A toolList has the tools that are served, sorted by path. Changes are sorted in when the list is needed, so one change among ten thousand tools
+// does not sort all of them again.
 type toolList struct {
 	sorted  []*wasmtools.Tool
-	changes map[*wasmtools.Tool]bool // since then: whether the tool is in the list
+	changes map[*wasmtools.Tool]bool // since all was last called: whether a tool is now in the list
 }
 
 func newToolList(tools []*wasmtools.Tool) toolList {

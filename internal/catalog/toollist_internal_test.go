@@ -24,7 +24,7 @@ func TestToolList(t *testing.T) {
 	var gone []*wasmtools.Tool
 	for step := range 2000 {
 		next := tool()
-		if len(gone) > 0 && step%7 == 0 { // one that was there comes back
+		if len(gone) > 0 && step%7 == 0 { // a removed tool comes back
 			next = gone[random.IntN(len(gone))]
 		}
 		old := model[next.Path()]

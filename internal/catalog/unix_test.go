@@ -58,7 +58,7 @@ func TestStrangeEntries(t *testing.T) {
 	link(t, "../..", directory, "real/folder/up")
 	link(t, "../../real", directory, "real/folder/again")
 	c := open(t, options{Directory: directory})
-	// linked/up and linked/again lie below a link; real/folder/up and again lead back.
+	// linked/up and linked/again lie below a link. real/folder/up and real/folder/again lead back.
 	awaitTable(t, c, []string{"/good", "/linked/a", "/real/folder/a"}, []string{
 		"here", "again", "up", "again", "up",
 		"absolute.wasm", "dangling.wasm", "fifo.wasm", "huge.wasm", "out.wasm", "self.wasm", "zero.wasm",
@@ -96,7 +96,7 @@ func TestKubernetes(t *testing.T) {
 	awaitTable(t, c, []string{"/a", "/math/b"}, nil)
 }
 
-// TestOwners warns of files that others can change, once for all that come together, and serves them.
+// TestOwners: files that other users can change are served, with one warning for all that come together.
 // Proves: Files of others are not trusted
 func TestOwners(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestOwnersAgain warns of a file once, however often it is looked at again because it can't be read.
+// TestOwnersAgain: there is one warning for a file, however often it is looked at again because it can't be read.
 // Proves: Files of others are not trusted
 func TestOwnersAgain(t *testing.T) {
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestOwnersAgain(t *testing.T) {
 	}
 	log := &testkit.Log{}
 	c := open(t, options{Directory: directory, Poll: 10 * time.Millisecond, PollOnly: true, Logger: log.Logger(slog.LevelInfo)})
-	for i := range 20 { // each is looked at, and those before it
+	for i := range 20 { // each new file is looked at, and so are those before it
 		name := fmt.Sprintf("b%d", i)
 		swap(t, directory, name+".wasm", version(t, "v0001", "", name))
 		await(t, c, name, func(g *wasmtools.Generation) bool { _, ok := g.Lookup("/" + name); return ok })
@@ -165,7 +165,7 @@ func TestOwnersAgain(t *testing.T) {
 	}
 }
 
-// TestOwnersPrivate warns of nothing where only the server's user can change the tools.
+// TestOwnersPrivate: there is no warning if only the server's user can change the tools.
 func TestOwnersPrivate(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

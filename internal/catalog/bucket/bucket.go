@@ -1,10 +1,10 @@
-// Package bucket has the source of a catalog whose files lie in an object bucket, which several processes share.
+// Package bucket is a source of a catalog whose files lie in an object bucket, which several processes share.
 //
-// What a file has is a small record in the state: so all processes see the changes in one order, at once, and a change is made only if nobody else has
-// made one meanwhile. The contents are objects whose names are their digests, which never change. Each process fetches one once, compares it with its
+// Each file has a small record in the state. So all processes see the changes in one order, at once, and a change is made only if nobody else has
+// made one meanwhile. Contents are objects that are named after their digests and never change. Each process fetches a content once, checks its
 // digest, and keeps it in the cache on disk.
 //
-// Contents that no record names are removed after a time.
+// Contents that no record names are removed some time later.
 package bucket
 
 import (
@@ -27,21 +27,21 @@ import (
 	"github.com/toolsrv/toolsrv/internal/upload"
 )
 
-// Objects are contents by their names. They are safe for concurrent use.
+// Objects store contents under names. They are safe for concurrent use.
 type Objects interface {
 	// Bucket returns the name of the bucket.
 	Bucket() string
 	// Put puts an object, in place of another one of its name. It is durable when Put returns without an error.
 	Put(ctx context.Context, object string, content io.Reader) error
-	// Get returns an object of so many bytes. What it has may be anything.
+	// Get returns an object of that many bytes. Its content must not be trusted.
 	Get(ctx context.Context, object string, size int64) (io.ReadCloser, error)
 	// Room returns how many bytes can still be put, and how many the bucket may have.
 	Room(ctx context.Context) (left, most int64, err error)
-	// Collect removes objects that keep does not want and that were put longer ago than age, and what was left behind of others.
+	// Collect removes objects that are older than age and for which keep returns false, and what interrupted writes left behind.
 	Collect(ctx context.Context, age time.Duration, keep func(object string) bool) (removed int, err error)
 }
 
-// Options say what a bucket has. Name and Cache are required.
+// Options configure a Bucket. Name and Cache are required.
 type Options struct {
 	// Name is the bucket's.
 	Name string
@@ -55,16 +55,16 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// A Bucket is a source. Close it after the Catalog that it is the source of.
+// A Bucket is a source. Close it after the Catalog that uses it.
 type Bucket struct {
 	options Options
 	names   upload.Directory
 	space   state.Space
-	objects Objects // nil: it is not followed
+	objects Objects // nil until Follow is called
 
 	changes chan struct{}
 	noted   chan struct{}   // has a value when there is something to note
-	tried   chan struct{}   // closed once it is known what there is
+	tried   chan struct{}   // closed once the records were read, or could not be
 	once    sync.Once       // closes it
 	ctx     context.Context // until Close
 	stop    context.CancelFunc
@@ -74,38 +74,39 @@ type Bucket struct {
 
 	mu     sync.Mutex
 	files  map[string]file
-	bytes  int64         // that they take, about
-	most   int64         // that they may take
+	bytes  int64         // that the records take, about
+	most   int64         // that the records may take
 	moved  chan struct{} // closed at the next change of files
 	synced bool
-	failed error // why the records are not known
-	odd    int   // records that were ignored, which the log was told
-	more   bool  // there are more records, or larger ones, than are taken up
+	failed error // why the records can't be read
+	odd    int   // how many ignored records were logged
+	more   bool  // there are more records than are allowed, or larger ones
 }
 
-// A file is what the state has under a name.
+// A file is the state's record of a file.
 type file struct {
 	record
 	version uint64
 	err     error // why the record can't be used
-	hidden  bool  // its name is none that this server serves
+	hidden  bool  // this server serves no files of such a name
 }
 
 const (
-	// mostRecords is how many files there may be, with those that were removed.
+	// mostRecords bounds the number of files, including removed ones.
 	mostRecords = 120_000
-	// mostBytes is about how much memory they take together. Ours take less; of another writer, one record of 32 KiB can take five times that.
+	// mostBytes is about how much memory all records may take. The records that toolsrv itself writes stay below it, but a record of 32 KiB from
+	// another writer can take 160 KiB.
 	mostBytes = 256 << 20
-	// mostOdd is how often the log is told of a record that is ignored.
+	// mostOdd is how many ignored records are logged.
 	mostOdd = 20
 )
 
-// errMore is returned if there are more records than are taken up.
+// errMore is returned if there are more records than are allowed.
 var errMore = fmt.Errorf("there are more than %d files, or their records take more than %s: remove files", mostRecords, text.Size(mostBytes))
 
 var _ catalog.Source = (*Bucket)(nil)
 
-// Open returns a bucket that is empty until Follow is called.
+// Open returns a Bucket that is empty until Follow is called.
 func Open(o Options) *Bucket {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -118,10 +119,10 @@ func Open(o Options) *Bucket {
 	return b
 }
 
-// Space returns the name of the space of the state that has the records of a bucket.
+// Space returns the name of the state's space for the records of a bucket.
 func Space(name string) string { return "bucket/" + name }
 
-// Follow has the bucket served, whose records are in a space. It is called once, before the Catalog begins.
+// Follow starts to follow the bucket's objects and its records in a space. It is called once, before the Catalog begins.
 func (b *Bucket) Follow(space state.Space, objects Objects) {
 	b.space, b.objects = space, objects
 	b.running.Go(b.follow)
@@ -143,10 +144,10 @@ func (b *Bucket) Place(name string) string {
 // Changes sends a value when a file has changed.
 func (b *Bucket) Changes() <-chan struct{} { return b.changes }
 
-// Scratch makes a folder for what is needed for a moment. The caller removes it.
+// Scratch makes a temporary folder. The caller removes it.
 func (b *Bucket) Scratch() (string, error) { return b.options.Cache.Scratch() }
 
-// Close ends the following.
+// Close stops following the records.
 func (b *Bucket) Close() error {
 	b.stop()
 	b.running.Wait()
@@ -156,7 +157,7 @@ func (b *Bucket) Close() error {
 
 // List returns the files, once they are known.
 func (b *Bucket) List(ctx context.Context) (*catalog.Listing, error) {
-	if b.objects == nil { // who only looks at a configuration, asks nobody
+	if b.objects == nil { // a command that only checks a configuration reads no bucket
 		return &catalog.Listing{}, nil
 	}
 	select {
@@ -215,7 +216,7 @@ func (b *Bucket) Open(ctx context.Context, name, version string) (io.ReadCloser,
 	return b.content(ctx, served.Digest, served.Size)
 }
 
-// follow takes up the records until the bucket is closed.
+// follow applies changes of the records until the bucket is closed.
 func (b *Bucket) follow() {
 	state.Follow(b.ctx, b.space, "", state.Follower{
 		Take:  func(e state.Event) error { b.take(e); return nil },
@@ -232,7 +233,7 @@ func (b *Bucket) follow() {
 	})
 }
 
-// whole notes that all records were taken up. Files that were not among them are gone.
+// whole notes that all records have been read. Files that were not among them are gone.
 func (b *Bucket) whole(keys map[string]bool) {
 	b.mu.Lock()
 	for name := range b.files {
@@ -265,7 +266,7 @@ func (f *file) takes(name string) int64 {
 	return int64(n)
 }
 
-// take takes up a record.
+// take applies a record.
 func (b *Bucket) take(e state.Event) {
 	var f file
 	var odd error
@@ -306,13 +307,13 @@ func (b *Bucket) take(e state.Event) {
 	}
 }
 
-// tell tells the catalog that there may be something new, and has it noted.
+// tell tells the catalog, and the goroutine that runs note, that something may be new.
 func (b *Bucket) tell() {
 	b.once.Do(func() { close(b.tried) })
 	for _, c := range []chan struct{}{b.changes, b.noted} {
 		select {
 		case c <- struct{}{}:
-		default: // one is told already
+		default: // it has been told already
 		}
 	}
 }

@@ -22,26 +22,26 @@ import (
 )
 
 const (
-	// removedFor is how long a file that was removed can be brought back.
+	// removedFor is how long a removed file can be restored.
 	removedFor = 30 * 24 * time.Hour
-	// seenWithin is how long a change may take that was made, until this process has it.
+	// seenWithin bounds the time from a change until this process sees it.
 	seenWithin = 5 * time.Second
 	// readWithin is how long reading a version may take.
 	readWithin = 30 * time.Second
 )
 
-// A Lying file is what lies under a name at one moment. A change that is given one is made only if the same still lies
-// there: otherwise it fails with [state.ErrConflict].
+// A Lying file is what lies under a name at one moment. A change that is based on it is made only if that has not changed. Otherwise it fails with
+// [state.ErrConflict].
 type Lying struct {
 	// Digest is the content's, or empty if there is none.
 	Digest string
 	was    file
 }
 
-// CheckName returns an error unless a file may have a name.
+// CheckName returns an error if a file may not have this name.
 func (b *Bucket) CheckName(name string) error { return b.names.CheckName(name) }
 
-// Look returns what lies under a name, as the servers have it: who has just changed it on another one, may change it here.
+// Look returns what lies under a name, as the state has it now: after a change on one server, the next change may come to another one.
 func (b *Bucket) Look(name string) (Lying, error) {
 	if err := b.CheckName(name); err != nil {
 		return Lying{}, err
@@ -53,7 +53,7 @@ func (b *Bucket) Look(name string) (Lying, error) {
 	return Lying{f.Digest, f}, err
 }
 
-// refresh waits until this process has the record that the servers have of a file.
+// refresh waits until this process has the state's current record of a file.
 func (b *Bucket) refresh(name string) error {
 	ctx, cancel := context.WithTimeoutCause(b.ctx, seenWithin, state.ErrUnavailable)
 	defer cancel()
@@ -90,7 +90,7 @@ func (b *Bucket) at(name string) (f file, err error) {
 	case len(b.files) >= mostRecords:
 		return f, fmt.Errorf("there are %d files in the bucket, including removed ones: at most %d are allowed", len(b.files), mostRecords)
 	}
-	for other := range b.files { // where the files are copied to, both may have one place
+	for other := range b.files { // on a file system that ignores case, a copy of one would replace the other
 		if strings.EqualFold(other, name) {
 			return f, fmt.Errorf("there is %s already, whose name differs from %s only in upper and lower case", other, name)
 		}
@@ -98,7 +98,7 @@ func (b *Bucket) at(name string) (f file, err error) {
 	return f, nil
 }
 
-// An Incoming file is one that is coming. Write what it has, then Commit it, and Close it in any case.
+// An Incoming file is being uploaded. Write its content, then Commit it, and Close it in any case.
 type Incoming struct {
 	file   *os.File
 	folder string // has nothing else
@@ -106,7 +106,7 @@ type Incoming struct {
 	size   int64
 }
 
-// Begin begins to take a file.
+// Begin starts an upload of a file.
 func (b *Bucket) Begin(name string) (*Incoming, error) {
 	if err := b.CheckName(name); err != nil {
 		return nil, err
@@ -148,10 +148,11 @@ func (f *Incoming) reader() io.Reader { return io.NewSectionReader(f.file, 0, f.
 // Close releases what the file holds.
 func (f *Incoming) Close() {
 	f.file.Close()
-	_ = os.RemoveAll(f.folder) // it goes after a time otherwise
+	_ = os.RemoveAll(f.folder) // if this fails, it is removed later
 }
 
-// Commit puts a file that has come into the place of another one. paths are those of its tools. When it returns without an error, the change is durable, and this process has it.
+// Commit puts an uploaded file into the place of another one. paths are the paths of its tools. When Commit returns without an error, the change is
+// durable, and this process has it.
 func (b *Bucket) Commit(ctx context.Context, name string, f *Incoming, was Lying, paths []string) error {
 	if f.size > sandbox.MaxModule {
 		return fmt.Errorf("it has %d bytes; at most %d are allowed", f.size, sandbox.MaxModule)
@@ -160,17 +161,17 @@ func (b *Bucket) Commit(ctx context.Context, name string, f *Incoming, was Lying
 	if err := b.makeRoom(ctx, f.size); err != nil {
 		return err
 	}
-	// The content is there before anybody can want it. Without a record it is removed after a time.
+	// The content is put before the record, so that nobody looks for it in vain. A content without a record is removed later.
 	if err := b.objects.Put(ctx, digest, f.reader()); err != nil {
 		return err
 	}
-	// So it need not be fetched. That the disk is full is no reason to fail.
+	// The cache keeps it, so it need not be fetched. A full disk is no reason to fail.
 	_ = b.options.Cache.Keep(b, digest, func(w io.Writer) error { _, err := io.Copy(w, f.reader()); return err })
 	coming := kept{Digest: digest, Size: f.size, Paths: noted(paths)}
 	return b.set(ctx, name, was, 0, func(of *file) record { return of.with(coming, b.options.Versions(), now()) })
 }
 
-// Holds reports whether the bucket has the content of a file that has come.
+// Holds reports whether the bucket already has the content of an uploaded file.
 func (b *Bucket) Holds(ctx context.Context, f *Incoming) (bool, error) {
 	content, err := b.objects.Get(ctx, f.Digest(), f.size)
 	if err == nil {
@@ -208,14 +209,14 @@ func (b *Bucket) set(ctx context.Context, name string, was Lying, ttl time.Durat
 		}
 		version, err := b.space.Set(ctx, name, value, int64(was.was.version), state.SetOptions{TTL: ttl})
 		if err == nil {
-			// It is made: who does not wait any longer, does not change that.
+			// The change is made, even if the caller no longer waits for it.
 			_, err := b.await(context.WithoutCancel(ctx), name, version)
 			return err
 		}
 		if !errors.Is(err, state.ErrConflict) {
 			return err
 		}
-		// Another server was first. If it has only put the same content again, nothing of it is lost.
+		// Another server was first. If it has only put the same content again, nothing is lost.
 		now, waited := b.await(ctx, name, was.was.version+1)
 		if waited != nil || now.err != nil || now.Digest != was.Digest || was.Digest == "" || (now.Back == nil) != (was.was.Back == nil) || now.Back != nil && *now.Back != *was.was.Back {
 			return err
@@ -303,7 +304,7 @@ func unknown(f versions.File, digest string) error {
 	return fmt.Errorf("the version %s of %s %w", text.ShortDigest(digest), f.Name, versions.ErrUnknown)
 }
 
-// Roll has a version served in place of what a file has, if that is what it is rolled back over.
+// Roll serves a version in place of a file's content, if that is still the content that should be rolled back.
 func (b *Bucket) Roll(ctx context.Context, r versions.Rollback) error {
 	was, err := b.Look(r.Name)
 	switch {
@@ -322,7 +323,7 @@ func (b *Bucket) Roll(ctx context.Context, r versions.Rollback) error {
 	})
 }
 
-// Unroll has what a file has served again. It reports whether that was not so.
+// Unroll serves a file's own content again. It reports whether the file was rolled back.
 func (b *Bucket) Unroll(ctx context.Context, f versions.File) (bool, error) {
 	was, err := b.Look(f.Name)
 	if err != nil || was.was.Back == nil {

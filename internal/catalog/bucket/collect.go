@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// collectEvery is about how often contents are removed that no record names.
+	// collectEvery is about how often contents without a record are removed.
 	collectEvery = time.Hour
-	// unnamed is how long such a content stays, and leastUnnamed the same where the bucket is full. Clocks may differ by minutes, and a put that writes its
-	// record after the content takes less than one.
+	// unnamed is how long such a content stays, and leastUnnamed how long it stays in a full bucket. Clocks may differ by minutes, and a put that
+	// writes its record after the content takes less than one.
 	unnamed, leastUnnamed = time.Hour, 10 * time.Minute
 )
 
-// collect removes what no record names, until the bucket is closed.
+// collect removes contents without a record, until the bucket is closed.
 func (b *Bucket) collect() {
 	for pause(b.ctx, collectEvery/2+rand.N(collectEvery)) {
 		if removed, err := b.Collect(b.ctx, unnamed); err != nil && b.ctx.Err() == nil && !errors.Is(err, state.ErrUnavailable) {
@@ -30,8 +30,8 @@ func (b *Bucket) collect() {
 	}
 }
 
-// Collect removes contents that no record names and that were put longer ago than age. It removes nothing where a record can't be read: that may
-// name any.
+// Collect removes contents that no record names and that are older than age. It removes nothing if a record can't be read, since that record may name
+// any content.
 func (b *Bucket) Collect(ctx context.Context, age time.Duration) (removed int, err error) {
 	named := map[string]bool{}
 	b.mu.Lock()
@@ -56,7 +56,7 @@ func (b *Bucket) Collect(ctx context.Context, age time.Duration) (removed int, e
 	return b.objects.Collect(ctx, age, func(object string) bool { return named[object] })
 }
 
-// makeRoom returns an error if there is no room for a content, not even once others were removed.
+// makeRoom makes room for a content, by removing others that no record names. It returns an error if that is not enough.
 func (b *Bucket) makeRoom(ctx context.Context, size int64) error {
 	left, _, err := b.objects.Room(ctx)
 	if err != nil || left >= size {
@@ -72,7 +72,7 @@ func (b *Bucket) makeRoom(ctx context.Context, size int64) error {
 	return fmt.Errorf("%w: the bucket %s may hold %s, and has room for %s more: remove files, or raise the max-bytes of OBJ_%s", state.ErrQuota, b.objects.Bucket(), text.Size(most), text.Size(max(left, 0)), b.objects.Bucket())
 }
 
-// noteAfter is how long changes gather before the cache is told.
+// noteAfter is how long changes are collected before the cache is told.
 const noteAfter = time.Second
 
 // note tells the cache which contents are served, until the bucket is closed.

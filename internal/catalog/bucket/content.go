@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// tries is how often a content is fetched before that has failed: somebody may just be putting the same one.
+	// tries is how often a content is fetched before an error is returned: somebody may just be putting the same one.
 	tries = 3
-	// tryAgain is how long it waits before.
+	// tryAgain is the pause between two tries.
 	tryAgain = 50 * time.Millisecond
 )
 
-// errLost is returned for a content that the bucket does not have as it was put.
+// errLost is returned for a content that is missing or damaged in the bucket.
 var errLost = errors.New("its content in the bucket is missing, or doesn't match its digest: put the file again")
 
-// content returns what has a digest: from the cache, or from the bucket, once. The last Read fails where it is something else.
+// content returns the content with a digest, from the cache or else from the bucket. The last Read fails if the digest doesn't match.
 func (b *Bucket) content(ctx context.Context, digest string, size int64) (io.ReadCloser, error) {
 	if kept, err := b.options.Cache.Open(digest, size); err == nil {
 		return kept, nil
@@ -62,7 +62,7 @@ func (b *Bucket) content(ctx context.Context, digest string, size int64) (io.Rea
 	}
 }
 
-// direct returns a content from the bucket, where nothing can be kept here.
+// direct returns a content from the bucket without keeping it in the cache.
 func (b *Bucket) direct(ctx context.Context, digest string, size int64) (io.ReadCloser, error) {
 	content, err := b.objects.Get(ctx, digest, size)
 	if err != nil {
@@ -82,10 +82,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// turns let one at a time do what has a name.
+// turns let one goroutine at a time do the work of a name.
 type turns struct {
 	mu sync.Mutex
-	of map[string]chan struct{} // closed when who has the turn is done
+	of map[string]chan struct{} // closed when the turn ends
 }
 
 func (t *turns) take(ctx context.Context, name string) (give func(), err error) {

@@ -17,24 +17,24 @@ import (
 const (
 	// form is the version of the form of records.
 	form byte = 1
-	// maxRecord is the size of a record in bytes, which has a few versions and a reason.
+	// maxRecord bounds the size of a record in bytes. A record has a few versions and a reason.
 	maxRecord = 32 << 10
-	// maxPaths is how many bytes of paths are noted of a version. Of one with more, nobody but each server itself decides about them.
+	// maxPaths bounds the bytes of paths that are noted for a version. If a version has more, each server decides by itself who has those paths.
 	maxPaths = 4 << 10
-	// maxKept is how many versions a record may have. Newer programs may keep more of them than this one.
+	// maxKept is how many versions a record may have. Newer versions of toolsrv may keep more than this one does.
 	maxKept = 50
 )
 
-// A record says what is known of a file. It never changes.
+// A record is what the state knows of a file. It never changes.
 type record struct {
 	// Digest is the content's, and empty where the file was removed.
 	Digest string `json:"digest,omitempty"`
-	// Back is what is served in place of that.
+	// Back is the rollback that is served in place of Digest, or nil.
 	Back *back `json:"back,omitempty"`
-	// Held is the version of the record since which the file has no paths that it did not have then; 0 means its own. Of two files that want one path, the
-	// one that has held its paths for longer has it, on all servers.
+	// Held is the version of the record since which the file has gained no new paths; 0 means the record's own version. If two files want one path,
+	// the one that has held its paths for longer has it, on all servers.
 	Held uint64 `json:"held,omitempty"`
-	// Kept are the versions whose contents are kept, the last one first, with the one that is served.
+	// Kept are the versions whose contents are kept, including the one that is served, the newest first.
 	Kept []kept `json:"kept"`
 }
 
@@ -43,7 +43,7 @@ type kept struct {
 	Digest string    `json:"digest"`
 	Size   int64     `json:"size"`
 	Since  time.Time `json:"since"`
-	Paths  []string  `json:"paths,omitempty"` // of its tools, if that are not many
+	Paths  []string  `json:"paths,omitempty"` // of its tools, unless there are too many
 }
 
 // back is a rollback.
@@ -56,7 +56,7 @@ type back struct {
 
 var digests = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// decode reads a record. Whoever may write to the bucket may have written it.
+// decode reads a record. It must not be trusted: whoever may write to the bucket may have written it.
 func decode(value []byte) (r record, err error) {
 	if len(value) > maxRecord {
 		return r, fmt.Errorf("its record has %d bytes; at most %d are allowed", len(value), maxRecord)
@@ -103,8 +103,8 @@ func (r *record) serves() *kept {
 	return r.find(r.Digest)
 }
 
-// with returns the record of the same file with a version as the last one. What was rolled back to becomes the one before, so that the next rollback goes
-// there. most is how many versions stay.
+// with returns the record of the same file with a new version. If the file was rolled back, the version that was served becomes the one before, so
+// that the next rollback leads there. most is how many versions are kept.
 func (f *file) with(v kept, most int, now time.Time) record {
 	next := record{Digest: v.Digest, Kept: slices.Clone(f.Kept), Held: f.held(&v)}
 	if f.Back != nil {
@@ -115,7 +115,7 @@ func (f *file) with(v kept, most int, now time.Time) record {
 	return next
 }
 
-// held returns since when a file holds its paths that comes to serve a version.
+// held returns since when a file holds its paths, once it serves this version.
 func (f *file) held(v *kept) uint64 {
 	served := f.serves()
 	if served == nil || slices.ContainsFunc(v.Paths, func(path string) bool { return !slices.Contains(served.Paths, path) }) {
@@ -135,7 +135,7 @@ func noted(paths []string) []string {
 	return paths
 }
 
-// claim returns, by name, why files are not served whose paths others have held for longer.
+// claim returns, by name, the files whose paths others have held for longer, and why each is not served.
 func claim(files map[string]file) map[string]error {
 	var names []string
 	for name, f := range files {
@@ -162,7 +162,7 @@ func claim(files map[string]file) map[string]error {
 	return lost
 }
 
-// last makes a version the last one.
+// last makes a version the newest one.
 func (r *record) last(v kept, now time.Time) {
 	v.Since = now
 	if len(r.Kept) > 0 && !now.After(r.Kept[0].Since) {

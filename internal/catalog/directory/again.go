@@ -14,29 +14,29 @@ import (
 	"time"
 )
 
-// A look is what one folder held, beside its files.
+// A look is what one folder held, apart from its files.
 type look struct {
 	place
 	info     fs.FileInfo
-	folders  []string // the names of its folders, whether they are looked at or not, sorted
-	packages bool     // its scripts are parts of others
+	folders  []string // the names of all its folders, even skipped ones, sorted
+	packages bool     // its scripts are parts of other scripts
 	entries  int      // how many it has, at least
 	links    bool     // some of them are symbolic links
-	probe    string   // the name of one of them, or ""
+	probe    string   // the name of one entry, or ""
 }
 
-// below returns the place of what lies in the folder, without its name.
+// below returns the place of the folder's entries, without a name.
 func (l *look) below() place {
 	return place{above: append(slices.Clip(l.above), l.info), linked: l.linked, parts: l.parts || l.packages}
 }
 
-// changes has the names of the entries that have changed in folders. It is nil for a folder in which any may have.
+// changes has the names of the entries that have changed in folders. A folder with nil may have changed anywhere.
 type changes map[string]map[string]bool
 
-// mostNamed is how many entries are looked at one by one. Of more of them, their folders are listed.
+// mostNamed is how many entries are looked at one by one. If more have changed, their folders are listed instead.
 const mostNamed = 1000
 
-// add notes that an entry of a folder has changed, which does not matter if it is one that is skipped.
+// add notes that an entry of a folder has changed, unless it is a skipped one.
 func (c changes) add(folder, name string) {
 	names, known := c[folder]
 	if known && names == nil {
@@ -75,9 +75,9 @@ func (c changes) files() map[string]bool {
 	return all
 }
 
-// again looks at those entries that have changed, or at the folders of those, if that is known to be enough. Otherwise it returns nil: everything
-// must be looked at. So it is at first, after an error, every safety interval, where something can't be watched, such as what a link leads to,
-// where folders have changed, and where the caller asks for it without a change that was told.
+// again looks only at the entries that have changed, or at their folders, if that is enough. Otherwise it returns nil, and everything must be looked
+// at: at first, after an error, once every safety interval, if something can't be watched (such as the target of a link), if folders have changed, or
+// if the caller lists without a reported change.
 func (d *Directory) again(changed changes, now time.Time) *scanned {
 	for folder, names := range d.unsettled {
 		if names == nil {
@@ -104,8 +104,7 @@ func (d *Directory) again(changed changes, now time.Time) *scanned {
 	return s.again(was, changed)
 }
 
-// again returns what a directory holds by now, if only these entries have changed since it was scanned. Otherwise it returns nil. Then it has
-// changed nothing.
+// again returns what a directory holds now, if only these entries have changed since it was scanned. Otherwise it returns nil and changes nothing.
 func (s *scanner) again(was *scanned, changed changes) *scanned {
 	for name, l := range was.looks {
 		if names, told := changed[name]; !told || names != nil {
@@ -144,7 +143,7 @@ func (s *scanner) again(was *scanned, changed changes) *scanned {
 	return next
 }
 
-// patched returns files with what some of them are now, if they still are. All are sorted.
+// patched returns files with some of them replaced by what they are now, or left out if they are gone. All lists are sorted.
 func patched(files, now []found, paths []string) []found {
 	all := make([]found, 0, len(files)+len(now))
 	for _, path := range paths {
@@ -173,11 +172,11 @@ func merged[T any](a, b []T, compare func(a, b T) int) []T {
 	return append(append(all, a...), b...)
 }
 
-// lookAgain looks at the entries of a folder that have changed. Where the folder must be listed for that, it notes that any may have. It reports
-// false where that is another folder by now, or more than files have changed in it.
+// lookAgain looks at the changed entries of a folder. If it has to list the folder for that, it notes that any entry may have changed. It returns
+// false if another folder is in its place, or if more than files have changed in it.
 func (s *scanner) lookAgain(was *look, seen *scanned, changed changes) bool {
 	names := changed[was.name]
-	if was.links { // which may lead to what has changed
+	if was.links { // a link may lead to what has changed
 		return false
 	}
 	if names == nil {
@@ -220,7 +219,7 @@ func (s *scanner) lookAgain(was *look, seen *scanned, changed changes) bool {
 			continue
 		case err != nil || info.IsDir() || info.Mode()&fs.ModeSymlink != 0:
 			return false
-		case !isKnown: // one of no interest is counted again at each change, until everything is looked at
+		case !isKnown: // an entry of no interest is counted again at each change, until everything is looked at
 			own.entries++
 		}
 		s.entry(below, fs.FileInfoToDirEntry(info))
@@ -246,8 +245,8 @@ func (l *look) count(name string) {
 	}
 }
 
-// tellsCase reports whether names in the folder are different files if they differ in upper and lower case. Where they are not, as on a FAT or in
-// a folder that another system shares, a change may be told by a name that no listing has.
+// tellsCase reports whether file names in the folder are case-sensitive. If they are not, as on FAT or in a folder that another system shares, a
+// change may be reported under a name that no listing has.
 func (l *look) tellsCase(folder *os.Root) bool {
 	if runtime.GOOS != "linux" || l.probe == "" {
 		return false
@@ -260,7 +259,7 @@ func (l *look) tellsCase(folder *os.Root) bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, other)
 }
 
-// otherCase returns a name with its letters of ASCII in the other case.
+// otherCase returns a name with the case of its ASCII letters swapped.
 func otherCase(name string) string {
 	other := []byte(name)
 	for i, c := range other {

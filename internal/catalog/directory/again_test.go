@@ -19,7 +19,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// told opens a directory that finds nothing by the clock, and has it listed until the system tells of all changes.
+// told opens a directory that never polls, and lists it until the system reports all changes.
 func told(t testing.TB, path string, o Options) *Directory {
 	t.Helper()
 	o.Poll = time.Hour
@@ -41,7 +41,7 @@ func listed(t testing.TB, d *Directory) *catalog.Listing {
 	return l
 }
 
-// awaitTold waits until all changes so far have been told: the system tells in order. The directory must have had a folder sync.
+// awaitTold waits until all changes so far have been reported, since the system reports in order. The directory must have a folder sync.
 func awaitTold(t testing.TB, d *Directory) {
 	t.Helper()
 	write(t, d.path, "sync/.now", "")
@@ -65,8 +65,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestLooksFollowChanges counts how many entries of a large folder are looked at for a change: those that are told, and at most those of the
-// folders that they are in. What more may have changed, or may not have been told, has all of them looked at.
+// TestLooksFollowChanges counts how many entries of a large folder are looked at for a change: those that are reported, and at most those of their
+// folders. If more may have changed, or a report may have been lost, all entries are looked at.
 func TestLooksFollowChanges(t *testing.T) {
 	t.Parallel()
 	sizes := []int{300, 30_000}
@@ -85,10 +85,10 @@ func TestLooksFollowChanges(t *testing.T) {
 }
 
 func looksFollowChanges(t *testing.T, files int) {
-	const few, folders = 20, 3 // the folders beside it, and what each has
+	const few, folders = 20, 3 // the number of the other folders, and of the entries in each
 	all := files + folders*few + folders + 2
 	listed1, listed2 := files+1, files+few+1
-	if runtime.GOOS == "linux" { // which tells names that can be relied on
+	if runtime.GOOS == "linux" { // which reports reliable names
 		listed1, listed2 = 1, 2
 	}
 	directory := t.TempDir()
@@ -162,7 +162,7 @@ func looksFollowChanges(t *testing.T, files int) {
 		{"a folder is replaced by a link", func(t *testing.T) {
 			must(t, os.Rename(at("n1"), at(".n1")))
 			must(t, os.Symlink("n2", at("n1")))
-			must(t, os.Remove(at("n1"))) // otherwise all is looked at from now on
+			must(t, os.Remove(at("n1"))) // otherwise everything is looked at from now on
 		}, files, 2*all + 3000},
 		{"a link is new", func(t *testing.T) {
 			must(t, os.Symlink("f7.wasm", at("n2/new.wasm")))
@@ -172,12 +172,12 @@ func looksFollowChanges(t *testing.T, files int) {
 		}, files, 3*all + 3000},
 		{"events are lost", func(*testing.T) {
 			d.watch.notifier.Errors <- fsnotify.ErrEventOverflow
-			d.watch.notifier.Errors <- fsnotify.ErrEventOverflow // the first one was taken up
+			d.watch.notifier.Errors <- fsnotify.ErrEventOverflow // the first one was handled
 		}, files, all + 3000},
 		{"somebody doubts", func(*testing.T) { d.Doubt() }, files, all + 3000},
 		{"the time has come", func(*testing.T) { d.whole = d.whole.Add(-10 * time.Hour) }, files, all + 3000},
 		{"names are told in another case", func(t *testing.T) {
-			must(t, os.Link(at("many/README"), at("many/readme"))) // where case doesn't count, both names lead to one file, too
+			must(t, os.Link(at("many/README"), at("many/readme"))) // on a file system that ignores case, too, both names lead to one file
 			replace(t, "many/f7.wasm")
 		}, files, files + 1104},
 	} {
@@ -193,11 +193,11 @@ func looksFollowChanges(t *testing.T, files int) {
 			before := d.looked
 			c.change(t)
 			awaitTold(t, d)
-			for again := true; again; again = d.watch.fresh { // a watch that begins anew asks for another one
+			for again := true; again; again = d.watch.fresh { // a new watch asks for another listing
 				listed(t, d)
 			}
 			least, most := c.least, c.most
-			if runtime.GOOS == "windows" { // there each folder has a queue of its own, so the change may be told after sync
+			if runtime.GOOS == "windows" { // there each folder has its own queue, so the change may be reported after sync
 				least, most = 0, 4*all+4000
 			}
 			if got := d.looked - before; got < least || got > most {
@@ -212,7 +212,7 @@ func looksFollowChanges(t *testing.T, files int) {
 	}
 }
 
-// TestLookedAtAll: a directory whose changes nobody tells of is looked at as a whole each time, and so is one that could not be listed.
+// TestLookedAtAll: a directory is looked at as a whole each time if nobody reports its changes, or if it could not be listed.
 func TestLookedAtAll(t *testing.T) {
 	t.Parallel()
 	directory := filepath.Join(t.TempDir(), "tools")
@@ -242,7 +242,7 @@ func TestLookedAtAll(t *testing.T) {
 	}
 }
 
-// sameAsScan compares what a directory has listed last with a scan of it.
+// sameAsScan compares a directory's last listing with a full scan.
 func sameAsScan(t testing.TB, d *Directory) {
 	t.Helper()
 	if difference := differs(t, d); difference != "" {
@@ -274,7 +274,7 @@ func differs(t testing.TB, d *Directory) string {
 		return append(told, s.unserved...)
 	}
 	for name, l := range now.looks {
-		if got := d.seen.looks[name]; got != nil && got.entries < l.entries { // more only have all looked at earlier
+		if got := d.seen.looks[name]; got != nil && got.entries < l.entries { // a higher count only makes the full look come earlier
 			return fmt.Sprintf("folder %s has %d entries, and %d were counted", name, l.entries, got.entries)
 		}
 	}
@@ -292,14 +292,14 @@ func version(info fs.FileInfo) string {
 	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 }
 
-// pythonNames are those of scripts in Python.
+// pythonNames are the names of Python scripts.
 type pythonNames struct{}
 
 func (pythonNames) IsScript(name string) bool { return strings.HasSuffix(name, ".py") }
 func (pythonNames) IsPart(name string) bool   { return strings.HasPrefix(name, "_") }
 
-// TestAgain does at random what can be done to a directory, and lists it only when that is told, or due soon. What is known then is what a scan of the whole
-// directory finds.
+// TestAgain makes random changes in a directory, and lists it only when they are reported or a listing is due. Each listing must match a scan of the
+// whole directory.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -318,7 +318,7 @@ func TestAgain(t *testing.T) {
 			for _, folder := range []string{"sync", "a/x", "b", "c/y/z"} {
 				must(t, os.MkdirAll(filepath.Join(directory, folder), 0o755))
 			}
-			write(t, directory, "sync/keep.wasm", "") // an empty directory would be taken for an unmounted volume
+			write(t, directory, "sync/keep.wasm", "") // an empty directory would look like an unmounted volume
 			large := map[uint64]string{2: "large", 3: "large", 4: ".", 5: "."}[seed]
 			files := 1500
 			if testkit.Race(t) {
@@ -340,12 +340,12 @@ func TestAgain(t *testing.T) {
 				for _, l := range d.seen.looks {
 					linked = linked || l.links
 				}
-				if hasEnvironment(directory) { // which is not looked at, nor watched: what is done in there is found later
+				if hasEnvironment(directory) { // which is neither looked at nor watched, so changes in it are found later
 					d.Doubt()
 				}
 				did := mess(r, directory, step, linked)
 				awaitTold(t, d)
-				for range 3 { // a watch that begins anew asks for another one
+				for range 3 { // a new watch asks for another listing
 					before, looked := d.whole, d.looked
 					l := listed(t, d)
 					if wrong := wrongIn(d, last, l); wrong != "" {
@@ -377,7 +377,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// wrongIn returns what is wrong in a listing that comes after another one.
+// wrongIn returns what is wrong in a listing, given the one before.
 func wrongIn(d *Directory, last, l *catalog.Listing) string {
 	versions := map[string]string{}
 	if l.Since != 0 {
@@ -418,7 +418,7 @@ func hasEnvironment(directory string) (found bool) {
 	return found
 }
 
-// mess changes some things in a directory, and returns what. Where there is a link it mostly removes one.
+// mess changes some things in a directory, and returns what it did. If there is a link, it mostly removes one.
 func mess(r *rand.Rand, directory string, step int, linked bool) (did []string) {
 	folders, files, links := []string{"."}, []string{}, []string{}
 	_ = filepath.WalkDir(directory, func(path string, e fs.DirEntry, err error) error {
@@ -505,7 +505,7 @@ func mess(r *rand.Rand, directory string, step int, linked bool) (did []string) 
 	return did
 }
 
-// BenchmarkChange replaces one of many files. "all" is a look at everything, as it was made at each change once.
+// BenchmarkChange replaces one of many files. "all" looks at everything, as earlier versions did at each change.
 func BenchmarkChange(b *testing.B) {
 	for _, size := range []struct{ files, folders int }{{10_000, 1}, {10_000, 300}, {30_000, 1}, {30_000, 300}} {
 		directory := b.TempDir()

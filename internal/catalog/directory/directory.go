@@ -1,4 +1,4 @@
-// Package directory has the sources of a catalog that take their files from disk: a directory, or single files.
+// Package directory has the sources of a catalog that are on disk: a directory, or single files.
 //
 // # What counts
 //
@@ -6,8 +6,8 @@
 // "." or end in "~" or ".tmp" are skipped, and so is all in folders of such names. At most Options.Modules are listed. If there
 // are more, that is reported.
 //
-// A file that is written in place counts once nothing was written to it for 400 ms. A file that is written under a name that is
-// skipped, and then renamed, counts at once.
+// A file that is written in place counts once nothing has been written to it for 400 ms. A file that is written under a skipped name and then renamed
+// counts at once.
 //
 // Symbolic links are followed to files and folders within the directory (Kubernetes mounts a ConfigMap as links into a
 // hidden folder), never out of it, no matter who made them; absolute links count as leading out. A link to a folder that holds the
@@ -15,14 +15,14 @@
 //
 // # Scripts
 //
-// With Options.Scripts, scripts count, too. Not served by themselves are those that it calls parts, and those in folders whose names begin
-// with "_" or that hold an __init__.py.
-// Folders named node_modules or __pycache__, and Python's virtual environments, are not looked at, whatever they hold.
+// With Options.Scripts, scripts count, too. Some are not served by themselves: those that Options.Scripts calls parts, and those in folders whose
+// names begin with "_" or that hold an __init__.py. Folders named node_modules or __pycache__, and Python's virtual environments, are not looked at,
+// whatever they hold.
 //
 // # When the directory itself goes away
 //
-// A directory or folder that can't be read is reported as a problem, and so is an empty directory replacing the previous one (an
-// unmounted volume): what was served stays. The files of a folder that is removed are gone.
+// A directory or folder that can't be read is reported as a problem, and what was served stays. The same holds if an empty directory has replaced the
+// previous one, as when a volume is unmounted. The files of a folder that is removed are gone.
 package directory
 
 import (
@@ -41,31 +41,31 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog"
 )
 
-// DefaultModules is how many modules of a directory are listed where Options.Modules says nothing else.
+// DefaultModules is how many modules of a directory are listed if Options.Modules is 0.
 const DefaultModules = 10_000
 
 // Options say how a Directory is scanned. The zero value is ready to use.
 type Options struct {
 	// Modules is how many modules are listed at most; 0 means DefaultModules.
 	Modules int
-	// Logger gets a line where others can change what is served, and where the system can't tell of changes. Nil discards.
+	// Logger gets a line if other users can change what is served, or if the system can't report changes. Nil discards.
 	Logger *slog.Logger
-	// Poll is the time between two looks at the directory where the system can't tell of changes; 0 means 500 ms.
-	// Where it can, there is a look every 10 Poll for safety.
+	// Poll is the time between two scans of the directory if the system can't report changes; 0 means 500 ms. If it can, there is still a scan every
+	// 10 Poll, for safety.
 	Poll time.Duration
-	// MayBeAway is whether a directory that can't be listed yet is not an error of Open: List tells.
+	// MayBeAway lets Open succeed for a directory that can't be listed yet. List returns the error then.
 	MayBeAway bool
-	// PollOnly does without the system's file notification, for file systems where that works without an error but
-	// tells nothing of other machines' changes (NFS, SMB).
+	// PollOnly turns the system's file notification off. It is for file systems (NFS, SMB) where notification gives no error but does not report the
+	// changes of other machines.
 	PollOnly bool
 	// Scripts tells which files are scripts, so that these are listed, too. Nil lists none.
 	Scripts Names
-	// IsScript reports whether a file would be a script, by the last element of its path, where Scripts is nil: those are named in
-	// the log, so that nobody waits for them for nothing. Nil means that none are.
+	// IsScript is used if Scripts is nil. It reports whether a file would be a script, by the last element of its path. Such files are named in the
+	// log, so that nobody waits for them in vain. Nil means that no file is a script.
 	IsScript func(name string) bool
 }
 
-// A Directory is a directory with its folders. Close it after the Catalog that it is the source of.
+// A Directory is a source with the files of a directory and its folders. Close it after the Catalog that uses it.
 type Directory struct {
 	path     string
 	modules  int
@@ -73,12 +73,12 @@ type Directory struct {
 	logger   *slog.Logger
 
 	// Only List uses these.
-	root      fs.FileInfo // the directory at the last List; if nil, none went well yet
-	seen      *scanned    // at the last List; if nil, it has failed
+	root      fs.FileInfo // the directory at the last successful List; nil before the first
+	seen      *scanned    // what the last List saw; nil if it failed
 	whole     time.Time   // when everything was looked at last
 	unsettled changes     // files that somebody may still have been writing at the last List
 	unserved  []string    // scripts that are not served, at the last List
-	number    uint64      // of the last List that went well
+	number    uint64      // of the last successful List
 	looked    int         // entries of folders so far
 	watch     watch
 
@@ -123,17 +123,17 @@ func (d *Directory) ID() string {
 // Place returns the path of a file or folder on disk, which begins with the path given to Open.
 func (d *Directory) Place(name string) string { return filepath.Join(d.path, filepath.FromSlash(name)) }
 
-// Changes sends a value when the system announces a change.
+// Changes sends a value when the system reports a change.
 func (d *Directory) Changes() <-chan struct{} { return d.watch.changes }
 
-// Doubt has the next List look at everything, whatever the system has announced.
+// Doubt makes the next List look at everything, whatever the system has reported.
 func (d *Directory) Doubt() { d.watch.doubt() }
 
-// List looks at the files of which the system has announced changes, and every few seconds at all of them. It opens no file but folders.
+// List looks at the files that have changed according to the system, and every few seconds at all files. It opens only folders.
 func (d *Directory) List(ctx context.Context) (listing *catalog.Listing, err error) {
 	now := time.Now()
 	defer func() {
-		if err != nil || ctx.Err() != nil { // the caller may know nothing of it
+		if err != nil || ctx.Err() != nil { // the caller may never see this listing
 			d.seen = nil
 		}
 	}()
@@ -191,12 +191,12 @@ func (d *Directory) warnOfUnserved(scripts []string) {
 	d.unserved = scripts
 }
 
-// Unserved returns the scripts that the last List passed over since Options.Scripts was nil, as paths in the directory, sorted. It
+// Unserved returns the scripts that the last List passed over because Options.Scripts was nil, as sorted paths in the directory. It
 // must not be called while List runs. The caller must not change what it returns.
 func (d *Directory) Unserved() []string { return d.unserved }
 
-// Open opens a file for reading. What is at its path now is opened once and checked through that handle: it must be the regular
-// file that was listed, before and after it is read.
+// Open opens a file for reading. The file is opened once and checked through that handle: before and after it is read, it must be the regular file
+// that was listed.
 func (d *Directory) Open(_ context.Context, name, version string) (io.ReadCloser, error) {
 	info := d.versions.infoOf(name, version)
 	if info == nil {
@@ -208,7 +208,7 @@ func (d *Directory) Open(_ context.Context, name, version string) (io.ReadCloser
 // Path returns the paths of a file and of the directory on disk.
 func (d *Directory) Path(name string) (root, path string) { return d.path, d.Place(name) }
 
-// Close ends the watching. A second Close does nothing.
+// Close stops watching. A second Close does nothing.
 func (d *Directory) Close() error {
 	d.watch.close()
 	return nil

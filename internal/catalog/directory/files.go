@@ -16,10 +16,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/ownership"
 )
 
-// Files are single files, each of which counts whatever its name is. Close them after the Catalog that they are the source of.
+// Files is a source with single files, whatever their names are. Close it after the Catalog that uses it.
 //
-// A user who names a file means what its path leads to, so symbolic links are followed wherever they lead. A file has no folder: its tools
-// have the namespace of their manifest. The name of a file in the source is the last element of its path, followed by a number if another
+// A user who names a file means what its path leads to, so symbolic links are followed wherever they lead. The files have no folder, so the namespace
+// of a tool is the one in its manifest. The name of a file in the source is the last element of its path, followed by a number if another
 // file has that name.
 type Files struct {
 	logger *slog.Logger
@@ -35,8 +35,8 @@ type Files struct {
 
 var _ catalog.Disk = (*Files)(nil)
 
-// OpenFiles opens the files at these paths. A path that is given twice counts once. OpenFiles fails if there is no file at one of
-// them; one that goes missing later comes back when it exists again. Options.Modules is not used.
+// OpenFiles opens the files at these paths. A path that is given twice counts once. OpenFiles fails if one of the files does not exist. A file that
+// disappears later is served again when it comes back. Options.Modules is not used.
 func OpenFiles(paths []string, o Options) (*Files, error) {
 	f := &Files{logger: o.Logger, paths: map[string]string{}, versions: newVersions(o)}
 	if f.logger == nil {
@@ -71,7 +71,7 @@ func OpenFiles(paths []string, o Options) (*Files, error) {
 	return f, nil
 }
 
-// ID is empty: which files are given differs from start to start.
+// ID is empty, because other files may be given at the next start.
 func (f *Files) ID() string { return "" }
 
 // Place returns the absolute path of a file.
@@ -82,7 +82,7 @@ func (f *Files) Place(name string) string {
 	return name
 }
 
-// Changes sends a value when the system announces a change.
+// Changes sends a value when the system reports a change.
 func (f *Files) Changes() <-chan struct{} { return f.watch.changes }
 
 // List looks at each file. It opens none.
@@ -120,7 +120,7 @@ func (f *Files) List(context.Context) (*catalog.Listing, error) {
 	return listing, nil
 }
 
-// siblings adds the files of a script's folder to parts: the first of them, where somebody keeps the script among very many.
+// siblings adds the files of a script's folder to parts. If there are very many, it adds only the first ones.
 func siblings(folder string, parts map[string]fs.FileInfo) {
 	opened, err := os.Open(folder)
 	if err != nil {
@@ -162,10 +162,10 @@ func (f *Files) Open(_ context.Context, name, version string) (io.ReadCloser, er
 	return newReader(file, info)
 }
 
-// Path returns the path of a file on disk. What belongs to it may be anywhere.
+// Path returns the path of a file on disk, and no folder: what belongs to the file may lie anywhere.
 func (f *Files) Path(name string) (root, path string) { return "", f.paths[name] }
 
-// Close ends the watching. A second Close does nothing.
+// Close stops watching. A second Close does nothing.
 func (f *Files) Close() error {
 	f.watch.close()
 	return nil

@@ -37,7 +37,7 @@ func openFiles(t *testing.T, o directory.Options, paths ...string) *directory.Fi
 	return f
 }
 
-// listed returns the names of the files that are listed, with what is wrong with them.
+// listed returns the names of the listed files, each with its error.
 func listed(t *testing.T, f *directory.Files) []string {
 	t.Helper()
 	listing, err := f.List(t.Context())
@@ -55,7 +55,7 @@ func listed(t *testing.T, f *directory.Files) []string {
 	return names
 }
 
-// TestFilesNames has names without folders, each once, and the paths behind them.
+// TestFilesNames checks that names have no folders, that each comes once, and which path each one means.
 func TestFilesNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -87,7 +87,7 @@ func TestOpenFilesFails(t *testing.T) {
 	}
 }
 
-// TestFilesRead reads what was listed, and nothing that came later.
+// TestFilesRead reads the content that was listed, and none that came later.
 func TestFilesRead(t *testing.T) {
 	t.Parallel()
 	file := put(t, "one", t.TempDir(), "a.wasm")
@@ -169,7 +169,7 @@ func TestFilesTell(t *testing.T) {
 	list := func(f *directory.Files) *catalog.Listing {
 		t.Helper()
 		var l *catalog.Listing
-		for range 2 { // the first asks to be repeated soon, as it begins the watch
+		for range 2 { // the first listing starts the watch, and asks to be repeated soon
 			var err error
 			if l, err = f.List(t.Context()); err != nil {
 				t.Fatal(err)
@@ -189,7 +189,7 @@ func TestFilesTell(t *testing.T) {
 	link := filepath.Join(dir, "link.wasm")
 	err = os.Symlink(file, link)
 	if err == nil {
-		_, err = os.Readlink(link) // wine says that it has made one
+		_, err = os.Readlink(link) // wine falsely reports success
 	}
 	if err != nil {
 		t.Skip("no symbolic links here: ", err)

@@ -35,10 +35,10 @@ func (d *Directory) warnOfFiles(files []found, folders map[string]fs.FileInfo) {
 	}
 }
 
-// ownerOf returns why others can change a file, or replace it or a folder of it below the directory, or nil.
+// ownerOf returns why other users can change or replace a file, or a folder between it and the directory. It returns nil if they can't.
 func (d *Directory) ownerOf(f found, folders map[string]fs.FileInfo, known map[string]error) error {
 	if f.linked {
-		return ownership.Check(d.Place(f.path)) // wherever it leads through
+		return ownership.Check(d.Place(f.path)) // checks every folder on the way
 	}
 	if err := ownership.CheckFile(d.Place(f.path), f.info); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/touched"
 )
 
-// The bounds of one scan, beside the number of modules.
+// These are the bounds of one scan, in addition to the number of modules.
 const (
 	maxDepth         = 16
 	leastEntries     = 100_000 // that may be looked at
@@ -30,13 +30,13 @@ type scanned struct {
 	files    []found                // sorted by path
 	parts    map[string]fs.FileInfo // of what scripts may be made: all files but modules, by path; if nil, there are no scripts
 	folders  map[string]fs.FileInfo // all that were listed, the directory itself as "."
-	problems []catalog.Problem      // folders that could not be listed, or not whole
+	problems []catalog.Problem      // folders that could not be listed, or only in part
 	partial  bool                   // the scan ended before the directory did
 	unserved []string               // names of scripts, where scripts are not served, sorted by path
-	links    bool                   // something was reached through a symbolic link: its target may lie where nothing is watched
+	links    bool                   // a symbolic link was followed: its target may lie where nothing is watched
 	looks    map[string]*look       // at each of the folders
 	looked   int                    // how many entries of folders were looked at
-	only     map[string]bool        // the files that may be others than at the scan before; nil: any may
+	only     map[string]bool        // the files that may have changed since the last scan; nil: all
 }
 
 // found is a file that is a module or a script by its name.
@@ -48,13 +48,13 @@ type found struct {
 	err    error // why it can't be a module
 }
 
-// same reports whether a file has the same content at two times, as far as that can be told without reading it.
+// same reports whether a file has the same content at two times, as far as its info shows.
 func same(a, b fs.FileInfo) bool {
 	return a != nil && b != nil && touched.Same(a, b)
 }
 
-// openRoot opens a directory. The separator at the end has the system refuse everything else, which it would open otherwise, and wait
-// for the other end of a pipe that somebody has put in its place.
+// openRoot opens a directory. With the separator at the end, the system refuses anything that is not a directory. Otherwise it would open that too,
+// and a pipe that somebody has put in its place would make it wait for the other end.
 func openRoot(directory string) (*os.Root, error) {
 	root, err := os.OpenRoot(directory + string(filepath.Separator))
 	switch {
@@ -73,9 +73,9 @@ func isFile(name string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// scan lists the modules of a directory, and the scripts where they are known by their names, up to a number of them. Where they
-// are not, isScript tells which files it passes over; nil tells of none. It never leaves the directory, opens no files but folders, and
-// fails only if the directory itself can't be read.
+// scan lists the modules of a directory and, if scripts is not nil, its scripts, up to a maximum number. If scripts is nil, isScript tells which of
+// the files that are passed over would be scripts; it may be nil. scan never leaves the directory, opens only folders, and fails only if the
+// directory itself can't be read.
 func scan(directory string, modules int, scripts Names, isScript func(name string) bool) (*scanned, error) {
 	root, err := openRoot(directory)
 	if err != nil {
@@ -113,7 +113,7 @@ func readable(directory string) error {
 type scanner struct {
 	root             *os.Root
 	scripts          Names                  // nil: there are none
-	unserved         func(name string) bool // without those: whether a file would be a script; or nil
+	unserved         func(name string) bool // used if scripts is nil: whether a file would be a script; may be nil
 	modules, entries int                    // the bounds
 	left             int                    // entries that may still be looked at
 	seen             *scanned
@@ -133,8 +133,8 @@ func newScanner(root *os.Root, modules int, scripts Names, isScript func(name st
 type place struct {
 	name   string
 	above  []fs.FileInfo // the folders on the way to it
-	linked bool          // it, or one of those, was reached through a link
-	parts  bool          // it is below a folder whose scripts are parts of others
+	linked bool          // it, or a folder on the way, was reached through a link
+	parts  bool          // it is below a folder whose scripts are parts of other scripts
 }
 
 // folder lists one folder and those below it.
@@ -157,7 +157,7 @@ func (s *scanner) folder(p place) error {
 		return errors.New("is a link to a folder that contains it: remove the link")
 	}
 	if s.scripts != nil && holds(entries, environmentFile) {
-		if p.name == "." { // or nothing would tell why nothing is served
+		if p.name == "." { // otherwise nobody would learn why nothing is served
 			s.seen.folders["."] = info
 			s.problem(".", fmt.Errorf("is a virtual environment of Python, of which nothing is served: make it in a folder of its own, such as .venv, and remove %s here", environmentFile))
 		}
@@ -184,7 +184,7 @@ func (s *scanner) folder(p place) error {
 		below.name = path.Join(p.name, e.Name())
 		s.entry(below, e)
 	}
-	if len(entries) > most { // hidden ones may have taken the place of others
+	if len(entries) > most { // hidden entries may have taken the place of others
 		s.tooMany(p.name)
 	}
 	return nil
@@ -215,7 +215,7 @@ func (s *scanner) entry(p place, e fs.DirEntry) {
 	case err != nil && isLink && isFile:
 		s.file(found{path: p.name, script: isScript, err: fmt.Errorf("follow the link: %w: use a relative path to a file in the tools directory", err)})
 	case errors.Is(err, fs.ErrNotExist) || err != nil && !isFile:
-		return // gone since the folder was listed, or a link that is of no interest
+		return // gone since the folder was listed, or a link of no interest
 	case err != nil:
 		s.file(found{path: p.name, script: isScript, err: err})
 	case isLink && info.IsDir():
@@ -245,12 +245,12 @@ func (s *scanner) entry(p place, e fs.DirEntry) {
 	}
 }
 
-// info returns what is known of an entry, or of what a link leads to.
+// info returns the file info of an entry, or of a link's target.
 func (s *scanner) info(p place, e fs.DirEntry, isLink bool) (fs.FileInfo, error) {
 	switch {
 	case isLink:
 		return s.root.Stat(p.name)
-	case runtime.GOOS == "windows": // whose listings have the size and the time from before a file was written to, and not always its number
+	case runtime.GOOS == "windows": // whose listings may have an outdated size and time, and not always the file's number
 		return s.root.Lstat(p.name)
 	}
 	return e.Info() // known from the listing: half the time of asking again
@@ -262,14 +262,14 @@ func (s *scanner) isScript(p place) bool {
 	return s.scripts != nil && !p.parts && s.scripts.IsScript(name) && !s.scripts.IsPart(name)
 }
 
-// passOver notes a file that is not a module, in a directory whose scripts are not served.
+// passOver notes a file that would be a script, in a directory whose scripts are not served.
 func (s *scanner) passOver(p place) {
 	if s.unserved != nil && !p.parts && s.unserved(path.Base(p.name)) {
 		s.seen.unserved = append(s.seen.unserved, p.name)
 	}
 }
 
-// below lists a folder in a folder, and reports if that can't be done.
+// below lists a subfolder, and reports a problem if it can't.
 func (s *scanner) below(p place) {
 	name := path.Base(p.name)
 	if s.scripts != nil && slices.Contains(libraries, name) {
@@ -290,7 +290,7 @@ func (s *scanner) file(f found) {
 	s.seen.files = append(s.seen.files, f)
 }
 
-// problem reports a folder that can't be listed, or not whole.
+// problem reports a folder that can't be listed, or only in part.
 func (s *scanner) problem(name string, err error) {
 	s.seen.problems = append(s.seen.problems, catalog.Problem{Name: name, Err: err})
 }
@@ -317,7 +317,7 @@ func list(f *os.File, limit int) (fs.FileInfo, []fs.DirEntry, error) {
 	return info, entries, nil
 }
 
-// hidden reports whether an entry is skipped, as are those that editors, copying programs and Kubernetes leave beside the files.
+// hidden reports whether an entry is skipped: editors, copying programs and Kubernetes leave such files and folders beside the real ones.
 func hidden(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasSuffix(name, ".tmp")
 }

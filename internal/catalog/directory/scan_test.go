@@ -35,8 +35,9 @@ func write(t testing.TB, directory, name, content string) os.FileInfo {
 	return info
 }
 
-// rewrite writes another content of the same size into a file, and keeps its time, as cp -p does with what builds that can be repeated make. It
-// writes until the system shows that, whose clock is coarse; where it does not, the time of the content changes as well.
+// rewrite writes another content of the same size into a file and keeps its modification time, as cp -p does with the output of reproducible builds.
+// The system's clock is coarse, so rewrite repeats the write until the change time shows it. If the system has no change time, the modification time
+// changes as well.
 func rewrite(path, content string) error {
 	before, err := os.Stat(path)
 	if err != nil {
@@ -60,7 +61,7 @@ func rewrite(path, content string) error {
 	}
 }
 
-// TestReadSwapped has something else at the path when it is read than when it was scanned.
+// TestReadSwapped replaces a file between the scan and the read.
 func TestReadSwapped(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -124,7 +125,7 @@ func TestReadChanging(t *testing.T) {
 	}
 }
 
-// TestUnsettled waits for what was written where it is, and takes at once what was renamed into its place.
+// TestUnsettled waits for a file that was written in place, and accepts a renamed one at once.
 func TestUnsettled(t *testing.T) {
 	t.Parallel()
 	p := newIntervals(0)
@@ -179,7 +180,7 @@ func TestRenamedIsUnsettled(t *testing.T) {
 	}
 }
 
-// writtenAt is a file of a system that tells no more.
+// writtenAt is the info of a file on a system that has only a modification time.
 type writtenAt struct {
 	os.FileInfo
 	modified time.Time
@@ -188,7 +189,7 @@ type writtenAt struct {
 func (w writtenAt) ModTime() time.Time { return w.modified }
 func (writtenAt) Sys() any             { return nil }
 
-// TestTouchedLast tells a renamed file from one that was written, where the system has a change time.
+// TestTouchedLast distinguishes a renamed file from a written one, if the system has a change time.
 func TestTouchedLast(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -216,14 +217,14 @@ func TestTouchedLast(t *testing.T) {
 	}
 }
 
-// TestUnserved has scripts named that a directory passes over, once until others do.
+// TestUnserved checks that the log names the scripts that a directory passes over, once, and again only when there are others.
 func TestUnserved(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	for _, name := range []string{"a.wasm", "greet.py", "shop/cart.py", "_n.py", "pkg/__init__.py", "pkg/x.py", "env/pyvenv.cfg", "env/lib/y.py", "node_modules/z.py", ".hidden.py", "notes.txt"} {
 		write(t, directory, name, "")
 	}
-	link := func(to string) { // or a file, which is passed over just so, where there are no links; wine says that it has made one
+	link := func(to string) { // where there are no links it makes a file, which is passed over as well; wine falsely reports success for links
 		name := filepath.Join(directory, "link.py")
 		os.Remove(name)
 		os.Symlink(to, name)
@@ -235,7 +236,7 @@ func TestUnserved(t *testing.T) {
 	var log bytes.Buffer
 	d := newDirectory(t, directory, Options{
 		Logger:   slog.New(slog.NewTextHandler(&log, nil)),
-		PollOnly: true, // not all may have been told
+		PollOnly: true, // not every change may be reported
 		IsScript: func(name string) bool { return strings.HasSuffix(name, ".py") && !strings.HasPrefix(name, "_") },
 	})
 	for i, want := range [][]string{{"greet.py", "link.py", "shop/cart.py"}, {"greet.py", "link.py", "shop/cart.py"}, {"link.py"}, nil} {
@@ -260,8 +261,8 @@ func TestUnserved(t *testing.T) {
 	}
 }
 
-// TestEnvironment makes the directory itself a virtual environment, as python -m venv does with the folder that it is given: what was served stays, and
-// the listing says why, also at a start.
+// TestEnvironment turns the directory itself into a virtual environment, as python -m venv does with its folder: what was served stays, and the
+// listing says why, even at a start.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -294,7 +295,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestScanBounds makes a scan end in time in an endless directory.
+// TestScanBounds checks that the scan of an endless directory ends in time.
 func TestScanBounds(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -317,7 +318,7 @@ func TestScanBounds(t *testing.T) {
 	}
 }
 
-// TestScanBoundOfEntries makes a scan end among files that are skipped: what is behind them may be there.
+// TestScanBoundOfEntries makes a scan reach its bound among skipped files: files behind them may still exist.
 func TestScanBoundOfEntries(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -340,7 +341,7 @@ func TestScanBoundOfEntries(t *testing.T) {
 	}
 }
 
-// TestScanBoundOfOptions has as many modules served as the options say.
+// TestScanBoundOfOptions checks that as many modules are listed as the options allow.
 func TestScanBoundOfOptions(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -370,7 +371,7 @@ func TestWatchFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWatch(Options{Poll: time.Second / 10}, slog.New(slog.DiscardHandler)) // it tries again after a second
+	w := newWatch(Options{Poll: time.Second / 10}, slog.New(slog.DiscardHandler)) // the watch tries again after a second
 	defer w.close()
 	now := time.Now()
 	if !w.add(filepath.Join(directory, "n", "a.wasm"), seen.folders, now) || w.err == nil {
@@ -393,7 +394,7 @@ func TestWatchFails(t *testing.T) {
 	}
 }
 
-// TestVersions makes a file keep its version for as long as it stays what it is, and be opened at no other.
+// TestVersions checks that a file keeps its version while it does not change, and can't be opened at any other.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -455,7 +456,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestSettling makes a listing say how long a file that was just written is to rest, but not of what was there at the start.
+// TestSettling checks that a listing says how long a file that was just written must stay unchanged, except for files that were there at the start.
 func TestSettling(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()

@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// Names tell which files are scripts, each by the last element of its path. They are asked from many goroutines.
+// Names tell which files are scripts, by the last element of a file's path. The methods are called from many goroutines.
 type Names interface {
 	// IsScript reports whether a file is a script.
 	IsScript(name string) bool
-	// IsPart reports whether a script is a part of others, or a test: in a directory it is not served by itself.
+	// IsPart reports whether a script is a part of other scripts, or a test. In a directory such a script is not served by itself.
 	IsPart(name string) bool
 }
 
-// What a folder has in it that is not a namespace, but holds parts of scripts, or what a Python virtual environment consists of.
+// These files mark a folder that is not a namespace: one that holds parts of scripts, or a Python virtual environment.
 const (
 	packageFile     = "__init__.py"
 	environmentFile = "pyvenv.cfg"
 )
 
-// libraries are the folders in which package managers and interpreters keep files: far too many to be looked at each time.
+// libraries are the folders in which package managers and interpreters keep files: too many to look at each time.
 var libraries = []string{"node_modules", "__pycache__"}
 
-// holds reports whether a folder's sorted entries include that name.
+// holds reports whether a folder's sorted entries include a name.
 func holds(entries []fs.DirEntry, name string) bool {
 	_, ok := slices.BinarySearchFunc(entries, name, func(e fs.DirEntry, name string) int { return strings.Compare(e.Name(), name) })
 	return ok
@@ -36,7 +36,8 @@ func isPackage(entries []fs.DirEntry) bool {
 	return holds(entries, packageFile) || holds(entries, environmentFile)
 }
 
-// around notes which files lie around the scripts. It returns those that are new or have changed, and the last elements of their paths and of those that are gone.
+// around notes which files lie around the scripts. It returns the files that are new or have changed, and the base names of all files that have come,
+// gone or changed.
 func (v *versions) around(parts map[string]fs.FileInfo) (changed []found, names map[string]bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -60,7 +61,7 @@ func (v *versions) around(parts map[string]fs.FileInfo) (changed []found, names 
 	return changed, names
 }
 
-// isScript reports whether a file that was listed, or its path, is a script's.
+// isScript reports whether a file is a script, by the last element of its path.
 func (v *versions) isScript(name string) bool {
 	return v.scripts != nil && v.scripts.IsScript(filepath.Base(name))
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/touched"
 )
 
-// intervals are the periods of a Directory. All follow from the poll interval, so that a test that polls fast is fast in all.
+// intervals are the periods of a Directory. All of them derive from the poll interval, so that a test with a short one is fast.
 type intervals struct {
 	poll     time.Duration // between two scans where the system announces no changes
 	safety   time.Duration // between two scans where it does
-	debounce time.Duration // from the beginning of a watch to the scan for what came before it
+	debounce time.Duration // from the beginning of a watch to the scan that finds earlier changes
 	settle   time.Duration // how long a changed file must stay the same before it is read
-	quiet    time.Duration // how long ago a file that was written in place must have been written
+	quiet    time.Duration // how long a file must not have been written to before it is read
 }
 
 // newIntervals returns the periods for a poll interval; 0 means 500 ms.
@@ -30,8 +30,8 @@ func newIntervals(poll time.Duration) intervals {
 	}
 }
 
-// unsettled returns how much longer a file must stay the same before it is read, if it has been the same since a time. Part of
-// a module may be a module, too, so a writer may pause. A file that was renamed into its place was whole by then.
+// unsettled returns how much longer a file must stay the same before it is read, if it has been the same since a given time. It waits because a
+// writer may pause, and the part written so far may be a valid module. A file that was renamed into its place was complete at that moment.
 func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Duration {
 	left := since.Add(i.settle).Sub(now)
 	if touchedLast(info) {
@@ -47,8 +47,8 @@ func (i intervals) unsettled(info fs.FileInfo, since, now time.Time) time.Durati
 	return max(left, written.Add(i.quiet).Sub(now))
 }
 
-// touchedLast reports whether the last change to a file was not a write, but a new name, owner or mode: its change time is
-// then later than its modification time. It is false where the system doesn't tell.
+// touchedLast reports whether the last change to a file was not a write but a new name, owner or mode: then its change time is later than its
+// modification time. It is false where the system doesn't tell.
 func touchedLast(info fs.FileInfo) bool {
 	changed, ok := touched.At(info)
 	return ok && changed.After(info.ModTime())

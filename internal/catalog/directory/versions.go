@@ -10,22 +10,22 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog"
 )
 
-// versions gives each content of a file a version of its own.
+// versions gives each content of a file its own version.
 type versions struct {
 	intervals intervals
 	scripts   Names // nil: there are none
 
-	mu    sync.Mutex // guards what follows, which Open uses
+	mu    sync.Mutex // guards the fields below, which Open uses
 	files map[string]*file
 	last  []catalog.Entry // of the last listing; never changed
 	given int
-	parts map[string]fs.FileInfo // all files that scripts may be made of, as the last scan saw them, by their paths
+	parts map[string]fs.FileInfo // all files that scripts may be made of, by path, as the last scan saw them
 	round uint64                 // how often they have changed
 }
 
-// A file is what is known of a module since it was seen first.
+// A file is what is known of a module.
 type file struct {
-	info    fs.FileInfo // as the last scan saw it; if nil, it can't be a module
+	info    fs.FileInfo // from the last scan; nil if it can't be a module
 	since   time.Time   // when a scan first saw it like that
 	settled bool        // it has stayed like that for long enough
 	version string
@@ -36,8 +36,8 @@ func newVersions(o Options) versions {
 	return versions{intervals: newIntervals(o.Poll), scripts: o.Scripts, files: map[string]*file{}}
 }
 
-// compare compares the files that a scan saw with what is known, and fills in the entries of the listing. Its problems must be in it
-// already. Only these files may have changed; nil: any may. It returns the files that have settled since the last time.
+// compare compares the files that a scan saw with what is known, and fills in the entries of the listing, which must have its problems already. Only
+// the files in scan.only may have changed, or any if that is nil. compare returns the files that have settled since the last time.
 func (v *versions) compare(seen []found, only map[string]bool, listing *catalog.Listing, first bool, now time.Time) (settled []found) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

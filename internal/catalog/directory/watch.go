@@ -15,41 +15,41 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A watch has the system tell of changes in folders. What has changed is found by a look at them.
+// A watch learns from the system that something has changed in folders. A scan finds out what.
 type watch struct {
 	logger    *slog.Logger
 	intervals intervals
 	pollOnly  bool
-	changes   chan struct{} // holds a value after a change, one for all
-	told      string        // why not all folders are watched, as it was logged last
+	changes   chan struct{} // holds one value after any number of changes
+	told      string        // the last logged reason why not all folders are watched
 
 	notifier   *fsnotify.Watcher
 	forwarding sync.WaitGroup
 	folders    map[string]fs.FileInfo // as they were when they were added
-	live       int                    // how many watches there were then
+	live       int                    // how many watches were set then
 	err        error                  // why some folder is not watched, or nil
 	tried      time.Time
 	fresh      bool // a change before the watch began may have gone unseen
 
 	mu      sync.Mutex // guards what follows
 	changed changes    // since take
-	named   int        // how many names were added to it
-	unknown bool       // something else has, or may have
+	named   int        // how many names it has
+	unknown bool       // something else has changed, or may have
 }
 
 func newWatch(o Options, logger *slog.Logger) watch {
 	return watch{logger: logger, intervals: newIntervals(o.Poll), pollOnly: o.PollOnly, changes: make(chan struct{}, 1), changed: changes{}}
 }
 
-// follow watches folders of the directory, and returns the time after which to list again even if no change is reported. linked
-// means that something may change where nothing is watched.
+// follow watches folders of the directory, and returns the time after which to list again even if no change is reported. linked means that a link
+// leads to something that may change unnoticed.
 func (w *watch) follow(directory string, folders map[string]fs.FileInfo, linked bool, now time.Time) time.Duration {
 	if w.pollOnly {
 		return w.intervals.poll
 	}
 	again := w.intervals.safety
 	if w.fresh = w.add(directory, folders, now); w.fresh {
-		again = w.intervals.debounce // for what came between the scan and the watch
+		again = w.intervals.debounce // to find what changed between the scan and the watch
 		if w.err != nil && w.err.Error() != w.told {
 			w.told = w.err.Error()
 			w.logger.Warn("not all folders can be watched: scanning them regularly instead", "every", w.intervals.poll.String(), "error", w.err)
@@ -65,14 +65,14 @@ func (w *watch) follow(directory string, folders map[string]fs.FileInfo, linked 
 	return again
 }
 
-// add watches these folders of the directory and no others. It reports whether it began anew: a change between the scan and
-// now may then have gone unseen, so another scan is due. If not all can be watched, it tries again, once in each safety interval at most.
+// add watches these folders of the directory and no others. It reports whether it started a new watch: then a change between the scan and now may
+// have gone unseen, so another scan is due. If not all folders can be watched, it tries again, at most once every safety interval.
 func (w *watch) add(directory string, folders map[string]fs.FileInfo, now time.Time) bool {
 	if maps.EqualFunc(w.folders, folders, os.SameFile) && w.alive() && (w.err == nil || now.Sub(w.tried) < w.intervals.safety) {
 		return false
 	}
-	// To begin anew is simpler than to move watches along with renamed folders, which the system knows by inode and the
-	// notifier by path. Folders change rarely.
+	// A new watch is simpler than moving watches along with renamed folders, which the system knows by inode and the notifier by path. Folders change
+	// rarely.
 	w.close()
 	w.folders, w.tried = maps.Clone(folders), now
 	w.notifier, w.err = fsnotify.NewWatcher()
@@ -86,7 +86,7 @@ func (w *watch) add(directory string, folders map[string]fs.FileInfo, now time.T
 			delete(w.folders, name) // gone again; if it comes back, it is new
 		} else if err != nil {
 			w.err = fmt.Errorf("watch folder %s: %w", name, err)
-			break // a reason such as too many watches mostly holds for the rest, too
+			break // the others would mostly fail for the same reason, such as too many watches
 		}
 	}
 	w.live = len(w.notifier.WatchList())
@@ -98,13 +98,13 @@ func (w *watch) add(directory string, folders map[string]fs.FileInfo, now time.T
 	return true
 }
 
-// isComplete reports whether all changes since the last look at everything have been told, but those that are still on their way.
+// isComplete reports whether the system has reported all changes since the last full scan, except those that are still on their way.
 func (w *watch) isComplete() bool {
 	return w.notifier != nil && w.err == nil && !w.fresh && w.alive()
 }
 
-// take returns which files have changed since it was called last. It reports false where more may have changed. A change that is told from now
-// on belongs to the next call.
+// take returns which files have changed since it was called last. It returns false if more may have changed. A change that is reported later belongs
+// to the next call.
 func (w *watch) take() (changed changes, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,14 +113,14 @@ func (w *watch) take() (changed changes, ok bool) {
 	return changed, ok
 }
 
-// doubt has take report false.
+// doubt makes the next take return false.
 func (w *watch) doubt() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unknown = true
 }
 
-// note notes the event of a path. names are the watched folders, by their paths on disk.
+// note records an event for a path. names are the watched folders, by their paths on disk.
 func (w *watch) note(path string, names map[string]string) {
 	_, isFolder := names[path] // it has come, gone or moved
 	folder, ok := names[filepath.Dir(path)]
@@ -137,13 +137,13 @@ func (w *watch) note(path string, names map[string]string) {
 	}
 }
 
-// alive reports whether all watches are still there. The system drops a watch with its folder. A new folder in the same place
-// may get the inode of the old one, and so look the same.
+// alive reports whether all watches still exist. The system drops the watch of a removed folder. A new folder in the same place may get the inode of
+// the old one and so look the same.
 func (w *watch) alive() bool {
 	return w.notifier == nil || len(w.notifier.WatchList()) == w.live
 }
 
-// forward forwards what a notifier tells, until that is closed.
+// forward forwards the events of a notifier until that is closed.
 func (w *watch) forward(n *fsnotify.Watcher, names map[string]string) {
 	for {
 		select {
@@ -156,7 +156,7 @@ func (w *watch) forward(n *fsnotify.Watcher, names map[string]string) {
 			if !ok {
 				return
 			}
-			w.doubt() // events are lost where there are too many of them
+			w.doubt() // the system drops events if there are too many
 			w.logger.Debug("file notification failed, scanning instead", "error", err)
 		}
 		select {

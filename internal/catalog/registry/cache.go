@@ -20,13 +20,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/wholefile"
 )
 
-// A Cache keeps modules in a folder, each in a file that has its digest for a name, and for each source a record of what it had last. Several
-// sources share it, and several processes can. What others could have written there is not used. Files may be deleted at any time.
+// A Cache keeps modules in a folder, each in a file that is named after its digest. For each source it also keeps a record of what the source last
+// had. Several sources share a Cache, and several processes can. Files that other users could have written are not used. Files may be deleted at any
+// time.
 type Cache struct {
 	folder string
 	limit  int64
 	places places
-	wrong  error // why nothing is kept
+	wrong  error // why the folder can't be used, or nil
 
 	mu     sync.Mutex
 	inUse  map[any]map[string]bool // the modules of sources that are open
@@ -39,23 +40,24 @@ const (
 	day         = 24 * time.Hour
 	pullPrefix  = ".pull-"
 	scratch     = ".scratch-"
-	abandoned   = time.Hour // after it, a scratch folder is of a process that was killed
+	abandoned   = time.Hour // a scratch folder that is older was left by a process that was killed
 	moduleEnd   = ".wasm"
 	recordStart = "source-"
 )
 
-// A record is what a source had last.
+// A record is what a source last had.
 type record struct {
 	Reference string `json:"reference"` // the source's
 	Manifest  string `json:"manifest"`  // digest of the artifact
 	Module    string `json:"module"`    // digest of the module
 	Size      int64  `json:"size"`      // of the module, in bytes
-	// Policy says whose signature was verified when it was pulled. Where another one would have to be now, the record does not count.
+	// Policy says whose signature was verified when the artifact was pulled. The record is ignored if a different signature is required now.
 	Policy string `json:"policy,omitempty"`
 }
 
-// OpenCache opens the cache in a folder, which is made when it is needed. limit bounds the modules in it, in bytes; 0 means 1 GiB. Modules of
-// open sources count, but are not removed. Where the folder can't be used, or is "", nothing is kept: what is opened is pulled again.
+// OpenCache opens the cache in a folder, which is created when it is needed. limit bounds the total size of the modules in bytes; 0 means 1 GiB.
+// Modules of open sources count towards it, but are never removed. If the folder is "" or can't be used, nothing is kept: each time that a module is
+// opened, it is pulled again.
 func OpenCache(folder string, limit int64) *Cache {
 	if limit <= 0 {
 		limit = cacheLimit
@@ -81,7 +83,7 @@ func (c *Cache) recordPath(id string) string {
 	return filepath.Join(c.folder, recordStart+hex.EncodeToString(sum[:16])+".json")
 }
 
-// last returns what a source had last, if that is still there.
+// last returns what a source last had, if the cache still has it.
 func (c *Cache) last(id string) (r record, ok bool) {
 	if c.wrong != nil {
 		return r, false
@@ -98,14 +100,14 @@ func (c *Cache) last(id string) (r record, ok bool) {
 	return r, c.has(r)
 }
 
-// has reports whether a module is there, by its size.
+// has reports whether the cache has a module, by its size.
 func (c *Cache) has(r record) bool {
 	info, err := os.Stat(c.modulePath(r.Module))
 	return c.wrong == nil && err == nil && info.Mode().IsRegular() && info.Size() == r.Size
 }
 
-// keep has pull write a module, and keeps it. Where that can't be, it is pulled all the same, so that the record is true, and kept is false:
-// modules of many sources in memory would have no bound.
+// keep calls pull to write a module, and keeps it. If it can't be kept, pull is called all the same, so that the record is true, and kept is false.
+// The module is not kept in memory instead: with many sources, there would be no bound.
 func (c *Cache) keep(by *Source, pull func(io.Writer) (record, error), logger *slog.Logger) (r record, kept bool, err error) {
 	wrong, err := c.write(by, func(w io.Writer) (module string, err error) {
 		r, err = pull(w)
@@ -122,7 +124,7 @@ func (c *Cache) keep(by *Source, pull func(io.Writer) (record, error), logger *s
 	return r, err == nil, err
 }
 
-// write has pull write a module, and keeps it under the digest that pull returns. wrong is why the disk can't have it; err is pull's.
+// write calls pull to write a module, and keeps it under the digest that pull returns. wrong is the error of the disk, err the error of pull.
 func (c *Cache) write(by any, pull func(io.Writer) (digest string, err error)) (wrong, err error) {
 	if wrong = c.wrong; wrong == nil {
 		wrong = os.MkdirAll(c.folder, 0o700) // somebody may have removed it
@@ -150,8 +152,8 @@ func (c *Cache) write(by any, pull func(io.Writer) (digest string, err error)) (
 	return wrong, err
 }
 
-// Scratch makes a folder for what is needed for a moment, which the caller removes: in the cache or, where that can't be written or is full, among the
-// system's temporary files, which a container with a read-only system does not have.
+// Scratch makes a temporary folder, which the caller removes. It is in the cache, since a container with a read-only system has no other place. If
+// the cache can't be written to or is full, it is among the system's temporary files.
 func (c *Cache) Scratch() (string, error) {
 	wrong := c.wrong
 	if wrong == nil {
@@ -170,7 +172,7 @@ func (c *Cache) Scratch() (string, error) {
 	return folder, nil
 }
 
-// roomy makes a scratch folder in another one, where there is room for a small file.
+// roomy makes a scratch folder in another folder, if that has room for a small file.
 func roomy(in string) (string, error) {
 	folder, err := os.MkdirTemp(in, scratch)
 	if err != nil {
@@ -183,7 +185,7 @@ func roomy(in string) (string, error) {
 	return folder, nil
 }
 
-// A writer tells an error of the disk from one of the registry.
+// A writer remembers errors of the disk, to tell them from errors of the registry.
 type writer struct {
 	w      io.Writer
 	failed error
@@ -197,7 +199,7 @@ func (w *writer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// note writes down what a source has.
+// note records what a source has.
 func (c *Cache) note(r record, logger *slog.Logger) {
 	content, err := json.Marshal(r)
 	if err == nil {
@@ -208,7 +210,7 @@ func (c *Cache) note(r record, logger *slog.Logger) {
 	}
 }
 
-// warn says once that modules are not kept.
+// warn logs once that modules are not kept.
 func (c *Cache) warn(logger *slog.Logger, err error) {
 	c.mu.Lock()
 	before := c.warned
@@ -219,7 +221,7 @@ func (c *Cache) warn(logger *slog.Logger, err error) {
 	}
 }
 
-// use notes that a source needs a module, beside those that it may still be read of.
+// use notes that a source needs a module, in addition to those that may still be read.
 func (c *Cache) use(by any, module string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +231,7 @@ func (c *Cache) use(by any, module string) {
 	c.inUse[by][module] = true
 }
 
-// useOnly notes that a source needs no other modules than these.
+// useOnly notes that a source needs these modules and no others.
 func (c *Cache) useOnly(by any, modules ...string) {
 	needs := make(map[string]bool, len(modules))
 	for _, module := range modules {
@@ -241,14 +243,14 @@ func (c *Cache) useOnly(by any, modules ...string) {
 	c.trim()
 }
 
-// release notes that a source needs none any more.
+// release notes that a source no longer needs any module.
 func (c *Cache) release(by any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.inUse, by)
 }
 
-// trim removes the oldest modules that are beyond the limit, records without a module, and what was not pulled to its end.
+// trim removes the oldest modules beyond the limit, records without a module, and what interrupted pulls left behind.
 func (c *Cache) trim() {
 	if c.wrong != nil {
 		return
@@ -282,11 +284,11 @@ func (c *Cache) trim() {
 			sum += info.Size()
 			all = append(all, module{f.Name(), info.Size(), info.ModTime()})
 		case strings.HasPrefix(f.Name(), pullPrefix) && time.Since(info.ModTime()) > lookTimeout:
-			_ = os.Remove(filepath.Join(c.folder, f.Name())) // of a process that was killed, since no pull takes longer
+			_ = os.Remove(filepath.Join(c.folder, f.Name())) // left by a process that was killed, since no pull takes longer
 		case strings.HasPrefix(f.Name(), scratch) && time.Since(info.ModTime()) > abandoned:
 			_ = os.RemoveAll(filepath.Join(c.folder, f.Name()))
 		case strings.HasPrefix(f.Name(), recordStart) && time.Since(info.ModTime()) > 365*day:
-			_ = os.Remove(filepath.Join(c.folder, f.Name())) // of a source that nobody has any more, most likely
+			_ = os.Remove(filepath.Join(c.folder, f.Name())) // most likely of a source that no longer exists
 		}
 	}
 	slices.SortFunc(all, func(a, b module) int { return a.at.Compare(b.at) })
@@ -297,7 +299,7 @@ func (c *Cache) trim() {
 	}
 }
 
-// open opens a module. What is read is verified at its end: the last Read fails if it is not what its digest says.
+// open opens a module. The last Read fails if the content does not match the digest.
 func (c *Cache) open(r record) (io.ReadCloser, error) {
 	if c.wrong != nil {
 		return nil, c.wrong
@@ -318,5 +320,5 @@ func (c *Cache) open(r record) (io.ReadCloser, error) {
 	}), nil
 }
 
-// errDamaged means that the cache has something else than it should.
+// errDamaged means that a file in the cache does not match its digest.
 var errDamaged = errors.New("the copy on disk is damaged: it is pulled again")

@@ -8,17 +8,17 @@ import (
 	"github.com/toolsrv/toolsrv/internal/oci"
 )
 
-// An asked is whom a source asks, and for what. It does not change.
+// An asked is which registries a source asks, and for what. It does not change.
 type asked struct {
 	peers *oci.Peers
-	pin   string // the digest that the artifact must have, or "" where the registry says which
-	about string // differs where another source would ask otherwise
+	pin   string // the digest that the artifact must have, or "" if the registry decides
+	about string // differs from that of a source with other questions
 }
 
-// policy differs where other artifacts may be pulled.
+// policy differs from that of a source that accepts other artifacts.
 func (a *asked) policy() string { return a.peers.Origin().Policy() }
 
-// open returns whom the source asks with some options.
+// open returns which registries the source asks, by its options.
 func (s *Source) open(o Options) (*asked, error) {
 	a := &asked{pin: o.Locked}
 	if strings.HasPrefix(s.options.Which, "sha256:") {
@@ -36,8 +36,8 @@ func (s *Source) open(o Options) (*asked, error) {
 	return a, nil
 }
 
-// Prepare opens what a source is to ask from then on: Locked, Mirrors and Registry of o count. take has that followed; it is nil where nothing
-// differs. What is served stays until something else was pulled; with other signers, it is pulled and verified again.
+// Prepare prepares new options for a source. Of o only Locked, Mirrors and Registry are used. take puts them into force; it is nil if nothing
+// differs. What is served stays until something else has been pulled. If the signers have changed, it is pulled and verified again.
 func (s *Source) Prepare(o Options) (take func(), err error) {
 	next, err := s.open(o)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Source) Prepare(o Options) (take func(), err error) {
 	}, nil
 }
 
-// begin has the source followed, once nobody else follows it. Whoever calls it holds control, or is the first.
+// begin starts to follow the source, once nobody else does. The caller holds control, or is the first one.
 func (s *Source) begin() {
 	ctx, stop := context.WithCancel(context.Background())
 	before, done := s.done, make(chan struct{})

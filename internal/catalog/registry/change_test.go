@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/ocitest"
 )
 
-// change has a source follow other options. It reports whether they differ.
+// change makes a source follow other options. It reports whether they differ.
 func change(t *testing.T, s *registry.Source, o registry.Options) bool {
 	t.Helper()
 	take, err := s.Prepare(o)
@@ -25,7 +25,7 @@ func change(t *testing.T, s *registry.Source, o registry.Options) bool {
 	return take != nil
 }
 
-// TestChange has a source serve what is locked from then on, and then what its tag is again, also while it pulls from a registry that hangs.
+// TestChange makes a source serve what is locked, and then again what its tag refers to, also during a pull from a registry that hangs.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)
@@ -75,10 +75,10 @@ func TestChange(t *testing.T) {
 	if err := fresh.Close(); err != nil {
 		t.Fatal(err)
 	}
-	take() // which a source that is closed does not take up
+	take() // a closed source ignores this
 }
 
-// TestChangeSigners verifies what is served again once others must have signed it, and says so where they have not.
+// TestChangeSigners checks that a module is verified again when the required signers change, and that a missing signature is reported.
 func TestChangeSigners(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)

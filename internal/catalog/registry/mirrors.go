@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/oci"
 )
 
-// each has ask ask the mirrors and the origin, one after the other.
+// each calls ask with the mirrors and then the origin, until one succeeds.
 func (s *Source) each(ctx context.Context, ask func(ctx context.Context, p *oci.Peer) (again bool, err error)) error {
 	return s.asks.Load().peers.Each(ctx, lookTimeout, func(mirror oci.Reference, err error) {
 		s.options.Logger.Warn("a mirror doesn't have what was asked for, so the next one or the origin is asked", "reference", s.ID(), "mirror", mirror.String(), "again_in", oci.MirrorRest.String(), "error", err)
@@ -42,7 +42,7 @@ func (s *Source) pull(ctx context.Context, digest string) (*held, error) {
 	return h, nil
 }
 
-// copy writes a module to w, for a cache that can't keep it. After an error, a part of it may have been written.
+// copy writes a module to w, because the cache can't keep it. After an error, a part of the module may have been written.
 func (s *Source) copy(ctx context.Context, digest string, w io.Writer) (r record, err error) {
 	err = s.each(ctx, func(ctx context.Context, p *oci.Peer) (again bool, err error) {
 		give, err := s.options.Cache.places.take(ctx, p.Repository.Host)

@@ -57,7 +57,7 @@ func (l locked) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// counting counts the requests of blobs, and of manifests by a tag.
+// counting counts the requests for blobs, and for manifests by tag.
 func counting(s *ocitest.Server) (blobs, tags *atomic.Int64) {
 	blobs, tags = &atomic.Int64{}, &atomic.Int64{}
 	s.Before(func(_ http.ResponseWriter, q *http.Request) bool {
@@ -72,7 +72,7 @@ func counting(s *ocitest.Server) (blobs, tags *atomic.Int64) {
 	return blobs, tags
 }
 
-// TestMirror takes modules from a mirror, and asks the origin what a tag is: the mirror has an old one.
+// TestMirror pulls modules from a mirror, but asks the origin what a tag refers to, since the mirror's tag is outdated.
 func TestMirror(t *testing.T) {
 	t.Parallel()
 	origin, mirror := ocitest.Serve(t), ocitest.Serve(t)
@@ -85,7 +85,7 @@ func TestMirror(t *testing.T) {
 	if n := fromOrigin.Load(); n != 0 {
 		t.Errorf("the origin was asked for %d blobs", n)
 	}
-	push(t, origin, "1.2", "two") // which the mirror does not have
+	push(t, origin, "1.2", "two") // the mirror does not have it
 	await(t, s, "two", "")
 	if n := asked.Load(); n != 0 {
 		t.Errorf("the mirror was asked %d times what a tag is", n)
@@ -95,7 +95,8 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// TestHostileMirrors asks the next one where a mirror hangs, lies or is away. None of them holds up the source, or has anything else served.
+// TestHostileMirrors has mirrors that hang, lie or are unreachable: the next one is asked. None of them holds up the source, or causes anything else
+// to be served.
 // Proves: No tool takes another's place
 func TestHostileMirrors(t *testing.T) {
 	t.Parallel()
@@ -158,7 +159,8 @@ func TestHostileMirrors(t *testing.T) {
 	}
 }
 
-// TestMirrorsWithoutOrigin serves what has a digest while the origin is away, and says what is wrong with each where none has it.
+// TestMirrorsWithoutOrigin serves an artifact by its digest while the origin is unreachable. If no mirror has it, the error says what is wrong with
+// each of them.
 func TestMirrorsWithoutOrigin(t *testing.T) {
 	t.Parallel()
 	origin, mirror := ocitest.Serve(t), ocitest.Serve(t)
@@ -172,14 +174,14 @@ func TestMirrorsWithoutOrigin(t *testing.T) {
 	await(t, s, "one", "")
 	s, _ = mirrored(t, origin, "1.2", t.TempDir(), func(o *registry.Options) { o.Locked = a.Manifest }, mirror)
 	await(t, s, "one", "")
-	s, _ = mirrored(t, origin, "1.2", t.TempDir(), nil, mirror) // whose word on a tag is not taken
+	s, _ = mirrored(t, origin, "1.2", t.TempDir(), nil, mirror) // it is not trusted to resolve a tag
 	await(t, s, "", "does not allow it")
 	mirror.Before(away)
 	s, _ = mirrored(t, origin, a.Manifest, t.TempDir(), nil, mirror)
 	await(t, s, "", "the mirrors asked before: "+mirror.Host)
 }
 
-// TestMirrorsOfSigned takes from a mirror only what it has with its signature.
+// TestMirrorsOfSigned pulls from a mirror only what the mirror has together with its signature.
 func TestMirrorsOfSigned(t *testing.T) {
 	t.Parallel()
 	private, public := newPair(t)
@@ -211,7 +213,7 @@ func TestMirrorsOfSigned(t *testing.T) {
 	}
 }
 
-// TestMirrorUncached has a mirror lie half-way where nothing can be kept. What came counts for nothing, and the origin is asked then.
+// TestMirrorUncached has a mirror that sends wrong bytes half-way, without a cache. What has arrived is not used, and then the origin is asked.
 func TestMirrorUncached(t *testing.T) {
 	t.Parallel()
 	origin, mirror := ocitest.Serve(t), ocitest.Serve(t)
@@ -246,7 +248,7 @@ func TestMirrorUncached(t *testing.T) {
 	}
 }
 
-// A network has names for servers on loopback.
+// A network gives names to servers on loopback.
 type network map[string]string
 
 func (network) Lookup(context.Context, string) ([]netip.Addr, error) {
@@ -265,7 +267,7 @@ func (network) Interfaces() ([]netip.Prefix, error) { return nil, nil }
 
 func (network) Proxy(*http.Request) (*url.URL, error) { return nil, nil }
 
-// TestMirrorCredentials gives a mirror neither the origin's credentials, nor the leave to be asked without TLS.
+// TestMirrorCredentials checks that a mirror neither gets the origin's credentials nor is asked without TLS because the origin may be.
 func TestMirrorCredentials(t *testing.T) {
 	t.Parallel()
 	origin, mirror := ocitest.Serve(t), ocitest.Serve(t)

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	maxPulls = 2           // from a registry at a time, so that a start with many sources takes little memory and bandwidth
-	rest     = time.Minute // that a registry is left alone for which was too slow
+	maxPulls = 2           // concurrent pulls from one registry, so that a start with many sources takes little memory and bandwidth
+	rest     = time.Minute // how long a registry is left alone after it was too slow
 )
 
-// places are those in which sources pull. Each registry has its own, so that one that is slow holds up the sources of no other.
+// places bound the concurrent pulls. Each registry has its own place, so that a slow one does not hold up the sources of another.
 type places struct {
 	mu  sync.Mutex
 	all map[string]*place
 }
 
-// A place is a registry's.
+// A place bounds the pulls from one registry.
 type place struct {
 	free chan struct{}
 
@@ -41,8 +41,8 @@ func (p *places) of(host string) *place {
 	return one
 }
 
-// take waits until a source may pull from a registry. Whoever gives the place back says what came of it: after an answer that was too slow,
-// those that wait are told so at once, and nobody has to find it out again for a time.
+// take waits until a source may pull from a registry. The caller gives the place back with the error of the pull. If the registry was too slow, all
+// who wait for it get that error at once, and so do later callers for a while.
 func (p *places) take(ctx context.Context, host string) (give func(error), err error) {
 	one := p.of(host)
 	select {

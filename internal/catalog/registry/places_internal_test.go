@@ -12,7 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/oci"
 )
 
-// TestSlowRegistry has a registry take all of its places, and be too slow then. Others are not held up, and those that wait for it are told at once.
+// TestSlowRegistry has a registry that takes all of its places and is then too slow. Other registries are not held up, and whoever waits for the slow
+// one is told at once.
 func TestSlowRegistry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +55,7 @@ func TestSlowRegistry(t *testing.T) {
 	})
 }
 
-// TestStillPulled has a catalog ask for what is not there yet. It is told so before it gives up by itself.
+// TestStillPulled has a catalog list a module that is still being pulled. It is told so before its own timeout.
 func TestStillPulled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,8 +1,8 @@
-// Package registry has the source of a catalog that takes one module from an OCI registry.
+// Package registry is a source of a catalog that takes one module from an OCI registry.
 //
-// A source that names a tag, or a range of versions, asks the registry now and then what that is. A digest never changes, so once its module
-// is there, nobody is asked. What was pulled is kept in a [Cache]: it is served from there while the registry is away, also at a start, and
-// verified again each time that it is read.
+// A source that names a tag, or a range of versions, regularly asks the registry what that refers to. A digest never changes, so once its module has
+// been pulled, the registry is not asked again. What was pulled is kept in a [Cache]. It is served from there while the registry is unreachable, even
+// at a start, and verified again each time that it is read.
 package registry
 
 import (
@@ -23,27 +23,27 @@ import (
 	"github.com/toolsrv/toolsrv/internal/oci"
 )
 
-// Options say where a module is. Repository, Which and Cache are required.
+// Options say where to get a module. Repository, Which and Cache are required.
 type Options struct {
 	// Repository is the repository, without a tag or a digest.
 	Repository oci.Reference
-	// Mirrors are repositories that have copies of its artifacts. They are asked first for what has a digest, and are reached as Registry says, but
-	// over TLS unless they are on loopback.
+	// Mirrors are repositories that have copies of its artifacts. An artifact whose digest is known is pulled from them first. They are reached as
+	// Registry says, but always over TLS unless they are on loopback.
 	Mirrors []oci.Reference
 	// Patience is how long a mirror may keep silent; 0 means 10 seconds.
 	Patience time.Duration
 	// Which is a tag, a range of versions such as "~1.2", or a digest.
 	Which string
-	// Locked is the digest that the tag or the range had when it was locked. If empty, it is what the registry says.
+	// Locked is the digest that the tag or the range had when it was locked. If empty, the registry decides.
 	Locked string
-	// Registry says how the registry is reached, and whose signatures count. Where Which is a digest, or Locked one, none is asked for: who wrote
-	// that down has said what is served.
+	// Registry says how the registry is reached, and whose signatures are accepted. If Which is a digest, or Locked is set, no signature is required:
+	// the operator who wrote the digest has decided what is served.
 	Registry oci.Options
 	// Cache keeps what was pulled.
 	Cache *Cache
-	// Logger is told what is served. Nil discards.
+	// Logger gets a line when something new is served. Nil discards.
 	Logger *slog.Logger
-	// Poll is the time between two questions; 0 means a minute.
+	// Poll is the time between two requests to the registry; 0 means a minute.
 	Poll time.Duration
 }
 
@@ -51,23 +51,23 @@ const (
 	defaultPoll = time.Minute
 	firstRetry  = time.Second
 	maxRetry    = 5 * time.Minute
-	lookTimeout = 15 * time.Minute // for a question, with what must be pulled
-	listWithin  = 40 * time.Second // less than a catalog waits, so that what it tells is what is wrong
+	lookTimeout = 15 * time.Minute // for a request, including a pull if one is necessary
+	listWithin  = 40 * time.Second // less than a catalog waits, so that the catalog gets the actual error
 )
 
-// A Source is one module of a registry. Close it after the Catalog that it is the source of.
+// A Source is a source with one module of a registry. Close it after the Catalog that uses it.
 type Source struct {
-	options Options // Locked, Mirrors and Registry are those of the start
+	options Options // Locked, Mirrors and Registry are as at the start
 	asks    atomic.Pointer[asked]
 
 	changes chan struct{}
-	tried   chan struct{} // closed once the registry was asked, or what it had is known
+	tried   chan struct{} // closed once the registry was asked, or the cache had a record
 	once    sync.Once     // closes it
 	stopped sync.WaitGroup
 
-	control sync.Mutex // of stop, done and closed
+	control sync.Mutex // guards stop, done and closed
 	stop    context.CancelFunc
-	done    <-chan struct{} // closed once nobody follows
+	done    <-chan struct{} // closed once the goroutine that follows has ended
 	closed  bool
 
 	mu     sync.Mutex
@@ -78,12 +78,12 @@ type Source struct {
 // held is what is served.
 type held struct {
 	record
-	kept bool // in the cache, which may have lost it since
+	kept bool // in the cache, if that has not lost it since
 }
 
 var _ catalog.Source = (*Source)(nil)
 
-// Open begins to follow a module. It waits for no registry.
+// Open starts to follow a module. It does not wait for the registry.
 func Open(o Options) (*Source, error) {
 	s := &Source{options: o, changes: make(chan struct{}, 1), tried: make(chan struct{})}
 	if s.options.Logger == nil {
@@ -104,7 +104,7 @@ func Open(o Options) (*Source, error) {
 	return s, nil
 }
 
-// ID returns the reference, with the tag, the range or the digest that the configuration has.
+// ID returns the reference, with the tag, range or digest from the configuration.
 func (s *Source) ID() string {
 	if strings.HasPrefix(s.options.Which, "sha256:") {
 		return oci.Scheme + s.options.Repository.String() + "@" + s.options.Which
@@ -112,10 +112,10 @@ func (s *Source) ID() string {
 	return oci.Scheme + s.options.Repository.String() + ":" + s.options.Which
 }
 
-// Place returns the reference, which has one file.
+// Place returns the reference, since the source has only one file.
 func (s *Source) Place(string) string { return s.ID() }
 
-// Changes sends a value when another module is to be served, or when a problem comes or goes.
+// Changes sends a value when another module is to be served, or when a problem arises or ends.
 func (s *Source) Changes() <-chan struct{} { return s.changes }
 
 // Close ends it.
@@ -130,7 +130,7 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// List returns the module, once it is known whether there is one.
+// List waits until it is known whether there is a module, and returns it.
 func (s *Source) List(ctx context.Context) (*catalog.Listing, error) {
 	select {
 	case <-s.tried:
@@ -151,7 +151,7 @@ func (s *Source) List(ctx context.Context) (*catalog.Listing, error) {
 	return l, nil
 }
 
-// name returns what the file is called.
+// name returns the name of the file.
 func (s *Source) name() string { return path.Base(s.options.Repository.Repository) + ".wasm" }
 
 // Open returns the module, from the cache or else from the registry. It is verified while it is read.
@@ -168,12 +168,12 @@ func (s *Source) Open(ctx context.Context, name, version string) (io.ReadCloser,
 	if f, err := s.options.Cache.open(h.record); err == nil {
 		return f, nil
 	}
-	// Somebody has emptied the cache, or damaged it.
+	// Somebody has emptied or damaged the cache.
 	again, err := s.pull(ctx, h.Manifest)
 	switch {
 	case err != nil:
 		return nil, err
-	case again.Module != version: // whoever changed the cache has changed what it says of the artifact
+	case again.Module != version: // whoever changed the cache has changed its record of the artifact
 		s.hold(again, nil)
 		return nil, catalog.ErrChanged
 	case !again.kept:
@@ -183,7 +183,7 @@ func (s *Source) Open(ctx context.Context, name, version string) (io.ReadCloser,
 	return s.options.Cache.open(again.record)
 }
 
-// stream returns a module as it comes from the registry, for a cache that can't keep it. The last Read fails unless it is the one that was
+// stream returns a module as it comes from the registry, because the cache can't keep it. The last Read fails unless it is the module that was
 // verified before.
 func (s *Source) stream(ctx context.Context, h *held) io.ReadCloser {
 	ctx, cancel := context.WithCancel(ctx)
@@ -193,16 +193,16 @@ func (s *Source) stream(ctx context.Context, h *held) io.ReadCloser {
 		defer close(done)
 		r, err := s.copy(ctx, h.Manifest, to)
 		if err != nil {
-			err = &catalog.PassingError{Err: err} // so that a registry that is away is not asked without a pause
+			err = &catalog.PassingError{Err: err} // so that an unreachable registry is not asked again without a pause
 		} else if r.Module != h.Module {
 			err = catalog.ErrChanged
 		}
-		to.CloseWithError(err) // nil is the end
+		to.CloseWithError(err) // nil means EOF
 	}()
 	return &streamed{from, cancel, done}
 }
 
-// streamed is a module that comes. Close ends its coming, and waits for that.
+// streamed is a module that is being transferred. Close stops the transfer and waits until it has ended.
 type streamed struct {
 	*io.PipeReader
 	cancel context.CancelFunc
@@ -237,7 +237,7 @@ func (s *Source) follow(ctx context.Context) {
 		} else if s.asks.Load().pin != "" {
 			return // it never changes
 		}
-		// Not all servers are to ask at once, and none before it may.
+		// The jitter spreads the requests of many servers, and never makes one too early.
 		timer := time.NewTimer(max(least, pause*9/10) + rand.N(pause/5+1))
 		select {
 		case <-ctx.Done():
@@ -247,7 +247,7 @@ func (s *Source) follow(ctx context.Context) {
 	}
 }
 
-// look asks what is to be served now. It returns nil where that has not changed.
+// look asks what is to be served now. It returns nil if that has not changed.
 func (s *Source) look(ctx context.Context) (*held, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("it took longer than %v", lookTimeout))
 	defer cancel()
@@ -268,7 +268,7 @@ func (s *Source) look(ctx context.Context) (*held, error) {
 	return s.pull(ctx, digest)
 }
 
-// hold takes up what is to be served, if there is anything new, and tells of it.
+// hold stores what is to be served and notifies the catalog, if anything has changed.
 func (s *Source) hold(next *held, err error) {
 	s.mu.Lock()
 	told := next != nil || (err == nil) != (s.failed == nil) || err != nil && err.Error() != s.failed.Error()
@@ -287,7 +287,7 @@ func (s *Source) hold(next *held, err error) {
 	if told {
 		select {
 		case s.changes <- struct{}{}:
-		default: // one is told already
+		default: // it has been told already
 		}
 	}
 }

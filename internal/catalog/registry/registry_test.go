@@ -59,7 +59,7 @@ func follow(t *testing.T, host, which, folder string, change func(*registry.Opti
 	return s
 }
 
-// content returns what a source has, and what is wrong with it.
+// content returns the module that a source has, and the source's problem.
 func content(t *testing.T, s *registry.Source) (content string, problem error) {
 	t.Helper()
 	l, err := s.List(t.Context())
@@ -88,7 +88,7 @@ func content(t *testing.T, s *registry.Source) (content string, problem error) {
 	return string(b), problem
 }
 
-// await waits until a source has a content, and a problem or none.
+// await waits until a source has this content, and this problem or none.
 func await(t *testing.T, s *registry.Source, want, problem string) {
 	t.Helper()
 	testkit.Until(t, fmt.Sprintf("%q with %q", want, problem), func() bool {
@@ -97,7 +97,7 @@ func await(t *testing.T, s *registry.Source, want, problem string) {
 	})
 }
 
-// TestTagMoves serves what a tag is now, and tells when that is something else.
+// TestTagMoves serves what a tag refers to, and reports when that changes.
 func TestTagMoves(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)
@@ -128,7 +128,7 @@ func TestRange(t *testing.T) {
 	await(t, s, "ten", "")
 }
 
-// TestAway has the registry go away. What was pulled is served, also by another process.
+// TestAway makes the registry unreachable. What was pulled is still served, also by another process.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	at, folder := ocitest.Serve(t), t.TempDir()
@@ -153,7 +153,8 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// TestBusy has a registry ask to be left alone for six seconds: nobody asks it before, what was pulled is served, and then what is new.
+// TestBusy has a registry that asks to be left alone for six seconds: nobody asks it before then. Until then what was pulled is served, and
+// afterwards the new module.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)
@@ -173,7 +174,7 @@ func TestBusy(t *testing.T) {
 		return false
 	})
 	testkit.Until(t, "it is refused", func() bool { return refused.Load() > 0 })
-	if got, _ := content(t, s); got != "one" && got != "two" { // which it may have had before
+	if got, _ := content(t, s); got != "one" && got != "two" { // it may have had that before
 		t.Errorf("got %q", got)
 	}
 	testkit.Until(t, "it asks again", func() bool { return next.Load() > 0 })
@@ -183,7 +184,7 @@ func TestBusy(t *testing.T) {
 	await(t, s, "two", "")
 }
 
-// TestPinned asks nobody for what has a digest, once it is there.
+// TestPinned checks that the registry is not asked for a digest again once its module has been pulled.
 func TestPinned(t *testing.T) {
 	t.Parallel()
 	at, folder := ocitest.Serve(t), t.TempDir()
@@ -202,14 +203,14 @@ func TestPinned(t *testing.T) {
 			t.Errorf("%s: the registry was asked %d times more", name, n-asked)
 		}
 	}
-	// A record of what the tag was is not what was locked.
+	// A record of what the tag referred to is not used for a locked digest.
 	third := follow(t, at.Host, "1", folder, nil)
 	await(t, third, "two", "")
 	third.Close()
 	await(t, follow(t, at.Host, "1", folder, func(o *registry.Options) { o.Locked = one.Manifest }), "one", "")
 }
 
-// TestDamaged has somebody change what the cache has, or remove it. Nothing of that is served.
+// TestDamaged changes or removes files of the cache. None of the changes is served.
 // Proves: No tool takes another's place
 func TestDamaged(t *testing.T) {
 	t.Parallel()
@@ -251,7 +252,7 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 	s.Close()
-	// Records that say something else.
+	// These records are damaged or say something else.
 	for _, text := range []string{"", "{", "null", `{"reference":"x"}`, strings.Repeat("x", 10_000)} {
 		records, err := filepath.Glob(filepath.Join(folder, "source-*.json"))
 		if err != nil {
@@ -268,7 +269,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestNoCache serves what it pulls where there is no folder, or it can't be used.
+// TestNoCache serves what it pulls if there is no folder, or if the folder can't be used.
 func TestNoCache(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)
@@ -289,7 +290,7 @@ func TestNoCache(t *testing.T) {
 	}
 }
 
-// TestNothingInMemory has sources without a cache keep no module in memory, and serve nothing that was not verified as it came.
+// TestNothingInMemory checks that sources without a cache keep no module in memory, and serve nothing that was not verified while it arrived.
 func TestNothingInMemory(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)
@@ -312,7 +313,7 @@ func TestNothingInMemory(t *testing.T) {
 		t.Errorf("64 sources of 1 MiB hold %d bytes", grown)
 	}
 	e := l.Entries[0]
-	for range 5 { // more than may be pulled at a time: closing one that nobody has read to its end leaves its place to others
+	for range 5 { // more than may be pulled at a time: closing a module that was not read to its end frees its place
 		f, err := all[0].Open(t.Context(), e.ID, e.Version)
 		if err != nil {
 			t.Fatal(err)
@@ -351,7 +352,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestBounded removes the oldest modules, and none that is served.
+// TestBounded checks that the oldest modules are removed, but none that is served.
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	at, folder := ocitest.Serve(t), t.TempDir()
@@ -373,7 +374,7 @@ func TestBounded(t *testing.T) {
 		t.Errorf("unfinished files are left: %q", left)
 	}
 	await(t, stays, module(0), "")
-	// What a killed process left goes at the next start, and at the next pull. What another one may still write stays.
+	// What a killed process left behind is removed at the next start and the next pull. What another process may still be writing stays.
 	other, killed := testkit.Put(t, folder, ".pull-1", "x"), ""
 	abandon := func() {
 		killed = testkit.Put(t, folder, ".pull-2", "x")
@@ -394,7 +395,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestWrongArtifact keeps what is served when a tag leads to what is none.
+// TestWrongArtifact keeps what is served when a tag refers to something that is not an artifact of a tool.
 func TestWrongArtifact(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)
@@ -410,12 +411,12 @@ func TestWrongArtifact(t *testing.T) {
 		return false
 	})
 	lies.Store(true)
-	push(t, at, "1", "two") // its layer is there already as far as Exists says
+	push(t, at, "1", "two") // as far as Exists says, the layer is there already
 	await(t, s, "one", "doesn't match its digest")
 	lies.Store(false)
 }
 
-// TestHangs bounds what a registry that never answers holds up: neither a listing nor the end waits for it.
+// TestHangs has a registry that never answers: neither a listing nor Close waits for it.
 func TestHangs(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)
@@ -429,7 +430,8 @@ func TestHangs(t *testing.T) {
 	s.Close()
 }
 
-// TestHostileBesideGood has sources of a registry whose modules never end take all that they can get. A source of another one is served meanwhile.
+// TestHostileBesideGood has sources of a registry whose modules never end, so they take up all they can. A source of another registry is served
+// meanwhile.
 func TestHostileBesideGood(t *testing.T) {
 	t.Parallel()
 	evil, good := ocitest.Serve(t), ocitest.Serve(t)
@@ -476,7 +478,7 @@ func newPair(t *testing.T) (private *signature.Key, public string) {
 	return private, public
 }
 
-// TestSigned serves what was signed by who counts, and goes on with that when the tag is moved to something else.
+// TestSigned serves what an accepted signer has signed, and continues to when the tag is moved to something else.
 func TestSigned(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)
@@ -503,7 +505,7 @@ func TestSigned(t *testing.T) {
 	}
 	folder := t.TempDir()
 	one := push(t, at, "1.2", "one")
-	// What a source had from the same registry without asking for a signature does not count for one that asks for it.
+	// What a source had from the same registry without requiring a signature is not accepted by a source that requires one.
 	anybody := follow(t, at.Host, "1.2", folder, nil)
 	await(t, anybody, "one", "")
 	anybody.Close()
@@ -517,7 +519,7 @@ func TestSigned(t *testing.T) {
 	await(t, s, "two", "")
 	s.Close()
 
-	// While the registry is away, what was verified for the same signers is served, and for others nothing is.
+	// While the registry is unreachable, what was verified is served for the same signers, and nothing for others.
 	at.Before(func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(http.StatusForbidden)
 		return true

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/catalog/registry"
 )
 
-// TestScratch makes scratch folders in a cache, and where there is none.
+// TestScratch makes scratch folders in a cache, and without one.
 func TestScratch(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "cache")

@@ -9,15 +9,15 @@ import (
 	"io"
 )
 
-// Errors of a cache that another source shares.
+// These are errors of a cache for the other kinds of sources that use it.
 var (
-	// ErrUncached is returned by Keep where the folder can't keep anything.
+	// ErrUncached is returned by Keep if nothing can be kept in the folder.
 	ErrUncached = errors.New("the cache is off")
-	// ErrOther is returned by Keep for a content that is not what its digest says.
+	// ErrOther is returned by Keep for a content that doesn't match its digest.
 	ErrOther = errors.New("it doesn't match its digest")
 )
 
-// Keep keeps what pull writes, which must have a digest, in hexadecimal. by needs it from now on.
+// Keep keeps what pull writes, which must have the given digest, in hexadecimal. From now on the source by needs it.
 func (c *Cache) Keep(by any, digest string, pull func(io.Writer) error) error {
 	wrong, err := c.write(by, func(w io.Writer) (string, error) {
 		sum := sha256.New()
@@ -33,18 +33,18 @@ func (c *Cache) Keep(by any, digest string, pull func(io.Writer) error) error {
 	return err
 }
 
-// Open opens what is kept with a digest, in hexadecimal, and a size. The last Read fails if it is not what the digest says.
+// Open opens the content with a digest, in hexadecimal, and a size. The last Read fails if the content doesn't match the digest.
 func (c *Cache) Open(digest string, size int64) (io.ReadCloser, error) {
 	return c.open(record{Module: "sha256:" + digest, Size: size})
 }
 
-// UseOnly says which digests a source needs, and no others. Release says that it needs none any more.
+// UseOnly says which digests a source needs: these and no others. Release says that it no longer needs any.
 func (c *Cache) UseOnly(by any, digests []string) { c.useOnly(by, digests...) }
 
-// Release is the opposite of UseOnly.
+// Release says that a source no longer needs any digest.
 func (c *Cache) Release(by any) { c.release(by) }
 
-// Verify returns a content whose last Read fails with what wrong returns, unless all was what a digest says, in hexadecimal.
+// Verify returns a reader of a content. Its last Read fails with the error that wrong returns, unless the content matches a digest, in hexadecimal.
 func Verify(content io.ReadCloser, digest string, wrong func() error) io.ReadCloser {
 	return &verified{content, digest, sha256.New(), wrong}
 }

@@ -17,13 +17,13 @@ const maxRecord = 4 << 20
 
 // A record is a Precedence on disk.
 type record struct {
-	// Source is the ID of the source of the files. A record of another source says nothing.
+	// Source is the ID of the files' source. A record of another source is ignored.
 	Source string `json:"source"`
 	// WaitsFor is the Precedence.
 	WaitsFor Precedence `json:"waits_for"`
 }
 
-// Read returns what a record says of a source. A record that is missing says nothing.
+// Read returns the Precedence in a source's record. A missing record is an empty one.
 func Read(name, source string) (Precedence, error) {
 	if name == "" {
 		return nil, nil
@@ -53,7 +53,7 @@ func Read(name, source string) (Precedence, error) {
 	return r.WaitsFor, nil
 }
 
-// Write replaces a record, whole or not at all. It removes the record of an empty Precedence.
+// Write replaces a record atomically. If the Precedence is empty, it removes the record.
 func (p Precedence) Write(name, source string) error {
 	if len(p) == 0 {
 		if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {

@@ -1,7 +1,7 @@
-// Package precedence says which files keep a path from which others, and writes that down: on disk, and in the state that servers share.
+// Package precedence records which files keep a path from which other files: on disk, and in the state that servers share.
 //
-// If two files want the same path, the one that came first has it. Their source doesn't show which one that was. With what is noted
-// here the next start, `toolsrv check`, and the other servers decide as the server that saw it.
+// If two files want the same path, the one that came first has it. Their source doesn't show which one that was. With this record, the next start,
+// `toolsrv check` and other servers decide as the server did that saw it.
 package precedence
 
 import (
@@ -16,15 +16,15 @@ import (
 // A Precedence says which files each waiting file waits for, sorted. It never changes once it is made.
 type Precedence map[string][]string
 
-// The turns in which files get their paths at a start.
+// Files get their paths at a start in these turns.
 const (
 	kept    = iota // a file that kept a path from another
 	unknown        // a file about which nothing is noted
 	waited         // a file that waited for another that is still there
 )
 
-// Turns returns the turn of each file of a source. Comparing two files by which one kept a path from the other would not be an
-// order: with a third that nothing is noted about, each of the three could come before another.
+// Turns returns the turn of each file of a source. Sorting by "which of two files kept a path from the other" would not give an order: with a third
+// file about which nothing is noted, each of the three could come before another.
 func (p Precedence) Turns(files []string) func(file string) int {
 	here := make(map[string]bool, len(files))
 	for _, f := range files {
@@ -50,12 +50,12 @@ func (p Precedence) Turns(files []string) func(file string) int {
 	}
 }
 
-// Equal reports whether both say the same.
+// Equal reports whether two precedences are the same.
 func (p Precedence) Equal(other Precedence) bool {
 	return maps.EqualFunc(p, other, slices.Equal)
 }
 
-// Has reports whether a file waits for a holder.
+// Has reports whether a file waits for a certain holder.
 func (p Precedence) Has(file, holder string) bool {
 	_, ok := slices.BinarySearch(p[file], holder)
 	return ok
@@ -70,7 +70,7 @@ func (p Precedence) Sorted() Precedence {
 	return p
 }
 
-// Without returns p without what other says, too.
+// Without returns p without the waits that other has, too.
 func (p Precedence) Without(other Precedence) Precedence {
 	left := make(Precedence, len(p))
 	for file, holders := range p {
@@ -84,14 +84,13 @@ func (p Precedence) Without(other Precedence) Precedence {
 	return left
 }
 
-// With returns p with what other says, unless p says the opposite: no file waits for one that waits for it, nor through others. So whoever follows it
-// comes to an end.
+// With returns p with the waits of other, except those that would make a cycle with what p says. So following who waits for whom always ends.
 func (p Precedence) With(other Precedence) Precedence {
 	all, _ := p.Within(other, math.MaxInt)
 	return all
 }
 
-// Within is With, but adds nothing that takes the whole beyond most bytes. The error says so then.
+// Within is like With, but adds nothing that would make the result larger than most bytes. It returns an error if it left something out.
 func (p Precedence) Within(other Precedence, most int) (Precedence, error) {
 	all := maps.Clone(p)
 	if all == nil {
@@ -121,7 +120,7 @@ func (p Precedence) Within(other Precedence, most int) (Precedence, error) {
 	return all, nil
 }
 
-// sizeOf returns about how many bytes it takes to note which files one waits for.
+// sizeOf returns about how many bytes it takes to note the holders that one file waits for.
 func sizeOf(file string, holders []string) int {
 	size := len(file) + len(`"":[],`)
 	for _, holder := range holders {
@@ -130,11 +129,11 @@ func sizeOf(file string, holders []string) int {
 	return size
 }
 
-// mostSteps is how many holders are looked at to find whether a file waits for another one. Few wait for one that waits, so that they are enough; a record
-// of a foreign hand may have any number.
+// mostSteps is how many holders are looked at to find out whether a file waits for another one. Chains are short, so that is enough, but a record
+// that somebody else wrote may have long ones.
 const mostSteps = 16
 
-// leads reports whether a file waits for another one, also through others, or whether that takes too long to be found out.
+// leads reports whether a file waits for another one, directly or through others. It also returns true if that would take too long to find out.
 func (p Precedence) leads(file, to string) bool {
 	if p[file] == nil {
 		return false

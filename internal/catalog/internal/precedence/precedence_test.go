@@ -51,7 +51,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestTurns has the order be one for whatever stands in a record.
+// TestTurns checks that the turns give a consistent order, whatever a record says.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestRecordDamaged does without a record that can't be read.
+// TestRecordDamaged checks that a record that can't be read is an error, and is not used.
 func TestRecordDamaged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -91,7 +91,7 @@ func TestRecordDamaged(t *testing.T) {
 	}
 }
 
-// TestWith adds what does not contradict, and takes out what is named.
+// TestWith adds waits that contradict nothing, and removes others.
 func TestWith(t *testing.T) {
 	t.Parallel()
 	type p = precedence.Precedence
@@ -125,7 +125,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// TestDecode reads records of foreign hands in little time, as something without a circle.
+// TestDecode reads untrusted records: quickly, and without cycles in the result.
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	chain, star, mesh := precedence.Precedence{}, precedence.Precedence{}, precedence.Precedence{}
@@ -158,7 +158,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// FuzzDecode has no record panic, and what is read of one be written and read as the same.
+// FuzzDecode checks that no record causes a panic, and that a decoded record stays the same when it is encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{"", "\x00", "\x01{", "\x01[]", "\x02{}", "\x01null", "\x01" + `{"waits_for":{"a":["b","c"],"b":["a"],"":[""]}}`, "\x01" + `{"waits_for":{"a\ud800":["\u0000",null]}}`} {
 		f.Add([]byte(seed))

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// Form is the form of the record in a state.
+	// Form is the version of the record's format in a state.
 	Form byte = 1
-	// MostShared is how many bytes of names are added to one. A tenth is left to what surrounds them.
+	// MostShared bounds the bytes of names in a record. A tenth is left for the JSON around them.
 	MostShared = state.MaxValue / 10 * 9
 )
 
@@ -18,7 +18,7 @@ type shared struct {
 	WaitsFor Precedence `json:"waits_for"`
 }
 
-// Encode returns the record of a Precedence in a state.
+// Encode returns a Precedence as a record for the state.
 func (p Precedence) Encode() ([]byte, error) {
 	value, err := state.Encode(Form, shared{p})
 	if err == nil && len(value) > state.MaxValue {
@@ -27,7 +27,8 @@ func (p Precedence) Encode() ([]byte, error) {
 	return value, err
 }
 
-// Decode reads a record of a state. Whoever may write to the state may have written it. What contradicts itself is left out, the same on all servers.
+// Decode reads a record of a state. It must not be trusted: whoever may write to the state may have written it. Decode leaves out what contradicts
+// itself, in the same way on all servers.
 func Decode(value []byte) (Precedence, error) {
 	var r shared
 	if err := state.Decode(value, Form, &r); err != nil {

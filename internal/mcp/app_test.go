@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// tool returns a tool whose argument n is 7 where it is left out.
+// tool returns a tool whose argument n is 7 by default.
 func tool(path string, f wasmtools.CallerFunc) *wasmtools.Tool {
 	namespace, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -53,7 +53,7 @@ func principal(tb testing.TB, scopes ...string) *wasmtools.Principal {
 	return p
 }
 
-// as is a dependency that says who calls.
+// as is a dependency that identifies every caller as this principal.
 type as struct{ principal *wasmtools.Principal }
 
 func (as) Check(*http.Request) error { return nil }
@@ -70,7 +70,7 @@ type options struct {
 	log          slog.Handler
 }
 
-// An app is a door on a mux of its own.
+// An app is a door on its own mux.
 type app struct {
 	*web.Mux
 	door *mcp.Door
@@ -98,7 +98,7 @@ func appOf(tb testing.TB, table *wasmtools.RouteTable, o options) *app {
 
 const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
-// message returns the body of a request with further params, such as `"name":"add"`.
+// message returns the body of a request with additional params, such as `"name":"add"`.
 func message(method, params string) string {
 	if params != "" {
 		params += ","
@@ -110,8 +110,7 @@ func call(name, arguments string) string {
 	return message("tools/call", `"name":"`+name+`","arguments":`+arguments)
 }
 
-// request returns a request with the headers that its body asks for. headers are names and values that replace them; an empty
-// value takes one out.
+// request returns a request with the headers that match its body. headers are names and values that replace them; an empty value removes a header.
 func request(body string, headers ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
 	var m struct {

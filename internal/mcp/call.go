@@ -8,13 +8,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/web"
 )
 
-// serveCall answers a request that calls a tool, as its header says. The call begins before the body is read, because the tool
-// says how large its arguments may be, and has the memory for them.
+// serveCall answers a request whose header says that it calls a tool. The call begins before the body is read, because the tool decides how large its
+// arguments may be, and provides the memory for them.
 func (x *exchange) serveCall() {
 	x.SetOperation(protocol.Call)
 	r, p := &x.request, x.door.protocol
 	name, named := encoded(x.Request().Header, headerName)
-	defer r.End() // a call that has not begun needs none
+	defer r.End() // harmless if the call has not begun
 	begun := named && p.Begin(r, name)
 	body, err := x.readCall(begun)
 	if err != nil {
@@ -50,7 +50,7 @@ func (x *exchange) failCall(begun bool, err error) {
 	x.Fail(err)
 }
 
-// readCall reads the body: into the memory of the call, if there is one that has it.
+// readCall reads the body: into the memory of the call, if there is an admitted call.
 func (x *exchange) readCall(begun bool) (body []byte, err error) {
 	if begun && !x.request.Invocation.Refused() {
 		err = x.ReadBody((*framed)(x))
@@ -65,7 +65,7 @@ func (x *exchange) readCall(begun bool) (body []byte, err error) {
 	return x.body, err
 }
 
-// A framed is an exchange that reads a message with the arguments of its call. It is a web.Body.
+// A framed is an exchange that reads a message with the arguments of a call. It is a web.Body.
 type framed exchange
 
 var _ web.Body = (*framed)(nil)
@@ -73,7 +73,7 @@ var _ web.Body = (*framed)(nil)
 // Limit returns the largest size of the message.
 func (x *framed) Limit() int64 { return x.request.Invocation.Limit() + frame }
 
-// TooLarge returns the error of a larger one.
+// TooLarge returns the error for a larger message.
 func (x *framed) TooLarge() error { return x.request.Invocation.TooLarge() }
 
 // Read reads the message.
@@ -81,7 +81,7 @@ func (x *framed) Read(r io.Reader, length int64) error {
 	return x.request.Invocation.ReadFramed(r, length, frame)
 }
 
-// checkCall compares what the headers say with a call.
+// checkCall checks that the headers agree with a call.
 func (x *exchange) checkCall(name string, named bool) *rpc.Fault {
 	if wrong := x.check(x.Request().Header); wrong != nil {
 		return wrong
@@ -90,7 +90,7 @@ func (x *exchange) checkCall(name string, named bool) *rpc.Fault {
 	switch {
 	case m.ID == nil:
 		return rpc.Invalid("A request needs an id")
-	case m.Name == nil: // which is not the header's fault
+	case m.Name == nil: // the message is at fault, not the header
 	case !named:
 		return rpc.Mismatch("Mcp-Name is missing or not well-formed")
 	case string(m.Name) != name:

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// callers is a dependency that lets in some callers, each with scopes of its own. A request's header says whose it is.
+// callers is a dependency that admits some callers, each with its own scopes. A header of the request names the caller.
 type callers struct {
 	now atomic.Pointer[[]*wasmtools.Principal]
 }
@@ -32,7 +32,7 @@ func (c *callers) Principal(r *http.Request, _ *wasmtools.Principal) (*wasmtools
 	return (*c.now.Load())[n], nil
 }
 
-// reload makes all principals anew, as a reload of the configuration does.
+// reload makes new principals, as a reload of the configuration does.
 func (c *callers) reload(t *testing.T, many int) {
 	t.Helper()
 	next := make([]*wasmtools.Principal, many)
@@ -46,8 +46,8 @@ func (c *callers) reload(t *testing.T, many int) {
 	c.now.Store(&next)
 }
 
-// TestChangesAmongManyCallers has hundreds of callers, each with scopes of its own, wait for changes in thousands of streams: half of them in
-// sessions. A change costs a list for each caller that it concerns, and nothing for others; so does a reload.
+// TestChangesAmongManyCallers has hundreds of callers with their own scopes wait for changes in thousands of streams, half of them in sessions. A
+// change makes one list for each caller that it concerns, and none for the others. The same is true of a reload.
 // Proves: A caller reaches its own tools only
 func TestChangesAmongManyCallers(t *testing.T) {
 	many, each := 500, 10 // callers, and streams of each
@@ -103,7 +103,7 @@ func TestChangesAmongManyCallers(t *testing.T) {
 			for _, step := range []struct {
 				name   string
 				change func() error
-				views  int64 // that it may have made
+				views  int64 // how many views it may have made
 				events int
 			}{
 				{"one caller's tool", func() error { return table.Disable("/n7/a", "") }, 1, each},

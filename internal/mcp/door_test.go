@@ -40,7 +40,7 @@ func TestNotSettled(t *testing.T) {
 	}
 }
 
-// TestAnswerMemory makes a large result count, with the answer that is made of it, until the client has it.
+// TestAnswerMemory checks that a large result and its answer count as used memory until the client has received them.
 func TestAnswerMemory(t *testing.T) {
 	t.Parallel()
 	const size = 300 << 10
@@ -66,7 +66,7 @@ func TestAnswerMemory(t *testing.T) {
 	}
 }
 
-// A stuckClient takes its answer when it is set free.
+// A stuckClient reads its answer only once it is released.
 type stuckClient struct {
 	header        http.Header
 	writing, free chan struct{}
@@ -80,7 +80,7 @@ func (c *stuckClient) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLargeArguments calls a tool with arguments of its limit, and with a byte more.
+// TestLargeArguments calls a tool with arguments as large as its limit, and one byte larger.
 func TestLargeArguments(t *testing.T) {
 	t.Parallel()
 	one := tool("one", func(context.Context, *wasmtools.Call) ([]byte, error) { return []byte("1"), nil })
@@ -94,7 +94,7 @@ func TestLargeArguments(t *testing.T) {
 	}
 }
 
-// TestClose closes a door twice; it goes on to serve. Without a set, NewDoor panics.
+// TestClose closes a door twice. The door continues to serve. Without a set, NewDoor panics.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	h := appOf(t, tableOf(t, tool("add", echo)), options{})

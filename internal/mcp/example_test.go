@@ -45,7 +45,7 @@ func Example() {
 	defer agents.Close()
 	mux.Mount(mcp.Path, agents)
 
-	// http.ListenAndServe("127.0.0.1:8000", mux) would serve it; this is one request.
+	// A program would call http.ListenAndServe("127.0.0.1:8000", mux). Here is a single request.
 	r := httptest.NewRequest(http.MethodPost, "http://localhost:8000/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call",
 		"params":{"name":"math-add","arguments":{"A":1,"B":2},
 		"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`))

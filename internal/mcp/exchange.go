@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// frame is how many bytes a message may have besides a call's arguments, and a message that calls nothing may have.
+	// frame bounds the bytes of a message in addition to a call's arguments, and the size of a message that calls no tool.
 	frame = 64 << 10
 	// kept is the largest buffer that is kept for the next request, in bytes.
 	kept = 64 << 10
@@ -23,12 +23,12 @@ const (
 	firstRead = 4 << 10
 )
 
-// An exchange is a request with its response. It is used again for the next one.
+// An exchange is a request with its response. It is reused for later requests.
 type exchange struct {
 	response.Response
 	request protocol.Request
 	door    *Door
-	// subscription goes on after the whole request has been read; if nil, there is none.
+	// subscription is the stream that starts after the request has been read, or nil.
 	subscription *subscription
 	body         buffer
 }
@@ -38,7 +38,7 @@ var (
 	_ protocol.Listener = (*exchange)(nil)
 )
 
-// begin ties the exchange to a request.
+// begin prepares the exchange for a request.
 func (x *exchange) begin(of *web.Exchange, namespace string) {
 	of.SetFailer(x)
 	x.Exchange = of
@@ -101,10 +101,10 @@ func (x *exchange) serve() {
 	}
 }
 
-// answer answers a message that is as it should be.
+// answer answers a valid message.
 func (x *exchange) answer() {
 	if x.request.Token != nil && !response.AcceptsEvents(x.Request().Header) {
-		x.request.Token = nil // where would reports of progress go?
+		x.request.Token = nil // without a stream, reports of progress can't be sent
 	}
 	a := x.door.protocol.Answer(x.Context(), &x.request)
 	status := http.StatusOK
@@ -114,12 +114,12 @@ func (x *exchange) answer() {
 	x.Answer(status, a)
 }
 
-// refuse answers with what is wrong with the message.
+// refuse answers with the fault of the message.
 func (x *exchange) refuse(f *rpc.Fault) {
 	x.Answer(statusOf(f), x.request.Refuse(f))
 }
 
-// note answers a notification. There is none that the server would have to know of: closing the connection cancels a request.
+// note answers a notification. The server ignores all of them: to cancel a request, the client closes the connection.
 func (x *exchange) note() {
 	if !bytes.HasPrefix(x.request.Method, []byte("notifications/")) {
 		x.refuse(rpc.Invalid("A request needs an id"))
@@ -129,7 +129,7 @@ func (x *exchange) note() {
 	x.WriteHeader(http.StatusAccepted)
 }
 
-// check compares what the headers say with the message.
+// check checks that the headers agree with the message.
 func (x *exchange) check(h http.Header) *rpc.Fault {
 	m := &x.request.Message
 	declared, ok := plain(h, headerVersion)
@@ -162,7 +162,7 @@ func (x *exchange) beginsSession(declared string) bool {
 	return m.MetaVersion == nil && declared != protocol.Version && (protocol.Begins(m) || protocol.HasSessions(declared))
 }
 
-// serveSession answers a message of a session. What it calls is not known before it is read.
+// serveSession answers a message of a session. Its method is not known before the message is read.
 func (x *exchange) serveSession() {
 	body := x.door.set.ViewOf(x.Generation(), x.request.Namespace, x.request.Call.Principal).NewBody(x.request.Call, frame)
 	defer body.Release()
@@ -188,18 +188,18 @@ func checkContent(h http.Header) error {
 	return web.CheckType(h)
 }
 
-// A buffer holds a message that calls nothing. It is a web.Body.
+// A buffer holds a message that calls no tool. It is a web.Body.
 type buffer []byte
 
 // Limit returns the largest size.
 func (b *buffer) Limit() int64 { return frame }
 
-// TooLarge returns the error of a larger message.
+// TooLarge returns the error for a larger message.
 func (b *buffer) TooLarge() error {
 	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: "A message that doesn't call a tool may have at most 65536 bytes"}
 }
 
-// Read reads the message. It grows as the bytes come.
+// Read reads the message. The buffer grows as bytes arrive.
 func (b *buffer) Read(r io.Reader, _ int64) error {
 	for *b = (*b)[:0]; len(*b) <= frame; {
 		if len(*b) == cap(*b) {

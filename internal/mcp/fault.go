@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// statusOf returns the status of a fault that a message has. An unknown tool is not a fault of the message, and has the status 200.
+// statusOf returns the HTTP status for a fault. An unknown tool is not a fault of the message, so its status is 200.
 func statusOf(f *rpc.Fault) int {
 	if f.Code == rpc.CodeMethodNotFound {
 		return http.StatusNotFound
@@ -17,8 +17,8 @@ func statusOf(f *rpc.Fault) int {
 	return http.StatusBadRequest
 }
 
-// faultOf returns an error of the service as a fault, with its status. The code of the service and, for an internal error, the id
-// of the request stand in its data.
+// faultOf returns an error of the service as a fault, with its HTTP status. Its data has the service's code and, for an internal error, the request
+// id.
 func faultOf(e *wasmtools.Error, requestID string) (status int, f *rpc.Fault) {
 	status, detail := web.Describe(e)
 	f = &rpc.Fault{Code: rpc.CodeInternal, Message: detail}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzRequest sends bodies with headers. Whatever they are, the answer is one message with the request's id, and a result is
-// for the tool that the headers name.
+// FuzzRequest sends random bodies with headers. Whatever they are, the answer is one message with the request's id, and a result comes from the tool
+// that the headers name.
 // Proves: A caller reaches its own tools only
 func FuzzRequest(f *testing.F) {
 	for _, body := range []string{message("tools/list", ""), message("tools/list", `"cursor":"made up"`), message("server/discover", ""), message("ping", ""),
@@ -27,7 +27,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, version, method, name string) {
 		r := request(string(body))
 		r.Header["Mcp-Protocol-Version"], r.Header["Mcp-Method"], r.Header["Mcp-Name"] = []string{version}, []string{method}, []string{name}
-		// Package json takes names of any case for a struct's, so these are maps.
+		// These are maps, because package json ignores the case of names when it fills a struct.
 		var sent, params map[string]json.RawMessage
 		isMessage := json.Unmarshal(body, &sent) == nil
 		_ = json.Unmarshal(sent["params"], &params)
@@ -36,7 +36,7 @@ func FuzzRequest(f *testing.F) {
 			return s
 		}
 		if method == "subscriptions/listen" && params["_meta"] != nil {
-			return // which ends when the client goes away
+			return // a stream, which ends when the client goes away
 		}
 		status, text := serve(h, r)
 		if status == http.StatusAccepted {

@@ -11,8 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestHammer makes clients call and list while tools come, go and are switched: each gets an answer to what it asked, and to nothing
-// that another one did.
+// TestHammer makes clients call and list while tools come, go, and are enabled and disabled: each client gets the answer to its own request, never to
+// another one's.
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	sets := [][]*wasmtools.Tool{{tool("add", echo), tool("math/add", echo)}, {tool("add", echo)}, {tool("add", echo), tool("later", progressing(`{"n":0}`, nil))}}
@@ -42,7 +42,7 @@ func TestHammer(t *testing.T) {
 				id := fmt.Sprintf(`"id":%d`, n)
 				for body, want := range map[string]string{
 					call("add", fmt.Sprintf(`{"n":%d}`, n)):           fmt.Sprintf(`"structuredContent":{"n":%d}`, n),
-					call("math-add", fmt.Sprintf(`{"n":%d}`, n)):      "", // there, not there, or disabled
+					call("math-add", fmt.Sprintf(`{"n":%d}`, n)):      "", // served, missing, or disabled
 					withToken(call("later", `{}`)):                    "",
 					message("tools/list", ""):                         `"name":"add"`,
 					call("add", fmt.Sprintf(`{"n":"%d"}`, n)):         fmt.Sprintf(`(got \"%d\")`, n),

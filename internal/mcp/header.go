@@ -8,16 +8,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
 )
 
-// The headers in which a request repeats what its body says, so that proxies can go by them. A server that reads the body must
-// refuse a request whose headers say something else: otherwise a proxy lets pass what it would refuse.
+// A request repeats parts of its body in these headers, so that proxies can decide by them. The server must refuse a request whose headers and body
+// differ. Otherwise a client could get a request past a proxy that would have refused it.
 const (
 	headerVersion = "Mcp-Protocol-Version"
 	headerMethod  = "Mcp-Method"
 	headerName    = "Mcp-Name"
 )
 
-// plain returns the value of a header that stands there once, or false if it is missing, stands there twice, or has
-// characters other than ASCII.
+// plain returns the value of a header. It returns false if the header is missing, appears twice, or has characters other than ASCII.
 func plain(h http.Header, key string) (value string, ok bool) {
 	values := h[key]
 	if len(values) != 1 {
@@ -31,7 +30,7 @@ func plain(h http.Header, key string) (value string, ok bool) {
 	return values[0], true
 }
 
-// encoded is plain for a header whose value may be Base64 of UTF-8, between markers.
+// encoded is like plain, for a header whose value may be UTF-8 in Base64, between markers.
 func encoded(h http.Header, key string) (value string, ok bool) {
 	if value, ok = plain(h, key); !ok {
 		return "", false
@@ -47,7 +46,7 @@ func encoded(h http.Header, key string) (value string, ok bool) {
 	return string(decoded), err == nil
 }
 
-// checkVersion compares the version in the header, which the server knows, with the message's.
+// checkVersion compares the version in the header, which the server speaks, with the version in the message.
 func checkVersion(m *rpc.Message, header string) *rpc.Fault {
 	switch {
 	case m.MetaVersion == nil:

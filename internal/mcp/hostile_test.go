@@ -11,8 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestRefused sends what no client may send. Each answer has the status and the code that the specification wants, and the
-// request's id wherever there is one.
+// TestRefused sends invalid requests. Each answer has the status and the code that the specification requires, and the request's id if there is one.
 // Proves: A caller reaches its own tools only
 // Proves: Nothing stops the server
 func TestRefused(t *testing.T) {
@@ -131,7 +130,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTwoHeaders makes requests say the same thing twice.
+// TestTwoHeaders sends requests with a header twice.
 // Proves: A caller reaches its own tools only
 func TestTwoHeaders(t *testing.T) {
 	t.Parallel()
@@ -163,7 +162,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestBrokenBody makes a body end before its time.
+// TestBrokenBody makes a body end too early.
 func TestBrokenBody(t *testing.T) {
 	t.Parallel()
 	h := fixture(t)
@@ -180,7 +179,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestHidden makes a principal call a tool that it may not: the answer is the same as for a missing tool, to the byte.
+// TestHidden makes a principal call a tool that it may not call: the answer is the same as for a missing tool, byte for byte.
 // Proves: A caller reaches its own tools only
 func TestHidden(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// changes wakes those who wait for a change of the tools.
+// changes wakes the goroutines that wait for a change of the tools.
 type changes struct {
 	mu   sync.Mutex
 	next chan struct{}
@@ -30,7 +30,7 @@ func (c *changes) wait() <-chan struct{} {
 	return c.next
 }
 
-// tell announces a change.
+// tell signals a change.
 func (c *changes) tell() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *changes) tell() {
 	}
 }
 
-// takeStream takes a place for a stream, which give gives back, or returns why there is none.
+// takeStream takes a place for a stream, or returns an error if there is none. give gives the place back.
 func (d *Door) takeStream(x *web.Exchange) (give func(), err error) {
 	leave, err := d.places.Take(x)
 	if err != nil {
@@ -61,11 +61,11 @@ type subscription struct {
 	namespace string
 	principal *wasmtools.Principal
 	id        []byte          // of the request, as it was written
-	changed   <-chan struct{} // nil: the client does not want to know
-	edition   toolset.Edition // of the list that the client may have
+	changed   <-chan struct{} // nil: the client did not ask for changes
+	edition   toolset.Edition // of the list that the client may have cached
 }
 
-// Listen begins to answer subscriptions/listen.
+// Listen starts to answer subscriptions/listen.
 func (x *exchange) Listen(_ context.Context, tools bool) protocol.Answer {
 	leave, err := x.door.takeStream(x.Exchange)
 	if err != nil {
@@ -81,7 +81,7 @@ func (x *exchange) Listen(_ context.Context, tools bool) protocol.Answer {
 	return protocol.Answer{Sent: true}
 }
 
-// watch notes the list of this moment, and waits for the next change. Waiting begins first, so that no change is missed.
+// watch starts to wait for the next change, and then notes the present list. In this order no change is missed.
 func (s *subscription) watch() (changed bool) {
 	s.changed = s.door.changes.wait()
 	before := s.edition
@@ -89,7 +89,7 @@ func (s *subscription) watch() (changed bool) {
 	return s.edition.List != before.List
 }
 
-// serve sends what happens until the client goes away or the service ends its streams.
+// serve sends notifications until the client goes away or the service ends its streams.
 func (s *subscription) serve() {
 	defer s.leave()
 	ctx := s.x.StreamEvents()
@@ -127,7 +127,7 @@ func (s *subscription) acknowledge() error {
 	return response.Event(s.x, rpc.AppendAcknowledged(nil, s.id, s.changed != nil))
 }
 
-// notify announces a change.
+// notify sends a notification of a change.
 func (s *subscription) notify(ctx context.Context) error {
 	if err := response.Event(s.x, rpc.AppendListChanged(nil, s.id)); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *subscription) notify(ctx context.Context) error {
 	return nil
 }
 
-// identify finds out who listens now. One who may not be here any longer gets the end of the stream.
+// identify identifies the caller again. If the caller is no longer admitted, the stream ends.
 func (s *subscription) identify() error {
 	p, err := s.x.Identify()
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *subscription) identify() error {
 	return nil
 }
 
-// recheck finds out who listens now, and tells a client that may now see other tools.
+// recheck identifies the caller again, and notifies a client that may now see other tools.
 func (s *subscription) recheck(ctx context.Context) (told bool, err error) {
 	before := s.principal
 	if err := s.identify(); err != nil {
@@ -164,7 +164,7 @@ func (s *subscription) recheck(ctx context.Context) (told bool, err error) {
 	return false, nil
 }
 
-// finish sends the response, with which the stream ends. A client that has gone does not get it.
+// finish sends the response that ends the stream, unless the client has gone.
 func (s *subscription) finish() {
 	if s.x.Context().Err() == nil {
 		_ = response.Event(s.x, rpc.AppendUnsubscribed(nil, s.id))

@@ -24,7 +24,7 @@ func (o recorder) Refused(r *invoke.Record) {
 	*o.records = append(*o.records, r.Path+" "+string(r.Code()))
 }
 
-// TestLog compares the lines of requests, and what is accounted for calls.
+// TestLog checks the log lines of requests, and what observers are told about calls.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("hunter2")
@@ -71,7 +71,7 @@ func TestLog(t *testing.T) {
 		}
 		first, _, _ := strings.Cut(line.Error, "\n")
 		got := strings.Join(strings.Fields(strings.Join([]string{line.Level, line.Status.String(), line.Operation, line.Tool, line.Code, first}, " ")), " ")
-		if strings.HasPrefix(test.want, "DEBUG") { // unless a second has passed since the last one of the kind
+		if strings.HasPrefix(test.want, "DEBUG") { // unless a second has passed since the last line of this kind
 			got = strings.Replace(got, "INFO", "DEBUG", 1)
 		}
 		if got != test.want || strings.Join(records, ", ") != test.record {
@@ -80,7 +80,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestLogOfCallTool makes the line of a call through call_tool name the tool that it has called, and both are accounted for.
+// TestLogOfCallTool checks that the line of a call through call_tool names the called tool, and that observers are told of both.
 func TestLogOfCallTool(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

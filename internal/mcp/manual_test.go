@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/generated/mcp-errors.md")
 
-// TestErrorsPage holds the page of the codes of JSON-RPC to the lines above them in the code.
+// TestErrorsPage checks the page of JSON-RPC codes against the comments above them in the code.
 func TestErrorsPage(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -48,7 +48,7 @@ func TestErrorsPage(t *testing.T) {
 	}
 }
 
-// TestManual runs each command of docs/mcp.md and compares what it prints.
+// TestManual runs each command of docs/mcp.md and compares its output.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	add := tool("math/add", func(_ context.Context, call *wasmtools.Call) ([]byte, error) {

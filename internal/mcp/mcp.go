@@ -1,10 +1,9 @@
 // Package mcp is the door of the Model Context Protocol over HTTP: it serves the tools of a route table to agents at /mcp, and
 // the tools of a namespace and below it at /mcp/{namespace}.
 //
-// It speaks the stateless protocol, version 2026-07-28. Each request is complete, so the door keeps nothing between two of them. Requests
-// of older versions belong to a session: package session answers them. This package reads messages and checks that their headers agree
-// with them. Package protocol answers them, and package toolset has what clients see of the tools. docs/mcp.md describes the whole
-// interface.
+// It speaks the stateless protocol, version 2026-07-28. Each request is complete, so the door keeps no state between requests. Requests of older
+// versions belong to a session: package session answers them. This package reads messages and checks that their headers agree with them. Package
+// protocol answers the messages, and package toolset holds what clients see of the tools. docs/mcp.md describes the whole interface.
 package mcp
 
 import (
@@ -31,12 +30,12 @@ func Versions() []string { return protocol.Versions() }
 
 // Options are the settings of a Door. The zero value is usable.
 type Options struct {
-	// Streams are the places of streams of changes, the streams of sessions among them. One more is refused with CodeOverloaded. If nil, 10,000 of
-	// its own.
+	// Streams are the places for streams of changes, including those of sessions. If all are taken, a stream is refused with CodeOverloaded. If nil,
+	// the door has 10,000 of its own.
 	Streams *web.Places
-	// Sessions is how many sessions clients of older versions may have: see [session.Options]. Zero means 10,000.
+	// Sessions bounds the sessions of clients of older versions: see [session.Options]. Zero means 10,000.
 	Sessions int
-	// Keys sign the ids of those, and Peers are who has the same keys: see [session.Options]. If nil, nobody else.
+	// Keys sign the ids of sessions, and Peers are the processes with the same keys: see [session.Options]. If nil, there are no others.
 	Keys  *signing.Keys
 	Peers state.Peers
 }
@@ -56,7 +55,7 @@ type Door struct {
 
 var _ web.Door = (*Door)(nil)
 
-// NewDoor returns the door of a set, whose changes it follows until Close. It panics if set is nil.
+// NewDoor returns a door for a set, whose changes it follows until Close. It panics if set is nil.
 func NewDoor(set *toolset.Set, o Options) *Door {
 	if set == nil {
 		panic("mcp.NewDoor: set is nil; make one with toolset.New")
@@ -71,20 +70,20 @@ func NewDoor(set *toolset.Set, o Options) *Door {
 	return d
 }
 
-// Close ends the subscription to the set, and all sessions. The door continues to serve, but begins no session. Close returns nil
-// and can be called twice.
+// Close ends the subscription to the set, and all sessions. The door continues to serve, but starts no new session. Close returns nil and can be
+// called twice.
 func (d *Door) Close() error {
 	d.unsubscribe()
 	return d.sessions.Close()
 }
 
-// State returns how many sessions and streams there are.
+// State returns the numbers of sessions and streams.
 func (d *Door) State() (sessions int, streams int64) { return d.sessions.Number(), d.streams.Load() }
 
 // Sessions returns how many sessions there are, how many there may be, and how many each caller has.
 func (d *Door) Sessions() (open, most int, by map[string]int64) { return d.sessions.State() }
 
-// EndSessions ends the sessions of principals that are no longer let in.
+// EndSessions ends the sessions of principals that are no longer admitted.
 func (d *Door) EndSessions(ended func(*wasmtools.Principal) bool) { d.sessions.End(ended) }
 
 // Policy lets the door read bodies itself.
@@ -105,15 +104,15 @@ func (d *Door) Serve(x *web.Exchange) {
 	e.begin(x, namespace)
 	e.serve()
 	s := e.subscription
-	// After a panic nobody knows who still holds it, so this is not deferred. A stream lasts for hours, and holds no more than it
-	// needs.
+	// This is not deferred, because after a panic something may still hold the exchange. It comes before a stream, which lasts for hours and should
+	// hold no more than it needs.
 	e.release()
 	if s != nil {
 		s.serve()
 	}
 }
 
-// serveElse answers what is not a POST: only sessions know of it.
+// serveElse answers any method other than POST: only sessions have them.
 func (d *Door) serveElse(x *web.Exchange, namespace string) {
 	if !x.Allow(http.MethodPost, http.MethodGet, http.MethodDelete) {
 		return
@@ -129,8 +128,7 @@ func (d *Door) serveElse(x *web.Exchange, namespace string) {
 	d.sessions.Serve(x, session.Request{Namespace: namespace})
 }
 
-// namespaceOf returns the namespace that a path stands for, or false if it can't be one. One that has no tools yet may have
-// some in a moment.
+// namespaceOf returns the namespace in a path, or false if it can't be one. A namespace without tools is allowed, since it may get some in a moment.
 func namespaceOf(path string) (namespace string, ok bool) {
 	namespace = strings.TrimPrefix(path, Path)
 	if namespace == "" || namespace == "/" {

@@ -16,8 +16,7 @@ const headerParam = "Mcp-Param-"
 // maxInteger is the largest integer that all clients can tell from its neighbours.
 const maxInteger = 1<<53 - 1
 
-// checkParams compares the arguments that a tool wants in headers with them. A value of the wrong type is left to the tool's
-// schema, which refuses it.
+// checkParams compares arguments with the headers that repeat them. A value of the wrong type is left to the tool's schema, which refuses it.
 func checkParams(params []toolset.Header, arguments []byte, h http.Header) *rpc.Fault {
 	all := make([]int, len(params))
 	for i := range all {
@@ -47,8 +46,8 @@ func checkParams(params []toolset.Header, arguments []byte, h http.Header) *rpc.
 	return nil
 }
 
-// find sets the values at the paths of the listed params, from an object at that depth of the paths. It reads the
-// object once, as that may be large. Of members with one name the last counts.
+// find sets the values of the listed params, from an object at a depth of their paths. It reads the object once, since that may be large. If members
+// have the same name, the last one counts.
 func find(object []byte, params []toolset.Header, listed []int, depth int, values [][]byte) {
 	members, isObject := jsontree.ReadMembers(object)
 	for isObject {
@@ -72,7 +71,7 @@ func find(object []byte, params []toolset.Header, listed []int, depth int, value
 	}
 }
 
-// says reports whether a header has a value of a type.
+// says reports whether a header's text equals a value of a type.
 func says(header, typeName string, value []byte) bool {
 	switch {
 	case typeName == "string" && value[0] == '"':
@@ -87,7 +86,7 @@ func says(header, typeName string, value []byte) bool {
 	return true
 }
 
-// integer returns the number in a text: 42 for 42 and for 42.0.
+// integer returns the integer in a text: 42 for both 42 and 42.0.
 func integer(s string) (f float64, ok bool) {
 	if strings.Trim(s, "0123456789.eE+-") != "" {
 		return 0, false

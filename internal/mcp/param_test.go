@@ -31,7 +31,7 @@ func TestParams(t *testing.T) {
 		{`{"region":"é"}`, "Region =?base64?w6k=?=", ""},
 		{`{"region":"=?base64?SGVsbG8="}`, "Region =?base64?SGVsbG8=", ""},
 		{`{"region":"SGVsbG8="}`, "Region SGVsbG8=", ""},
-		{`{"region":null}`, "", "isError"}, // which is the schema's to say
+		{`{"region":null}`, "", "isError"}, // the schema refuses it
 		{`{"region":7}`, "Region 7", "isError"},
 		{`{"region":"eu"}`, "", "Mcp-Param-Region is missing"},
 		{`{"region":"eu"}`, "Region us", "Mcp-Param-Region differs from the value"},

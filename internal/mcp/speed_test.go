@@ -12,10 +12,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// anything is a schema that costs little, so that what is measured is the door's.
+// anything is a cheap schema, so that the measured cost is the door's.
 var anything = schema.MustCompile(`{"type":"object"}`)
 
-// quick returns an app of n tools, which cost nothing: tool-0, tool-1 …
+// quick returns an app with n tools that do nothing: tool-0, tool-1 …
 func quick(tb testing.TB, n int) *app {
 	result := []byte("3")
 	three := wasmtools.CallerFunc(func(context.Context, *wasmtools.Call) ([]byte, error) { return result, nil })
@@ -27,7 +27,7 @@ func quick(tb testing.TB, n int) *app {
 	return appOf(tb, tableOf(tb, tools...), options{set: toolset.Options{Search: toolset.SearchNever}})
 }
 
-// Not parallel: AllocsPerRun counts what the whole process allocates.
+// This test is not parallel, because AllocsPerRun counts what the whole process allocates.
 func TestAllocations(t *testing.T) {
 	h := quick(t, 1000)
 	for _, test := range []struct {

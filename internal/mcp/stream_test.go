@@ -15,13 +15,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// events is a response that is a stream of events.
+// events is a response with a stream of events.
 type events struct {
 	*http.Response
 	lines *bufio.Reader
 }
 
-// open sends a request to a server, and returns the answer, which is a stream.
+// open sends a request to a server, and returns the stream that answers it.
 func open(tb testing.TB, ctx context.Context, server *httptest.Server, r *http.Request) *events {
 	tb.Helper()
 	e, err := dial(ctx, server, r)
@@ -48,7 +48,7 @@ func dial(ctx context.Context, server *httptest.Server, r *http.Request) (*event
 	return &events{answer, bufio.NewReader(answer.Body)}, nil
 }
 
-// next returns the message of the next event, or how the stream ended.
+// next returns the message of the next event, or says how the stream ended.
 func (e *events) next() string {
 	head, err := e.lines.ReadString('\n')
 	if err != nil {
@@ -80,7 +80,7 @@ func listening(filter string) *http.Request {
 	return request(message("subscriptions/listen", `"notifications":`+filter))
 }
 
-// TestListen has a client listen: it is told of changes of the list that it may see, and of the end.
+// TestListen makes clients listen: each is notified of changes of its own list, and of the end.
 // Proves: A caller reaches its own tools only
 func TestListen(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestListen(t *testing.T) {
 	if err := table.Disable("/math/add", ""); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*events{all, math} { // math is told of this change only
+	for _, s := range []*events{all, math} { // math is notified only of this change
 		if got := s.next(); got != listChanged {
 			t.Errorf("got %s", got)
 		}
@@ -119,7 +119,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenForOthers makes a client ask for an unknown kind of change: it is told nothing.
+// TestListenForOthers makes a client ask for an unknown kind of change: it gets no notification.
 func TestListenForOthers(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, tool("add", echo))
@@ -131,14 +131,14 @@ func TestListenForOthers(t *testing.T) {
 	if err := table.Disable("/add", ""); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(50 * time.Millisecond) // for what must not come
+	time.Sleep(50 * time.Millisecond) // time for an event that must not come
 	h.EndStreams()
 	if got := s.next(); got != finished {
 		t.Errorf("got %s", got)
 	}
 }
 
-// TestManyStreams has one stream more of a caller than there may be. It can be opened when another one has ended.
+// TestManyStreams opens one stream more than a caller may have. It can be opened once another one has ended.
 // Proves: A caller reaches its own tools only
 func TestManyStreams(t *testing.T) {
 	t.Parallel()
@@ -176,7 +176,7 @@ func TestManyStreams(t *testing.T) {
 	}
 }
 
-// progressing returns a tool that reports twice, says a line for its log, and then ends so.
+// progressing returns a tool that reports progress twice, logs a line, and then ends with this outcome.
 func progressing(result string, err error) wasmtools.CallerFunc {
 	return func(_ context.Context, call *wasmtools.Call) ([]byte, error) {
 		call.Progress(0, 0, "")
@@ -190,7 +190,7 @@ func withToken(body string) string {
 	return strings.Replace(body, `"_meta":{`, `"_meta":{"progressToken":"t\"1",`, 1)
 }
 
-// TestProgress calls tools that report progress: to those who gave a token and take a stream it is sent, to others not.
+// TestProgress calls tools that report progress: the reports are sent only to clients that gave a token and accept a stream.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	h := appOf(t, tableOf(t, tool("works", progressing("{\n\"n\":1}", nil)), tool("fails", progressing("", errors.New("2 are left"))),
@@ -218,7 +218,7 @@ func TestProgress(t *testing.T) {
 			t.Errorf("%s: after the response: got %s", name, got)
 		}
 	}
-	open(t, t.Context(), server, request(withToken(call("works", "{}")), "Accept", "Application/JSON, Text/Event-Stream")) // media types have no case
+	open(t, t.Context(), server, request(withToken(call("works", "{}")), "Accept", "Application/JSON, Text/Event-Stream")) // media types are case-insensitive
 	for name, r := range map[string]*http.Request{
 		"without a token":     request(call("works", "{}")),
 		"without a stream":    request(withToken(call("works", "{}")), "Accept", "application/json"),
@@ -236,7 +236,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestCancelled makes the client go away: before the tool said anything, and in the middle of its reports.
+// TestCancelled makes the client go away: before the tool reported anything, and between its reports.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	for name, reports := range map[string]bool{"silent": false, "reporting": true} {
@@ -272,7 +272,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// A deaf client takes some events, and then no more: its time to read is over.
+// A deaf client reads some events and then stops, until its time to read is over.
 type deaf struct {
 	transcript
 	left int

@@ -32,8 +32,8 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestTenThousandStreams has as many streams open as there may be: each takes little memory, hears of a change, and ends with the
-// service. Not parallel: it looks at the memory of the process.
+// TestTenThousandStreams opens as many streams as are allowed: each takes little memory, reports a change, and ends with the service. The test is not
+// parallel, because it measures the memory of the process.
 // Proves: A caller reaches its own tools only
 func TestTenThousandStreams(t *testing.T) {
 	const streams = 10_000
@@ -81,7 +81,7 @@ func TestTenThousandStreams(t *testing.T) {
 	}
 }
 
-// A turnstile is a dependency that lets nobody through once it is shut, and knows those whom it lets through by then.
+// A turnstile is a dependency that admits nobody once it is shut. Until then it admits its principal.
 type turnstile struct {
 	principal atomic.Pointer[wasmtools.Principal] // nil: shut
 }
@@ -95,7 +95,7 @@ func (s *turnstile) Principal(*http.Request, *wasmtools.Principal) (*wasmtools.P
 	return nil, &wasmtools.Error{Code: wasmtools.CodeUnauthorized}
 }
 
-// A transcript is a client that keeps what it gets.
+// A transcript is a client that keeps what it receives.
 type transcript struct {
 	header http.Header
 	mu     sync.Mutex
@@ -118,8 +118,8 @@ func (s *transcript) take() string {
 	return s.text.String()
 }
 
-// TestLongStream makes a stream stay open for hours: it shows that it is alive, changes with what its caller may see, and ends when the
-// caller may be here no longer.
+// TestLongStream keeps a stream open for hours: it sends signs of life, follows what its caller may see, and ends when the caller is no longer
+// admitted.
 // Proves: A caller reaches its own tools only
 func TestLongStream(t *testing.T) {
 	t.Parallel()
@@ -148,7 +148,7 @@ func TestLongStream(t *testing.T) {
 		if got := client.take(); got != strings.Repeat(":\n\n", 144) {
 			t.Errorf("in an hour: got %d bytes", len(got))
 		}
-		for range 100 { // the client is told once at once, and once more later
+		for range 100 { // the client is notified once immediately, and once more later
 			if err := table.Disable("/math/add", ""); err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func TestLongStream(t *testing.T) {
 		expect(event(listChanged))
 		time.Sleep(time.Second)
 		expect(event(listChanged))
-		if err := table.Disable("/text/upper", ""); err != nil { // which this caller may not see
+		if err := table.Disable("/text/upper", ""); err != nil { // this caller may not see it
 			t.Fatal(err)
 		}
 		expect("")

@@ -94,7 +94,7 @@ func (a *app) put(t testing.TB, path string) {
 	}
 }
 
-// A pipe is a client at the other ends of Stdio's pipes.
+// A pipe is a client of Stdio, at the other ends of its pipes.
 type pipe struct {
 	t     testing.TB
 	in    *io.PipeWriter
@@ -156,7 +156,7 @@ func (p *pipe) next() string {
 	return ""
 }
 
-// quiet checks that nothing more has come than what was read: the answer to a ping is the next line.
+// quiet checks that the server has written nothing else: the answer to a ping is the next line.
 func (p *pipe) quiet(version string) {
 	p.t.Helper()
 	p.send(request(`"quiet"`, "tools/call", version, `"name":"echo"`))
@@ -173,7 +173,7 @@ const (
 // begin is initialize.
 const begin = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + legacy + `","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
 
-// request returns a request of a version.
+// request returns a request in a version of the protocol.
 func request(id, method, version string, params ...string) string {
 	if version == modern {
 		params = append(params, `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":`+id+`}`)

@@ -17,8 +17,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/web"
 )
 
-// BenchmarkCall is a call of a Go function that adds: in a session over HTTP, without one, and over two pipes; and in a session of
-// go-sdk's server, whose function adds nothing.
+// BenchmarkCall calls a Go function that adds: in a session over HTTP, without one, and over two pipes. For comparison, it calls a function that does
+// nothing in a session of go-sdk's server.
 func BenchmarkCall(b *testing.B) {
 	a := newApp(b)
 	door := mcp.NewDoor(a.set, mcp.Options{})

@@ -2,13 +2,13 @@ package session
 
 import "time"
 
-// A bucket has room for some of something at once, and gets as much back in a second.
+// A bucket is a token bucket: it holds a number of tokens and refills in one second.
 type bucket struct {
 	left float64
 	at   time.Time // zero: it is full
 }
 
-// take takes one, and reports whether there was one.
+// take takes a token, and reports whether there was one.
 func (b *bucket) take(most float64, now time.Time) bool {
 	if b.at.IsZero() {
 		b.left = most

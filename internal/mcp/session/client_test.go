@@ -96,7 +96,7 @@ func tryClient(t *testing.T, a *app, version string, transport sdk.Transport) {
 		t.Errorf("the call ended with %v", err)
 	}
 
-	// The client opens its stream whenever it likes; what has changed before is told, too, in a session.
+	// The client opens its stream when it likes. In a session, it is also notified of earlier changes.
 	time.Sleep(100 * time.Millisecond)
 	a.put(t, "new")
 	select {

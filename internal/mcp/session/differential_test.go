@@ -79,7 +79,7 @@ func TestSameAnswers(t *testing.T) {
 				} `json:"_meta"`
 			}
 		}
-		_ = json.Unmarshal([]byte(text), &m) // as far as it goes
+		_ = json.Unmarshal([]byte(text), &m) // an error is ignored: the fields before it are set
 		version := m.Params.Meta.Version
 		if version == "" {
 			version = modern
@@ -90,7 +90,7 @@ func TestSameAnswers(t *testing.T) {
 	}
 }
 
-// compare has a request answered over pipes, and holds that to the answer over HTTP.
+// compare sends a request over pipes, and compares the answer with the one over HTTP.
 func compare(t *testing.T, text string, r *http.Response, p *pipe) {
 	t.Helper()
 	_, body := read(t, r)

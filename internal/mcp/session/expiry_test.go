@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A session is put aside half an hour after its last request, but not while its stream is open or a call runs. It goes on when it is used again.
+// A session is put aside half an hour after its last request, but not while its stream is open or a call runs. It continues when it is used again.
 func TestSessionsExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestSessionsExpire(t *testing.T) {
 	})
 }
 
-// A scoped caller may call the tools of its scope, which can change.
+// A scoped is a dependency whose caller may call the tools of a scope that can change.
 type scoped struct{ scope atomic.Value }
 
 func (*scoped) Check(*http.Request) error { return nil }
@@ -90,7 +90,7 @@ func (s *scoped) Principal(*http.Request, *wasmtools.Principal) (*wasmtools.Prin
 	return wasmtools.NewPrincipal("ann", "test", s.scope.Load().(string))
 }
 
-// A stream tells of the tools that its caller may call at this moment, and not of those that it might when the session had its last request.
+// A stream reports the tools that its caller may call now, not those at the time of the session's last request.
 // Proves: A caller reaches its own tools only
 func TestStreamOfOtherScopes(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 )
 
-// FuzzStdio makes a client write what it likes. Stdio must return, each of its lines must be a message, and the last request must be
-// answered: nothing that a client says ends its session.
+// FuzzStdio makes a client write anything. Stdio must return, each line that it writes must be a message, and the last request must be answered:
+// nothing that a client writes ends its session.
 func FuzzStdio(f *testing.F) {
 	for _, text := range requests {
 		f.Add(text)
@@ -21,7 +21,7 @@ func FuzzStdio(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + strings.Repeat("é", 100) + `","capabilities":null,"clientInfo":7}}`)
 	a := newApp(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		if strings.Contains(text, "wait") { // which is there to take long
+		if strings.Contains(text, "wait") { // this tool takes long on purpose
 			t.Skip()
 		}
 		var out bytes.Buffer

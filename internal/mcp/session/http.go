@@ -14,21 +14,20 @@ const (
 	headerVersion = "Mcp-Protocol-Version"
 )
 
-// A Request is what a door knows of a request.
+// A Request is an HTTP request as a door passes it on.
 type Request struct {
-	// Namespace is the namespace in the address. If empty, all tools.
+	// Namespace is the namespace in the URL. If empty, all tools.
 	Namespace string
-	// Message is what a POST says: the door has read that if the request has no session's id. Otherwise Serve reads it, so that the
+	// Message is the message of a POST. If the request has no session id, the door has read it. Otherwise Serve reads it into Message, so that the
 	// door can name the request if it fails.
 	Message *rpc.Message
-	// Read reads the body of a POST with the id of a session that exists. The body belongs to Serve until Serve returns. The error is one
-	// for Fail.
+	// Read reads the body of a POST, once Serve has found its session. The body belongs to Serve until Serve returns. The error is for Fail.
 	Read func() ([]byte, error)
-	// Counted is called, if it is set, when a call counts the memory of the arguments that Read has read.
+	// Counted is called, if not nil, when the memory of the arguments that Read has read is counted for a call.
 	Counted func()
 }
 
-// HasSession reports whether a request has the id of a session, so that its body is not to be read before that is known.
+// HasSession reports whether a request has a session id. Its body must not be read before the session is found.
 func HasSession(h http.Header) bool { return len(h[headerSession]) > 0 }
 
 // Serve answers a GET, POST or DELETE of a client of a version before 2026-07-28.
@@ -56,7 +55,7 @@ func (s *Sessions) Serve(x *web.Exchange, q Request) {
 	}
 }
 
-// find takes the session that a request names, or answers that it can't.
+// find takes the session that a request names, or answers with an error.
 func (s *Sessions) find(x *web.Exchange, q Request) *session {
 	h := x.Request().Header
 	declared := h[headerVersion]
@@ -85,20 +84,20 @@ func (s *Sessions) find(x *web.Exchange, q Request) *session {
 	return nil
 }
 
-// refuseFull answers a request whose session has no place.
+// refuseFull answers a request for whose session there is no place.
 func refuseFull(x *web.Exchange, id []byte) {
 	refuse(x, http.StatusServiceUnavailable, id, &rpc.Fault{Code: rpc.CodeInternal, Message: "Too many sessions are open; try again later"})
 }
 
-// refuseMissing answers a request of a session that does not exist. A session that has ended and somebody else's get the same answer: a
-// client that finds out an id must not learn that it is one.
+// refuseMissing answers a request for a session that does not exist. The answer is the same for a session that has ended and for somebody else's: a
+// client that guesses an id must not learn that it is valid.
 func refuseMissing(x *web.Exchange) {
 	refuse(x, http.StatusNotFound, nil, &rpc.Fault{Code: codeNoSession, Message: "There is no such session; begin a new one with initialize"})
 }
 
 const (
 	// 404 | before 2026-07-28: there is no such session, which may have ended or be somebody else's
-	codeNoSession = -32001 // which the SDKs of other languages use
+	codeNoSession = -32001 // the SDKs of other languages use this code
 )
 
 // serveFirst answers a POST that has no session: initialize begins one.
@@ -121,7 +120,7 @@ func (s *Sessions) serveFirst(x *web.Exchange, q Request) {
 	defer s.give(own)
 	x.Header().Set(headerSession, own.id)
 	s.run(x, q, own)
-	if own.Version() == "" { // the request was refused
+	if own.Version() == "" { // initialize was refused
 		s.drop(own)
 	}
 }
@@ -133,7 +132,7 @@ func (s *Sessions) servePost(x *web.Exchange, q Request, own *session) {
 		x.Fail(err)
 		return
 	}
-	if changed, err := x.Renew(); err != nil { // the body may have come long after the head
+	if changed, err := x.Renew(); err != nil { // the body may have arrived long after the head
 		x.Fail(err)
 		return
 	} else if changed {
@@ -150,7 +149,7 @@ func (s *Sessions) servePost(x *web.Exchange, q Request, own *session) {
 		refuse(x, http.StatusBadRequest, m.ID, wrong)
 	case string(m.MetaVersion) >= protocol.Version:
 		refuse(x, http.StatusBadRequest, m.ID, rpc.Mismatch("MCP-Protocol-Version is not the version of the request's _meta"))
-	case m.ID == nil || m.Method == nil: // a notification; or a response, to what nobody has asked
+	case m.ID == nil || m.Method == nil: // a notification, or a response to a request that was never sent
 		x.SetOperation("notification")
 		if elsewhere := own.Note(m); elsewhere != nil {
 			s.cancelElsewhere(own, elsewhere)

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A house is an app behind its door, on a server of its own.
+// A house is an app behind its door, on its own server.
 type house struct {
 	*app
 	t   testing.TB
@@ -28,7 +28,7 @@ type house struct {
 	sessions *mcp.Door
 }
 
-// http serves the app. A request is somebody's whose name stands in X-User; without it, everybody's.
+// http serves the app. The header X-User names the caller of a request; without it, the caller is everybody.
 func (a *app) http(t testing.TB, o mcp.Options) *house {
 	t.Helper()
 	door := mcp.NewDoor(a.set, o)
@@ -48,7 +48,7 @@ func (a *app) http(t testing.TB, o mcp.Options) *house {
 	return &house{app: a, t: t, mux: mux, url: server.URL + mcp.Path, sessions: door}
 }
 
-// users is a dependency that believes what it is told.
+// users is a dependency that trusts this header.
 type users struct{}
 
 func (users) Check(r *http.Request) error {
@@ -147,7 +147,7 @@ func (h *house) listen(ctx context.Context, id string, headers ...string) <-chan
 	return lines
 }
 
-// line waits for a line of a stream, or for its end if that is wanted.
+// line waits for a certain line of a stream, or for its end.
 func (h *house) line(lines <-chan string, want string) {
 	h.t.Helper()
 	select {
@@ -160,7 +160,7 @@ func (h *house) line(lines <-chan string, want string) {
 	}
 }
 
-// TestSession is what every client of an older version does.
+// TestSession does what every client of an older version does.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	h := newApp(t).http(t, mcp.Options{})
@@ -198,7 +198,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// What is wrong with a message, rather than with a request, has a status of its own, and doesn't end the session.
+// A fault of a message, as opposed to an error of a request, has its own status, and does not end the session.
 func TestSessionRefused(t *testing.T) {
 	t.Parallel()
 	h := newApp(t).http(t, mcp.Options{})
@@ -261,7 +261,7 @@ func TestSessionRefused(t *testing.T) {
 	}
 }
 
-// A session is its principal's and its address's. For others it is one that there isn't, in the same bytes.
+// A session belongs to its principal and its path. For others, the answer is the same as for a missing session, byte for byte.
 func TestSessionOfAnother(t *testing.T) {
 	t.Parallel()
 	h := newApp(t).http(t, mcp.Options{})
@@ -275,7 +275,7 @@ func TestSessionOfAnother(t *testing.T) {
 			t.Errorf("%+v: got %d %s, want %s", test, status, body, none)
 		}
 	}
-	// Cancelling works in one's own session only.
+	// A client can cancel only requests of its own session.
 	var calls sync.WaitGroup
 	calls.Go(func() {
 		h.post(request("7", "tools/call", legacy, `"name":"wait"`), "X-User", "ann", "Mcp-Session-Id", id)
@@ -334,7 +334,7 @@ data: {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}
 	}
 }
 
-// A call ends with a notification, with its connection, and with its session. Nobody can have its answer later.
+// A call ends with a notification, with its connection, or with its session. Nobody gets its answer afterwards.
 func TestSessionCancelled(t *testing.T) {
 	t.Parallel()
 	h := newApp(t).http(t, mcp.Options{})
@@ -405,7 +405,7 @@ func TestSessionChanges(t *testing.T) {
 	h.line(lines, "event: message")
 	h.line(lines, changed)
 
-	// A second stream takes the place of the first, and hears what was not heard.
+	// A second stream replaces the first, and gets the notifications that the first has not sent.
 	second := h.listen(ctx, id, "X-User", "ann")
 	if _, open := <-lines; open {
 		t.Error("the first stream goes on")
@@ -418,7 +418,7 @@ func TestSessionChanges(t *testing.T) {
 		t.Error("the stream outlives its session")
 	}
 
-	// A client that does not see a tool does not hear of it; of what it sees it hears, also if no stream was open.
+	// A client is not notified of a tool that it does not see. It is notified of those that it sees, even if no stream was open at the time.
 	h.put(t, "math/new")
 	h.line(quiet, "event: message")
 	h.line(quiet, changed)
@@ -430,7 +430,7 @@ func TestSessionChanges(t *testing.T) {
 	h.line(heard, changed)
 }
 
-// door reports whether the list of a session has its newest tool. The set announces changes before long.
+// door reports whether the list of a session has a tool. The set announces a change after a moment.
 func (h *house) door(id string) bool {
 	_, body := h.post(request("1", "tools/list", legacy), "Mcp-Session-Id", id)
 	time.Sleep(10 * time.Millisecond)

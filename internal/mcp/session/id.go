@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/signing"
 )
 
-// An id has the version of the session in eight digits, and what makes it this one. It ends with the number of a key, and a signature with
-// that: of all of it, of the namespace and of the owner. So only they have a session of that id, whoever else has learned it.
+// An id has the version of the session in eight digits, and a random part. It ends with the number of a key and a signature made with that key, over
+// the rest of the id, the namespace and the owner. So the id is useless to anyone but this owner in this namespace.
 const (
 	idForm    = 1
 	idRandom  = 16
@@ -35,7 +35,7 @@ func newID(keys *signing.Keys, version, namespace string, own owner) string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// checkID returns the version that a session of this namespace and owner has agreed on, and false where no session has the id.
+// checkID returns the version in the id of a session of this namespace and owner, or false if the id is not valid for them.
 func checkID(keys *signing.Keys, id, namespace string, own owner) (version string, ok bool) {
 	var raw [idRaw]byte
 	if len(id) != idLen {
@@ -49,10 +49,10 @@ func checkID(keys *signing.Keys, id, namespace string, own owner) (version strin
 	if !keys.Check(binary.BigEndian.Uint32(raw[idSigned:]), signedText(raw[:idSigned], namespace, own), [signing.Size]byte(raw[idSigned+4:])) {
 		return "", false
 	}
-	return version, protocol.HasSessions(version) // another server may speak other versions
+	return version, protocol.HasSessions(version) // another server may support other versions
 }
 
-// signedText returns what an id is signed with: no other id, namespace and owner have the same text.
+// signedText returns the text that is signed. It differs for any two combinations of id, namespace and owner.
 func signedText(raw []byte, namespace string, own owner) []byte {
 	text := append([]byte(idPurpose), raw...)
 	for _, part := range []string{namespace, own.name, own.origin, own.realm} {
@@ -62,10 +62,10 @@ func signedText(raw []byte, namespace string, own owner) []byte {
 	return append(text, own.credential...)
 }
 
-// mostEnded is how many sessions that have ended are known at least. It is half of how many are known at most.
+// mostEnded is how many ended sessions are remembered at least. At most, it is twice as many.
 const mostEnded = 32 << 10
 
-// ended are ids of sessions that have ended, though they are signed. It forgets those that have ended first.
+// ended are the ids of sessions that have ended, since their signatures are still valid. It forgets the oldest ones.
 type ended struct{ newer, older map[string]struct{} }
 
 func (e *ended) has(id string) bool {

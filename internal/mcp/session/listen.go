@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
 )
 
-// tell hears that the tools have changed.
+// tell is called when the tools have changed.
 func (s *stdio) tell() {
 	select {
 	case s.changed <- struct{}{}:
@@ -16,12 +16,12 @@ func (s *stdio) tell() {
 	}
 }
 
-// edition returns the edition of the client's list at this moment.
+// edition returns the present edition of the client's list.
 func (s *stdio) edition() uint64 { return s.set.View(s.namespace, s.principal).Edition() }
 
-// notify tells the client of changes until the session ends.
+// notify notifies the client of changes until the session ends.
 func (s *stdio) notify() {
-	told := s.edition() // what a client that begins with initialize may have, at the latest
+	told := s.edition() // a client that begins with initialize has this list or an older one
 	for {
 		select {
 		case <-s.ctx.Done():
@@ -30,7 +30,7 @@ func (s *stdio) notify() {
 		}
 		edition := s.edition()
 		if edition != told {
-			// Before the answer to initialize no client expects anything; it asks for the list after it.
+			// No client expects a notification before the answer to initialize, and it asks for the list afterwards.
 			if told = edition; s.greeted.Load() {
 				s.write(rpc.AppendListChanged(nil, nil))
 			}
@@ -50,13 +50,13 @@ func (s *stdio) notify() {
 	}
 }
 
-// A subscription is what a client that listens was told.
+// A subscription is the state of one subscriptions/listen.
 type subscription struct {
-	wanted  bool   // it wants to know of changes
-	edition uint64 // of the list that it knows of
+	wanted  bool   // the client asked for changes
+	edition uint64 // of the list that the client was last notified of
 }
 
-// stale returns the subscriptions whose clients know a list of another edition. They are counted as told.
+// stale returns the subscriptions that know another edition of the list, and marks them as notified.
 func (s *stdio) stale(edition uint64) (stale []*reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,16 +80,16 @@ func (s *stdio) subscribe(p *reply, to subscription) bool {
 	return true
 }
 
-// Listen answers subscriptions/listen: first that it is heard, and in the end that nothing more will come.
+// Listen answers subscriptions/listen: first it acknowledges, and at the end it says that nothing more will come.
 func (p *reply) Listen(ctx context.Context, tools bool) protocol.Answer {
 	s := p.stdio
-	if !s.subscribe(p, subscription{}) { // nothing may be told before the acknowledgement
+	if !s.subscribe(p, subscription{}) { // no notification may come before the acknowledgement
 		return p.request.Refuse(&rpc.Fault{Code: rpc.CodeInternal, Message: "Too many subscriptions are open"})
 	}
 	edition := s.edition()
 	s.write(rpc.AppendAcknowledged(nil, p.request.ID, tools))
 	s.subscribe(p, subscription{tools, edition})
-	s.tell() // of a change since then
+	s.tell() // in case of a change since the subscription
 	<-ctx.Done()
 	s.mu.Lock()
 	delete(s.listening, p)

@@ -15,18 +15,18 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// As many sessions as there may be cost little memory, whatever their clients say of themselves, and little time.
+// The largest number of sessions costs little memory and time, whatever their clients send in initialize.
 func TestManySessions(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures")
 	if testing.Short() || testkit.Race(t) {
 		t.Skip("it takes seconds")
 	}
-	const most = 2 << 10 // bytes for each; 700 were measured
+	const most = 2 << 10 // bytes for each session; 700 were measured
 	a := newApp(t)
 	door := mcp.NewDoor(a.set, mcp.Options{})
 	mux := web.NewMux(web.Options{})
 	mux.Mount(mcp.Path, door)
-	// Clients that say much of themselves: a message that calls nothing may have 64 KiB.
+	// These clients send a long description of themselves: a message that calls no tool may have 64 KiB.
 	first := strings.Replace(begin, `"name":"test"`, `"name":"`+strings.Repeat("x", 16<<10)+`"`, 1)
 	do := func(id, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, mcp.Path, strings.NewReader(body))
@@ -73,8 +73,7 @@ func TestManySessions(t *testing.T) {
 	}
 }
 
-// A change of the tools holds no request up, although each session has to be looked at, and there are more namespaces than the set
-// keeps lists of.
+// A change of the tools holds up no request, although each session has to be looked at, and there are more namespaces than the set keeps lists for.
 func TestManySessionsChange(t *testing.T) {
 	testkit.SkipEmulated(t, "it measures")
 	if testing.Short() || testkit.Race(t) {
@@ -111,9 +110,9 @@ func TestManySessionsChange(t *testing.T) {
 	for i := range sessions {
 		a.set.View(fmt.Sprintf("n%d", i%namespaces), wasmtools.Everybody())
 	}
-	one := time.Since(begun) // what it takes to look at the list of each
+	one := time.Since(begun) // how long it takes to look at each list
 	told := make(chan struct{}, 1)
-	defer a.set.Subscribe(func() { told <- struct{}{} })() // after the sessions are
+	defer a.set.Subscribe(func() { told <- struct{}{} })() // after the sessions have been told
 	if err := a.table.Disable("/n1/t1", ""); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A witness sends what it is told of requests, and their ids.
+// A witness is an observer that sends on what it is told of requests, with their ids.
 type witness chan [2]string
 
 func (o witness) Answered(a *web.Answer) {
@@ -27,7 +27,8 @@ func (o witness) Answered(a *web.Answer) {
 		a.Client().IsValid(), a.Took() >= 0), a.RequestID()}
 }
 
-// TestStdioObserved expects observers, such as the log, to hear of each request over two pipes: also of those that call no tool, or can't be read.
+// TestStdioObserved checks that observers, such as the log, are told of each request over two pipes: even of one that calls no tool, or can't be
+// read.
 func TestStdioObserved(t *testing.T) {
 	t.Parallel()
 	a, o, log := newApp(t), make(witness, 10), &testkit.Log{}

@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/session"
 )
 
-// TestSecondOpinion compares our answers to requests that have nothing to do with tools with those of go-sdk's server over pipes: the
-// same results, and errors with the same code unless the case names ours.
+// TestSecondOpinion sends requests that don't concern tools to our server and to go-sdk's, over pipes. The results must be the same, and errors must
+// have the same code unless a case names ours.
 func TestSecondOpinion(t *testing.T) {
 	t.Parallel()
 	older := func(version string) string { return strings.Replace(begin, legacy, version, 1) }
@@ -23,7 +23,7 @@ func TestSecondOpinion(t *testing.T) {
 		name  string
 		first bool // initialize comes before
 		send  string
-		ours  int // the code of our error, where go-sdk's is another one
+		ours  int // the code of our error, if go-sdk's differs
 	}{
 		{name: "initialize", send: begin},
 		{name: "initialize of an older version", send: older("2025-06-18")},
@@ -86,7 +86,7 @@ func TestSecondOpinion(t *testing.T) {
 	}
 }
 
-// ask makes a server answer a message, after initialize if that is wanted.
+// ask sends a server a message, after initialize if necessary, and returns its answer.
 func ask(t *testing.T, first bool, message string, serve func(io.ReadCloser, io.WriteCloser) error) string {
 	t.Helper()
 	in, toServer := io.Pipe()

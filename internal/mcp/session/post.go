@@ -21,7 +21,7 @@ func (s *Sessions) run(x *web.Exchange, q Request, own *session) {
 	p := &post{Response: response.Response{Exchange: x}}
 	p.request = protocol.Request{Message: *q.Message, Transport: p, Conversation: own.Conversation, Namespace: own.namespace, Call: x.Call(), Counted: q.Counted}
 	if !response.AcceptsEvents(x.Request().Header) {
-		p.request.Token = nil // where would reports of progress go?
+		p.request.Token = nil // without a stream, reports of progress can't be sent
 	}
 	defer p.request.End()
 	p.Answer(http.StatusOK, s.answer(x, own, &p.request))

@@ -28,7 +28,7 @@ type reply struct {
 
 var _ protocol.Listener = (*reply)(nil)
 
-// newReply returns the reply to a message that comes now.
+// newReply returns the reply to a message that has just arrived.
 func (s *stdio) newReply() *reply {
 	p := &reply{stdio: s, begun: time.Now()}
 	p.request.Transport, p.request.Conversation, p.request.Namespace = p, s.conversation, s.namespace
@@ -39,13 +39,13 @@ func (s *stdio) newReply() *reply {
 	return p
 }
 
-// Trace returns what the request says of the trace that it is part of, or nil.
+// Trace returns the request's part of a trace, or nil.
 func (p *reply) Trace() *trace.Request { return p.trace }
 
 // ID returns the request's id.
 func (p *reply) ID() string { return p.request.Call.RequestID }
 
-// SetOperation does nothing: observers are told the client's word, even if it is not a method.
+// SetOperation does nothing: observers get the method as the client wrote it, even if it does not exist.
 func (p *reply) SetOperation(string) {}
 
 // SetTool notes the path of the tool that is called.
@@ -59,7 +59,7 @@ func (p *reply) Notify(message []byte) error {
 
 // answer waits for the answer.
 func (p *reply) answer() (a protocol.Answer) {
-	// This is a goroutine's own: what is not recovered from here ends the process.
+	// This function runs in a goroutine of its own, so a panic that is not recovered here would end the process.
 	defer func() {
 		if v := recover(); v != nil {
 			a = p.request.Panicked(p.ctx, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
@@ -85,7 +85,7 @@ func (p *reply) finish(a protocol.Answer) {
 	}
 }
 
-// tell tells the observers, as package web does for each request over HTTP.
+// tell reports the request to the observers, as package web does over HTTP.
 func (p *reply) tell(a protocol.Answer) {
 	if p.stdio.mux == nil {
 		return

@@ -26,15 +26,14 @@ const (
 
 // Options are the settings of Sessions. The zero value is usable.
 type Options struct {
-	// Max is how many sessions are held. One more has an idle one put aside of the principal that has the most, or is refused if none of those
-	// is idle. Zero means 10,000.
+	// Max is how many sessions are held. To make room for another one, an idle session of the principal with the most sessions is put aside. If none
+	// of those is idle, the new session is refused. Zero means 10,000.
 	Max int
 	// Idle is how long a session is held without a request or an open stream. Zero means 30 minutes.
 	Idle time.Duration
-	// KeepAlive is how often a stream that has nothing to say says so, for proxies, and to notice that its client is gone.
-	// Zero means 25 seconds.
+	// KeepAlive is how often an idle stream sends a comment, for proxies, and to notice that its client is gone. Zero means 25 seconds.
 	KeepAlive time.Duration
-	// Keys sign the ids. If nil, keys of its own, so that no other process knows the ids.
+	// Keys sign the ids. If nil, they are keys of its own, so that no other process accepts the ids.
 	Keys *signing.Keys
 	// Peers are the other processes that have the same keys. If nil, there are none.
 	Peers state.Peers
@@ -42,8 +41,8 @@ type Options struct {
 
 // Sessions are the sessions of clients over HTTP. They are safe for concurrent use.
 //
-// A session is in its id: whoever has the keys takes it up. What is held of it is what goes on here, and what its stream has told. It can be put
-// aside when nothing does.
+// The id of a session contains all that is needed to resume it, in any process with the same keys. A process only holds the running requests and what
+// the stream has sent. A session without running requests can be put aside.
 type Sessions struct {
 	set         *toolset.Set
 	protocol    *protocol.Server
@@ -65,7 +64,7 @@ type Sessions struct {
 	cancels bucket
 }
 
-// An owner may use a session: the principal that began it, with the credential that it had then. A token's rotation does not end it.
+// An owner is who may use a session: the principal that began it, with the same credential. The rotation of a token does not end the session.
 type owner struct{ name, origin, realm, credential string }
 
 func ownerOf(p *wasmtools.Principal) owner {
@@ -78,28 +77,28 @@ type session struct {
 	id        string
 	namespace string
 	owner     owner
-	place     *list.Element // in the list of its owner
+	place     *list.Element // in the list of the owner's sessions
 
 	// Guarded by Sessions.mu.
 	used   time.Time // when a request began or ended
 	busy   int       // requests that are not answered yet
 	stream *stream   // nil: none is open
-	gone   bool      // it is in the table no more
+	gone   bool      // it is no longer in the table
 	// principal made the last request: its scopes may differ from those at the beginning.
 	principal *wasmtools.Principal
-	edition   toolset.Edition // of the list that the client knows of; zero means it has not begun
-	cancels   bucket          // of calls that may run in other processes
+	edition   toolset.Edition // of the list that the client knows; zero before initialize is answered
+	cancels   bucket          // for cancelling calls that may run in other processes
 
-	changed chan struct{} // has room for one: the list has changed, and the client was not told
+	changed chan struct{} // has room for one value: the list has changed, and the client was not notified
 }
 
-// shown returns what tells the session from others. It is not the id, which would give the session to anybody where no token is needed.
+// shown returns a name for the session in traces. It is not the id: without tokens, anybody who knows the id can use the session.
 func (s *session) shown() string {
 	digest := sha256.Sum256([]byte(s.id))
 	return hex.EncodeToString(digest[:8])
 }
 
-// New returns the sessions that clients of a set have. Call Close in the end.
+// New returns the Sessions for the clients of a set. The caller must Close them.
 func New(set *toolset.Set, o Options) *Sessions {
 	s := &Sessions{
 		set:       set,
@@ -133,7 +132,8 @@ func (s *Sessions) Number() int {
 	return len(s.byID)
 }
 
-// State returns how many sessions there are, how many there may be, and how many each caller has, by name. Callers of one name count together.
+// State returns how many sessions there are, how many there may be, and how many each caller has, by name. Callers with the same name are counted
+// together.
 func (s *Sessions) State() (open, most int, by map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,7 @@ func (s *Sessions) State() (open, most int, by map[string]int64) {
 	return len(s.byID), s.max, by
 }
 
-// Close ends all sessions, with their streams and calls, and waits for those. It returns nil and can be called twice.
+// Close ends all sessions with their streams and calls, and waits for them to end. It returns nil and can be called twice.
 func (s *Sessions) Close() error {
 	s.unsubscribe()
 	s.unhear()
@@ -169,13 +169,13 @@ func (s *Sessions) Close() error {
 	return nil
 }
 
-// Errors of begin and take.
+// These are errors of begin and take.
 var (
 	errMissing = errors.New("there is no such session")
 	errFull    = errors.New("too many sessions are open")
 )
 
-// begin makes a session of a version, taken.
+// begin starts a session with a version. The caller has taken it.
 func (s *Sessions) begin(namespace, version string, p *wasmtools.Principal) (*session, error) {
 	own := ownerOf(p)
 	x := s.newSession(newID(s.keys, version, namespace, own), namespace, own, p)
@@ -183,8 +183,8 @@ func (s *Sessions) begin(namespace, version string, p *wasmtools.Principal) (*se
 	return s.add(x)
 }
 
-// resume takes up a session that is not held: it has begun in another process, or was put aside. Nobody knows which list its client has, so its
-// stream begins with that it has changed.
+// resume restores a session that is not held: it began in another process, or was put aside. It is not known which list its client has, so its stream
+// starts with a notification of a change.
 func (s *Sessions) resume(id, namespace string, p *wasmtools.Principal) (*session, error) {
 	own := ownerOf(p)
 	version, ok := checkID(s.keys, id, namespace, own)
@@ -201,8 +201,8 @@ func (s *Sessions) newSession(id, namespace string, own owner, p *wasmtools.Prin
 	return &session{id: id, namespace: namespace, owner: own, busy: 1, principal: p, changed: make(chan struct{}, 1)}
 }
 
-// add puts a session into the table, and takes out one that makes room for it. It returns the one that is there, which another request may just
-// have put there.
+// add puts a session into the table, and takes another one out if there is no room. It returns the session in the table, since another request may
+// just have added it.
 func (s *Sessions) add(x *session) (*session, error) {
 	held, victim, err := s.put(x)
 	if victim != nil {
@@ -212,7 +212,7 @@ func (s *Sessions) add(x *session) (*session, error) {
 		x.Close()
 	}
 	if err == nil {
-		s.look(held) // now that it is in the table, no change is missed
+		s.look(held) // from now on it is in the table, so no change is missed
 	}
 	return held, err
 }
@@ -225,7 +225,7 @@ func (s *Sessions) put(x *session) (held, victim *session, err error) {
 		return nil, nil, errFull
 	case s.ended.has(x.id):
 		return nil, nil, errMissing
-	case other != nil: // it is the same owner's, as the id says
+	case other != nil: // it has the same owner, as the signature of the id proves
 		s.use(other, x.principal)
 		return other, nil, nil
 	}
@@ -245,9 +245,9 @@ func (s *Sessions) put(x *session) (held, victim *session, err error) {
 	return x, victim, nil
 }
 
-// victim returns the session that makes room for another. It belongs to the principal with the most sessions, so a client that begins
-// sessions without end has its own put aside. It is the one that has been idle for longest, preferably one without a stream. It is nil if all
-// of those have calls.
+// victim returns the session to put aside for another one. It belongs to the principal with the most sessions, so a client that starts sessions
+// without end loses its own. It is the session that has been idle for longest, preferably one without a stream. If all of them have running calls,
+// victim returns nil.
 func (s *Sessions) victim() (found *session) {
 	var most *list.List
 	for _, own := range s.owners {
@@ -267,8 +267,7 @@ func (s *Sessions) victim() (found *session) {
 	return found
 }
 
-// take returns the session of an id and begins to use it, if it belongs to the namespace and the principal. A caller that has taken
-// it gives it back.
+// take returns the session with an id and marks it as used, if it belongs to the namespace and the principal. The caller must give it back.
 func (s *Sessions) take(id, namespace string, p *wasmtools.Principal) (*session, error) {
 	s.mu.Lock()
 	x := s.byID[id]
@@ -305,7 +304,7 @@ func (s *Sessions) touch(x *session) {
 	}
 }
 
-// drop puts a session aside that did not begin.
+// drop removes a session whose initialize failed.
 func (s *Sessions) drop(x *session) {
 	s.mu.Lock()
 	s.remove(x)
@@ -321,10 +320,10 @@ func (s *Sessions) end(x *session) {
 	}
 }
 
-// topic is what sessions that have ended are told under.
+// topic is the topic for the ids of ended sessions.
 const topic = "sessions-ended"
 
-// hear ends a session when another server tells that it has ended.
+// hear ends a session when another server reports that it has ended.
 func (s *Sessions) hear(message []byte) {
 	if len(message) != idLen {
 		return
@@ -342,17 +341,18 @@ func (s *Sessions) hear(message []byte) {
 	}
 }
 
-// A call runs where its request came in, and its client may cancel it in any process. That one has checked whose session it is, and tells the others.
+// A call runs in the process that received its request, but its client may cancel it in any process. The process that receives the cancellation
+// checks whose session it is, and tells the others.
 const (
-	// topicCancelled is what calls that are cancelled are told under: the ids of the session and of the request, as the client wrote it.
+	// topicCancelled is the topic for cancelled calls: the id of the session, and that of the request as the client wrote it.
 	topicCancelled = "calls-cancelled"
-	// maxRequestID is how many bytes of JSON the id of a request may have.
+	// maxRequestID bounds the id of a request, in bytes of JSON.
 	maxRequestID = 256
-	// cancelsOfOne and cancelsOfAll are how often in a second others are told for one session, and for all of a process.
+	// cancelsOfOne and cancelsOfAll are how many cancellations a process passes on in a second, for one session and for all.
 	cancelsOfOne, cancelsOfAll = 16, 256
 )
 
-// cancelElsewhere has other processes cancel a call of a session, which the caller has taken.
+// cancelElsewhere asks other processes to cancel a call of a session, which the caller has taken.
 func (s *Sessions) cancelElsewhere(x *session, request []byte) {
 	if s.peers == nil || len(request) > maxRequestID {
 		return
@@ -366,7 +366,7 @@ func (s *Sessions) cancelElsewhere(x *session, request []byte) {
 	}
 }
 
-// hearCancelled cancels a call of which it was told that its client does not want it any more.
+// hearCancelled cancels a call whose cancellation another process has received.
 func (s *Sessions) hearCancelled(message []byte) {
 	if len(message) <= idLen || len(message) > idLen+maxRequestID {
 		return
@@ -392,8 +392,8 @@ func (s *Sessions) remove(x *session) {
 	}
 }
 
-// End ends the sessions of principals that are no longer let in, with their streams and calls. Each process does so by itself: one that has lost
-// its state lets nobody in, and others go on.
+// End ends the sessions of principals that are no longer admitted, with their streams and calls. Each process does so by itself: a process that has
+// lost its state admits nobody, but the others continue.
 func (s *Sessions) End(ended func(*wasmtools.Principal) bool) {
 	over := map[*wasmtools.Principal]bool{}
 	s.mu.Lock()
@@ -401,14 +401,14 @@ func (s *Sessions) End(ended func(*wasmtools.Principal) bool) {
 		over[x.principal] = false
 	}
 	s.mu.Unlock()
-	for p := range over { // without the lock, for which requests wait
+	for p := range over { // without the lock, since requests wait for it
 		over[p] = ended(p)
 	}
 	s.mu.Lock()
 	var gone []*session
 	for _, x := range s.byID {
 		is, known := over[x.principal]
-		if !known { // it has begun since then, or another request has used it
+		if !known { // it began since then, or another request has used it
 			is = ended(x.principal)
 			over[x.principal] = is
 		}
@@ -426,7 +426,7 @@ func (s *Sessions) End(ended func(*wasmtools.Principal) bool) {
 	}
 }
 
-// expire puts the sessions aside that nobody has used for long.
+// expire puts aside the sessions that have been idle for too long.
 func (s *Sessions) expire() {
 	ticker := time.NewTicker(max(s.idle/8, time.Millisecond))
 	defer ticker.Stop()
@@ -450,7 +450,7 @@ func (s *Sessions) old(since time.Time) (old []*session) {
 		for e := own.Back(); e != nil; {
 			x := e.Value.(*session)
 			if !x.used.Before(since) {
-				break // those before it were used later
+				break // the sessions before it were used later
 			}
 			if e = e.Prev(); x.busy == 0 && x.stream == nil {
 				s.remove(x)
@@ -461,8 +461,8 @@ func (s *Sessions) old(since time.Time) (old []*session) {
 	return old
 }
 
-// tell makes the streams tell of a change those clients whose list is another one now. It asks for each list once, and without the lock, for
-// which requests wait: lists that have changed are made anew.
+// tell makes the streams notify the clients whose list has changed. It gets each list once, and without the lock, since requests wait for that, and a
+// changed list takes time to make.
 func (s *Sessions) tell() {
 	type sight struct {
 		namespace string
@@ -477,7 +477,7 @@ func (s *Sessions) tell() {
 	for seen := range editions {
 		editions[seen] = s.set.Edition(seen.namespace, seen.principal)
 	}
-	var late []*session // their requests have brought another principal since then
+	var late []*session // new sessions, and those whose principal has changed since then
 	s.mu.Lock()
 	for _, x := range s.byID {
 		if edition, ok := editions[sight{x.namespace, x.principal}]; ok {
@@ -492,7 +492,7 @@ func (s *Sessions) tell() {
 	}
 }
 
-// look has a session's client told if it sees another list now.
+// look notifies a session's client if its list has changed.
 func (s *Sessions) look(x *session) {
 	s.mu.Lock()
 	p := x.principal
@@ -503,7 +503,7 @@ func (s *Sessions) look(x *session) {
 	x.note(edition)
 }
 
-// see notes who has a session's stream open. Their scopes may have changed: clients that now see another list are told.
+// see notes the principal that has a session's stream open. If its scopes have changed and it now sees another list, the client is notified.
 func (s *Sessions) see(x *session, p *wasmtools.Principal) {
 	edition := s.set.Edition(x.namespace, p)
 	s.mu.Lock()
@@ -512,7 +512,7 @@ func (s *Sessions) see(x *session, p *wasmtools.Principal) {
 	x.note(edition)
 }
 
-// note makes the session's stream tell the client of a list that it does not know. What it is told last is the latest.
+// note makes the session's stream notify the client of a list that it does not know. The last notification is about the newest list.
 func (x *session) note(edition toolset.Edition) {
 	before := x.edition
 	if edition.At < before.At {

@@ -19,7 +19,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Too many sessions have those put aside that have been idle for longest, of the principal that has the most. They go on when they are used again.
+// If there are too many sessions, those that have been idle for longest are put aside, of the principal that has the most. They continue when they
+// are used again.
 func TestSessionsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newApp(t).http(t, mcp.Options{Sessions: 8})
@@ -159,8 +160,8 @@ func (s sink) Header() http.Header         { return s.header }
 func (s sink) Write(b []byte) (int, error) { return len(b), nil }
 func (s sink) WriteHeader(int)             {}
 
-// Lists are written from bytes that all answers share: a client that reads slowly must not hold one of its own. Not parallel: it counts what
-// the whole process allocates.
+// All answers share the bytes of a list: a client that reads slowly must not hold a copy. The test is not parallel, because it counts what the whole
+// process allocates.
 func TestListIsShared(t *testing.T) {
 	a := newApp(t)
 	var all []*wasmtools.Tool

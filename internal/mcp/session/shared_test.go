@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A hall is where processes hear each other.
+// A hall passes messages between processes.
 type hall struct {
 	mu    sync.Mutex
 	heard map[string][]func([]byte) // by topic
@@ -41,14 +41,14 @@ func (h *hall) Hear(topic string, f func([]byte)) (stop func()) {
 
 func newHall() *hall { return &hall{heard: map[string][]func([]byte){}, told: map[string]int{}} }
 
-// pair returns two processes that have the same keys, and hear each other.
+// pair returns two processes that share their keys and a hall.
 func pair(t *testing.T, o mcp.Options) (one, two *house) {
 	t.Helper()
 	o.Keys, o.Peers = signing.New(), newHall()
 	return newApp(t).http(t, o), newApp(t).http(t, o)
 }
 
-// A session that has begun in one process goes on in another, in its version, and ends in both.
+// A session that began in one process continues in another, with its version, and ends in both.
 func TestSessionElsewhere(t *testing.T) {
 	t.Parallel()
 	one, two := pair(t, mcp.Options{})
@@ -80,7 +80,7 @@ func TestSessionElsewhere(t *testing.T) {
 	}
 }
 
-// A session goes on with the credential that it began with only, also where it is not held.
+// A session continues only with the credential that it began with, even in a process that does not hold it.
 func TestSessionOfCredential(t *testing.T) {
 	t.Parallel()
 	one, two := pair(t, mcp.Options{})
@@ -100,8 +100,8 @@ func TestSessionOfCredential(t *testing.T) {
 	}
 }
 
-// A stream that is opened where the session has not begun tells of a change at first: the client's list may be an older one. The end of the session
-// ends it, wherever that is asked for.
+// A stream in a process where the session did not begin first reports a change, since the client's list may be outdated. The end of the session ends
+// the stream, in whichever process it is requested.
 func TestStreamElsewhere(t *testing.T) {
 	t.Parallel()
 	one, two := pair(t, mcp.Options{})
@@ -125,7 +125,7 @@ func TestStreamElsewhere(t *testing.T) {
 	two.line(own, changed)
 }
 
-// Whoever has no session of an id gets the same answer, whatever is wrong with it, and nothing is held for them.
+// A request with an id that is not valid for it gets the same answer, whatever is wrong with the id, and no memory is held for it.
 func TestForgedSessions(t *testing.T) {
 	t.Parallel()
 	one, two := pair(t, mcp.Options{})
@@ -179,7 +179,7 @@ func TestForgedSessions(t *testing.T) {
 	}
 }
 
-// What others say of sessions that have ended takes a bounded memory, and does no harm.
+// Messages from other processes about ended sessions take bounded memory, and do no harm.
 func TestEndedElsewhere(t *testing.T) {
 	t.Parallel()
 	o := mcp.Options{Keys: signing.New(), Peers: newHall()}
@@ -198,7 +198,7 @@ func TestEndedElsewhere(t *testing.T) {
 	}
 }
 
-// Many requests take up a session at the same time while others end it: each has an answer, and at its end nothing is held.
+// Many requests resume a session at the same time while others end it: each gets an answer, and at the end nothing is held.
 func TestSessionRace(t *testing.T) {
 	t.Parallel()
 	one, two := pair(t, mcp.Options{Sessions: 4})
@@ -220,7 +220,7 @@ func TestSessionRace(t *testing.T) {
 
 const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
 
-// A call is cancelled in whatever process its client says so, and by nobody else.
+// A call can be cancelled through any process by its client, and by nobody else.
 func TestCancelElsewhere(t *testing.T) {
 	t.Parallel()
 	peers, keys := newHall(), signing.New()
@@ -240,7 +240,7 @@ func TestCancelElsewhere(t *testing.T) {
 		default:
 		}
 	}
-	for _, user := range []string{"eve", ""} { // who has learned the id
+	for _, user := range []string{"eve", ""} { // callers who have learned the id
 		if status, _ := two.post(cancelled, "X-User", user, "Mcp-Session-Id", id); status != http.StatusNotFound {
 			t.Errorf("%q cancels: %d", user, status)
 		}
@@ -274,7 +274,7 @@ func TestCancelElsewhere(t *testing.T) {
 	}
 }
 
-// Whoever cancels without end does not have a process tell the others so without end.
+// A client that cancels without end does not make a process flood the others with messages.
 func TestManyCancelled(t *testing.T) {
 	t.Parallel()
 	peers := newHall()

@@ -32,29 +32,29 @@ const (
 	defaultPatience = 10 * time.Second
 	// defaultGrace is StdioOptions.Grace if that is zero. A client that does not want to wait so long sends a signal, which ends ctx.
 	defaultGrace = 5 * time.Second
-	// farewell is how long an answer may take to be written when all is over.
+	// farewell is how long writing the last answers may take at the end.
 	farewell = time.Second
 )
 
 // StdioOptions are the settings of Stdio. The zero value is usable.
 type StdioOptions struct {
-	// Principal is who calls. If nil, wasmtools.Self(), which may call every tool.
+	// Principal is the caller. If nil, it is wasmtools.Self(), which may call every tool.
 	Principal *wasmtools.Principal
-	// Namespace has the tools that the client sees. If empty, all tools.
+	// Namespace restricts the tools that the client sees. If empty, it sees all tools.
 	Namespace string
 	// MaxMessage is the largest size of a message in bytes. Zero means 64 MiB.
 	MaxMessage int
-	// Patience is how long the client may read no answers while 1,024 of them wait for it. After that it counts as gone: since no more
-	// is read from it by then, it could not even say so. Zero means 10 seconds.
+	// Patience is how long the client may read nothing while 1,024 answers wait. After that, Stdio treats the client as gone: nothing more is read
+	// from it then, so the client could not even say that it is alive. Zero means 10 seconds.
 	Patience time.Duration
-	// Grace is how long requests may run on when the input has ended, as it does at once where a shell pipes them in. It begins
-	// when Ready is closed. Zero means 5 seconds.
+	// Grace is how long requests may continue after the input has ended, as it does at once if a shell pipes them in. It starts when Ready is closed.
+	// Zero means 5 seconds.
 	Grace time.Duration
-	// Ready is closed once the set has every tool. Calls of a missing one wait for it. If nil, it has.
+	// Ready is closed once the set has every tool. Until then, calls of missing tools wait. If nil, the set has every tool already.
 	Ready <-chan struct{}
-	// Logger gets a line for each request, also for one that can't be read: the log is the first of the observers. If nil, nothing is logged.
+	// Logger gets a line for each request, even for one that can't be read. The log comes before the other observers. If nil, nothing is logged.
 	Logger *slog.Logger
-	// Observers are told of each request, in this order.
+	// Observers are told of each request, in the order of the list.
 	Observers []web.Observer
 	// Tracer is told before all others, the log among them. If nil, nobody records requests.
 	Tracer web.Observer
@@ -63,8 +63,8 @@ type StdioOptions struct {
 // Stdio serves one client that writes its messages to in and reads the answers from out, one a line, in any version of the
 // protocol. It returns when in or ctx ends, which is not an error, or with the error of reading or writing.
 //
-// At the end of in, requests may run on for a time; then, or when ctx ends, they are cancelled. Stdio does not wait for a read
-// or a write that does not end. It writes nothing to out after it has returned but the rest of such a write.
+// After in has ended, requests may continue for a time. After that, or when ctx ends, they are cancelled. Stdio does not wait for a read or a write
+// that hangs. After it has returned, it writes nothing to out except the rest of such a write.
 func Stdio(ctx context.Context, set *toolset.Set, in io.Reader, out io.Writer, o StdioOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -132,9 +132,9 @@ func Stdio(ctx context.Context, set *toolset.Set, in io.Reader, out io.Writer, o
 type stdio struct {
 	protocol     *protocol.Server
 	conversation *protocol.Conversation
-	answered     chan struct{} // closed when all is answered after the end
-	begun        chan struct{} // closed when initialize, if it has come, has its answer; the reader's
-	greeted      atomic.Bool   // a session has begun, and the client has the answer to initialize
+	answered     chan struct{} // closed when the input has ended and all is answered
+	begun        chan struct{} // closed when initialize, if there was one, is answered; only the reader uses it
+	greeted      atomic.Bool   // the client has the answer to initialize
 	ctx          context.Context
 	cancel       context.CancelFunc
 	set          *toolset.Set
@@ -152,14 +152,14 @@ type stdio struct {
 	written  atomic.Int64  // how many messages
 	failure  error         // of the write that failed, once broken is closed
 	broken   chan struct{} // closed when a write has failed
-	finished atomic.Bool   // nothing is to be written any more
+	finished atomic.Bool   // nothing more must be written
 
-	changed   chan struct{} // has room for one
+	changed   chan struct{} // has room for one value
 	mu        sync.Mutex
 	listening map[*reply]subscription
 }
 
-// drain waits until nothing runs, for the time of grace at most.
+// drain waits until nothing runs, for at most the time of grace.
 func (s *stdio) drain(ready <-chan struct{}) {
 	var over <-chan time.Time
 	if ready == nil {
@@ -205,7 +205,7 @@ func (s *stdio) read(in io.Reader) error {
 
 var errTooLong = errors.New("the line is too long")
 
-// readLine returns the next line, which may be the last one without its end. A line that is longer than most is skipped.
+// readLine returns the next line. The last one may lack its line break. A line that is longer than most is skipped.
 func readLine(r *bufio.Reader, most int) (line []byte, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -228,7 +228,7 @@ func readLine(r *bufio.Reader, most int) (line []byte, err error) {
 	}
 }
 
-// take begins what a message asks for. After an error nothing is taken any more: io.EOF where that is as it should be.
+// take starts the request in a message. After an error, no more messages are taken; the normal end is io.EOF.
 func (s *stdio) take(line []byte) error {
 	p := s.newReply()
 	r := &p.request
@@ -241,10 +241,10 @@ func (s *stdio) take(line []byte) error {
 	case wrong != nil:
 		s.refuse(p, wrong)
 		return nil
-	case r.Method == nil: // a response, to what nobody has asked
+	case r.Method == nil: // a response to a request that was never sent
 		return nil
 	}
-	if p.slot = string(r.Method) != protocol.Listen; p.slot { // one that listens does so for hours
+	if p.slot = string(r.Method) != protocol.Listen; p.slot { // a subscription lasts for hours, so it takes no slot
 		if err := s.claim(); err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (s *stdio) take(line []byte) error {
 		return io.EOF
 	}
 	p.ctx = ctx
-	if protocol.Begins(&r.Message) { // what comes after it counts on it
+	if protocol.Begins(&r.Message) { // later messages need the session
 		begun := make(chan struct{})
 		s.begun = begun
 		a := p.answer()
@@ -278,7 +278,7 @@ func (s *stdio) take(line []byte) error {
 
 var errNotReading = errors.New("the client does not read its answers")
 
-// claim takes a slot, for which it waits as long as others become free or messages are written.
+// claim takes a slot. It waits as long as slots become free or messages are written.
 func (s *stdio) claim() error {
 	select {
 	case s.slots <- struct{}{}:
@@ -296,7 +296,7 @@ func (s *stdio) claim() error {
 		case <-look.C:
 		}
 		now := s.written.Load()
-		if now == written && !s.writing.TryLock() { // not while calls just take long
+		if now == written && !s.writing.TryLock() { // long calls alone are no reason to give up
 			return errNotReading
 		} else if now == written {
 			s.writing.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestStdio holds what a client reads for what it writes, in both eras.
+// TestStdio checks what a client reads for what it writes, in both eras.
 func TestStdio(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -74,12 +74,12 @@ func TestStdio(t *testing.T) {
 			if got := p.next(); !sameJSON(t, got, test.want) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			p.quiet(modern) // and nothing else, and the session goes on
+			p.quiet(modern) // nothing else comes, and the session continues
 		})
 	}
 }
 
-// What needs no answer gets none, however wrong it is.
+// A message that needs no answer gets none, however wrong it is.
 func TestStdioSilence(t *testing.T) {
 	t.Parallel()
 	p := newApp(t).stdio(t, session.StdioOptions{})
@@ -110,7 +110,7 @@ func TestStdioProgress(t *testing.T) {
 	}
 }
 
-// A call that is cancelled ends, and has no answer. One that is not goes on: calls run side by side.
+// A cancelled call ends without an answer. The others continue, since calls run concurrently.
 func TestStdioCancelled(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{modern, legacy} {
@@ -137,7 +137,7 @@ func TestStdioCancelled(t *testing.T) {
 	}
 }
 
-// TestStdioLog makes the line of a call name the file that answered it.
+// TestStdioLog checks that the line of a call names the file that answered it.
 func TestStdioLog(t *testing.T) {
 	t.Parallel()
 	a, log := newApp(t), &testkit.Log{}
@@ -152,7 +152,7 @@ func TestStdioLog(t *testing.T) {
 	log.Wait(t, "tool=/filed digest=0123456789ab\n")
 }
 
-// Internal errors say nothing but a name, which the log has with the cause.
+// An internal error tells the client only an id. The log has the id with the cause.
 func TestStdioInternal(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"secret", "panic"} {
@@ -173,7 +173,7 @@ func TestStdioInternal(t *testing.T) {
 	}
 }
 
-// The principal decides which tools exist for it; one that it may not call is answered in the same words as a missing one.
+// The principal decides which tools a client sees. A tool that it may not call is answered like a missing one.
 func TestStdioScopes(t *testing.T) {
 	t.Parallel()
 	principal, err := wasmtools.NewPrincipal("ann", "test", "math")
@@ -197,13 +197,13 @@ func TestStdioScopes(t *testing.T) {
 	}
 }
 
-// The end of the input ends the session: what runs has some time, as for a shell that pipes requests in.
+// The end of the input ends the session. Running calls get some time, since a shell may have piped the requests in.
 func TestStdioEnd(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
 	var out bytes.Buffer
 	in := begin + "\n" + request("1", "tools/call", legacy, `"name":"math-add"`, `"arguments":{"a":1}`) + "\r\n" + request("2", "tools/call", modern, `"name":"wait"`) + "\n" +
-		request("3", "subscriptions/listen", modern, `"notifications":{"toolsListChanged":true}`) + "\n" + request("4", "server/discover", modern) // the last one without its end
+		request("3", "subscriptions/listen", modern, `"notifications":{"toolsListChanged":true}`) + "\n" + request("4", "server/discover", modern) // the last line has no line break
 	begun := time.Now()
 	if err := session.Stdio(t.Context(), a.set, strings.NewReader(in), &out, session.StdioOptions{Grace: time.Second}); err != nil {
 		t.Error(err)
@@ -230,7 +230,7 @@ func TestStdioEnd(t *testing.T) {
 	}
 }
 
-// A client that does not wait for the answer to initialize has a session all the same, and gets that answer first.
+// A client that does not wait for the answer to initialize still has a session, and gets that answer first.
 func TestStdioHurries(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
@@ -246,7 +246,7 @@ func TestStdioHurries(t *testing.T) {
 	}
 }
 
-// A call of a tool that is still being read waits for it, also where the input has ended by then.
+// A call of a tool that is still being read waits for it, even if the input has ended.
 func TestStdioReady(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
@@ -256,7 +256,7 @@ func TestStdioReady(t *testing.T) {
 		in := begin + "\n" + request("1", "tools/call", legacy, `"name":"late"`) + "\n" + request("2", "tools/call", legacy, `"name":"never"`)
 		end <- session.Stdio(t.Context(), a.set, strings.NewReader(in), &out, session.StdioOptions{Ready: ready, Grace: time.Minute})
 	}()
-	time.AfterFunc(50*time.Millisecond, func() { // by then, both are waiting
+	time.AfterFunc(50*time.Millisecond, func() { // by then, both calls are waiting
 		a.put(t, "late")
 		close(ready)
 	})
@@ -311,7 +311,7 @@ func TestStdioStops(t *testing.T) {
 	})
 	t.Run("a client that does not read", func(t *testing.T) {
 		t.Parallel()
-		for count, want := range map[int]string{100: "<nil>", 3000: "read a message: the client does not read its answers"} { // the latter are more than run at the same time
+		for count, want := range map[int]string{100: "<nil>", 3000: "read a message: the client does not read its answers"} { // the larger number exceeds how many run at the same time
 			a := newApp(t)
 			in, write := io.Pipe()
 			out := &stuck{release: make(chan struct{})}
@@ -344,7 +344,7 @@ func TestStdioStops(t *testing.T) {
 		for i := range 1024 {
 			p.send(request(fmt.Sprint(i), "tools/call", modern, `"name":"wait"`))
 		}
-		p.send(request("1024", "tools/call", modern, `"name":"wait"`)) // is read, and waits for one of the others
+		p.send(request("1024", "tools/call", modern, `"name":"wait"`)) // this one is read, and waits for another to end
 		select {
 		case err := <-p.ended:
 			t.Errorf("it ended with %v although its client reads", err)
@@ -396,16 +396,16 @@ func TestStdioLongLine(t *testing.T) {
 	p.quiet(legacy)
 }
 
-// Whatever comes, the client hears of a change, and of one only.
+// In every case the client is notified of a change, exactly once.
 func TestStdioChanges(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
 	p := a.stdio(t, session.StdioOptions{})
-	a.put(t, "early") // nobody wants to know
+	a.put(t, "early") // nobody listens yet
 	p.send(begin)
 	p.next()
 	const session1 = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
-	answer := func() string { // the session may still be told of the early change
+	answer := func() string { // the session may still get a notification of the early change
 		for {
 			if line := p.next(); line != session1 {
 				return line
@@ -432,7 +432,7 @@ func TestStdioChanges(t *testing.T) {
 		for _, line := range want {
 			left[line] = true
 		}
-		// The first of twenty changes may be told of by itself.
+		// The first of twenty changes may have its own notification.
 		for deadline := time.Now().Add(time.Minute); len(left) > 0; {
 			line := p.next()
 			if !strings.Contains(line, "list_changed") || time.Now().After(deadline) {
@@ -446,7 +446,7 @@ func TestStdioChanges(t *testing.T) {
 	told(session1, five, word)
 	p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"five"}}`)
 	a.put(t, "last")
-	for deadline := time.Now().Add(time.Minute); ; { // until the last change was told of
+	for deadline := time.Now().Add(time.Minute); ; { // until the last change has been reported
 		line := p.next()
 		if line == word && time.Now().After(deadline) {
 			t.Fatal("a subscription that was cancelled is told of changes")

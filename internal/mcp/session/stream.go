@@ -9,13 +9,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/web"
 )
 
-// A stream is what a session has open to hear of changes.
+// A stream is the open stream of a session, which sends notifications of changes.
 type stream struct {
 	replaced chan struct{} // closed when the client opens another
 }
 
-// serveStream tells a client of changes until it goes away, the session ends, the service ends its streams, or the client opens
-// another stream: it may know before us that this one is broken.
+// serveStream notifies a client of changes until the client goes away, the session ends, the service ends its streams, or the client opens another
+// stream: it may notice before us that this one is broken.
 func (s *Sessions) serveStream(x *web.Exchange, own *session) {
 	if !response.AcceptsEvents(x.Request().Header) {
 		refuse(x, http.StatusNotAcceptable, nil, rpc.Invalid("A GET must accept text/event-stream"))
@@ -27,7 +27,7 @@ func (s *Sessions) serveStream(x *web.Exchange, own *session) {
 	ctx := x.StreamEvents()
 	alive := time.NewTicker(s.keepAlive)
 	defer alive.Stop()
-	for err := response.Comment(x); err == nil; { // for proxies that send nothing on before there is a body
+	for err := response.Comment(x); err == nil; { // for proxies that forward nothing before there is a body
 		select {
 		case <-ctx.Done():
 			return
@@ -45,11 +45,11 @@ func (s *Sessions) serveStream(x *web.Exchange, own *session) {
 				return
 			}
 		case <-own.changed:
-			if !s.stays(x, own) { // it is nobody's business any more
+			if !s.stays(x, own) { // the caller may no longer have it
 				return
 			}
 			if err = response.Event(x, rpc.AppendListChanged(nil, nil)); err == nil {
-				select { // a hundred files that are dropped in at once are one change to a client
+				select { // to a client, a hundred files that are added at once are one change
 				case <-time.After(rpc.Breather):
 				case <-ctx.Done():
 				}
@@ -58,7 +58,7 @@ func (s *Sessions) serveStream(x *web.Exchange, own *session) {
 	}
 }
 
-// stays reports whether the client of a stream may still have it, and notes its principal.
+// stays reports whether the client may keep its stream, and notes its principal.
 func (s *Sessions) stays(x *web.Exchange, own *session) bool {
 	p, err := x.Identify()
 	if err != nil || ownerOf(p) != own.owner {
@@ -68,7 +68,7 @@ func (s *Sessions) stays(x *web.Exchange, own *session) bool {
 	return true
 }
 
-// attach gives a session its stream. The session lasts as long as the stream is open, no matter who uses it.
+// attach gives a session its stream. The session does not expire while the stream is open.
 func (s *Sessions) attach(own *session, here *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,12 +79,12 @@ func (s *Sessions) attach(own *session, here *stream) {
 	own.busy--
 }
 
-// detach ends what attach has begun.
+// detach undoes attach.
 func (s *Sessions) detach(own *session, here *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if own.stream == here {
 		own.stream = nil
 	}
-	own.busy++ // until it is given back
+	own.busy++ // until the session is given back
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
-// What a result may have to be searched for files, and what of it becomes a block of its own: a block repeats the media type and the place,
-// which can be far larger than the file. What is beyond stays in the text.
+// These bound the results that are searched for files, and the files that become blocks of their own: a block repeats the media type and the place,
+// which can be far larger than the file. Whatever exceeds a bound stays in the text.
 const (
-	maxValues  = 50_000 // about; each takes 64 bytes while files are looked for, which nobody has counted
+	maxValues  = 50_000 // approximate; each takes 64 bytes during the search, which are not counted as used memory
 	maxBlobs   = 1000
 	maxPointer = 512 // bytes
 )
 
-// A BlockKind is the type of a content block, as it is written.
+// A BlockKind is the type of a content block, as the protocol writes it.
 type BlockKind string
 
 // The kinds of blocks.
@@ -34,22 +34,22 @@ const (
 // A Block is a part of a result's content.
 type Block struct {
 	Kind BlockKind
-	// Text is the content of a text block, and of a resource that is text.
+	// Text is the content of a text block, or of a resource that is text.
 	Text string
-	// Data are the bytes of an image, of audio, and of a resource that is not text.
+	// Data is the content of an image, of audio, or of a resource that is not text.
 	Data []byte
-	// MIMEType is the type of anything but a text block, as the tool's author wrote it.
+	// MIMEType is the media type, as the tool's author wrote it. Text blocks have none.
 	MIMEType string
-	// URI names a resource. It leads nowhere: the resource is in the block.
+	// URI names a resource. It can't be fetched: the resource is in the block.
 	URI string
 }
 
-// A blob is a string of a result that its schema calls a file in base64.
+// A blob is a string in a result that the schema declares to be a file in base64.
 type blob struct {
 	kind     BlockKind
 	data     string // in base64
 	mimeType string
-	pointer  string // to its place in the result, a JSON pointer
+	pointer  string // JSON pointer to its place in the result
 }
 
 // A blobFinder takes the blobs out of a result.
@@ -57,18 +57,18 @@ type blobFinder struct {
 	text  string
 	tree  jsontree.Tree
 	blobs []blob
-	rest  []byte // the result up to done, with a word in place of each blob
+	rest  []byte // the result up to done, with a placeholder for each blob
 	done  int
 }
 
-// takeBlobs returns the blobs of a result, and the result with a word in place of each blob: nil if it is itself a file. A
-// string that is not base64 stays where it is: clients refuse the whole answer if a block is not right.
+// takeBlobs returns the blobs of a result, and the result with a placeholder for each blob, or nil if the whole result is a file. A string that is
+// not base64 stays where it is, since clients refuse the whole answer if a block is wrong.
 func takeBlobs(result []byte, media *schemas.Media) (blobs []blob, rest []byte) {
 	if bytes.Count(result, []byte(","))+bytes.Count(result, []byte("["))+bytes.Count(result, []byte("{")) > maxValues {
 		return nil, result
 	}
 	f := blobFinder{text: string(result)}
-	if f.tree.Read(f.text) != nil { // it has a name twice, or is nested too deeply
+	if f.tree.Read(f.text) != nil { // it has a duplicate name, or is nested too deeply
 		return nil, result
 	}
 	f.find(0, media, "")
@@ -106,7 +106,7 @@ func (f *blobFinder) find(i int32, m *schemas.Media, pointer string) {
 // take takes one blob out.
 func (f *blobFinder) take(v *jsontree.Value, mimeType, pointer string) {
 	data := v.Decoded()
-	if strings.ContainsAny(data, "\r\n") { // base64 as mail has it
+	if strings.ContainsAny(data, "\r\n") { // base64 with line breaks, as in mail
 		data = strings.NewReplacer("\r", "", "\n", "").Replace(data)
 	}
 	size, ok := decodedSize(data)
@@ -126,7 +126,7 @@ func (f *blobFinder) take(v *jsontree.Value, mimeType, pointer string) {
 	f.done = int(v.Start) + len(v.Text)
 }
 
-// decodedSize returns how many bytes a text is in base64 with its padding, or reports false if it is not base64.
+// decodedSize returns how many bytes a padded base64 text decodes to, or false if it is not base64.
 func decodedSize(text string) (size int, ok bool) {
 	digits := strings.TrimSuffix(strings.TrimSuffix(text, "="), "=")
 	if len(text)%4 != 0 {
@@ -166,7 +166,7 @@ func (f *blob) block(tool string) Block {
 	if text, ok := f.text(); ok {
 		b.Text = text
 	} else {
-		b.Data, _ = base64.StdEncoding.DecodeString(f.data) // decodedSize has looked at each letter
+		b.Data, _ = base64.StdEncoding.DecodeString(f.data) // decodedSize has checked each character
 	}
 	return b
 }

@@ -31,7 +31,7 @@ func TestFiles(t *testing.T) {
 	mixed := `{"type":"object","properties":{"alt":{"type":"string"},"picture":` + png + `,"sound":` + filed("audio/wav") + `,"page":` + filed("application/pdf") + `,"notes":` + filed("text/plain") + `}}`
 	for _, test := range []struct {
 		name, schema, result string
-		want                 string // the content in the legacy era
+		want                 string // the expected content in the legacy era
 	}{
 		{"an image alone", png, ` "AAEC" `, `[{"type":"image","data":"AAEC","mimeType":"image/png"}]`},
 		{"audio alone", filed("audio/wav"), `"AAEC"`, `[{"type":"audio","data":"AAEC","mimeType":"audio/wav"}]`},
@@ -83,7 +83,7 @@ func resultOf(t *testing.T, schema, result string) toolset.Result {
 	return r
 }
 
-// TestManyFiles makes tools return more files, or files in more places, than become blocks: the answer is not much larger than the result.
+// TestManyFiles makes tools return more files, or files in more places, than may become blocks: the answer is not much larger than the result.
 // Proves: Limits hold, one by one and in sum
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestManyFiles(t *testing.T) {
 	}
 }
 
-// agree checks that the blocks of a result are those that it is written with.
+// agree checks that the blocks of a result are the ones in its written form.
 func agree(t *testing.T, r toolset.Result, written string) {
 	t.Helper()
 	type content struct {
@@ -144,7 +144,7 @@ func agree(t *testing.T, r toolset.Result, written string) {
 	}
 }
 
-// FuzzFiles checks that whatever a tool returns makes a result that can be read, in one line, with the bytes of its files.
+// FuzzFiles checks that whatever a tool returns becomes a readable result on one line, with the bytes of its files.
 func FuzzFiles(f *testing.F) {
 	for _, seed := range []string{`"AAEC"`, `{"p":"AAEC","q":["//8=","YQ=="]}`, ` {"p" :"\u0041AEC", "q":[]} `, `"a"`, `{"p":"A\n\r\/==","p":1}`, "{\"q\":[\"YQ==\",\n1]}", `"\ud800"`, `null`, `-0`} {
 		f.Add([]byte(seed))

@@ -7,9 +7,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/naming"
 )
 
-// A cursor names the last tool of the page before, so that it means the same on every replica and after any change of the
-// list. Four bytes of a checksum refuse what no server has given out. It is not a secret: a client that makes one up sees no other
-// tools than the principal may.
+// A cursor names the last tool of the previous page, so that it means the same on every replica and after any change of the list. A checksum of four
+// bytes detects cursors that no server has issued. A cursor is not a secret: a client that forges one still sees only the tools that its principal
+// may call.
 
 func newCursor(name string) string {
 	sum := hash([]byte("cursor " + name))

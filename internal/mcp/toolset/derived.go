@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A derived is all that views need of one generation of the table. Only its views change.
+// A derived holds all that views need of one generation of the table. Only its views change.
 type derived struct {
 	set        *Set
 	generation *wasmtools.Generation
@@ -19,8 +19,8 @@ type derived struct {
 	names      func() names // of entries
 	index      *index       // of entries
 
-	kept     atomic.Int64         // bytes of pages that views keep
-	all      atomic.Pointer[View] // of those who may call every tool
+	kept     atomic.Int64         // bytes of the pages that views keep
+	all      atomic.Pointer[View] // for principals that may call every tool
 	mu       sync.Mutex
 	views    map[viewKey]*View
 	byScopes map[scopesKey]*View // the same views; principals with the same scopes share one
@@ -34,15 +34,15 @@ type viewKey struct {
 type scopesKey struct{ namespace, scopes string }
 
 const (
-	// maxViews is how many views are kept, and maxViewers how many of the principals that they are shown to.
+	// maxViews is how many views are kept, and maxViewers how many principals are kept with their views.
 	maxViews, maxViewers = 64, 1024
-	// maxKept is how many bytes of pages all views of a generation keep, about; a list of 10,000 tools has some 10 MB. Other pages are made
-	// for each request.
+	// maxKept is about how many bytes of pages all views of a generation keep. A list of 10,000 tools has some 10 MB. Further pages are made for each
+	// request.
 	maxKept = 32 << 20
 )
 
-// newDerived makes the derived of a generation. It takes over the entries of tools that old has, too, by their paths: while
-// thousands of files are loaded, it is called once for every few of them.
+// newDerived makes the derived of a generation. It reuses old's entries of the same tools, by path: while thousands of files are loaded, it is called
+// once for every few of them.
 func (s *Set) newDerived(g *wasmtools.Generation, old *derived) *derived {
 	next := &derived{set: s, generation: g, views: map[viewKey]*View{}, byScopes: map[scopesKey]*View{}}
 	before := old
@@ -55,7 +55,7 @@ func (s *Set) newDerived(g *wasmtools.Generation, old *derived) *derived {
 		next.index = &index{}
 	}
 	if change == follow.OtherPaths {
-		next.names = sync.OnceValue(func() names { return namesOf(entries) }) // it may outlive next
+		next.names = sync.OnceValue(func() names { return namesOf(entries) }) // the function may outlive next
 	}
 	return next
 }
@@ -64,7 +64,7 @@ func (s *Set) newDerived(g *wasmtools.Generation, old *derived) *derived {
 type names struct {
 	places     map[string]int  // in entries
 	sorted     []int           // the same
-	namespaces map[string]bool // that have tools, themselves or below
+	namespaces map[string]bool // namespaces with tools in them or below them
 }
 
 func namesOf(entries []*entry) names {
@@ -86,17 +86,17 @@ func (s *Set) View(namespace string, p *wasmtools.Principal) *View {
 	return s.ViewOf(nil, namespace, p)
 }
 
-// ViewOf is View of a generation of the table. Nil is the current one.
+// ViewOf is View for a generation of the table. Nil means the current one.
 func (s *Set) ViewOf(g *wasmtools.Generation, namespace string, p *wasmtools.Principal) *View {
 	return s.made.Of(g).view(namespace, p, true)
 }
 
-// Edition returns the edition of what a principal sees of a namespace at this moment: that of its View.
+// Edition returns the edition of the view that a principal has of a namespace at this moment.
 func (s *Set) Edition(namespace string, p *wasmtools.Principal) Edition {
 	return s.editions.edition(s.made.Current(), namespace, p)
 }
 
-// view is ViewOf. One that nobody asks for yet takes the place of no other.
+// view is ViewOf. A view for which no client has asked yet does not displace others.
 func (st *derived) view(namespace string, p *wasmtools.Principal, asked bool) *View {
 	if p.MayAll() {
 		p = wasmtools.Everybody() // they all share one view
@@ -105,7 +105,7 @@ func (st *derived) view(namespace string, p *wasmtools.Principal, asked bool) *V
 	if v := st.viewOf(key); v != nil {
 		return v
 	}
-	if namespace != "" && !st.names().namespaces[namespace] { // made-up names must not fill memory
+	if namespace != "" && !st.names().namespaces[namespace] { // otherwise made-up names could fill memory
 		return st.newView(namespace, nil)
 	}
 	scopes := scopesKey{namespace, strings.Join(p.Scopes(), "\n")}
@@ -118,7 +118,7 @@ func (st *derived) view(namespace string, p *wasmtools.Principal, asked bool) *V
 	return st.keep(key, scopes, v, asked)
 }
 
-// viewOf returns a view that was made already, or nil.
+// viewOf returns a view if it has been made already, or nil.
 func (st *derived) viewOf(key viewKey) *View {
 	if key.namespace == "" && key.principal == wasmtools.Everybody() {
 		return st.all.Load()
@@ -128,7 +128,8 @@ func (st *derived) viewOf(key viewKey) *View {
 	return st.views[key]
 }
 
-// keep keeps a view, and returns it, or another one that was made at the same time. Where there are many already, they go, if this one was asked for.
+// keep keeps a view and returns it, or an equal one that was made at the same time. If too many views are kept, they are dropped, provided that a
+// client has asked for this one.
 func (st *derived) keep(key viewKey, scopes scopesKey, v *View, asked bool) *View {
 	if key.namespace == "" && key.principal == wasmtools.Everybody() {
 		st.all.CompareAndSwap(nil, v)

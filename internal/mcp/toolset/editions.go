@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxEditions is how many editions are kept: more than there are sessions and streams with lists of their own, in nearly every service.
+	// maxEditions is how many editions are kept: in nearly every service there are fewer sessions and streams with lists of their own.
 	maxEditions = 16 << 10
-	// maxChanged is how many changed paths are kept. Editions that are older than those are made anew.
+	// maxChanged is how many changed paths are kept. Editions older than these changes are made again.
 	maxChanged = 4 << 10
 )
 
@@ -20,35 +20,35 @@ const (
 type Edition struct {
 	// List is a number that two editions share if their lists are the same.
 	List uint64
-	// At is the number of a generation. Of two editions, the later one's is larger.
+	// At is the number of a generation. A later edition has a larger number.
 	At uint64
 }
 
-// editions keep the editions of lists. Thousands of clients may wait for changes, hundreds of them with scopes of their own, and only maxViews lists are
-// kept: to tell by those whether each caller has another one, a reload of 500 callers' tokens made 9,900 of them for 5,000 streams, in 1.7 s. With
-// the numbers alone a change costs each a look at the paths that changed, and only lists that may have one are made anew, once.
+// editions keep the editions of lists. Thousands of clients may wait for changes, hundreds of them with scopes of their own, but only maxViews lists
+// are kept. Without editions, finding out whose list has changed meant making lists: a reload of 500 callers' tokens made 9,900 of them for 5,000
+// streams, in 1.7 s. With editions, each list costs a look at the changed paths, and only a list that may have changed is made again, once.
 type editions struct {
 	mu      sync.Mutex
-	of      *derived // the last generation that changes has
+	of      *derived // the last generation that is covered by changes
 	since   uint64   // the number of the generation before changes
 	changes []change
 	changed int // how many paths changes have together
 	known   map[[sha256.Size]byte]known
 }
 
-// A change is the paths that are shown in another way from a generation on.
+// A change is the paths that are shown differently from one generation on.
 type change struct {
 	number uint64
 	paths  []string
 }
 
-// A known is an edition. The first who asks for its list makes it, and others wait.
+// A known is a kept edition. The first caller that needs it makes its list, and others wait.
 type known struct {
 	at   uint64
 	list func() uint64
 }
 
-// edition returns the edition of what a principal sees of a namespace in a generation, or in a later one that somebody has asked for.
+// edition returns the edition of a principal's view of a namespace in a generation, or in a later one for which somebody has asked.
 func (e *editions) edition(st *derived, namespace string, p *wasmtools.Principal) Edition {
 	if p.MayAll() {
 		p = wasmtools.Everybody()
@@ -78,7 +78,7 @@ func (e *editions) edition(st *derived, namespace string, p *wasmtools.Principal
 	return Edition{k.list(), k.at}
 }
 
-// forget lets go of generations that are not the current one, where somebody has asked for editions.
+// forget releases generations that are not the current one, if somebody has asked for editions.
 func (e *editions) forget(current *derived) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -87,7 +87,7 @@ func (e *editions) forget(current *derived) {
 	}
 }
 
-// follow notes what has changed up to a generation. mu is held.
+// follow notes what has changed up to a generation. The caller holds mu.
 func (e *editions) follow(st *derived) {
 	switch {
 	case e.of == nil:
@@ -106,7 +106,7 @@ func (e *editions) follow(st *derived) {
 	e.changes = slices.Delete(e.changes, 0, drop)
 }
 
-// after returns the changes after a generation, or nil where not all of them are known any more. mu is held.
+// after returns the changes after a generation, or nil if some of them are no longer known. The caller holds mu.
 func (e *editions) after(number uint64) []change {
 	if number < e.since {
 		return nil
@@ -118,7 +118,7 @@ func (e *editions) after(number uint64) []change {
 	return slices.Clone(e.changes[n:])
 }
 
-// concern reports whether one of some changes may be seen in a namespace by a principal.
+// concern reports whether any of these changes may affect a principal's view of a namespace.
 func concern(changes []change, namespace string, p *wasmtools.Principal) bool {
 	for _, c := range changes {
 		for _, path := range c.paths {
@@ -130,7 +130,7 @@ func concern(changes []change, namespace string, p *wasmtools.Principal) bool {
 	return false
 }
 
-// changedPaths returns the paths of the tools that two generations don't show alike.
+// changedPaths returns the paths of the tools that two generations show differently.
 func changedPaths(a, b *derived) (paths []string) {
 	old, now := a.generation.Routes(), b.generation.Routes() // both are sorted by path
 	for i, k := 0, 0; i < len(old) || k < len(now); {
@@ -152,5 +152,5 @@ func changedPaths(a, b *derived) (paths []string) {
 	return paths
 }
 
-// looksLike reports whether lists have the same of both.
+// looksLike reports whether both routes look the same in lists.
 func (e *entry) looksLike(other *entry) bool { return e.sum == other.sum && e.hidden == other.hidden }

@@ -18,8 +18,8 @@ func principalOf(t *testing.T, scopes ...string) *wasmtools.Principal {
 	return p
 }
 
-// TestEditions compares editions that are carried from one generation to the next with those of views that are made at once. Some are not asked
-// for during many generations, in which more changes than are kept.
+// TestEditions compares editions that are carried from one generation to the next with those of new views. Some are not used for many generations,
+// during which more paths change than are kept.
 func TestEditions(t *testing.T) {
 	t.Parallel()
 	const seed = 3
@@ -89,7 +89,7 @@ func TestEditions(t *testing.T) {
 	}
 }
 
-// TestEditionsTakeLittle has more callers than editions are kept of, and namespaces that there are not.
+// TestEditionsTakeLittle has more callers than editions are kept for, and namespaces that do not exist.
 func TestEditionsTakeLittle(t *testing.T) {
 	t.Parallel()
 	table, err := wasmtools.NewRouteTable(searchable("add", "word"))

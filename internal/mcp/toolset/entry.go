@@ -12,17 +12,17 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// maxDescription is the longest description in characters that all model APIs take. With a longer one they refuse the whole
-// request, so that the set writes none.
+// maxDescription is the longest description, in characters, that all model APIs accept. They refuse a whole request with a longer one, so the set
+// never writes one.
 const maxDescription = 1024
 
-// An entry is what MCP shows of a tool. It is made once, and kept for as long as tables hold the tool.
+// An entry is what MCP shows of a tool. It is made once, and kept as long as the table has the tool.
 type entry struct {
 	tool    *wasmtools.Tool
 	name    string
 	hidden  string             // why the tool can't be shown, or empty
-	media   *schemas.Media     // where its results have files, or nil
-	headers []Header           // properties that clients repeat in headers
+	media   *schemas.Media     // where files are in its results, or nil
+	headers []Header           // properties whose values clients repeat in headers
 	shown   [2]json.RawMessage // an element of tools/list for each era
 	sum     [8]byte            // of shown
 
@@ -37,8 +37,8 @@ type annotations struct {
 	OpenWorld   *bool `json:"openWorldHint,omitempty"`
 }
 
-// newEntry describes a tool. One that can't be described is hidden, and a warning names it: one element that clients refuse
-// would have them refuse the whole list.
+// newEntry describes a tool. If a tool can't be described, it is hidden and a warning names it, since clients refuse the whole list for one bad
+// element.
 func (s *Set) newEntry(tool *wasmtools.Tool) *entry {
 	e := &entry{tool: tool, name: tool.OperationID()}
 	if err := e.describe(s.log); err != nil {
@@ -75,7 +75,7 @@ func (e *entry) describe(log *slog.Logger) error {
 	return nil
 }
 
-// element returns an element of tools/list. The schemas are compact; the result's may be empty.
+// element returns an element of tools/list. The schemas are compact, and that of the result may be empty.
 func (e *entry) element(input, output json.RawMessage, description string) (json.RawMessage, error) {
 	t := e.tool
 	out := make([]byte, 0, len(t.Title)+len(description)+len(input)+len(output)+256)
@@ -109,7 +109,7 @@ func (e *entry) element(input, output json.RawMessage, description string) (json
 	return slices.Clip(out), nil
 }
 
-// digestKey is where an element says by which digest a client knows that a tool which it has approved is shown as it was.
+// digestKey is the member of an element with a digest of what is shown. By it, a client recognizes that a tool which it has approved is unchanged.
 const digestKey = "io.github.toolsrv/digest"
 
 // within reports whether the tool belongs to a namespace or to one below it.

@@ -74,7 +74,7 @@ func notObject(t *testing.T, text string) *schema.Schema {
 	return s
 }
 
-// TestInputSchema has schemas in both forms. Package schemas tests that they mean the same.
+// TestInputSchema checks schemas in both forms. Package schemas tests that both forms mean the same.
 func TestInputSchema(t *testing.T) {
 	t.Parallel()
 	const dialect = `"$schema":"https://json-schema.org/draft/2020-12/schema"`
@@ -143,7 +143,7 @@ func TestOutputSchema(t *testing.T) {
 	}
 }
 
-// TestDescriptionsHaveRoom has no description grow beyond what model APIs take by what the set adds to it.
+// TestDescriptionsHaveRoom checks that what the set adds to a description never makes it longer than model APIs accept.
 func TestDescriptionsHaveRoom(t *testing.T) {
 	t.Parallel()
 	rest := func(n int) string {
@@ -197,7 +197,7 @@ func TestSpoilers(t *testing.T) {
 	}
 }
 
-// TestKept has a tool described once for as long as the table has it, whatever comes and goes around it.
+// TestKept checks that a tool is described only once while the table has it, whatever other tools come and go.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	bad, a, b, c := tool("b/bad", echo), tool("a", echo), tool("b/c", echo), tool("z", echo)
@@ -216,7 +216,7 @@ func TestKept(t *testing.T) {
 	if got := strings.Count(log.String(), "\n"); got != 1 {
 		t.Errorf("%d warnings: %s", got, &log)
 	}
-	replaced := *bad // as when its file is written anew
+	replaced := *bad // as when its file is written again
 	if err := table.Replace([]*wasmtools.Tool{&replaced}, nil); err != nil {
 		t.Fatal(err)
 	}

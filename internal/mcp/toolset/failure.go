@@ -14,29 +14,29 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
-// errorKey is where a result says in structured form why the call failed. It is a member of _meta, because clients hold
-// structuredContent against the tool's output schema, even for a call that failed.
+// errorKey is the member of a result's _meta that says in structured form why the call failed. It is not in structuredContent, because clients
+// validate that against the tool's output schema, even if the call has failed.
 const errorKey = `"io.github.toolsrv/error"`
 
-// maxInput is how much of a wrong value a sentence repeats, in bytes.
+// maxInput is how many bytes of a wrong value a sentence repeats.
 const maxInput = 100
 
-// An errorDetail is the structured form of an error: the members of the REST door's errors.
+// An errorDetail is the structured form of an error, with the same members as an error over REST.
 type errorDetail struct {
 	Code   wasmtools.Code `json:"code"`
 	Detail any            `json:"detail"` // a sentence, or a list of violations
 	Error  *toolError     `json:"error,omitempty"`
-	// RetryAfter is after how many seconds to try again; CodeRateLimited has it.
+	// RetryAfter is after how many seconds to try again. It is set for CodeRateLimited.
 	RetryAfter int64 `json:"retry_after,omitempty"`
 }
 
-// toolError is what a tool added to the message of its error.
+// toolError is what a tool added to its error message.
 type toolError struct {
 	Code string          `json:"code,omitempty"`
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// failure returns what a client is told of an error: a result if a model can act on it, otherwise an *Error.
+// failure returns what a client is told about an error: a result if a model can act on it, otherwise an *Error.
 func failure(ctx context.Context, err error) (Result, error) {
 	e := fault.Of(ctx, err)
 	switch e.Code {
@@ -76,14 +76,14 @@ func failure(ctx context.Context, err error) (Result, error) {
 	return Result{failed: e, sentence: sentence, json: structured}, nil
 }
 
-// inWords describes violations so that a model can mend its call: which member, what was expected, and what was found.
+// inWords describes violations so that a model can correct its call: which member, what was expected, and what was found.
 func inWords(violations []misfit.Violation) string {
 	var out strings.Builder
 	out.WriteString("The arguments do not fit the tool's schema:")
 	for _, v := range violations {
 		out.WriteString("\n- ")
 		if reason, ok := v.Ctx["error"].(string); ok && v.Type == "json_invalid" && len(v.Loc) == 2 {
-			fmt.Fprintf(&out, "%s at byte %v of the arguments: %s", v.Msg, v.Loc[1], reason) // a place between members has no name
+			fmt.Fprintf(&out, "%s at byte %v of the arguments: %s", v.Msg, v.Loc[1], reason) // a position between members has no name
 			continue
 		}
 		out.WriteString(v.String())
@@ -94,7 +94,7 @@ func inWords(violations []misfit.Violation) string {
 	return out.String()
 }
 
-// sentenceOf returns what an error without a message says.
+// sentenceOf returns the text for an error without a message.
 func sentenceOf(code wasmtools.Code) string {
 	switch code {
 	case wasmtools.CodeInputTooLarge:

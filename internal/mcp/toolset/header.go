@@ -11,24 +11,24 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// headerKeyword marks a property of a schema whose value clients repeat in a header of HTTP, from 2026-07-28 on.
+// headerKeyword marks a property of a schema whose value clients repeat in an HTTP header, from 2026-07-28 on.
 const headerKeyword = "x-mcp-header"
 
 // maxHeaders is how many headers a tool may have: each call is compared with all of them.
 const maxHeaders = 32
 
-// A Header is a property whose value clients repeat in a header of HTTP.
+// A Header is a property whose value clients repeat in an HTTP header.
 type Header struct {
 	// Name is what follows "Mcp-Param-" in the header's name.
 	Name string
-	// Path are the names of members that lead to the property from the top of the arguments.
+	// Path is the member names that lead to the property from the top of the arguments.
 	Path []string
 	// Type is "string", "integer" or "boolean".
 	Type string
 }
 
-// headersOf returns the headers of a schema in compact form. If one breaks the protocol's rules, clients drop the tool, so the
-// schema is returned without any, and the error says why.
+// headersOf returns the headers of a compact schema. If a mark breaks the protocol's rules, clients drop the tool, so the schema is returned without
+// any marks, and the error says why.
 func headersOf(schema json.RawMessage) (headers []Header, shown json.RawMessage, err error) {
 	if !strings.Contains(string(schema), `"`+headerKeyword+`":"`) {
 		return nil, schema, nil
@@ -127,12 +127,12 @@ func (f *headerFinder) without(schema json.RawMessage) json.RawMessage {
 			continue
 		}
 		switch {
-		case schema[end] == ',': // the next member stays, without the comma before it
+		case schema[end] == ',': // the comma goes, and the next member stays
 			end++
 		case schema[start-1] == ',':
 			start--
 		}
-		if start < from { // the comma went with the member before
+		if start < from { // the comma before it has been removed already
 			start = from
 		}
 		out = append(out, schema[from:start]...)

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// many returns that many properties with marks.
+// many returns n properties with marks.
 func many(n int) string {
 	var all []string
 	for i := range n {
@@ -21,8 +21,7 @@ func many(n int) string {
 	return strings.Join(all, ",")
 }
 
-// TestHeaders has marks for headers told where they follow the rules, and none shown where one breaks them: clients would drop
-// the tool.
+// TestHeaders checks that marks for headers are shown if all follow the rules, and none if one breaks them, since clients would drop the tool.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ properties, want, problem string }{

@@ -16,7 +16,7 @@ const (
 	CodeInternal      = -32603
 )
 
-// An Error is why a request has no result, as JSON-RPC tells it.
+// An Error is why a request has no result, for JSON-RPC.
 type Error struct {
 	Code    int
 	Message string
@@ -37,19 +37,19 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // An Invocation is a call of a tool that has begun. It must be used by one goroutine only, and not after End.
 type Invocation struct {
-	// Invocation reads arguments and counts their memory. It is nil if Refused.
+	// Invocation reads arguments and counts their memory. It is nil if Refused returns true.
 	*invoker.Invocation
 	entry  *entry
 	path   string // of the tool
 	relay  *relay // of call_tool
-	failed error  // why Begin failed, then why Run did
+	failed error  // why the call was refused or, later, why Run failed
 	done   bool
 }
 
-// Begin begins a call of a tool of the view. The error is an *Error: the principal sees no tool of that name. A call that was
-// not admitted for another reason, such as that the tool is disabled, has a result that says so: see [Invocation.Refused].
+// Begin begins a call of a tool of the view. The error is an *Error, and means that the principal sees no tool of that name. If the call is refused
+// for another reason, for example because the tool is disabled, its result says so: see [Invocation.Refused].
 //
-// If Begin succeeds, the caller must call End when it needs neither the arguments nor the result any longer.
+// If Begin succeeds, the caller must call End once it needs neither the arguments nor the result.
 func (v *View) Begin(name string, call *wasmtools.Call) (Invocation, error) {
 	var i Invocation
 	route, isOwn, ok := v.aim(&i, name, call.Principal)
@@ -67,8 +67,8 @@ func (v *View) Begin(name string, call *wasmtools.Call) (Invocation, error) {
 	return i, nil
 }
 
-// Resume makes the call go by a view of a later generation, where there was a change while its arguments were read. name is the one given to
-// Begin, and call the same. It fails as Begin does. The caller must call End in any case.
+// Resume moves the call to a view of a later generation, after a change while its arguments were read. name and call are those given to Begin. Resume
+// fails as Begin does. The caller must call End in any case.
 func (i *Invocation) Resume(v *View, name string, call *wasmtools.Call) error {
 	if i.Refused() {
 		next, err := v.Begin(name, call)
@@ -92,7 +92,8 @@ func (i *Invocation) Resume(v *View, name string, call *wasmtools.Call) error {
 	return nil
 }
 
-// aim returns the route of the tool that a name means to a principal, and has i be about it. isOwn tells that the tool is the view's own.
+// aim returns the route of the tool with a name that a principal may use, and makes i refer to it. isOwn means that the tool is one of the view's
+// own.
 func (v *View) aim(i *Invocation, name string, p *wasmtools.Principal) (route wasmtools.Route, isOwn, ok bool) {
 	if i.entry = v.own(name); i.entry != nil {
 		tool := i.entry.tool
@@ -118,14 +119,14 @@ func (v *View) aim(i *Invocation, name string, p *wasmtools.Principal) (route wa
 // has called.
 func (i *Invocation) Tool() string { return i.path }
 
-// Headers returns the properties of the arguments that clients repeat in headers of HTTP. Nearly all tools have none. The slice
-// is shared and must not be changed.
+// Headers returns the properties of the arguments that clients repeat in HTTP headers. Nearly all tools have none. The slice is shared and must not
+// be changed.
 func (i *Invocation) Headers() []Header { return i.entry.headers }
 
-// Refused reports whether the call was not admitted, so that nobody needs its arguments. Run says why.
+// Refused reports whether the call was refused. Then its arguments are not needed, and Run says why.
 func (i *Invocation) Refused() bool { return i.Invocation == nil }
 
-// Run calls the tool, as [invoker.Invocation.Run] does. What a model can act on is a result; the error is an *Error. The
+// Run calls the tool, as [invoker.Invocation.Run] does. A failure that a model can act on is a result. Any other one is an error, an *Error. The
 // result is valid until End.
 func (i *Invocation) Run(ctx context.Context) (Result, error) {
 	var result []byte
@@ -143,7 +144,7 @@ func (i *Invocation) Run(ctx context.Context) (Result, error) {
 	return newResult(i.entry, result), nil
 }
 
-// Fail ends the call with an error that came before Run, such as one of reading the arguments, and says what Run would.
+// Fail ends the call with an error from before Run, such as one of reading the arguments, and returns what Run would.
 func (i *Invocation) Fail(ctx context.Context, err error) (Result, error) {
 	i.failed = err
 	return failure(ctx, err)
@@ -160,7 +161,7 @@ func (i *Invocation) End() {
 	}
 }
 
-// Call calls a tool of the view whose arguments are in memory. The result may be kept. The error is an *Error.
+// Call calls a tool of the view with arguments that are in memory. The result may be kept. The error is an *Error.
 func (v *View) Call(ctx context.Context, name string, call *wasmtools.Call) (Result, error) {
 	i, err := v.Begin(name, call)
 	if err != nil {
@@ -170,10 +171,10 @@ func (v *View) Call(ctx context.Context, name string, call *wasmtools.Call) (Res
 	return i.Run(ctx)
 }
 
-// errAbandoned is the error of a call that ended before it was run, or by a panic.
+// errAbandoned is the error of a call that ended before it ran, or with a panic.
 var errAbandoned = errors.New("the call did not finish")
 
-// errUnknown is the error for a name under which the principal sees no tool, whether one exists or not.
+// errUnknown is the error for a name under which the principal sees no tool. It is the same whether one exists or not.
 func errUnknown(name string) error {
 	return &Error{Code: CodeInvalidParams, Message: "Unknown tool: " + strconv.Quote(text.Short(name)), Err: &wasmtools.Error{Code: wasmtools.CodeNotFound}}
 }

@@ -10,30 +10,30 @@ import (
 )
 
 const (
-	// maxBlocks is how many blocks a lexicon has at most: a search looks into each.
+	// maxBlocks is how many blocks a lexicon has at most, since a search looks into each.
 	maxBlocks = 12
-	// fewWords are not worth to be counted again.
+	// fewWords is the size up to which a lexicon is never checked for stale words.
 	fewWords = 10_000
 )
 
-// A lexicon numbers the words of a set's tools. Tools that stay keep their numbers when others change, so that the index of a
-// generation costs no more than what is new in it.
+// A lexicon numbers the words of a set's tools. When tools change, the words of other tools keep their numbers, so that making the index of a
+// generation costs only what is new in it.
 type lexicon struct {
 	words   words
 	size    int32
-	most    int32 // the size at which to look how many words some tool still has
+	most    int32 // the size at which to check how many words are still in use
 	scratch scratch
 }
 
-// words are a lexicon's words at one moment. They never change.
+// words are the words of a lexicon at one moment. They never change.
 type words struct{ blocks []block }
 
-// A block holds words that came together.
+// A block holds words that were added together.
 type block struct {
 	first  int32
 	places map[string]int32
 	text   string  // the words, a line each
-	starts []int32 // of words in text
+	starts []int32 // where words start in text
 }
 
 func (w words) size() int {
@@ -50,17 +50,17 @@ type numbered struct {
 	list []indexed
 }
 
-// scratch is memory that is used for one tool after another.
+// scratch is memory that is reused from tool to tool.
 type scratch struct {
 	word   []byte
 	tree   jsontree.Tree
-	places map[int32]int // of words in list
+	places map[int32]int // indexes of words in list
 	list   []indexed
 	added  map[string]int32 // words that are in no block yet
 	order  []string         // the same, by number
 }
 
-// isStale reports whether most of the words are of none of the entries. It counts seldom.
+// isStale reports whether most of the words are in none of the entries. It rarely counts them.
 func (l *lexicon) isStale(entries []*entry) bool {
 	if l.size < l.most || l.size < fewWords {
 		return false
@@ -81,7 +81,7 @@ func (l *lexicon) isStale(entries []*entry) bool {
 	return n < l.size/2
 }
 
-// index numbers the words of entries that are new in the lexicon.
+// index numbers the words of entries that are new to the lexicon.
 func (l *lexicon) index(entries []*entry) (words, [][]indexed) {
 	tools := make([][]indexed, len(entries))
 	l.scratch = scratch{places: map[int32]int{}, added: map[string]int32{}}
@@ -96,7 +96,7 @@ func (l *lexicon) index(entries []*entry) (words, [][]indexed) {
 	return l.words, tools
 }
 
-// number returns the words of a tool with what they weigh together in all its texts.
+// number returns the words of a tool, each with its total weight in all texts of the tool.
 func (l *lexicon) number(e *entry) []indexed {
 	s := &l.scratch
 	clear(s.places)
@@ -157,7 +157,7 @@ func (l *lexicon) known(word []byte) (int32, bool) {
 	return 0, false
 }
 
-// numberOf returns the number of a word, which may be new.
+// numberOf returns the number of a word. A new word gets one.
 func (l *lexicon) numberOf(word []byte) int32 {
 	if n, ok := l.known(word); ok {
 		return n
@@ -169,7 +169,7 @@ func (l *lexicon) numberOf(word []byte) int32 {
 	return n
 }
 
-// add makes a block of new words. Where there are many blocks already, it makes one of all.
+// add makes a block of new words. If there are many blocks already, it merges all of them into one.
 func (l *lexicon) add(list []string) {
 	if len(list) == 0 {
 		return
@@ -194,14 +194,14 @@ func (l *lexicon) add(list []string) {
 		text.WriteString(word + "\n")
 	}
 	b.text = text.String()
-	for i, start := range b.starts { // parts of the text, so that no word is kept twice
+	for i, start := range b.starts { // substrings of text, so that no word is kept twice
 		b.places[b.text[start:int(start)+len(list[i])]] = int32(i)
 	}
 	l.words = words{append(blocks, b)}
 }
 
-// match calls found with how well each word fits the one that was asked for. "image" fits "images" both ways. A word may be told of
-// more than once.
+// match calls found with how well each word fits a word of the query. "image" fits "images", and the other way round. found may be called more than
+// once for a word.
 func (w words) match(asked string, found func(word int32, how fit)) {
 	for i := range w.blocks {
 		w.blocks[i].match(asked, found)
@@ -230,7 +230,7 @@ func (b *block) match(asked string, found func(word int32, how fit)) {
 			place++
 		}
 		how := fitsPart
-		if int(b.starts[place]) == at || asked[0] >= utf8.RuneSelf { // a script that may not part its words
+		if int(b.starts[place]) == at || asked[0] >= utf8.RuneSelf { // a script that may not separate its words
 			how = fitsBegin
 		}
 		found(b.first+int32(place), how)
@@ -244,8 +244,8 @@ func wordsOf(text string) (words []string) {
 	return words
 }
 
-// eachWord calls found with the words of a text in lower case, runs of letters and digits, parted also where an identifier in camel case
-// has a capital. It uses the memory of word, and returns it.
+// eachWord calls found with the words of a text in lower case. A word is a run of letters and digits, and camel case is split at the capitals.
+// eachWord uses the memory of word, and returns it.
 func eachWord(text string, word []byte, found func(word []byte)) []byte {
 	size := 0
 	end := func() {

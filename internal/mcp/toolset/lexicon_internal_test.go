@@ -27,7 +27,7 @@ func ranked(s *Set, query string) (names []string, all int) {
 	return names, all
 }
 
-// TestSearchFollowsChanges compares the index that is carried from one generation to the next with one that is made at once.
+// TestSearchFollowsChanges compares the index that is carried from one generation to the next with a new one.
 func TestSearchFollowsChanges(t *testing.T) {
 	t.Parallel()
 	const seed = 7
@@ -76,7 +76,7 @@ func TestSearchFollowsChanges(t *testing.T) {
 	}
 }
 
-// TestLexiconForgets has a tool whose words are new each time: the words of former versions go.
+// TestLexiconForgets has a tool whose words are new each time: the words of older versions are dropped.
 func TestLexiconForgets(t *testing.T) {
 	t.Parallel()
 	table, err := wasmtools.NewRouteTable()
@@ -109,7 +109,7 @@ func TestLexiconForgets(t *testing.T) {
 	}
 }
 
-// BenchmarkSearchAfterChange is the first search after one of many tools has changed, and after all have.
+// BenchmarkSearchAfterChange measures the first search after one of many tools has changed, and after all have.
 func BenchmarkSearchAfterChange(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		var tools []*wasmtools.Tool

@@ -10,11 +10,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/schemas"
 )
 
-// What clients before 2026-07-28 see of a tool is made here and in portable.go, from what package schema writes in flat.go. Nothing else
-// needs these files.
+// This file and portable.go make what clients before 2026-07-28 see of a tool, with the help of flat.go in package schemas. Nothing else needs them.
 
-// older returns the element of tools/list for those clients. input and output are the schemas as their author wrote them, and shown is
-// the input as later clients see it.
+// older returns the element of tools/list for these clients. input and output are the schemas as the author wrote them, and shown is the input schema
+// as later clients see it.
 func (e *entry) older(input, shown, output json.RawMessage) (json.RawMessage, error) {
 	flat, rest, err := flatInput((*schemas.Schema)(e.tool.Parameters), input)
 	if err != nil {
@@ -27,13 +26,13 @@ func (e *entry) older(input, shown, output json.RawMessage) (json.RawMessage, er
 		}
 	}
 	if rest == "" && bytes.Equal(flat, shown) && bytes.Equal(plain, output) {
-		return e.shown[Modern], nil // as nearly always; ten thousand tools save a copy
+		return e.shown[Modern], nil // nearly always the same, so ten thousand tools save a copy
 	}
 	return e.element(flat, plain, withRest(e.tool.Description, rest))
 }
 
-// flatInput turns the author's schema of a tool's arguments into a plain object at its root: clients hand it to model APIs that refuse
-// more. rest is a schema of what is left, or empty.
+// flatInput turns the author's schema of a tool's arguments into one whose root is a plain object: clients pass it to model APIs that refuse anything
+// else. rest is a schema of the remaining rules, or empty.
 func flatInput(s *schemas.Schema, text json.RawMessage) (flat json.RawMessage, rest string, err error) {
 	flat, left := s.Flat()
 	if same(flat, s.JSON()) {
@@ -43,8 +42,8 @@ func flatInput(s *schemas.Schema, text json.RawMessage) (flat json.RawMessage, r
 	return flat, string(left), err
 }
 
-// plainOutput returns the schema of a tool's result, whose author wrote text: only where all results are objects, and if all
-// clients can compile it, because some refuse the whole list otherwise.
+// plainOutput returns the schema of a tool's result. text is what the author wrote. There is a schema only if all results are objects and all clients
+// can compile it, since some clients refuse the whole list otherwise.
 func plainOutput(s *schemas.Schema, text json.RawMessage) (plain json.RawMessage, err error) {
 	switch standalone := s.Standalone(); {
 	case standalone == nil:
@@ -62,10 +61,10 @@ func plainOutput(s *schemas.Schema, text json.RawMessage) (plain json.RawMessage
 	return plain, nil
 }
 
-// same reports whether two texts are one and the same.
+// same reports whether two texts share the same memory.
 func same(a, b json.RawMessage) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
-// withRest returns a tool's description with the schema that its own schema does not say, as far as there is room for it.
+// withRest returns a tool's description, followed by the schema of the remaining rules if there is room.
 func withRest(description, rest string) string {
 	if rest == "" {
 		return description

@@ -8,9 +8,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
-// isPortable reports whether all clients of the legacy era can compile a schema of a result, and mean the same by it. The TypeScript
-// SDK before 2.0 compiles each when it gets the list, with Ajv as one of draft 7, and refuses the whole list if one fails. The
-// Python SDK compiles it at the call.
+// isPortable reports whether all clients of the legacy era can compile a schema of a result, and understand it in the same way. The TypeScript SDK
+// before 2.0 compiles each schema when it gets the list, with Ajv as draft 7, and refuses the whole list if one fails. The Python SDK compiles a
+// schema at the call.
 func isPortable(schema json.RawMessage) bool {
 	var tree jsontree.Tree
 	if tree.Read(string(schema)) != nil {
@@ -29,15 +29,15 @@ func isPortable(schema json.RawMessage) bool {
 					return false
 				}
 			}
-		case "enum": // Ajv wants one value at least
+		case "enum": // Ajv requires at least one value
 			if v.Kind == jsontree.Array && v.Count == 0 {
 				return false
 			}
-		case "prefixItems": // Ajv judges all items by "items" then
+		case "prefixItems": // then Ajv applies "items" to all items
 			if v.Kind == jsontree.Array {
 				return false
 			}
-		case "nullable", "$async", "id": // words of Ajv's own; as the name of a property they have a schema
+		case "nullable", "$async", "id": // keywords of Ajv; as the name of a property they have a schema
 			if v.Kind == jsontree.Bool || v.Kind == jsontree.String {
 				return false
 			}
@@ -46,7 +46,7 @@ func isPortable(schema json.RawMessage) bool {
 	return true
 }
 
-// isPortablePattern reports whether a pattern, which RE2 takes, is sure to be the same in ECMA-262 with the flag u and in Python.
+// isPortablePattern reports whether a pattern that RE2 accepts certainly means the same in ECMA-262 with the flag u, and in Python.
 func isPortablePattern(pattern string) bool {
 	for i := 0; i < len(pattern); {
 		n := 1
@@ -72,7 +72,7 @@ func isPortablePattern(pattern string) bool {
 	return true
 }
 
-// portableEscape returns the length of the escape sequence that a text begins with, or 0 if it is not portable.
+// portableEscape returns the length of the escape sequence at the beginning of a text, or 0 if it is not portable.
 func portableEscape(s, letters string) int {
 	isHex := func(digits string) bool {
 		return strings.Trim(digits, "0123456789abcdefABCDEF") == ""
@@ -89,26 +89,26 @@ func portableEscape(s, letters string) int {
 	return 0
 }
 
-// portableClass returns the length of the class that a text begins with, or 0 if it is not portable.
+// portableClass returns the length of the character class at the beginning of a text, or 0 if it is not portable.
 func portableClass(s string) int {
 	i := 1
 	if strings.HasPrefix(s[i:], "^") {
 		i++
 	}
-	var kinds []byte // of what is in the class: a character, a set, or a hyphen
+	var kinds []byte // of the parts of the class: a character, a set, or a hyphen
 	for i < len(s) {
 		switch s[i] {
 		case ']':
-			if len(kinds) == 0 { // empty, or a bracket in the class
+			if len(kinds) == 0 { // an empty class, or one that contains a bracket
 				return 0
 			}
 			for n, kind := range kinds[1 : len(kinds)-min(1, len(kinds)-1)] {
-				if kind == '-' && (kinds[n] == 's' || kinds[n+2] == 's') { // a range of a set
+				if kind == '-' && (kinds[n] == 's' || kinds[n+2] == 's') { // a range with a set as its end
 					return 0
 				}
 			}
 			return i + 1
-		case '[', '&', '~', '|': // RE2, Python and later ECMA have more in mind
+		case '[', '&', '~', '|': // RE2, Python or newer ECMA-262 may give these a special meaning
 			return 0
 		case '\\':
 			n := portableEscape(s[i:], "^$\\.*+?()[]{}|/-dDwWsSnrtfv")
@@ -132,7 +132,7 @@ func portableClass(s string) int {
 	return 0
 }
 
-// quantifier returns the length of the quantifier in braces that a text begins with, or 0 if it is none.
+// quantifier returns the length of the quantifier in braces at the beginning of a text, or 0 if there is none.
 func quantifier(s string) int {
 	end := strings.IndexByte(s, '}')
 	if end < 0 {

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// wordsMost is how many different words of a query count.
+	// wordsMost is how many different words of a query are used.
 	wordsMost = 16
-	// entryWords is how many different words of a tool count.
+	// entryWords is how many different words of a tool are used.
 	entryWords = 300
-	// wordBytes is how much of a word counts, in bytes.
+	// wordBytes is how many bytes of a word are used.
 	wordBytes = 40
 )
 
-// What a word of each of a tool's texts weighs.
+// These are the weights of a word in each of a tool's texts.
 const (
 	nameWeight        = 6
 	titleWeight       = 4
@@ -26,27 +26,27 @@ const (
 	parameterWeight   = 1
 )
 
-// An index has the words of a table's tools. It is made when somebody searches for the first time.
+// An index has the words of a table's tools. The first search makes it.
 type index struct {
 	once  sync.Once
 	words words
 	tools [][]indexed // by the place of the entry
 }
 
-// An indexed is a word of a tool.
+// An indexed is a word of a tool with its weight.
 type indexed struct {
 	word   int32 // its number
 	weight float32
 }
 
-// searched returns the index of the generation's entries.
+// searched returns the index of the generation's entries, made on first use.
 func (st *derived) searched() *index {
 	x := st.index
 	x.once.Do(func() { x.words, x.tools = st.set.indexOf(st.entries) })
 	return x
 }
 
-// A fit is how well a word fits another. It is a byte, as a search keeps one for each word of an index: of those an author can make up many.
+// A fit is how well a word fits another. It is a byte, because a search keeps one for each word of the index, and an author can make up many words.
 type fit uint8
 
 const (
@@ -55,19 +55,19 @@ const (
 	fitsWhole
 )
 
-// likeness is what each fit counts.
+// likeness is the factor for each fit.
 var likeness = [...]float32{fitsPart: 0.3, fitsBegin: 0.7, fitsWhole: 1}
 
-// rank returns the tools of a view that have words of a query, the best first and at most most of them, and how many there are. A tool
-// is better if it has more of the words, rarer ones, and has them in its name. Without words it returns all tools by
-// name. Only the tools of the view count, so that the order tells nothing of others.
+// rank returns the best tools of a view for a query, best first and at most most of them, and how many tools have any of its words. A tool is better
+// if it has more of the words, rarer words, or has them in its name. For a query without words it returns all tools by name. The order depends only
+// on the tools of the view, so it reveals nothing about others.
 func (v *View) rank(query string, most int) (best []*entry, all int) {
 	words := wordsOfQuery(query)
 	if len(words) == 0 {
 		return v.listed[:min(most, len(v.listed))], len(v.listed)
 	}
 	x := v.derived.searched()
-	fits := make([]fit, x.words.size()*len(words)) // of each word of the index, how well it fits those of the query
+	fits := make([]fit, x.words.size()*len(words)) // for each word of the index, how well it fits those of the query
 	for q, word := range words {
 		x.words.match(word, func(place int32, how fit) {
 			known := &fits[int(place)*len(words)+q]
@@ -117,7 +117,7 @@ func (v *View) rank(query string, most int) (best []*entry, all int) {
 	return top.entries, all
 }
 
-// fillers are words of a question that say nothing of what is asked for, but stand in many descriptions.
+// fillers are words that carry no meaning in a query, but appear in many descriptions.
 const fillers = " a an and are as at be by can do does for from how i in is it me my of on or that the this to what which with "
 
 // wordsOfQuery returns the different words of a query, without the fillers if there are others.
@@ -135,7 +135,7 @@ func wordsOfQuery(query string) (words []string) {
 	return words
 }
 
-// A ranking keeps the best of some tools; of equal ones, those that come first.
+// A ranking keeps the best tools, and among equal ones the first.
 type ranking struct {
 	most    int
 	entries []*entry

@@ -8,15 +8,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/jsontree"
 )
 
-// A client that can't read a message drops it, and waits for the answer for as long as it waits. The Python SDK, for one, refuses
-// what JSON's grammar admits and tools may return: half characters, arrays within 200 others, and integers of more than 4,300
-// digits. Text blocks have no such limits, because there JSON is a string.
+// A client drops a message that it can't read, and then waits for the answer until its timeout. The Python SDK, for example, refuses some valid JSON
+// that tools may return: unpaired surrogates, arrays nested 200 deep, and integers of more than 4,300 digits. Text blocks have no such limits,
+// because there the JSON is inside a string.
 const (
 	readableDepth  = 180 // the message around it has some levels, too
 	readableDigits = 4000
 )
 
-// readable returns JSON with U+FFFD in place of each half character, and whether clients can read it outside a string.
+// readable returns JSON with U+FFFD in place of each unpaired surrogate, and whether clients can read it outside a string.
 func readable(text []byte) ([]byte, bool) {
 	if bytes.Contains(text, []byte(`\ud`)) || bytes.Contains(text, []byte(`\uD`)) {
 		text = mendHalves(text)
@@ -27,7 +27,7 @@ func readable(text []byte) ([]byte, bool) {
 	return text, !hasLongNumber(text)
 }
 
-// mendHalves returns JSON with U+FFFD in place of each escaped surrogate that is not one of a pair.
+// mendHalves returns JSON with U+FFFD in place of each escaped surrogate without its other half.
 func mendHalves(text []byte) []byte {
 	copied := false
 	for i := 0; i+6 <= len(text); i++ {
@@ -54,7 +54,7 @@ func mendHalves(text []byte) []byte {
 	return text
 }
 
-// hex4 returns the number that four digits of an escape sequence are.
+// hex4 returns the value of the four digits of an escape sequence.
 func hex4(digits []byte) (c rune) {
 	for _, d := range digits[:4] {
 		switch {
@@ -68,8 +68,8 @@ func hex4(digits []byte) (c rune) {
 	return c
 }
 
-// hasLongNumber reports whether JSON has a number with more digits in a row than clients read. It looks at few bytes of a text that
-// has no long row of digits at all.
+// hasLongNumber reports whether JSON has a number with more digits in a row than clients read. If a text has no long run of digits, it looks at only
+// a few bytes.
 func hasLongNumber(text []byte) bool {
 	isDigit := func(c byte) bool { return '0' <= c && c <= '9' }
 	suspicious := false

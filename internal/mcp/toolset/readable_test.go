@@ -41,7 +41,7 @@ func TestUnreadable(t *testing.T) {
 		if got := string(r.Structured(toolset.Modern)); got != test.structured {
 			t.Errorf("%s: got %.100s, want %.100s", test.name, got, test.structured)
 		}
-		// In the text it is what the tool has returned, but for the halves.
+		// In the text it is what the tool returned, except for the unpaired surrogates.
 		if got, want := r.Blocks()[0].Text, test.result; got != want && got != test.structured {
 			t.Errorf("%s: the text is %.100s, want %.100s", test.name, got, want)
 		}
@@ -64,7 +64,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// FuzzReadable checks that what is structured can be read strictly, but for names that are there twice and large exponents.
+// FuzzReadable checks that structured content can be read by a strict parser, except for duplicate names and large exponents.
 // Proves: Answers and logs show what is meant to be seen
 func FuzzReadable(f *testing.F) {
 	for _, seed := range []string{`"\ud83d\ude00"`, `"\ud83d"`, `"\\\ud83d\\"`, `["\uDe00\u0041\\ud83d"]`, `{"\ud83d":1}`, `"\u"`, `\ud`, `"\ud83d\u00"`, strings.Repeat("[", 190) + strings.Repeat("]", 190)} {

@@ -9,11 +9,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Result is how a call of a tool ended, as MCP tells it.
+// A Result is the outcome of a tool's call, in MCP's form.
 type Result struct {
-	entry    *entry // of the tool; nil if the call failed
+	entry    *entry // the tool's; nil if the call failed
 	json     []byte // what the tool returned, or the structured form of an error
-	text     []byte // the same as the text has it, without the bytes of files; nil if it is itself a file
+	text     []byte // json as the text block has it, without the bytes of files; nil if the whole result is a file
 	files    []blob
 	textOnly bool // clients can't read it as structured content
 	failed   *wasmtools.Error
@@ -23,7 +23,7 @@ type Result struct {
 // Failed returns why the call failed, or nil. It is for logs, and must not be shown to clients.
 func (r *Result) Failed() *wasmtools.Error { return r.failed }
 
-// newResult makes the result of a call of a tool.
+// newResult makes the result of a successful call.
 func newResult(e *entry, json []byte) Result {
 	json, ok := readable(json)
 	r := Result{entry: e, json: json, text: json, textOnly: !ok}
@@ -33,7 +33,7 @@ func newResult(e *entry, json []byte) Result {
 	return r
 }
 
-// Blocks returns the content: the result as text, and then its files. A string is given as it is, and anything else as JSON.
+// Blocks returns the content: the result as text, and then its files. A string result is the text itself, and any other result is JSON.
 func (r *Result) Blocks() []Block {
 	if r.failed != nil {
 		return []Block{{Kind: Text, Text: r.sentence}}
@@ -55,8 +55,8 @@ func (r *Result) Blocks() []Block {
 	return blocks
 }
 
-// Structured returns the structured content as JSON, or nil if the era admits none for the result, or clients could not read it. It
-// must not be changed.
+// Structured returns the structured content as JSON, or nil if the era does not allow any for this result, or clients could not read it. It must not
+// be changed.
 func (r *Result) Structured(era Era) json.RawMessage {
 	if r.failed != nil || r.textOnly || era == Legacy && trim(r.json)[0] != '{' {
 		return nil
@@ -64,8 +64,8 @@ func (r *Result) Structured(era Era) json.RawMessage {
 	return r.json
 }
 
-// Append appends the members of the result as a JSON object has them, without its braces, so that others can be added. meta
-// are further members of _meta, also without braces, or empty. What it appends has no line break.
+// Append appends the result as the members of a JSON object without its braces, so that others can be added. meta has further members of _meta, also
+// without braces, or is empty. The appended text has no line break.
 func (r *Result) Append(dst []byte, era Era, meta string) []byte {
 	dst = append(dst, `"content":[`...)
 	if r.failed != nil || r.text != nil {
@@ -74,7 +74,7 @@ func (r *Result) Append(dst []byte, era Era, meta string) []byte {
 		case r.failed != nil:
 			dst = appendString(dst, r.sentence)
 		case trim(r.text)[0] == '"':
-			dst = append(dst, trim(r.text)...) // the string as the tool has escaped it
+			dst = append(dst, trim(r.text)...) // the string as the tool escaped it
 		default:
 			dst = appendText(dst, r.text)
 		}
@@ -108,8 +108,8 @@ func (r *Result) Append(dst []byte, era Era, meta string) []byte {
 // trim returns JSON without the white space around it.
 func trim(text []byte) []byte { return bytes.Trim(text, " \t\r\n") }
 
-// appendLine appends JSON with its line breaks turned into spaces: they stand between values only, and would end a message
-// of stdio or a line of an event stream.
+// appendLine appends JSON with its line breaks turned into spaces. Line breaks occur only between values, and would end a message on stdio or a line
+// of an event stream.
 func appendLine(dst, text []byte) []byte {
 	start := len(dst)
 	dst = append(dst, text...)

@@ -21,7 +21,7 @@ func inputOf(s *schema.Schema) (json.RawMessage, error) {
 	return typed(text)
 }
 
-// outputOf returns the schema of a tool's result, or nothing if that is not an object but true or false, which clients refuse.
+// outputOf returns the schema of a tool's result, or nothing if the schema is true or false, which clients refuse.
 func outputOf(s *schema.Schema) (json.RawMessage, error) {
 	text, err := compact(s.JSON())
 	if err != nil || text[0] != '{' {

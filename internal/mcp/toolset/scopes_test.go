@@ -10,10 +10,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// TestManyScopes has callers with as many sets of scopes as views are kept, and some more, list 10,000 tools. With REST's documents, some 5 MiB,
-// all lists stay below 64 MiB.
+// TestManyScopes lets callers with more sets of scopes than views are kept list 10,000 tools. All lists, and REST's documents of some 5 MiB, stay
+// below 64 MiB.
 // Proves: Clients keep nobody out
-func TestManyScopes(t *testing.T) { // it measures the heap, so nothing runs beside it
+func TestManyScopes(t *testing.T) { // not parallel, because it measures the heap
 	tools := make([]*wasmtools.Tool, 10_000)
 	parameters := schema.MustCompile(`{"type":"object","properties":{"n":{"type":"integer","description":"A number of things that the tool counts, from the first to the last"}}}`)
 	for i := range tools {

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// A Search says when clients search for tools.
+// A Search says when clients search for tools instead of listing them all.
 type Search string
 
 const (
@@ -27,7 +27,7 @@ const (
 	SearchAlways Search = "always"
 )
 
-// searchAbove is from how many tools on SearchAuto means SearchAlways.
+// searchAbove is the number of tools above which SearchAuto means SearchAlways.
 const searchAbove = 200
 
 const (
@@ -38,13 +38,13 @@ const (
 const (
 	// searchMost is the largest number of tools in an answer of search_tools.
 	searchMost = 50
-	// searchBytes is from which size on an answer of search_tools has no more schemas, in bytes.
+	// searchBytes is the size of an answer of search_tools, in bytes, above which further tools come without their schemas.
 	searchBytes = 128 << 10
-	// callFrame is how much larger than those of the called tool the arguments of call_tool may be, in bytes.
+	// callFrame is how many bytes the arguments of call_tool may have in addition to those of the called tool.
 	callFrame = 4 << 10
 	// namespacesMost is how many namespaces the description of search_tools names.
 	namespacesMost = 40
-	// nearestMost is among how many names the one that was meant is looked for: of 500 long ones it takes 5 ms.
+	// nearestMost is how many names are compared to find the one that was meant. With 500 long names this takes 5 ms.
 	nearestMost = 500
 )
 
@@ -60,7 +60,7 @@ const callParameters = `{"type":"object","properties":{` +
 	`"arguments":{"type":"object","description":"The arguments, which must fit the tool's inputSchema."}},` +
 	`"required":["name"],"additionalProperties":false}`
 
-// ownSchemas are the schemas of a set's own tools, compiled when a view needs them.
+// ownSchemas are the schemas of a set's own tools, compiled when a view first needs them.
 type ownSchemas struct{ search, call func() *schema.Schema }
 
 func newOwnSchemas() ownSchemas {
@@ -70,7 +70,7 @@ func newOwnSchemas() ownSchemas {
 	return ownSchemas{compiled(searchParameters), compiled(callParameters)}
 }
 
-// A directory is the tools through which a model finds and calls a view's tools.
+// A directory is the two tools through which a model finds and calls a view's tools.
 type directory struct {
 	view   *View
 	search *entry
@@ -105,7 +105,7 @@ func (v *View) newDirectory() *directory {
 	return d
 }
 
-// namespaces names the namespaces of a view, for a model that has to know them, in at most that many characters.
+// namespaces lists the namespaces of a view for the model, in at most a number of characters.
 func (v *View) namespaces(most int) string {
 	var all []string
 	for _, e := range v.listed {
@@ -127,7 +127,7 @@ func (v *View) namespaces(most int) string {
 	return ""
 }
 
-// A found is a tool in an answer of search_tools.
+// A found is one tool in an answer of search_tools.
 type found struct {
 	Name        string          `json:"name"`
 	Title       string          `json:"title,omitempty"`
@@ -139,8 +139,8 @@ type found struct {
 // searchPatience is how long a search waits for others.
 const searchPatience = 5 * time.Second
 
-// enterSearch takes one of the places for searches. They are for half of the processors: a search among thousands of tools takes tens of
-// milliseconds of one, and many of them would keep everybody else waiting.
+// enterSearch takes one of the places for searches. There are half as many places as processors: a search among thousands of tools takes a processor
+// for tens of milliseconds, and many searches would keep everybody else waiting.
 func (s *Set) enterSearch(ctx context.Context) error {
 	select {
 	case s.searches <- struct{}{}:
@@ -176,7 +176,7 @@ func (d *directory) find(ctx context.Context, call *wasmtools.Call) ([]byte, err
 	ranked, all := d.view.rank(asked.Query, min(asked.Limit, searchMost))
 	var answer struct {
 		Tools []found `json:"tools"`
-		// More is how many further tools have some of the words.
+		// More is how many further tools match some of the words.
 		More int `json:"more,omitempty"`
 	}
 	answer.Tools = []found{}
@@ -195,10 +195,10 @@ func (d *directory) find(ctx context.Context, call *wasmtools.Call) ([]byte, err
 	return encode(answer)
 }
 
-// A relay calls the tool that call_tool names. It is a Runner: what comes back is another tool's, and has been checked.
+// A relay calls the tool that call_tool names. It is a Runner. Its result is that of the called tool, and has been checked already.
 type relay struct {
 	view   *View
-	called *entry // of the tool, when it has been called
+	called *entry // the called tool's, once it has been called
 }
 
 var _ wasmtools.Caller = (*relay)(nil)
@@ -236,7 +236,7 @@ func (r *relay) Call(ctx context.Context, call *wasmtools.Call) (result []byte, 
 	return result, nil
 }
 
-// unknown returns why there is no tool of a name: it is still being read, or another one may have been meant.
+// unknown returns the error for a name without a tool: the tool may still be being read, or a similar name may have been meant.
 func (v *View) unknown(name string) *wasmtools.Error {
 	if soon := v.derived.set.NotYet(); soon != nil {
 		return soon
@@ -244,7 +244,7 @@ func (v *View) unknown(name string) *wasmtools.Error {
 	return &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: v.nearest(name)}
 }
 
-// nearest says that no tool has a name, and which one may have been meant.
+// nearest returns a message that says that no tool has this name, and which name may have been meant.
 func (v *View) nearest(name string) string {
 	message := fmt.Sprintf("There is no tool %q.", text.Short(name))
 	if len(v.listed) <= nearestMost {
@@ -259,7 +259,7 @@ func (v *View) nearest(name string) string {
 	return message + " " + searchName + " finds the names of tools."
 }
 
-// own returns the entry of a tool that is the view's own, or nil.
+// own returns the entry of one of the view's own tools, or nil.
 func (v *View) own(name string) *entry {
 	switch {
 	case v.directory == nil:
@@ -271,8 +271,8 @@ func (v *View) own(name string) *entry {
 	return nil
 }
 
-// indexOf returns the index of some entries, in the lexicon that is in use then: where most of the words of one are no longer those of any
-// tool, another takes its place.
+// indexOf returns the index of some entries, and uses the set's lexicon for it. If most of the lexicon's words are no longer in use, a new lexicon
+// replaces it.
 func (s *Set) indexOf(entries []*entry) (words, [][]indexed) {
 	s.lexicons.Lock()
 	defer s.lexicons.Unlock()

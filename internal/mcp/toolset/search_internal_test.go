@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestSearchesTakeTurns makes a search wait while others run, for a while at most.
+// TestSearchesTakeTurns makes a search wait while others run, but not for too long.
 func TestSearchesTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,8 +40,8 @@ func TestSearchesTakeTurns(t *testing.T) {
 	})
 }
 
-// TestSearchCostsWhatChanged counts what is made for the first search after a change among few tools and among many: the words and the descriptions
-// of tools that have changed.
+// TestSearchCostsWhatChanged counts what the first search after a change makes, among few tools and among many: only the words and descriptions of
+// changed tools.
 func TestSearchCostsWhatChanged(t *testing.T) {
 	t.Parallel()
 	for _, many := range []int{1000, 10_000} {
@@ -59,7 +59,7 @@ func TestSearchCostsWhatChanged(t *testing.T) {
 		for _, step := range []struct {
 			name          string
 			change        func(next []*wasmtools.Tool) []*wasmtools.Tool
-			tools, listed int // made anew, and added to the words
+			tools, listed int // made again, and added to the words
 		}{
 			{"one is replaced", func(next []*wasmtools.Tool) []*wasmtools.Tool {
 				next[5] = searchable("tool5", "rain", "new")

@@ -90,7 +90,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", query, got, want)
 		}
 	}
-	// Only the tools of the view count: with the secret one, or without it, all is the same.
+	// Only the tools of the view matter: the answers are the same with and without the secret tool.
 	without := setOf(t, tableOf(t, zoo()[:6]...), toolset.Options{Search: toolset.SearchAlways}).View("", p)
 	for _, arguments := range []string{`{"query":"resize secret picture"}`, `{"query":"","limit":2}`} {
 		call := func(v *toolset.View) string {
@@ -109,7 +109,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestSearchAnswer makes an answer say what a model needs to call a tool, and no more than fits.
+// TestSearchAnswer checks that an answer has what a model needs to call a tool, and no more than fits.
 func TestSearchAnswer(t *testing.T) {
 	t.Parallel()
 	large := described("large/one", strings.Repeat("large ", 1000), `"a":{"description":"`+strings.Repeat("x", 200<<10)+`"}`)
@@ -124,7 +124,7 @@ func TestSearchAnswer(t *testing.T) {
 	if got := string(r.Structured(toolset.Modern)); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	// The schema is what its author wrote, also where clients of older versions see another one in the list: a model reads this one.
+	// The schema is the one that the author wrote, even if clients of older versions see another one in the list, since a model reads this one.
 	deep := described("deep/one", "Deepens.", `"a":{}`)
 	deep.Parameters = schema.MustCompile(`{"type":"object","anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{},"b":{}}}`)
 	deeper := setOf(t, tableOf(t, deep), toolset.Options{Search: toolset.SearchAlways}).View("", wasmtools.Everybody())
@@ -148,7 +148,7 @@ func TestSearchAnswer(t *testing.T) {
 	}
 }
 
-// TestSearchTellsFingerprints has what a search finds tell by what a client knows a tool that it has approved, as the list does.
+// TestSearchTellsFingerprints checks that a found tool has the same digest as in the list, by which a client recognizes a tool that it has approved.
 func TestSearchTellsFingerprints(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, zoo()...)
@@ -225,7 +225,7 @@ func TestCallTool(t *testing.T) {
 	if a, b := message("secret-resize"), message("secret-resizx"); a != b {
 		t.Errorf("got %s and %s", a, b)
 	}
-	// A client that knows a tool's name may also call it as it is.
+	// A client that knows a tool's name may also call it directly.
 	if r, err := view.Call(t.Context(), "echo", &wasmtools.Call{Principal: p}); err != nil || r.Failed() != nil {
 		t.Errorf("got %v", err)
 	}
@@ -311,7 +311,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// FuzzSearch has no query or name break an answer.
+// FuzzSearch checks that no query or name breaks an answer.
 func FuzzSearch(f *testing.F) {
 	for _, seed := range []string{"resize", "", "\x00\xff", "翻訳 ﬀ İ ẞ", `{"a":"\ud800"}`, strings.Repeat("x", 2000)} {
 		f.Add(seed)
@@ -336,8 +336,8 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// TestOwnToolsSuitModels makes each of the model APIs take the tools that stand for many, however many namespaces there are and
-// however long their names: one tool that an API refuses would cost all.
+// TestOwnToolsSuitModels checks that every model API accepts search_tools and call_tool, however many namespaces there are and however long their
+// names, since an API that refuses one tool refuses all.
 func TestOwnToolsSuitModels(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ namespaces, length int }{{0, 0}, {3, 5}, {39, 10}, {40, 60}, {1000, 1}, {2000, 60}} {
@@ -368,8 +368,8 @@ func TestOwnToolsSuitModels(t *testing.T) {
 	}
 }
 
-// TestSearchIsBounded searches for parts of words among tools whose authors have made up words that all have them. Not parallel: it counts what
-// the whole process allocates.
+// TestSearchIsBounded searches for parts of words among tools whose authors have made up many words with these parts. It is not parallel, because it
+// counts what the whole process allocates.
 func TestSearchIsBounded(t *testing.T) {
 	var all []*wasmtools.Tool
 	for i := range 1000 {

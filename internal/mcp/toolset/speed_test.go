@@ -14,10 +14,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// anything is a schema that costs little, so that what is measured is the set's.
+// anything is a cheap schema, so that the measured cost is the set's.
 var anything = schema.MustCompile(`{"type":"object"}`)
 
-// Not parallel: AllocsPerRun counts what the whole process allocates.
+// This test is not parallel, because AllocsPerRun counts what the whole process allocates.
 func TestAllocations(t *testing.T) {
 	result := []byte(`{"sum":3,"words":"a \"b\""}`)
 	tools := make([]*wasmtools.Tool, 1000)
@@ -58,7 +58,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestMemory has ten thousand tools cost little more than their texts, no matter who looks at them.
+// TestMemory checks that ten thousand tools take little more memory than their texts, no matter who lists them.
 func TestMemory(t *testing.T) {
 	const count = 10_000
 	tools := make([]*wasmtools.Tool, count)
@@ -68,14 +68,14 @@ func TestMemory(t *testing.T) {
 	table := tableOf(t, tools...)
 	heap := func() uint64 {
 		runtime.GC()
-		runtime.GC() // and what pools have kept of tests before
+		runtime.GC() // also frees what pools have kept from earlier tests
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
 	before := heap()
 	set := setOf(t, table, toolset.Options{})
-	for i := range 200 { // more than are kept
+	for i := range 200 { // more views than are kept
 		set.View("", principal(t, fmt.Sprintf("n%d", i%10), fmt.Sprintf("x%d", i)))
 	}
 	each := (heap() - before) / count
@@ -147,7 +147,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkNew makes the set of 10,000 tools.
+// BenchmarkNew makes a set of 10,000 tools.
 func BenchmarkNew(b *testing.B) {
 	tools := make([]*wasmtools.Tool, 10_000)
 	for i := range tools {

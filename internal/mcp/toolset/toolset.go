@@ -1,7 +1,7 @@
-// Package toolset is what the Model Context Protocol shows of a route table: the list of tools, with their schemas as MCP
-// clients take them, and calls, whose results and errors become content blocks.
+// Package toolset is what the Model Context Protocol shows of a route table: the list of tools, with schemas that MCP clients accept, and calls,
+// whose results and errors become content blocks.
 //
-// It knows neither HTTP nor JSON-RPC's framing, so that every way to speak MCP shares it. A [Set] follows a table. A [View]
+// It knows neither HTTP nor JSON-RPC's framing, so that all transports of MCP share it. A [Set] follows a table. A [View]
 // is what one caller sees of a namespace at one moment: it lists tools page by page, from bytes that are built once, and
 // begins calls. A [Result] is written for one [Era] of the protocol.
 package toolset
@@ -31,18 +31,18 @@ const (
 	Modern
 )
 
-// Info is what a server says of itself.
+// Info is how a server describes itself.
 type Info struct {
 	Name, Title, Version, Instructions string
 }
 
 // Options are the settings of a Set. The zero value is usable.
 type Options struct {
-	// Invoker calls the tools. Sets and doors with the same Invoker share its memory. If nil, the set has its own.
+	// Invoker calls the tools. Sets and doors with the same Invoker share its memory budget. If nil, the set has its own.
 	Invoker *invoker.Invoker
-	// Search says when clients search for tools. If empty, SearchAuto.
+	// Search says when clients search for tools. Empty means SearchAuto.
 	Search Search
-	// Info is what the server says of itself. Zero means the name is "toolsrv" and the version "0.1.0".
+	// Info is how the server describes itself. Zero means the name "toolsrv" and the version "0.1.0".
 	Info Info
 	// Logger gets a warning for each tool that can't be shown as its author wrote it. If nil, nothing is logged.
 	Logger *slog.Logger
@@ -61,20 +61,20 @@ type Set struct {
 	editions  editions
 	viewsMade atomic.Int64
 
-	searches chan struct{} // has one for each search that runs
+	searches chan struct{} // has one value for each running search
 
-	lexicons sync.Mutex // guards lexicon, with the words of entries; each is made by one search, and others wait
+	lexicons sync.Mutex // guards lexicon and the words of entries: one search makes them, and others wait
 	lexicon  *lexicon
 
 	mu        sync.Mutex
 	listeners []*func()
-	changed   chan struct{} // has room for one
+	changed   chan struct{} // has room for one value
 	stop      chan struct{}
 	stopped   chan struct{}
 	closeOnce sync.Once
 }
 
-// New returns the set of a table, which it follows until Close. It panics if table is nil, or Search is not a known one.
+// New returns the set of a table, which it follows until Close. It panics if table is nil, or Search is not a known value.
 func New(table *wasmtools.RouteTable, o Options) *Set {
 	if table == nil {
 		panic("toolset.New: table is nil; make one with wasmtools.NewRouteTable")
@@ -99,7 +99,7 @@ func New(table *wasmtools.RouteTable, o Options) *Set {
 	s.info.Name, s.info.Version = cmp.Or(o.Info.Name, "toolsrv"), cmp.Or(o.Info.Version, "0.1.0")
 	s.made = follow.Derive(table, s.newDerived)
 	s.unsubscribe = table.Subscribe(s.tell)
-	s.tell(nil) // of what has changed in between
+	s.tell(nil) // in case of a change since then
 	go s.notify()
 	return s
 }
@@ -107,15 +107,15 @@ func New(table *wasmtools.RouteTable, o Options) *Set {
 // Info returns what the server says of itself.
 func (s *Set) Info() Info { return s.info }
 
-// NotYet returns the error for a name that no tool has, while any may come in a moment; if nil, none will. A name may stand for several paths, so
-// it is not asked which tools are coming.
+// NotYet returns the error for a name without a tool while tools may still appear in a moment, or nil if none will. It does not check which tools may
+// appear, since a name may stand for several paths.
 func (s *Set) NotYet() *wasmtools.Error { return invoke.NotYet(s.made.Current().generation, "/") }
 
-// ViewsMade returns how many views have been made: each had a look at every tool.
+// ViewsMade returns how many views have been made. Making one looks at every tool.
 func (s *Set) ViewsMade() int64 { return s.viewsMade.Load() }
 
-// Close ends the subscription to the table, and waits for listeners that run. The set stays as it is then. Close returns nil
-// and can be called twice.
+// Close ends the subscription to the table, and waits for running listeners. The set no longer changes then. Close returns nil and can be called
+// twice.
 func (s *Set) Close() error {
 	s.unsubscribe()
 	s.made.Close()
@@ -124,9 +124,8 @@ func (s *Set) Close() error {
 	return nil
 }
 
-// Subscribe has f called soon after the table has changed; changes that follow each other closely may be told of once. What a
-// listener sees has changed if the List of its [Set.Edition] has. Calls come one at a time. Once the returned function has
-// returned, no call of f begins any more.
+// Subscribe calls f soon after the table has changed, and may call it once for several changes that follow each other closely. A listener's list has
+// changed if the List of its [Set.Edition] has. f is called one call at a time. Once the returned function has returned, no further call begins.
 func (s *Set) Subscribe(f func()) (unsubscribe func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,15 +138,15 @@ func (s *Set) Subscribe(f func()) (unsubscribe func()) {
 	}
 }
 
-// tell tells the listeners that there is another generation.
+// tell signals a new generation to the goroutine that calls the listeners.
 func (s *Set) tell(*wasmtools.Generation) {
 	select {
 	case s.changed <- struct{}{}:
-	default: // the last change has not been told yet
+	default: // a signal is pending already
 	}
 }
 
-// notify tells the listeners of changes.
+// notify calls the listeners after changes.
 func (s *Set) notify() {
 	defer close(s.stopped)
 	for {

@@ -148,7 +148,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestKeptPages makes many who each see other tools of large lists take no more memory than a few of them.
+// TestKeptPages checks that many callers who see different parts of a large list take no more memory than a few do.
 func TestKeptPages(t *testing.T) {
 	t.Parallel()
 	var tools []*wasmtools.Tool
@@ -231,7 +231,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestWrongArguments makes a sentence say which member is wrong, and what was expected.
+// TestWrongArguments checks that the error says which member is wrong, and what was expected.
 func TestWrongArguments(t *testing.T) {
 	t.Parallel()
 	add := tool("add", echo)
@@ -257,7 +257,7 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
-// TestHidden has nothing tell a tool out of scope, or of another namespace, from one that does not exist.
+// TestHidden checks that a tool out of scope or of another namespace can't be told from one that does not exist.
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	p := principal(t, "math")
@@ -282,7 +282,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestChanges makes listeners told of a change, and the edition of a view change with its list only.
+// TestChanges checks that listeners are told of a change, and that the edition of a view changes only with its list.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	table := tableOf(t, tool("math/a", echo), tool("text/b", echo))

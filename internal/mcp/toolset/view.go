@@ -16,23 +16,22 @@ import (
 // pageSize is how many tools a page of the list has. Many clients never ask for a second one.
 const pageSize = 1000
 
-// A View is what some principals see of the tools of a namespace at one moment. It never changes and is safe for concurrent
-// use.
+// A View is what principals with the same scopes see of a namespace at one moment. It never changes and is safe for concurrent use.
 type View struct {
 	derived   *derived
 	namespace string
 	listed    []*entry   // enabled, sorted by name
-	places    []int      // of listed, in the table
+	places    []int      // the places of listed in the table
 	directory *directory // nil: the list has all tools
 	shown     []*entry   // the list
 	edition   uint64
-	most      int64                     // the largest arguments that one of them takes, in bytes
+	most      int64                     // the largest limit of arguments among the tools, in bytes
 	pages     [2][]atomic.Pointer[Page] // of each era
 }
 
 // A Page is a part of the list of tools.
 type Page struct {
-	// Tools is an array of tools as tools/list gives them. It must not be changed.
+	// Tools is a JSON array of tools, as in tools/list. It must not be changed.
 	Tools json.RawMessage
 	// Next is the cursor of the next page, or empty.
 	Next string
@@ -58,7 +57,7 @@ func (st *derived) newView(namespace string, p *wasmtools.Principal) *View {
 		}
 	}
 	v.shown = v.listed
-	// An empty namespace is not told from one whose tools are hidden, so neither has tools of its own.
+	// A namespace without tools must look like one whose tools are all hidden, so neither has tools of its own.
 	if d := st.set.search; d == SearchAlways && (namespace == "" || len(v.listed) > 0) || d == SearchAuto && len(v.listed) > searchAbove {
 		v.directory = v.newDirectory()
 		v.shown = []*entry{v.directory.call, v.directory.search}
@@ -74,17 +73,18 @@ func (st *derived) newView(namespace string, p *wasmtools.Principal) *View {
 	return v
 }
 
-// Edition is a number that two views share if their lists are the same. Who only waits for another one asks for [Set.Edition], which makes no view.
+// Edition returns a number that two views share if their lists are the same. A caller that only waits for a change should use [Set.Edition], which
+// makes no view.
 func (v *View) Edition() uint64 { return v.edition }
 
-// NewBody returns what a message is read into that may call any tool of the view, and may have frame bytes more than the
-// arguments. Its memory counts as this call's.
+// NewBody returns the body for a message that may call any tool of the view. The message may have frame bytes in addition to the arguments. The
+// body's memory is counted for this call.
 func (v *View) NewBody(call *wasmtools.Call, frame int64) *invoker.Body {
 	return v.derived.set.invoker.NewBody(call, v.most+frame)
 }
 
-// List returns a page of the list of tools, which is sorted by name: the first one for an empty cursor, and for the cursor of
-// another page the one behind it. Tools that came or went in between shift no page. The error is an *Error.
+// List returns a page of the list of tools, which is sorted by name: the first page for an empty cursor, and the following page for the cursor of
+// another one. Tools that come or go in between shift no page. The error is an *Error.
 func (v *View) List(cursor string, era Era) (*Page, error) {
 	first := 0
 	if cursor != "" {
@@ -134,7 +134,7 @@ func (v *View) page(first int, era Era) *Page {
 	return p
 }
 
-// find returns the place of a tool in the table, if it belongs to the view for the principal.
+// find returns the place of a tool in the table, if the tool is in the namespace and the principal may call it.
 func (v *View) find(name string, p *wasmtools.Principal) (int, bool) {
 	i, ok := v.derived.names().places[name]
 	if !ok {
@@ -144,7 +144,7 @@ func (v *View) find(name string, p *wasmtools.Principal) (int, bool) {
 	return i, e.hidden == "" && e.within(v.namespace) && p.May(v.derived.generation.Routes()[i].Path)
 }
 
-// hash returns a number for texts.
+// hash returns a hash of texts.
 func hash(texts ...[]byte) (sum [8]byte) {
 	h := fnv.New64a()
 	for _, text := range texts {

@@ -21,20 +21,21 @@ type Conversation struct {
 	open    map[*Request]struct{}
 }
 
-// NewConversation returns a conversation. Close it in the end.
+// NewConversation returns a conversation. The caller must Close it.
 func NewConversation() *Conversation { return &Conversation{closed: make(chan struct{})} }
 
-// Resume returns a conversation that has agreed on a version before, perhaps in another process. Close it in the end.
+// Resume returns a conversation that has already agreed on a version, perhaps in another process. The caller must Close it.
 func Resume(version string) *Conversation {
 	c := NewConversation()
 	c.version = version
 	return c
 }
 
-// errEnded is the end of a request whose conversation has ended.
+// errEnded is the error for a request whose conversation has ended.
 var errEnded = errors.New("the session has ended")
 
-// Enter begins a request, which can be cancelled from then on. It must leave once it has been answered. It is not let in after Close.
+// Enter begins a request, which can be cancelled from then on. The caller must call Leave once the request has been answered. After Close, Enter
+// returns false.
 func (c *Conversation) Enter(ctx context.Context, r *Request) (context.Context, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,14 +51,14 @@ func (c *Conversation) Enter(ctx context.Context, r *Request) (context.Context, 
 	return ctx, true
 }
 
-// Ended answers a request that was not let in.
+// Ended answers a request for which Enter returned false.
 func (r *Request) Ended() Answer {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errEnded)
 	return r.fail(ctx, &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: errEnded})
 }
 
-// Leave ends a request that was let in.
+// Leave ends a request for which Enter returned true.
 func (c *Conversation) Leave(r *Request) {
 	c.mu.Lock()
 	delete(c.open, r)
@@ -69,8 +70,7 @@ func (c *Conversation) Leave(r *Request) {
 	c.running.Done()
 }
 
-// Note takes a notification. The only one that asks for something is that the client wants no answer to a request any more: then it returns the id of
-// that where no such request is open.
+// Note handles a notification. Only the cancellation of a request has an effect. If no such request is open, Note returns its id.
 func (c *Conversation) Note(m *rpc.Message) (elsewhere []byte) {
 	if string(m.Method) != "notifications/cancelled" || c.Cancel(m.RequestID) {
 		return nil
@@ -78,7 +78,7 @@ func (c *Conversation) Note(m *rpc.Message) (elsewhere []byte) {
 	return m.RequestID
 }
 
-// Cancel ends the request of an id, and reports whether it was open.
+// Cancel ends the request with an id, and reports whether it was open.
 func (c *Conversation) Cancel(id []byte) (open bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,20 +106,20 @@ func (c *Conversation) Close() {
 	close(c.closed)
 }
 
-// Wait waits for the requests of a conversation that is closed.
+// Wait waits for the requests of a closed conversation.
 func (c *Conversation) Wait() { c.running.Wait() }
 
-// Closed is closed when the conversation is.
+// Closed returns a channel that is closed when the conversation is.
 func (c *Conversation) Closed() <-chan struct{} { return c.closed }
 
-// Version returns the version that initialize has agreed on. If empty, none yet.
+// Version returns the version that initialize has agreed on, or "" before that.
 func (c *Conversation) Version() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.version
 }
 
-// agree notes the version that initialize has agreed on. It reports false if there is one.
+// agree notes the version that initialize has agreed on. It returns false if there already is one.
 func (c *Conversation) agree(version string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,10 +7,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/mcp/internal/rpc"
 )
 
-// Listen is the method that is answered for as long as a client listens.
+// Listen is the method whose answer is a stream that lasts as long as the client listens.
 const Listen = "subscriptions/listen"
 
-// discovery is how clients without sessions find out what the server can do, and hear of changes.
+// discovery is the feature by which clients without sessions find out what the server can do, and are notified of changes.
 func (s *Server) discovery() feature {
 	return feature{methods: []method{
 		{name: "server/discover", eras: modernOnly, answer: s.discover},
@@ -18,7 +18,7 @@ func (s *Server) discovery() feature {
 	}}
 }
 
-// discover says what the server is, and can do.
+// discover answers with what the server is and can do.
 func (s *Server) discover(_ context.Context, r *Request) Answer {
 	s.openResult(r)
 	r.Out = append(r.Out, s.discovered...)
@@ -26,7 +26,7 @@ func (s *Server) discover(_ context.Context, r *Request) Answer {
 	return Answer{Text: r.Out}
 }
 
-// listen tells a client of changes until it, or its transport, ends that.
+// listen notifies a client of changes until the client or the transport ends that.
 func (s *Server) listen(ctx context.Context, r *Request) Answer {
 	listener, ok := r.Transport.(Listener)
 	if !ok {
@@ -39,7 +39,7 @@ func (s *Server) listen(ctx context.Context, r *Request) Answer {
 	return listener.Listen(ctx, tools)
 }
 
-// openResult begins a response that is a result.
+// openResult begins a response with a result.
 func (s *Server) openResult(r *Request) {
 	r.open()
 	r.Out = append(r.Out, `"result":{`...)
@@ -48,7 +48,7 @@ func (s *Server) openResult(r *Request) {
 	}
 }
 
-// closeResult ends a result that clients may keep for a time, in milliseconds. Older versions are not told of that.
+// closeResult ends a result that clients may cache for a time, in milliseconds. It does not tell clients of older versions.
 func (s *Server) closeResult(r *Request, fresh int64) {
 	if r.isModern() {
 		r.Out = strconv.AppendInt(append(r.Out, `,"ttlMs":`...), fresh, 10)

@@ -1,8 +1,8 @@
-// Package protocol answers the requests of the Model Context Protocol, whatever brings them: HTTP without sessions, a session over
-// HTTP, or two pipes. One table says which methods there are, and in which versions.
+// Package protocol answers the requests of the Model Context Protocol, independent of the transport: HTTP without sessions, a session over HTTP, or
+// two pipes. One table says which methods exist, and in which versions.
 //
-// It knows no transport. A transport reads a [Request], has [Server.Answer] answer it, and brings the client the [Answer]. What the
-// server offers is a list of features: each is a file with its methods, and a line in [Server.features].
+// A transport reads a [Request], calls [Server.Answer], and sends the [Answer] to the client. What the server offers is a list of features: each is a
+// file with its methods, and a line in [Server.features].
 package protocol
 
 import (
@@ -22,21 +22,21 @@ const Version = "2026-07-28"
 
 // Options are the settings of a Server. The zero value is usable.
 type Options struct {
-	// Ready is closed once the set has every tool. A call of an unknown tool waits for that. If nil, calls don't wait.
+	// Ready is closed once the set has every tool. Until then, a call of an unknown tool waits. If nil, calls don't wait.
 	Ready <-chan struct{}
 }
 
-// A Server answers requests. It is safe for concurrent use, and keeps nothing between two of them.
+// A Server answers requests. It is safe for concurrent use, and keeps no state between requests.
 type Server struct {
 	set        *toolset.Set
 	ready      <-chan struct{}
 	methods    map[string]method
-	identity   string // a member of each modern result's _meta
-	discovered string // what server/discover says, but for how long it is true
-	begun      string // what initialize says, but for the version
+	identity   string // a member of _meta in each result of modern versions
+	discovered string // the answer to server/discover, without how long it may be cached
+	begun      string // the answer to initialize, without the version
 }
 
-// New returns the server of a set.
+// New returns the server for a set of tools.
 func New(set *toolset.Set, o Options) *Server {
 	s := &Server{set: set, ready: o.Ready, methods: map[string]method{}}
 	capabilities := map[string]json.RawMessage{}
@@ -59,7 +59,7 @@ func New(set *toolset.Set, o Options) *Server {
 // members are the members of a JSON object, without its braces.
 type members []byte
 
-// add returns the members with one more. Its value is one that can be encoded.
+// add returns the members with one more. The value must be one that can be encoded.
 func (m members) add(name string, value any) members {
 	if len(m) > 0 {
 		m = append(m, ',')
@@ -68,7 +68,7 @@ func (m members) add(name string, value any) members {
 	return append(append(append(append(m, '"'), name...), `":`...), encoded...)
 }
 
-// instruct returns the members with the server's instructions, if it has some.
+// instruct returns the members with the server's instructions, if it has any.
 func (m members) instruct(instructions string) members {
 	if instructions == "" {
 		return m
@@ -79,7 +79,7 @@ func (m members) instruct(instructions string) members {
 // A feature is a part of the protocol.
 type feature struct {
 	name       string // of the capability that clients see, if there is one
-	capability string // JSON; if empty, clients see none
+	capability string // JSON; if empty, clients are not told of it
 	methods    []method
 }
 
@@ -88,11 +88,11 @@ func (s *Server) features() []feature {
 	return []feature{s.discovery(), s.tools(), s.sessions()}
 }
 
-// A method is what a request can ask for.
+// A method is a method of the protocol.
 type method struct {
 	name   string
 	eras   [2]bool // the versions that have it
-	early  bool    // a session that has not begun has it, too
+	early  bool    // it may be called before a session has begun
 	answer func(ctx context.Context, r *Request) Answer
 }
 
@@ -101,11 +101,11 @@ var (
 	everywhere = [2]bool{toolset.Modern: true, toolset.Legacy: true}
 )
 
-// Versions returns the versions of the protocol that are spoken, the newest first.
+// Versions returns the supported versions of the protocol, the newest first.
 func Versions() []string { return append([]string{Version}, olderVersions...) }
 
-// Answer answers a request. It returns when the request has ended, and the transport has to bring the client the answer. A panic of
-// a Go function that is called passes through.
+// Answer answers a request. It returns when the request has ended, and the transport then sends the answer to the client. It does not recover from a
+// panic in a Go function that a call runs.
 func (s *Server) Answer(ctx context.Context, r *Request) Answer {
 	m, wrong := s.find(r)
 	if wrong != nil {
@@ -122,10 +122,10 @@ func (s *Server) Answer(ctx context.Context, r *Request) Answer {
 	return a
 }
 
-// maxShown is how much of an id a trace shows, in bytes.
+// maxShown is how many bytes of an id a trace shows.
 const maxShown = 64
 
-// describe tells whoever records the request what it is.
+// describe adds to the request's trace what the request is.
 func (r *Request) describe(t *trace.Request, method string) {
 	m := &t.Message
 	m.Method, m.ID, m.Version = method, text.Clip(strings.Trim(string(r.ID), `"`), maxShown), string(r.MetaVersion)
@@ -137,7 +137,7 @@ func (r *Request) describe(t *trace.Request, method string) {
 	}
 }
 
-// find returns the method that a request asks for, or why it can't.
+// find returns the method of a request, or a fault.
 func (s *Server) find(r *Request) (method, *rpc.Fault) {
 	if r.isModern() {
 		switch {
@@ -157,10 +157,10 @@ func (s *Server) find(r *Request) (method, *rpc.Fault) {
 	return m, nil
 }
 
-// view returns what the client sees under the generation that its request goes by.
+// view returns what the client sees in the generation of its request.
 func (s *Server) view(r *Request) *toolset.View {
 	return s.set.ViewOf(r.Call.Generation, r.Namespace, r.Call.Principal)
 }
 
-// scope says who may use what the client keeps of an answer.
+// scope says who may use a cached answer.
 func (r *Request) scope() string { return rpc.Scope(r.Call.Principal == wasmtools.Everybody()) }

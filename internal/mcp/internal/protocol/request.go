@@ -16,19 +16,19 @@ import (
 // A Request is a client's request, from its arrival until its answer has been sent.
 type Request struct {
 	rpc.Message
-	// Transport is what it came over.
+	// Transport is what the request came over.
 	Transport Transport
-	// Conversation is what it belongs to. If nil, it stands for itself.
+	// Conversation is the conversation that the request belongs to. If nil, the request is independent.
 	Conversation *Conversation
-	// Namespace has the tools that the client sees. If empty, all tools.
+	// Namespace restricts the tools that the client sees. If empty, it sees all tools.
 	Namespace string
-	// Call is what becomes the call of a tool. It has the principal, and the generation that the request goes by.
+	// Call becomes the call of a tool. It has the principal and the generation of the request.
 	Call *wasmtools.Call
-	// Counted is called when the call of a tool counts the memory of its arguments. If nil, nobody waits for that.
+	// Counted is called, if not nil, when the memory of a call's arguments has been counted.
 	Counted func()
 	// Out is memory for the answer, or nil.
 	Out []byte
-	// Invocation is the call of a tool that has begun: see [Server.Begin].
+	// Invocation is the call of a tool once it has begun: see [Server.Begin].
 	Invocation toolset.Invocation
 
 	sought  bool  // the tool has been looked for
@@ -37,36 +37,36 @@ type Request struct {
 	cancel  context.CancelCauseFunc // of a conversation
 }
 
-// A Transport brings a client what the server says to one request.
+// A Transport sends a client the messages that answer one request.
 type Transport interface {
-	// ID names the request in the log, and in the answer where that is an internal error.
+	// ID returns the request id for the log. The answer shows it after an internal error.
 	ID() string
-	// SetOperation and SetTool say for the log what the request does, as soon as that is known.
+	// SetOperation and SetTool tell the log what the request does, as soon as that is known.
 	SetOperation(method string)
 	SetTool(path string)
-	// Trace returns what the request says of the trace that it is part of, for whoever records it, or nil if nobody does.
+	// Trace returns the request's part of a trace, or nil if nobody records requests.
 	Trace() *trace.Request
-	// Notify sends a notification that belongs to the request, before its answer. An error says that nobody will read that. The
-	// message belongs to the caller.
+	// Notify sends a notification that belongs to the request, before its answer. An error means that nobody will read the answer. Notify must not
+	// keep the message.
 	Notify(message []byte) error
 }
 
-// A Listener is a Transport that can tell of changes for as long as a client wants.
+// A Listener is a Transport that can notify a client of changes for as long as the client wants.
 type Listener interface {
 	Transport
-	// Listen answers subscriptions/listen. A client that did not ask for changes of tools hears only of the end.
+	// Listen answers subscriptions/listen. A client that did not ask for changes of tools gets only the end of the stream.
 	Listen(ctx context.Context, tools bool) Answer
 }
 
-// An Answer is the last thing that is said to a request.
+// An Answer is the final message for a request.
 type Answer struct {
-	// Text, Page and Tail are the response. Page is shared by many answers and must not be changed. No Text: the client gets no
-	// response, because it has cancelled the request, or the transport has seen to it (Sent).
+	// Text, Page and Tail together are the response. Page is shared by many answers and must not be changed. If Text is nil, there is no response to
+	// send: the client has cancelled the request, or the transport has answered already (Sent).
 	Text, Page, Tail []byte
 	Sent             bool
-	// Failed says for the log why the request, or the call, failed. If nil, it did not.
+	// Failed tells the log why the request, or the call, failed. It is nil if neither did.
 	Failed *wasmtools.Error
-	// Wrong is what is wrong with the message. If nil, nothing is.
+	// Wrong is the fault of the message, or nil.
 	Wrong *rpc.Fault
 }
 
@@ -78,10 +78,10 @@ func (a *Answer) Whole() []byte {
 	return slices.Concat(a.Text, a.Page, a.Tail)
 }
 
-// End gives back what the call of a tool holds. It is called once, when the answer has been sent.
+// End releases what the call of a tool holds. The transport calls it once, when the answer has been sent.
 func (r *Request) End() { r.Invocation.End() }
 
-// isModern reports whether the request is one of the versions without sessions.
+// isModern reports whether the request's version has no sessions.
 func (r *Request) isModern() bool { return string(r.MetaVersion) >= Version }
 
 func (r *Request) era() toolset.Era {
@@ -142,12 +142,12 @@ func (r *Request) fail(ctx context.Context, err error) Answer {
 	return r.fault(f, failed)
 }
 
-// Panicked answers a request whose Go function has panicked.
+// Panicked answers a request during which a Go function panicked.
 func (r *Request) Panicked(ctx context.Context, cause error) Answer {
 	return r.fail(ctx, &wasmtools.Error{Code: wasmtools.CodeInternal, Err: cause})
 }
 
-// codeOf returns the code that the log has for a fault.
+// codeOf returns the code of a fault for the log.
 func codeOf(f *rpc.Fault) wasmtools.Code {
 	switch f.Code {
 	case rpc.CodeMethodNotFound:

@@ -14,10 +14,10 @@ const initialize = "initialize"
 // olderVersions are the versions that have sessions, the newest first.
 var olderVersions = []string{"2025-11-25", "2025-06-18"}
 
-// HasSessions reports whether a version of the protocol that is spoken has sessions.
+// HasSessions reports whether a version is a supported one that has sessions.
 func HasSessions(version string) bool { return slices.Contains(olderVersions, version) }
 
-// Agreed returns the version of a session whose client asks for one: that one, or the newest one that has sessions.
+// Agreed returns the version of a new session: the one that the client asks for, or the newest one that has sessions.
 func Agreed(version string) string {
 	if HasSessions(version) {
 		return version
@@ -28,7 +28,7 @@ func Agreed(version string) string {
 // Begins reports whether a message asks for a session.
 func Begins(m *rpc.Message) bool { return string(m.Method) == initialize }
 
-// sessions are what only clients of older versions ask for.
+// sessions is the feature with the methods that only older versions have.
 func (s *Server) sessions() feature {
 	older := [2]bool{toolset.Legacy: true}
 	return feature{methods: []method{
@@ -53,7 +53,7 @@ func (s *Server) initialize(_ context.Context, r *Request) Answer {
 	return Answer{Text: r.Out}
 }
 
-// ping shows that the server is there.
+// ping shows that the server is alive.
 func (s *Server) ping(_ context.Context, r *Request) Answer {
 	s.openResult(r)
 	r.Out = append(r.Out, "}}"...)

@@ -12,7 +12,7 @@ import (
 // Call is the method that calls a tool.
 const Call = "tools/call"
 
-// tools are the list of the tools, and their calls.
+// tools is the feature with the list of tools, and their calls.
 func (s *Server) tools() feature {
 	return feature{name: "tools", capability: `{"listChanged":true}`, methods: []method{
 		{name: "tools/list", eras: everywhere, answer: s.list},
@@ -20,8 +20,7 @@ func (s *Server) tools() feature {
 	}}
 }
 
-// list answers with a page of the tools. It is sent from bytes that all answers share: a page can be large, and a client may read it
-// slowly.
+// list answers with a page of the list of tools. All answers share the page's bytes: a page can be large, and a client may read it slowly.
 func (s *Server) list(ctx context.Context, r *Request) Answer {
 	cursor, wrong := r.PageCursor()
 	if wrong != nil {
@@ -41,9 +40,8 @@ func (s *Server) list(ctx context.Context, r *Request) Answer {
 	return Answer{Text: r.Out[:head:head], Page: page.Tools, Tail: r.Out[head:]}
 }
 
-// Begin begins the call of the tool of a name. A transport that knows the name before it has read the message does so itself, and
-// reads the arguments into the memory of the call. Otherwise [Server.Answer] does. It reports whether there is the tool, to the
-// client's knowledge.
+// Begin begins a call of the tool with a name. A transport that knows the name before it has read the message calls Begin itself, and reads the
+// arguments into the memory of the call. Otherwise [Server.Answer] calls it. Begin reports whether the client sees such a tool.
 func (s *Server) Begin(r *Request, name string) bool {
 	r.sought = true
 	r.Invocation, r.unknown = s.view(r).Begin(name, r.Call)
@@ -53,7 +51,7 @@ func (s *Server) Begin(r *Request, name string) bool {
 	return r.unknown == nil
 }
 
-// Resume has the call that a transport has begun go by the generation that the request goes by now. It reports what Begin does.
+// Resume moves a call that a transport has begun to the request's present generation. Its result is as for Begin.
 func (s *Server) Resume(r *Request, name string) bool {
 	if r.unknown != nil {
 		return s.Begin(r, name)
@@ -62,7 +60,7 @@ func (s *Server) Resume(r *Request, name string) bool {
 	return r.unknown == nil
 }
 
-// Abandon has the call that a transport has begun, if there is one, end with a fault of its message.
+// Abandon ends a call that a transport has begun, if there is one, with a fault of its message.
 func (r *Request) Abandon(ctx context.Context, f *rpc.Fault) {
 	if r.sought && r.unknown == nil {
 		_, _ = r.Invocation.Fail(ctx, &wasmtools.Error{Code: codeOf(f)})
@@ -95,7 +93,7 @@ func (s *Server) call(ctx context.Context, r *Request) Answer {
 		r.Call.Listener = p
 	}
 	result, err := r.Invocation.Run(ctx)
-	r.Transport.SetTool(r.Invocation.Tool()) // call_tool knows it only now
+	r.Transport.SetTool(r.Invocation.Tool()) // for call_tool, the tool is known only now
 	switch {
 	case p != nil && p.failed != nil: // nobody reads the answer
 		return Answer{Failed: &wasmtools.Error{Code: wasmtools.CodeCancelled, Err: p.failed}}
@@ -103,7 +101,7 @@ func (s *Server) call(ctx context.Context, r *Request) Answer {
 		return r.fail(ctx, err)
 	}
 	s.write(r, result)
-	if !r.Invocation.Refused() { // the memory of both counts until the client has the answer
+	if !r.Invocation.Refused() { // arguments and result count as used memory until the client has the answer
 		if err := r.Invocation.Hold(int64(len(r.Out))); err != nil {
 			if result, err = r.Invocation.Fail(ctx, err); err != nil {
 				return r.fail(ctx, err)
@@ -115,7 +113,7 @@ func (s *Server) call(ctx context.Context, r *Request) Answer {
 	return Answer{Text: r.Out, Failed: result.Failed()}
 }
 
-// write makes a result the answer.
+// write writes a result as the answer.
 func (s *Server) write(r *Request, result toolset.Result) {
 	meta := ""
 	if r.open(); r.isModern() {
@@ -126,7 +124,7 @@ func (s *Server) write(r *Request, result toolset.Result) {
 	r.Out = append(result.Append(r.Out, r.era(), meta), "}}"...)
 }
 
-// missing waits for a tool that is not known, as it may come in a moment. It returns why it has not come, or nil.
+// missing waits for an unknown tool, since it may appear in a moment. It returns why the tool has not appeared, or nil.
 func (s *Server) missing(ctx context.Context, r *Request) error {
 	if s.ready != nil {
 		select {
@@ -144,13 +142,13 @@ func (s *Server) missing(ctx context.Context, r *Request) error {
 	return r.unknown
 }
 
-// A progress hears what a call says before its result, and sends the client its reports of progress. What a tool logs is for its
-// author and the operator, not for the client. The tool waits while the client takes a report, for as long as that may take.
+// A progress sends a call's reports of progress to the client. It ignores what the tool logs, which is for its author and the operator. The tool
+// waits until the client has taken a report, for as long as a write may take.
 type progress struct {
 	r      *Request
 	cancel context.CancelCauseFunc
 	note   []byte
-	failed error // of the report that could not be sent; the call is cancelled then
+	failed error // why a report could not be sent; the call is then cancelled
 }
 
 var _ wasmtools.Listener = (*progress)(nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/web"
 )
 
-// The parts of an event around its message.
+// These are the parts of an event around its message.
 const (
 	eventHead = "event: message\ndata: "
 	eventTail = "\n\n"
@@ -28,7 +28,7 @@ var _ protocol.Transport = (*Response)(nil)
 // ID returns the id of the request.
 func (x *Response) ID() string { return web.RequestID(x.Context()) }
 
-// Notify sends a notification. The first one begins the stream.
+// Notify sends a notification. The first one starts the stream.
 func (x *Response) Notify(message []byte) error {
 	if !x.streaming {
 		x.StreamEvents()
@@ -41,7 +41,7 @@ func (x *Response) Notify(message []byte) error {
 	return x.FlushError()
 }
 
-// Answer sends the answer. A stream has its status already.
+// Answer sends the answer. In a stream, the status has already been sent.
 func (x *Response) Answer(status int, a protocol.Answer) {
 	if a.Failed != nil {
 		x.SetFailure(a.Failed)
@@ -67,13 +67,13 @@ func (x *Response) end(a protocol.Answer) {
 			continue
 		}
 		if _, err := x.Write(part); err != nil {
-			return // the client is gone, and there is nobody left to tell
+			return // the client is gone, so there is nobody left to tell
 		}
 	}
 	_ = x.FlushError()
 }
 
-// Event sends a message, which is on one line, as an event.
+// Event sends a message as an event. The message must be on one line.
 func Event(x *web.Exchange, message []byte) error {
 	event := make([]byte, 0, len(eventHead)+len(message)+len(eventTail))
 	if _, err := x.Write(append(append(append(event, eventHead...), message...), eventTail...)); err != nil {
@@ -82,7 +82,7 @@ func Event(x *web.Exchange, message []byte) error {
 	return x.FlushError()
 }
 
-// Comment shows that the connection is alive.
+// Comment sends a comment, to show that the connection is alive.
 func Comment(x *web.Exchange) error {
 	if _, err := x.Write([]byte(":\n\n")); err != nil {
 		return err
@@ -90,7 +90,7 @@ func Comment(x *web.Exchange) error {
 	return x.FlushError()
 }
 
-// AcceptsEvents reports whether a client takes a stream of events.
+// AcceptsEvents reports whether a client accepts a stream of events.
 func AcceptsEvents(h http.Header) bool {
 	for _, accept := range h["Accept"] {
 		if strings.Contains(strings.ToLower(accept), "text/event-stream") {

@@ -45,21 +45,21 @@ type Fault struct {
 // Error returns the message.
 func (f *Fault) Error() string { return f.Message }
 
-// Invalid returns the fault of what is not a request.
+// Invalid returns the fault for a message that is not a valid request.
 func Invalid(message string) *Fault { return &Fault{Code: CodeInvalidRequest, Message: message} }
 
-// InvalidParams returns the fault of params that the method does not take.
+// InvalidParams returns the fault for params that the method does not accept.
 func InvalidParams(message string) *Fault { return &Fault{Code: CodeInvalidParams, Message: message} }
 
-// Mismatch returns the fault of a header that is missing, is not well-formed or says something else than the body.
+// Mismatch returns the fault for a header that is missing, malformed or different from the body.
 func Mismatch(message string) *Fault {
 	return &Fault{Code: CodeHeaderMismatch, Message: "Header mismatch: " + message}
 }
 
-// NoMethod returns the fault of a method that the server does not have.
+// NoMethod returns the fault for a method that the server does not have.
 func NoMethod() *Fault { return &Fault{Code: CodeMethodNotFound, Message: "Method not found"} }
 
-// Unsupported returns the fault of a version that the server does not speak. Those that it does are supported.
+// Unsupported returns the fault for a version that the server does not support. supported lists those that it does.
 func Unsupported(supported []string, requested string) *Fault {
 	data, _ := json.Marshal(struct { // strings only
 		Supported []string `json:"supported"`
@@ -68,7 +68,7 @@ func Unsupported(supported []string, requested string) *Fault {
 	return &Fault{Code: CodeUnsupportedVersion, Message: "Unsupported protocol version", Data: data}
 }
 
-// MaxEcho is how many bytes of a client's word a fault or the log repeats.
+// MaxEcho is how many bytes of a client's text a fault or the log repeats.
 const MaxEcho = 64
 
 // Breather is the shortest time between two notifications of a change. A hundred files that are dropped in at once are one change
@@ -79,14 +79,14 @@ const Breather = 250 * time.Millisecond
 // The caller's token is checked again then.
 const KeepAlive = 25 * time.Second
 
-// How long a client may keep what it was told without asking again, in milliseconds. A client that listens is told of changes at
-// once; the others learn of a new tool after this time.
+// These are how long a client may cache an answer, in milliseconds. A client that listens is notified of changes at once. The others learn of a new
+// tool after this time.
 const (
 	FreshList     = 5_000
 	FreshDiscover = 60_000
 )
 
-// Scope says who may use what a client keeps: clients that had to identify themselves may see different tools.
+// Scope says who may use a cached answer: clients that had to identify themselves may see different tools.
 func Scope(everybody bool) string {
 	if everybody {
 		return "public"
@@ -94,14 +94,14 @@ func Scope(everybody bool) string {
 	return "private"
 }
 
-// An Implementation is what a server says of itself.
+// An Implementation is how a server describes itself.
 type Implementation struct {
 	Name    string `json:"name"`
 	Title   string `json:"title,omitempty"`
 	Version string `json:"version"`
 }
 
-// AppendHead appends the beginning of a response, up to its result or its error. An id that is not known is nil, and left out.
+// AppendHead appends the beginning of a response, up to its result or its error. A nil id is left out.
 func AppendHead(dst, id []byte) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0",`...)
 	if id != nil {
@@ -112,12 +112,12 @@ func AppendHead(dst, id []byte) []byte {
 	return dst
 }
 
-// AppendFault appends the response to a request that ended with a fault.
+// AppendFault appends a whole response with a fault.
 func AppendFault(dst, id []byte, f *Fault) []byte {
 	return AppendError(AppendHead(dst, id), f)
 }
 
-// AppendError appends what follows the head of a response that is a fault.
+// AppendError appends a fault after the head of a response.
 func AppendError(dst []byte, f *Fault) []byte {
 	dst = append(dst, `"error":{"code":`...)
 	dst = strconv.AppendInt(dst, f.Code, 10)
@@ -130,8 +130,7 @@ func AppendError(dst []byte, f *Fault) []byte {
 	return append(dst, "}}"...)
 }
 
-// AppendProgress appends a notification of how much of its work a request has done. total is left out where it is 0, and
-// message if it is empty.
+// AppendProgress appends a notification of a request's progress. A total of 0 and an empty message are left out.
 func AppendProgress(dst, token []byte, done, total float64, message string) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`...)
 	dst = append(dst, token...)
@@ -154,7 +153,7 @@ func appendNumber(dst []byte, f float64) []byte {
 	return strconv.AppendFloat(dst, f, format, -1, 64)
 }
 
-// AppendAcknowledged appends the first notification of a subscription, which says what it will be told of.
+// AppendAcknowledged appends the first notification of a subscription, which says what the subscription includes.
 func AppendAcknowledged(dst, subscription []byte, tools bool) []byte {
 	filter := "{}"
 	if tools {
@@ -185,7 +184,7 @@ func appendSubscription(dst, subscription []byte) []byte {
 	return append(append(dst, subscription...), '}')
 }
 
-// CheckCall returns what is wrong with the params of a call, or nil. Arguments that are left out become an empty object.
+// CheckCall returns the fault in the params of a call, or nil. Missing arguments become an empty object.
 func (m *Message) CheckCall() *Fault {
 	switch {
 	case m.Name == nil:
@@ -198,7 +197,7 @@ func (m *Message) CheckCall() *Fault {
 	return nil
 }
 
-// PageCursor returns the cursor that a request for a list has, or nothing where it asks for the first page.
+// PageCursor returns the cursor of a request for a list, or "" for the first page.
 func (m *Message) PageCursor() (string, *Fault) {
 	if m.Cursor == nil || string(m.Cursor) == "null" {
 		return "", nil
@@ -213,8 +212,7 @@ func (m *Message) PageCursor() (string, *Fault) {
 	}
 }
 
-// WantsTools reports whether the notifications that a subscription asks for are those of the list of tools. There is nothing
-// else to be told of.
+// WantsTools reports whether a subscription asks for changes of the list of tools. The server has no other notifications.
 func (m *Message) WantsTools() (bool, *Fault) {
 	if m.Notifications == nil {
 		return false, InvalidParams("The params have no notifications")

@@ -11,7 +11,7 @@ import (
 // maxKey is the largest size of a request's id and of a progress token, in bytes: streams hold theirs for hours.
 const maxKey = 256
 
-// The members of a request's _meta, and of a result's.
+// These are members of _meta, in requests and results.
 const (
 	MetaVersion      = "io.modelcontextprotocol/protocolVersion"
 	MetaCapabilities = "io.modelcontextprotocol/clientCapabilities"
@@ -22,8 +22,8 @@ const (
 	metaState        = "tracestate"
 )
 
-// A Message is a client's request or notification, or its response to a request, which no server of ours sends. What it holds
-// are parts of its text, as they were written; nil is what the text does not have.
+// A Message is a client's request or notification, or its response to a request, although our servers send none. Its fields are parts of its text, as
+// they were written. A part that the text lacks is nil.
 type Message struct {
 	ID     []byte // a string or an integer; nil for a notification
 	Method []byte // without its quotes; nil for a response
@@ -33,8 +33,8 @@ type Message struct {
 	Arguments     []byte // any JSON
 	Cursor        []byte // any JSON
 	Notifications []byte // any JSON
-	Version       []byte // what initialize asks for: any JSON
-	RequestID     []byte // what is cancelled: any JSON
+	Version       []byte // the version that initialize asks for: any JSON
+	RequestID     []byte // the id of a cancelled request: any JSON
 
 	Meta         []byte // an object
 	MetaVersion  []byte // of the protocol, without its quotes
@@ -44,8 +44,8 @@ type Message struct {
 	State        []byte
 }
 
-// Parse takes a message apart. The fault says what is wrong with it; whatever that is, the message has its id if there is a
-// good one. Parse looks at nothing that the transport does not need: what params must have depends on the method.
+// Parse parses a message. The fault says what is wrong with it. Even then, the message has its id, if that is valid. Parse checks only what the
+// transport needs: which params are required depends on the method.
 func (m *Message) Parse(text []byte) *Fault {
 	*m = Message{}
 	if err := jsontree.Check(text, jsontree.MaxCheckDepth); err != nil {
@@ -109,7 +109,7 @@ func (m *Message) Parse(text []byte) *Fault {
 	return m.readParams()
 }
 
-// readParams takes the params apart.
+// readParams parses the params.
 func (m *Message) readParams() *Fault {
 	var name []byte
 	members, _ := jsontree.ReadMembers(m.Params)
@@ -151,7 +151,7 @@ func (m *Message) readParams() *Fault {
 	return m.readMeta()
 }
 
-// readMeta takes the params' _meta apart.
+// readMeta parses the params' _meta.
 func (m *Message) readMeta() *Fault {
 	members, isObject := jsontree.ReadMembers(m.Meta)
 	if !isObject {
@@ -205,7 +205,7 @@ func isKey(value []byte) bool {
 	return len(digits) > 0 && !bytes.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// String returns the string that a value of a message is, or false where it is something else.
+// String returns a value of a message as a string, or false if it is not a string.
 func String(value []byte) (s string, ok bool) {
 	if !isString(value) {
 		return "", false
@@ -213,7 +213,7 @@ func String(value []byte) (s string, ok bool) {
 	return string(content(value)), true
 }
 
-// content returns the content of a string, or nil where value is none.
+// content returns the content of a JSON string, or nil if value is not one.
 func content(value []byte) []byte {
 	switch {
 	case !isString(value):

@@ -105,7 +105,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that a message is read as package json reads it, and that what is answered is JSON on one line.
+// FuzzParse checks that a message is read as package json reads it, and that each answer is JSON on one line.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"x":1},"_meta":{"progressToken":1}}}`,

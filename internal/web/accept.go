@@ -2,8 +2,8 @@ package web
 
 import "strings"
 
-// Prefers reports whether the fields of Accept ask for a media type rather than JSON: by its name or by its kind ("image/*"), and with a higher
-// weight than JSON has, or with the same by a name that is more specific. "*/*" alone is content with JSON.
+// Prefers reports whether the Accept header prefers a media type to JSON: by its name or by its kind ("image/*"), with a higher weight than JSON or
+// with the same weight but a more specific name. "*/*" alone means JSON.
 func Prefers(accept []string, mediaType string) bool {
 	kind, _, _ := strings.Cut(mediaType, ";")
 	var own, plain preference
@@ -21,20 +21,20 @@ func Prefers(accept []string, mediaType string) bool {
 	return own.weight > plain.weight || own.weight == plain.weight && own.detail > plain.detail
 }
 
-// How specific an element of Accept is.
+// These are how specific an element of Accept is.
 const (
 	ofAll  = iota + 1 // "*/*"
 	ofKind            // "image/*"
 	ofType            // "image/png"
 )
 
-// A preference is what the most specific element of Accept says of a media type.
+// A preference is what the most specific element of Accept says about a media type.
 type preference struct {
-	detail int // 0: nothing says anything of it
+	detail int // 0: no element mentions it
 	weight int // in thousandths
 }
 
-// take takes up an element such as "image/*;q=0.8".
+// take applies an element such as "image/*;q=0.8".
 func (p *preference) take(element, mediaType string) {
 	name, parameters := cutUnquoted(element, ';')
 	name = strings.Trim(name, " \t")
@@ -58,11 +58,11 @@ func (p *preference) take(element, mediaType string) {
 		name, value, _ := strings.Cut(parameter, "=")
 		if strings.EqualFold(strings.Trim(name, " \t"), "q") {
 			if weight = thousandths(strings.Trim(value, " \t")); weight < 0 {
-				return // nobody knows what it means
+				return // an element with an unknown meaning is ignored
 			}
 		}
 	}
-	if detail > p.detail || weight > p.weight { // of two that say the same, the kinder one holds
+	if detail > p.detail || weight > p.weight { // of two equally specific elements, the higher weight applies
 		p.detail, p.weight = detail, weight
 	}
 }

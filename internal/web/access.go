@@ -14,26 +14,25 @@ import (
 // AccessOptions are the settings of an Access. With the zero value, requests may name any host, and pages of other origins may
 // make none.
 type AccessOptions struct {
-	// Hosts are the names by which clients reach the service, with any port: names and IP addresses, patterns such as
-	// "*.example.com", which matches every name below example.com, or "*" for every host. If there are none, every host, unless Loopback
-	// is set.
+	// Hosts are the host names by which clients reach the service, with any port: names, IP addresses, patterns such as "*.example.com", which
+	// matches every name below example.com, or "*" for every host. If empty, every host is allowed, unless Loopback is set.
 	Hosts []string
-	// Loopback says that clients on this machine only reach the service. Then localhost, the names below it and the loopback
-	// addresses are among its hosts, and without Hosts they are all, but for requests over a socket of the file system, which may name any.
+	// Loopback says that only clients on this machine reach the service. Then localhost, the names below it and the loopback addresses are among its
+	// hosts. Without Hosts, only these are allowed, except that a request over a Unix socket may name any host.
 	Loopback bool
-	// Origins are those whose pages may call the service, such as "https://app.example.com", or "*" for every origin.
+	// Origins are the origins whose pages may call the service, such as "https://app.example.com", or "*" for every origin.
 	Origins []string
-	// Proxies are the addresses of proxies in front of the service, which are believed when they say for whom they send a request. The log
-	// shows who that is. If there are none, the peer of the connection is the client.
+	// Proxies are the addresses of trusted proxies in front of the service. They name the client of a request, and the log shows it. If empty, the
+	// peer of the connection is the client.
 	Proxies []netip.Prefix
-	// ProxyHeader is the one header in which they say it, ForwardedFor or Forwarded: what a request has in another one, its client can have
-	// written. If empty, ForwardedFor.
+	// ProxyHeader is the one header in which they name the client, ForwardedFor or Forwarded. Any other header may come from the client itself. Empty
+	// means ForwardedFor.
 	ProxyHeader string
 }
 
-// An Access says which hosts requests may name, and pages of which other origins may make requests. The first ends DNS rebinding, in which
-// a page makes its own domain name mean the address of the service; the second ends cross-site request forgery, and is CORS for those that
-// may. It also says which proxies are believed about the client. It never changes.
+// An Access says which hosts requests may name, and pages of which other origins may make requests. The first prevents DNS rebinding, in which a page
+// makes its own domain name resolve to the address of the service. The second prevents cross-site request forgery, and enables CORS for the listed
+// origins. An Access also says which proxies are trusted to name the client. It never changes.
 type Access struct {
 	hosts     origin.Patterns
 	everyHost bool
@@ -46,7 +45,7 @@ type Access struct {
 	header  accessHeader
 }
 
-// An accessHeader has values that responses share. They never change.
+// An accessHeader has header values that responses share. They never change.
 type accessHeader struct {
 	every, varies, methods, headers, exposed, maxAge, yes []string
 }
@@ -66,8 +65,8 @@ func NewAccess(o AccessOptions) (*Access, error) {
 			every:   []string{"*"},
 			varies:  []string{"Origin"},
 			methods: []string{"DELETE, GET, HEAD, POST"},
-			// The asterisk stands for every name but Authorization, and only without credentials such as cookies, which are
-			// never allowed here. So the answer does not depend on what a page asks for.
+			// The asterisk means every header except Authorization, and works only without credentials such as cookies, which are never allowed here.
+			// So the answer does not depend on what a page asks for.
 			headers: []string{"*, Authorization"},
 			exposed: []string{"ETag, Mcp-Session-Id, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id"},
 			maxAge:  []string{"7200"}, // seconds; Chrome keeps it no longer
@@ -92,16 +91,16 @@ func NewAccess(o AccessOptions) (*Access, error) {
 	return a, nil
 }
 
-// orStrict returns an Access that is not nil: without one, pages of other origins may make no requests.
+// orStrict returns a, or if that is nil an Access under which pages of other origins may make no requests.
 func orStrict(a *Access) *Access {
 	if a == nil {
-		a, _ = NewAccess(AccessOptions{}) // nothing in it can be wrong
+		a, _ = NewAccess(AccessOptions{}) // the zero options are always valid
 	}
 	return a
 }
 
-// check returns nil if a request may name its host, and come from its page. Behind a proxy, the host that counts is the one that the
-// proxy sends as Host: what it says in other headers, any client can say.
+// check returns nil if a request's host and page are allowed. Behind a proxy, the host is the one that the proxy sends as Host, since any client can
+// set the other headers.
 func (a *Access) check(r *http.Request, pages Pages) error {
 	if !a.everyHost && !a.isHost(r.Host) && !(a.loopback && isSocket(r)) {
 		return notAllowed(wasmtools.CodeHostNotAllowed, "host", r.Host, "server.hosts")
@@ -109,8 +108,8 @@ func (a *Access) check(r *http.Request, pages Pages) error {
 	return a.checkPage(r, pages)
 }
 
-// checkPage is check for the page alone. The pages of the service's own origin need no permission. Links, pictures and forms have a browser
-// send requests without an origin, but it says in Sec-Fetch-Site whose they are. It doesn't to plain-HTTP addresses of other machines.
+// checkPage is check for the page alone. Pages of the service's own origin need no permission. For links, pictures and forms, a browser sends
+// requests without an Origin header, but says in Sec-Fetch-Site where they come from. It does not send that over plain HTTP to other machines.
 func (a *Access) checkPage(r *http.Request, pages Pages) error {
 	origins, sites := r.Header["Origin"], r.Header["Sec-Fetch-Site"]
 	switch {
@@ -138,7 +137,7 @@ func (a *Access) checkPage(r *http.Request, pages Pages) error {
 	return &wasmtools.Error{Code: wasmtools.CodeOriginNotAllowed, Message: message, Err: fmt.Errorf("Sec-Fetch-Site is %q", text.Short(sites[0]))}
 }
 
-// otherOrigin returns why a request of a page of another origin is refused.
+// otherOrigin returns the error for a request from a page of another origin.
 func otherOrigin(origin string, pages Pages) error {
 	if pages == PagesOwn {
 		return &wasmtools.Error{Code: wasmtools.CodeOriginNotAllowed, Message: "Pages of other origins may not make this request", Err: fmt.Errorf("the origin is %q", text.Short(origin))}
@@ -146,27 +145,26 @@ func otherOrigin(origin string, pages Pages) error {
 	return notAllowed(wasmtools.CodeOriginNotAllowed, "origin", origin, "server.cors_origins")
 }
 
-// allows reports whether the origin of a request is listed.
+// allows reports whether a request's origin is listed.
 func (a *Access) allows(origins []string) bool {
 	page, ok := origin.ParseOrigin(origins[0])
 	_, listed := a.origins[page]
 	return ok && listed && len(origins) == 1
 }
 
-// isSocket reports whether a request came over a socket of the file system, which no page of a browser reaches by making a name mean another
-// address.
+// isSocket reports whether a request came over a Unix socket, which a browser's page can't reach by DNS rebinding.
 func isSocket(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && local.Network() == "unix"
 }
 
-// isHost reports whether the service has a host.
+// isHost reports whether a host is one of the service's.
 func (a *Access) isHost(s string) bool {
 	host, ok := origin.ParseHost(s)
 	return ok && (a.loopback && host.IsLoopback() || a.hosts.Match(host))
 }
 
-// undescribe takes back what describe has set.
+// undescribe removes what describe has set.
 func (*Access) undescribe(x *Exchange) {
 	for _, name := range []string{"Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Vary"} {
 		delete(x.Header(), name)
@@ -191,8 +189,8 @@ func (a *Access) describe(x *Exchange) {
 	}
 }
 
-// answerPreflight answers a browser that asks whether a page may send a request, and reports whether it did. A browser sends no token
-// with that question, so the answer must not depend on what is served: it is the same for every path.
+// answerPreflight answers a CORS preflight request, and reports whether the request was one. Preflights carry no token, so the answer must not depend
+// on what is served: it is the same for every path.
 func (a *Access) answerPreflight(x *Exchange) bool {
 	asked := x.request.Header
 	if x.request.Method != http.MethodOptions || len(asked["Access-Control-Request-Method"]) == 0 || len(asked["Origin"]) == 0 {
@@ -213,7 +211,7 @@ func (a *Access) answerPreflight(x *Exchange) bool {
 	return true
 }
 
-// notAllowed returns why a request whose host or origin is not allowed is refused. The log has the value as the cause.
+// notAllowed returns the error for a request whose host or origin is not allowed. Its cause, for the log, has the value.
 func notAllowed(code wasmtools.Code, what, value, key string) error {
 	return &wasmtools.Error{
 		Code:    code,

@@ -23,7 +23,7 @@ func access(t testing.TB, o web.AccessOptions) *web.Access {
 	return a
 }
 
-// TestHosts makes requests name hosts. Each is checked before the token, so that a foreign page learns nothing from the answer.
+// TestHosts sends requests for many hosts. The host is checked before the token, so that a foreign page learns nothing from the answer.
 // Proves: Web pages are kept out
 func TestHosts(t *testing.T) {
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestPages makes pages make requests.
+// TestPages sends requests as pages of many origins do.
 // Proves: Web pages are kept out
 func TestPages(t *testing.T) {
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPreflight makes browsers ask what pages may send. The answer takes no token and does not tell what is served.
+// TestPreflight sends preflight requests. The answer needs no token and does not reveal what is served.
 // Proves: Web pages are kept out
 func TestPreflight(t *testing.T) {
 	t.Parallel()
@@ -248,7 +248,7 @@ func TestPreflight(t *testing.T) {
 			}
 		}
 	}
-	if w := answer(o, "/toy.api", "http://example.com"); w.Code != 401 { // its host: no browser asks for a page of its own
+	if w := answer(o, "/toy.api", "http://example.com"); w.Code != 401 { // its own host: browsers send no preflight for such a page
 		t.Errorf("own page: got %d", w.Code)
 	}
 	if w := answer(web.AccessOptions{Origins: o.Origins, Loopback: true}, "/toy.api", "https://app.example.com"); w.Code != 421 {
@@ -259,7 +259,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestErrorsOfPages lets a page read why it was refused, and by whom it may be cached.
+// TestErrorsOfPages checks that an allowed page can read why its request was refused, and that caches keep origins apart.
 // Proves: Web pages are kept out
 func TestErrorsOfPages(t *testing.T) {
 	t.Parallel()
@@ -277,7 +277,7 @@ func TestErrorsOfPages(t *testing.T) {
 		{"/toy.api/panics", "secret", 500, "Origin"},
 		{"/healthz", "", 200, "Origin"},
 	} {
-		for range 2 { // values that responses share must not grow
+		for range 2 { // twice, since values that responses share must not grow
 			r := httptest.NewRequest("GET", test.path, nil)
 			r.Header.Set("Origin", "https://app.example.com")
 			r.Header.Set("Authorization", "Bearer "+test.token)
@@ -291,7 +291,7 @@ func TestErrorsOfPages(t *testing.T) {
 	}
 }
 
-// TestAccess makes a page of another origin ask, of servers that allow more and less.
+// TestAccess sends a request from a page of another origin to servers that allow more or less.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	for i, test := range []struct {
@@ -319,8 +319,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestAccessTakesNoMemory checks a request that comes from no page: that must not allocate. Not parallel: AllocsPerRun counts
-// what the whole process allocates.
+// TestAccessTakesNoMemory checks that a request that comes from no page costs no allocation. It is not parallel, because AllocsPerRun counts what the
+// whole process allocates.
 func TestAccessTakesNoMemory(t *testing.T) {
 	count := func(a *web.Access, host string) float64 {
 		mux := web.NewMux(web.Options{Access: a})

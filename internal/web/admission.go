@@ -8,27 +8,26 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An Admission says which requests are let in, by their host and their page, and finds out who makes them. It never changes, but
-// its dependencies may.
+// An Admission decides which requests are admitted, by host and page, and finds out who makes them. It never changes, but its dependencies may.
 type Admission struct {
 	access       *Access
 	dependencies []dependency
 	described    []described // of the dependencies
 }
 
-// NewAdmission returns an Admission. A nil access means what it does in [Options]. Dependencies are checked in their order. It panics if one
-// is nil, or if a security scheme has a bad name or is not a JSON object.
+// NewAdmission returns an Admission. A nil access has the same meaning as in [Options]. Dependencies are checked in the given order. NewAdmission
+// panics if one is nil, or if a security scheme has a bad name or is not a JSON object.
 func NewAdmission(access *Access, dependencies ...Dependency) *Admission {
 	return &Admission{access: orStrict(access), described: describedOf(dependencies), dependencies: dependenciesOf(dependencies)}
 }
 
-// An Admitter is what a table has for the Value of its configuration if that says who is let in.
+// An Admitter may be the Value of a table's configuration. It then decides which requests are admitted.
 type Admitter interface {
-	// Admission returns the same at every call.
+	// Admission returns the same Admission at every call.
 	Admission() *Admission
 }
 
-// admissionOf returns who is let in under a generation, or nil.
+// admissionOf returns the Admission of a generation, or nil.
 func admissionOf(g *wasmtools.Generation) *Admission {
 	if c, ok := g.Configuration().(Admitter); ok {
 		return c.Admission()
@@ -36,7 +35,7 @@ func admissionOf(g *wasmtools.Generation) *Admission {
 	return nil
 }
 
-// now returns the current generation, or nil without a table, and who is let in under it.
+// now returns the current generation, or nil without a table, and its Admission.
 func (m *Mux) now() (*wasmtools.Generation, *Admission) {
 	if m.table == nil {
 		return nil, m.admission
@@ -48,7 +47,7 @@ func (m *Mux) now() (*wasmtools.Generation, *Admission) {
 	return g, m.admission
 }
 
-// An admitted is a request that was let in: by whom, when, and as whom.
+// An admitted is how a request was admitted: by which Admission, when, and as which principal.
 type admitted struct {
 	generation *wasmtools.Generation
 	admission  *Admission
@@ -56,13 +55,13 @@ type admitted struct {
 	principal  *wasmtools.Principal
 }
 
-// isCurrent reports whether a request would still be let in.
+// isCurrent reports whether a request would still be admitted in the same way.
 func (in *admitted) isCurrent(g *wasmtools.Generation, a *Admission) bool {
 	return a == in.admission && a.version() == in.version && g.SameConfiguration(in.generation)
 }
 
-// admit lets a request to a door in, or returns why it is refused. What it returns is true of one moment: generation, tokens and hosts were all in
-// force then. A request that was let in before is not refused because the Mux is closed.
+// admit admits a request to a door, or returns why it is refused. The result belongs to one moment, at which generation, tokens and hosts were all in
+// force. A request that was admitted before the Mux was closed is not refused for that.
 func (m *Mux) admit(r *http.Request, policy *Policy, isNew bool) (in admitted, err error) {
 	for {
 		in.generation, in.admission = m.now()
@@ -84,12 +83,12 @@ func (m *Mux) admit(r *http.Request, policy *Policy, isNew bool) (in admitted, e
 	}
 }
 
-// Generation returns the generation that the request goes by, or nil where the Mux has no table.
+// Generation returns the request's generation, or nil if the Mux has no table.
 func (x *Exchange) Generation() *wasmtools.Generation { return x.in.generation }
 
-// Renew makes the request go by the configuration of this moment. A door calls it once it has read the body, before it does what the request
-// asks for: since the head came, there may have been a change. It reports whether the generation or the principal is another one now. The
-// error is for [Exchange.Fail]: the request is not let in any more.
+// Renew checks the request again under the current configuration and generation, which the request then uses. A door calls it after reading the body
+// and before acting on the request, since there may have been a change after the header arrived. Renew reports whether the generation or the
+// principal has changed. The error means that the request is no longer admitted, and is for [Exchange.Fail].
 func (x *Exchange) Renew() (changed bool, err error) {
 	g, a := x.mux.now()
 	if x.in.isCurrent(g, a) {
@@ -107,7 +106,7 @@ func (x *Exchange) Renew() (changed bool, err error) {
 	return x.in.generation != before.generation || x.in.principal != before.principal, nil
 }
 
-// admit lets the request in. Afterwards its call has generation and principal.
+// admit admits the request, and sets generation and principal of its call.
 func (x *Exchange) admit() error {
 	before := x.in.admission
 	in, err := x.mux.admit(x.request, &x.at.policy, before == nil)
@@ -122,11 +121,11 @@ func (x *Exchange) admit() error {
 	return err
 }
 
-// admitAnybody checks what a probe and a browser's question have to meet, for which no token is asked. It reports whether it has answered.
+// admitAnybody checks probes and preflights, which need no token. It reports whether it has answered the request.
 func (x *Exchange) admitAnybody(probe bool) (answered bool) {
 	_, a := x.mux.now()
 	check := a.access.check
-	if probe { // a load balancer probes by address
+	if probe { // load balancers probe by address
 		check = a.access.checkPage
 	}
 	err := check(x.request, x.pages())
@@ -140,7 +139,7 @@ func (x *Exchange) admitAnybody(probe bool) (answered bool) {
 	return a.access.answerPreflight(x)
 }
 
-// isHostError reports whether a request named a host that is not the service's. Pages learn nothing of the answer then.
+// isHostError reports whether a request named a host that is not the service's. Then pages must not be able to read the answer.
 func isHostError(err error) bool {
 	if err == nil { // nearly always
 		return false
@@ -151,8 +150,7 @@ func isHostError(err error) bool {
 
 var _ wasmtools.Client = (*Exchange)(nil)
 
-// Now returns the current generation, and who makes the request under its configuration. It fails if the request would not be let in
-// any more.
+// Now returns the current generation, and the request's principal under its configuration. It fails if the request would no longer be admitted.
 func (x *Exchange) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
 	g, a := x.mux.now()
 	if x.in.isCurrent(g, a) {
@@ -165,23 +163,23 @@ func (x *Exchange) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
 	return in.generation, in.principal, err
 }
 
-// checkBlind returns an error where any page can have made a browser send the request, and nothing in it tells: a GET without a token over plain
-// HTTP to another machine, as for a picture. A door may answer it, but no tool is called for it.
+// checkBlind returns an error if any page may have made a browser send the request without this being visible: a GET without a token over plain HTTP
+// to another machine, as for a picture. A door may answer such a request, but no tool is called for it.
 func (x *Exchange) checkBlind(p *wasmtools.Principal) error {
 	r := x.request
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || p.Origin() != wasmtools.OriginOpen || x.pages() == PagesAll {
 		return nil
 	}
 	if r.TLS != nil || len(r.Header["Sec-Fetch-Site"]) > 0 || len(r.Header["Origin"]) > 0 {
-		return nil // a page would show
+		return nil // then the page's origin is visible
 	}
 	if host, ok := origin.ParseHost(r.Host); isSocket(r) || ok && host.IsLoopback() {
-		return nil // browsers take it for secure
+		return nil // browsers treat it as secure
 	}
 	return &wasmtools.Error{Code: wasmtools.CodeOriginNotAllowed, Message: "Any page can make a browser send a GET over plain HTTP without a token, so such a request calls no tool: use POST, HTTPS or a token"}
 }
 
-// pages returns which pages may make the request. No page can use what a probe answers.
+// pages returns which pages may make the request. The answer to a probe is of no use to a page.
 func (x *Exchange) pages() Pages {
 	if x.at == nil {
 		return PagesRead

@@ -11,15 +11,14 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
-// A Body is where the body of a request is read into, such as an invocation of package invoker. It bounds the body, and may
-// have the memory for it granted.
+// A Body is what the body of a request is read into, such as an invocation of package invoker. It bounds the size, and may first reserve the memory.
 type Body interface {
 	// Limit returns the largest size in bytes.
 	Limit() int64
-	// TooLarge returns the error of a larger body.
+	// TooLarge returns the error for a larger body.
 	TooLarge() error
-	// Read reads r to its end. length is how many bytes the client announced, or -1. Read returns an error of r, TooLarge as
-	// soon as there is a byte more than Limit, or an *wasmtools.Error of its own.
+	// Read reads r to its end. length is the announced length in bytes, or -1. Read returns an error from r, TooLarge as soon as there are more bytes
+	// than Limit, or an *wasmtools.Error of its own.
 	Read(r io.Reader, length int64) error
 }
 
@@ -31,7 +30,7 @@ func (x *Exchange) ReadBody(b Body) error {
 		return b.TooLarge()
 	}
 	if r.Body == nil || r.ContentLength == 0 {
-		// net/http ignores Transfer-Encoding in HTTP/1.0 and takes the body for empty. The client's arguments would be lost.
+		// net/http ignores Transfer-Encoding in HTTP/1.0 and treats the body as empty. The client's arguments would be lost.
 		if !r.ProtoAtLeast(1, 1) && len(r.Header["Content-Length"]) == 0 {
 			return incomplete("A body of HTTP/1.0 needs a Content-Length")
 		}
@@ -43,16 +42,16 @@ func (x *Exchange) ReadBody(b Body) error {
 	return nil
 }
 
-// A boundedBody is the body of a request for doors that read it themselves. After 1 MiB it fails, and each of its errors is an
-// *wasmtools.Error for [Exchange.Fail].
+// A boundedBody is the body of a request, for doors that read it themselves. Reading more than 1 MiB fails. Each error is an *wasmtools.Error for
+// [Exchange.Fail].
 type boundedBody struct {
 	io.ReadCloser
 	x    *Exchange
 	left int64
 }
 
-// boundBody bounds the body that the door sees, unless it does so itself. The request itself keeps the body that
-// net/http made: by its type net/http knows whether the client waits for "100 Continue".
+// boundBody bounds the body that the door sees, unless the door does so itself. The server's own request keeps the body that net/http made, by whose
+// type net/http knows whether the client waits for "100 Continue".
 func (x *Exchange) boundBody() {
 	r := x.request
 	if x.at.policy.Unbounded || r.Body == nil || r.Body == http.NoBody {
@@ -63,7 +62,7 @@ func (x *Exchange) boundBody() {
 	x.request = &shown
 }
 
-// whole returns the body without the bound.
+// whole returns the unbounded body.
 func (x *Exchange) whole() io.Reader {
 	if b, ok := x.request.Body.(*boundedBody); ok {
 		return b.ReadCloser
@@ -71,7 +70,7 @@ func (x *Exchange) whole() io.Reader {
 	return x.request.Body
 }
 
-// Read reads the body, and one byte beyond the limit at most.
+// Read reads the body, and at most one byte beyond the limit.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left < 0 || b.x.request.ContentLength > wasmtools.DefaultMaxInput {
 		return 0, errBodyTooLarge()
@@ -90,8 +89,8 @@ func errBodyTooLarge() error {
 	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes", wasmtools.DefaultMaxInput)}
 }
 
-// HasBody reports whether the request has a body that is not empty. Where the header does not tell, it reads the first byte:
-// afterwards the body can't be read any more. The error is an *wasmtools.Error for [Exchange.Fail].
+// HasBody reports whether the request has a body that is not empty. If the header does not say so, HasBody reads the first byte, and then the body
+// can't be read any more. The error is an *wasmtools.Error for [Exchange.Fail].
 func (x *Exchange) HasBody() (bool, error) {
 	r := x.request
 	if r.ContentLength >= 0 || r.Body == nil {
@@ -104,8 +103,8 @@ func (x *Exchange) HasBody() (bool, error) {
 	return false, x.bodyError(err, func() error { return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge} })
 }
 
-// bodyError returns what the client is told of a body that could not be read. It is a function of its own because finding
-// that out allocates, which a body that can be read should not pay for.
+// bodyError returns the client's error for a body that could not be read. It is a separate function because it allocates, which should not happen for
+// a body that can be read.
 func (x *Exchange) bodyError(err error, tooLarge func() error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge()
@@ -113,7 +112,7 @@ func (x *Exchange) bodyError(err error, tooLarge func() error) error {
 	if own, ok := errors.AsType[*wasmtools.Error](err); ok {
 		return own
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) { // before the context, which net/http cancels in this case
+	if errors.Is(err, os.ErrDeadlineExceeded) { // checked before the context, which net/http cancels in this case
 		return &wasmtools.Error{Code: wasmtools.CodeRequestTimeout, Err: fmt.Errorf("read body: %w", err)}
 	}
 	if x.Context().Err() != nil {

@@ -31,7 +31,7 @@ func (b *ten) Read(r io.Reader, _ int64) error {
 	return err
 }
 
-// unread fails the test where it is read.
+// unread fails the test if it is read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
@@ -39,7 +39,7 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestReadBody reads bodies as clients and connections have them, and asks of the same whether there is one.
+// TestReadBody reads all kinds of bodies, and checks HasBody with the same ones.
 func TestReadBody(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())

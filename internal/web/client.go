@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// ForwardedFor and Forwarded are the headers in which a proxy can say for whom it sends a request: one that many proxies know, and the one
-// of RFC 7239.
+// ForwardedFor and Forwarded are the headers in which a proxy can name the client of a request. Many proxies know the first; the second is from RFC
+// 7239.
 const (
 	ForwardedFor = "X-Forwarded-For"
 	Forwarded    = "Forwarded"
 )
 
-// proxies say which peers are believed when they name the client. They never change.
+// proxies are the peers that are trusted to name the client. They never change.
 type proxies struct {
 	trusted []netip.Prefix
-	cut     func(header string) (rest string, client netip.Addr) // nil: nobody is believed
+	cut     func(header string) (rest string, client netip.Addr) // nil: nobody is trusted
 	header  string
 }
 
-// newProxies reports false if the header is unknown. If empty, ForwardedFor.
+// newProxies returns false if the header is unknown. An empty one means ForwardedFor.
 func newProxies(trusted []netip.Prefix, header string) (p proxies, known bool) {
 	p = proxies{trusted: slices.Clone(trusted), header: ForwardedFor}
 	cut := cutForwardedFor
@@ -38,9 +38,8 @@ func newProxies(trusted []netip.Prefix, header string) (p proxies, known bool) {
 	return p, true
 }
 
-// client returns the address for which a request was sent. Each proxy adds the address of its own peer at the right; what stands to the
-// left of it came with the request. So the header is read from the right, as long as each address was written by a trusted proxy. What
-// is not an address ends that, too.
+// client returns the address of the client. Each proxy adds the address of its own peer at the right. Whatever is to the left of it came with the
+// request. So the header is read from the right, as long as a trusted proxy has written the address and it is valid.
 func (p *proxies) client(peer netip.Addr, lines []string) netip.Addr {
 	for _, line := range slices.Backward(lines) {
 		for line != "" {
@@ -93,7 +92,7 @@ func cutForwarded(line string) (rest string, client netip.Addr) {
 	return line[:max(end-1, 0)], client
 }
 
-// hostOf returns an address that stands with or without a port, or the zero Addr for all else.
+// hostOf returns the address in a text with or without a port, or the zero Addr if there is none.
 func hostOf(s string) netip.Addr {
 	if a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")); err == nil {
 		return a.Unmap().WithZone("")
@@ -110,10 +109,10 @@ func addressOf(remote string) netip.Addr {
 	return at.Addr().Unmap()
 }
 
-// thisMachine is the address of clients that come over a socket of the file system.
+// thisMachine is the address for clients that come over a Unix socket.
 var thisMachine = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// Client returns the address for which a request was sent, or the zero Addr if it has none.
+// Client returns the address of the request's client, or the zero Addr if it has none.
 func (a *Access) Client(r *http.Request) netip.Addr {
 	peer := addressOf(r.RemoteAddr)
 	if !peer.IsValid() && isSocket(r) {

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// clientOf returns the client of the one line that a request has in the log.
+// clientOf returns the client in the one log line of a request.
 func clientOf(t *testing.T, o web.AccessOptions, remote string, header http.Header) string {
 	t.Helper()
 	var log lockedLog
@@ -32,12 +32,12 @@ func clientOf(t *testing.T, o web.AccessOptions, remote string, header http.Head
 	return client
 }
 
-// TestClientInLog makes the line of a request name its client, behind proxies, too, and whatever a client writes into its header.
+// TestClientInLog checks that a request's log line names its client, even behind proxies, and whatever a client writes into its headers.
 func TestClientInLog(t *testing.T) {
 	t.Parallel()
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("127.0.0.1/32")}
 	for _, test := range []struct {
-		name, remote, header string // header: which one is read
+		name, remote, header string // header is the one that is read
 		sent                 http.Header
 		want                 string
 	}{
@@ -90,7 +90,7 @@ func TestClientInLog(t *testing.T) {
 	}
 }
 
-// FuzzClient reads any header of a trusted proxy: the client is an address, or the proxy's.
+// FuzzClient reads any header from a trusted proxy: the client is a valid address, or the proxy's.
 func FuzzClient(f *testing.F) {
 	for _, seed := range []string{"", "198.51.100.1", "a, b", `for="[::1]:80";by=x, for=_y`, `"`, ",", "[", "1.2.3.4:x", `for=";",`, "::%,::"} {
 		f.Add(seed, seed)
@@ -106,7 +106,7 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// TestDigestInLog makes the line of a call name the file that answered it, and no line of anything else.
+// TestDigestInLog checks that the line of a call names the file that answered it, and that no other line does.
 func TestDigestInLog(t *testing.T) {
 	t.Parallel()
 	var log lockedLog

@@ -20,7 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/generated/errors.md")
 
-// TestCodes holds the page of all codes to the table of statuses: the comment in each case says what has happened, " | ", and what to do.
+// TestCodes checks the page of all codes against the table of statuses. The comment in each case says what has happened and what to do, separated by
+// " | ".
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	said := caseComments(t)
@@ -64,7 +65,7 @@ func caseComments(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := map[int]string{} // by the line above
+	after := map[int]string{} // by the line above the comment
 	for _, c := range f.Comments {
 		after[set.Position(c.Pos()).Line-1] = strings.Join(strings.Fields(c.Text()), " ")
 	}

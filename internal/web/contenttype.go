@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// CheckType returns why a request's type is not JSON in UTF-8, or nil. A missing type is wrong, too: a page of another site
-// can make a browser send a body without a type, as text/plain or as a form, but not as JSON.
+// CheckType returns an error if a request's Content-Type is not JSON in UTF-8. A missing one is wrong, too: a page of another site can make a browser
+// send a body without a type, as text/plain or as a form, but not as JSON.
 func CheckType(h http.Header) error {
 	values := h["Content-Type"]
 	if len(values) == 1 && values[0] == "application/json" {
@@ -41,7 +41,7 @@ func CheckType(h http.Header) error {
 	return nil
 }
 
-// CheckEncoding returns why a request's body is encoded in a way that is not read, such as compressed, or nil. The error is an *wasmtools.Error.
+// CheckEncoding returns an error if a request's body is encoded, for example compressed. The error is an *wasmtools.Error.
 func CheckEncoding(h http.Header) error {
 	for _, value := range h["Content-Encoding"] {
 		if value != "" && !strings.EqualFold(value, "identity") {

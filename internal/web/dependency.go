@@ -14,32 +14,33 @@ import (
 //
 //	Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error)
 //
-// Principal says who makes the request. It is called after Check, and concurrently like that. current is what the dependencies before this
-// one found, at first [wasmtools.Everybody]. Principal returns current or another principal, never nil. An error refuses the request, as
+// Principal says who makes the request. It is called after Check and, like Check, concurrently. current is the principal so far, at first
+// [wasmtools.Everybody]. Principal returns current or another principal, never nil. An error refuses the request, as
 // one from Check does.
 //
 //	Schemes() []auth.Scheme
 //	Subscribe(changed func()) (unsubscribe func())
 //
-// Schemes returns how clients can meet the condition at the moment: in one of these ways, which documents name; none if no credentials are
-// needed. It must not take a lock. Subscribe calls changed after each change of what Schemes returns. Without it they are always the same.
+// Schemes returns the ways in which clients can currently meet the condition, for documents. One of them is enough. There are none if no credentials
+// are needed. It must not take a lock. Subscribe calls changed after each change of what Schemes returns. Without Subscribe, the schemes never
+// change.
 //
 //	Challenges() []string
 //
-// Challenges returns what the header WWW-Authenticate says to a request that is refused with CodeUnauthorized.
+// Challenges returns the values of the header WWW-Authenticate for a request that is refused with CodeUnauthorized.
 //
 //	ChallengesFor(r *http.Request) []string
 //
-// ChallengesFor takes the place of Challenges where they depend on the request.
+// ChallengesFor replaces Challenges if they depend on the request.
 //
 //	Version() uint64
 //
-// Version returns a number that grows when Check or Principal may say something else of a request. If it has changed when the body of a
-// request has come, or when a tool that the request runs calls another, they are called again for that request. Without this method they
-// are called again only after a change of the table's configuration. It must not take a lock.
+// Version returns a number that grows when the result of Check or Principal for a request may have changed. If it has grown by the time the body of a
+// request has been read, or when a called tool calls another, both are called again for that request. Without this method they are called again only
+// after a change of the table's configuration. Version must not take a lock.
 type Dependency interface {
-	// Check returns nil, or why the request is refused. The client sees an *wasmtools.Error, while any other error counts as
-	// internal and is not shown. Check must not read the body. It is called concurrently.
+	// Check returns nil, or why the request is refused. The client sees an *wasmtools.Error. Any other error is treated as internal and not shown.
+	// Check must not read the body. It is called concurrently.
 	Check(r *http.Request) error
 }
 
@@ -48,18 +49,18 @@ type identifier interface {
 	Principal(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error)
 }
 
-// A versioned is a Dependency that can tell that it has changed.
+// A versioned is a Dependency that can report that it has changed.
 type versioned interface{ Version() uint64 }
 
-// A dependency is a Dependency with its methods taken apart.
+// A dependency is a Dependency split into its methods.
 type dependency struct {
 	check    Dependency // nil: identify checks as well
 	identify identifier // nil: the principal stays the same
-	version  versioned  // nil: it never tells
+	version  versioned  // nil: it never reports changes
 }
 
-// dependenciesOf takes dependencies apart. The Principal method of an auth.Authenticator also does what its Check does, and looking
-// a token up twice would cost a tenth of a call. A type that embeds one may have a Check of its own, so both are called.
+// dependenciesOf splits dependencies into their methods. The Principal method of an auth.Authenticator includes its Check, and looking up a token
+// twice would cost a tenth of a call, so Check is left out. A type that embeds an Authenticator may have a Check of its own, so both are called.
 func dependenciesOf(all []Dependency) []dependency {
 	found := make([]dependency, len(all))
 	for i, d := range all {
@@ -91,7 +92,7 @@ func (a *Admission) identify(r *http.Request, policy *Policy) (*wasmtools.Princi
 	return principal, policy.admits(principal)
 }
 
-// meet returns who makes a request if it meets the condition. current is who it was before.
+// meet returns the principal of a request that meets the condition. current is the principal so far.
 func (d *dependency) meet(r *http.Request, current *wasmtools.Principal) (*wasmtools.Principal, error) {
 	if d.check != nil {
 		if err := d.check.Check(r); err != nil {
@@ -113,7 +114,7 @@ func isUnauthorized(err error) bool {
 func (a *Admission) version() (sum uint64) {
 	for i := range a.dependencies {
 		if v := a.dependencies[i].version; v != nil {
-			sum += v.Version() // each of them only grows
+			sum += v.Version() // the sum grows because each of them only grows
 		}
 	}
 	return sum

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// A Document is what clients may cache and revalidate: its content, and the header values that go with it. It never changes.
+// A Document is a response that clients may cache and revalidate: its content and header values. It never changes.
 type Document struct {
 	content Content
 	form    // as it is
@@ -19,7 +19,7 @@ type Document struct {
 	common  bool     // it is the same for all callers
 }
 
-// A form is what of a header depends on how a document is encoded.
+// A form is the header values that depend on the document's encoding.
 type form struct {
 	etag   string // strong, quoted
 	tag    []string
@@ -30,7 +30,7 @@ func newForm(etag string, size int) form {
 	return form{etag: etag, tag: []string{etag}, length: []string{strconv.Itoa(size)}}
 }
 
-// Content is a document's. It never changes. WriteTo may be called concurrently.
+// Content is the content of a document. It never changes. WriteTo may be called concurrently.
 type Content interface {
 	Size() int
 	io.WriterTo
@@ -39,9 +39,9 @@ type Content interface {
 // NewDocument returns a document. The body must not change afterwards; etag is a strong tag with its quotes.
 func NewDocument(body []byte, etag string) *Document { return NewDocumentOf(whole(body), etag, nil) }
 
-// NewDocumentOf is NewDocument for what is put together when it is sent. The first client that takes it compressed has that made; others
-// wait for it. It is kept for as long as the document if keep agrees to that many bytes more. Otherwise the document is never sent
-// compressed. Nil agrees to all.
+// NewDocumentOf is NewDocument for a content that is put together when it is sent. The compressed form is made for the first client that accepts it,
+// and others wait for it. It is kept as long as the document if keep agrees to that many more bytes. Otherwise the document is never sent compressed.
+// A nil keep always agrees.
 func NewDocumentOf(c Content, etag string, keep func(bytes int) bool) *Document {
 	d := &Document{content: c, form: newForm(etag, c.Size())}
 	d.packed = sync.OnceValue(func() *packed { return pack(d, packLevel, keep) })
@@ -63,7 +63,7 @@ func (t whole) WriteTo(w io.Writer) (int64, error) {
 // partSize is how many bytes of a long document are sent at a time.
 const partSize = 32 << 10
 
-// writers are kept so that a list takes no memory to be sent.
+// writers are reused so that sending a list takes no memory.
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, partSize) }}
 
 // send answers GET and HEAD with the document.
@@ -83,7 +83,7 @@ func (d *Document) send(x *Exchange) {
 	}
 	known := x.request.Header["If-None-Match"]
 	switch {
-	case matchesAny(known, d.etag): // in whatever form the client has it, it is the same
+	case matchesAny(known, d.etag): // the tag of either form will do, since the content is the same
 		f = &d.form
 	case isLarge && takesGzip(x.request.Header["Accept-Encoding"]):
 		if p = d.packed(); p != nil {
@@ -120,7 +120,7 @@ func (d *Document) send(x *Exchange) {
 	}
 }
 
-// vary adds to a response's header the names of a request's headers that it depends on.
+// vary adds names of request headers, on which the response depends, to its Vary header.
 func vary(h http.Header, names []string) {
 	if others := h["Vary"]; len(others) > 0 {
 		names = append(slices.Clip(others), names...)
@@ -138,8 +138,8 @@ func matchesAny(fields []string, etag string) bool {
 	return false
 }
 
-// matches reports whether an If-None-Match field (RFC 9110, section 13.1.2) names etag, by weak comparison. The field is
-// "*" or a list of entity tags; whatever follows something else is ignored. It takes one pass and no memory.
+// matches reports whether an If-None-Match field (RFC 9110, section 13.1.2) names etag, by weak comparison. The field is "*" or a list of entity
+// tags. At the first invalid element, the rest is ignored. It takes one pass and no memory.
 func matches(field, etag string) bool {
 	if strings.Trim(field, " \t") == "*" {
 		return true

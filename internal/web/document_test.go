@@ -72,7 +72,7 @@ func TestIfNoneMatch(t *testing.T) {
 	}
 }
 
-// Whatever the field is, the answer is 200 or 304, and 304 only where the tag or a star is in it.
+// Whatever the field is, the answer is 200 or 304, and 304 only if the field contains the tag or a star.
 func FuzzIfNoneMatch(f *testing.F) {
 	mux := listed()
 	for _, seed := range []string{"", "*", `"a"`, `W/"a"`, tag, "W/" + tag, `"a", ` + tag, ",,", `"`, `W/`, tag + tag, "\"a\",\r\n " + tag} {

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// lockedLog keeps what is logged by several goroutines.
+// lockedLog keeps what several goroutines log.
 type lockedLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -30,7 +30,7 @@ func (l *lockedLog) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// lines returns what was logged, a map of each line.
+// lines returns the logged lines, each as a map.
 func (l *lockedLog) lines() (all []map[string]any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,12 +40,12 @@ func (l *lockedLog) lines() (all []map[string]any) {
 	return all
 }
 
-// TestSecondDoor mounts a door beside REST: it gets ids, authorisation, recovery, the log, error bodies, ETags and
-// streams for nothing, and REST goes on as before.
+// TestSecondDoor mounts a door beside REST: it gets ids, authorisation, recovery, the log, error bodies, ETags and streams without any work of its
+// own, and REST works as before.
 func TestSecondDoor(t *testing.T) {
 	t.Parallel()
 	var log lockedLog
-	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})) // at which each request has a line of its own
+	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})) // a level at which each request has its own line
 	table, err := wasmtools.NewRouteTable(&wasmtools.Tool{
 		Namespace: "toys", Name: "echo", Description: "Echo.", Parameters: schema.MustCompile(`{"type":"object"}`),
 		Caller: wasmtools.CallerFunc(func(_ context.Context, c *wasmtools.Call) ([]byte, error) { return c.Arguments, nil }),
@@ -85,7 +85,7 @@ func TestSecondDoor(t *testing.T) {
 		status                   int
 		want                     string
 		header, value            string
-		level                    string // of the line in the log
+		level                    string // of the log line
 	}{
 		{"REST", "POST", "/toys/echo", `{"a":1}`, nil, 200, `{"a":1}`, "Cache-Control", "no-store", "INFO"},
 		{"REST of a path that begins alike", "GET", "/toy.apibox", "", nil, 404, `{"detail":"Not Found","code":"not_found"}`, "", "", "INFO"},
@@ -120,7 +120,7 @@ func TestSecondDoor(t *testing.T) {
 		lines := waitFor(t, before+1, log.lines)
 		line := lines[len(lines)-1]
 		if line["level"] == "INFO" && test.level == "DEBUG" {
-			line["level"] = "DEBUG" // a second has passed since the last request of the kind
+			line["level"] = "DEBUG" // a second has passed since the last request of this kind
 		}
 		if line["level"] != test.level || line["status"] != float64(test.status) || line["request_id"] != answer.Header.Get("X-Request-Id") {
 			t.Errorf("%s: logged %v, want level %s and the status %d", test.name, line, test.level, test.status)

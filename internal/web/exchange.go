@@ -19,10 +19,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An Exchange is a request with its response, and the response's http.ResponseWriter. It must not be used after the door's
-// Serve has returned, except for its context.
+// An Exchange is a request with its response, and is the response's http.ResponseWriter. It must not be used after the door's Serve has returned,
+// except for its context.
 type Exchange struct {
-	failer Failer // nil: errors are as docs/http.md says
+	failer Failer // nil: errors are as in docs/http.md
 
 	w       http.ResponseWriter
 	mux     *Mux
@@ -32,14 +32,14 @@ type Exchange struct {
 	id      [1]string     // the value of X-Request-Id
 	length  [1]string     // the value of Content-Length
 	stream  *stream       // nil before Stream
-	in      admitted      // how the request was let in; zero for a probe
+	in      admitted      // how the request was admitted; zero for a probe
 
 	operation string   // what the door did, or empty
-	looks     bool     // it changed nothing, and pages do it every few seconds
-	finally   []func() // what is called when the request has been answered
+	looks     bool     // the request changes nothing, and pages send it every few seconds
+	finally   []func() // called when the request has been answered
 
 	trace  *trace.Request   // nil: nobody records requests
-	tool   string           // path of the called tool, or empty
+	tool   string           // the path of the called tool, or empty
 	call   wasmtools.Call   // of that tool
 	times  wasmtools.Times  // of that call
 	status int32            // 0 until the header is written
@@ -53,7 +53,7 @@ func (x *Exchange) Request() *http.Request { return x.request }
 // Context returns the request's context, with the id that [RequestID] returns.
 func (x *Exchange) Context() context.Context { return (*requestContext)(x) }
 
-// SetFailer has f word the errors of a door whose protocol has a form of its own for them. If nil, they are as docs/http.md says.
+// SetFailer makes f write the errors of a door whose protocol has its own form for them. If nil, they are as in docs/http.md.
 func (x *Exchange) SetFailer(f Failer) { x.failer = f }
 
 // SetTool names the tool that the request calls. The log counts refused calls by it, and names it if the request's path is a different one.
@@ -62,17 +62,16 @@ func (x *Exchange) SetTool(path string) { x.tool = path }
 // SetOperation tells the log what the request does, if its method and its path do not say so.
 func (x *Exchange) SetOperation(name string) { x.operation = name }
 
-// SetLooks says that the request only looks at the server, as pages do every few seconds. The log tells that at level debug, unless it fails.
+// SetLooks says that the request only looks at the server, as pages do every few seconds. Its log line has the level debug, unless it fails.
 func (x *Exchange) SetLooks() { x.looks = true }
 
-// Call returns the call of a tool that the request makes. Its principal is set. It is part of the exchange, which saves an
-// allocation.
+// Call returns the call of a tool that the request makes. Its principal is set. The call is part of the exchange, which saves an allocation.
 func (x *Exchange) Call() *wasmtools.Call { return &x.call }
 
-// Trace returns what the request says of the trace that it is part of, for whoever records it, or nil if nobody does.
+// Trace returns the request's part of a trace, or nil if nobody records requests.
 func (x *Exchange) Trace() *trace.Request { return x.trace }
 
-// newTrace returns it as the headers say it.
+// newTrace returns the part of a trace that the headers describe.
 func newTrace(r *http.Request) *trace.Request {
 	q := &trace.Request{}
 	if parents := r.Header["Traceparent"]; len(parents) == 1 {
@@ -81,11 +80,11 @@ func newTrace(r *http.Request) *trace.Request {
 	return q
 }
 
-// Finally calls f when the request has been answered, also where the door panics.
+// Finally calls f when the request has been answered, even if the door panics.
 func (x *Exchange) Finally(f func()) { x.finally = append(x.finally, f) }
 
-// Identify asks the dependencies again who makes the request: for streams, which may last longer than a token. It
-// fails if the request would no longer be let in.
+// Identify asks the dependencies again who makes the request. It is for streams, which may last longer than a token. It fails if the request would no
+// longer be admitted.
 func (x *Exchange) Identify() (*wasmtools.Principal, error) {
 	in, err := x.mux.admit(x.request, &x.at.policy, false)
 	if x.stream != nil {
@@ -108,7 +107,7 @@ func (x *Exchange) Send(status int, body ...[]byte) {
 	x.WriteHeader(status)
 	for _, part := range body {
 		if _, err := x.Write(part); err != nil {
-			return // the client is gone, and there is nobody left to tell
+			return // the client is gone, so there is nobody left to tell
 		}
 	}
 }
@@ -116,7 +115,7 @@ func (x *Exchange) Send(status int, body ...[]byte) {
 // SendDocument answers GET and HEAD with d, or with 304 if the client has it already.
 func (x *Exchange) SendDocument(d *Document) { d.send(x) }
 
-// finish recovers from a panic of a door, a tool or a dependency, and tells the observers of the request.
+// finish recovers from a panic of a door, a tool or a dependency, and reports the request to the observers.
 func (x *Exchange) finish() {
 	v := recover()
 	if v != nil && v != http.ErrAbortHandler {
@@ -168,7 +167,7 @@ func (x *Exchange) Write(p []byte) (int, error) {
 	return x.w.Write(p)
 }
 
-// FlushError sends what has been written so far.
+// FlushError sends everything written so far.
 func (x *Exchange) FlushError() error {
 	if x.status == 0 {
 		x.status = http.StatusOK
@@ -210,8 +209,8 @@ func (x *Exchange) Stream() context.Context {
 	return x.stream.ctx
 }
 
-// bound has the system keep little for a client that reads nothing, and end the connection in the end: what fits into its buffers counts as
-// written, so no deadline of a write passes.
+// bound makes the system buffer little for a client that reads nothing, and close the connection after a time. Whatever fits into the system's
+// buffers counts as written, so no write deadline would pass.
 func (x *Exchange) bound() {
 	socket := x.socket()
 	if socket == nil {
@@ -221,7 +220,7 @@ func (x *Exchange) bound() {
 	if x.request.ProtoMajor > 1 {
 		buffer = sharedBuffer
 	}
-	// A connection that takes no settings is gone.
+	// A connection that accepts no settings is gone.
 	_ = socket.SetWriteBuffer(buffer)
 	_ = setUnreadTimeout(socket, x.mux.streamWrite)
 }
@@ -234,7 +233,7 @@ func (x *Exchange) socket() *net.TCPConn {
 	return x.mux.socket(x.request)
 }
 
-// StreamEvents is [Exchange.Stream] for one of server-sent events. It sends the header.
+// StreamEvents is [Exchange.Stream] for server-sent events. It sends the header.
 func (x *Exchange) StreamEvents() context.Context {
 	ctx := x.Stream()
 	h := x.Header()
@@ -245,7 +244,7 @@ func (x *Exchange) StreamEvents() context.Context {
 	return ctx
 }
 
-// Recheck returns a channel that is closed when [Exchange.Identify] may say something else than when the stream's client was let in last.
+// Recheck returns a channel that is closed when the result of [Exchange.Identify] may have changed since the stream's client was last admitted.
 func (x *Exchange) Recheck() <-chan struct{} {
 	m := &x.mux.streams
 	m.mu.Lock()
@@ -254,7 +253,7 @@ func (x *Exchange) Recheck() <-chan struct{} {
 	}
 	next := m.recheck
 	m.mu.Unlock()
-	if g, a := x.mux.now(); x.stream.in.isCurrent(g, a) { // asked last, so that no change is missed
+	if g, a := x.mux.now(); x.stream.in.isCurrent(g, a) { // checked last, so that no change is missed
 		return next
 	}
 	now := make(chan struct{})
@@ -262,7 +261,7 @@ func (x *Exchange) Recheck() <-chan struct{} {
 	return now
 }
 
-// Address returns the address for which the request was sent, or the zero Addr if it has none.
+// Address returns the address of the request's client, or the zero Addr if it has none.
 func (x *Exchange) Address() netip.Addr {
 	if x.request == nil {
 		return netip.Addr{}
@@ -270,7 +269,7 @@ func (x *Exchange) Address() netip.Addr {
 	return x.access().Client(x.request)
 }
 
-// From returns the address for which the request was sent, or "" if it has none. The address of a client without a proxy costs no allocation.
+// From returns the address of the request's client as text, or "" if it has none. Without a proxy in between this costs no allocation.
 func (x *Exchange) From() string {
 	if x.request == nil {
 		return ""
@@ -289,7 +288,7 @@ func (x *Exchange) From() string {
 // IsOwnPage reports whether no page of another origin makes the request, not even one that the [Access] lists.
 func (x *Exchange) IsOwnPage() bool { return x.access().checkPage(x.request, PagesOwn) == nil }
 
-// access returns what is believed of the request.
+// access returns the request's Access.
 func (x *Exchange) access() *Access {
 	a := x.in.admission
 	if a == nil {
@@ -306,8 +305,8 @@ func (x *Exchange) path() string {
 	return x.request.URL.Path
 }
 
-// setID gives the exchange its id: the client's if that is well-formed, so that a gateway's logs and ours use the same
-// one, else a new one.
+// setID gives the exchange its id. A well-formed id from the client is used, so that a gateway's logs and ours have the same one. Otherwise the id is
+// new.
 func (x *Exchange) setID() {
 	id := ""
 	if own := x.request.Header["X-Request-Id"]; len(own) == 1 && isRequestID(own[0]) {

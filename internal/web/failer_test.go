@@ -18,7 +18,7 @@ func (w word) Failure(e *wasmtools.Error) (int, []byte) {
 	return status, []byte(`"` + string(w) + ": " + sentence + `"`)
 }
 
-// TestFailer has a door word its errors: the status, the headers and what is not shown are the package's.
+// TestFailer lets a door write its own errors: the package still decides the status, the headers and what is hidden.
 func TestFailer(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -15,10 +15,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// statusClientClosed is nginx's status for a client that went away before the response. Mostly only the log shows it.
+// statusClientClosed is nginx's status for a client that went away before the response. Usually only the log shows it.
 const statusClientClosed = 499
 
-// answerTo is the table of statuses: it returns the status of a code, and the detail for errors without a message.
+// answerTo is the table of statuses: it returns the status for a code, and the detail for errors without a message.
 func answerTo(code wasmtools.Code) (status int, detail string) {
 	switch code {
 	case wasmtools.CodeUnauthorized:
@@ -102,7 +102,7 @@ func answerTo(code wasmtools.Code) (status int, detail string) {
 		// the service failed; the log has the cause | tell the operator the `request_id` in the body
 		return http.StatusInternalServerError, "Internal error; give the operator the request id"
 	}
-	panic("web: no status for the code " + string(code)) // fault.Of returns no other code
+	panic("web: no status for the code " + string(code)) // fault.Of never returns any other code
 }
 
 // errorBody is the body of every error.
@@ -119,8 +119,8 @@ type toolFailure struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// Failure returns the status and the body that [Exchange.Fail] answers with, for programs that report errors in the same
-// way without HTTP. The body is one line of JSON.
+// Failure returns the status and the body with which [Exchange.Fail] answers an error. It is for programs that report errors in the same way without
+// HTTP. The body is one line of JSON.
 func Failure(err error) (status int, body []byte) {
 	status, answer, _ := answerOf(fault.Of(context.Background(), err))
 	if body, err = JSON(answer); err != nil {
@@ -129,7 +129,7 @@ func Failure(err error) (status int, body []byte) {
 	return status, body
 }
 
-// Describe returns the status of an error, and the sentence that says what it is.
+// Describe returns the status of an error, and a sentence that describes it.
 func Describe(e *wasmtools.Error) (status int, sentence string) {
 	status, sentence = answerTo(e.Code)
 	if e.Message != "" && e.Code != wasmtools.CodeInternal {
@@ -138,7 +138,7 @@ func Describe(e *wasmtools.Error) (status int, sentence string) {
 	return status, sentence
 }
 
-// answerOf returns the answer to an error, and what was wrong with the parts of the error that it leaves out.
+// answerOf returns the answer to an error. wrong says which invalid parts of the error it has left out.
 func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 	status, detail := answerTo(e.Code)
 	body = errorBody{Detail: detail, Code: e.Code}
@@ -161,10 +161,10 @@ func answerOf(e *wasmtools.Error) (status int, body errorBody, left error) {
 	return status, body, left
 }
 
-// A Failer words the errors of a door.
+// A Failer writes the errors of a door.
 type Failer interface {
-	// Failure returns the status and the body, JSON, of the answer to an error. It must neither show the error's cause nor, if
-	// the code is CodeInternal, its message.
+	// Failure returns the status and the JSON body of the answer to an error. It must not show the error's cause or, if the code is CodeInternal, its
+	// message.
 	Failure(e *wasmtools.Error) (status int, body []byte)
 }
 
@@ -200,7 +200,7 @@ func (x *Exchange) Fail(err error) {
 		return
 	}
 	h := x.Header()
-	// A door may have set these for the response that failed.
+	// A door may have set these headers for the response that failed.
 	delete(h, "Etag")
 	delete(h, "Last-Modified")
 	delete(h, "Content-Encoding")
@@ -261,8 +261,8 @@ func failureOf(e *wasmtools.Error) (f *toolFailure, left error) {
 	return f, left
 }
 
-// JSON returns v as compact JSON. It leaves <, > and & as they are: schemas are shown as they were written, and the service
-// answers with no HTML that they could break.
+// JSON returns v as compact JSON. It does not escape <, > and &: schemas are shown as they were written, and the service sends no HTML that these
+// could break.
 func JSON(v any) ([]byte, error) {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)

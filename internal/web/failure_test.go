@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
-// TestFailure makes Failure say what the table of errors says.
+// TestFailure checks that Failure agrees with the table of errors.
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	internal := `{"detail":"Internal error; give the operator the request id","code":"internal"}`
@@ -41,7 +41,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestEveryCodeHasAnAnswer holds the table of statuses to the codes of the domain.
+// TestEveryCodeHasAnAnswer checks that the table of statuses has all codes of the domain.
 func TestEveryCodeHasAnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, code := range fault.Codes() {

@@ -19,21 +19,21 @@ func NewFile(kind string, body []byte) *Document {
 	return d
 }
 
-// NewPackedFile is NewFile for a body that is compressed with gzip, which most clients are sent as it is. The first client that does not take
-// that has it unpacked, and what was unpacked is kept. The body must be a file of the program's own: its length is believed.
+// NewPackedFile is NewFile for a gzip-compressed body, which most clients get unchanged. The body is unpacked for the first client that does not
+// accept gzip, and the result is kept. The body must be one of the program's own files, since its stated length is trusted.
 func NewPackedFile(kind string, body []byte) (*Document, error) {
 	r, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("read a compressed file: %w", err)
 	}
-	size := int(binary.LittleEndian.Uint32(body[len(body)-4:])) // where gzip has it, for what is smaller than 4 GiB
+	size := int(binary.LittleEndian.Uint32(body[len(body)-4:])) // gzip stores the length here, for less than 4 GiB
 	text := sync.OnceValues(func() ([]byte, error) { return io.ReadAll(r) })
 	d := &Document{content: &unpacked{size, text}, form: newForm(tagOf(body), size), kind: []string{kind}, common: true}
 	d.packed = func() *packed { return &packed{newForm(packedTag(d.etag), len(body)), body} }
 	return d, nil
 }
 
-// unpacked is content that is unpacked when it is first written.
+// unpacked is a content that is unpacked when it is first written.
 type unpacked struct {
 	size int
 	text func() ([]byte, error)

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// minPacked is the size of a document from which on it is sent compressed: a smaller one fits a packet or two.
+	// minPacked is the smallest size of a document that is sent compressed: a smaller one fits into a packet or two.
 	minPacked = 2 << 10
-	// packLevel takes 0.1 s for a list of 10,000 tools, half of what gzip's default does, and 10 to 20 % more bytes.
+	// packLevel takes 0.1 s for a list of 10,000 tools, half as long as gzip's default level, and gives 10 to 20 % more bytes.
 	packLevel = 3
 )
 
@@ -21,12 +21,12 @@ type packed struct {
 	body []byte
 }
 
-// pack returns a document compressed, or nil if that does not help, or may not be kept.
+// pack returns the compressed form of a document, or nil if it is no smaller or may not be kept.
 func pack(d *Document, level int, keep func(bytes int) bool) *packed {
 	var body bytes.Buffer
 	w, err := gzip.NewWriterLevel(&body, level)
 	if err != nil {
-		return nil // the level is valid
+		return nil // can't happen, since the level is valid
 	}
 	if _, err = d.content.WriteTo(w); err != nil || w.Close() != nil || body.Len() >= d.content.Size() || keep != nil && !keep(body.Len()) {
 		return nil
@@ -34,8 +34,8 @@ func pack(d *Document, level int, keep func(bytes int) bool) *packed {
 	return &packed{newForm(packedTag(d.etag), body.Len()), bytes.Clone(body.Bytes())}
 }
 
-// ServePacked has a handler answer, and compresses its answer where the client prefers that, unless it is an error. What is made anew for each request
-// is compressed at the fastest level: the default of package gzip takes three times as long for a tenth less.
+// ServePacked calls a handler and compresses its answer if the client prefers that, unless the answer is an error. Since the answer is made for each
+// request, it uses the fastest level: the default of package gzip takes three times as long and saves a tenth.
 func ServePacked(x *Exchange, h http.Handler) {
 	x.Header().Add("Vary", "Accept-Encoding")
 	if !takesGzip(x.Request().Header.Values("Accept-Encoding")) {
@@ -52,13 +52,13 @@ func ServePacked(x *Exchange, h http.Handler) {
 	p.end()
 }
 
-// A packing compresses what is written of an answer.
+// A packing compresses an answer as it is written.
 type packing struct {
 	http.ResponseWriter
 	named []string
 	to    *gzip.Writer
 	begun bool
-	plain bool // it is an error
+	plain bool // the answer is an error
 }
 
 func (p *packing) WriteHeader(status int) {
@@ -81,18 +81,18 @@ func (p *packing) Write(b []byte) (int, error) {
 	return p.to.Write(b)
 }
 
-// end writes what is left. Where that fails the client is gone.
+// end writes what is left. If that fails, the client is gone.
 func (p *packing) end() {
 	if p.begun && !p.plain {
 		_ = p.to.Close()
 	}
 }
 
-// packedTag returns the tag of the compressed form, which is another one because the bytes differ (RFC 9110, section 8.8.3.3).
+// packedTag returns the tag of the compressed form, which differs because the bytes do (RFC 9110, section 8.8.3.3).
 func packedTag(etag string) string { return strings.TrimSuffix(etag, `"`) + `-gzip"` }
 
-// takesGzip reports whether Accept-Encoding fields prefer gzip (RFC 9110, section 12.5.3). It takes one pass and no memory. A part that is
-// not understood counts as missing.
+// takesGzip reports whether Accept-Encoding fields prefer gzip (RFC 9110, section 12.5.3). It takes one pass and no memory. Parts that are not
+// understood are ignored.
 func takesGzip(fields []string) bool {
 	const unsaid = -1
 	packed, plain, others := unsaid, unsaid, unsaid
@@ -121,10 +121,10 @@ func takesGzip(fields []string) bool {
 	return packed > 0 && packed >= plain
 }
 
-// fullWeight is the weight of 1, in thousandths.
+// fullWeight is a weight of 1, in thousandths.
 const fullWeight = 1000
 
-// weightOf returns the weight that a parameter "q=0.5" says, in thousandths, or -1.
+// weightOf returns the weight in a parameter such as "q=0.5", in thousandths, or -1.
 func weightOf(parameter string) int {
 	name, value, ok := strings.Cut(strings.Trim(parameter, " \t"), "=")
 	if !ok || !strings.EqualFold(name, "q") {

@@ -151,7 +151,7 @@ func TestSmallDocumentIsNotPacked(t *testing.T) {
 	}
 }
 
-// TestPackedOnce has many ask at once. What may not be kept is made once, too, and then never tried again.
+// TestPackedOnce sends many requests at once. A compressed form that may not be kept is also made only once, and never tried again.
 func TestPackedOnce(t *testing.T) {
 	t.Parallel()
 	for _, keeps := range []bool{true, false} {
@@ -198,7 +198,7 @@ func FuzzAcceptEncoding(f *testing.F) {
 	})
 }
 
-// TestServePacked has a handler answer through a door, with and without compression.
+// TestServePacked answers through a handler, with and without compression.
 func TestServePacked(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("a line of many\n", 1000)

@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
-// explosive is an error and a JSON value that panics whenever somebody asks it something.
+// explosive is an error and a JSON value whose methods all panic.
 type explosive struct{}
 
 func (explosive) Error() string                { panic("no text") }
@@ -27,8 +27,7 @@ type secretive struct{ error }
 
 func (secretive) Unwrap() error { panic("no cause") }
 
-// TestHostileDoors has doors misbehave. The client learns that its answer is not whole, the log why, and the next request is
-// served.
+// TestHostileDoors has doors that misbehave. The client learns that its answer is incomplete, the log says why, and the next request is served.
 // Proves: Clients keep nobody out
 // Proves: Nothing stops the server
 func TestHostileDoors(t *testing.T) {
@@ -41,7 +40,7 @@ func TestHostileDoors(t *testing.T) {
 		name   string
 		door   web.Door
 		status int    // 0: the connection ends without an answer
-		want   string // is in the body, which ends in cut where the connection does
+		want   string // a part of the body, which ends in "cut" if the connection is cut
 		logged string
 	}{
 		{"a panic", foreign(func(http.ResponseWriter, *http.Request) { panic("ouch") }), 500, internal, "panic: ouch"},
@@ -144,7 +143,7 @@ func TestHostileDoors(t *testing.T) {
 	}
 }
 
-// TestHostileRequestID makes clients choose ids that are not.
+// TestHostileRequestID makes clients send malformed ids.
 // Proves: Nothing stops the server
 func TestHostileRequestID(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ import (
 	public "github.com/toolsrv/toolsrv/wasmtools/web"
 )
 
-// A naive door runs tools for GET /hello.api/{tool}, and thinks of nothing else.
+// A naive door runs tools for GET /hello.api/{tool}, and takes no precautions.
 type naive struct{ invoker *invoker.Invoker }
 
 func (d naive) Serve(x *public.Exchange) {
@@ -48,7 +48,7 @@ func (d naive) Serve(x *public.Exchange) {
 	x.Send(http.StatusOK, result)
 }
 
-// endless is a body without an end. It counts what is read of it.
+// endless is a body without an end. It counts the bytes that are read.
 type endless struct{ read atomic.Int64 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -59,7 +59,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestNaiveDoor attacks a door that sees to nothing itself.
+// TestNaiveDoor attacks a door that takes no precautions.
 //
 // Proves: Web pages are kept out
 // Proves: A caller reaches its own tools only
@@ -181,7 +181,7 @@ func TestNaiveDoor(t *testing.T) {
 	}
 }
 
-// TestNaiveDoorByPicture has pages make browsers get pictures of a server without tokens. Over plain HTTP to another machine, a browser says nothing of
+// TestNaiveDoorByPicture has pages that embed pictures from a server without tokens. Over plain HTTP to another machine, a browser says nothing about
 // the page.
 //
 // Proves: Web pages are kept out
@@ -220,7 +220,7 @@ func TestNaiveDoorByPicture(t *testing.T) {
 	}
 }
 
-// TestNaiveDoorBetween changes who may call what while a naive door reads the body of a request.
+// TestNaiveDoorBetween changes permissions while a naive door reads the body of a request.
 //
 // Proves: A caller reaches its own tools only
 func TestNaiveDoorBetween(t *testing.T) {
@@ -264,7 +264,7 @@ func TestNaiveDoorBetween(t *testing.T) {
 	}
 }
 
-// changing is the part of a body before which something changes.
+// changing is a part of a body that makes a change before it is read.
 type changing struct {
 	change func() error
 	t      *testing.T
@@ -282,7 +282,7 @@ type admitting struct{ admission *web.Admission }
 
 func (a admitting) Admission() *web.Admission { return a.admission }
 
-// TestNaiveDoorHoldsResults has clients not read large results of a naive door: they count until then.
+// TestNaiveDoorHoldsResults has clients that don't read the large results of a naive door: the results count as used memory until they are read.
 //
 // Proves: Clients keep nobody out
 func TestNaiveDoorHoldsResults(t *testing.T) {
@@ -331,7 +331,7 @@ func (u *unreading) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestPagesOfDoor makes pages make requests of doors that let some in.
+// TestPagesOfDoor sends requests from pages to doors that admit some of them.
 //
 // Proves: Web pages are kept out
 func TestPagesOfDoor(t *testing.T) {

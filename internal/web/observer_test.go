@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// An audit notes what it is told of requests.
+// An audit notes the requests that it is told of.
 type audit struct {
 	name  string
 	lines *[]string
@@ -27,7 +27,7 @@ func (o audit) Answered(a *web.Answer) {
 		a.Status(), code, a.Principal(), a.Client(), a.Operation(), a.Tool(), a.Uses(), a.Took() >= 0)), " "))
 }
 
-// TestObservers expects two observers to hear of each request, also of one that no door has seen.
+// TestObservers checks that two observers are told of each request, even of one that no door has seen.
 func TestObservers(t *testing.T) {
 	t.Parallel()
 	var lines []string

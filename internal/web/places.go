@@ -8,13 +8,14 @@ import (
 )
 
 const (
-	// shareOfKnown and shareOfAddress are which part of the places one caller may have: with a token, or an address (64 bits of IPv6) without one.
+	// shareOfKnown and shareOfAddress bound the fraction of the places that one caller may have: a caller with a token, or one address (64 bits of
+	// IPv6) without a token.
 	shareOfKnown, shareOfAddress = 2, 16
-	// mostKept is how many places only administrators may have, up to a sixteenth of all.
+	// mostKept is how many places are reserved for administrators, but at most a sixteenth of all.
 	mostKept = 64
 )
 
-// Places are how many streams may be open that last until their clients go. Doors share them, so that all together leave connections for requests.
+// Places bound the open streams that last until their clients leave. Doors share them, so that all streams together leave connections for requests.
 type Places struct {
 	most int
 
@@ -23,11 +24,11 @@ type Places struct {
 	by    map[rates.Caller]int
 }
 
-// NewPlaces returns this many places.
+// NewPlaces returns Places for n streams.
 func NewPlaces(most int) *Places { return &Places{most: most, by: map[rates.Caller]int{}} }
 
-// Take takes a place for who makes a request, which give gives back, or returns why there is none. It is to be called before the stream begins,
-// of which the system keeps little then.
+// Take takes a place for the caller of a request, or returns an error if there is none. give gives the place back. Take must be called before the
+// stream begins, and makes the system buffer little for it.
 func (p *Places) Take(x *Exchange) (give func(), err error) {
 	call := x.Call()
 	caller, share, most := rates.CallerOf(call), shareOfKnown, p.most
@@ -51,7 +52,8 @@ func (p *Places) Take(x *Exchange) (give func(), err error) {
 	return func() { p.give(caller) }, nil
 }
 
-// State returns how many places are taken, how many there are, and how many each caller has, by name or address. Callers of one name count together.
+// State returns how many places are taken, how many there are, and how many each caller has, by name or address. Callers with the same name are
+// counted together.
 func (p *Places) State() (taken, most int, by map[string]int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// holders are callers by their token, among them those who need none.
+// holders are callers by their token, including those who need none.
 type holders map[string]*wasmtools.Principal
 
 func (h holders) Check(*http.Request) error { return nil }
@@ -22,7 +22,8 @@ func (h holders) Principal(r *http.Request, current *wasmtools.Principal) (*wasm
 	return current, nil
 }
 
-// TestPlaces has strangers take all places that they get, and callers with tokens: others are left some, and administrators always.
+// TestPlaces lets strangers, and callers with tokens, take all the places that they can get: there are still some for others, and always for
+// administrators.
 // Proves: Clients keep nobody out
 func TestPlaces(t *testing.T) {
 	t.Parallel()
@@ -51,7 +52,7 @@ func TestPlaces(t *testing.T) {
 		leave = append(leave, give)
 		x.Send(http.StatusOK, nil)
 	}))
-	// take takes as many places as there are, and returns how many those were.
+	// take takes as many places as it can get, and returns how many.
 	take := func(token, address string) (n int) {
 		for ; ; n++ {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// badges is a verifier that knows principals by a header: their name, scopes and roles.
+// badges is a verifier that reads the principal's name, scopes and roles from a header.
 type badges struct{}
 
 func (badges) Verify(r *http.Request) (*wasmtools.Principal, error) {
@@ -35,7 +35,7 @@ func (badges) Open() bool              { return false }
 func (badges) Version() uint64         { return 0 }
 func (badges) Subscribe(func()) func() { return func() {} }
 
-// A guarded door tells who uses it.
+// A guarded door answers with its caller's principal.
 type guarded struct{ policied }
 
 func (guarded) Serve(x *web.Exchange) {
@@ -109,7 +109,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestNoMadeUpChallenge makes a condition refuse that doesn't say what would meet it: clients are not sent to look for a token.
+// TestNoMadeUpChallenge has a condition that refuses requests without saying what would meet it: clients must not be sent to look for a token.
 func TestNoMadeUpChallenge(t *testing.T) {
 	t.Parallel()
 	mux := web.NewMux(web.Options{Dependencies: []web.Dependency{plain{&wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "no badge"}}}})
@@ -149,7 +149,7 @@ func TestRoleIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestSecurity has conditions that a request must meet together, some of them in one of several ways.
+// TestSecurity has conditions that a request must all meet, some of them in one of several ways.
 func TestSecurity(t *testing.T) {
 	t.Parallel()
 	tokens, err := auth.NewBearerTokenAuth(nil)

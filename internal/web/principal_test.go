@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// teller is a door that tells who calls.
+// teller is a door that answers with the caller's principal.
 type teller struct{}
 
 func (teller) Serve(x *web.Exchange) {
@@ -27,7 +27,7 @@ func (teller) Serve(x *web.Exchange) {
 	x.Send(http.StatusOK, body)
 }
 
-// sayer is a dependency that says who calls.
+// sayer is a dependency that identifies the caller.
 type sayer func(current *wasmtools.Principal) (*wasmtools.Principal, error)
 
 func (sayer) Check(*http.Request) error { return nil }
@@ -36,7 +36,7 @@ func (s sayer) Principal(_ *http.Request, current *wasmtools.Principal) (*wasmto
 	return s(current)
 }
 
-// strict is an Authenticator whose Check asks for more.
+// strict is an Authenticator with a stricter Check.
 type strict struct{ *auth.Authenticator }
 
 func (s strict) Check(r *http.Request) error {
@@ -51,7 +51,7 @@ type plain struct{ err error }
 
 func (p plain) Check(*http.Request) error { return p.err }
 
-// lenient is an Authenticator whose Check asks for less, and which has no Principal of its own.
+// lenient is an Authenticator with a more lenient Check and no Principal method of its own.
 type lenient struct{ *auth.Authenticator }
 
 func (lenient) Check(*http.Request) error { return nil }
@@ -83,7 +83,7 @@ func TestPrincipalOfRequest(t *testing.T) {
 		name         string
 		dependencies []web.Dependency
 		headers      []string
-		want         string // the answer, or its code
+		want         string // the expected answer, or its code
 		logged       string
 	}{
 		{"nobody asks", nil, nil, `"everybody by open may *"`, ""},

@@ -12,24 +12,24 @@ const (
 	readyPath  = "/readyz"
 )
 
-// A Condition is what a ready service tells of its state. The zero value tells nothing.
+// A Condition is what a ready service reports about itself. The zero value reports nothing.
 type Condition struct {
-	// State is how the state is in which tools keep values: empty if nothing is wrong with it.
+	// State is the condition of the state in which tools keep values. It is empty if nothing is wrong.
 	State string `json:"state,omitempty"`
-	// Compiled is whether all tools are compiled, so that no call waits for that; nil if that is not known.
+	// Compiled is whether all tools are compiled, so that no call has to wait for a compilation. It is nil if that is not known.
 	Compiled *bool `json:"compiled,omitempty"`
 }
 
-// StateUnavailable is a Condition's State where nothing can be kept or read until the server is started again.
+// StateUnavailable is a Condition's State if nothing can be kept or read before a restart.
 const StateUnavailable = "unavailable"
 
-// StateCutOff is a Condition's State where the state is read as it was last known, and can't be changed, until NATS is back.
+// StateCutOff is a Condition's State if NATS is unreachable: until it is back, the state is read as it was last known, and can't be changed.
 const StateCutOff = "cut off"
 
 // isProbe reports whether a path is a probe, which is answered without checking the dependencies.
 func isProbe(path string) bool { return path == healthPath || path == readyPath }
 
-// answerProbe answers /healthz, which says that the service runs, and /readyz, which says whether it takes calls.
+// answerProbe answers /healthz, which says that the service runs, and /readyz, which says whether it accepts calls.
 func answerProbe(x *Exchange) {
 	if !x.Allow(http.MethodGet, http.MethodHead) {
 		return

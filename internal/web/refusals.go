@@ -19,7 +19,7 @@ import (
 // everybody else.
 const refusalsEvery = time.Second
 
-// maxRefusals is how many reasons are told apart within a second. Those beyond it are counted by their code alone.
+// maxRefusals is how many reasons are distinguished within a second. Further ones are counted by their code alone.
 const maxRefusals = 64
 
 // refusals count the requests that were refused before a tool ran.
@@ -27,38 +27,38 @@ type refusals struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	recent map[refused]*refusal // what was refused within the last second; maxRefusals and one for each code at most
+	recent map[refused]*refusal // what was refused within the last second: at most maxRefusals, and one more for each code
 	closed bool
 
-	telling sync.WaitGroup // writes of lines whose requests are no longer in recent
+	telling sync.WaitGroup // pending writes of lines for entries that are no longer in recent
 }
 
 // refused is a reason to refuse requests.
 type refused struct {
 	code wasmtools.Code
-	tool string // the path of a tool that has no room; empty for other codes, or where no tool was found before
-	by   string // the principal; empty for a client that has shown no token
+	tool string // the path of a tool that is overloaded; empty for other codes, or if the request was refused before a tool was found
+	by   string // the principal; empty for a client without a token
 
-	caller personal.ID // tells it from others of that name; empty where there can be none
+	caller personal.ID // distinguishes callers with the same name; empty if there can be none
 }
 
 // A refusal counts the requests that were refused for one reason.
 type refusal struct {
-	tally tally // not yet in the log
+	tally tally // requests that are not in the log yet
 	since time.Time
 	all   int // since then
 	timer *time.Timer
 }
 
-// A tally is what one line says of requests.
+// A tally is what one line says about several requests.
 type tally struct {
 	requests int
 	sources  sources
 	id, path string // of the last request
-	cause    error  // of the last request that has one: what the log knows beside the code, such as that a token was mistyped
+	cause    error  // of the last request that has one: what the log says in addition to the code, such as that a token was mistyped
 }
 
-// isRefusal reports whether a code says that a request was refused before a tool ran. Clients can have as many of these as they like.
+// isRefusal reports whether a code means that a request was refused before a tool ran. Clients can cause any number of these.
 func isRefusal(code wasmtools.Code) bool {
 	switch code {
 	case wasmtools.CodeRateLimited, wasmtools.CodeUnauthorized, wasmtools.CodeForbidden, wasmtools.CodeHostNotAllowed, wasmtools.CodeOriginNotAllowed, wasmtools.CodeNotFound, wasmtools.CodeMethodNotAllowed,
@@ -69,12 +69,12 @@ func isRefusal(code wasmtools.Code) bool {
 	return false
 }
 
-// isFirst reports whether a request that was refused has a line of its own. The first one for a reason has, so that the log shows it at
-// once. Those that follow are counted. A line a second says how many they were, until a second passes without any.
+// isFirst reports whether a refused request gets its own line. The first request for each reason does, so that the log shows it at once. Those that
+// follow are counted, and one line a second says how many there were, until a second passes without any.
 func (r *refusals) isFirst(x *Exchange, code wasmtools.Code) bool {
 	what := refused{code: code}
 	if code == wasmtools.CodeOverloaded || code == wasmtools.CodeNotReady {
-		what.tool = x.tool // how many there are, the operator decides, not the client
+		what.tool = x.tool // the number of tools is decided by the operator, not by clients
 	}
 	if p := x.call.Principal; p != nil && p != wasmtools.Everybody() && p != wasmtools.Self() {
 		what.by, what.caller = p.String(), personal.Apart(p)
@@ -105,11 +105,11 @@ func (r *refusals) isFirst(x *Exchange, code wasmtools.Code) bool {
 	return false
 }
 
-// tell logs how many requests were refused since the last line, or that none are any more.
+// tell logs how many requests were refused since the last line, or that the refusals have ended.
 func (r *refusals) tell(what refused) {
 	r.mu.Lock()
 	t := r.recent[what]
-	if t == nil { // close has told it
+	if t == nil { // close has logged it
 		r.mu.Unlock()
 		return
 	}
@@ -130,7 +130,7 @@ func (r *refusals) tell(what refused) {
 	}
 }
 
-// close tells what has not been told, and waits until everything is written. From then on each refused request has its own line.
+// close logs what has not been logged, and waits until everything is written. From then on each refused request gets its own line.
 func (r *refusals) close() {
 	r.mu.Lock()
 	recent := r.recent
@@ -145,7 +145,7 @@ func (r *refusals) close() {
 	r.telling.Wait()
 }
 
-// write writes the line of requests that had none of their own.
+// write writes one line for the requests that got none of their own.
 func (r *refusals) write(what refused, t *tally) {
 	from, requests := t.sources.busiest()
 	attrs := append(what.attrs(), slog.Int("requests", t.requests))
@@ -159,7 +159,7 @@ func (r *refusals) write(what refused, t *tally) {
 	r.log.LogAttrs(context.Background(), what.level(), "further requests refused", attrs...)
 }
 
-// writeEnd writes that nothing is refused any more, where that was a matter for the operator.
+// writeEnd logs that the refusals have ended, if they were the operator's concern.
 func (r *refusals) writeEnd(what refused, t *refusal) {
 	if what.level() < slog.LevelWarn {
 		return

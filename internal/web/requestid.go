@@ -10,7 +10,7 @@ import (
 // maxRequestID is the largest length of a client's X-Request-Id.
 const maxRequestID = 64
 
-// A requestContext is an exchange as a context: its request's, with the id.
+// A requestContext is an exchange as a context: the context of its request, with the id.
 type requestContext Exchange
 
 var _ context.Context = (*requestContext)(nil)
@@ -31,8 +31,8 @@ func (c *requestContext) Value(key any) any {
 	return c.request.Context().Value(key)
 }
 
-// RequestID returns the id of the request that a tool is called for: the X-Request-Id of the response. It is empty for a
-// context that no Mux made.
+// RequestID returns the id of the request on behalf of which a tool is called: the X-Request-Id of the response. It is empty for a context that no
+// Mux has made.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id

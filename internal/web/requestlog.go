@@ -17,20 +17,20 @@ import (
 
 const (
 	maxLoggedPath = 256  // bytes
-	maxLoggedText = 4096 // bytes of a cause; a panic's stack fits
-	maxDetail     = 300  // bytes of what a tool says to its client; the whole is the client's
+	maxLoggedText = 4096 // bytes of a cause; enough for a panic's stack
+	maxDetail     = 300  // bytes of a tool's message to its client, who gets all of it
 )
 
-// levelOf returns at which level the log tells a request.
+// levelOf returns the level of a request's log line.
 func levelOf(x *Exchange) slog.Level {
 	level := slog.LevelInfo
 	switch {
 	case x.failed != nil:
 		level = fault.Level(x.failed)
-	case x.status >= http.StatusInternalServerError: // a door that does not say why
+	case x.status >= http.StatusInternalServerError: // the door did not say why
 		level = slog.LevelWarn
 	}
-	// An orchestrator asks every few seconds, and a browser before each call of a page. Neither shows a token.
+	// Orchestrators probe every few seconds, and browsers send a preflight before each call of a page. Neither has a token.
 	if anybody := x.call.Principal == nil && x.failed == nil; level < slog.LevelError && (anybody || isProbe(x.path())) {
 		return slog.LevelDebug
 	}
@@ -40,7 +40,7 @@ func levelOf(x *Exchange) slog.Level {
 	return level
 }
 
-// slow is from when on the log tells where a call has spent its time.
+// slow is the duration from which the log says where a call has spent its time.
 const slow = 500 * time.Millisecond
 
 // A Phase is a part of a call.
@@ -49,7 +49,7 @@ type Phase struct {
 	Took time.Duration
 }
 
-// PhasesOf returns the parts of a call that took any time, in their order, as the log calls them.
+// PhasesOf returns the phases of a call that took any time, in their order, under the names that the log uses.
 func PhasesOf(t *wasmtools.Times) (all []Phase) {
 	for _, p := range []Phase{
 		{"check", t.Validate}, {"wait", t.Turn}, {"compile", t.Compile}, {"start", max(0, t.Ready-t.Turn-t.Compile)}, {"run", t.Run}, {"reset", t.Reset},

@@ -17,14 +17,14 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A logged line of requests that were refused, or of one.
+// A refusedLine is a logged line about one or more refused requests.
 type refusedLine struct {
 	Msg, Level, Path, Code, Tool, Principal, Busiest string
 	Requests, Most                                   int
 	LastID, LastPath                                 string
 }
 
-// refusedLines returns the lines that were logged, and forgets them.
+// refusedLines returns the lines logged since the last call.
 func refusedLines(t *testing.T, log *lockedLog) (lines []refusedLine) {
 	t.Helper()
 	log.mu.Lock()
@@ -46,7 +46,7 @@ func refusedLines(t *testing.T, log *lockedLog) (lines []refusedLine) {
 	return lines
 }
 
-// refusing returns a Mux whose calls are all refused: below /math because of a tool, elsewhere before one was found.
+// refusing returns a Mux that refuses all calls: below /math because of a tool, elsewhere before a tool is found.
 func refusing(log *lockedLog) *web.Mux {
 	mux := web.NewMux(web.Options{Logger: slog.New(slog.NewJSONHandler(log, nil)), Ready: func() error { return errors.New("not yet") }})
 	mux.Mount("/", doorFunc(func(x *web.Exchange) {
@@ -70,7 +70,7 @@ func refuse(t *testing.T, mux *web.Mux, path string) {
 	}
 }
 
-// wantRefused compares the lines that were logged since the last time.
+// wantRefused compares the lines logged since the last call.
 func wantRefused(t *testing.T, log *lockedLog, when string, want ...refusedLine) {
 	t.Helper()
 	got := refusedLines(t, log)
@@ -107,7 +107,7 @@ func TestCallsBeforeReady(t *testing.T) {
 	})
 }
 
-// TestTokensInPaths: a token that a client has put into the path or the query is in no line of the log, also where it is cut off or mistyped.
+// TestTokensInPaths: a token that a client puts into the path or the query is in no line of the log, even if it is truncated or mistyped.
 func TestTokensInPaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const secret = "klmnopqrstuvwxyz234567abcdefghijklmnopqrstuvwxyz234567abcdefgh"
@@ -121,7 +121,7 @@ func TestTokensInPaths(t *testing.T) {
 			second()
 			second()
 			refuse(t, mux, "/first")
-			refuse(t, mux, path) // one that has no line of its own
+			refuse(t, mux, path) // this one gets no line of its own
 			second()
 			second()
 		}
@@ -137,7 +137,7 @@ func TestTokensInPaths(t *testing.T) {
 	})
 }
 
-// TestRefusedCalls makes the log say once a second how many calls of a tool were refused, and when none are any more.
+// TestRefusedCalls checks that the log says once a second how many calls of a tool were refused, and when the refusals end.
 // Proves: Answers and logs show what is meant to be seen
 func TestRefusedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +202,7 @@ func nonsense(log *lockedLog, dependencies ...web.Dependency) *web.Mux {
 	return mux
 }
 
-// TestNonsenseInLog sends each kind of request that is refused, thousands of times in ten seconds: each kind has a line a second.
+// TestNonsenseInLog sends each kind of refused request thousands of times in ten seconds: each kind gets one line a second.
 func TestNonsenseInLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedLog
@@ -215,7 +215,7 @@ func TestNonsenseInLog(t *testing.T) {
 			for n := range 300 {
 				for _, code := range kinds {
 					r := httptest.NewRequest("POST", "/"+string(code), nil)
-					r.RemoteAddr = fmt.Sprintf("198.51.100.%d:4000", n%2*(n%250)) // half of them from .0
+					r.RemoteAddr = fmt.Sprintf("198.51.100.%d:4000", n%2*(n%250)) // half of them from 198.51.100.0
 					mux.ServeHTTP(httptest.NewRecorder(), r)
 				}
 			}
@@ -242,7 +242,7 @@ func TestNonsenseInLog(t *testing.T) {
 	})
 }
 
-// TestManySources floods from as many addresses as a client has that owns a /48: one network of it stands out, and what is counted is bounded.
+// TestManySources floods from as many addresses as the owner of a /48 has: one of the networks stands out, and the memory for counts is bounded.
 func TestManySources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedLog
@@ -268,7 +268,7 @@ func TestManySources(t *testing.T) {
 		}
 		for n := range 10 {
 			send(fmt.Sprintf("[2001:db8:2:2:%x::1]:5000", n))
-			send("@") // of a Unix socket
+			send("@") // over a Unix socket
 		}
 		mux.Close()
 		if got := refusedLines(t, &log); len(got) != 1 || got[0].Busiest != "2001:db8:2:2::/64" || got[0].Most != 10 {
@@ -277,7 +277,7 @@ func TestManySources(t *testing.T) {
 	})
 }
 
-// TestManyReasons has very many principals send nonsense at once: the first have a line each, and all others one together.
+// TestManyReasons has very many principals send nonsense at once: the first ones get a line each, and all others share one.
 func TestManyReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedLog
@@ -294,7 +294,7 @@ func TestManyReasons(t *testing.T) {
 		mux.Close()
 		all, own := 0, 0
 		for _, l := range lines {
-			all += max(l.Requests, 1) // the line of a request is one
+			all += max(l.Requests, 1) // a line about a single request
 			if l.Principal != "" && l.Requests > 0 {
 				own++
 			}
@@ -305,7 +305,7 @@ func TestManyReasons(t *testing.T) {
 	})
 }
 
-// named is a dependency whose principal is called as is set.
+// named is a dependency whose principal's name can be set.
 type named struct{ name *string }
 
 func (named) Check(*http.Request) error { return nil }
@@ -314,7 +314,7 @@ func (n named) Principal(*http.Request, *wasmtools.Principal) (*wasmtools.Princi
 	return wasmtools.NewPrincipal(*n.name, wasmtools.OriginToken, "*")
 }
 
-// TestUsesInLog makes a request's line tell what its call used, and nothing of that for a call that used nothing.
+// TestUsesInLog checks that a request's line says what its call used, and omits that for a call that used nothing.
 func TestUsesInLog(t *testing.T) {
 	t.Parallel()
 	log := &lockedLog{}
@@ -342,7 +342,7 @@ func TestUsesInLog(t *testing.T) {
 	}
 }
 
-// TestDetail: the log has what a tool said of its failure, in part if it is long, and nothing of what others say to clients.
+// TestDetail: the log has what a tool said about its failure, truncated if it is long, but not the messages of other errors.
 // Proves: Answers and logs show what is meant to be seen
 func TestDetail(t *testing.T) {
 	t.Parallel()

@@ -10,13 +10,13 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/auth"
 )
 
-// A described is a Dependency that says how clients can meet it.
+// A described is a Dependency that says how clients can satisfy it.
 type described interface{ Schemes() []auth.Scheme }
 
-// A challenging Dependency also says which challenges a refused request is answered with.
+// A challenging Dependency also gives the challenges with which a refused request is answered.
 type challenging interface{ Challenges() []string }
 
-// An asking is a challenging Dependency that looks at the request.
+// An asking is a challenging Dependency whose challenges depend on the request.
 type asking interface {
 	ChallengesFor(r *http.Request) []string
 }
@@ -26,7 +26,7 @@ type changing interface {
 	Subscribe(changed func()) (unsubscribe func())
 }
 
-// describedOf returns the dependencies that say how clients can meet them. It panics if one is nil, or if a scheme is not valid.
+// describedOf returns the dependencies that say how clients can satisfy them. It panics if one is nil, or if a scheme is not valid.
 func describedOf(dependencies []Dependency) (all []described) {
 	for i, d := range dependencies {
 		if d == nil {
@@ -46,15 +46,16 @@ func describedOf(dependencies []Dependency) (all []described) {
 	return all
 }
 
-// A Security is what clients have to show, as OpenAPI documents tell it.
+// A Security describes the credentials that clients need, for OpenAPI documents.
 type Security struct {
 	// Schemes are the security schemes by name.
 	Schemes map[string]json.RawMessage
-	// Alternatives are names of schemes. A request must meet all those of one alternative. If there are none, there is nothing to show.
+	// Alternatives are names of schemes. A request must satisfy all schemes of one alternative. If there are no alternatives, no credentials are
+	// needed.
 	Alternatives [][]string
 }
 
-// Security returns what is required at the moment under a generation of the Mux's table. Without a table the generation doesn't matter.
+// Security returns what is currently required under a generation of the Mux's table. Without a table the generation doesn't matter.
 func (m *Mux) Security(g *wasmtools.Generation) Security {
 	a := admissionOf(g)
 	if a == nil {
@@ -81,8 +82,8 @@ func (m *Mux) Security(g *wasmtools.Generation) Security {
 	return s
 }
 
-// challenges returns what WWW-Authenticate says to a request that has not shown who makes it. Only the dependencies know: a made-up
-// challenge would have clients send what nobody takes.
+// challenges returns the values of WWW-Authenticate for a request without valid credentials. They come only from the dependencies: a made-up
+// challenge would make clients send credentials that nobody accepts.
 func (a *Admission) challenges(r *http.Request) (all []string) {
 	for _, d := range a.described {
 		var own []string

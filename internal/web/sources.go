@@ -2,12 +2,12 @@ package web
 
 import "net/netip"
 
-// maxSources is how many addresses are counted at a time. A client that sends more than one in that many requests is kept.
+// maxSources is how many addresses are counted at a time. A client that sends more than 1/maxSources of all requests keeps its place.
 const maxSources = 32
 
-// sources counts requests by address, in little memory however many addresses there are: a new address without a place takes the place of the
-// one with the fewest requests, and its count (the space-saving algorithm of Metwally, Agrawal and El Abbadi). The zero
-// value has none.
+// sources counts requests by address, in little memory however many addresses there are: if there is no free place, a new address takes over the
+// place and the count of the one with the fewest requests (the space-saving algorithm of Metwally, Agrawal and El Abbadi). The zero value is ready to
+// use.
 type sources struct {
 	of   [maxSources]source
 	kept int
@@ -17,13 +17,13 @@ type sources struct {
 type source struct {
 	from     netip.Addr
 	requests int
-	others   int // of the requests: of addresses that had the place before, at most
+	others   int // at most this many of the requests came from addresses that had the place before
 }
 
-// add counts a request. Of IPv6, /64 is one source: that is the least that a client gets, and it may use all addresses of it.
+// add counts a request. An IPv6 /64 is one source, because it is the least that a client gets, and the client may use all of its addresses.
 func (s *sources) add(from netip.Addr) {
 	if from.Is6() {
-		p, _ := from.WithZone("").Prefix(64) // it fails for a longer one than the address only
+		p, _ := from.WithZone("").Prefix(64) // can't fail, since an IPv6 address has more than 64 bits
 		from = p.Addr()
 	}
 	fewest := 0
@@ -45,7 +45,7 @@ func (s *sources) add(from netip.Addr) {
 	s.of[fewest] = source{from, least + 1, least}
 }
 
-// busiest returns who sent most, and how many requests that were at least.
+// busiest returns the address with the most requests, and how many it sent at least.
 func (s *sources) busiest() (from string, requests int) {
 	var most source
 	for _, one := range s.of[:s.kept] {

@@ -13,11 +13,10 @@ import (
 const (
 	// defaultStreamWrite is Options.StreamWrite if that is zero.
 	defaultStreamWrite = 10 * time.Second
-	// streamPart is how many bytes share a time limit. With the default limit, a client that reads 6.4 KiB a second is
-	// fast enough.
+	// streamPart is how many bytes of a stream share one time limit. With the default limit, a client that reads 6.4 KiB a second is fast enough.
 	streamPart = 64 << 10
-	// lastingBuffer is what the system may keep of a lasting stream that its client has not read: it would let that grow to megabytes. Those that
-	// share a connection of HTTP/2 have sharedBuffer, since large answers go over it, too.
+	// lastingBuffer is how many unread bytes of a lasting stream the system may buffer. By default it would buffer megabytes. An HTTP/2 connection
+	// with such streams has sharedBuffer, since large answers use it, too.
 	lastingBuffer, sharedBuffer = 64 << 10, 256 << 10
 )
 
@@ -29,11 +28,11 @@ type stream struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	control *http.ResponseController
-	in      admitted     // how its client was let in last
-	socket  *net.TCPConn // of this stream alone; if nil, it shares one, or it is not known
+	in      admitted     // how its client was last admitted
+	socket  *net.TCPConn // used by this stream alone; nil if it is shared or not known
 }
 
-// cut has the connection of a client that has not read drop what it was sent, which would stay in memory until the system gives up.
+// cut makes the connection of a client that has not read discard its unsent data, which would otherwise stay in memory until the system gives up.
 func (s *stream) cut(err error) error {
 	if s.socket != nil && errors.Is(err, os.ErrDeadlineExceeded) {
 		_ = s.socket.SetLinger(0)
@@ -41,8 +40,8 @@ func (s *stream) cut(err error) error {
 	return err
 }
 
-// limit sets how long writes may take from now on. Zero is without limit, for the pauses between writes: in HTTP/2 a
-// deadline that passes ends the stream even if nothing is being written.
+// limit sets how long writes may take from now on. Zero means no limit, for the pauses between writes: in HTTP/2 a deadline that passes ends the
+// stream even if nothing is being written.
 func (s *stream) limit(d time.Duration) {
 	var deadline time.Time
 	if d > 0 {
@@ -70,14 +69,14 @@ func (s *stream) flush(m *Mux) error {
 	return s.cut(s.control.Flush())
 }
 
-// end closes the stream. What net/http still has to send after that gets the time of one part.
+// end closes the stream. What net/http still has to send after that has the time limit of one part.
 func (s *stream) end(m *Mux) {
 	m.streams.remove(s)
 	s.cancel(nil)
 	s.limit(m.streamWrite)
 }
 
-// streams are those that are open.
+// streams are the open streams.
 type streams struct {
 	mu      sync.Mutex
 	open    map[*stream]struct{}
@@ -115,8 +114,8 @@ func (o *streams) end() {
 // because streams don't end by themselves.
 func (m *Mux) EndStreams() { m.streams.end() }
 
-// Recheck has streams find out anew who their clients are. A service calls it when tokens were taken away or changed, as nothing else tells
-// streams: a stream makes no request. It costs nothing for those that are let in as before.
+// Recheck makes streams identify their clients again. A service calls it when tokens were removed or changed, since a stream makes no further
+// requests that would be checked. It costs nothing for a stream whose client is still admitted as before.
 func (m *Mux) Recheck() {
 	m.streams.mu.Lock()
 	defer m.streams.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/web"
 )
 
-// short is a write time-out that each stream of these tests outlives.
+// short is a write timeout that each stream of these tests outlives.
 const short = 100 * time.Millisecond
 
 // listen serves door over a real listener with a short write time-out.
@@ -30,14 +30,14 @@ func listen(t *testing.T, o web.Options, door web.Door, http2 bool) *httptest.Se
 		server.Start()
 	}
 	t.Cleanup(func() {
-		_ = mux.Close() // ends the streams, for which Close of the server waits
+		_ = mux.Close() // ends the streams, since Close of the server waits for them
 		server.Close()
 	})
 	return server
 }
 
-// TestStreamOutlivesWriteTimeout makes a stream go on for several write time-outs, also where nothing is written for longer
-// than one of them. The same response that is not a stream is cut.
+// TestStreamOutlivesWriteTimeout keeps a stream open for several write timeouts, even if nothing is written for longer than one of them. The same
+// response without a stream is cut.
 // Proves: Clients keep nobody out
 func TestStreamOutlivesWriteTimeout(t *testing.T) {
 	t.Parallel()
@@ -52,14 +52,14 @@ func TestStreamOutlivesWriteTimeout(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			const part = 3 * short // the limit of a write, which must not end a pause
+			const part = 3 * short // the time limit of a write, which must not end a pause
 			server := listen(t, web.Options{StreamWrite: part}, doorFunc(func(x *web.Exchange) {
 				if test.stream {
 					x.Stream()
 				}
 				for _, pause := range []time.Duration{0, 2 * part, 0, 2 * part} {
-					time.Sleep(pause) // the time-outs of a connection pass in real time only
-					// As a handler that knows nothing of this package does.
+					time.Sleep(pause) // the timeouts of a connection need real time
+					// This is how a handler that does not know this package streams.
 					if _, err := x.Write([]byte("event\n")); err != nil {
 						return
 					}
@@ -83,13 +83,13 @@ func TestStreamOutlivesWriteTimeout(t *testing.T) {
 	}
 }
 
-// TestSlowReaderIsDropped makes a client read nothing: the stream ends after the limit of a part, not before and not much later.
+// TestSlowReaderIsDropped has a client that reads nothing: the stream ends after the time limit of a part, not earlier and not much later.
 // Proves: Clients keep nobody out
 func TestSlowReaderIsDropped(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
-		size int // of what is written at a time
+		size int // of each write, in bytes
 	}{
 		{"small writes", 1 << 10}, {"one huge write", 1 << 30},
 	} {
@@ -131,7 +131,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	}
 }
 
-// TestStreamEnds makes the context of a stream end with its client, and with the service.
+// TestStreamEnds checks that the context of a stream ends with its client, and with the service.
 // Proves: Clients keep nobody out
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// TestStreamLeavesConnection makes requests after a stream on the same connection keep the server's time limits.
+// TestStreamLeavesConnection checks that requests after a stream, on the same connection, have the server's time limits.
 // Proves: Clients keep nobody out
 func TestStreamLeavesConnection(t *testing.T) {
 	t.Parallel()
@@ -220,7 +220,7 @@ func TestStreamLeavesConnection(t *testing.T) {
 	}
 }
 
-// TestStreamWithoutConnection makes a stream work where the ResponseWriter has no deadlines and cannot flush.
+// TestStreamWithoutConnection checks that a stream works if the ResponseWriter has no deadlines and cannot flush.
 func TestStreamWithoutConnection(t *testing.T) {
 	t.Parallel()
 	mux := web.NewMux(web.Options{})
@@ -240,7 +240,7 @@ func TestStreamWithoutConnection(t *testing.T) {
 	}
 }
 
-// piped is a listener of one connection without buffers: whatever the client does not read blocks the server.
+// piped is a listener with one unbuffered connection: whatever the client does not read blocks the server.
 type piped struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -257,7 +257,7 @@ func (p piped) Accept() (net.Conn, error) {
 func (p piped) Close() error   { close(p.closed); return nil }
 func (p piped) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestRestOfStreamIsLimited makes a door return before its response is on the way, to a client that does not read it.
+// TestRestOfStreamIsLimited has a door that returns before its response has been sent, to a client that does not read.
 // Proves: Clients keep nobody out
 func TestRestOfStreamIsLimited(t *testing.T) {
 	t.Parallel()

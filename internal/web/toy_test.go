@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A toy is a door: what the next one has to bring, and nothing else.
+// A toy is a minimal door: it has only what every door must have.
 type toy struct {
 	list  *web.Document
 	ticks chan string // what /toy.api/events tells
@@ -72,7 +72,7 @@ type doorFunc func(x *web.Exchange)
 
 func (f doorFunc) Serve(x *web.Exchange) { f(x) }
 
-// foreign makes a door of a handler that knows nothing of this package.
+// foreign makes a door of a handler that does not know this package.
 func foreign(f http.HandlerFunc) web.Door {
 	return doorFunc(func(x *web.Exchange) { f(x, x.Request()) })
 }
@@ -86,7 +86,7 @@ func decoded(line string) map[string]any {
 	return m
 }
 
-// readAll returns the body and the error that ended it.
+// readAll returns the body, and the error that ended it.
 func readAll(r *http.Response) (string, error) {
 	defer r.Body.Close()
 	var text strings.Builder
@@ -94,7 +94,7 @@ func readAll(r *http.Response) (string, error) {
 	return text.String(), err
 }
 
-// waitFor returns what of returns once it has n elements: the log's line of a request may come after its answer.
+// waitFor returns the result of of once it has n elements, since the log line of a request may come after its answer.
 func waitFor[T any](t *testing.T, n int, of func() []T) []T {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {

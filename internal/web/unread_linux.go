@@ -9,7 +9,7 @@ import (
 // tcpUserTimeout is TCP_USER_TIMEOUT, which package syscall lacks.
 const tcpUserTimeout = 18
 
-// setUnreadTimeout has the system end a connection whose client has taken nothing of what was sent for this long.
+// setUnreadTimeout makes the system end a connection whose client has accepted no data for this long.
 func setUnreadTimeout(c *net.TCPConn, d time.Duration) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

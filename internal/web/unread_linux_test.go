@@ -13,7 +13,7 @@ import (
 
 type connKey struct{}
 
-// TestUnreadStreamIsCut sends a client that reads nothing less than the system would keep for it: its stream ends all the same.
+// TestUnreadStreamIsCut sends less than the system would buffer to a client that reads nothing: its stream ends all the same.
 // Proves: Clients keep nobody out
 func TestUnreadStreamIsCut(t *testing.T) {
 	t.Parallel()

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// setUnreadTimeout does nothing: the system has no such time-out. What it keeps is bounded all the same.
+// setUnreadTimeout does nothing, since the system has no such timeout. What it buffers is bounded all the same.
 func setUnreadTimeout(*net.TCPConn, time.Duration) error { return nil }

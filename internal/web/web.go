@@ -1,9 +1,8 @@
-// Package web has what every HTTP door of the service needs: request ids, the request log, recovery from panics,
-// hosts and origins that are allowed, authorisation before routing, error bodies, ETags, streams and probes.
+// Package web has what every HTTP door of the service needs: request ids, the request log, recovery from panics, allowed hosts and origins,
+// authorisation before routing, error bodies, ETags, streams and probes.
 //
-// A [Mux] hands each request to the [Door] that is mounted at the beginning of its path. The door gets an [Exchange], the
-// request with its response, and answers with the methods of that. The doors themselves are other packages, such as openapi
-// for REST.
+// A [Mux] passes each request to the [Door] that is mounted at the beginning of its path. The door gets an [Exchange], the request with its response,
+// and answers with its methods. The doors themselves are in other packages, such as openapi for REST.
 package web
 
 import (
@@ -18,14 +17,14 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Door answers the requests for its part of the paths. The Mux does what a door could forget: a request reaches it only if its host is
-// allowed, if it doesn't come from a page of another origin, and if its principal is known; the body that [Exchange.Request] has
-// fails after 1 MiB. A door that needs something else has one more method, which Mount calls once:
+// A Door answers the requests for its part of the paths. The Mux does what a door could forget: a request reaches the door only if its host is
+// allowed, if it doesn't come from a page of another origin, and if its principal is known. Reading more than 1 MiB of the body of [Exchange.Request]
+// fails. A door with other needs has one more method, which Mount calls once:
 //
 //	Policy() Policy
 //
-// A door that may be switched off has another one, which is called concurrently, and must be fast. Where it returns true for the generation that a request
-// goes by, which is nil without a table, the request is answered as if the door were not there:
+// A door that may be switched off has another method, which is called concurrently and must be fast. If it returns true for a request's generation,
+// which is nil without a table, the request is answered as if the door did not exist:
 //
 //	IsOff(g *wasmtools.Generation) bool
 type Door interface {
@@ -35,31 +34,32 @@ type Door interface {
 
 // Options are the settings of a Mux. The zero value is usable.
 type Options struct {
-	// Access says which hosts requests may name and which pages may make them. It is checked before the Dependencies. If nil, the Access of
-	// the zero AccessOptions, with which they may name any host, and pages of other origins may make none.
+	// Access says which hosts requests may name and which pages may make them. It is checked before the Dependencies. If nil, it is the Access of the
+	// zero AccessOptions: requests may name any host, and pages of other origins may make none.
 	Access *Access
-	// Dependencies are checked in this order. The first refusal is the answer.
+	// Dependencies are checked in the given order. The first refusal is the answer.
 	Dependencies []Dependency
-	// Table is the doors' table: what a request sees of it, and who makes the request, belong to one moment. Where the Value of its
-	// configuration is an [Admitter], that takes the place of Access and Dependencies. If nil, the doors see to their tables.
+	// Table is the doors' table. What a request sees of it, and the request's principal, belong to one moment. If the Value of its configuration is
+	// an [Admitter], that replaces Access and Dependencies. If nil, the doors manage their own tables.
 	Table *wasmtools.RouteTable
-	// Closed returns why no new request is answered but for probes, or nil. It is called concurrently. If nil, they are.
+	// Closed returns an error once no new requests are to be answered, except probes. It is called concurrently. If nil, requests are always
+	// answered.
 	Closed func() error
-	// Logger gets a line for each request, with the cause of a failure: the log is the first of the observers. If nil, nothing is logged.
+	// Logger gets a line for each request, with the cause of a failure. The log comes before the other observers. If nil, nothing is logged.
 	Logger *slog.Logger
-	// Observers are told of each request, in this order.
+	// Observers are told of each request, in the given order.
 	Observers []Observer
-	// Tracer is told before all others, the log among them. [Exchange.Trace] is there for it. If nil, there is none, and requests say nothing of traces.
+	// Tracer is told before the log and all other observers. [Exchange.Trace] is for it. If nil, requests are not traced.
 	Tracer Observer
 	// Ready returns why the service is not ready, or nil. While it returns an error, /readyz answers 503. The error is
 	// logged, not shown. Ready is called concurrently. If nil, always ready.
 	Ready func() error
-	// Condition returns what /readyz tells of a service that is ready. It is called concurrently. If nil, nothing.
+	// Condition returns what /readyz reports about a ready service. It is called concurrently. If nil, it reports nothing.
 	Condition func() Condition
 	// StreamWrite is how long the client of a stream may take to read a part of it, at most 64 KiB. Zero means 10 seconds.
 	StreamWrite time.Duration
-	// Socket returns the connection of a request, or nil. It is called concurrently. If nil, none is known, and streams depend on what the system
-	// keeps for clients that do not read.
+	// Socket returns the connection of a request, or nil. It is called concurrently. If nil, no connection is known, and the system's defaults decide
+	// how much is buffered for clients that do not read.
 	Socket func(*http.Request) *net.TCPConn
 }
 
@@ -76,7 +76,7 @@ type Mux struct {
 	condition   func() Condition
 	fixed       headers
 	began       time.Time // when the Mux was made: a duration since then takes less than a time
-	mounts      []mount   // those with longer prefixes first
+	mounts      []mount   // the longest prefixes first
 	streams     streams
 	streamWrite time.Duration
 	socket      func(*http.Request) *net.TCPConn // or nil
@@ -84,7 +84,7 @@ type Mux struct {
 
 var _ http.Handler = (*Mux)(nil)
 
-// A mount is a door in its place.
+// A mount is a mounted door.
 type mount struct {
 	path   string // as it was mounted; if empty, there is no door
 	prefix string // begins with a slash and does not end with one; if empty, every path
@@ -94,10 +94,10 @@ type mount struct {
 	policy Policy
 }
 
-// headers are values that responses share. They never change.
+// headers are header values that responses share. They never change.
 type headers struct {
 	json, nosniff, noStore, noCache, gzip []string
-	varies                                []string // what lists depend on: who asks, and how they are encoded
+	varies                                []string // what lists depend on: the caller, and the accepted encodings
 }
 
 // NewMux returns a Mux without doors. It panics if a dependency is nil, or if a security scheme has a bad name or is not a
@@ -136,10 +136,10 @@ func NewMux(o Options) *Mux {
 	return m
 }
 
-// Mount makes door answer the requests for path and everything below it, except what is mounted at a longer path. "/" is
-// every path, and "/{$}" is the path "/" alone. Any other must be a path that no tool can have ([naming.Reserved]): one of the service's own,
-// such as "/admin", or one with a character that names of tools can't have, such as "/hello.api". Where tools can be below it, the door answers
-// that path alone, or as its policy says. Mount must not be called after the Mux has begun to serve. It panics if the path is not of the form "/a/b", may be a tool's, or has a door already.
+// Mount makes door answer the requests for path and everything below it, except what is mounted at a longer path. "/" means every path, and "/{$}"
+// the path "/" alone. Any other path must be one that no tool can have ([naming.Reserved]): one of the service's own, such as "/admin", or one with a
+// character that names of tools can't have, such as "/hello.api". If tools can be below it, the door answers that path alone, or as its policy says.
+// Mount must not be called after the Mux has begun to serve. It panics if the path is not of the form "/a/b", may be a tool's, or has a door already.
 func (m *Mux) Mount(path string, door Door) {
 	prefix := strings.TrimSuffix(path, "/")
 	at, below := naming.Reserved(path)
@@ -172,10 +172,10 @@ func (m *Mux) Mount(path string, door Door) {
 	slices.SortStableFunc(m.mounts, func(a, b mount) int { return len(b.prefix) - len(a.prefix) })
 }
 
-// root is what Mount is given for the path "/" alone, as in net/http.
+// root is the pattern for the path "/" alone, as in net/http.
 const root = "/{$}"
 
-// noDoor answers where no other does.
+// noDoor answers requests for which there is no door.
 var noDoor = mount{door: missing{}}
 
 type missing struct{}
@@ -183,7 +183,7 @@ type missing struct{}
 // Serve answers 404.
 func (missing) Serve(x *Exchange) { x.Fail(&wasmtools.Error{Code: wasmtools.CodeNotFound}) }
 
-// mountOf returns the door of a request that goes by a generation.
+// mountOf returns the mounted door for a request with this generation.
 func (m *Mux) mountOf(r *http.Request, g *wasmtools.Generation) *mount {
 	for i := range m.mounts {
 		if at := &m.mounts[i]; at.covers(r) && (at.off == nil || !at.off(g)) {
@@ -201,8 +201,7 @@ func (m *mount) covers(r *http.Request) bool {
 	return rest[0] == '/' && (!m.exact || m.policy.Below && (r.Method == http.MethodGet || r.Method == http.MethodHead))
 }
 
-// Close ends the streams and logs what has not been logged yet. The Mux can serve afterwards. Close returns nil and can
-// be called twice.
+// Close ends the streams and logs what has not been logged yet. The Mux can still serve afterwards. Close returns nil and can be called twice.
 func (m *Mux) Close() error {
 	m.EndStreams()
 	if m.log != nil {
@@ -229,10 +228,10 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if (probe || r.Method == http.MethodOptions) && x.admitAnybody(probe) {
 		return
 	}
-	// Those who may not call a tool must not learn which paths exist, so this comes before routing.
+	// Callers who may not call a tool must not learn which paths exist, so this comes before routing.
 	if !probe {
 		err := x.admit()
-		for at := m.mountOf(r, x.in.generation); at != x.at; at = m.mountOf(r, x.in.generation) { // it was switched on or off meanwhile
+		for at := m.mountOf(r, x.in.generation); at != x.at; at = m.mountOf(r, x.in.generation) { // the door was switched on or off meanwhile
 			x.at, x.call.Door = at, at.path
 			err = x.admit()
 		}
@@ -251,13 +250,13 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerProbe(x)
 	} else {
 		if r.Method != http.MethodOptions {
-			w.Header()["Cache-Control"] = m.fixed.noStore // for doors that say nothing of it
+			w.Header()["Cache-Control"] = m.fixed.noStore // for doors that don't set it
 		}
 		x.at.door.Serve(x)
 	}
 }
 
-// Tell tells the observers, the log among them, of a request that came without HTTP.
+// Tell tells the log and the other observers of a request that came without HTTP.
 func (m *Mux) Tell(a Message) {
 	if len(m.observers) == 0 {
 		return

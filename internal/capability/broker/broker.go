@@ -1,5 +1,5 @@
-// Package broker turns the grants of a configuration into what the host functions of each capability are given. A use needs both: it must
-// be within what the tool declares that it needs, and within what its operator grants.
+// Package broker turns the grants of a configuration into the values that the host functions of each capability use. A use must be within what the
+// tool declares that it needs, and within what its operator grants.
 package broker
 
 import (
@@ -22,27 +22,27 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// Options say what a Broker has at hand. The zero value is usable: its tools can call no others.
+// Options are the settings of a Broker. The zero value is usable: then tools can't call others.
 type Options struct {
-	// Table returns the table of the tools that tools may call, and Invoker calls them.
+	// Table returns the table with the tools that other tools may call. Invoker calls them.
 	Table   func() *wasmtools.RouteTable
 	Invoker *invoker.Invoker
-	// Secrets is the store of all secrets. A caller that has it can keep secrets out of its log, and says which Grants are in force. If nil, the
-	// broker makes one, for which those that were made last are.
+	// Secrets is the store of all secrets. The program that passes it in can keep secrets out of its log, and says which Grants are in force. If nil,
+	// the broker makes a store, in which the newest Grants count as in force.
 	Secrets *secret.Store
-	// Connections bounds how many connections tools have to the services that they ask. If nil, any number.
+	// Connections bounds the connections of tools to services. If nil, there is no bound.
 	Connections capability.Room
-	// Logger gets a line for what goes wrong outside of calls. Nil discards.
+	// Logger gets a line for each problem outside of calls. Nil discards.
 	Logger *slog.Logger
 }
 
-// A Broker holds what outlives a configuration: connections and secrets. A process has one. It is safe for concurrent use.
+// A Broker holds what outlives a configuration: connections and secrets. A process has one Broker. It is safe for concurrent use.
 type Broker struct {
 	options Options
 	kinds   []opened
 }
 
-// An opened is a capability in this process.
+// An opened is a capability that has been opened in this process.
 type opened struct {
 	capability.Kind
 	configure capability.Configure
@@ -67,10 +67,9 @@ func New(c *config.Config, o Options) *Broker {
 	return b
 }
 
-// Make makes the grants of a configuration, which must not change from now on, with the secrets as they are read now. Capabilities that keep
-// something have it in store, which may be nil. An error is one that a reload must refuse: nothing has changed then. Nothing changes for calls
-// that run before the Grants are published: then a grant that stands in both configurations has the new secrets, and all others keep those
-// that they have.
+// Make makes the Grants of a configuration, with the present values of secrets. The configuration must not change from now on. Capabilities keep
+// their data in store, which may be nil. An error means that nothing has changed and that a reload must be refused. Running calls see no change
+// before the Grants are published. From then on, a grant that is in both configurations has the new secrets, and all others keep their old ones.
 func (b *Broker) Make(c *config.Config, store state.Store) (*Grants, error) {
 	if err := b.verify(c); err != nil {
 		return nil, err
@@ -94,7 +93,7 @@ func (b *Broker) Make(c *config.Config, store state.Store) (*Grants, error) {
 	return g, nil
 }
 
-// give adds what a grant says of a capability.
+// give adds what a grant says about a capability.
 func give(to []capability.Given, g *config.Grant, name string) []capability.Given {
 	if rule := g.Rules[name]; rule != nil {
 		to = append(to, capability.Given{Rule: rule, Match: g.Match, Line: g.Line})
@@ -102,7 +101,7 @@ func give(to []capability.Given, g *config.Grant, name string) []capability.Give
 	return to
 }
 
-// verify reports what can't be applied of the grants of a configuration, such as a file of certificates that does not exist.
+// verify reports what can't be applied in the grants of a configuration, such as a missing file of certificates.
 func (b *Broker) verify(c *config.Config) error {
 	for i := range c.Grants {
 		for _, k := range b.kinds {
@@ -118,7 +117,7 @@ func (b *Broker) verify(c *config.Config) error {
 	return nil
 }
 
-// placeOf says which grant is meant, without what it says.
+// placeOf identifies a grant without quoting it.
 func placeOf(g *config.Grant, i int) string {
 	if g.Line == 0 {
 		return fmt.Sprintf("grant[%d]", i)
@@ -126,7 +125,7 @@ func placeOf(g *config.Grant, i int) string {
 	return fmt.Sprintf("grant[%d] (line %d)", i, g.Line)
 }
 
-// readSecrets returns the secrets of a configuration, which the store knows from then on, and what is odd about them.
+// readSecrets reads the secrets of a configuration, and makes them known to the store. It also returns what is suspicious about them.
 func (b *Broker) readSecrets(c *config.Config) (values *secret.Values, warnings []string, err error) {
 	values, warnings, err = secret.Read(secret.Sources(c.Secrets))
 	if err == nil {
@@ -157,11 +156,11 @@ type granting struct {
 // Secrets returns the configuration's secrets, for the store that the Broker has.
 func (g *Grants) Secrets() *secret.Values { return g.values }
 
-// Warnings returns what is odd about the secrets, in sentences without them. The Broker has logged them.
+// Warnings returns what is suspicious about the secrets, in sentences that do not quote them. The Broker has already logged these.
 func (g *Grants) Warnings() []string { return g.warnings }
 
-// For returns what the tool at a path such as "/weather/now" was granted of its needs. A value that allows the same as one for an earlier
-// configuration is Equal to it.
+// For returns which needs of the tool at a path such as "/weather/now" were granted. A value that allows the same as one from an earlier
+// configuration is Equal to that.
 func (g *Grants) For(path string, needs wasmtools.Needs) (granted granted.Tool) {
 	if len(needs) == 0 {
 		return granted
@@ -197,7 +196,8 @@ func (g *Grants) For(path string, needs wasmtools.Needs) (granted granted.Tool) 
 	return granted
 }
 
-// Reaches returns what a tool that lacks nothing reaches itself, by the values that its calls are given. Tools that it may call reach more.
+// Reaches returns what a tool with all its grants reaches by itself, according to the values that its calls get. The tools that it may call may reach
+// more.
 func (g *Grants) Reaches(path string, needs wasmtools.Needs) (all []capability.Reached) {
 	granted := g.For(path, needs)
 	if len(granted.Missing) > 0 {
@@ -231,7 +231,7 @@ func (g *Grants) Reaches(path string, needs wasmtools.Needs) (all []capability.R
 
 // give returns what a tool is granted of one capability.
 func (k *granting) give(path string, need wasmtools.Need, matching []*config.Grant) (any, []wasmtools.Missing) {
-	if strings.HasPrefix(k.Name, manifest.ForeignNeed) { // the reader of the manifest did not know it
+	if strings.HasPrefix(k.Name, manifest.ForeignNeed) { // the reader of the manifest did not know this capability
 		if err := fits(&k.Kind, need); err != nil {
 			return nil, []wasmtools.Missing{{Capability: k.Name, Cause: wasmtools.Unusable, Detail: err.Error()}}
 		}

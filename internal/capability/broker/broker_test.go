@@ -37,7 +37,7 @@ func suggest(match string, needs wasmtools.Needs) string {
 	return broker.Suggest(match, needs, builtin.Kinds())
 }
 
-// TestMissing names what a tool needs and was not granted.
+// TestMissing checks that what a tool needs but was not granted is named.
 // Proves: Nothing without a grant
 func TestMissing(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestNotDeclared grants everything to a tool that declares nothing: it gets nothing.
+// TestNotDeclared grants everything to a tool that declares no needs: it gets nothing.
 // Proves: Nothing without a grant
 func TestNotDeclared(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestNotDeclared(t *testing.T) {
 	}
 }
 
-// TestValuesStay has the grants of two equal configurations equal: a reload that changes nothing changes no tool.
+// TestValuesStay checks that equal configurations give equal grants, so that a reload without changes changes no tool.
 func TestValuesStay(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse([]byte("[[grant]]\nmatch='a/*'\nkv='1MiB'\nhttp=['https://b.example']\ntools=['**']\nsettings={a=1}\nfiles={geo='/srv/geo'}\n"), "")

@@ -22,7 +22,7 @@ type room struct{ n atomic.Int64 }
 func (r *room) Take() bool { r.n.Add(1); return true }
 func (r *room) Give()      { r.n.Add(-1) }
 
-// TestConnectionsEndWithCalls reloads grants: what allows the same goes on, and no connection outlives its call.
+// TestConnectionsEndWithCalls reloads grants: equal grants continue, and no connection outlives its call.
 // Proves: A service can't use up the host
 func TestConnectionsEndWithCalls(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// fits returns an error where a need, which may have been read by somebody who did not know the kind, is not of its form.
+// fits returns an error if a need does not have the form of its kind, since its reader may not have known the kind.
 func fits(k *capability.Kind, n wasmtools.Need) error {
 	switch {
 	case k.Word != nil:

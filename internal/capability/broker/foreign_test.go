@@ -19,8 +19,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestSecretsOfOthers makes a service show one tool what another has sent it: a key that the host has put into that one's requests. The
-// other way into the same service is searched for it, too, and after a reload that takes the key away from its tool.
+// TestSecretsOfOthers makes a service show one tool what another tool has sent: a key that the host has put into the other tool's requests. The key
+// is removed, even if the first tool reaches the service in another way, and even after a reload that takes the key away from its tool.
 // Proves: Secrets stay secret
 func TestSecretsOfOthers(t *testing.T) {
 	t.Parallel()
@@ -109,8 +109,8 @@ private = ['127.0.0.0/8']
 	}
 }
 
-// TestSecretsThatComeMeanwhile makes a tool wait for an answer while a secret that another one's requests have gets another value, or its first
-// grant. The service shows it to those who wait.
+// TestSecretsThatComeMeanwhile makes a tool wait for an answer while a secret in another tool's requests gets a new value, or its first grant. The
+// service shows the secret to the waiting tool.
 func TestSecretsThatComeMeanwhile(t *testing.T) {
 	t.Parallel()
 	var last, encoding atomic.Value
@@ -172,7 +172,7 @@ func TestSecretsThatComeMeanwhile(t *testing.T) {
 		want    string
 	}{{"/wait", nil, "[secret]"}, {"/head", nil, "[secret]"}, {"/wait", [][2]string{{"Range", "bytes=0-9"}}, `"code":"invalid"`}, {"/wait", nil, "[secret]"}} {
 		if n == 2 {
-			b = nil // nobody has been granted anything yet
+			b = nil // no tool has been granted anything yet
 			grants = configured(text)
 		}
 		key := fmt.Sprintf("key-number-%d-for-the-service", n)

@@ -10,7 +10,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestHTTPGrants checks which needs a grant meets, also in part, and what is reported of others.
+// TestHTTPGrants checks which needs a grant meets, even partly, and what is reported about the others.
 func TestHTTPGrants(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ need, grant, missing string }{
@@ -35,7 +35,7 @@ func TestHTTPGrants(t *testing.T) {
 	}
 }
 
-// TestHTTPRefused holds that a configuration with an impossible grant is refused.
+// TestHTTPRefused checks that a configuration with an impossible grant is refused.
 func TestHTTPRefused(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse([]byte("[[grant]]\nmatch = 'x'\nhttp = ['https://a.example']\nca = 'nowhere.pem'"), t.TempDir())

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// A sensorsRule is a grant of a capability of a program's own.
+// A sensorsRule is a grant of a program's own capability.
 type sensorsRule struct{ sensors []string }
 
 func (r *sensorsRule) Keys(string) key.Table {
@@ -21,7 +21,7 @@ func (r *sensorsRule) Keys(string) key.Table {
 
 func (r *sensorsRule) Shown() []key.Shown { return []key.Shown{key.Listed("x-sensors", r.sensors)} }
 
-// TestOwnSuggestion has an operator told what to grant of a capability of a program's own, and of one that nobody has.
+// TestOwnSuggestion checks what is suggested to an operator for a program's own capability, and for an unknown one.
 func TestOwnSuggestion(t *testing.T) {
 	t.Parallel()
 	sensors := capability.Kind{Name: "x-sensors", Module: "sensors_v1", New: func() capability.Rule { return &sensorsRule{} },

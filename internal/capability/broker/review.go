@@ -12,9 +12,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// Review returns what is wrong with the grants of a configuration: entries that none of their tools declares, places that do not exist,
-// grants for every tool. tools are all tools. A grant that matches none of them is left to [config.Config.Unmatched], and what a tool
-// lacks is in its Missing.
+// Review returns the problems of a configuration's grants: entries that no matching tool declares, places that do not exist, and grants for every
+// tool. tools are all tools. It leaves grants that match no tool to [config.Config.Unmatched]. What a tool lacks is in its Missing.
 func Review(c *config.Config, tools []*wasmtools.Tool) (findings []capability.Finding) {
 	kinds := builtin.With(c.Capabilities)
 	for i := range c.Grants {
@@ -46,7 +45,7 @@ func Review(c *config.Config, tools []*wasmtools.Tool) (findings []capability.Fi
 	return findings
 }
 
-// needsOf returns what tools need of one capability.
+// needsOf returns what tools need from one capability.
 func needsOf(tools []*wasmtools.Tool, name string) (needs []wasmtools.Need) {
 	for _, t := range tools {
 		if n, ok := t.Needs[name]; ok {

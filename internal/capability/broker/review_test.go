@@ -20,7 +20,7 @@ var (
 	tools = []*wasmtools.Tool{{Namespace: "weather", Name: "now", Needs: everything}, {Namespace: "weather", Name: "plain"}, {Name: "plain"}}
 )
 
-// TestReview finds what is granted to nobody who needs it, and what is granted to all.
+// TestReview finds grants that no matching tool needs, and grants for every tool.
 // Proves: Nothing without a grant
 func TestReview(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,7 @@ func TestReview(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name, text string
-		want       string // keys and the words of messages, a line each; "~" is a warning
+		want       string // keys and messages, one per line; "~" marks a warning
 	}{
 		{"all is needed", "[state]\ndirectory='s'\n[[grant]]\nmatch='weather/*'\nhttp=['https://api.example.com','https://a.example.org/x/']\nkv='1MiB'\nsettings={}\nfiles={geo='geo'}\ntools=['units/*']\nsecrets=['stripe.key']", ""},
 		{"nothing is", "[state]\ndirectory='s'\n[[grant]]\nmatch='weather/plain'\nhttp=['https://api.example.com']\nkv='1MiB'\nsettings={a=1}\nfiles={geo='geo'}\ntools=['units/*']\nsecrets=['stripe.key']",
@@ -72,7 +72,7 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// TestSuggest pastes what is suggested into a configuration: it grants all that it can know.
+// TestSuggest pastes a suggestion into a configuration: it grants everything that could be known.
 func TestSuggest(t *testing.T) {
 	t.Parallel()
 	suggested := suggest("weather/*", everything)

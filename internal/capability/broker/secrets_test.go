@@ -20,8 +20,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestSecretsOfGrants makes secrets come and go with configurations: a tool has the present ones, and a named one that is absent counts
-// as missing. A source that can't be read leaves all as it is.
+// TestSecretsOfGrants adds and removes secrets with configurations: a tool has the current ones, and a named secret that does not exist is reported
+// as missing. A source that can't be read changes nothing.
 func TestSecretsOfGrants(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func TestSecretsOfGrants(t *testing.T) {
 	}
 }
 
-// TestSecretsChangeOften has all secrets replaced at each reload: none is refused for it, and there is a warning once former values are forgotten.
+// TestSecretsChangeOften replaces all secrets at each reload: no reload is refused for that, and there is a warning once old values are forgotten.
 func TestSecretsChangeOften(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -96,8 +96,8 @@ func TestSecretsChangeOften(t *testing.T) {
 	}
 }
 
-// TestSecretsOfStandingGrants has a call go on while configurations are published, and others are made that are only looked at. It gets the new values
-// of its secrets for as long as its grant stands, and none of those that came when it was taken away, though it came back.
+// TestSecretsOfStandingGrants runs a call while configurations are published, and others are made but never published. The call gets new values of
+// its secrets as long as its grant exists. It gets no values from after the grant was taken away, even if the grant came back.
 // Proves: Secrets stay secret
 func TestSecretsOfStandingGrants(t *testing.T) {
 	t.Parallel()
@@ -107,8 +107,8 @@ func TestSecretsOfStandingGrants(t *testing.T) {
 	texts := map[string]string{"granted": grant("'key'", "X-Key"), "other": grant("'key', 'more'", "X-Other"), "none": ""}
 	for _, c := range []struct {
 		name  string
-		steps string // the configurations; one that is only looked at has a ?
-		want  int    // the number of the one whose values the call of the first gets
+		steps string // the configurations; one that is not published is followed by ?
+		want  int    // the number of the configuration whose values the first one's call gets
 	}{
 		{"it stands", "granted granted granted", 2},
 		{"another is looked at", "granted granted?", 0},
@@ -135,7 +135,7 @@ func TestSecretsOfStandingGrants(t *testing.T) {
 			var published *secret.Values
 			b := broker.New(&config.Config{}, broker.Options{Secrets: secret.NewStore(func() *secret.Values { return published })})
 			needs := wasmtools.Needs{"http": {Words: []string{service.URL}}, "secrets": {Words: []string{"key", "more"}}}
-			// sees returns what calls under each of a tool's grants have of the key.
+			// sees returns which value of the key the calls under each of a tool's grants see.
 			sees := func(held []hostcall.Grant) (all []string) {
 				for _, one := range held {
 					g := hosttest.Begin(t, make([]byte, 64<<10), 1, hostcall.Run{Serving: true, Grants: []any{one.Value}})
@@ -168,7 +168,7 @@ func TestSecretsOfStandingGrants(t *testing.T) {
 					t.Fatal(err)
 				}
 				held := grants.For("/a/b", needs).Values
-				runtime.GC() // of what nobody holds, nothing may be needed
+				runtime.GC() // values that nobody holds any more must not be needed
 				if !looked {
 					published = grants.Secrets()
 					for _, got := range sees(held) {

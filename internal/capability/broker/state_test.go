@@ -22,7 +22,7 @@ func parse(t *testing.T, text, dir string) *config.Config {
 	return c
 }
 
-// TestWithoutState: a tool that may keep something learns that there is no place for it.
+// TestWithoutState: a tool that may keep values learns that there is no place for them.
 func TestWithoutState(t *testing.T) {
 	t.Parallel()
 	c := parse(t, grantKV, "")
@@ -35,7 +35,7 @@ func TestWithoutState(t *testing.T) {
 	}
 }
 
-// TestSpaces holds which tools share keys, and which quota counts.
+// TestSpaces checks which tools share keys, and which quota applies.
 func TestSpaces(t *testing.T) {
 	t.Parallel()
 	g := grants(t, grantKV+"[[grant]]\nmatch='*'\nkv='1MiB'\n[[grant]]\nmatch='a/large'\nkv='2MiB'\n[[grant]]\nmatch='a/large'\nhttp=['https://b.example']\n")

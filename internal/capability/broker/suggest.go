@@ -10,8 +10,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// Suggest returns the table [[grant]] that grants a tool, or the tools that a pattern matches, all of their needs. What only an operator
-// knows has a value to be replaced: the quota, paths and settings. It is TOML, in several lines.
+// Suggest returns a [[grant]] table that grants a tool, or the tools that a pattern matches, all of their needs. It has placeholders for what only an
+// operator knows: the quota, paths and settings. The result is TOML with several lines.
 func Suggest(match string, needs wasmtools.Needs, kinds []capability.Kind) string {
 	var b strings.Builder
 	b.WriteString("[[grant]]\nmatch = " + keys.Quote(match) + "\n")

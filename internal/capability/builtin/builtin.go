@@ -12,15 +12,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// Kinds returns them, in the order in which they are told.
+// Kinds returns the capabilities that every server has, in the order of messages.
 func Kinds() []capability.Kind {
 	return []capability.Kind{http.Kind(), kv.Kind(), secrets.Kind(), settings.Kind(), tools.Kind(), files.Kind()}
 }
 
-// With returns them, and then those that a program brings along.
+// With returns the capabilities that every server has, followed by those of a program.
 func With(own []capability.Kind) []capability.Kind { return append(Kinds(), own...) }
 
-// Needs returns what manifests may say of them.
+// Needs returns what manifests may declare of capabilities.
 func Needs() (forms []manifest.Form) {
 	for _, k := range Kinds() {
 		forms = append(forms, manifest.Form{Name: k.Name, Word: k.Word, Object: k.Object})

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// CheckOwn returns an error where one of a program's own capabilities could be taken for another one, or lacks something.
+// CheckOwn returns an error if one of a program's own capabilities is incomplete or could be confused with another one.
 func CheckOwn(own []capability.Kind) error {
 	names, modules, keys := map[string]bool{}, map[string]string{}, map[string]string{"match": "every capability"}
 	take := func(k *capability.Kind) error {

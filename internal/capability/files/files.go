@@ -1,8 +1,7 @@
-// Package files grants directories to tools, which see them through WASI and can only read.
+// Package files grants directories to tools, which can only read them, through WASI.
 //
-// Nothing leads out of a directory: os.Root follows links only within it. Regular files and directories are opened, and nothing
-// else: no device, no pipe and no socket. A directory is opened for each call that uses it, so that the next call sees one that has
-// taken its place.
+// Nothing leads out of a directory: os.Root follows links only within it. Only regular files and directories are opened, never a device, a pipe or a
+// socket. A directory is opened for each call that uses it, so that the next call sees a directory that has replaced it.
 package files
 
 import (
@@ -16,8 +15,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/wasi"
 )
 
-// Grant returns the grant of directories, by the names under which a tool finds them in "/". It opens nothing yet; what can't be
-// opened when a call wants it is an error of that call.
+// Grant returns the grant of directories, by the names under which a tool finds them in "/". It opens nothing yet. If a directory can't be opened
+// during a call, that call gets an error.
 func Grant(directories map[string]string) *wasi.Permission {
 	g := &wasi.Permission{Directories: make(map[string]wasi.Directory, len(directories))}
 	for name, path := range directories {
@@ -26,7 +25,7 @@ func Grant(directories map[string]string) *wasi.Permission {
 	return g
 }
 
-// Check returns an error where a path can't be granted: it is not a directory that this process can read now.
+// Check returns an error if a path can't be granted, because it is not a directory that this process can read now.
 func Check(path string) error {
 	root, err := directory(path).root()
 	if err != nil {
@@ -44,13 +43,13 @@ func Check(path string) error {
 	return nil
 }
 
-// A directory is the path of one that is granted.
+// A directory is the path of a granted directory.
 type directory string
 
 var _ wasi.Directory = directory("")
 
-// root opens the directory. The separator at the end has the system refuse everything else, which it would open otherwise, and wait
-// for the other end of a pipe.
+// root opens the directory. With the separator at the end, the system refuses anything that is not a directory. Otherwise it would open that too, and
+// wait for the other end of a pipe.
 func (d directory) root() (*os.Root, error) {
 	return os.OpenRoot(string(d) + string(filepath.Separator))
 }
@@ -72,8 +71,8 @@ var _ wasi.Tree = tree{}
 // errKind refuses what is neither a regular file nor a directory.
 var errKind = fmt.Errorf("%w: it is neither a regular file nor a directory", fs.ErrPermission)
 
-// Open opens a regular file or a directory. It looks before it opens, since opening alone does something to some devices, and afterwards,
-// since somebody may have replaced what was there; then it is closed, and had not been waited for.
+// Open opens a regular file or a directory. It checks the type before, since opening some devices has side effects, and again afterwards, since
+// somebody may have replaced the file. A wrong file is closed, and opening it has not waited.
 func (t tree) Open(name string) (fs.File, error) {
 	info, err := t.root.Stat(name)
 	if err != nil {
@@ -95,7 +94,7 @@ func (t tree) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// plain reports whether something may be opened.
+// plain reports whether a file of this type may be opened.
 func plain(info fs.FileInfo) bool { return info.Mode().IsRegular() || info.IsDir() }
 
 // Stat describes what a link leads to.

@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/wasitest"
 )
 
-// The error numbers that tests expect.
+// These are the error numbers that tests expect.
 const (
 	success    = 0
 	acces      = 2
@@ -41,7 +41,7 @@ func write(t testing.TB, path, content string) {
 	}
 }
 
-// link makes a link, or skips the test where that isn't allowed.
+// link makes a link, or skips the test if that isn't allowed.
 func link(t testing.TB, to, path string) {
 	t.Helper()
 	if err := os.Symlink(to, path); err != nil {
@@ -80,7 +80,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestNothingLeadsOut tries to read a file beside the directory, in all ways that a guest and those who write in the directory have.
+// TestNothingLeadsOut tries to read a file beside the directory, in every way open to a guest or to somebody who writes to the directory.
 // Proves: Files are read, and nothing else
 func TestNothingLeadsOut(t *testing.T) {
 	t.Parallel()
@@ -143,7 +143,7 @@ func TestNothingLeadsOut(t *testing.T) {
 	}
 }
 
-// TestReplacedWhileOpened makes a name, and the directory above it, change between what is inside and links out, as fast as can be.
+// TestReplacedWhileOpened switches a name, and the directory above it, between the real ones and links that lead out, as fast as possible.
 // Proves: Files are read, and nothing else
 func TestReplacedWhileOpened(t *testing.T) {
 	t.Parallel()
@@ -203,7 +203,7 @@ func TestReplacedWhileOpened(t *testing.T) {
 	t.Logf("opened, by error number: %v", seen)
 }
 
-// TestLargeFiles reads from a file that has no end in sight, and takes as long as what is read of it.
+// TestLargeFiles reads from a huge file: a read costs only what is read.
 // Proves: Files are read, and nothing else
 func TestLargeFiles(t *testing.T) {
 	t.Parallel()
@@ -274,8 +274,8 @@ func TestChangedWhileRead(t *testing.T) {
 	}
 }
 
-// TestDirectoryIsReplaced removes a granted directory, and puts another in its place: a call goes on with what it has opened, and the
-// next call sees the content at that time.
+// TestDirectoryIsReplaced removes a granted directory, and puts another in its place: a call continues with what it has opened, and the next call
+// sees the new content.
 func TestDirectoryIsReplaced(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -321,7 +321,7 @@ func TestDirectoryIsReplaced(t *testing.T) {
 	read("", notDir)
 }
 
-// TestCheck checks what operators write.
+// TestCheck checks paths as operators may write them.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -338,7 +338,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestNoNumbersOfTheHost compares what guests are told of two files that are one on the host.
+// TestNoNumbersOfTheHost compares what guests are told about two names of one file on the host.
 // Proves: Files are read, and nothing else
 func TestNoNumbersOfTheHost(t *testing.T) {
 	t.Parallel()

@@ -26,15 +26,15 @@ func Kind() capability.Kind {
 	}
 }
 
-// A Rule is one grant of the configuration, as far as directories go.
+// A Rule is the part of one grant in the configuration that concerns directories.
 type Rule struct {
-	// Directories are their paths, by the names that tools know them by.
+	// Directories are the paths of directories, by the names that tools use for them.
 	Directories map[string]string
 }
 
 var _ capability.Rule = (*Rule)(nil)
 
-// Keys returns the readers of its keys.
+// Keys returns the readers of the rule's keys.
 func (r *Rule) Keys(directory string) key.Table {
 	return key.Table{
 		// names and paths | directories that may be read
@@ -43,7 +43,7 @@ func (r *Rule) Keys(directory string) key.Table {
 	}
 }
 
-// Shown returns what a log may tell of it.
+// Shown returns what a log may show of the rule.
 func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Silent("files", r.Directories)} }
 
 func review(v *capability.Review, from capability.Rule) {
@@ -53,7 +53,7 @@ func review(v *capability.Review, from capability.Rule) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Directories)) {
 		v, place := v, "files"
-		if needs(v.All, name) { // another one may be a secret in the wrong place
+		if needs(v.All, name) { // any other name may be a secret in the wrong place
 			v, place = v.Of(name), "files."+name
 		}
 		if err := Check(r.Directories[name]); err != nil {
@@ -78,7 +78,7 @@ func suggest(n wasmtools.Need) string {
 	return "files = {" + entries + "}\n"
 }
 
-// open grants directories. Of two for one name the last counts.
+// open grants directories. If there are two for one name, the last one applies.
 func open(capability.Host) capability.Configure {
 	return func(capability.Configuration) capability.Decide {
 		return func(_ string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
@@ -105,7 +105,7 @@ func open(capability.Host) capability.Configure {
 	}
 }
 
-// reaches returns the names of the directories, and where these are.
+// reaches returns the names and paths of the directories.
 func reaches(value any) (all []capability.Reached) {
 	directories := value.(*wasi.Permission).Directories
 	for _, name := range slices.Sorted(maps.Keys(directories)) {

@@ -13,8 +13,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/files"
 )
 
-// TestNothingSpecialIsOpened tries to open what is neither a file nor a directory. No open may wait: for the other end of a pipe it
-// would be for ever.
+// TestNothingSpecialIsOpened tries to open what is neither a regular file nor a directory. No open may wait: it would wait forever for the other end
+// of a pipe.
 // Proves: Files are read, and nothing else
 func TestNothingSpecialIsOpened(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestNothingSpecialIsOpened(t *testing.T) {
 	}
 }
 
-// TestReplacedByPipes makes a file become a pipe between the look and the open, as often as can be.
+// TestReplacedByPipes replaces a file by a pipe between the check and the open, as often as possible.
 // Proves: Files are read, and nothing else
 func TestReplacedByPipes(t *testing.T) {
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestReplacedByPipes(t *testing.T) {
 	t.Logf("opened, by error number: %v", seen)
 }
 
-// TestUnreadable makes the system's own permissions hold: the server may read less than root.
+// TestUnreadable checks that the system's own permissions apply: the server may read less than root.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {

@@ -1,4 +1,4 @@
-// Package granted is what tools were granted, between who decides it and who makes the tools.
+// Package granted has the grants of a tool, as the package that decides them passes them to the one that makes tools.
 package granted
 
 import (
@@ -6,14 +6,14 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Tool is what a tool was granted of all of its needs.
+// A Tool is which of its needs a tool was granted.
 type Tool struct {
-	// Values are for the sets of functions.
+	// Values are the values for the sets of host functions.
 	Values []hostcall.Grant
 	// Settings are the settings of the tool's module as JSON, or nil.
 	Settings []byte
-	// Missing are the needs that it was not granted: such a tool can't be called.
+	// Missing are the needs that were not granted. A tool that lacks any can't be called.
 	Missing []wasmtools.Missing
-	// Waits is whether the tool waits rather than computes.
+	// Waits is whether the tool mostly waits rather than computes.
 	Waits bool
 }

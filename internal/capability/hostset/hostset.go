@@ -1,4 +1,4 @@
-// Package hostset has the sandbox take functions that are written for package hostabi.
+// Package hostset adapts functions that are written for package hostabi to the sandbox.
 package hostset
 
 import (
@@ -6,7 +6,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
-// Of returns a set as the sandbox takes it.
+// Of returns a set for the sandbox.
 func Of(s *hostabi.Set) *hostcall.Set {
 	set := &hostcall.Set{Module: s.Module, Target: s.Target, Nests: s.Nests}
 	for _, f := range s.Functions {
@@ -15,7 +15,7 @@ func Of(s *hostabi.Set) *hostcall.Set {
 	return set
 }
 
-// Function returns a function as the sandbox takes it.
+// Function returns a function for the sandbox.
 func Function(f hostabi.Function) hostcall.Function {
 	return hostcall.Function{Name: f.Name, Params: f.Params, Results: f.Results, Cost: f.Cost,
 		Do: func(c *hostcall.Call, stack []uint64) { f.Do((*hostabi.Call)(c), stack) }}

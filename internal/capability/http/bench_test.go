@@ -12,8 +12,8 @@ import (
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 )
 
-// BenchmarkRequests measures a request over loopback: one in a call, which has a connection of its own, and one of thirty. A service
-// that is far away adds its round trips: one for a connection, and another for TLS.
+// BenchmarkRequests measures a request over loopback: the only one in a call, which needs a new connection, and one of thirty. A distant service adds
+// its round trips: one for a connection, and another for TLS.
 func BenchmarkRequests(b *testing.B) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "an answer") })
 	plain, secure := httptest.NewServer(handler), httptest.NewTLSServer(handler)

@@ -9,7 +9,7 @@ import (
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 )
 
-// TestHeadsAreCharged makes guests send heads that take long to read. Each byte is charged before it is read, and few values are read.
+// TestHeadsAreCharged makes guests send heads that take long to read. Each byte is charged before it is read, and only few values are read.
 // Proves: A tool stops
 func TestHeadsAreCharged(t *testing.T) {
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestHeadsAreCharged(t *testing.T) {
 	}
 }
 
-// TestPackedBodiesAreCharged makes a server answer with much that is nothing once it is decompressed.
+// TestPackedBodiesAreCharged makes a server answer with much compressed data that decompresses to nothing.
 // Proves: A service can't use up the host
 func TestPackedBodiesAreCharged(t *testing.T) {
 	t.Parallel()

@@ -16,12 +16,12 @@ type Connections struct {
 	idle map[*line]struct{} // those that calls keep
 }
 
-// NewConnections returns connections, none open yet, for as many as room has; if nil, any number.
+// NewConnections returns Connections, with none open yet. room bounds them; if it is nil, there is no bound.
 func NewConnections(r capability.Room) *Connections {
 	return &Connections{room: r, idle: map[*line]struct{}{}}
 }
 
-// take makes room for a connection. If there is none, it closes idle ones of any call. A nil c has room.
+// take makes room for a connection. If there is none, it closes an idle one of any call. A nil c always has room.
 func (c *Connections) take() *answer.Failure {
 	if c == nil || c.room == nil || c.room.Take() {
 		return nil
@@ -45,7 +45,7 @@ func (c *Connections) give() {
 	}
 }
 
-// rest says that a call keeps a line which it does not use now: it may be closed to make room.
+// rest says that a call keeps an idle line, which may be closed to make room.
 func (c *Connections) rest(l *line) {
 	if c == nil {
 		return
@@ -55,7 +55,7 @@ func (c *Connections) rest(l *line) {
 	c.idle[l] = struct{}{}
 }
 
-// wake takes back what rest has said, and reports false where the line has been closed.
+// wake undoes rest. It returns false if the line has been closed.
 func (c *Connections) wake(l *line) bool {
 	if c == nil {
 		return true
@@ -67,7 +67,7 @@ func (c *Connections) wake(l *line) bool {
 	return idle
 }
 
-// A connection gives back its room when it is closed, which may be more than once.
+// A connection gives back its room when it is first closed. It may be closed more than once.
 type connection struct {
 	net.Conn
 	close func() error
@@ -75,11 +75,11 @@ type connection struct {
 
 func (c *connection) Close() error { return c.close() }
 
-// counted returns a connection that gives back its room when it is closed.
+// counted wraps a connection so that closing it gives back its room.
 func (c *Connections) counted(conn net.Conn) net.Conn {
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		// Who closes first keeps the port for a minute. With a connection for each call a host would run out of ports at some 470
-		// calls a second to one address. When a connection is closed here, nothing is under way on it that anybody wants.
+		// The side that closes first keeps the port for a minute. With a connection for each call, the host would run out of ports at some 470 calls
+		// a second to one address. When a connection is closed here, nobody needs the data that may be in transit.
 		_ = tcp.SetLinger(0)
 	}
 	return &connection{conn, sync.OnceValue(func() error {

@@ -15,7 +15,7 @@ type room struct {
 	mu    sync.Mutex
 	most  int
 	n     int
-	given chan struct{} // has a value for each that was given back
+	given chan struct{} // gets a value for each connection that is given back
 }
 
 func newRoom(most int) *room { return &room{most: most, given: make(chan struct{}, 1000)} }
@@ -53,8 +53,7 @@ func counted(t *testing.T, url string, c *httpcap.Connections) *httpcap.Permissi
 	return g
 }
 
-// TestConnectionsAreBounded makes calls keep idle connections, which make room for other calls' connections, and ones that are used, which
-// do not.
+// TestConnectionsAreBounded makes calls keep connections: idle ones are closed to make room for other calls, and used ones are not.
 // Proves: A service can't use up the host
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()

@@ -16,11 +16,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 )
 
-// A Network looks names up and dials addresses, safe for concurrent use. It is comparable. Tests have their own.
+// A Network looks up names and dials addresses. It must be comparable and safe for concurrent use. Tests have their own.
 type Network interface {
 	// Lookup returns all addresses of a name, which ends in a dot.
 	Lookup(ctx context.Context, name string) ([]netip.Addr, error)
-	// Interfaces returns the addresses of the machine's interfaces, each with the prefix of its network. An IPv4 address is one.
+	// Interfaces returns the addresses of the machine's interfaces, each with the prefix of its network. An IPv4 address must not be in IPv6 form.
 	Interfaces() ([]netip.Prefix, error)
 	// Dial connects to an address over TCP.
 	Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error)
@@ -30,8 +30,8 @@ type Network interface {
 type system struct{}
 
 func (system) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
-	// The file of hosts has names without a dot, such as localhost, under themselves only, while name servers would be asked for these
-	// with the search domains. So the file is asked alone.
+	// The hosts file has names such as localhost without the final dot. Name servers would be asked for these with the search domains, so only the
+	// file is used.
 	if bare := strings.TrimSuffix(name, "."); !strings.Contains(bare, ".") {
 		file := net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errFileOnly }}
 		if found, err := file.LookupNetIP(ctx, "ip", bare); err == nil {
@@ -42,7 +42,7 @@ func (system) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	return resolver.LookupNetIP(ctx, "ip", name)
 }
 
-// errFileOnly is why no name server is asked for what the file of hosts is asked for.
+// errFileOnly keeps the resolver from asking name servers when only the hosts file may be used.
 var errFileOnly = errors.New("no name servers are asked")
 
 func (system) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
@@ -50,13 +50,13 @@ func (system) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error
 }
 
 const (
-	connectTimeout = 10 * time.Second // for all addresses of a host, and again for the handshake
+	connectTimeout = 10 * time.Second // for all addresses of a host, and as much again for the handshake
 	maxAddresses   = 100              // that a name may have
 	maxDialled     = 8                // of these
-	maxHeadBytes   = 64 << 10         // of the head of an answer, with all 1xx before it
+	maxHeadBytes   = 64 << 10         // of the head of an answer, including all 1xx answers before it
 )
 
-// newDialer returns what makes connections by a rule. It uses no proxy, whatever the environment says.
+// newDialer returns the dialer for a rule. It uses no proxy, whatever the environment says.
 func newDialer(o Options, roots *x509.CertPool, private []netip.Prefix) *dialer {
 	network := o.Network
 	if network == nil {
@@ -65,7 +65,7 @@ func newDialer(o Options, roots *x509.CertPool, private []netip.Prefix) *dialer 
 	return &dialer{network: network, interfaces: interfaces{network: network}, roots: roots, private: private, connections: o.Connections}
 }
 
-// A dialer connects to those addresses of a host that may be reached. Its errors are *answer.Failure. It is safe for concurrent use.
+// A dialer connects to the addresses of hosts, if these may be reached. Its errors are *answer.Failure. It is safe for concurrent use.
 type dialer struct {
 	network    Network
 	interfaces interfaces
@@ -75,8 +75,8 @@ type dialer struct {
 	connections *Connections
 }
 
-// connect makes a connection to an origin, for requests by r. It speaks HTTP/1.1 only, in which a connection is for one origin:
-// HTTP/2 would have a server take requests for all names that its certificate has.
+// connect makes a connection to an origin, for requests by r. It speaks only HTTP/1.1, in which a connection is for one origin: with HTTP/2, a server
+// could get requests for all names in its certificate.
 func (d *dialer) connect(ctx context.Context, r *rule, o reach.Origin) (*line, error) {
 	conn, f := d.dial(ctx, o)
 	if f != nil {
@@ -120,8 +120,8 @@ func (d *dialer) dial(ctx context.Context, o reach.Origin) (net.Conn, *answer.Fa
 	return nil, answer.Failf(codeConnect, "%s refuses connections on port %d: %s.", o.Host, o.Port, dialReason(err))
 }
 
-// lookup returns the addresses of a host, to be dialled as they are, or a failure if one of them must not be reached: a name server that
-// mixes allowed and forbidden addresses must not choose.
+// lookup returns the addresses of a host, which are dialled without another lookup. It fails if any of them must not be reached, so that a name
+// server can't mix allowed and forbidden addresses.
 func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, *answer.Failure) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if f := d.check(host, a); f != nil {
@@ -129,7 +129,7 @@ func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, *answer
 		}
 		return []netip.Addr{a}, nil
 	}
-	found, err := d.network.Lookup(ctx, host+".") // the dot keeps the system's search domains out
+	found, err := d.network.Lookup(ctx, host+".") // the dot keeps the system from trying search domains
 	var none *net.DNSError
 	switch {
 	case err == nil && len(found) > maxAddresses:
@@ -151,8 +151,8 @@ func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, *answer
 	return found[:min(len(found), maxDialled)], nil
 }
 
-// check refuses an address that is special, or near, and not granted. The message has the range of what is special, and not the
-// address: who may ask for any name of a domain is not to learn its addresses. Nor is it to learn the machine's.
+// check refuses an address that is special, or near, and not granted. The message has the special range rather than the address: a tool that may ask
+// for any name of a domain must not learn its addresses, nor those of the machine.
 func (d *dialer) check(host string, a netip.Addr) *answer.Failure {
 	if a.Zone() == "" && slices.ContainsFunc(d.private, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return nil
@@ -170,7 +170,7 @@ func (d *dialer) check(host string, a netip.Addr) *answer.Failure {
 	return nil
 }
 
-// dialReason says why a connection was not made, in words that have no address.
+// dialReason says why a connection was not made, without an address.
 func dialReason(err error) string {
 	var late interface{ Timeout() bool }
 	switch {
@@ -183,7 +183,7 @@ func dialReason(err error) string {
 	}
 }
 
-// tlsFailure says why a handshake failed, without what the server has put into its certificate.
+// tlsFailure says why a handshake failed, without quoting the server's certificate.
 func tlsFailure(host string, err error) *answer.Failure {
 	reason := "the handshake failed; TLS 1.2 or later is needed"
 	var (

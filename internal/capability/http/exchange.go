@@ -24,7 +24,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 )
 
-// A caller is what sending needs of a call: methods of [hostabi.Call].
+// A caller has the methods of [hostabi.Call] that sending needs.
 type caller interface {
 	Context() context.Context
 	Wait(f func(ctx context.Context))
@@ -34,10 +34,10 @@ type caller interface {
 	Tally(n int) int
 }
 
-// maxShown is the longest path in bytes that a failure shows.
+// maxShown is the length of the longest path that a failure shows, in bytes.
 const maxShown = 80
 
-// connectionBytes is what is held for a request while it is under way: its connection, and the head of its answer.
+// connectionBytes is the memory that is accounted for a running request: its connection, and the head of its answer.
 const connectionBytes = 128 << 10
 
 // An exchange is one request of a guest, with all its redirects.
@@ -47,28 +47,29 @@ type exchange struct {
 	ctx     context.Context // of the whole request, within the call's; nil until the first wait
 	cancel  context.CancelFunc
 	timeout time.Duration
-	held    int64                // bytes that the account holds
-	redact  redact.Chain         // empty where no secret is put into requests to the host
-	who     *wasmtools.Principal // who calls; if nil, nobody is known
+	held    int64                // bytes that the account counts
+	redact  redact.Chain         // empty if no secret is put into requests to the host
+	who     *wasmtools.Principal // who calls; nil if not known
 
 	r      *request
-	rule   *rule // by which the next request goes
+	rule   *rule // the rule for the next request
 	target reach.Target
-	url    string // target's, where hop has begun
+	url    string // the target's, once hop has begun
 	method string
 	body   []byte
 	header http.Header
 	use    hostabi.Use
 
-	lines *lines      // that the call keeps
-	line  *line       // that is in use
-	stop  func() bool // has the end of ctx no longer cut line
+	lines *lines      // the connections that the call keeps
+	line  *line       // the connection in use
+	stop  func() bool // keeps the end of ctx from cutting line
 	whole bool        // the answer was read to its end
 
 	partial bool // a part of the answer was asked for
 }
 
-// send sends a request, follows its redirects, and returns the answer as the guest reads it. Nothing of it is left when send returns, or panics because the call has to end.
+// send sends a request, follows its redirects, and returns the answer as the guest reads it. Nothing of the exchange remains when send returns, or
+// panics because the call has to end.
 func (g *Permission) send(c caller, kept *lines, r *request, who *wasmtools.Principal) ([]byte, *answer.Failure) {
 	x := &exchange{g: g, c: c, lines: kept, r: r, who: who, target: r.target, method: r.method, body: r.body, header: r.headers}
 	defer func() {
@@ -89,7 +90,7 @@ func (x *exchange) count() *answer.Failure {
 	return nil
 }
 
-// hops sends the request, and what its redirects lead to.
+// hops sends the request, and follows its redirects.
 func (x *exchange) hops() ([]byte, *answer.Failure) {
 	for number := 0; ; number++ {
 		b, next, f := x.hop(number)
@@ -109,26 +110,26 @@ func (x *exchange) origin() string {
 	return x.url[:len(x.url)-rest]
 }
 
-// hold makes the account hold n bytes until the request is over.
+// hold makes the account count n bytes until the request is over.
 func (x *exchange) hold(n int) {
 	x.c.Hold(int64(n))
 	x.held += int64(n)
 }
 
-// A hop is where a redirect leads.
+// A hop is the target of a redirect.
 type hop struct {
 	status int
 	target reach.Target
 }
 
-// hop sends one request, and counts it, also where it is refused. It returns the answer, or where that leads.
+// hop sends one request, and counts it even if it is refused. It returns the answer, or the target of a redirect.
 func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 	start := time.Now()
 	x.url = x.target.String()
 	x.use = hostabi.Use{Capability: "http", Target: x.method + " " + x.origin() + x.target.Path}
 	defer func() {
 		if x.use.Took = time.Since(start); f != nil {
-			if x.use.Outcome = f.Code; x.rule == nil { // also of a redirect, which the guest is told of as one
+			if x.use.Outcome = f.Code; x.rule == nil { // also for a redirect, which the guest sees as a redirect failure
 				x.use.Outcome = answer.NotGranted
 			}
 			x.know()
@@ -161,7 +162,7 @@ func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 		return nil, nil, f
 	}
 	x.whole = !hasBody(response) || response.ContentLength == 0
-	x.know() // a secret may have another value by now, or another grant, and a service can wait for that
+	x.know() // a secret may have a new value or a new grant by now, and a hostile service can wait for that
 	if next, f = x.redirect(number, response); f == nil && next == nil {
 		b, f = x.read(response)
 	}
@@ -171,7 +172,7 @@ func (x *exchange) hop(number int) (b []byte, next *hop, f *answer.Failure) {
 	return b, next, f
 }
 
-// begin takes what the first request needs, by whose rule all are bounded.
+// begin prepares the exchange. The rule of the first request bounds all requests.
 func (x *exchange) begin() {
 	if x.timeout = x.rule.Timeout; x.r.timeout > 0 {
 		x.timeout = min(x.timeout, x.r.timeout)
@@ -184,7 +185,7 @@ func (x *exchange) wait(f func()) {
 	x.c.Wait(func(ctx context.Context) {
 		if x.ctx == nil {
 			x.ctx = ctx
-			if ends, ok := ctx.Deadline(); !ok || time.Until(ends) > x.timeout { // a context of its own takes a microsecond
+			if ends, ok := ctx.Deadline(); !ok || time.Until(ends) > x.timeout { // a new context takes a microsecond
 				x.ctx, x.cancel = context.WithTimeout(ctx, x.timeout)
 			}
 		}
@@ -192,7 +193,7 @@ func (x *exchange) wait(f func()) {
 	})
 }
 
-// allowed finds the rule for the next request, and refuses one that is not needed or not granted.
+// allowed finds the rule for the next request, and refuses a request that is not declared or not granted.
 func (x *exchange) allowed(redirected bool) *answer.Failure {
 	if x.rule = x.g.rule(x.target); x.rule != nil {
 		if n := int64(len(x.body)); n > x.rule.RequestBytes {
@@ -205,7 +206,7 @@ func (x *exchange) allowed(redirected bool) *answer.Failure {
 		code, subject = codeRedirect, "The server redirects to"
 	}
 	asked := x.target.Origin.String() + x.target.Path
-	if len(x.target.Path) > maxShown { // a secret that is cut is not found in what the tool says of its failure
+	if len(x.target.Path) > maxShown { // a truncated secret would not be found in the tool's error message
 		asked = x.target.Origin.String() + "/..."
 	}
 	if all := x.g.needed; !reach.Allowed(all, all, x.target) {
@@ -214,11 +215,11 @@ func (x *exchange) allowed(redirected bool) *answer.Failure {
 	return answer.Failf(code, "%s %s, but the tool is granted only %s. To grant it, add it to http in the tool's [[grant]]: http = [%q].", subject, asked, list(x.g.granted()), x.target.Origin)
 }
 
-// prepare makes the request of net/http, from nothing but parts that were checked.
+// prepare makes the request for net/http, only from parts that were checked.
 func (x *exchange) prepare() (*http.Request, *answer.Failure) {
-	headers := maps.Clone(x.header) // no value is changed, but replaced
+	headers := maps.Clone(x.header) // a shallow copy, since values are replaced, never changed
 	injected, f := x.rule.inject(x.target, headers, filling{x.g.options.Secrets, x.who, x.missing})
-	others := x.know() // after inject, so that what was put in is known
+	others := x.know() // after inject, so that the injected secrets are known
 	if f != nil {
 		return nil, f
 	}
@@ -237,7 +238,7 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 		traced(x.c.Context(), headers)
 	}
 	encoding := "gzip"
-	if x.partial || injected { // how well an answer can be compressed would tell how much of a secret was guessed
+	if x.partial || injected { // the size of a compressed answer would tell how much of a secret was guessed
 		encoding = "identity"
 	}
 	headers["Accept-Encoding"] = []string{encoding}
@@ -259,7 +260,7 @@ func (x *exchange) prepare() (*http.Request, *answer.Failure) {
 	return request, nil
 }
 
-// traced says which trace a request is part of, in place of what the guest says, where that is recorded.
+// traced sets the trace headers of a request, in place of the guest's, if the trace is recorded.
 func traced(ctx context.Context, headers http.Header) {
 	s := trace.SpanOf(ctx)
 	if s == nil {
@@ -277,22 +278,23 @@ func traced(ctx context.Context, headers http.Header) {
 	}
 }
 
-// know makes answers of a host be searched for everything that is put into requests to it, by this grant or another, as far as is known now. Of callers'
-// own secrets, these are the caller's own: what others have chosen is not taken out. It reports whether other grants put anything in.
+// know makes sure that answers of a host are searched for all secrets that this or any other grant puts into requests to it, as far as is known now.
+// Of the secrets that callers have of their own, only this caller's are included: what others have chosen is not removed. know reports whether other
+// grants inject any.
 func (x *exchange) know() (others bool) {
 	names := x.g.options.Injected.names(x.target.Host)
 	others = len(names) > 0
 	if names = append(names, x.g.secrets...); len(names) > 0 && x.g.options.Secrets != nil {
-		id, _ := personal.Of(x.who) // nobody has no secrets
+		id, _ := personal.Of(x.who) // a caller without an identity has no secrets
 		x.redact = x.g.options.Secrets.RedactorsOf(id, secret.NamesOf(names...))
 	}
 	return others
 }
 
-// missing tells the operator who lacks a secret of its own. A client's call has a bounded number of requests, so it has one of such lines, too.
+// missing logs which caller lacks a secret of its own. The number of requests in a client's call is bounded, and so is the number of these lines.
 func (x *exchange) missing(name string) {
 	if l := x.g.options.Logger; l != nil {
-		id, _ := personal.Of(x.who) // who has none is refused before
+		id, _ := personal.Of(x.who) // a caller without an identity is refused earlier
 		l.Info("a caller has not set its own secret", "principal", x.who.String(), "origin", x.who.Origin(), "caller", string(id), "secret", name, "for", x.target.Origin.String())
 	}
 }
@@ -301,7 +303,7 @@ func partOf() *answer.Failure {
 	return answer.Failf(answer.Invalid, "Don't ask for part of an answer (Range): the host puts a secret into requests to this server, and can't find part of it.")
 }
 
-// redirect returns where an answer leads, nil where it is to be given to the guest.
+// redirect returns the target of a redirect, or nil if the answer is for the guest.
 func (x *exchange) redirect(number int, response *http.Response) (*hop, *answer.Failure) {
 	if x.r.manual || x.rule.Redirects == 0 || !slices.Contains([]int{301, 302, 303, 307, 308}, response.StatusCode) || response.Header.Get("Location") == "" {
 		return nil, nil
@@ -326,8 +328,8 @@ func (x *exchange) redirect(number int, response *http.Response) (*hop, *answer.
 	return &hop{response.StatusCode, target}, nil
 }
 
-// follow makes the exchange ask for what a redirect leads to, as fetch does: others than GET and HEAD become GET with 303, POST does
-// with 301 and 302.
+// follow prepares the request for a redirect's target, as fetch does: with 303 any method except GET and HEAD becomes GET, and with 301 and 302 POST
+// does.
 func (x *exchange) follow(next *hop) {
 	if next.status == 303 && x.method != http.MethodHead || x.method == http.MethodPost && next.status < 303 {
 		if x.method != http.MethodGet {
@@ -344,7 +346,7 @@ func (x *exchange) follow(next *hop) {
 	x.target = next.target
 }
 
-// encode returns the answer as a guest reads it, which takes body over.
+// encode returns the answer in the guest's form. It takes ownership of body.
 func (x *exchange) encode(status int, headers [][2]string, body []byte) []byte {
 	head := append(make([]byte, 4, 512), `{"status":`...)
 	head = strconv.AppendInt(head, int64(status), 10)
@@ -363,7 +365,7 @@ func (x *exchange) encode(status int, headers [][2]string, body []byte) []byte {
 	return append(append(make([]byte, 0, len(head)+len(body)), head...), body...)
 }
 
-// appendText appends what a server has sent as a JSON string.
+// appendText appends text from a server as a JSON string.
 func appendText(dst []byte, s string) []byte {
 	return jsontree.AppendQuoted(dst, strings.ToValidUTF8(s, "\uFFFD"))
 }

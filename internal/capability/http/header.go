@@ -15,18 +15,18 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 )
 
-// Bounds of a request's headers.
+// These are the bounds of a request's headers.
 const (
 	maxHeaders     = 100      // that a guest may set
-	maxHeaderBytes = 32 << 10 // of their names and values
-	maxInjected    = 16 << 10 // bytes of a value that the host sets
+	maxHeaderBytes = 32 << 10 // bytes of names and values together
+	maxInjected    = 16 << 10 // bytes of a value that the host injects
 )
 
-// reserved are the headers that a guest must not set: they say where a request goes, where it ends and how it is encoded, or
-// concern the connection. Package net/http would mind some of them, and send others. Proxy is HTTP_PROXY to CGI programs.
+// reserved are the headers that a guest must not set: they say where a request goes, where it ends and how it is encoded, or concern the connection.
+// Package net/http would handle some of them itself, and send others. CGI programs see Proxy as HTTP_PROXY.
 var reserved = []string{"accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy", "te", "trailer", "transfer-encoding", "upgrade"}
 
-// fold returns a name as the most careless of servers compares it: to those that speak CGI, all but letters and digits is a _.
+// fold returns a name as the most careless servers compare it: for CGI, everything except letters and digits becomes a _.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
@@ -36,7 +36,7 @@ func fold(name string) string {
 	}, strings.ToLower(name))
 }
 
-// asksForPart reports whether headers ask for a part of an answer, as some server may read them.
+// asksForPart reports whether headers ask for a part of an answer, as any server may understand them.
 func asksForPart(headers http.Header) bool {
 	for name := range headers {
 		if folded := fold(name); folded == "range" || strings.HasSuffix(folded, "-range") {
@@ -51,8 +51,8 @@ func isReserved(name string) bool {
 	return slices.Contains(reserved, folded) || strings.HasPrefix(folded, "proxy-") || strings.HasPrefix(folded, "sec-")
 }
 
-// onlyUTF8 reports whether headers ask for no other charset than UTF-8. In others, such as UTF-7 and those of EBCDIC, a server could
-// repeat a secret so that it is not found.
+// onlyUTF8 reports whether headers ask for no charset other than UTF-8. In charsets such as UTF-7 and EBCDIC, a server could repeat a secret in a
+// form that is not found.
 func onlyUTF8(headers http.Header) bool {
 	for name, values := range headers {
 		all := strings.ToLower(strings.Join(values, ","))
@@ -64,7 +64,7 @@ func onlyUTF8(headers http.Header) bool {
 					return false
 				}
 			}
-		case "accept": // the parameters of media types, whatever is in quotes
+		case "accept": // the parameters of media types, even inside quotes
 			all = strings.NewReplacer(" ", "", "\t", "", `"`, "", `\`, "").Replace(all)
 			for item := range strings.FieldsFuncSeq(all, func(r rune) bool { return r == ',' || r == ';' }) {
 				if charset, ok := strings.CutPrefix(item, "charset"); ok && !isUTF8(strings.TrimPrefix(charset, "=")) {
@@ -80,19 +80,19 @@ func isUTF8(charset string) bool {
 	return slices.Contains([]string{"utf-8", "utf8"}, strings.TrimSpace(charset))
 }
 
-// isToken reports whether s is a name of a method or a header.
+// isToken reports whether s can be the name of a method or a header.
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 	})
 }
 
-// isValue reports whether s may be a header's value: one line, without control characters but tabs.
+// isValue reports whether s may be a header's value: one line, with no control characters except tabs.
 func isValue(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
-// checkHeader says why a guest must not set a header.
+// checkHeader returns a failure if a guest must not set a header.
 func checkHeader(name, value string) *answer.Failure {
 	switch {
 	case !isToken(name):
@@ -105,27 +105,27 @@ func checkHeader(name, value string) *answer.Failure {
 	return nil
 }
 
-// A header is one that the host sets.
+// A header is a header that the host sets.
 type header struct {
 	on    reach.Pattern
 	name  string // canonical
 	value []part
 }
 
-// A part of a value is a text, and then what is filled in, or nothing.
+// A part is a part of a value: a text, followed by something to fill in, or nothing.
 type part struct {
 	text   string
-	secret string // the name of one; of each caller's own with [secret.OfPrincipal] behind it
+	secret string // the name of a secret, followed by [secret.OfPrincipal] if each caller has its own
 	caller bool   // who calls
 }
 
-// A headerKey is where a header stands in a configuration, as it is written there.
+// A headerKey is the key of a header in a configuration, as it is written there.
 type headerKey struct{ on, name string }
 
 func (k headerKey) String() string { return fmt.Sprintf("%.80q under %.200q", k.name, k.on) }
 
-// parseHeaders reads the headers of a grant. Those of a longer pattern come later, so that they hold where two set the same. Two of one
-// pattern must not, however they are written: which of them is meant nobody knows.
+// parseHeaders reads the headers of a grant. Headers of a longer pattern come later, so that they win if both set the same one. Two entries for one
+// pattern must not set the same header, however they are written, since it would be unclear which one is meant.
 func parseHeaders(table map[string]map[string]string, granted []reach.Pattern) (headers []header, err error) {
 	keys := map[headerKey]headerKey{} // by patterns and folded names
 	for _, key := range slices.Sorted(maps.Keys(table)) {
@@ -185,7 +185,7 @@ func parseTemplate(s string) (parts []part, err error) {
 	}
 }
 
-// secretNames returns the names of the secrets that headers have, sorted.
+// secretNames returns the sorted names of the secrets in headers.
 func secretNames(headers []header) (names []string) {
 	for _, h := range headers {
 		for _, p := range h.value {
@@ -198,15 +198,15 @@ func secretNames(headers []header) (names []string) {
 	return slices.Compact(names)
 }
 
-// A filling is where headers are filled in from.
+// A filling is what headers are filled in from.
 type filling struct {
 	secrets Secrets
 	who     *wasmtools.Principal
-	missing func(name string) // is told that who has no secret of its own of that name
+	missing func(name string) // is called if who has no secret of its own with this name
 }
 
-// inject sets the headers that the rule has for t, in place of the guest's of the same name. It reports whether a secret was put in.
-// What is wrong with a secret is not told: the message is for the guest.
+// inject sets the headers that the rule has for t, in place of the guest's headers with the same names. It reports whether it put in a secret. The
+// failure does not say what is wrong with a secret, since its message is for the guest.
 func (r *rule) inject(t reach.Target, headers http.Header, from filling) (secret bool, f *answer.Failure) {
 	for _, h := range r.headers {
 		if !h.on.Match(t) {
@@ -233,7 +233,7 @@ func (r *rule) inject(t reach.Target, headers http.Header, from filling) (secret
 	return secret, nil
 }
 
-// fill returns what stands for a part of a header. A secret of the caller's own is never replaced by another one.
+// fill returns the text for a part of a header. If the caller lacks a secret of its own, no other one replaces it.
 func (from filling) fill(h *header, p part, t reach.Target) (string, *answer.Failure) {
 	own, isOwn := strings.CutSuffix(p.secret, secret.OfPrincipal)
 	switch {
@@ -265,8 +265,7 @@ func unfillable(h *header, t reach.Target) *answer.Failure {
 	return answer.Failf(answer.Unavailable, "The host can't fill in the header %s that the operator sets for %s: its secret is missing, or can't be used in a header.", h.name, t.Origin)
 }
 
-// elsewhere keeps the headers of a guest that may follow a redirect to another origin: what says how to answer, and nothing
-// that may be a key.
+// elsewhere returns the guest's headers that may follow a redirect to another origin: those that say how to answer, and none that may contain a key.
 func elsewhere(headers http.Header) http.Header {
 	kept := http.Header{}
 	for _, name := range []string{"Accept", "Accept-Language", "Content-Language", "Content-Type", "User-Agent"} {

@@ -28,7 +28,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// vault are secrets, which tests may change.
+// vault has secrets, which tests may change.
 type vault struct {
 	mu     sync.Mutex
 	values map[string]string
@@ -43,13 +43,13 @@ func (v *vault) Secret(name string) (string, error) {
 	return "", errors.New("there is no such secret")
 }
 
-// Own has a caller's secret under its name, an @ and the caller.
+// Own looks up a caller's secret under its name, an @ and the caller.
 func (v *vault) Own(name string, of personal.ID) (string, bool) {
 	s, err := v.Secret(name + "@" + string(of))
 	return s, err == nil
 }
 
-// RedactorsOf find all that a call of the caller may have put in.
+// RedactorsOf returns redactors for everything that a call of the caller may have put in.
 func (v *vault) RedactorsOf(id personal.ID, _ secret.Names) redact.Chain {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -64,16 +64,16 @@ func (v *vault) RedactorsOf(id personal.ID, _ secret.Names) redact.Chain {
 
 const key = "sk_live_51H8mN2eZvKYlo2C0"
 
-// inject returns a rule that puts the key into requests to a URL.
+// inject returns a rule that injects the key into requests to a URL.
 func inject(on string, granted ...string) httpcap.Rule {
 	return httpcap.Rule{Granted: granted, Headers: map[string]map[string]string{on: {"Authorization": "Bearer ${secret:key}", "x-plain": "p"}}}
 }
 
-// TestInjected sends requests with headers of the guest and of the operator, and reads what a server gets.
+// TestInjected sends requests with headers of the guest and of the operator, and checks what a server gets.
 // Proves: Secrets stay secret
 func TestInjected(t *testing.T) {
 	t.Parallel()
-	plain := regexp.MustCompile(`(?i)^x[^a-z0-9]plain$`) // to a server that turns what it doesn't know into a _
+	plain := regexp.MustCompile(`(?i)^x[^a-z0-9]plain$`) // for a server that turns unknown characters into a _
 	var got http.Header
 	url := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
 	secrets := &vault{values: map[string]string{"key": key}}
@@ -92,7 +92,7 @@ func TestInjected(t *testing.T) {
 		{"/v1/", [][]string{{"Authorization", "mine"}}, "mine"},
 		{"/v2", nil, ""},
 		{"/V2/", nil, ""},
-		{"/v2/a%2fb", nil, ""}, // which may be read as another path
+		{"/v2/a%2fb", nil, ""}, // a server may read this as another path
 	} {
 		if in := get(t, g, url+test.path, test.headers...); in.Status != 200 {
 			t.Fatalf("%s: got %+v", test.path, in)
@@ -153,7 +153,7 @@ func TestInjected(t *testing.T) {
 	}
 }
 
-// TestInjectedElsewhere redirects to an origin that the key is not for, and to an address that contains the key.
+// TestInjectedElsewhere redirects to an origin that must not get the key, and to a URL that contains the key.
 // Proves: Secrets stay secret
 func TestInjectedElsewhere(t *testing.T) {
 	t.Parallel()
@@ -182,7 +182,7 @@ func TestInjectedElsewhere(t *testing.T) {
 	}
 }
 
-// TestReflected makes a server send what it was sent. The guest gets it without the key, and nothing that tells the key's length.
+// TestReflected makes a server echo what it gets. The guest sees the echo without the key, and can't find out the key's length.
 // Proves: Secrets stay secret
 func TestReflected(t *testing.T) {
 	t.Parallel()
@@ -257,8 +257,7 @@ func TestReflected(t *testing.T) {
 	}
 }
 
-// TestReflectedNames makes servers send the key as the name of a header, whose case the client changes, and servers of some languages before
-// it.
+// TestReflectedNames makes servers send the key as the name of a header. The client changes its case, and so do some servers before.
 // Proves: Secrets stay secret
 func TestReflectedNames(t *testing.T) {
 	t.Parallel()
@@ -291,7 +290,7 @@ func TestReflectedNames(t *testing.T) {
 	}
 }
 
-// TestNew gives grants that must be refused, and says how.
+// TestNew has grants that must be refused, with the errors.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	empty := testkit.Put(t, t.TempDir(), "ca.pem", "nothing")
@@ -332,15 +331,15 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestHeaderTwice sets a header twice for the same requests, by keys that are written in two ways. That is refused, always in the same
-// words, with both keys and no value.
+// TestHeaderTwice sets a header twice for the same requests, with keys that are written in two ways. That is refused, always with the same message,
+// which has both keys and no value.
 func TestHeaderTwice(t *testing.T) {
 	t.Parallel()
 	type headers = map[string]map[string]string
 	for _, test := range []struct {
 		name    string
 		headers headers
-		want    string // empty: it is taken
+		want    string // empty: it is accepted
 	}{
 		{"two spellings of an origin", headers{"http://localhost:81": {"X-Key": "value-1"}, "http://LOCALHOST:81": {"X-Key": "value-2"}},
 			`headers: "X-Key" under "http://LOCALHOST:81" and "X-Key" under "http://localhost:81" set the same header of the same requests: keep one of them`},
@@ -362,7 +361,7 @@ func TestHeaderTwice(t *testing.T) {
 	}
 }
 
-// TestEqual compares grants: an equal one keeps its connections.
+// TestEqual compares grants.
 func TestEqual(t *testing.T) {
 	t.Parallel()
 	v, n := &vault{}, &network{}
@@ -390,7 +389,7 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// FuzzSend sends heads as a guest may write them. Nothing is looked up but the granted name, and nothing dialled but its address.
+// FuzzSend sends heads as a guest may write them. Only the granted name is looked up, and only its address is dialled.
 // Proves: Requests go only where they were granted
 func FuzzSend(f *testing.F) {
 	for _, out := range []outgoing{

@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/hosttest"
 )
 
-// say makes a server read the head of a request, and answer with text, and then with more of it until the client has had enough.
+// say makes a server read the head of a request, and answer with text, and then with more until the client gives up.
 func say(text, more string) func(net.Conn) {
 	return func(c net.Conn) {
 		b := make([]byte, 4096)
@@ -45,7 +45,7 @@ func zipped(n int) string {
 	return b.String()
 }
 
-// TestHostileServers has servers do what they can to a client. The request fails with a code, and little is held meanwhile.
+// TestHostileServers has servers that attack a client in many ways. The request fails with a code, and little memory is held meanwhile.
 // Proves: A service can't use up the host
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestHostileServers(t *testing.T) {
 		{"dribbles", func(c net.Conn) {
 			say(ok+"Content-Length: 1000\r\n\r\n", "")(c)
 			one := make([]byte, 1)
-			for range 1000 { // a byte at a time, and none that might be the answer to the next request
+			for range 1000 { // a byte at a time, and no byte may become the answer to the next request
 				if _, err := c.Write(one); err != nil {
 					return
 				}
@@ -122,9 +122,9 @@ func TestHostileServers(t *testing.T) {
 			c := begin(t, grant(t, spec{Rule: httpcap.Rule{Granted: []string{url}, ResponseBytes: limit}}))
 			timeout := 60_000
 			if test.code == "timeout" {
-				timeout = 500 // which is also for connecting, on a machine that does other things
+				timeout = 500 // this includes connecting, on a busy machine
 			}
-			for range 2 { // a connection that was left in disorder would be used again
+			for range 2 { // twice, since a connection in a bad state might be used again
 				if in := c.send(t, outgoing{URL: url + "/", Timeout: timeout}); in.Code != test.code || strings.Contains(in.Body, "evil") {
 					t.Errorf("got %.300q, want %q", in.whole, test.code)
 				}
@@ -137,7 +137,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// TestBodyBounds sends and asks for bodies of the size that is allowed, and of one byte more.
+// TestBodyBounds sends and receives bodies of the allowed size, and of one byte more.
 // Proves: A service can't use up the host
 func TestBodyBounds(t *testing.T) {
 	t.Parallel()
@@ -180,7 +180,7 @@ func TestBodyBounds(t *testing.T) {
 		}
 	}
 	c.ABI.End()
-	// Calls of the tool inside one another are one client's.
+	// Nested calls of the tool belong to one client's call.
 	g = grant(t, spec{Rule: httpcap.Rule{Granted: []string{url}, Requests: 2}})
 	client := begin(t, g)
 	for i, code := range []string{"", "", "limit", "limit"} {
@@ -194,7 +194,7 @@ func TestBodyBounds(t *testing.T) {
 	client.ABI.End()
 }
 
-// TestCallEnds makes a call end while it waits for a server, which sees its client go.
+// TestCallEnds makes a call end while it waits for a server: the server sees the connection close.
 // Proves: A service can't use up the host
 func TestCallEnds(t *testing.T) {
 	t.Parallel()
@@ -215,7 +215,7 @@ func TestCallEnds(t *testing.T) {
 	<-gone
 }
 
-// TestDialEnds makes a call end while it waits for a name server and for a connection: neither is waited for any longer.
+// TestDialEnds makes a call end while it waits for a name server or a connection: both waits end.
 // Proves: A service can't use up the host
 func TestDialEnds(t *testing.T) {
 	t.Parallel()
@@ -232,7 +232,7 @@ func TestDialEnds(t *testing.T) {
 	}
 }
 
-// A stuck network never answers. It says that something waits for it, and that it does no longer.
+// A stuck network never answers. It reports when something starts and stops waiting for it.
 type stuck struct {
 	lookup       bool
 	begun, ended chan bool

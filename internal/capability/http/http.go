@@ -1,9 +1,9 @@
-// Package http is the import module by which a tool sends requests over HTTP, as docs/abi.md describes it. The host does the
-// reaching: a guest never holds a socket, and learns of a server only what is in its answers.
+// Package http is the import module by which a tool sends requests over HTTP, as docs/abi.md describes it. The host makes the connections: a guest
+// never holds a socket, and learns about a server only what is in its answers.
 //
-// A request is checked three times: its URL by what the tool needs and what it was granted ([reach.Allowed]), its headers by what a
-// guest may set, and each address of its host, after the name was looked up, by the code that dials it. Redirects are requests of their
-// own. What the operator has put into a request, such as a key, is put in last, and taken out of what comes back.
+// A request is checked three times: its URL against what the tool needs and was granted ([reach.Allowed]), its headers against what a guest may set,
+// and each address of its host, after the name was looked up, by the code that dials it. Each redirect is checked like a new request. What the
+// operator adds to a request, such as a key, is added last, and removed from the answer.
 package http
 
 import (
@@ -17,13 +17,13 @@ import (
 // Module is the name of the import module.
 const Module = "toolsrv_http_v1"
 
-// The codes of failures that other capabilities don't have.
+// These are codes of failures that other capabilities don't have.
 const (
-	codeTLS      = "tls"       // the server's certificate is not one to be trusted, or the handshake failed
+	codeTLS      = "tls"       // the server's certificate is not trusted, or the handshake failed
 	codeDNS      = "dns"       // the host's name has no address
-	codeConnect  = "connect"   // no address of the host takes connections
+	codeConnect  = "connect"   // no address of the host accepts connections
 	codeRedirect = "redirect"  // the answer is a redirect that is not followed
-	codeNoSecret = "no_secret" // the caller has no secret of its own that the operator has put into such requests
+	codeNoSecret = "no_secret" // the operator puts a secret of the caller's own into such requests, and this caller has none
 )
 
 // Set returns the functions of Module, with their entries in docs/generated/functions.md. What they need of a tool is its *[Permission].
@@ -50,19 +50,19 @@ func Set() *hostabi.Set {
 	}}
 }
 
-// What a request is charged, in nanoseconds.
+// These are what a request is charged, in nanoseconds.
 const (
-	sendCost     = 20_000 // to be checked, written and read, with a head of freeHead bytes and freeValues values
+	sendCost     = 20_000 // for checking, writing and reading it, with a head of freeHead bytes and freeValues values
 	headByteCost = 20     // for each further byte of the head
 	valueCost    = 100    // for each further value
 	freeHead     = 1 << 10
 	freeValues   = 64
 )
 
-// What is held while a head is read.
+// These are the memory that is accounted while a head is read.
 const (
-	headCopies = 4   // of its bytes: as it came, as text, decoded, and in net/http's form
-	valueBytes = 160 // for a value: in the tree, and in the list of headers
+	headCopies = 4   // copies of its bytes: as received, as text, decoded, and in net/http's form
+	valueBytes = 160 // for each value: in the tree, and in the list of headers
 )
 
 func send(c *hostabi.Call, stack []uint64) {
@@ -72,7 +72,7 @@ func send(c *hostabi.Call, stack []uint64) {
 	if f != nil {
 		use := hostabi.Use{Capability: "http", Took: time.Since(begun), Outcome: f.Code}
 		if r != nil {
-			use.Target = r.method + " " + r.target.Origin.String() // without the path, as nothing is searched for secrets yet
+			use.Target = r.method + " " + r.target.Origin.String() // without the path, since secrets are not searched for yet
 		}
 		c.Used(use)
 		answer.Fail(c, stack, f)
@@ -89,7 +89,7 @@ func send(c *hostabi.Call, stack []uint64) {
 	answer.Give(c, stack, b)
 }
 
-// accept reads the head of a request, whose body is read if nothing speaks against it. With a failure, it returns as much as is known.
+// accept reads the head of a request and, if that is acceptable, its body. With a failure, it returns as much of the request as is known.
 func accept(c *hostabi.Call, g *Permission, stack []uint64) (*request, *answer.Failure) {
 	if g == nil {
 		return nil, answer.NotDeclared(c, "http")
@@ -117,8 +117,8 @@ func linesOf(c *hostabi.Call, g *Permission) *lines {
 	return kept
 }
 
-// readRequest reads the head of a request, and charges for it before: what a guest may write there takes the parser 12 ns a byte
-// and 60 ns a value at worst. A head of the usual size is among sendCost.
+// readRequest reads the head of a request, and charges for it first: at worst, the parser takes 12 ns for each byte and 60 ns for each value.
+// sendCost includes a head of the usual size.
 func readRequest(c *hostabi.Call, ptr, length uint64) (*request, *answer.Failure) {
 	size := int(uint32(length))
 	c.Charge(max(0, size-freeHead) * headByteCost)

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m, "capability/egress") }
 
-// A network lets loopback through and records what else is dialled, which it refuses.
+// A network allows loopback. It refuses to dial anything else, and records it.
 type network struct {
 	names  func(name string) ([]netip.Addr, error) // nil: every name has a public address
 	own    []netip.Prefix
@@ -34,7 +34,7 @@ type network struct {
 	mu     sync.Mutex
 	looks  int      // calls of Interfaces
 	asked  []string // names
-	dialed []string // addresses outside of loopback
+	dialed []string // dialled addresses other than loopback
 }
 
 const public = "93.184.215.14"
@@ -65,7 +65,7 @@ func (n *network) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, e
 	return nil, syscall.ECONNREFUSED
 }
 
-// here is a network on which all names mean loopback.
+// here is a network on which all names resolve to loopback.
 func here(names ...string) *network {
 	return &network{names: func(name string) ([]netip.Addr, error) {
 		if slices.Contains(names, strings.TrimSuffix(name, ".")) {
@@ -78,7 +78,7 @@ func here(names ...string) *network {
 // A spec is a grant with one rule.
 type spec struct {
 	httpcap.Rule
-	needed  []string // nil: what is granted
+	needed  []string // nil: the same as granted
 	network httpcap.Network
 	secrets httpcap.Secrets
 }
@@ -111,7 +111,7 @@ func serve(t testing.TB, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// raw returns the origin of a server that does with each connection what it is told.
+// raw returns the origin of a server that handles each connection with a given function.
 func raw(t testing.TB, do func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -210,7 +210,7 @@ func (c *call) sendHead(t testing.TB, head []byte, body string) *incoming {
 	return in
 }
 
-// get sends one request in a call of its own.
+// get sends one request in a new call.
 func get(t testing.TB, g *httpcap.Permission, url string, headers ...[]string) *incoming {
 	t.Helper()
 	c := begin(t, g)
@@ -218,7 +218,7 @@ func get(t testing.TB, g *httpcap.Permission, url string, headers ...[]string) *
 	return c.send(t, outgoing{URL: url, Headers: headers})
 }
 
-// TestURLs sends a request to each of the URLs of package reach: what is allowed is dialled once, and nothing else is looked up or dialled.
+// TestURLs sends a request to each of the URLs in package reach's tests: an allowed one is dialled once, and nothing else is looked up or dialled.
 // Proves: Requests go only where they were granted
 func TestURLs(t *testing.T) {
 	t.Parallel()
@@ -238,7 +238,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// TestNeither holds that without a grant there is nothing, and that need and grant both have to have a URL.
+// TestNeither checks that nothing works without a grant, and that a URL must be in both need and grant.
 // Proves: Nothing without a grant
 func TestNeither(t *testing.T) {
 	t.Parallel()
@@ -265,7 +265,7 @@ func TestNeither(t *testing.T) {
 	}
 }
 
-// TestRefusal holds that a refusal says what was asked, what is granted, and the line to add.
+// TestRefusal checks that a refusal says what was asked for, what is granted, and which line to add.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -287,7 +287,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestExchange sends requests, and reads what a server has got and what the guest is given.
+// TestExchange sends requests, and checks what a server gets and what the guest gets.
 func TestExchange(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -330,7 +330,7 @@ func TestExchange(t *testing.T) {
 	c.ABI.End()
 }
 
-// TestInvalid sends what a guest must not.
+// TestInvalid sends what a guest must not send.
 // Proves: Requests go only where they were granted
 func TestInvalid(t *testing.T) {
 	t.Parallel()
@@ -340,7 +340,7 @@ func TestInvalid(t *testing.T) {
 		b, _ := json.Marshal(outgoing{Method: "GET", URL: "https://a.example/", Headers: [][]string{{name, value}}})
 		return string(b)
 	}
-	tests := map[string]string{ // heads and their codes
+	tests := map[string]string{ // heads and the expected codes
 		``: "invalid", `null`: "invalid", `[]`: "invalid", `{}`: "invalid", `"x"`: "invalid", `{"method":"GET"}`: "invalid", `{"url":"https://a.example/"}`: "invalid",
 		`{"method":"GET","url":"https://a.example/","url":"https://b.example/"}`:                                     "invalid",
 		`{"method":"GET","url":"https://a.example/","URL":"https://b.example/"}`:                                     "invalid",

@@ -11,35 +11,35 @@ import (
 	"github.com/toolsrv/toolsrv/internal/secret"
 )
 
-// keepPut is how long a secret is looked for after the last configuration that had it put in: twice the longest time that a call can
-// take.
+// keepPut is how long a secret is looked for after the last configuration that injected it: twice the longest time that a call can take.
 const keepPut = 2 * time.Hour
 
-// Injected knows which secrets the host puts into requests, by whichever grant, and to which hosts. A service may show one caller what
-// another has sent, at another port as well. So whatever comes from a host is searched for all that is put in there. It is safe for
-// concurrent use, and its zero value knows nothing.
+// Injected knows which secrets the host puts into requests to which hosts, for any grant. A service may show one caller what another has sent, even
+// at another port. So whatever comes from a host is searched for all secrets that are sent to it. Injected is safe for concurrent use, and its zero
+// value knows no secrets.
 type Injected struct {
-	mu      sync.Mutex              // guards what follows, but current
-	inForce putIn                   // of the configuration in force
-	next    putIn                   // of the one that was made last, which may never be
-	before  map[injection]time.Time // of those that were in force before, and about until when
+	mu      sync.Mutex              // guards the fields below, except current
+	inForce putIn                   // by the configuration in force
+	next    putIn                   // by the newest configuration, which may never be put in force
+	before  map[injection]time.Time // by earlier configurations, and until about when they were in force
 	current atomic.Pointer[putInHost]
 }
 
-// putIn is what a configuration puts in. values are its secrets, which know whether it was in force; if nil, there is none.
+// putIn is what a configuration injects. values are its secrets, which know whether the configuration was in force. If values is nil, there is no
+// configuration.
 type putIn struct {
 	values *secret.Values
 	all    map[injection]bool
 }
 
-// An injection is a secret that is put into requests to a host, which may begin with "*.", or be "*".
+// An injection is a secret that is put into requests to a host. The host may begin with "*.", or be "*".
 type injection struct{ host, secret string }
 
 // putInHost has the names of secrets by host, and separately by pattern for many hosts. It does not change.
 type putInHost struct{ one, many map[string][]string }
 
-// Put says what the rules of a configuration put in that is made, with its secrets, and may be published. What the one in force puts in is looked for,
-// and what others before it did for as long as calls may go on that send it.
+// Put notes what the rules of a new configuration inject, which may be published later. What the configuration in force injects is looked for, and so
+// is what earlier ones injected, as long as calls may still run that send it.
 func (i *Injected) Put(rules []Rule, values *secret.Values) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -68,7 +68,7 @@ func (i *Injected) Put(rules []Rule, values *secret.Values) {
 	i.current.Store(made)
 }
 
-// injections returns what rules put in.
+// injections returns what rules inject.
 func injections(rules []Rule) map[injection]bool {
 	all := map[injection]bool{}
 	for _, r := range rules {
@@ -98,7 +98,7 @@ func (p *putInHost) add(one injection) {
 	in[one.host] = append(in[one.host], one.secret)
 }
 
-// names returns the names of the secrets that are put into requests to a host, some of them twice. A nil i has none.
+// names returns the names of the secrets that are put into requests to a host. A name may appear twice. A nil i has no names.
 func (i *Injected) names(host string) (names []string) {
 	if i == nil {
 		return nil

@@ -10,14 +10,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/secret"
 )
 
-// TestPut makes configurations an hour after each other, some of which are only looked at. What the one in force puts into requests is looked for, however
-// long others do without it, and what was in force before for some time.
+// TestPut makes configurations an hour apart, some of which are not published. What the one in force injects is looked for, however long ago it was
+// made, and what an earlier one injected is looked for some time longer.
 // Proves: Secrets stay secret
 func TestPut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
-		steps string // the secrets that configurations put in; one that is only looked at has a ?
+		steps string // the secrets that configurations inject; an unpublished one is followed by ?
 		want  string
 	}{
 		{"one", "a", "a"},

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// lookEvery is how long what is known of the interfaces is used. A look asks the kernel for a list, which takes from 50 µs to some
-// milliseconds, depending on how many addresses there are.
+// lookEvery is how long a list of the interfaces is used. Getting it from the kernel takes from 50 µs to some milliseconds, depending on the number
+// of addresses.
 const lookEvery = time.Second
 
-// interfaces are the addresses of a network's interfaces, as they were when last looked at. It is safe for concurrent use.
+// interfaces has the addresses of a network's interfaces, as of the last look. It is safe for concurrent use.
 type interfaces struct {
 	network Network
 	last    atomic.Pointer[look]

@@ -53,16 +53,16 @@ func checkNeed(s string) error {
 	return err
 }
 
-// The ranges of what can be granted.
+// These are the ranges of what can be granted.
 const (
 	maxRequests = 10_000
-	maxBody     = 1 << 30 // bytes; what is read is in memory
+	maxBody     = 1 << 30 // bytes; a body is held in memory
 	maxField    = 8 << 10 // bytes of a header's name or value
 )
 
 var _ capability.Rule = (*Rule)(nil)
 
-// Keys returns the readers of its keys.
+// Keys returns the readers of the rule's keys.
 func (r *Rule) Keys(directory string) key.Table {
 	return key.Table{
 		// origins, with or without the prefix of a path | services that may be called
@@ -94,7 +94,7 @@ func (r *Rule) Keys(directory string) key.Table {
 	}
 }
 
-// Shown returns what a log may tell of it.
+// Shown returns what a log may show of the rule.
 func (r *Rule) Shown() []key.Shown {
 	var private []string
 	for _, p := range r.Private {
@@ -124,7 +124,7 @@ func misfits(from capability.Rule, report func(key string, err error)) {
 	}
 }
 
-// service checks an origin, with or without the prefix of a path.
+// service checks an origin, with or without a path prefix.
 func service(s string) (string, error) {
 	_, err := reach.ParsePattern(s)
 	return s, err
@@ -146,7 +146,7 @@ func headerValue(s string) (string, error) {
 	return s, nil
 }
 
-// open keeps what outlives a configuration: connections, what is put into requests, and the grants that tools have.
+// open opens the capability. It keeps what outlives a configuration: connections, the injected secrets, and the grants that tools have.
 func open(h capability.Host) capability.Configure {
 	o := Options{Connections: NewConnections(h.Connections), Injected: &Injected{}, Logger: h.Logger}
 	var standing secret.Register[Permission, *Permission]
@@ -175,7 +175,7 @@ func open(h capability.Host) capability.Configure {
 			}
 			granted = standing.Standing(path+" "+strings.Join(n.Words, " "), granted, view)
 			for _, name := range granted.Secrets() {
-				if !isOwn(name) && !c.Secrets.Has(name) { // whether a caller has one shows when it calls
+				if !isOwn(name) && !c.Secrets.Has(name) { // whether a caller has its own is known only when it calls
 					missing = append(missing, wasmtools.Missing{Capability: "http", Cause: wasmtools.NoSecret, Line: lineOf(name, matching)})
 				}
 			}
@@ -184,12 +184,12 @@ func open(h capability.Host) capability.Configure {
 	}
 }
 
-// meet returns the rules that meet a need, and the missing part. An entry is met where part of it is granted: an operator may grant less
-// than an author asks for, and the tool gets an error when it asks for the rest.
+// meet returns the rules that meet a need, and the missing entries. An entry is met if part of it is granted: an operator may grant less than an
+// author declares, and the tool gets an error when it asks for the rest.
 func meet(needs []string, matching []capability.Given, patterns map[string]reach.Pattern) (rules []Rule, missing []wasmtools.Missing) {
 	wanted := make([]reach.Pattern, len(needs))
 	for k, need := range needs {
-		wanted[k], _ = reach.ParsePattern(need) // one that is not a pattern overlaps nothing
+		wanted[k], _ = reach.ParsePattern(need) // an entry that is not a pattern overlaps nothing
 	}
 	met := make([]bool, len(wanted))
 	for _, given := range matching {
@@ -214,7 +214,7 @@ func meet(needs []string, matching []capability.Given, patterns map[string]reach
 	return rules, missing
 }
 
-// lineOf returns the line where the grant begins whose headers name a secret, or 0. The name may be the secret itself.
+// lineOf returns the line of the grant whose headers name a secret, or 0. The error gives the line, since the name may be the secret itself.
 func lineOf(name string, matching []capability.Given) int {
 	for _, given := range matching {
 		for _, headers := range given.Rule.(*Rule).Headers {
@@ -228,7 +228,7 @@ func lineOf(name string, matching []capability.Given) int {
 	return 0
 }
 
-// patternsOf returns the patterns of entries, by the entries. What is not a pattern is left out.
+// patternsOf returns the patterns of entries, by entry. It leaves out entries that are not patterns.
 func patternsOf(entries []string) map[string]reach.Pattern {
 	patterns := make(map[string]reach.Pattern, len(entries))
 	for _, entry := range entries {
@@ -257,13 +257,13 @@ func review(v *capability.Review, from capability.Rule) {
 			used = used || p.Overlaps(granted[entry])
 		}
 		if !used {
-			// Paths are keys, with some services.
+			// For some services, a path is a key.
 			v.Unneeded(fmt.Sprintf("http[%d]", k), strings.Join(strings.SplitN(entry, "/", 4)[:3], "/"))
 		}
 	}
 }
 
-// reviewHeaders finds headers that are keys by their names, and stand in the configuration as they are: nothing knows that they are secret.
+// reviewHeaders finds headers whose names say that they are keys, but whose values are written in the configuration: nothing keeps these secret.
 func reviewHeaders(v *capability.Review, r *Rule) {
 	own := false
 	for _, origin := range slices.Sorted(maps.Keys(r.Headers)) {
@@ -273,7 +273,7 @@ func reviewHeaders(v *capability.Review, r *Rule) {
 			isKey := slices.ContainsFunc([]string{"auth", "cookie", "key", "secret", "token"}, func(word string) bool { return strings.Contains(folded, word) })
 			if isKey && !strings.Contains(r.Headers[origin][name], "${secret:") {
 				if !slices.Contains(keyHeaders, folded) {
-					name = "a header" // its name may be the key
+					name = "a header" // its name may be the key itself
 				}
 				v.Warn("headers", "the value of %s stands here, where nothing keeps it out of answers and log lines: put it into [secrets], and write ${secret:name}", name)
 			}
@@ -284,15 +284,15 @@ func reviewHeaders(v *capability.Review, r *Rule) {
 	}
 }
 
-// keyHeaders are names of headers that are keys, and known as such.
+// keyHeaders are the names of headers that are known to contain keys.
 var keyHeaders = []string{"authorization", "proxy-authorization", "cookie", "api-key", "x-api-key", "x-auth-token", "x-auth-key", "x-access-token", "private-token"}
 
 func suggest(n wasmtools.Need) string {
 	return keys.Line("http", n.Words) + keys.Line("private", nearRanges(n.Words))
 }
 
-// nearRanges returns the ranges that a grant of these URLs needs as private: the ranges of special addresses that they name. What other
-// names resolve to is not known here.
+// nearRanges returns the ranges that a grant of these URLs needs in private: the ranges of special addresses that the URLs name. It is not known here
+// which addresses host names have.
 func nearRanges(urls []string) (ranges []string) {
 	for _, u := range urls {
 		parsed, err := url.Parse(u)
@@ -314,8 +314,8 @@ func nearRanges(urls []string) (ranges []string) {
 	return slices.Compact(ranges)
 }
 
-// reaches returns the URLs to which a request may go, and the secrets that are put into such requests. A request goes by the last rule that
-// grants its URL, and of two headers of one name the later one holds: what others cover whole is left out.
+// reaches returns the URLs to which a request may go, and the secrets that are put into such requests. The last rule that grants a URL applies to a
+// request, and of two headers with one name the later one. Entries that later ones cover completely are left out.
 func reaches(value any) (all []capability.Reached) {
 	g := value.(*Permission)
 	for i, r := range g.rules {
@@ -346,7 +346,7 @@ func reaches(value any) (all []capability.Reached) {
 	return slices.Compact(all)
 }
 
-// granting reports whether one of the rules grants all that a pattern matches.
+// granting reports whether one of the rules grants everything that a pattern matches.
 func granting(rules []*rule, p reach.Pattern) bool {
 	return slices.ContainsFunc(rules, func(r *rule) bool { return slices.ContainsFunc(r.granted, p.Within) })
 }

@@ -15,28 +15,28 @@ import (
 	"github.com/toolsrv/toolsrv/internal/reach"
 )
 
-// What a call keeps of connections.
+// These bound the connections that a call keeps.
 const (
 	maxKept   = 4        // connections
-	keptBytes = 48 << 10 // that are held for each: its buffers, those of TLS, and those of the system
-	maxWhole  = 16 << 10 // bytes of a request that is written at once, which the system takes without waiting for the server
+	keptBytes = 48 << 10 // memory that is accounted for each: its buffers, those of TLS, and those of the system
+	maxWhole  = 16 << 10 // bytes of a request that is written in one piece, since the system accepts these without waiting for the server
 )
 
-// lines are the connections that one call keeps. No other call uses them, not even one of the same caller. So a service that is wrong
-// about the end of an answer can't answer one call with what was meant for another. The zero value has none.
+// lines are the connections that one call keeps. No other call uses them, not even one of the same caller. So a service that mistakes the end of an
+// answer can't answer one call with data for another. The zero value has no connections.
 type lines struct {
 	kept        []*line // the oldest first
 	connections *Connections
 }
 
-// has reports whether one is kept for requests to o by r.
+// has reports whether a connection is kept for requests to o by r.
 func (s *lines) has(r *rule, o reach.Origin) bool { return s.index(r, o) >= 0 }
 
 func (s *lines) index(r *rule, o reach.Origin) int {
 	return slices.IndexFunc(s.kept, func(l *line) bool { return l.rule == r && l.origin == o })
 }
 
-// find takes the connection that is kept for requests to o by r. It is nil where it has been closed meanwhile.
+// find takes the connection that is kept for requests to o by r. It returns nil if that has been closed meanwhile.
 func (s *lines) find(r *rule, o reach.Origin) (l *line, kept bool) {
 	i := s.index(r, o)
 	if i < 0 {
@@ -56,7 +56,7 @@ func (s *lines) keep(l *line) {
 	s.connections.rest(l)
 }
 
-// shorten closes the oldest one.
+// shorten closes the oldest connection.
 func (s *lines) shorten() {
 	s.drop(s.kept[0])
 	s.kept = slices.Delete(s.kept, 0, 1)
@@ -67,7 +67,7 @@ func (s *lines) drop(l *line) {
 	l.close()
 }
 
-// close closes all of them.
+// close closes all connections.
 func (s *lines) close() {
 	for _, l := range s.kept {
 		s.drop(l)
@@ -75,20 +75,20 @@ func (s *lines) close() {
 	s.kept = nil
 }
 
-// A line is a connection to an origin, which answers one request after the other. Package net/http's Transport would do so, too, but
-// gives a connection to the next request before it has looked whether the server has sent more than its answer.
+// A line is a connection to an origin that is used for one request after the other. The Transport of net/http would do that, too, but it reuses a
+// connection before it has checked whether the server has sent more than its answer.
 type line struct {
 	rule   *rule
 	origin reach.Origin
-	conn   net.Conn // what is written and read; with TLS, if the origin has it
+	conn   net.Conn // for writing and reading; encrypted if the origin uses TLS
 	raw    net.Conn // of the system
-	used   bool     // a request was sent before
+	used   bool     // a request has been sent on it
 	in     *bufio.Reader
-	left   int64         // bytes that the head of an answer may still have
-	wrote  chan struct{} // is closed when a request that is written beside its answer has been; nil where it was written at once
+	left   int64         // how many bytes the head of an answer may still have
+	wrote  chan struct{} // closed when a request that is written while its answer is read has been written; nil if it was written in one piece
 }
 
-// newLine returns the line of a new connection.
+// newLine returns the line for a new connection.
 func newLine(r *rule, o reach.Origin, conn net.Conn) *line {
 	l := &line{rule: r, origin: o, conn: conn, raw: conn}
 	if secure, ok := l.raw.(*tls.Conn); ok {
@@ -101,7 +101,7 @@ func newLine(r *rule, o reach.Origin, conn net.Conn) *line {
 	return l
 }
 
-// errLongHead is why the head of an answer is not read to its end.
+// errLongHead is returned if the head of an answer is too long.
 var errLongHead = errors.New("the head is too long")
 
 // Read reads what the server sends, for in.
@@ -114,10 +114,10 @@ func (l *line) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// close closes the connection, as after an exchange that has come to its end.
+// close closes the connection properly, as after a complete exchange.
 func (l *line) close() { _ = l.conn.Close() }
 
-// cut closes the connection without a word.
+// cut closes the connection abruptly.
 func (l *line) cut() {
 	if secure, ok := l.conn.(*tls.Conn); ok {
 		_ = secure.NetConn().Close()
@@ -126,31 +126,31 @@ func (l *line) cut() {
 	_ = l.conn.Close()
 }
 
-// quiet reports whether nothing has arrived that was not read: not in the buffers, not in the system's, not even the end.
+// quiet reports whether everything that has arrived was read: nothing is left in our buffers or the system's, not even the end of the connection.
 func (l *line) quiet() bool {
 	if l.in.Buffered() > 0 {
 		return false
 	}
 	if _, secure := l.conn.(*tls.Conn); secure {
-		// TLS has a buffer of its own. With a deadline that is over, it reads nothing else.
+		// TLS has a buffer of its own. With an expired deadline, it reads only from that.
 		_ = l.conn.SetReadDeadline(time.Unix(1, 0))
 		n, err := l.conn.Read(make([]byte, 1))
 		var late net.Error
 		if n > 0 || !errors.As(err, &late) || !late.Timeout() || l.conn.SetReadDeadline(time.Time{}) != nil {
 			return false
 		}
-		if !l.used { // the system's buffer may have tickets of TLS
+		if !l.used { // the system's buffer may still have TLS session tickets
 			return true
 		}
 	}
 	return nothingArrived(l.raw)
 }
 
-// errUnsent is why a kept connection is not used: the server has ended it, or said something unasked.
+// errUnsent means that a kept connection can't be used: the server has closed it, or sent something unasked.
 var errUnsent = errors.New("the connection can't be reused")
 
-// ask sends a request and reads the head of its answer. again reports that the request can be sent on another connection: the line was
-// used before, and has ended without a word.
+// ask sends a request and reads the head of its answer. again means that the request can be sent again on another connection: the line had been used
+// before, and was closed without an answer.
 func (l *line) ask(r *http.Request) (response *http.Response, again bool, err error) {
 	if l.used && !l.quiet() {
 		return nil, true, errUnsent
@@ -165,11 +165,11 @@ func (l *line) ask(r *http.Request) (response *http.Response, again bool, err er
 		if _, err := l.conn.Write(whole.Bytes()); err != nil {
 			return nil, again, err
 		}
-	} else { // servers answer before they have read it all, and read no more then
+	} else { // a server may answer before it has read the whole request, and then read no more
 		l.wrote = make(chan struct{})
 		go func() {
 			defer close(l.wrote)
-			_ = r.Write(l.conn) // whose error shows in the answer, if there is none
+			_ = r.Write(l.conn) // an error shows when the answer is missing
 		}()
 	}
 	for {
@@ -178,7 +178,7 @@ func (l *line) ask(r *http.Request) (response *http.Response, again bool, err er
 		}
 		again = false
 		response, err := http.ReadResponse(l.in, r)
-		if err != nil && l.left <= 0 { // whatever the text is found to be that was cut off
+		if err != nil && l.left <= 0 { // whatever error the truncated head causes
 			err = errLongHead
 		}
 		if err != nil {
@@ -201,7 +201,7 @@ func (l *line) written() bool {
 	}
 }
 
-// roundTrip sends a request on a connection that the call keeps, or on a new one, which is x.line until finish.
+// roundTrip sends a request on a connection that the call keeps, or on a new one. The connection is x.line until finish.
 func (x *exchange) roundTrip(r *http.Request) (response *http.Response, err error) {
 	if r.ContentLength <= maxWhole {
 		x.line = x.reuse()
@@ -241,7 +241,7 @@ func (x *exchange) reuse() *line {
 	return l
 }
 
-// finish ends the use of x.line. With whole, the answer was read to its end, and another request may follow.
+// finish ends the use of x.line. If whole is true, the answer was read to its end, so that another request may follow.
 func (x *exchange) finish(whole bool) {
 	l := x.line
 	if l == nil {
@@ -252,7 +252,7 @@ func (x *exchange) finish(whole bool) {
 			x.lines.shorten()
 			x.c.Hold(-keptBytes)
 		}
-		x.c.Hold(keptBytes) // which may end the call
+		x.c.Hold(keptBytes) // this may end the call
 		x.line = nil
 		x.lines.keep(l)
 		return

@@ -18,11 +18,11 @@ import (
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 )
 
-// forged is an answer that nobody has asked for.
+// forged is an answer to no request.
 const forged = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
 
-// confuse is a service that mistakes where its answers end, for those who ask for it: the first element of the path says how.
-// Everybody else gets the rest of the path.
+// confuse is a service that mistakes the ends of its answers in a way that the first element of the path chooses. Other requests are answered with
+// the rest of the path.
 func confuse(c net.Conn) {
 	in := bufio.NewReader(c)
 	for {
@@ -59,7 +59,7 @@ func confuse(c net.Conn) {
 	}
 }
 
-// TestForeignAnswers makes callers of one tool ask a service that mistakes where its answers end. Nobody gets what belongs to others.
+// TestForeignAnswers makes callers of one tool use a service that mistakes the ends of its answers. Nobody gets another caller's answer.
 // Proves: Requests go only where they were granted
 func TestForeignAnswers(t *testing.T) {
 	t.Parallel()
@@ -89,8 +89,8 @@ func TestForeignAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersInACall makes one call ask such a service for several things, in the open and with TLS. What has arrived before a request is
-// not its answer.
+// TestAnswersInACall makes one call send several requests to such a service, with and without TLS. What arrived before a request is not taken as its
+// answer.
 // Proves: Requests go only where they were granted
 func TestAnswersInACall(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestAnswersInACall(t *testing.T) {
 	}
 }
 
-// TestTooEarly makes a service answer before it was asked.
+// TestTooEarly makes a service answer before there is a request.
 // Proves: Requests go only where they were granted
 func TestTooEarly(t *testing.T) {
 	t.Parallel()
@@ -148,7 +148,7 @@ func TestTooEarly(t *testing.T) {
 	}
 }
 
-// TestLines holds that a call uses its connections again, and that they end with it.
+// TestLines checks that a call reuses its connections, and that they end with it.
 // Proves: Requests go only where they were granted
 func TestLines(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// A resolved network asks a real DNS server, and dials as network does.
+// A resolved network uses a real DNS server, and dials as network does.
 type resolved struct {
 	network
 	server string
@@ -46,8 +46,8 @@ func (n *resolved) Lookup(ctx context.Context, name string) ([]netip.Addr, error
 	return r.LookupNetIP(ctx, "ip", name)
 }
 
-// zone answers with records, in the form of a zone's file, by the names that are asked for. Each time that a name is asked for, its
-// next line answers; the last one for ever. An error's name stands for the error.
+// zone has the answers for names, as records in the form of a zone file. Each query for a name is answered with its next line, and further ones with
+// the last line. The name of an error means that error.
 type zone struct {
 	mu      sync.Mutex
 	records map[string][]string
@@ -83,7 +83,7 @@ func (z *zone) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 		}
 	}
 	if w.RemoteAddr().Network() == "udp" {
-		m.Truncate(dns.MinMsgSize) // the resolver asks again over TCP
+		m.Truncate(dns.MinMsgSize) // the resolver then asks again over TCP
 	}
 	_ = w.WriteMsg(m)
 }
@@ -99,13 +99,13 @@ func serveDNS(t *testing.T, z *zone) string {
 	t.Helper()
 	var packets net.PacketConn
 	var streams net.Listener
-	for streams == nil { // a port that is free for one may be taken for the other
+	for streams == nil { // a port that is free for UDP may be taken for TCP
 		p, err := net.ListenPacket("udp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if streams, err = net.Listen("tcp", p.LocalAddr().String()); err != nil {
-			defer p.Close() // not before there is another port
+			defer p.Close() // only once there is another port
 		}
 		packets = p
 	}
@@ -121,7 +121,7 @@ func serveDNS(t *testing.T, z *zone) string {
 	return packets.LocalAddr().String()
 }
 
-// TestDNS makes a real DNS server answer for a granted name. What may be dialled is dialled, at the address that was checked.
+// TestDNS uses a real DNS server that answers for a granted name. An allowed address is dialled, and it is the one that was checked.
 // Proves: Requests go only where they were granted
 func TestDNS(t *testing.T) {
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestDNS(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name  string
-		a     []string // answers for A, one after the other
+		a     []string // answers to queries for A, one after the other
 		aaaa  []string
 		code  string
 		dials []string
@@ -209,7 +209,7 @@ func TestDNS(t *testing.T) {
 	}
 }
 
-// TestRebinding has a name that is granted, with its private address, change between two requests, and between look-up and dial.
+// TestRebinding has a name that is granted with its private address. Its address changes between two requests, and between lookup and dial.
 // Proves: Requests go only where they were granted
 func TestRebinding(t *testing.T) {
 	t.Parallel()
@@ -220,7 +220,7 @@ func TestRebinding(t *testing.T) {
 	g := grant(t, spec{Rule: httpcap.Rule{Granted: []string{"http://api.example" + port}, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}, network: n})
 	c := begin(t, g)
 	defer c.ABI.End()
-	for range 3 { // over the connection that is there
+	for range 3 { // over the existing connection
 		if in := c.send(t, outgoing{URL: "http://api.example" + port + "/"}); in.Body != "granted" {
 			t.Errorf("got %+v", in)
 		}
@@ -236,7 +236,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestNear asks for the machine's own addresses, and for those of its networks, by number and by name.
+// TestNear requests the machine's own addresses, and those of its networks, by number and by name.
 // Proves: Requests go only where they were granted
 func TestNear(t *testing.T) {
 	t.Parallel()
@@ -249,7 +249,7 @@ func TestNear(t *testing.T) {
 	}
 	own := prefixes("127.0.0.1/8", "9.9.9.9/32", "8.8.4.4/24", "45.0.0.1/8", "2a00:1450::5/64", "2606:2800::1/32")
 	for _, test := range []struct {
-		host    string // or the addresses that a name has, with spaces
+		host    string // or the addresses of a name, separated by spaces
 		private []netip.Prefix
 		code    string
 	}{
@@ -302,7 +302,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// TestLooks holds that the list of interfaces is read at most once a second, and that a new address is seen after that.
+// TestLooks checks that the list of interfaces is read at most once a second, and that a new address is seen after that.
 // Proves: Requests go only where they were granted
 func TestLooks(t *testing.T) {
 	t.Parallel()
@@ -322,7 +322,7 @@ func TestLooks(t *testing.T) {
 	})
 }
 
-// TestInterfaces compares the list of the system with what it has: loopback at least.
+// TestInterfaces checks that the system's list has at least loopback.
 // Proves: Requests go only where they were granted
 func TestInterfaces(t *testing.T) {
 	t.Parallel()
@@ -349,7 +349,7 @@ func TestInterfaces(t *testing.T) {
 	}
 }
 
-// TestHostsFile asks for localhost, which no name server has with a dot, and which the file of hosts has. A name that neither has is not found.
+// TestHostsFile looks up localhost, which only the hosts file has. A name that is neither there nor in DNS is not found.
 // Proves: Requests go only where they were granted
 func TestHostsFile(t *testing.T) {
 	t.Parallel()
@@ -372,7 +372,7 @@ func TestHostsFile(t *testing.T) {
 	}
 }
 
-// TestProxy holds that no proxy of the environment is used.
+// TestProxy checks that no proxy from the environment is used.
 // Proves: Requests go only where they were granted
 func TestProxy(t *testing.T) {
 	proxy := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the proxy got %s %s", r.Method, r.RequestURI) })
@@ -408,7 +408,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue signs a certificate. It is valid for an hour where it doesn't say.
+// issue signs a certificate. Without other dates it is valid for an hour.
 func (a *authority) issue(c *x509.Certificate) tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -455,7 +455,7 @@ func TestTLS(t *testing.T) {
 	for _, test := range []struct {
 		name, host, ca string
 		config         *tls.Config
-		says           string // what the message says; "" where it works
+		says           string // what the message says; "" if it works
 	}{
 		{"our own", "api.example", ca.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(server("api.example"))}}, ""},
 		{"a wildcard", "api.example", ca.pem, &tls.Config{Certificates: []tls.Certificate{ca.issue(server("*.example"))}}, ""},
@@ -487,7 +487,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestCoalescing has two names at one address, with one certificate for both: each has connections of its own, and its own Host.
+// TestCoalescing has two names with one address and one certificate: each has its own connections and its own Host.
 // Proves: Requests go only where they were granted
 func TestCoalescing(t *testing.T) {
 	t.Parallel()

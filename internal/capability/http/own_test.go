@@ -7,7 +7,7 @@ import (
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 )
 
-// TestTemplates reads what stands in headers for secrets and callers, in one form each.
+// TestTemplates parses the placeholders for secrets and callers in headers.
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	const url = "https://a.example"

@@ -21,7 +21,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// The bounds of a grant that names none.
+// These are the bounds of a grant that names none.
 const (
 	DefaultRequests      = 32
 	DefaultRequestBytes  = 1 << 20
@@ -32,61 +32,61 @@ const (
 // MaxRedirects is how many redirects a grant may allow.
 const MaxRedirects = 10
 
-// Secrets are what the headers of a grant are filled in from. They are safe for concurrent use.
+// Secrets has the values for the headers of a grant. It is safe for concurrent use.
 type Secrets interface {
-	// Secret returns the value that the secret has now. The error may name the secret, and not tell its value.
+	// Secret returns the current value of a secret. The error may name the secret, but must not contain its value.
 	Secret(name string) (string, error)
-	// Own returns the value that a caller's own secret has now, and false if it has none. There is no other one for it.
+	// Own returns the current value of a caller's own secret, or false if the caller has none. Then no other value is used.
 	Own(name string, of personal.ID) (string, bool)
-	// RedactorsOf find the values of these secrets in a call of that caller, those that they have now and had before. With [secret.OfPrincipal] behind
-	// it, a name stands for what the caller has of its own.
+	// RedactorsOf returns redactors for the current and former values of these secrets in a call of a caller. A name that ends in
+	// [secret.OfPrincipal] means the caller's own secret.
 	RedactorsOf(id personal.ID, names secret.Names) redact.Chain
 }
 
-// A Rule is one grant of the configuration, as far as requests go.
+// A Rule is the part of one grant in the configuration that concerns requests.
 type Rule struct {
 	// Granted are patterns of [reach.ParsePattern].
 	Granted []string
-	// Private are ranges that may be reached though they are not of the public internet. None has all addresses.
+	// Private are address ranges that may be reached although they are not on the public internet. No range may contain all addresses.
 	Private []netip.Prefix
-	// Redirects is how many redirects are followed for one request, at most MaxRedirects. With 0 their answers are given to the tool.
+	// Redirects is how many redirects are followed for one request, at most MaxRedirects. With 0, the tool gets the redirect as the answer.
 	Redirects int
-	// Headers are set by the host, by patterns of URLs and then by names. "${secret:name}" in a value stands for a secret.
+	// Headers are set by the host. They are keyed by URL pattern, then by name. "${secret:name}" in a value is replaced by a secret.
 	Headers map[string]map[string]string
-	// CA is a file of certificates in PEM whose authorities are trusted in addition to the system's. It may be empty.
+	// CA is the path of a PEM file with certificates of authorities that are trusted in addition to the system's. It may be empty.
 	CA string
-	// Requests is how many requests the tool may send in a client's call, with all calls inside it, redirects included. 0 means DefaultRequests.
+	// Requests is how many requests the tool may send during a client's call, including nested calls and redirects. 0 means DefaultRequests.
 	Requests int
 	// RequestBytes and ResponseBytes bound the bodies of a request and, decompressed, of its answer. 0 means their defaults.
 	RequestBytes, ResponseBytes int64
-	// Traceparent is whether requests say which trace they are part of, where that is recorded.
+	// Traceparent is whether requests say which trace they are part of, if it is recorded.
 	Traceparent bool
 	// Timeout is how long a request may take with all its redirects. 0 means DefaultTimeout. It ends with its call in any case.
 	Timeout time.Duration
 }
 
-// Options say what a Permission has at hand.
+// Options are the settings of a Permission.
 type Options struct {
-	// Secrets has the secrets that headers name. It may be nil where they name none.
+	// Secrets has the secrets that headers name. It may be nil if they name none.
 	Secrets Secrets
-	// Network is what is dialled through; nil means the system's.
+	// Network looks up names and dials. Nil means the system's.
 	Network Network
 	// Connections counts the connections of all grants. If nil, they are not counted.
 	Connections *Connections
-	// Logger is told which caller has no secret of its own. If nil, nobody is told.
+	// Logger gets a line if a caller lacks a secret of its own. Nil discards.
 	Logger *slog.Logger
-	// Injected knows what all grants put into requests. If nil, nobody else puts anything in.
+	// Injected knows what all grants put into requests. If nil, no other grant injects anything.
 	Injected *Injected
 }
 
-// A Permission is what a tool may send. It is safe for concurrent use, and needs no closing: connections belong to calls, and end with
+// A Permission says which requests a tool may send. It is safe for concurrent use, and needs no Close, since connections belong to calls and end with
 // them.
 type Permission struct {
 	needed  []reach.Pattern
 	rules   []*rule
-	secrets []string     // the names of all that headers have, sorted
-	found   secret.Names // those, for what finds them
-	own     bool         // some are each caller's own
+	secrets []string     // the names of all secrets in headers, sorted
+	found   secret.Names // the same names, in the form that redactors need
+	own     bool         // some of them are each caller's own
 	options Options
 }
 
@@ -95,12 +95,12 @@ type rule struct {
 	Rule
 	granted []reach.Pattern
 	headers []header
-	ca      [sha256.Size]byte // of its file: many tools may have the same
+	ca      [sha256.Size]byte // digest of the CA file, since many tools may have the same
 	dialer  *dialer
 }
 
-// New returns the grant of a tool. needed are the patterns of what it needs. A request goes by one rule, the last that grants its
-// URL: what others say of private addresses, headers and authorities is nothing to it.
+// New returns the Permission of a tool. needed are the patterns that the tool declares. Exactly one rule applies to a request, the last one that
+// grants its URL: private addresses, headers and authorities of other rules are ignored.
 func New(needed []string, rules []Rule, o Options) (*Permission, error) {
 	g := &Permission{options: o}
 	var err error
@@ -122,16 +122,16 @@ func New(needed []string, rules []Rule, o Options) (*Permission, error) {
 	return g, nil
 }
 
-// isOwn reports whether a name is of a secret of which each caller has one of its own.
+// isOwn reports whether a name means a secret of each caller's own.
 func isOwn(name string) bool { return strings.HasSuffix(name, secret.OfPrincipal) }
 
-// Check returns what is wrong with a rule. The error names the key of the configuration, and is for the operator.
+// Check returns an error if a rule is not valid. The error names the key of the configuration, and is for the operator.
 func Check(r Rule) error {
 	_, err := newRule(r, Options{Secrets: anySecrets{}})
 	return err
 }
 
-// anySecrets stands for secrets that nobody asks for.
+// anySecrets replaces the secrets while a rule is only checked.
 type anySecrets struct{}
 
 func (anySecrets) Secret(string) (string, error)                      { return "", errors.New("there are no secrets") }
@@ -151,7 +151,7 @@ func newRule(from Rule, o Options) (*rule, error) {
 	if r.Redirects < 0 || r.Redirects > MaxRedirects {
 		return nil, fmt.Errorf("redirects: %d is out of range: 0 to %d is allowed", r.Redirects, MaxRedirects)
 	}
-	const most = 1 << 30 // bytes; what is read is in memory
+	const most = 1 << 30 // bytes; a body is held in memory
 	if r.Requests < 0 || r.RequestBytes < 0 || r.RequestBytes > most || r.ResponseBytes < 0 || r.ResponseBytes > most || r.Timeout < 0 {
 		return nil, errors.New("http_requests, http_request_bytes, http_response_bytes or http_timeout is below 0 or above 1GiB")
 	}
@@ -174,7 +174,7 @@ func newRule(from Rule, o Options) (*rule, error) {
 	return r, nil
 }
 
-// rule returns the rule that a request to t goes by, or nil where none grants it.
+// rule returns the rule for a request to t, or nil if none grants it.
 func (g *Permission) rule(t reach.Target) *rule {
 	for _, r := range slices.Backward(g.rules) {
 		if reach.Allowed(g.needed, r.granted, t) {
@@ -207,7 +207,7 @@ func withDefault[N int | int64 | time.Duration](n, otherwise N) N {
 	return n
 }
 
-// readCA returns the authorities to trust; nil means the system's.
+// readCA returns the trusted authorities; nil means the system's.
 func (r *rule) readCA() (roots *x509.CertPool, err error) {
 	if r.CA == "" {
 		return nil, nil
@@ -216,7 +216,7 @@ func (r *rule) readCA() (roots *x509.CertPool, err error) {
 	return roots, err
 }
 
-// Equal reports whether other is a *Permission that allows the same, so that g can go on in its place.
+// Equal reports whether other is a *Permission that allows the same, so that g can be used in its place.
 func (g *Permission) Equal(other any) bool {
 	o, ok := other.(*Permission)
 	if !ok || g == nil || o == nil {
@@ -227,7 +227,7 @@ func (g *Permission) Equal(other any) bool {
 	})
 }
 
-// equal reports whether others are the same. Secrets that have a method Equal(any) bool say themselves whether they are.
+// equal reports whether others are the same secrets. Secrets with a method Equal(any) bool are compared by it.
 func (o Options) equal(other Options) bool {
 	if s, ok := o.Secrets.(interface{ Equal(other any) bool }); ok {
 		if !s.Equal(other.Secrets) {
@@ -243,22 +243,22 @@ var (
 	_ hostcall.Screen = (*Permission)(nil)
 )
 
-// Screen takes them out of what the tool is told by others, too: it uses them without seeing them.
+// Screen also removes these secrets from what other tools tell the tool, since it uses them without seeing them.
 func (g *Permission) Screen(b []byte, who fmt.Stringer) []byte { return g.Filter(b, who) }
 
-// Filter takes the secrets that headers are filled in from out of what the tool says: of callers' own those of the one who calls.
+// Filter removes the secrets in headers from what the tool says. Of callers' own secrets, it removes those of the current caller.
 func (g *Permission) Filter(b []byte, who fmt.Stringer) []byte {
 	if len(g.secrets) == 0 {
 		return b
 	}
 	var id personal.ID
 	if of, ok := who.(interface{ Who() *wasmtools.Principal }); ok && g.own {
-		id, _ = personal.Of(of.Who()) // nobody has no secrets
+		id, _ = personal.Of(of.Who()) // a caller without an identity has no secrets
 	}
 	return g.options.Secrets.RedactorsOf(id, g.found).Bytes(b)
 }
 
-// Secrets returns the names of the secrets that the grant's headers are filled in from, sorted.
+// Secrets returns the sorted names of the secrets in the grant's headers.
 func (g *Permission) Secrets() []string { return slices.Clone(g.secrets) }
 
 func parsePatterns(list []string) (patterns []reach.Pattern, err error) {

@@ -14,7 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/hostabi"
 )
 
-// plainly answers every request in the same way, and allocates nothing for it. It returns its address, and how many connections it has had.
+// plainly starts a server that answers every request in the same way without allocating. It returns the server's address, and a count of its
+// connections.
 func plainly(t *testing.T) (url string, connections func() int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,8 +52,9 @@ func plainly(t *testing.T) (url string, connections func() int) {
 	return "http://" + l.Addr().String(), func() int { return len(accepted) }
 }
 
-// TestPriceOfRequests counts what a request over a kept connection allocates, beside one of Go's own client, which is less careful with what
-// connections have left, and neither reads a guest's request nor asks whether it is granted: 74 and 45 allocations were measured. Not parallel: it counts what the whole process allocates.
+// TestPriceOfRequests compares the allocations of a request over a kept connection with those of Go's own client: 74 and 45 were measured. Go's
+// client checks less what is left on a connection, and neither reads a guest's request nor checks a grant. The test is not parallel, because it
+// counts what the whole process allocates.
 func TestPriceOfRequests(t *testing.T) {
 	if testkit.Race(t) {
 		t.Skip("the race detector allocates")

@@ -4,5 +4,5 @@ package http
 
 import "net"
 
-// nothingArrived can't be told here, so no connection is used again.
+// nothingArrived returns false, since this can't be found out here. So no connection is used again.
 func nothingArrived(net.Conn) bool { return false }

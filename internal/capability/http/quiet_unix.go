@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// nothingArrived reports whether there is nothing to be read from a connection, not even its end. What it finds is lost.
+// nothingArrived reports whether there is nothing to read from a connection, not even its end. If there is something, a part of it is lost.
 func nothingArrived(conn net.Conn) bool {
 	s, ok := conn.(syscall.Conn)
 	if !ok {

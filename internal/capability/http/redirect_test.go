@@ -14,7 +14,7 @@ import (
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 )
 
-// A journal notes the requests that servers have got.
+// A journal notes the requests that servers get.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -26,7 +26,7 @@ func (j *journal) note(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
-// TestRedirects makes a server redirect with each status, and says what the second request is.
+// TestRedirects makes a server redirect with each status, and checks the second request.
 // Proves: Requests go only where they were granted
 func TestRedirects(t *testing.T) {
 	t.Parallel()
@@ -44,8 +44,8 @@ func TestRedirects(t *testing.T) {
 	for _, test := range []struct {
 		method string
 		status int
-		to     string // the path, or here or there with it
-		want   string // the second request; "" where there is none
+		to     string // a path, or a path on here or there
+		want   string // the second request; "" if there must be none
 	}{
 		{"GET", 301, "/x", "GET /x  auth=a key=k type=t"},
 		{"GET", 302, here + "/x", "GET /x  auth=a key=k type=t"},
@@ -87,7 +87,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestRedirectsElsewhere makes a server redirect, with each status, to a place that is not granted. Nothing is dialled.
+// TestRedirectsElsewhere makes a server redirect, with each status, to an origin that is not granted. Nothing is dialled.
 // Proves: Requests go only where they were granted
 func TestRedirectsElsewhere(t *testing.T) {
 	t.Parallel()

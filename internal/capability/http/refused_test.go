@@ -11,8 +11,8 @@ import (
 	httpcap "github.com/toolsrv/toolsrv/internal/capability/http"
 )
 
-// TestRefusedRequestsAreUses has the host refuse requests for each of its reasons. Each is a use, with the code that the guest is told, unless the grant
-// refuses a redirect: whatever the guest is told, that is a use that was not granted.
+// TestRefusedRequestsAreUses makes the host refuse requests for each of its reasons. Each counts as a use, with the code that the guest gets. If the
+// grant refuses a redirect, the use has the code for "not granted", whatever code the guest gets.
 func TestRefusedRequestsAreUses(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,7 @@ func TestRefusedRequestsAreUses(t *testing.T) {
 	}
 }
 
-// TestRefusedRequestsTellNoSecret has a guest ask for a place whose path is what is put into requests to that host.
+// TestRefusedRequestsTellNoSecret makes a guest request a URL whose path is a secret that is put into requests to that host.
 func TestRefusedRequestsTellNoSecret(t *testing.T) {
 	t.Parallel()
 	v := &vault{values: map[string]string{"key": "hunter2hunter2"}}
@@ -76,7 +76,7 @@ func TestRefusedRequestsTellNoSecret(t *testing.T) {
 	}
 }
 
-// BenchmarkRefused measures a request that is refused. It costs no more than it is charged.
+// BenchmarkRefused measures a refused request. It must cost no more than what is charged.
 func BenchmarkRefused(b *testing.B) {
 	g := grant(b, spec{Rule: httpcap.Rule{Granted: []string{"https://a.example/v1/"}}})
 	for _, url := range []string{"https://evil.example/", "https://evil.example/" + strings.Repeat("x", 120<<10)} {

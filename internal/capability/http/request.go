@@ -21,7 +21,8 @@ const maxHead = 128 << 10
 // sent, so that the guest gets an error that says so.
 const maxValues = 4*maxHeaders + 16
 
-// countValues returns how many values a text has at most that is JSON, and how many are read before it is found that it is not.
+// countValues returns an upper bound for the number of values in a JSON text. For a text that is not JSON, it bounds the values that are read before
+// the error is found.
 func countValues(head []byte) int {
 	n := 1
 	for i := 0; i < len(head); i++ {
@@ -39,7 +40,7 @@ func countValues(head []byte) int {
 	return n
 }
 
-// A request is what a guest asks for, checked but for its grant.
+// A request is a guest's request. It has been checked, except against the grant.
 type request struct {
 	method  string
 	target  reach.Target
@@ -88,14 +89,14 @@ func parseRequest(head []byte) (*request, *answer.Failure) {
 	return r, nil
 }
 
-// A head is a request's, as it was written.
+// A head is the head of a request, as it was written.
 type head struct {
 	method, url, redirect string
 	headers               [][2]string
 	timeout               int64
 }
 
-// readHead reads the JSON of a head. There is one reader of it, so nothing in it has two readings.
+// readHead reads the JSON of a head. It is the only reader, so nothing in a head can be understood in two ways.
 func readHead(text string) (h head, err error) {
 	var tree jsontree.Tree
 	if err := tree.Read(text); err != nil {
@@ -128,7 +129,7 @@ func readHead(text string) (h head, err error) {
 	return h, nil
 }
 
-// decoded returns a string. null stands for none.
+// decoded returns a string. null means none.
 func decoded(v *jsontree.Value) (string, bool) {
 	if v.Kind != jsontree.String {
 		return "", v.Kind == jsontree.Null
@@ -136,7 +137,7 @@ func decoded(v *jsontree.Value) (string, bool) {
 	return v.Decoded(), true
 }
 
-// integer returns a whole number. null stands for 0.
+// integer returns an integer. null means 0.
 func integer(v *jsontree.Value) (int64, bool) {
 	if v.Kind != jsontree.Number {
 		return 0, v.Kind == jsontree.Null
@@ -166,8 +167,8 @@ func readPairs(tree *jsontree.Tree, list *jsontree.Value) (pairs [][2]string, ok
 	return pairs, true
 }
 
-// resolve returns where a redirect leads. location is what the server has sent. Relative ones with dot segments, and whatever else
-// has two readings, lead nowhere.
+// resolve returns the target of a redirect. location is what the server has sent. It is an error if it is relative with dot segments, or can be
+// understood in two ways.
 func resolve(from reach.Target, location string) (reach.Target, error) {
 	location, _, _ = strings.Cut(location, "#")
 	switch {

@@ -16,23 +16,24 @@ import (
 )
 
 const (
-	// maxAnswerHeaders is how many headers an answer may have: each takes some 60 bytes beside its own, which nobody has counted.
+	// maxAnswerHeaders is how many headers an answer may have. Each takes some 60 bytes of memory in addition to its own bytes, and these are not
+	// accounted.
 	maxAnswerHeaders = 500
-	firstRead        = 16 << 10 // bytes of a body that are read at first
+	firstRead        = 16 << 10 // size of the first read of a body, in bytes
 	gzipBytes        = 64 << 10 // what decompressing takes
-	// slack is how many bytes a body may have beyond what the guest may be given, where the grant has secrets. What is found of
-	// them is taken out before the body is measured: else a tool that has a server repeat its headers could measure a secret by the
-	// size at which an answer gets too large. A body that is compressed may have as many more.
+	// slack is how many bytes a body may have beyond the guest's limit, if the grant has secrets. Secrets are removed before the body is measured.
+	// Otherwise a tool that makes a server repeat its headers could find out a secret's length from the size at which an answer gets too large. A
+	// compressed body may have as many bytes more.
 	slack = 1 << 20
 )
 
-// dropped are headers of an answer that are about the connection, or about the body as it was on the wire.
+// dropped are headers of an answer that describe the connection, or the body on the wire.
 var dropped = []string{"Alt-Svc", "Connection", "Content-Encoding", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// ofBody are headers that tell a body's sum, which in an answer without a body still covers what would be taken out.
+// ofBody are headers with a checksum of the body. Even in an answer without a body, the checksum covers secrets that would be removed.
 var ofBody = []string{"Content-Digest", "Content-Md5", "Digest", "Etag", "Repr-Digest"}
 
-// checkHeaders refuses an answer with more headers than it may have, before its body is waited for.
+// checkHeaders refuses an answer with too many headers, before waiting for its body.
 func checkHeaders(headers http.Header) *answer.Failure {
 	n := 0
 	for _, values := range headers {
@@ -79,7 +80,7 @@ func hasBody(response *http.Response) bool {
 	return response.Request.Method != http.MethodHead && response.StatusCode != http.StatusNoContent && response.StatusCode != http.StatusNotModified
 }
 
-// readBody returns the body, decompressed. Its memory is held before there is any.
+// readBody returns the decompressed body. It accounts for memory before allocating it.
 func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 	if !hasBody(response) || response.ContentLength == 0 {
 		return nil, nil
@@ -96,7 +97,7 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 		if response.ContentLength > limit {
 			return nil, x.tooLarge()
 		}
-		if n := response.ContentLength; n > 0 { // one byte more shows the end
+		if n := response.ContentLength; n > 0 { // room for one more byte, to see the end
 			size = min(n+1, firstRead<<4)
 		}
 	case "gzip", "x-gzip":
@@ -132,13 +133,13 @@ func (x *exchange) readBody(response *http.Response) ([]byte, *answer.Failure) {
 	}
 }
 
-// What a byte of a body is charged, in nanoseconds.
+// These are what a byte of a body is charged, in nanoseconds.
 const (
-	byteCost   = 4   // it is decrypted, decompressed and copied
-	packedCost = 100 // it is compressed: it takes 25 ns in a text, and 400 in tables with nothing behind them
+	byteCost   = 4   // for decrypting, decompressing and copying it
+	packedCost = 100 // if it is compressed: it takes 25 ns in a text, and 400 ns in compression tables without data
 )
 
-// fill reads until b is full. Unlike io.ReadFull it tells a body that was cut off from one that ends.
+// fill reads until b is full. Unlike io.ReadFull it distinguishes a body that was cut off from one that has ended.
 func fill(r io.Reader, b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
 		var m int
@@ -148,16 +149,16 @@ func fill(r io.Reader, b []byte) (n int, err error) {
 	return n, err
 }
 
-// A body is an answer's body as it comes. The wait for each piece is bounded by itself: what is done with it then, such as to decompress
-// it, is work of the call.
+// A body is an answer's body as it arrives. Only the wait for each piece is bounded here: work on a piece, such as decompression, is charged to the
+// call.
 type body struct {
 	x    *exchange
 	from io.Reader
-	left int64 // bytes that may come
-	cost int   // of each, in nanoseconds
+	left int64 // bytes that may still come
+	cost int   // charge for each byte, in nanoseconds
 }
 
-// errEndless ends the reading of a body that has more compressed bytes than its limit allows decompressed ones: most of it holds nothing.
+// errEndless ends the reading of a body with more compressed bytes than its limit for decompressed ones, since most of these contain no data.
 var errEndless = errors.New("the decompressed body is larger than allowed")
 
 func (b *body) Read(p []byte) (n int, err error) {
@@ -198,7 +199,7 @@ func (x *exchange) headers(response *http.Response, size int, changed bool) [][2
 	return list
 }
 
-// failure says why there is no answer.
+// failure returns the failure for an error before the answer.
 func (x *exchange) failure(err error) *answer.Failure {
 	if f := x.late(); f != nil {
 		return f
@@ -212,7 +213,7 @@ func (x *exchange) failure(err error) *answer.Failure {
 	return x.broken(err)
 }
 
-// broken says why the answer is not whole.
+// broken returns the failure for an incomplete answer.
 func (x *exchange) broken(err error) *answer.Failure {
 	if f := x.late(); f != nil {
 		return f
@@ -227,7 +228,7 @@ func (x *exchange) broken(err error) *answer.Failure {
 	return answer.Failf(answer.Unavailable, "%s can't be used: %s.", x.target.Origin, reason)
 }
 
-// late returns the failure of a request whose time is over.
+// late returns the failure of a request that has timed out.
 func (x *exchange) late() *answer.Failure {
 	if x.ctx.Err() == nil {
 		return nil

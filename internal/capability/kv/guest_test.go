@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// The tools of capability/kv, which answer with the length of what they were answered.
+// These are the tools of capability/kv. They answer with the length of the host function's answer.
 const (
 	getTool   = iota
 	getsTool  // 1,000 times
@@ -54,7 +54,7 @@ func call(t testing.TB, tool *sandbox.Tool, key string) string {
 	return string(output)
 }
 
-// TestGuest makes a guest keep a value for later calls, for those after a restart, and for nobody else.
+// TestGuest makes a guest keep a value: later calls find it, even after a restart, and nobody else does.
 func TestGuest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

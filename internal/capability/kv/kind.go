@@ -30,13 +30,13 @@ func Kind() capability.Kind {
 	}
 }
 
-// DefaultEntries is how many keys may be kept where a grant does not say.
+// DefaultEntries is how many keys may be kept if a grant does not say.
 const DefaultEntries = 100_000
 
-// DefaultPrincipals is how many callers may keep something of their own where a grant does not say.
+// DefaultPrincipals is how many callers may keep values of their own if a grant does not say.
 const DefaultPrincipals = 1000
 
-// The ranges of what can be granted.
+// These are the ranges of what can be granted.
 const (
 	minBytes   = 4 << 10
 	maxBytes   = 1 << 40
@@ -45,21 +45,21 @@ const (
 	maxPrincipals = 100_000
 )
 
-// A Rule is one grant of the configuration, as far as keys and values go.
+// A Rule is the part of one grant in the configuration that concerns keys and values.
 type Rule struct {
 	// Bytes is how many bytes of keys and values may be kept; 0 means none.
 	Bytes int64
-	// Entries is how many keys; 0 means DefaultEntries.
+	// Entries is how many keys may be kept; 0 means DefaultEntries.
 	Entries int
-	// Own is whether each caller has values of its own, with room for as many.
+	// Own is whether each caller has its own values, with a quota of its own.
 	Own bool
-	// Principals is how many callers may keep something where Own is set; 0 means DefaultPrincipals.
+	// Principals is how many callers may keep values if Own is set; 0 means DefaultPrincipals.
 	Principals int
 }
 
 var _ capability.Rule = (*Rule)(nil)
 
-// Keys returns the readers of its keys.
+// Keys returns the readers of the rule's keys.
 func (r *Rule) Keys(string) key.Table {
 	return key.Table{
 		// how much may be kept, keys and values together. `{size = "1MiB", by = "principal", principals = 1000}` is that much
@@ -70,7 +70,7 @@ func (r *Rule) Keys(string) key.Table {
 	}
 }
 
-// read reads how much may be kept, and by whom apart.
+// read reads how much may be kept, and whether each caller has its own values.
 func (r *Rule) read(value any) error {
 	size := keys.Quantity(limittable.Bytes, minBytes, maxBytes, func(n int64) { r.Bytes = n })
 	table, ok := value.(map[string]any)
@@ -107,7 +107,7 @@ func (r *Rule) read(value any) error {
 	return nil
 }
 
-// Shown returns what a log may tell of it.
+// Shown returns what a log may show of the rule.
 func (r *Rule) Shown() []key.Shown {
 	var own []string
 	if r.Own {
@@ -133,7 +133,7 @@ func review(v *capability.Review, from capability.Rule) {
 	}
 }
 
-// open grants the space of a tool's namespace. The last quota counts.
+// open grants the space of a tool's namespace. The last quota applies.
 func open(capability.Host) capability.Configure {
 	return func(c capability.Configuration) capability.Decide {
 		return func(tool string, _ wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {
@@ -165,7 +165,7 @@ func open(capability.Host) capability.Configure {
 	}
 }
 
-// reaches returns the namespace whose keys are shared, which may be empty.
+// reaches returns the namespace whose keys the tool shares. It may be empty.
 func reaches(value any) []capability.Reached {
 	s := value.(*Space)
 	reached := capability.Reached{Capability: "kv", Entry: s.namespace, Own: s.own > 0}

@@ -17,7 +17,7 @@ import (
 // Module is the name of the import module.
 const Module = "toolsrv_kv_v1"
 
-// What a function is charged beside what it copies, in nanoseconds: what it takes here and in the store, without what it waits.
+// These are what a function is charged in addition to what it copies, in nanoseconds: the work here and in the store, without waiting.
 const (
 	getCost  = 3_000
 	setCost  = 10_000
@@ -25,7 +25,7 @@ const (
 	keyCost  = 100 // for each key that is listed
 )
 
-// free is the largest value in bytes for which the account is not asked first: it fits into what each call takes.
+// free is the size of the largest value in bytes that is not accounted: it fits into the memory that is counted for each call.
 const free = 16 << 10
 
 // Set returns the functions of Module, with their entries in docs/generated/functions.md.
@@ -50,17 +50,17 @@ func Set() *hostabi.Set {
 	}}
 }
 
-// A Space is what tools are granted: the keys of a namespace, with a quota, or those of each caller in it. It is safe for concurrent use.
+// A Space is what tools are granted: the keys of a namespace, with a quota, or each caller's own keys in it. It is safe for concurrent use.
 type Space struct {
 	store     state.Store
 	namespace string
 	quota     state.Usage
-	space     state.Space // nil: each caller has one of its own
+	space     state.Space // nil: each caller has its own
 	immediate bool        // reading does not wait
-	own       int         // how many callers may have one; 0 means they share space
+	own       int         // how many callers may have their own; 0 means that they share space
 }
 
-// Open returns the space of a namespace in a store, with a quota for what tools write: 0 is no limit. Closing it is not needed.
+// Open returns the space of a namespace in a store, with a quota for what tools write: 0 means no limit. It needs no Close.
 func Open(store state.Store, namespace string, quota state.Usage) *Space {
 	space := store.Space("kv/" + namespace)
 	_, immediate := space.(state.Immediate)
@@ -77,14 +77,14 @@ func (s *Space) Equal(other any) bool {
 type use struct {
 	*hostabi.Call
 	granted *Space
-	space   state.Space // that the call is about
-	own     *owner      // whose it is; if nil, everybody's
-	key     string      // or the prefix of keys
+	space   state.Space // the space that the call uses
+	own     *owner      // whose space it is; nil if it is shared
+	key     string      // or a prefix of keys
 	answer  []byte
 	sent    int
 }
 
-// function returns a function whose first two parameters are a key. do uses the space, and returns what went wrong.
+// function returns a function whose first two parameters are a key. do uses the space, and returns a failure or nil.
 func function(name, params string, cost int, do func(u *use, stack []uint64) error) hostabi.Function {
 	return hostabi.Function{Name: name, Params: params, Results: "i", Cost: cost, Do: func(c *hostabi.Call, stack []uint64) {
 		s, ok := c.Grant().(*Space)
@@ -116,7 +116,7 @@ func function(name, params string, cost int, do func(u *use, stack []uint64) err
 	}}
 }
 
-// bound returns an error where a key, or a part of one, is longer than any key.
+// bound returns an error if a key, or a part of one, is longer than a key may be.
 func (u *use) bound(what string, length uint64) error {
 	if n := uint32(length); n > state.MaxKey {
 		return answer.Failf(answer.TooLarge, "The %s has %d bytes; at most %d are allowed.", what, n, state.MaxKey)
@@ -124,8 +124,8 @@ func (u *use) bound(what string, length uint64) error {
 	return nil
 }
 
-// checkKey returns an error where the key is not one that every tool can read. Characters that can't be printed are its tools' business, as when a key
-// has two parts: keys are shown nowhere but in the log, which escapes them.
+// checkKey returns an error if some tools could not read the key. Unprintable characters are allowed, for example to separate two parts of a key:
+// keys are shown only in the log, which escapes them.
 func (u *use) checkKey() error {
 	switch {
 	case u.key == "":
@@ -136,7 +136,7 @@ func (u *use) checkKey() error {
 	return nil
 }
 
-// take charges for the bytes of a value and has the account hold them, if they are many, until the function that it returns is called.
+// take charges for the bytes of a value. If there are many, it accounts for their memory until the function that it returns is called.
 func (u *use) take(size int) (give func()) {
 	u.Charge(size)
 	if size <= free {
@@ -152,7 +152,7 @@ func get(u *use, _ []uint64) error {
 	}
 	e, found, err := u.read(free)
 	if errors.Is(err, state.ErrTooLarge) {
-		give := u.take(2 * state.MaxValue) // the value, and the answer with it
+		give := u.take(2 * state.MaxValue) // for the value, and for the answer that contains it
 		defer give()
 		e, found, err = u.read(state.MaxValue)
 	}
@@ -174,11 +174,11 @@ func (u *use) read(most int) (e state.Entry, found bool, err error) {
 	return e, found, err
 }
 
-// toRead calls f, which reads. Preparing to wait takes longer than most reads.
+// toRead calls f, which reads. If reading never waits, it skips the preparations for waiting, which take longer than most reads.
 func (u *use) toRead(f func(ctx context.Context)) {
 	if ctx := u.Context(); u.granted.immediate && ctx.Err() == nil {
 		f(ctx)
-	} else { // for a caller who has gone, this ends the call
+	} else { // this ends the call if the caller has gone
 		u.Wait(f)
 	}
 }
@@ -245,7 +245,7 @@ func list(u *use, stack []uint64) error {
 		limit = state.MaxPage
 	}
 	if limit > free/2/state.MaxKey {
-		size := int64(limit * 2 * state.MaxKey) // the keys, and the answer with them
+		size := int64(limit * 2 * state.MaxKey) // for the keys, and for the answer that contains them
 		u.Hold(size)
 		defer u.Hold(-size)
 	}
@@ -268,7 +268,7 @@ func list(u *use, stack []uint64) error {
 	return err
 }
 
-// failure returns what a guest is told of an error. What is wrong with the store's file is not for guests: the store logs it.
+// failure returns the failure for a guest. Problems of the store's file are not shown to guests: the store logs them.
 func failure(err error) *answer.Failure {
 	if f, ok := errors.AsType[*answer.Failure](err); ok {
 		return f

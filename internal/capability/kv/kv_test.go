@@ -34,12 +34,12 @@ func newGuest(t *testing.T, run hostcall.Run) *guest {
 	return g
 }
 
-// granted returns a call of a tool that was granted a space.
+// granted returns a call of a tool that has a space.
 func granted(t *testing.T, store state.Store, namespace string, quota state.Usage) *guest {
 	return newGuest(t, hostcall.Run{Serving: true, Grants: []any{kv.Open(store, namespace, quota)}})
 }
 
-// do calls a function. Strings are put into the memory, each with its length; numbers are passed as they are.
+// do calls a function. A string is put into memory and passed with its length. Numbers are passed as they are.
 func (g *guest) do(name string, arguments ...any) (answer []byte, code string) {
 	g.t.Helper()
 	stack, at := []uint64{}, 8
@@ -72,7 +72,7 @@ func (g *guest) do(name string, arguments ...any) (answer []byte, code string) {
 	return []byte(failure.Message), failure.Code
 }
 
-// TestUse keeps, reads, lists and deletes as a tool does, and counts it.
+// TestUse keeps, reads, lists and deletes values as a tool does, and checks the counted uses.
 func TestUse(t *testing.T) {
 	t.Parallel()
 	g := granted(t, memory.New(), "notes", state.Usage{})
@@ -142,7 +142,7 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// TestHostile passes what no honest guest does.
+// TestHostile passes arguments that no honest guest passes.
 // Proves: State is whole and apart
 func TestHostile(t *testing.T) {
 	t.Parallel()
@@ -206,7 +206,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestNotGranted uses each function without a grant, and while the tool starts.
+// TestNotGranted calls each function without a grant, and during the tool's start.
 // Proves: Nothing without a grant
 func TestNotGranted(t *testing.T) {
 	t.Parallel()
@@ -220,7 +220,7 @@ func TestNotGranted(t *testing.T) {
 	}
 }
 
-// TestNamespaces holds that tools see what their own namespace keeps, and nothing of another.
+// TestNamespaces checks that tools see the values of their own namespace, and none of another one.
 // Proves: State is whole and apart
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
@@ -242,7 +242,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestUnavailable has a store that can't be used: the guest learns nothing of why.
+// TestUnavailable has a store that can't be used: the guest does not learn why.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
@@ -257,7 +257,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// A spy is a store that notes what the contexts of its reads know.
+// A spy is a store that notes the values in the contexts of its reads.
 type spy struct {
 	state.Store
 	seen *[]any
@@ -284,7 +284,7 @@ func (s spying) List(ctx context.Context, prefix, after string, limit int) ([]st
 	return s.Space.List(ctx, prefix, after, limit)
 }
 
-// TestContext gives reads, which wait for nothing, the caller's context. One of a caller who has gone ends the call.
+// TestContext checks that reads, which never wait, get the caller's context. If the caller has gone, a read ends the call.
 func TestContext(t *testing.T) {
 	t.Parallel()
 	var seen []any
@@ -302,7 +302,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestEqual holds that a reload which changes nothing changes no grant.
+// TestEqual checks that a reload without changes changes no grant.
 func TestEqual(t *testing.T) {
 	t.Parallel()
 	store, quota := memory.New(), state.Usage{Bytes: 100}

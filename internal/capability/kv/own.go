@@ -12,34 +12,35 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 )
 
-// OpenOwn returns a space of a namespace in which each caller has values of its own, with that quota. At most callers may have some.
+// OpenOwn returns the space of a namespace in which each caller has its own values, each with the given quota. callers is how many callers may have
+// values.
 func OpenOwn(store state.Store, namespace string, quota state.Usage, callers int) *Space {
 	s := Open(store, namespace, quota)
 	s.space, s.own = nil, callers
 	return s
 }
 
-// ownSpace returns the space of a caller. No namespace has an @, and no ID one or a slash.
+// ownSpace returns the name of a caller's space. No namespace contains an @, and no ID contains an @ or a slash.
 func ownSpace(store state.Store, namespace string, id personal.ID) state.Space {
 	return store.Space("kv/" + namespace + "@" + string(id))
 }
 
-// indexSpace has an entry for each caller in each namespace.
+// indexSpace is the space with an entry for each caller in each namespace.
 func indexSpace(store state.Store) state.Space { return store.Space("kv-index") }
 
 // An owner is a caller with values of its own in a namespace.
 type owner struct {
 	granted *Space
 	id      personal.ID
-	root    personal.ID // who answers for the caller: the caller itself, or who has made its token
-	looked  int         // at how many places, to find one for this owner
+	root    personal.ID // who is responsible for the caller: the caller itself, or whoever made its token
+	looked  int         // how many places were looked at to find one for this owner
 }
 
 func (o *owner) places() places { return places{o.granted.store, o.granted.namespace} }
 
 func indexPrefix(id personal.ID) string { return string(id) + "/" }
 
-// ofCaller lets the use see the caller's own values only.
+// ofCaller restricts the use to the caller's own values.
 func (u *use) ofCaller() error {
 	p := capability.Principal(u.Call)
 	id, err := personal.Of(p)
@@ -51,15 +52,15 @@ func (u *use) ofCaller() error {
 	return nil
 }
 
-// A Kept is what one caller keeps in one namespace.
+// A Kept is the values of one caller in one namespace.
 type Kept struct {
 	Of        personal.ID
 	Namespace string
 	Usage     state.Usage
 }
 
-// List returns what callers keep of their own in a store: at most a number of entries, from behind a place in the list. more is where to go on, or
-// empty. Callers who keep nothing any more are left out.
+// List returns callers' own values in a store: at most a number of entries, after a position in the list. more is the position for the next call, or
+// empty. Callers without values are left out.
 func List(ctx context.Context, store state.Store, after string, limit int) (all []Kept, more string, err error) {
 	entries, others, err := indexSpace(store).List(ctx, "", after, limit)
 	if err != nil {
@@ -90,7 +91,7 @@ func kept(ctx context.Context, store state.Store, key string) (k Kept, err error
 	return k, err
 }
 
-// Erase deletes all that a caller keeps of its own, and returns what that was. A call that runs can keep something again.
+// Erase deletes all of a caller's own values, and returns what it has deleted. A running call may write values again.
 func Erase(ctx context.Context, store state.Store, id personal.ID) (all []Kept, err error) {
 	if err := refresh(ctx, indexSpace(store)); err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func Erase(ctx context.Context, store state.Store, id personal.ID) (all []Kept, 
 	return all, nil
 }
 
-// refresh makes sure that space has what was just kept at another server.
+// refresh makes sure that space has what was just written at another server.
 func refresh(ctx context.Context, space state.Space) error {
 	if shared, ok := space.(state.Shared); ok {
 		return shared.Refresh(ctx)
@@ -125,7 +126,7 @@ func refresh(ctx context.Context, space state.Space) error {
 	return nil
 }
 
-// erase deletes the values first, so that what is left after a failure is still found.
+// erase deletes the values before the entry, so that what is left after a failure is still found.
 func erase(ctx context.Context, store state.Store, k Kept) error {
 	p := places{store, k.Namespace}
 	values := p.values(k.Of)

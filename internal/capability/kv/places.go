@@ -10,23 +10,23 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability/answer"
 )
 
-// Who keeps values in a namespace has one of its places. A place without values goes to whoever needs one. Only the number is handed on: values are
-// in a space of their caller's, where nobody else looks.
+// Each caller that keeps values in a namespace has one of its places. A place without values goes to a caller that needs one. The values themselves
+// are in the caller's own space, which nobody else reads.
 //
-// Nothing is locked meanwhile, since all of it is on disk. Who takes a place away marks its entry, then looks for values, and then deletes the entry
-// if it is still as it was marked. Who writes a value makes sure, before and after, that there is an entry without a mark. So one of the two sees what
-// the other does.
+// This takes no lock, since everything is on disk. A goroutine that takes a place away marks the place's entry, looks for values, and then deletes
+// the entry if it still has that mark. A goroutine that writes a value checks, before and after, that there is an unmarked entry. So at least one of
+// the two sees the other.
 
-// places are those of a namespace.
+// places are the places of a namespace.
 type places struct {
 	store     state.Store
 	namespace string
 }
 
-// callers has an entry for each place, so its quota bounds them. The value is who has made the caller's token, if anybody has.
+// callers has an entry for each place, so its quota bounds the number of places. The value is who made the caller's token, if anybody did.
 func (p places) callers() state.Space { return p.store.Space("kv-callers/" + p.namespace) }
 
-// made has an entry for each place of a token that one caller has made. No namespace has an @.
+// made has an entry for each place of a token that one caller has made. No namespace contains an @.
 func (p places) made(root personal.ID) state.Space {
 	return p.store.Space("kv-callers/" + p.namespace + "@" + string(root))
 }
@@ -37,20 +37,20 @@ func (p places) index() state.Space { return indexSpace(p.store) }
 // key returns a caller's key in the index.
 func (p places) key(id personal.ID) string { return indexPrefix(id) + p.namespace }
 
-// values are what a caller keeps.
+// values returns the space with a caller's values.
 func (p places) values(id personal.ID) state.Space { return ownSpace(p.store, p.namespace, id) }
 
-// leaving begins the value of a place that is being taken away. No ID begins with it.
+// leaving is the mark: it begins the value of a place that is being taken away. No ID begins with it.
 const leaving = "!"
 
-// placeCost is what looking at one place takes, in nanoseconds.
+// placeCost is the charge for looking at one place, in nanoseconds.
 const placeCost = 3_000
 
-// maxMade is the most places in a namespace for the tokens that one caller has made, who also have a quarter of all places at most. A caller
-// can make as many as there are places for all, and more: they must not take those of others.
+// maxMade bounds the places in a namespace for the tokens that one caller has made. These tokens may also have at most a quarter of all places. A
+// caller can make more tokens than there are places, and must not take the places of others with them.
 const maxMade = 32
 
-// hold returns once the owner has a place that nobody is taking away.
+// hold makes sure that the owner has a place that nobody is taking away.
 func (o *owner) hold(ctx context.Context) error {
 	callers := o.places().callers()
 	for {
@@ -73,7 +73,7 @@ func (o *owner) hold(ctx context.Context) error {
 	}
 }
 
-// keep makes sure that a value which was just written has a place, and takes it back otherwise. What has no place is in no list.
+// keep makes sure that a value which was just written has a place, and otherwise deletes the value, since it would be in no list.
 func (o *owner) keep(ctx context.Context, key string, version uint64) error {
 	ctx = context.WithoutCancel(ctx)
 	err := o.hold(ctx)
@@ -86,7 +86,7 @@ func (o *owner) keep(ctx context.Context, key string, version uint64) error {
 	return err
 }
 
-// take takes one of the places for callers, and one of those for the tokens that the same caller has made.
+// take takes one of the places for callers and, for a token that a caller has made, one of the places for such tokens.
 func (o *owner) take(ctx context.Context) error {
 	p := o.places()
 	err := o.enter(ctx, p.index(), p.key(o.id), nil, 0)
@@ -104,13 +104,13 @@ func (o *owner) take(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		_ = p.forget(ctx, o.id, o.root) // what is left does no harm
+		_ = p.forget(ctx, o.id, o.root) // an entry that is left does no harm
 		return err
 	}
-	return p.note(ctx, o.id, o.root) // whoever took the place away before may have forgotten it only now
+	return p.note(ctx, o.id, o.root) // the goroutine that took the place away before may have removed the note only now
 }
 
-// enter makes an entry, unless there is one. Where the space has as many as it may, a place without values is taken away.
+// enter makes an entry, unless there is one. If the space is full, it first takes away a place without values.
 func (o *owner) enter(ctx context.Context, space state.Space, key string, value []byte, most int) error {
 	for {
 		_, err := space.Set(ctx, key, value, state.Absent, state.SetOptions{Quota: state.Usage{Entries: int64(most)}})
@@ -130,7 +130,7 @@ func (o *owner) enter(ctx context.Context, space state.Space, key string, value 
 	}
 }
 
-// free takes away the first place without values among the callers that are the keys of a space. It reports whether there was one.
+// free takes away the first place without values among the callers that are the keys of a space. It reports whether it found one.
 func (o *owner) free(ctx context.Context, among state.Space) (freed bool, err error) {
 	for after, more := "", true; more; {
 		var ids []string
@@ -144,7 +144,7 @@ func (o *owner) free(ctx context.Context, among state.Space) (freed bool, err er
 			o.looked++
 			after = id
 			freed, err := o.places().release(ctx, personal.ID(id), o.root)
-			if freed || err != nil && !errors.Is(err, state.ErrUnavailable) { // which one caller's values can be while many of them expire
+			if freed || err != nil && !errors.Is(err, state.ErrUnavailable) { // one caller's values may be unavailable while many of them expire
 				return freed, err
 			}
 		}
@@ -152,7 +152,7 @@ func (o *owner) free(ctx context.Context, among state.Space) (freed bool, err er
 	return false, nil
 }
 
-// release takes a place away, unless there are values, and reports whether it has. root is whose token may have made the caller's.
+// release takes a place away, unless it has values, and reports whether it did. root is the caller that may have made this caller's token.
 func (p places) release(ctx context.Context, id, root personal.ID) (bool, error) {
 	callers := p.callers()
 	entry, has, err := callers.Get(ctx, string(id), state.MaxValue)
@@ -183,7 +183,7 @@ func (p places) isEmpty(ctx context.Context, id personal.ID) (bool, error) {
 	return len(keys) == 0 && !more, err
 }
 
-// note notes a caller who has a place, or is about to take one.
+// note adds a caller that has a place, or is about to take one, to the index.
 func (p places) note(ctx context.Context, id, root personal.ID) error {
 	_, err := p.index().Set(ctx, p.key(id), nil, state.Absent, state.SetOptions{})
 	err = unless(err, state.ErrConflict)
@@ -194,7 +194,7 @@ func (p places) note(ctx context.Context, id, root personal.ID) error {
 	return err
 }
 
-// forget undoes note, unless the caller has a place by now.
+// forget undoes note, unless the caller has a place again.
 func (p places) forget(ctx context.Context, id, root personal.ID) error {
 	_, err := p.index().Delete(ctx, p.key(id), state.Any)
 	if root != "" && root != id && err == nil {
@@ -209,7 +209,7 @@ func (p places) forget(ctx context.Context, id, root personal.ID) error {
 	return p.note(ctx, id, root)
 }
 
-// unless returns nil for an error about what is expected.
+// unless returns nil if the error is about an expected version.
 func unless(err, expected error) error {
 	if errors.Is(err, expected) {
 		return nil

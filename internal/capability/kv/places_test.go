@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A caller is who calls a tool.
+// A caller is the principal that calls a tool.
 type caller struct{ *wasmtools.Principal }
 
 func (c caller) Who() *wasmtools.Principal { return c.Principal }
@@ -30,7 +30,7 @@ func (c caller) id(t *testing.T) personal.ID {
 	return id
 }
 
-// known returns a caller that an issuer knows, or that has a token of the state if its name begins with token/.
+// known returns a caller that an issuer knows or, if its name begins with token/, one with a token of the state.
 func known(t *testing.T, name string) caller {
 	t.Helper()
 	origin := "oidc"
@@ -44,7 +44,7 @@ func known(t *testing.T, name string) caller {
 	return caller{p}
 }
 
-// A crowd uses one namespace in which each caller has values of its own.
+// A crowd uses one namespace in which each caller has its own values.
 type crowd struct {
 	t     *testing.T
 	store state.Store
@@ -56,7 +56,7 @@ func newCrowd(t *testing.T, places int) crowd {
 	return crowd{t, store, kv.OpenOwn(store, "notes", state.Usage{Entries: 10}, places)}
 }
 
-// A member is one of a crowd, in calls of a tool.
+// A member is one caller of a crowd.
 type member struct {
 	*guest
 	name string
@@ -66,7 +66,7 @@ func (c crowd) as(name string) member {
 	return member{newGuest(c.t, hostcall.Run{Serving: true, Principal: known(c.t, name), Grants: []any{c.space}}), name}
 }
 
-// set keeps the name, and returns why that is refused.
+// set keeps the caller's name as a value, or returns why that is refused.
 func (m member) set(ttl time.Duration) (code string) {
 	m.t.Helper()
 	_, code = m.do("set", "k", m.name, int(ttl.Milliseconds()), -1)
@@ -80,7 +80,7 @@ func (m member) remove() {
 	}
 }
 
-// value returns what is found.
+// value returns the value that is found.
 func (m member) value() string {
 	m.t.Helper()
 	answer, code := m.do("get", "k")
@@ -97,7 +97,7 @@ func (c crowd) set(name string, ttl time.Duration) (code string) { return c.as(n
 func (c crowd) remove(name string)                               { c.as(name).remove() }
 func (c crowd) value(name string) string                         { return c.as(name).value() }
 
-// listed returns who keeps something.
+// listed returns the callers that keep values.
 func (c crowd) listed() (all []string) {
 	c.t.Helper()
 	kept, _, err := kv.List(c.t.Context(), c.store, "", 0)
@@ -110,7 +110,7 @@ func (c crowd) listed() (all []string) {
 	return all
 }
 
-// TestPlaces has callers come and go. Whoever keeps nothing any more holds up nobody, and whoever comes finds nothing of those before.
+// TestPlaces has callers come and go. A caller without values holds up nobody, and a new caller finds no values of earlier ones.
 // Proves: Callers keep apart
 func TestPlaces(t *testing.T) {
 	t.Parallel()
@@ -182,7 +182,7 @@ func TestPlaces(t *testing.T) {
 			if code := c.set(name, 0); code != "" {
 				t.Errorf("%s: got %s, want a place", name, code)
 			}
-			if i >= 1 { // two places are for them
+			if i >= 1 { // two places are for such tokens
 				c.remove(fmt.Sprint("token/mal/", i-1))
 			}
 		}
@@ -204,8 +204,8 @@ func TestPlaces(t *testing.T) {
 	})
 }
 
-// TestPlacesRace has more callers than places set and delete without end: whoever was answered has the value, and is listed. Nobody keeps anything
-// without a place.
+// TestPlacesRace has more callers than places, which set and delete values all the time: a caller whose set succeeded has the value and is listed.
+// Nobody keeps values without a place.
 // Proves: Callers keep apart
 func TestPlacesRace(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/capability/kv"
 )
 
-// TestRule reads how much may be kept, and by whom apart.
+// TestRule reads how much may be kept, and whether each caller has its own values.
 func TestRule(t *testing.T) {
 	t.Parallel()
 	type table = map[string]any

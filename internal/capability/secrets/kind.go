@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/config/key"
 )
 
-// Kind returns the capability. Its needs are the names of the secrets that a tool has to see.
+// Kind returns the capability. Its needs are the names of the secrets that the tool itself must see.
 func Kind() capability.Kind {
 	return capability.Kind{
 		Name: name, Module: Module, Set: Set(),
@@ -27,15 +27,15 @@ func Kind() capability.Kind {
 // name is the name of the capability, and the key of a grant.
 const name = "secrets"
 
-// A Rule is one grant of the configuration, as far as secrets go that tools themselves may see.
+// A Rule is the part of one grant in the configuration that concerns secrets which tools themselves may see.
 type Rule struct {
-	// Visible are their names.
+	// Visible are the names of these secrets.
 	Visible []string
 }
 
 var _ capability.Rule = (*Rule)(nil)
 
-// Keys returns the readers of its keys.
+// Keys returns the readers of the rule's keys.
 func (r *Rule) Keys(string) key.Table {
 	return key.Table{
 		// names | secrets that the tool itself may see
@@ -43,7 +43,7 @@ func (r *Rule) Keys(string) key.Table {
 	}
 }
 
-// Shown returns what a log may tell of it.
+// Shown returns what a log may show of the rule.
 func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Listed(name, r.Visible)} }
 
 func review(v *capability.Review, from capability.Rule) {
@@ -54,7 +54,7 @@ func review(v *capability.Review, from capability.Rule) {
 	}
 }
 
-// open grants to see secrets.
+// open grants access to secrets.
 func open(capability.Host) capability.Configure {
 	var standing secret.Register[Permission, *Permission]
 	return func(c capability.Configuration) capability.Decide {

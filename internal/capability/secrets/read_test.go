@@ -25,7 +25,7 @@ func read(t *testing.T, dir string) *secret.Values {
 	return v
 }
 
-// ask makes a guest with a grant read a secret, and returns the answer.
+// ask makes a guest with a grant read a secret, and returns the guest's answer.
 func ask(t *testing.T, grant any, name string, serving bool) (answer string, failed bool, used []hostcall.Use) {
 	run := hostcall.Run{Serving: serving}
 	if serving && grant != nil {
@@ -42,7 +42,7 @@ func ask(t *testing.T, grant any, name string, serving bool) (answer string, fai
 	return string(g.Memory[1<<10 : 1<<10+int(n)]), false, g.Uses
 }
 
-// TestReadSecret makes tools ask for secrets that they were granted, and for others.
+// TestReadSecret makes tools read secrets that they were granted, and others.
 // Proves: Secrets stay secret
 func TestReadSecret(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestReadSecret(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreCharged makes a guest ask for secrets that it may not have, and for a long one: each costs what it takes the host.
+// TestRefusalsAreCharged makes a guest read secrets that it may not see, and a long one: each read is charged what it costs the host.
 // Proves: A tool stops
 func TestRefusalsAreCharged(t *testing.T) {
 	t.Parallel()

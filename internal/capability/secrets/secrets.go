@@ -1,7 +1,7 @@
 // Package secrets is the import module by which tools read the secrets that they were granted to see.
 //
-// A tool needs no such grant to have a secret put into the headers of its requests, by package http, and does not see it then. Whichever
-// way a tool uses a secret, it is taken out of what the tool says.
+// Without such a grant, package http can still put a secret into the headers of a tool's requests, and the tool does not see it. In both cases the
+// secret is removed from whatever the tool says.
 package secrets
 
 import (
@@ -32,31 +32,31 @@ func Set() *hostabi.Set {
 type Permission struct {
 	view  *secret.View
 	names []string
-	found secret.Names // those, for what finds them
+	found secret.Names // the same names, in the form that redactors need
 }
 
 var _ hostcall.Filter = (*Permission)(nil)
 
-// NewPermission returns a permission to see the secrets with those names.
+// NewPermission returns a permission to see the secrets with these names.
 func NewPermission(v *secret.View, names ...string) *Permission {
 	return &Permission{v, slices.Clone(names), secret.NamesOf(names...)}
 }
 
-// Equal reports whether the other grant is one to see the same secrets.
+// Equal reports whether the other grant allows the same secrets.
 func (g *Permission) Equal(other any) bool {
 	o, ok := other.(*Permission)
 	return ok && o.view.Equal(g.view) && slices.Equal(o.names, g.names)
 }
 
-// Filter takes the secrets out of what the tool says.
+// Filter removes the secrets from what the tool says.
 func (g *Permission) Filter(b []byte, _ fmt.Stringer) []byte {
 	return g.view.Redactor(g.found).Bytes(b)
 }
 
-// read answers with the secret of a name.
+// read answers with the secret that has a given name.
 func read(c *hostabi.Call, stack []uint64) {
 	value, target, f := find(c, stack[0], stack[1])
-	use := hostabi.Use{Capability: name, Target: target} // how long the secret is is nobody's business
+	use := hostabi.Use{Capability: name, Target: target} // observers must not learn the secret's length
 	if f != nil {
 		use.Outcome = f.Code
 		c.Used(use)

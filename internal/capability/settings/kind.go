@@ -28,7 +28,7 @@ func Kind() capability.Kind {
 		New:     func() capability.Rule { return &Rule{} },
 		Review:  review,
 		Suggest: func(n wasmtools.Need) string { return exampleSettings(n.Object) },
-		Reaches: func(any) []capability.Reached { return nil }, // a tool is told them, and reaches nothing
+		Reaches: func(any) []capability.Reached { return nil }, // a tool only reads its settings, and reaches nothing
 		Open:    open,
 	}
 }
@@ -36,7 +36,7 @@ func Kind() capability.Kind {
 // name is the name of the capability, and the key of a grant.
 const name = "settings"
 
-// A Rule is one grant of the configuration, as far as settings go.
+// A Rule is the part of one grant in the configuration that concerns settings.
 type Rule struct {
 	// Settings are a JSON object with its members in order, or nil.
 	Settings json.RawMessage
@@ -44,7 +44,7 @@ type Rule struct {
 
 var _ capability.Rule = (*Rule)(nil)
 
-// Keys returns the readers of its keys.
+// Keys returns the readers of the rule's keys.
 func (r *Rule) Keys(string) key.Table {
 	return key.Table{
 		// a table | the tool's settings, which must fit the schema that it declares
@@ -52,7 +52,7 @@ func (r *Rule) Keys(string) key.Table {
 	}
 }
 
-// Shown returns what a log may tell of it.
+// Shown returns what a log may show of the rule.
 func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Silent(name, string(r.Settings))} }
 
 func review(v *capability.Review, from capability.Rule) {
@@ -61,8 +61,8 @@ func review(v *capability.Review, from capability.Rule) {
 	}
 }
 
-// open grants settings. The last ones count. Without any the schema's defaults are, where they are enough: a default is the author's word,
-// and nothing that would have to be granted.
+// open grants settings. The last ones apply. Without any, the schema's defaults apply if they suffice: a default comes from the author, and needs no
+// grant.
 func open(capability.Host) capability.Configure {
 	return func(capability.Configuration) capability.Decide {
 		var made madeSettings
@@ -91,19 +91,20 @@ func open(capability.Host) capability.Configure {
 	}
 }
 
-// maxMade is how many settings are kept for further tools. They can have a megabyte each, and so can their schemas.
+// maxMade is how many settings are kept for further tools. Each can have a megabyte, and so can its schema.
 const maxMade = 16
 
-// madeSettings are settings by what they were made of. A module has one schema for all of its tools, and there may be a thousand tools.
+// madeSettings caches settings by their source. A module has one schema for all of its tools, and there may be a thousand tools.
 type madeSettings struct {
 	mu  sync.Mutex
 	all map[source]*made
 }
 
-// A source is the first byte of the schema and the first byte of what was granted, neither of which changes. nil: nothing was granted.
+// A source identifies a schema and granted settings by the addresses of their first bytes. Neither text changes. granted is nil if nothing was
+// granted.
 type source struct{ schema, granted *byte }
 
-// made is what became of one source.
+// made is the result for one source.
 type made struct {
 	make     func() // once
 	settings []byte
@@ -111,7 +112,7 @@ type made struct {
 	err      error // why the settings don't fit it
 }
 
-// of returns what is made of a schema and of what was granted.
+// of returns the result for a schema and granted settings.
 func (m *madeSettings) of(schema, granted json.RawMessage) *made {
 	from := source{first(schema), first(granted)}
 	m.mu.Lock()
@@ -147,7 +148,7 @@ func exampleSettings(schema json.RawMessage) string {
 		Required   []string
 		Properties map[string]json.RawMessage
 	}
-	if json.Unmarshal(schema, &declared) != nil { // it is at fault, and the file refused
+	if json.Unmarshal(schema, &declared) != nil { // the schema is at fault, and the file is refused for it
 		return ""
 	}
 	begin, names := name, declared.Required
@@ -165,7 +166,7 @@ func exampleSettings(schema json.RawMessage) string {
 	return begin + " = {" + strings.Join(entries, ", ") + "}\n"
 }
 
-// exampleValue returns a value that a schema asks for: one that it names, or else the least of its type.
+// exampleValue returns a value that fits a schema: one that the schema names, or else the smallest one of its type.
 func exampleValue(schema json.RawMessage) string {
 	var declared struct {
 		Type     any
@@ -206,5 +207,5 @@ func exampleValue(schema json.RawMessage) string {
 	return `""`
 }
 
-// plainNumber matches numbers that JSON and TOML write alike, whatever reads them.
+// plainNumber matches numbers that are written alike in JSON and TOML, and that every reader understands.
 var plainNumber = regexp.MustCompile(`^-?\d{1,15}(\.\d{1,15})?$`)

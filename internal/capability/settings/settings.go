@@ -1,8 +1,8 @@
-// Package settings is the import module toolsrv_settings_v1. With it a tool reads its settings: JSON of its operator's that fits the
-// schema in its manifest.
+// Package settings is the import module toolsrv_settings_v1. With it a tool reads its settings: JSON from the operator that fits the schema in the
+// tool's manifest.
 //
-// Settings belong to a program, which can read them in its start. So what it prepares of them is in the snapshot, and other settings are
-// another snapshot: see sandbox.Program.With.
+// Settings belong to a program, which can read them during its start. What it prepares from them is in the snapshot, so other settings need another
+// snapshot: see sandbox.Program.With.
 package settings
 
 import (
@@ -41,7 +41,7 @@ func read(c *hostabi.Call, stack []uint64) {
 	answer.Give(c, stack, s)
 }
 
-// A Schema is what a module declares of its settings. It is safe for concurrent use.
+// A Schema is the schema that a module declares for its settings. It is safe for concurrent use.
 type Schema struct{ schema *schema.Schema }
 
 // Compile compiles the schema that a module declares. Like the schema of arguments, it describes an object.
@@ -53,8 +53,8 @@ func Compile(declared json.RawMessage) (*Schema, error) {
 	return &Schema{s}, nil
 }
 
-// Apply checks settings, a JSON object or nil where none were granted, and returns them with the schema's defaults filled in. An error
-// names the key, and holds no value.
+// Apply checks settings, a JSON object, or nil if none were granted, and returns them with the schema's defaults filled in. An error names the key,
+// and never contains a value.
 func (s *Schema) Apply(granted json.RawMessage) (json.RawMessage, error) {
 	if granted == nil {
 		granted = json.RawMessage("{}")

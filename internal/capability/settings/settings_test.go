@@ -12,7 +12,7 @@ const declared = `{"type":"object","additionalProperties":false,"required":["tok
 	"token":{"type":"string","minLength":4},"units":{"enum":["metric","imperial"],"default":"metric"},
 	"limits":{"type":"object","default":{},"properties":{"most":{"type":"integer","default":5}}}}}`
 
-// TestApply checks settings against what a module declares. Errors name the key, and hold nothing of a value: settings may be private.
+// TestApply checks settings against what a module declares. Errors name the key and never quote a value, since settings may be private.
 // Proves: Nothing without a grant
 func TestApply(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ func checkNeed(s string) error {
 	return nil
 }
 
-// A Rule is one grant of the configuration, as far as other tools go.
+// A Rule is the part of one grant in the configuration that concerns other tools.
 type Rule struct {
 	// Tools are paths or patterns of tools that may be called.
 	Tools []string
@@ -48,7 +48,7 @@ type Rule struct {
 
 var _ capability.Rule = (*Rule)(nil)
 
-// Keys returns the readers of its keys.
+// Keys returns the readers of the rule's keys.
 func (r *Rule) Keys(string) key.Table {
 	return key.Table{
 		// tools and patterns | tools that may be called
@@ -56,7 +56,7 @@ func (r *Rule) Keys(string) key.Table {
 	}
 }
 
-// Shown returns what a log may tell of it.
+// Shown returns what a log may show of the rule.
 func (r *Rule) Shown() []key.Shown { return []key.Shown{key.Listed("tools", r.Tools)} }
 
 func review(v *capability.Review, from capability.Rule) {
@@ -71,7 +71,7 @@ func review(v *capability.Review, from capability.Rule) {
 
 // open grants calls of other tools.
 func open(h capability.Host) capability.Configure {
-	calls, _ := h.Invoker.(*invoker.Invoker) // a call inside another one is begun before its arguments are read
+	calls, _ := h.Invoker.(*invoker.Invoker) // a nested call begins before its arguments are read
 	service := Service{Invoker: calls, Table: h.Table, Logger: h.Logger}
 	return func(capability.Configuration) capability.Decide {
 		return func(_ string, n wasmtools.Need, matching []capability.Given) (any, []wasmtools.Missing) {

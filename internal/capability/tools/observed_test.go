@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// A witness notes what observers are told of calls inside calls.
+// A witness notes what observers are told about nested calls.
 type witness struct {
 	mu   sync.Mutex
 	told []string
@@ -35,7 +35,7 @@ func (o *witness) Began(ctx context.Context, _ *invoke.Record) context.Context {
 func (o *witness) Ended(_ context.Context, r *invoke.Record)                   { o.note("ended", r) }
 func (o *witness) Refused(r *invoke.Record)                                    { o.note("refused", r) }
 
-// take returns what was told since the last time.
+// take returns what was noted since the last call.
 func (o *witness) take() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,12 +43,12 @@ func (o *witness) take() []string {
 	return o.told
 }
 
-// A client is one that may be somebody else by the time of a call inside its call. The first question is the outer call's.
+// A client is a caller whose identity may have changed by the time of a nested call. It is first asked for the outer call.
 type client struct {
 	w     *world
 	asked int
 	first *wasmtools.Principal
-	then  *wasmtools.Principal // nil: it is not let in any more
+	then  *wasmtools.Principal // nil: it is no longer admitted
 }
 
 func (c *client) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
@@ -65,7 +65,7 @@ func (c *client) Now() (*wasmtools.Generation, *wasmtools.Principal, error) {
 func (c *client) Finally(f func())    {}
 func (c *client) Address() netip.Addr { return netip.Addr{} }
 
-// TestObserved expects observers to hear once of each call that a tool makes, also of those that are refused before package invoker sees them.
+// TestObserved checks that observers are told once of each call that a tool makes, even of a call that is refused before package invoker sees it.
 func TestObserved(t *testing.T) {
 	t.Parallel()
 	o := &witness{}

@@ -1,8 +1,8 @@
 // Package tools is the import module toolsrv_tools_v1, by which a tool calls other tools of its server.
 //
-// A call that a tool makes is one like a client's: it goes through package invoker, for the principal of the call that it is made
-// inside. What that principal may not call does not exist for the tool either. The outer call pays for it, with its time and its fuel,
-// and waits for it; see [hostcall.Outer] for what keeps calls from waiting for each other.
+// A tool's call is like a client's: it goes through package invoker, with the principal of the outer call. A tool that this principal may not call
+// does not exist for the calling tool either. The inner call uses up the outer call's time and fuel, and the outer call waits for it. See
+// [hostcall.Outer] for how calls are kept from waiting for each other.
 package tools
 
 import (
@@ -33,30 +33,30 @@ const Module = "toolsrv_tools_v1"
 // MaxDepth is how deep calls can nest below a client's.
 const MaxDepth = 8
 
-// Depth is the code of the failure of a call that would be deeper.
+// Depth is the failure code of a call that would nest deeper.
 const Depth = "depth"
 
-// What a call of a tool is charged besides what the tool itself uses, in nanoseconds.
+// These are what a call of a tool is charged in addition to what the tool itself uses, in nanoseconds.
 const (
-	callCost = 5000 // to find it, and to lease and to reset an instance
-	byteCost = 20   // to check each byte of its arguments
+	callCost = 5000 // for finding the tool, and for leasing and resetting an instance
+	byteCost = 20   // for validating each byte of its arguments
 
-	violationCost = 100 // for each byte of arguments that do not fit, which are checked again to say where
+	violationCost = 100 // for each byte of invalid arguments, which are validated again to locate the errors
 )
 
-// maxID is the longest name of a tool that is looked at, in bytes.
+// maxID bounds the name of a tool, in bytes.
 const maxID = 1000
 
-// maxData is the most that is passed on of what a tool says of its failure, in bytes.
+// maxData bounds how much of a tool's failure data is passed on, in bytes.
 const maxData = 64 << 10
 
-// A Service is the tools of a server, and the way to call them. It is safe for concurrent use.
+// A Service has the tools of a server, and the way to call them. It is safe for concurrent use.
 type Service struct {
 	// Invoker calls them.
 	Invoker *invoker.Invoker
-	// Table returns the table of those that are served.
+	// Table returns the table of the served tools.
 	Table func() *wasmtools.RouteTable
-	// Logger is told of failures that are not the tools'. Nil discards them.
+	// Logger gets a line for failures that are not a tool's fault. Nil discards.
 	Logger *slog.Logger
 }
 
@@ -66,13 +66,13 @@ type permission struct {
 	paths   []string // such as "/units/convert"
 }
 
-// Equal reports whether another grant allows the same.
+// Equal reports whether another grant allows the same calls.
 func (g *permission) Equal(other any) bool {
 	o, ok := other.(*permission)
 	return ok && g.service == o.service && slices.Equal(g.paths, o.paths)
 }
 
-// Grant returns the grant of a tool that may call the tools with those paths, such as "units/convert", whether those exist or not.
+// Grant returns the grant of a tool that may call the tools with these paths, such as "units/convert", whether these exist or not.
 func Grant(s *Service, tools ...string) hostcall.Grant {
 	g := &permission{service: s}
 	for _, t := range tools {
@@ -81,17 +81,17 @@ func Grant(s *Service, tools ...string) hostcall.Grant {
 	return hostcall.Grant{Module: Module, Value: g}
 }
 
-// An Origin is a call of a tool, as the functions of this package find it in their [hostcall.Call]: its Principal. It has the principal
-// and the generation of calls inside it.
+// An Origin is a call of a tool. The functions of this package find it as the Principal of their [hostcall.Call]. Nested calls use its principal and
+// generation.
 type Origin wasmtools.Call
 
 // String returns the caller's name.
 func (o *Origin) String() string { return o.Principal.String() }
 
-// Party returns with whom the call takes turns where it waits.
+// Party returns the party to which the call belongs while it waits for its turn.
 func (o *Origin) Party() string { return rates.Party((*wasmtools.Call)(o)) }
 
-// Who returns who calls.
+// Who returns the caller.
 func (o *Origin) Who() *wasmtools.Principal { return o.Principal }
 
 // Set returns the functions, with their entries in docs/generated/functions.md.
@@ -108,7 +108,7 @@ func Set() *hostabi.Set {
 	}}
 }
 
-// call calls the tool of a name with arguments, and answers with its result.
+// call calls the tool with a name, and answers with its result.
 func call(c *hostabi.Call, stack []uint64) {
 	args := stack[3]
 	use := hostabi.Use{Capability: "tools", Sent: int64(uint32(args))}
@@ -130,17 +130,17 @@ func call(c *hostabi.Call, stack []uint64) {
 	answer.Give(c, stack, result)
 }
 
-// screen takes out of b what must not reach the guest.
+// screen removes from b what must not reach the guest.
 func screen(c *hostabi.Call, b []byte) []byte { return (*hostcall.Call)(c).Screened(b) }
 
-// run is call without the account of it.
+// run is call without the accounting.
 func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint64) ([]byte, *answer.Failure) {
 	if uint32(idLength) > maxID {
 		return nil, answer.Failf(answer.Invalid, "The name of a tool has %d bytes; the limit is %d.", uint32(idLength), maxID)
 	}
 	name := strings.ToValidUTF8(string(c.View(id, idLength)), "\uFFFD")
 	use.Target = name
-	c.View(args, argsLength) // so that a place outside the memory is always the guest's end
+	c.View(args, argsLength) // always, so that a pointer outside the memory ends the guest
 	g, ok := c.Grant().(*permission)
 	if !ok {
 		return nil, answer.NotDeclared(c, "tools")
@@ -198,11 +198,11 @@ func run(c *hostabi.Call, use *hostabi.Use, id, idLength, args, argsLength uint6
 	return result, nil
 }
 
-// Caller is the path under which a tool is told who calls it. It is not a tool, but declared, granted and called as one, so that tools in every
-// language can.
+// Caller is the path at which a tool can ask who calls it. It is not a tool, but it is declared, granted and called like one, so that it works in
+// every language.
 const Caller = "/toolsrv/caller"
 
-// callerOf tells who calls.
+// callerOf answers who calls.
 func callerOf(p *wasmtools.Principal) ([]byte, *answer.Failure) {
 	id, _ := personal.Of(p)
 	text, err := json.Marshal(struct {
@@ -217,18 +217,18 @@ func callerOf(p *wasmtools.Principal) ([]byte, *answer.Failure) {
 	return text, nil
 }
 
-// What observers are told of calls that the calling tool may not make.
+// These are what observers are told about calls that the calling tool may not make.
 var (
 	errNotGranted = &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "The calling tool has no grant for this one."}
 	errTooDeep    = &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "The calling tool is nested too deep in other calls."}
 )
 
-// refuse tells observers of a call that is not even looked for.
+// refuse tells observers of a call that is refused before its tool is looked up.
 func (g *permission) refuse(path string, origin *Origin, outer hostcall.Outer, err error) {
 	g.service.Invoker.Refuse(path, invoker.Inside((*wasmtools.Call)(origin), outer), err)
 }
 
-// errOuterEnded accounts for a call that is not made: there is no time, no fuel or no memory left for it.
+// errOuterEnded is what observers are told if the outer call has no time, fuel or memory left for a call.
 var errOuterEnded = &wasmtools.Error{Code: wasmtools.CodeCancelled, Message: "The outer call has ended."}
 
 // named returns the path of the tool that a guest names by its path or its operation id, if it may call that.
@@ -247,14 +247,14 @@ func (g *permission) named(name string) (path string, ok bool) {
 	return "", false
 }
 
-// A Bounded is a Caller that needs no context to end with the outer call, as those of the sandbox do by themselves.
+// A Bounded is a Caller that ends with the outer call even without a context, as the sandbox's callers do.
 type Bounded interface {
 	wasmtools.Caller
 	// IsBounded does nothing.
 	IsBounded()
 }
 
-// begin finds the tool and admits the call. bounded tells that the tool's Caller is a Bounded.
+// begin finds the tool and admits the call. bounded means that the tool's Caller is a Bounded.
 func (g *permission) begin(path string, call *wasmtools.Call) (i *invoker.Invocation, bounded bool, err error) {
 	route, err := g.find(path, call)
 	if err != nil {
@@ -266,10 +266,10 @@ func (g *permission) begin(path string, call *wasmtools.Call) (i *invoker.Invoca
 	return i, bounded, err
 }
 
-// find returns the tool that a call inside another one is made of. A call goes by the configuration that was in force when it began, and so
-// does what it calls: nothing that was granted or switched on since then is for it. What was taken away since then is gone for it, too:
-// the caller must still be let in, and the tool must still be there for the caller. A version that was replaced is gone, too: a pin may have come
-// that forbids it. The one in its place is called where only switches have changed, since then it has what the old configuration grants it.
+// find returns the tool for a nested call. A nested call uses the configuration that was in force when the outer call began: it gets nothing that was
+// granted or enabled since then. It also loses what was taken away since then: the caller must still be admitted, and must still be allowed to call
+// the tool. It never runs a version that has been replaced, since a new pin may forbid it. The new version is called if only switches have changed,
+// since then its grants come from the old configuration.
 func (g *permission) find(path string, call *wasmtools.Call) (route wasmtools.Route, err error) {
 	now, principal := g.service.Table().Current(), call.Principal
 	if call.Client != nil {
@@ -299,7 +299,7 @@ func (g *permission) find(path string, call *wasmtools.Call) (route wasmtools.Ro
 	return route, invoker.Admits(before, call.Principal)
 }
 
-// sameValue reports whether two configurations are one value. A program's may be of a type that can't be compared.
+// sameValue reports whether two configurations are the same value. A program's value may have a type that can't be compared.
 func sameValue(a, b any) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
@@ -307,10 +307,10 @@ func sameValue(a, b any) bool {
 // errNoLonger refuses a call after its caller has become somebody else.
 var errNoLonger = &wasmtools.Error{Code: wasmtools.CodeUnauthorized, Message: "The caller's identity has changed since the call began."}
 
-// maxCause is how much of a cause is logged, in bytes.
+// maxCause is how many bytes of a cause are logged.
 const maxCause = 4 << 10
 
-// logCause logs why a call failed, where neither the guest nor its client may know. It takes a line of the outer call's.
+// logCause logs why a call failed, if neither the guest nor its client may know. The line counts towards the outer call's bound.
 func (g *permission) logCause(ctx context.Context, outer hostcall.Outer, path string, err error) {
 	e := fault.Of(ctx, err)
 	if e.Err == nil || g.service.Logger == nil || !outer.Line() {
@@ -320,7 +320,7 @@ func (g *permission) logCause(ctx context.Context, outer hostcall.Outer, path st
 		slog.String("error", text.Clip(fmt.Sprint(e.Err), maxCause)))
 }
 
-// failure returns what a guest is told of an error of a call: what a client would be told.
+// failure returns the failure for a guest whose call failed. It says what a client would be told.
 func failure(path string, err error) *answer.Failure {
 	e := fault.Of(context.Background(), err)
 	f := &answer.Failure{Code: string(e.Code), Message: text.Clip(e.Message, maxData)}
@@ -330,7 +330,7 @@ func failure(path string, err error) *answer.Failure {
 	case wasmtools.CodeInvalidArguments:
 		if f.Message = "The arguments do not fit the schema of " + path; len(e.Violations) > 0 {
 			f.Message += ": " + e.Violations[0].String()
-			f.Data, _ = json.Marshal(e.Violations) // one that is not JSON is left out
+			f.Data, _ = json.Marshal(e.Violations) // invalid JSON is left out
 		}
 		f.Message += "."
 	case wasmtools.CodeToolError:

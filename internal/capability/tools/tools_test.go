@@ -22,7 +22,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/gotool"
 )
 
-// TestRefusedArgumentsAreCharged makes a tool call another with long arguments, some that fit and some that don't: to say why takes more.
+// TestRefusedArgumentsAreCharged makes a tool call another one with long arguments, valid and invalid ones: saying what is wrong costs more.
 // Proves: A tool stops
 func TestRefusedArgumentsAreCharged(t *testing.T) {
 	t.Parallel()
@@ -37,11 +37,11 @@ func TestRefusedArgumentsAreCharged(t *testing.T) {
 	if result, f, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/sum", list("1")); err != nil || f != nil || result != "249991" {
 		t.Fatalf("what fits: got %s, %v, %v", result, f, err)
 	}
-	_, _, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/sum", list(`""`)) // half as many bytes more
+	_, _, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/sum", list(`""`)) // 1.5 times as many bytes
 	wantCode(t, err, wasmtools.CodeToolFuel)
 }
 
-// TestCaller tells a tool who calls it, also one that another tool calls, and whether that name stays the caller's own.
+// TestCaller tells a tool who calls it, even if another tool does, and whether the name will always mean the same caller.
 // Proves: Callers keep apart
 func TestCaller(t *testing.T) {
 	t.Parallel()
@@ -79,7 +79,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// greeting is what the Go function of most tests takes.
+// greeting is the arguments of the Go function in most tests.
 type greeting struct {
 	Name  string `json:"name" minLength:"1"`
 	Times int    `json:"times" default:"2"`
@@ -103,7 +103,7 @@ func mustPrincipal(t *testing.T, scopes ...string) *wasmtools.Principal {
 	return p
 }
 
-// TestCall calls tools in every way, and looks at what a guest is told of each.
+// TestCall calls tools in every way, and checks what the guest is told.
 // Proves: A call inside a call gets no further
 func TestCall(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestCall(t *testing.T) {
 		if test.principal == nil {
 			test.principal = all
 		}
-		if test.name == "too large" { // of the tool that is called, and not of the caller
+		if test.name == "too large" { // a limit of the called tool, not of the caller
 			w.tools[0].MaxInput = 1000
 		}
 		result, f, err := w.call(t, "/a/once", test.principal, test.id, test.arguments)
@@ -201,7 +201,7 @@ func TestCall(t *testing.T) {
 	wantFailure(t, f, "invalid", "1048576 bytes")
 }
 
-// TestPanic makes a Go function panic that a tool calls. It ends the call, as it would end one of a client, and nothing else.
+// TestPanic has a tool call a Go function that panics. The panic ends only that call, as it would end a client's.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, func(w *world) { w.all = limits.Limits{Concurrency: 1} }, native("panics", func(context.Context, *wasmtools.Call) (any, error) { panic("hunter22") }))
@@ -214,8 +214,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestHidden compares the answers for a tool that the caller may not call and for one that does not exist: they differ in the name only,
-// whether the tool is enabled or not.
+// TestHidden compares the answers for a tool that the caller may not call and for one that does not exist: they differ only in the name, whether the
+// tool is enabled or not.
 // Proves: A call inside a call gets no further
 func TestHidden(t *testing.T) {
 	t.Parallel()
@@ -240,15 +240,15 @@ func TestHidden(t *testing.T) {
 
 func nil1(context.Context, *wasmtools.Call) (any, error) { return 1, nil }
 
-// A screen is the grant of a tool that uses "hunter2!" without seeing it. It filters nothing of what the tool says, so that a test sees
-// what it was told.
+// A screen is the grant of a tool that uses the secret "hunter2!" without seeing it. It does not filter what the tool says, so that a test sees what
+// the tool was told.
 type screen struct{}
 
 func (screen) Screen(b []byte, _ fmt.Stringer) []byte {
 	return bytes.ReplaceAll(b, []byte("hunter2!"), []byte("[secret]"))
 }
 
-// TestScreened makes tools tell another one, in a result and in every part of a failure, a secret that it uses without seeing it.
+// TestScreened makes tools pass a secret, in a result and in every part of a failure, to a tool that uses it without seeing it.
 // Proves: Secrets stay secret
 func TestScreened(t *testing.T) {
 	t.Parallel()
@@ -275,7 +275,7 @@ func TestDepth(t *testing.T) {
 			return call.Outer.Depth() + 1, nil
 		}))
 	p := mustPrincipal(t, "*")
-	for _, path := range []string{"/a/once", "/b/once"} { // one that calls itself, and two that take turns
+	for _, path := range []string{"/a/once", "/b/once"} { // a tool that calls itself, and two that call each other
 		for n := 1; n <= tools.MaxDepth+2; n++ {
 			text, err := w.raw(t.Context(), &wasmtools.Call{Principal: p, Arguments: []byte(nested(n, "a/once", "go/depth", `{}`))}, path)
 			if err != nil {
@@ -292,7 +292,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestCircle makes a tool call itself that has one place. It is refused at once.
+// TestCircle makes a tool with a single place call itself. The call is refused at once.
 // Proves: A call inside a call gets no further
 func TestCircle(t *testing.T) {
 	t.Parallel()
@@ -312,8 +312,8 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// TestFanOut makes many clients call tools that call each other three times each, four deep, with few places. Whatever is refused, all
-// end, and nothing stays taken.
+// TestFanOut makes many clients call tools that call each other three times each, four deep, with few places. Whichever calls are refused, all of
+// them end, and no place stays taken.
 // Proves: A call inside a call gets no further
 func TestFanOut(t *testing.T) {
 	t.Parallel()
@@ -334,7 +334,7 @@ func TestFanOut(t *testing.T) {
 	}
 }
 
-// TestFuel makes a tool with little fuel call others for ever, which have no limit.
+// TestFuel makes a tool with little fuel call tools without a limit, again and again.
 // Proves: A call inside a call gets no further
 func TestFuel(t *testing.T) {
 	t.Parallel()
@@ -349,12 +349,12 @@ func TestFuel(t *testing.T) {
 		}
 		wantCode(t, err, wasmtools.CodeToolFuel)
 	}
-	// Below a call with little fuel, one without a limit has no more.
+	// A call without a limit has no more fuel than its outer call.
 	_, _, err := w.call(t, "/a/loops", wasmtools.Everybody(), "b/loops", `{"id":"go/one","args":{}}`)
 	wantCode(t, err, wasmtools.CodeToolFuel)
 }
 
-// TestDeadline has the tool that is called wait. It ends with the call that it is inside, and so does its context.
+// TestDeadline has a called tool that waits. It ends with its outer call, and so does its context.
 // Proves: A call inside a call gets no further
 func TestDeadline(t *testing.T) {
 	t.Parallel()
@@ -375,20 +375,20 @@ func TestDeadline(t *testing.T) {
 			t.Errorf("%d calls have begun, %d ended", b, e)
 		}
 	}
-	if _, _, err := w.call(t, "/b/once", wasmtools.Everybody(), "a/once", `{"id":"go/gone","args":{}}`); err != nil { // it is compiled then
+	if _, _, err := w.call(t, "/b/once", wasmtools.Everybody(), "a/once", `{"id":"go/gone","args":{}}`); err != nil { // so that it is compiled
 		t.Fatal(err)
 	}
 	_, _, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/waits", `{}`)
 	wantCode(t, err, wasmtools.CodeToolTimeout)
 	check()
-	// The outer call hears of the call in between.
+	// The outermost call is told of the failure of the call in between.
 	_, f, err := w.call(t, "/b/once", wasmtools.Everybody(), "a/once", `{"id":"go/waits","args":{}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantFailure(t, f, "tool_timeout", "limit of 300ms")
 	check()
-	// A client that goes away ends all of it.
+	// A client that goes away ends all calls.
 	ctx, stop := context.WithCancel(t.Context())
 	cancel = stop
 	_, err = w.raw(ctx, &wasmtools.Call{Principal: wasmtools.Everybody(), Arguments: []byte(`{"id":"go/waits","args":{}}`)}, "/b/once")
@@ -396,7 +396,7 @@ func TestDeadline(t *testing.T) {
 	check()
 }
 
-// TestChanges has the tool that is called switched off, replaced and removed while it runs. The call goes on; the next one sees it.
+// TestChanges switches a called tool off, and replaces and removes it while it runs. The call continues, and the next one sees the change.
 // Proves: A call inside a call gets no further
 func TestChanges(t *testing.T) {
 	t.Parallel()
@@ -434,8 +434,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestReplacedUnderWay replaces a tool during the first of three calls, beside a change of something else. No later call runs the replaced version,
-// which may be the reason for the change, and none has what only the new configuration grants.
+// TestReplacedUnderWay replaces a tool during the first of three calls, together with another change. No later call runs the replaced version, which
+// may be the reason for the change, and no call gets what only the new configuration grants.
 // Proves: A call inside a call gets no further
 func TestReplacedUnderWay(t *testing.T) {
 	t.Parallel()
@@ -484,7 +484,7 @@ func TestReplacedUnderWay(t *testing.T) {
 	}
 }
 
-// TestLargeResult passes on 8 MiB, as often as the caller asks for them: only one result is held at a time.
+// TestLargeResult passes on results of 8 MiB, as often as the caller wants: only one result is held at a time.
 // Proves: A call inside a call gets no further
 func TestLargeResult(t *testing.T) {
 	t.Parallel()
@@ -498,15 +498,14 @@ func TestLargeResult(t *testing.T) {
 			t.Errorf("%s: got %d bytes, %+v, %v", path, len(result), f, err)
 		}
 	}
-	// Where the process has no room for it, the call ends.
+	// If the process has no room for the result, the call ends.
 	w = newWorld(t, sandbox.Config{Memory: 8 << 20}, func(w *world) { w.all = limits.Limits{Timeout: time.Minute} },
 		native("large", func(context.Context, *wasmtools.Call) (any, error) { return strings.Repeat("x", size), nil }))
 	_, _, err := w.call(t, "/a/once", wasmtools.Everybody(), "go/large", `{}`)
 	wantCode(t, err, wasmtools.CodeToolMemory)
 }
 
-// TestLogLines makes a tool call another three times that breaks, with two log lines. What the log has of the inner calls counts as lines of the
-// outer one.
+// TestLogLines makes a tool with two log lines call a broken tool three times. The log lines about inner calls count as lines of the outer call.
 // Proves: A call inside a call gets no further
 func TestLogLines(t *testing.T) {
 	t.Parallel()
@@ -523,7 +522,7 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// TestUses counts the calls of all depths for the outermost.
+// TestUses checks that calls at all depths are counted for the outermost one.
 func TestUses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sandbox.Config{}, nil, native("one", nil1))

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m, "wazero", "internal/runtime/sandbox.") }
 
-// A world is a service with tools that call each other: the tools of a file, which do nothing else, and Go functions.
+// A world is a service with tools that call each other: the tools of a file, which only call others, and Go functions.
 type world struct {
 	table   *wasmtools.RouteTable
 	service tools.Service
@@ -34,13 +34,13 @@ type world struct {
 	tools   []*wasmtools.Tool
 	engine  *sandbox.Engine
 	limits  map[string]limits.Limits // by path
-	all     limits.Limits            // of those that limits lacks
+	all     limits.Limits            // for tools that are not in limits
 	more    []hostcall.Grant         // to every tool
 
 	observers []invoke.Observer
 }
 
-// The tools of caller.wat, in its order.
+// callers are the tools of caller.wat, in its order.
 var callers = []string{"once", "loops", "thrice", "wild", "long"}
 
 // newWorld returns a service with Go functions and the tools of caller.wat in the namespaces "a" and "b". They may call each other, and
@@ -94,7 +94,7 @@ func (w *world) load(t *testing.T, namespace string) {
 	w.tools = append(w.tools, file.Tools()...)
 }
 
-// mayCall returns the tools that others may call: all that exist, and one that doesn't.
+// mayCall returns the tools that others may call: all existing ones, and a missing one.
 func (w *world) mayCall() []string {
 	may := []string{"go/gone", "toolsrv/caller"}
 	for _, t := range w.tools {
@@ -113,7 +113,7 @@ func (w *world) For(_ string, needs wasmtools.Needs) granted.Tool {
 	return granted.Tool{Values: append([]hostcall.Grant{tools.Grant(&w.service, needs["tools"].Words...)}, w.more...), Waits: true}
 }
 
-// A failure is what a guest is told.
+// A failure is a failure as a guest sees it.
 type failure struct {
 	Code     string          `json:"code"`
 	Message  string          `json:"message"`
@@ -121,7 +121,7 @@ type failure struct {
 	Data     json.RawMessage `json:"data"`
 }
 
-// call makes the tool at a path call another, and returns what that one answers.
+// call makes the tool at a path call another one, and returns the answer of that.
 func (w *world) call(t *testing.T, path string, p *wasmtools.Principal, id, arguments string) (string, *failure, error) {
 	t.Helper()
 	text, err := w.raw(t.Context(), &wasmtools.Call{Principal: p, Arguments: []byte(fmt.Sprintf(`{"id":"%s","args":%s}`, id, arguments))}, path)
@@ -146,7 +146,7 @@ func (w *world) raw(ctx context.Context, call *wasmtools.Call, path string) ([]b
 	return w.service.Invoker.Call(ctx, route, call)
 }
 
-// nested returns arguments that have the tools of caller.wat at that path call each other n deep, and the last one call id.
+// nested returns arguments that make the tools of caller.wat at a path call each other n deep. The last one calls id.
 func nested(n int, path, id, arguments string) string {
 	for range n - 1 {
 		arguments = fmt.Sprintf(`{"id":"%s","args":%s}`, id, arguments)

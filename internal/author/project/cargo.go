@@ -29,8 +29,8 @@ var (
 
 const wasmKey = `(?:["']?wasm32-[a-z0-9-]+["']?|["']cfg\(.*wasm.*\)["'])`
 
-// readCargo learns from the project's own .cargo/config.toml for which target of WebAssembly to build, if it names one,
-// and whether it has flags for such a target.
+// readCargo reads from the project's own .cargo/config.toml which WebAssembly target to build for, if it names one, and whether it has flags for such
+// a target.
 func (p *Project) readCargo() error {
 	text, err := readBounded(filepath.Join(p.Dir, ".cargo", "config.toml"), 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,10 +46,10 @@ func (p *Project) readCargo() error {
 	return nil
 }
 
-// remap returns the environment and the arguments that have Cargo leave the paths of this machine out of the module, where
-// they would be in the texts of panics. Cargo takes flags from one place only: RUSTFLAGS, or the target's, or those
-// of the build. So ours join those that are in force, and go first where the order can be chosen: the last one wins. For all projects of a
-// workspace they are the same, because Cargo compiles crates again for other flags.
+// remap returns the environment and the arguments that make Cargo keep this machine's paths out of the module, where they would appear in panic
+// messages. Cargo takes flags from only one place: RUSTFLAGS, the target, or the build. So our flags are added to those in force, in front if the
+// order can be chosen, since the last one wins. They are the same for all projects of a workspace, because Cargo compiles crates again for other
+// flags.
 func (p *Project) remap(target, workspace string) (env, args []string) {
 	home, _ := os.UserHomeDir() // "" if there is none
 	cargoHome := os.Getenv("CARGO_HOME")
@@ -80,7 +80,7 @@ func (p *Project) remap(target, workspace string) (env, args []string) {
 		if p.targetFlags {
 			key = "target." + target
 		}
-		list, err := json.Marshal(flags) // TOML reads it alike
+		list, err := json.Marshal(flags) // this is also valid TOML
 		if err != nil {
 			return nil, nil
 		}
@@ -89,7 +89,7 @@ func (p *Project) remap(target, workspace string) (env, args []string) {
 	return []string{"CARGO_ENCODED_RUSTFLAGS=" + strings.Join(flags, "\x1f")}, nil
 }
 
-// cargo builds the package with Cargo and returns its .wasm file, which is where Cargo's settings want it.
+// cargo builds the package with Cargo and returns its .wasm file. Cargo's settings decide where that is.
 func (c *compiler) cargo(ctx context.Context) (file string, err error) {
 	if err := find("cargo", "install Rust from https://rustup.rs/"); err != nil {
 		return "", err
@@ -102,13 +102,13 @@ func (c *compiler) cargo(ctx context.Context) (file string, err error) {
 	default:
 		target = wasmTarget
 	}
-	// Cargo's messages in JSON are read while it runs: there are more than are worth keeping.
+	// Cargo's JSON messages are read while it runs, since there are too many to keep.
 	reader, writer := io.Pipe()
 	made := artifacts{manifest: filepath.Join(c.project.Dir, "Cargo.toml")}
 	done := make(chan error, 1)
 	go func() {
 		err := made.read(reader)
-		_, _ = io.Copy(io.Discard, reader) // or Cargo would wait
+		_, _ = io.Copy(io.Discard, reader) // otherwise Cargo would wait
 		done <- err
 	}()
 	env, flags := c.project.remap(target, c.workspace(ctx))
@@ -139,39 +139,39 @@ func (c *compiler) cargo(ctx context.Context) (file string, err error) {
 		made.manifest, len(made.files), strings.Join(made.files, ", "))
 }
 
-// workspace returns the folder of the Cargo workspace that has the project, which may be the project's own, or "" where Cargo can't tell.
+// workspace returns the folder of the Cargo workspace that contains the project, which may be the project's own folder, or "" if Cargo can't tell.
 func (c *compiler) workspace(ctx context.Context) string {
 	var out bytes.Buffer
 	quiet := &compiler{project: c.project, temp: c.temp, stderr: io.Discard}
 	if err := quiet.run(ctx, nil, &out, "cargo", "locate-project", "--workspace", "--message-format=plain"); err != nil {
-		return "" // the build says why
+		return "" // the build will say why
 	}
 	dir, _ := filepath.EvalSymlinks(filepath.Dir(strings.TrimSpace(out.String())))
 	return dir
 }
 
-// installed reports whether the compiler has the library of a target. It is asked when a build has failed: building
-// the library from its source needs no target.
+// installed reports whether the compiler has the standard library for a target. It is called only after a failed build, since a build that compiles
+// the library from source does not need it.
 func (c *compiler) installed(ctx context.Context, target string) bool {
 	var out bytes.Buffer
 	quiet := &compiler{project: c.project, temp: c.temp, stderr: io.Discard}
 	if err := quiet.run(ctx, nil, &out, "rustc", "--print", "target-libdir", "--target", target); err != nil {
-		return true // unknown, so it is not to blame
+		return true // unknown, so the target is not blamed
 	}
 	_, err := os.Stat(strings.TrimSpace(out.String()))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// artifacts are the .wasm files that Cargo made of the package whose Cargo.toml is manifest.
+// artifacts are the .wasm files that Cargo made from the package whose Cargo.toml is manifest.
 type artifacts struct {
 	manifest string
 	files    []string
 }
 
-// maxMessage is more than Cargo's longest message, which lists a crate's files.
+// maxMessage is larger than Cargo's longest message, which lists the files of a crate.
 const maxMessage = 4 << 20
 
-// read reads Cargo's messages, one a line. What a compiler plug-in prints between them is skipped.
+// read reads Cargo's messages, one per line. It skips what a compiler plug-in prints between them.
 func (a *artifacts) read(messages io.Reader) error {
 	want, err := os.Stat(a.manifest)
 	if err != nil {
@@ -188,7 +188,7 @@ func (a *artifacts) read(messages io.Reader) error {
 		if json.Unmarshal(lines.Bytes(), &message) != nil || message.Reason != "compiler-artifact" {
 			continue
 		}
-		// The same file may have another name, through a link.
+		// A link may give the same file another name.
 		if got, err := os.Stat(message.ManifestPath); err != nil || !os.SameFile(want, got) {
 			continue
 		}

@@ -17,14 +17,13 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// maxModule is the largest module that a server takes.
+// maxModule is the size of the largest module that a server accepts.
 const maxModule = 64 << 20
 
-// Compile runs the project's compiler and returns the module. Where the project is plain, the module has the manifest
-// of its manifestFile; otherwise it returns its manifest itself (toolsrv_describe), or the compiler has already put it in.
-// What the compiler says goes to stderr unchanged; when stderr is the terminal, in its colours. The compiler, with all
-// that it started, ends when ctx does. Compile sets Inputs of a script, which needs no compiler; an error of one is for its author, as
-// it is.
+// Compile runs the project's compiler and returns the module. In a plain project, the module gets the manifest from its manifestFile. Otherwise the
+// module returns its manifest itself (toolsrv_describe), or the compiler has already put it in. The compiler's output goes to stderr unchanged, in
+// color if that is a terminal. The compiler, and everything that it has started, ends when ctx does. A script needs no compiler: Compile sets its
+// Inputs, and an error can be shown to its author unchanged.
 func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error) {
 	if p.Script != "" {
 		module, inputs, err := script.Build(ctx, p.Script, script.Options{With: p.With})
@@ -32,7 +31,7 @@ func (p *Project) Compile(ctx context.Context, stderr io.Writer) ([]byte, error)
 		return module, err
 	}
 	var said []byte // the manifest
-	if p.Plain {    // before the compiler, which takes longer
+	if p.Plain {    // before compiling, which takes longer
 		var err error
 		if said, err = p.readManifest(); err != nil {
 			return nil, err
@@ -93,7 +92,7 @@ func (p *Project) readManifest() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)
 	}
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors write it; JSON has none
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors write this byte order mark, which JSON does not allow
 	m, err := toolfile.ParseManifest(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -120,11 +119,11 @@ func readBounded(file string, limit int64) ([]byte, error) {
 // A compiler builds one project.
 type compiler struct {
 	project *Project
-	temp    string // for all that is temporary: a compiler that is interrupted does not always tidy up
+	temp    string // for temporary files, since an interrupted compiler does not always clean up
 	stderr  io.Writer
 }
 
-// run runs a program in the project's folder until it ends or ctx does. A nil stdout is joined with stderr.
+// run runs a program in the project's folder until it ends or ctx does. If stdout is nil, the output goes to stderr.
 func (c *compiler) run(ctx context.Context, env []string, stdout io.Writer, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = c.project.Dir
@@ -143,7 +142,7 @@ func (c *compiler) run(ctx context.Context, env []string, stdout io.Writer, prog
 		return context.Cause(ctx)
 	case errors.As(err, &exit):
 		return fmt.Errorf("%s does not compile: %s ended with %s", c.project.Dir, program, exit.ProcessState)
-	case errors.Is(err, exec.ErrWaitDelay): // it ended well, but has left something running that could still say more
+	case errors.Is(err, exec.ErrWaitDelay): // it succeeded, but has left a process running that could still write output
 		return nil
 	case err != nil:
 		return fmt.Errorf("run %s: %w", program, err)
@@ -151,7 +150,7 @@ func (c *compiler) run(ctx context.Context, env []string, stdout io.Writer, prog
 	return nil
 }
 
-// find reports a compiler that is missing, and how to get it.
+// find returns an error if a compiler is missing, which says how to get it.
 func find(program, remedy string) error {
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("%s is not installed, or its folder is not in PATH: %s", program, remedy)

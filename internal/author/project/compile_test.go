@@ -54,8 +54,8 @@ pub extern "C" fn on_wasi() {}
 `
 )
 
-// program returns the Cargo.toml of a package, library the Cargo.toml of one that makes a module. Packages that are built side by
-// side have names of their own, because Cargo puts what it makes into one folder here.
+// program returns the Cargo.toml of a package, and library the Cargo.toml of one that makes a module. Packages that are built at the same time must
+// have different names, because all of Cargo's output goes to one folder here.
 func program(name string) string {
 	return "[package]\nname = \"" + name + "\"\nedition = \"2021\"\n\n[workspace]\n"
 }
@@ -72,7 +72,7 @@ func TestCompilePlain(t *testing.T) {
 		{"go", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": shoutManifest}, "\"HEY\"\n"},
 		{"with a byte order mark", "go", "", map[string]string{"go.mod": goMod, "main.go": shoutGo, "tool.json": "\ufeff" + shoutManifest}, "\"HEY\"\n"},
 		{"rust", "cargo", "wasm32-wasip1", map[string]string{"Cargo.toml": program("plain"), "src/main.rs": shoutRust, "tool.json": shoutManifest}, "15\n"},
-		// TinyGo makes a program of the same source.
+		// TinyGo makes a program from the same source.
 		{"tinygo", "tinygo", "", map[string]string{"go.mod": goMod, "main.go": "//toolsrv:tinygo\n" + shoutGo, "tool.json": shoutManifest}, "\"HEY\"\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestCompilePlain(t *testing.T) {
 	}
 }
 
-// TestCompileSame makes the same source make the same file, wherever it stands.
+// TestCompileSame checks that the same source gives the same file, in whichever folder it is.
 func TestCompileSame(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go")
@@ -108,7 +108,7 @@ func TestCompileSame(t *testing.T) {
 	}
 }
 
-// TestCargoTarget makes .cargo/config.toml choose what is built for.
+// TestCargoTarget chooses the target in .cargo/config.toml.
 func TestCargoTarget(t *testing.T) {
 	t.Parallel()
 	needTarget(t, "wasm32-wasip1")
@@ -142,8 +142,8 @@ func TestCargoTarget(t *testing.T) {
 	}
 }
 
-// TestRemap has no path of this machine be in a module, whose texts of panics name files, and has the author's own flags
-// for the compiler stay in force, wherever they stand. It changes the environment, so it runs alone.
+// TestRemap checks that a module, whose panic messages name files, contains no path of this machine, and that the author's own compiler flags stay in
+// force, wherever they are set. It changes the environment, so it is not parallel.
 func TestRemap(t *testing.T) {
 	needTarget(t, "wasm32-unknown-unknown")
 	const own = "rustflags = [\"--cfg\", \"own\"]\n"
@@ -160,7 +160,7 @@ func TestRemap(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			name := fmt.Sprintf("remap-%d", i)
-			// A package that lies elsewhere is compiled by its whole path, like a registry's packages.
+			// A package in another folder is compiled under its full path, like packages from a registry.
 			home := folder(t, map[string]string{
 				"a dep/Cargo.toml": strings.Replace(program(name+"-dep"), "[workspace]\n", "", 1),
 				"a dep/src/lib.rs": "pub fn at(n: i32) -> i32 { assert!(n != 7); n }\n",
@@ -217,7 +217,7 @@ pub extern "C" fn hidden() {}
 	}
 }
 
-// TestRemapWorkspace makes two tools of a workspace use a crate that is compiled once, and neither name the workspace's folder.
+// TestRemapWorkspace has two tools of a workspace that share a crate: it is compiled once, and neither module names the workspace's folder.
 func TestRemapWorkspace(t *testing.T) {
 	needTarget(t, "wasm32-unknown-unknown")
 	member := func(name string) string {
@@ -313,7 +313,7 @@ func main() {}
 	}
 }
 
-// TestMissingTarget makes Rust lack the library of a target.
+// TestMissingTarget compiles while Rust lacks the standard library for a target.
 func TestMissingTarget(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "cargo", "rustup")
@@ -328,7 +328,7 @@ func TestMissingTarget(t *testing.T) {
 	}
 }
 
-// script puts a program of that name, made of a shell script, first in the PATH; the real ones stay behind it.
+// script puts a shell script with this name first in the PATH. The real programs stay behind it.
 func script(t *testing.T, name, text string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -341,7 +341,7 @@ func script(t *testing.T, name, text string) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// TestMissingProgram compiles without a compiler. It changes the environment, so it runs alone.
+// TestMissingProgram compiles without a compiler. It changes the environment, so it is not parallel.
 func TestMissingProgram(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, c := range []struct {
@@ -361,7 +361,7 @@ func TestMissingProgram(t *testing.T) {
 	}
 }
 
-// TestCompileCancelled: all that a compiler has started ends with it, also against its will.
+// TestCompileCancelled: all processes that a compiler has started end with it, even if they resist.
 func TestCompileCancelled(t *testing.T) {
 	for _, c := range []struct{ name, text string }{
 		{"obedient", "echo $$ >&2; exec sleep 1000\n"},
@@ -402,7 +402,7 @@ func TestCompileCancelled(t *testing.T) {
 	}
 }
 
-// TestMaxModule holds the bound of what a compiler makes to the sandbox's bound, which this package does not know.
+// TestMaxModule checks that the bound for a compiler's output equals the sandbox's bound, since this package can't import that.
 func TestMaxModule(t *testing.T) {
 	t.Parallel()
 	if project.MaxModule != sandbox.MaxModule {
@@ -410,7 +410,7 @@ func TestMaxModule(t *testing.T) {
 	}
 }
 
-// running reports whether a process runs. One that was killed may stay as a zombie where nobody asks for it.
+// running reports whether a process runs. A killed one may remain as a zombie if nobody waits for it.
 func running(pid string) bool {
 	status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
 	return err == nil && !strings.Contains(string(status), "State:\tZ")

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// fill returns what a template of a file makes of values. A template has {{.Name}} for a value, and {{if .Name}}, {{if not .Name}}, {{else}}
-// and {{end}} around text that depends on one, which may be empty; {{- takes the space before it away. That is the part of text/template that
-// the files need. Package text/template itself calls methods by name, so a program that has it keeps every exported method of every type.
+// fill fills in a template with values. A template has {{.Name}} for a value, and {{if .Name}}, {{if not .Name}}, {{else}} and {{end}} around text
+// that depends on whether a value is empty; {{- removes the space before it. This is the part of text/template that the files need. Package
+// text/template itself calls methods by name, so a program that imports it keeps every exported method of every type.
 func fill(template string, values map[string]string) (string, error) {
 	var out strings.Builder
-	type block struct{ outside, chosen, inverted bool } // whether text around it counts, whether its text does, and whether else was seen
+	type block struct{ outside, chosen, inverted bool } // whether the text around the block is used, whether the block's text is, and whether else was seen
 	var open []block
 	counts := true
 	for {

@@ -11,25 +11,24 @@ import (
 	"slices"
 )
 
-// The files of a folder to serve, and the folder of its tools.
+// These are the files of a folder to serve, and the folder of its tools.
 const (
 	configFile  = "toolsrv.toml"
 	ignoreFile  = ".gitignore"
 	toolsFolder = "tools"
 )
 
-// A Folder is what Init has made of one.
+// A Folder is the result of Init.
 type Folder struct {
-	// Made are the files and folders that are new, with slashes, relative to the folder.
+	// Made are the new files and folders, with slashes, relative to the folder.
 	Made []string
-	// Kept says in a sentence each what was left as it was, and what follows from that.
+	// Kept has a sentence for everything that was left as it was, with the consequence.
 	Kept []string
-	// First is the script of the first tool, or the folder of its project, with slashes. It is empty if there is none, because the folder
-	// has tools already.
+	// First is the script of the first tool, or the folder of its project, with slashes. It is empty if the folder already had tools.
 	First string
 }
 
-// scriptTemplate returns the template of a first tool that needs no compiler, or "" where the language has one.
+// scriptTemplate returns the template of a first tool that is a script, or "" if the language is compiled.
 func scriptTemplate(l Language) string {
 	switch l {
 	case Python:
@@ -42,8 +41,8 @@ func scriptTemplate(l Language) string {
 	return ""
 }
 
-// Init makes dir, which need not exist, a folder to serve: with a configuration, a folder for tools, and a first tool in it, or in a
-// project beside it where its language is compiled. Nothing that exists is changed. After an error, nothing new is left.
+// Init makes dir, which need not exist, a folder to serve: with a configuration, a folder for tools, and a first tool. The tool is in the folder for
+// tools or, if its language is compiled, in a project beside it. Nothing that exists is changed. After an error, nothing new is left.
 func Init(dir string, s Scaffold) (*Folder, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -71,18 +70,18 @@ func Init(dir string, s Scaffold) (*Folder, error) {
 // A step makes a file, a folder, or a project in a folder.
 type step struct {
 	name    string // with slashes
-	content []byte // nil: it is a folder
+	content []byte // nil for a folder
 	project *Scaffold
 }
 
-// make makes what the step is for, and the folders above it. It returns what removes it again, and changes no file that exists.
+// make makes the step's file, folder or project, and the folders above it. It changes no existing file. undo removes what is new.
 func (s step) make(dir string) (undo []func(), err error) {
 	name := filepath.Join(dir, filepath.FromSlash(s.name))
 	if s.project != nil {
 		if undo, err = makeFolders(filepath.Dir(name)); err == nil {
 			err = New(name, *s.project)
 		}
-		return append(undo, func() { _ = os.RemoveAll(name) }), err // it was empty or missing, or plan would have kept it
+		return append(undo, func() { _ = os.RemoveAll(name) }), err // it was empty or missing, since otherwise plan would have kept it
 	}
 	if s.content == nil {
 		return makeFolders(name)
@@ -98,7 +97,7 @@ func (s step) make(dir string) (undo []func(), err error) {
 	return append(undo, func() { _ = os.Remove(name) }), errors.Join(err, file.Close())
 }
 
-// makeFolders is os.MkdirAll that returns what removes the folders that are new. One into which somebody else has put something stays.
+// makeFolders is like os.MkdirAll, and returns functions that remove the new folders. A folder into which somebody else has put something stays.
 func makeFolders(dir string) (undo []func(), err error) {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil, nil
@@ -114,7 +113,7 @@ func makeFolders(dir string) (undo []func(), err error) {
 	return append(undo, func() { _ = os.Remove(dir) }), nil
 }
 
-// plan looks at a folder, says what is kept, and returns what is to be made: the project first, since it fails most often.
+// plan looks at a folder, and returns what is kept and which steps are to be made. The project comes first, since it fails most often.
 func (f *Folder) plan(dir string, s Scaffold) (steps []step, err error) {
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -123,7 +122,7 @@ func (f *Folder) plan(dir string, s Scaffold) (steps []step, err error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s exists and is not a folder: choose another name", dir)
 	}
-	exists := func(name string) bool { // links that lead nowhere, too
+	exists := func(name string) bool { // dangling links exist, too
 		_, err := os.Lstat(filepath.Join(dir, name))
 		return !errors.Is(err, fs.ErrNotExist)
 	}
@@ -173,9 +172,9 @@ func (f *Folder) plan(dir string, s Scaffold) (steps []step, err error) {
 	return append(steps, step{name: configFile, content: config}), err
 }
 
-// holdsFiles reports whether a folder has anything in it. One that does not exist has nothing.
+// holdsFiles reports whether a folder has anything in it. A missing one has nothing.
 func holdsFiles(dir string) (bool, error) {
-	info, err := os.Stat(dir) // before it is opened: a pipe would be waited for
+	info, err := os.Stat(dir) // before opening it, since opening a pipe would wait
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(dir); err == nil {
@@ -201,7 +200,7 @@ func holdsFiles(dir string) (bool, error) {
 	return true, nil
 }
 
-// render returns what a template makes of values.
+// render returns a template filled in with values.
 func render(name string, values map[string]string) ([]byte, error) {
 	content, err := templates.ReadFile(name)
 	if err != nil {
@@ -214,12 +213,12 @@ func render(name string, values map[string]string) ([]byte, error) {
 	return []byte(filled), nil
 }
 
-// words returns the values that templates have, without those that depend on the SDK.
+// words returns the values for templates, without those that depend on the SDK.
 func (s Scaffold) words() map[string]string {
 	return map[string]string{"Name": s.Name, "Namespace": s.Namespace, "Path": s.Path()}
 }
 
-// when is the value of what holds or doesn't.
+// when returns the value for a condition.
 func when(holds bool) string {
 	if holds {
 		return "true"

@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 )
 
-// treeOf returns the files of a folder with their contents; a link has where it leads.
+// treeOf returns the files of a folder with their contents. For a link that is its target.
 func treeOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	tree := map[string]string{}
@@ -127,7 +127,7 @@ func TestInitKeeps(t *testing.T) {
 		language project.Language
 		before   map[string]string
 		made     []string
-		kept     []string // words of each sentence
+		kept     []string // a part of each sentence
 	}{
 		{"files that don't matter", project.Python, map[string]string{"main.go": "x", "README.md": "y"}, []string{"tools/greet.py", ".gitignore", "toolsrv.toml"}, nil},
 		{"a .gitignore", project.Python, map[string]string{".gitignore": "/mine\n"}, []string{"tools/greet.py", "toolsrv.toml"}, []string{".gitignore is kept"}},
@@ -164,7 +164,7 @@ func TestInitKeeps(t *testing.T) {
 	}
 }
 
-// TestInitRefuses has folders that can't be set up. They stay as they are.
+// TestInitRefuses tries folders that can't be set up. They stay as they are.
 func TestInitRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -213,7 +213,7 @@ func TestInitRefuses(t *testing.T) {
 	}
 }
 
-// TestInitUndoes fails at the last step, after the others were made.
+// TestInitUndoes makes the last step fail, after the others have been made.
 func TestInitUndoes(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new")

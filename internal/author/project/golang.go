@@ -4,8 +4,8 @@ import "context"
 
 const getGo = "install Go 1.24 or later from https://go.dev/dl/"
 
-// golang builds file with Go. Without -trimpath and -buildvcs=false the same source would make another file on another
-// machine or at another commit.
+// golang builds file with Go. Without -trimpath and -buildvcs=false the same source would give a different file on another machine or at another
+// commit.
 func (c *compiler) golang(ctx context.Context, file string) error {
 	if err := find("go", getGo); err != nil {
 		return err

@@ -11,11 +11,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/text"
 )
 
-// maxSource is more than the largest Go file in bytes.
+// maxSource bounds the bytes of a Go file that are read.
 const maxSource = 64 << 20
 
-// readGo learns from the Go files whether TinyGo compiles them, and for what. A file that is not Go is left to the
-// compiler, whose errors are better.
+// readGo reads from the Go files whether TinyGo compiles them, and for which target. A file that is not Go is left to the compiler, whose errors are
+// better.
 func (p *Project) readGo(files []string) error {
 	p.Language = Go
 	for _, file := range files {
@@ -42,7 +42,7 @@ func (p *Project) readGo(files []string) error {
 	return nil
 }
 
-// readDirective reads what follows //toolsrv: in a Go file.
+// readDirective reads the text after //toolsrv: in a Go file.
 func (p *Project) readDirective(words []string) error {
 	if slices.Contains(words, "goroutines") {
 		return errors.New("TinyGo's goroutines are refused, because one that runs out of stack overwrites the tool's data: do without them, or leave out the line, so that Go builds the tool")
@@ -65,7 +65,7 @@ func (p *Project) readDirective(words []string) error {
 	if len(words) > 1 {
 		return errDirective
 	}
-	stack = (stack + 15) &^ 15 // as the linker wants it
+	stack = (stack + 15) &^ 15 // as the linker requires
 	target := ""
 	if len(words) == 1 {
 		if target = words[0]; target != "wasip1" && target != "wasm-unknown" {

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestMain makes Cargo keep what it builds, so that the crates that a Rust tool needs are compiled once.
+// TestMain makes Cargo keep its output, so that the crates of Rust tools are compiled once.
 func TestMain(m *testing.M) {
 	target, err := filepath.Abs("../../../build/project")
 	if err == nil {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// needTarget skips a test where Rust has no library for a target.
+// needTarget skips a test if Rust has no standard library for a target.
 func needTarget(t *testing.T, target string) {
 	t.Helper()
 	testkit.NeedBuild(t, "cargo", "rustc")
@@ -44,7 +44,7 @@ func needTarget(t *testing.T, target string) {
 	}
 }
 
-// compile compiles the project in dir, and returns the module with what the compiler said.
+// compile compiles the project in dir, and returns the module and the compiler's output.
 func compile(t *testing.T, dir string) (module []byte, said string, err error) {
 	t.Helper()
 	p, err := project.Open(dir)
@@ -65,7 +65,7 @@ func load(t *testing.T, module []byte) []*wasmtools.Tool {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	if err := m.Compile(t.Context()); err != nil { // not within the time limit of a call
+	if err := m.Compile(t.Context()); err != nil { // so that compiling does not use up the time limit of a call
 		t.Fatal(err)
 	}
 	if err := m.Describe(t.Context()); err != nil {

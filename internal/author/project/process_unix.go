@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// patience is how long a compiler may take to tidy up after it was interrupted.
+// patience is how long a compiler may take to clean up after it was interrupted.
 const patience = 2 * time.Second
 
-// group runs the command in a process group of its own, so that what it starts ends with it. The group is interrupted first, since
-// compilers then remove their temporary files, and killed if that takes too long. release must be called when the
-// command has ended.
+// group makes the command run in its own process group, so that the programs that it starts end with it. The group is first interrupted, so that
+// compilers remove their temporary files, and killed if that takes too long. release must be called when the command has ended.
 func group(cmd *exec.Cmd) (release func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = patience
@@ -23,7 +22,7 @@ func group(cmd *exec.Cmd) (release func()) {
 		return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
 	}
 	return func() {
-		if cancelled { // what is left of the group
+		if cancelled { // kills the rest of the group
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		}
 	}

@@ -1,8 +1,8 @@
-// Package project looks after what an author of tools works in, a folder or a single script: it makes a new one, finds out its
-// language, runs that language's compiler with the right flags, and says when a source has changed.
+// Package project handles the project of an author of tools, a folder or a single script: it creates one, finds out its language, runs that
+// language's compiler with the right flags, and reports when a source has changed.
 //
-// Scripts need no compiler, and nothing of them is run. The compilers are programs of the author's machine and run the project's own code (a Cargo build script, for
-// example), so a project should be as trusted as any source that is built.
+// Scripts need no compiler, and are not run. Compilers are programs on the author's machine and run the project's own code (a Cargo build script, for
+// example), so a project must be as trusted as any source code that is built.
 package project
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script"
 )
 
-// A Language is what a project is written in, with its compiler.
+// A Language is the language of a project, with its compiler.
 type Language string
 
 // The languages.
@@ -30,43 +30,43 @@ const (
 	TypeScript Language = Language(script.TypeScript)
 )
 
-// Languages are all languages, as [New] takes them.
+// Languages are all languages that [New] accepts.
 func Languages() []Language { return []Language{Go, TinyGo, Rust, Python, JavaScript, TypeScript} }
 
-// manifestFile beside the sources makes a project a plain WASI program, which knows nothing of us: it holds the
-// manifest, since such a program has none inside.
+// manifestFile beside the sources makes a project a plain WASI program, which does not use our SDK. The file holds the manifest, since such a program
+// has none inside.
 const manifestFile = "tool.json"
 
 // A Project is a folder with the source of one module, or a single script.
 type Project struct {
-	// Dir is the absolute path of the folder, or of the script's.
+	// Dir is the absolute path of the folder, or of the script's folder.
 	Dir string
 	// Name is the name of the folder or of the script, and of the module's file without its ending.
 	Name string
 	// Language is what the project is written in.
 	Language Language
-	// Plain says that there is a manifestFile.
+	// Plain is whether there is a manifestFile.
 	Plain bool
 	// Script is the absolute path of a tool's script, or empty if its language is compiled.
 	Script string
-	// With are folders with more packages for a script in Python.
+	// With are folders with additional packages for a Python script.
 	With []string
-	// Inputs are the files that the last Compile of a script found to depend on.
+	// Inputs are the files on which the script depends, as the last Compile found.
 	Inputs []string
 
 	target      string // what the compiler builds for, or empty for the language's default
-	stack       int64  // bytes in the module's memory, of TinyGo
+	stack       int64  // bytes of the module's memory, for TinyGo
 	targetFlags bool   // the project's Cargo configuration has flags for its target
 }
 
-// Open finds out what is at a path: a script, or a folder. A project in Rust has a Cargo.toml, one in Go has Go files; it is for
-// TinyGo where one of them has the line
+// Open finds out what is at a path: a script, or a folder. A project in Rust has a Cargo.toml, and one in Go has Go files. It is for TinyGo if one of
+// these has the line
 //
 //	//toolsrv:tinygo
 //
-// above its imports, followed by wasm-unknown where the target shall not be wasip1, and by stack=SIZE where the tool needs more than
-// 512 KiB. A folder with neither is a script's: the one that package.json names as "main", or that has the folder's name, or is called
-// main or index, or is the only one.
+// above its imports. The line may go on with wasm-unknown, for that target instead of wasip1, and with stack=SIZE, if the tool needs more than 512
+// KiB. A folder with neither belongs to a script: the one that package.json names as "main", or that has the folder's name, or is called main or
+// index, or is the only one.
 func Open(dir string) (*Project, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -125,7 +125,7 @@ func Open(dir string) (*Project, error) {
 	case scripts != nil || npm:
 		err = p.readScripts(scripts)
 	default:
-		tools, _ := os.ReadDir(filepath.Join(abs, toolsFolder)) // which may not be there
+		tools, _ := os.ReadDir(filepath.Join(abs, toolsFolder)) // the folder may not exist
 		if i := slices.IndexFunc(tools, func(e fs.DirEntry) bool { return script.LanguageOf(e.Name()) != "" }); i >= 0 {
 			return nil, fmt.Errorf("%s has no source of a tool, but scripts in its folder %s: name one of these, such as %s", abs, toolsFolder, filepath.Join(dir, toolsFolder, tools[i].Name()))
 		}

@@ -77,7 +77,7 @@ func TestOpenRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		files map[string]string
-		below string // what of the folder is opened
+		below string // the path in the folder that is opened
 		says  string
 	}{
 		{"nothing", nil, "", "no Go file, no Cargo.toml and no script"},
@@ -123,12 +123,12 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestOpenScript finds the script of a folder, and takes one that is named.
+// TestOpenScript finds the script of a folder, and opens a named one.
 func TestOpenScript(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name         string
-		files        string // names, which may have contents behind a "="
+		files        string // names, which may be followed by "=" and a content
 		opened       string // below the folder
 		script, made string // below the folder
 	}{

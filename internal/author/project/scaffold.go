@@ -22,11 +22,11 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/schema"
 )
 
-// SDKVersion is the version of the SDKs: of those that toolsrv carries, and of the published ones.
+// SDKVersion is the version of the SDKs, both those inside toolsrv and the published ones.
 const SDKVersion = "0.1.0"
 
-// sdkFolder is where a project has the SDK that toolsrv carries. The dot keeps compilers and test runners that look for sources from taking it
-// for a part of the project; a Watcher, too.
+// sdkFolder is the folder of a project with the SDK from inside toolsrv. The dot keeps compilers, test runners and a Watcher, which look for sources,
+// from treating it as a part of the project.
 const sdkFolder = ".toolsrv"
 
 //go:embed template
@@ -34,15 +34,15 @@ var templates embed.FS // read-only
 
 // A Scaffold says what a new project is.
 type Scaffold struct {
-	// Name is the name of its first tool. It begins with a letter.
+	// Name is the name of the project's first tool. It must begin with a letter.
 	Name string
 	// Language is one of Languages.
 	Language Language
 	// Namespace is the path before the tool's name, or empty.
 	Namespace string
-	// SDK is the folder with the SDKs to use (the folder sdk of toolsrv's source). If it is empty, the project gets the SDK that toolsrv carries.
+	// SDK is the folder with the SDKs to use (the folder sdk of toolsrv's source). If empty, the project gets the SDK from inside toolsrv.
 	SDK string
-	// Published makes the project require the SDK of the language's registry in place of either.
+	// Published makes the project require the SDK from the language's package registry instead.
 	Published bool
 }
 
@@ -92,7 +92,7 @@ func New(dir string, s Scaffold) error {
 	return nil
 }
 
-// Check reports what is wrong with the words of s, or nil. It looks at no files; New checks, too.
+// Check returns an error if a field of s is not valid. It does not look at files. New checks, too.
 func (s Scaffold) Check() error {
 	if err := wasmtools.CheckName(s.Name); err != nil {
 		return fmt.Errorf("the name of the tool: %w", err)
@@ -103,7 +103,7 @@ func (s Scaffold) Check() error {
 	if !slices.Contains(Languages(), s.Language) {
 		return fmt.Errorf("%q is not a language that toolsrv supports: choose go, tinygo, rust, python, javascript or typescript", text.Short(string(s.Language)))
 	}
-	// What a table of routes refuses should not be made in the first place.
+	// A tool that a route table would refuse should not be made in the first place.
 	tool := wasmtools.Tool{
 		Namespace: s.Namespace, Name: s.Name,
 		Parameters: new(schema.Schema), Caller: wasmtools.CallerFunc(nil),
@@ -111,10 +111,10 @@ func (s Scaffold) Check() error {
 	return tool.Check()
 }
 
-// carried reports whether the project has the SDK that toolsrv carries.
+// carried reports whether the project gets the SDK from inside toolsrv.
 func (s Scaffold) carried() bool { return s.SDK == "" && !s.Published }
 
-// sdkFile is where each SDK is in the folder of the SDKs, with slashes, and a file that is in it.
+// sdkFile has, for each language, the path of its SDK in the folder of the SDKs, with slashes, and a file in it.
 func sdkFile(l Language) (dir, file string) {
 	switch l {
 	case Rust:
@@ -155,11 +155,11 @@ func (s Scaffold) unpack(dir string) error {
 	return os.CopyFS(filepath.Join(dir, sdkFolder, name), files)
 }
 
-// write fills the folder with what the templates make of s.
+// write writes the files that the templates give for s into the folder.
 func (s Scaffold) write(dir string) error {
 	root := "template/" + string(s.Language)
 	if s.Language == TinyGo {
-		root = "template/go" // it compiles the same source
+		root = "template/go" // TinyGo compiles the same source
 	}
 	at := s.SDK
 	if s.carried() {
@@ -169,12 +169,12 @@ func (s Scaffold) write(dir string) error {
 	values := s.words()
 	maps.Copy(values, map[string]string{
 		"Version":   SDKVersion,
-		"Package":   strings.ToLower(s.Name) + "-tool", // a name for npm, which wants no capitals
+		"Package":   strings.ToLower(s.Name) + "-tool", // a name for npm, which allows no capitals
 		"Published": when(s.Published),
 		"Carried":   when(s.carried()), // the SDK is in the project
 		"SDKDir":    quote(at),
-		"SDKFile":   quote("file:" + at),                                             // as npm wants it
-		"SDKURL":    (&url.URL{Scheme: "file", Path: filepath.ToSlash(at)}).String(), // as pip wants it, which takes no path of a folder in the project
+		"SDKFile":   quote("file:" + at),                                             // as npm requires
+		"SDKURL":    (&url.URL{Scheme: "file", Path: filepath.ToSlash(at)}).String(), // for pip, which accepts no path of a folder in the project
 		"TinyGo":    when(s.Language == TinyGo),
 	})
 	return fs.WalkDir(templates, root, func(name string, d fs.DirEntry, err error) error {
@@ -185,7 +185,7 @@ func (s Scaffold) write(dir string) error {
 		if err != nil {
 			return err
 		}
-		// A name in the templates ends in .tmpl, so that Go does not take it for its own, and has no dot in front.
+		// A file name in the templates ends in .tmpl, so that Go does not use the file, and lacks the leading dot.
 		to := strings.TrimSuffix(strings.TrimPrefix(name, root+"/"), ".tmpl")
 		if to == "gitignore" {
 			to = ".gitignore"
@@ -198,11 +198,11 @@ func (s Scaffold) write(dir string) error {
 	})
 }
 
-// quote returns a string as go.mod, TOML and JSON all read it. The string is valid UTF-8.
+// quote returns a string in quotes, for go.mod, TOML and JSON. The string must be valid UTF-8.
 func quote(s string) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string can be encoded, and a buffer written
+	_ = e.Encode(s) // can't fail for a string and a buffer
 	return strings.TrimSuffix(out.String(), "\n")
 }

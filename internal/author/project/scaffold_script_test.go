@@ -13,7 +13,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit/enginetest"
 )
 
-// TestNewScript makes a project in each language of scripts, builds it, and calls its tool.
+// TestNewScript makes a project in each script language, builds it, and calls its tool.
 func TestNewScript(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -23,7 +23,7 @@ func TestNewScript(t *testing.T) {
 		path            string
 	}{
 		{project.Python, "python", "greet", "", "/greet"},
-		{project.Python, "python", "json", "texts/loud", "/texts/loud/json"}, // as a module of the standard library
+		{project.Python, "python", "json", "texts/loud", "/texts/loud/json"}, // has the name of a module in the standard library
 		{project.Python, "python", "Say-hello_", "", "/Say-hello_"},
 		{project.JavaScript, "javascript", "class", "texts/loud", "/texts/loud/class"}, // a keyword
 		{project.JavaScript, "javascript", "Say-hello_", "", "/Say-hello_"},
@@ -67,7 +67,7 @@ func TestNewScript(t *testing.T) {
 	}
 }
 
-// newScript makes a project in a folder and returns that.
+// newScript makes a project in a folder and returns the folder.
 func newScript(t *testing.T, s project.Scaffold) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "work")
@@ -95,8 +95,8 @@ func TestNewPythonNatively(t *testing.T) {
 	}
 }
 
-// TestNewJavaScriptNatively runs the tests of new projects as npm test would, with the SDK where npm install would link it, and their tool
-// beside one that imports a module of the engine's. Node 22 and later read TypeScript themselves, so they go without tsx.
+// TestNewJavaScriptNatively runs the tests of new projects as npm test would, with the SDK where npm install would link it, and their tool beside one
+// that imports an engine's module. Node 22 and later read TypeScript themselves, so tsx is not needed.
 func TestNewJavaScriptNatively(t *testing.T) {
 	t.Parallel()
 	for _, language := range []project.Language{project.JavaScript, project.TypeScript} {

@@ -14,8 +14,8 @@ import (
 
 const sdks = "../../../sdk"
 
-// TestNew makes a project in each language, runs its tests, builds it, and calls its tool. Those in Rust use the SDK of the source,
-// which is compiled once for all; test/alone uses the one that toolsrv carries.
+// TestNew makes a project in each language, runs its tests, builds it, and calls its tool. Rust projects use the SDK in the source tree, which is
+// compiled once for all. test/alone uses the SDK inside toolsrv.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -27,7 +27,7 @@ func TestNew(t *testing.T) {
 		{project.Go, "greet", "", "/greet", "", []string{"go", "test", "."}},
 		{project.Go, "Say-hello_2", "texts/loud", "/texts/loud/Say-hello_2", "", []string{"go", "test", "."}},
 		{project.TinyGo, "greet", "texts", "/texts/greet", "", []string{"go", "test", "."}},
-		{project.Rust, "fn", "", "/fn", sdks, []string{"cargo", "test", "--quiet"}}, // a keyword of the language works, too
+		{project.Rust, "fn", "", "/fn", sdks, []string{"cargo", "test", "--quiet"}}, // a keyword of the language works as a name, too
 		{project.Rust, "Say-hello_2", "texts/loud", "/texts/loud/Say-hello_2", sdks, []string{"cargo", "test", "--quiet"}},
 	} {
 		t.Run(string(c.language)+" "+c.name, func(t *testing.T) {
@@ -139,8 +139,7 @@ func checkFiles(t *testing.T, dir string) {
 	}
 }
 
-// pinCrates makes a project use the versions of the crates that the SDK is tested with: the test depends on no release of
-// tomorrow.
+// pinCrates makes a project use the crate versions with which the SDK is tested, so that the test does not depend on future releases.
 func pinCrates(t *testing.T, dir string) {
 	t.Helper()
 	lock, err := os.ReadFile(filepath.Join(sdks, "rust", "Cargo.lock"))
@@ -150,7 +149,7 @@ func pinCrates(t *testing.T, dir string) {
 	write(t, filepath.Join(dir, "Cargo.lock"), string(lock))
 }
 
-// TestNewPublished makes a project require the published SDK, and have none.
+// TestNewPublished makes a project that requires the published SDK and contains none.
 func TestNewPublished(t *testing.T) {
 	t.Parallel()
 	for language, want := range map[project.Language][2]string{
@@ -161,7 +160,7 @@ func TestNewPublished(t *testing.T) {
 		project.JavaScript: {"package.json", `"toolsrv": "^` + project.SDKVersion + `"`},
 		project.TypeScript: {"package.json", `"toolsrv": "^` + project.SDKVersion + `"`},
 	} {
-		dir := t.TempDir() // an empty folder is fine
+		dir := t.TempDir() // an existing empty folder is allowed
 		if err := project.New(dir, project.Scaffold{Name: "greet", Language: language, Published: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +175,7 @@ func TestNewPublished(t *testing.T) {
 	}
 }
 
-// TestNewFolder makes a project use the SDK of a folder, and nothing of what toolsrv carries.
+// TestNewFolder makes a project that uses the SDK in a folder, and not the one inside toolsrv.
 func TestNewFolder(t *testing.T) {
 	t.Parallel()
 	abs, err := filepath.Abs(sdks)
@@ -206,7 +205,7 @@ func TestNewFolder(t *testing.T) {
 	}
 }
 
-// TestSDKVersion makes a new project require the version of the SDKs that is in the tree.
+// TestSDKVersion checks that a new project requires the version of the SDKs in the tree.
 func TestSDKVersion(t *testing.T) {
 	t.Parallel()
 	for file, pattern := range map[string]string{
@@ -290,7 +289,7 @@ func TestNewKeeps(t *testing.T) {
 	}
 }
 
-// TestNewQuotesSDK makes the SDK lie in a folder whose name means something in go.mod and TOML.
+// TestNewQuotesSDK puts the SDK into a folder whose name has special characters for go.mod and TOML.
 func TestNewQuotesSDK(t *testing.T) {
 	t.Parallel()
 	testkit.NeedBuild(t, "go", "cargo")

@@ -11,10 +11,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script"
 )
 
-// packageFile is where a package of npm says which of its files is the main one.
+// packageFile is the file in which an npm package names its main file.
 const packageFile = "package.json"
 
-// readScripts learns which of the scripts in the project's folder is its tool.
+// readScripts finds out which of the scripts in the project's folder is its tool.
 func (p *Project) readScripts(names []string) error {
 	name, err := p.mainScript(names)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *Project) mainScript(names []string) (string, error) {
 		p.Dir, len(tools), strings.Join(tools, ", "))
 }
 
-// Output returns where the module of the project goes that was opened at a path, unless somebody wants it elsewhere.
+// Output returns the default path for the module of a project that was opened at a path.
 func (p *Project) Output(path string) string {
 	if p.Script != "" && filepath.Base(path) == filepath.Base(p.Script) {
 		path = filepath.Dir(path)
@@ -79,7 +79,7 @@ func (p *Project) Output(path string) string {
 	return filepath.Join(path, p.Name+".wasm")
 }
 
-// SetWith adds folders with packages for a script in Python.
+// SetWith adds folders with packages for a Python script.
 func (p *Project) SetWith(folders []string) error {
 	if len(folders) > 0 && p.Language != Python {
 		return errors.New("only a Python script takes folders with more packages")

@@ -16,15 +16,14 @@ import (
 	"github.com/toolsrv/toolsrv/internal/toolfile"
 )
 
-// tinygoStack is how many bytes of a module's memory TinyGo's calls have for what they keep there. An argument that holds itself uses up
-// TinyGo's own 64 KiB at a nesting of 47; the host lets 64 pass. It costs a call nothing: what is
-// not written is not reset.
+// tinygoStack is how many bytes of a module's memory TinyGo may use as its stack. Recursive arguments use up TinyGo's default of 64 KiB at a depth of
+// 47, but the host allows 64. A large stack costs a call nothing, since memory that is not written is not reset.
 const tinygoStack int64 = 512 << 10
 
-// maxTinygoStack is the largest stack that a project may ask for: half of a tool's memory by default.
+// maxTinygoStack is the largest stack that a project may ask for: half of a tool's default memory.
 const maxTinygoStack int64 = 32 << 20
 
-// tinygo builds file with TinyGo. A sandbox lives for one call, so nothing needs collecting.
+// tinygo builds file with TinyGo. A sandbox lives for one call, so it needs no garbage collector.
 func (c *compiler) tinygo(ctx context.Context, file string) error {
 	if err := find("tinygo", "install TinyGo 0.37 or later from https://tinygo.org/getting-started/install/"); err != nil {
 		return err
@@ -49,10 +48,10 @@ func (c *compiler) tinygo(ctx context.Context, file string) error {
 	return err
 }
 
-// slowTinyGo is after what time somebody wonders whether TinyGo will ever end.
+// slowTinyGo is the time after which the author is told that TinyGo is still working.
 const slowTinyGo = 20 * time.Second
 
-// A tail passes on what is written to it, and keeps the last of it. It is safe for concurrent use.
+// A tail passes on what is written to it, and keeps the end of it. It is safe for concurrent use.
 type tail struct {
 	out io.Writer
 
@@ -76,12 +75,12 @@ func (t *tail) text() string {
 	return string(t.kept)
 }
 
-// tinygoArgs returns the arguments that have TinyGo build file.
+// tinygoArgs returns the arguments with which TinyGo builds file.
 func (c *compiler) tinygoArgs(file string) []string {
 	args := []string{
 		"build", "-target=" + c.tinygoTarget(), "-gc=leaking", "-no-debug", "-o", file,
 		fmt.Sprintf("-ldflags=-extldflags='-z stack-size=%d'", c.project.stack),
-		// Goroutines would have stacks on the heap, which overflow into the tool's data before anybody notices.
+		// Goroutines would have stacks on the heap, which silently overflow into the tool's data.
 		"-opt=2", "-scheduler=none",
 	}
 	if !c.project.Plain {
@@ -93,14 +92,14 @@ func (c *compiler) tinygoArgs(file string) []string {
 func (c *compiler) tinygoTarget() string { return cmp.Or(c.project.target, "wasip1") }
 
 var (
-	// goRefused is how TinyGo refuses a Go that is newer, or older, than it knows.
+	// goRefused matches TinyGo's error for a Go that is newer or older than it supports.
 	goRefused = regexp.MustCompile(`requires go version 1\.(\d+) through 1\.(\d+), got go1\.(\d+)`)
-	// goUnknown is how a TinyGo refuses a Go that it would know, had it been compiled with one.
+	// goUnknown matches TinyGo's error for a Go that it does not know only because it was compiled with an older one.
 	goUnknown = regexp.MustCompile(`cannot compile with Go toolchain version go1\.(\d+) \(TinyGo was built using toolchain version go1\.(\d+)`)
 )
 
-// tinygoEnv returns the environment in which TinyGo finds a version of Go that it supports, or nil where it supports the installed one. Each TinyGo knows the
-// releases of Go that were there before it.
+// tinygoEnv returns the environment in which TinyGo finds a version of Go that it supports, or nil if it supports the installed one. A TinyGo
+// supports only releases of Go that are older than itself.
 func (c *compiler) tinygoEnv(ctx context.Context) ([]string, error) {
 	text, err := c.ask(ctx, "tinygo", "info", "-target="+c.tinygoTarget())
 	if ctx.Err() != nil {
@@ -116,7 +115,7 @@ func (c *compiler) tinygoEnv(ctx context.Context) ([]string, error) {
 		newest, have = match[2], match[1]
 	}
 	minor, _ := strconv.Atoi(newest)
-	if got, _ := strconv.Atoi(have); minor >= got { // too old, or not known: the build will say so
+	if got, _ := strconv.Atoi(have); minor >= got { // too old or unknown: the build will report it
 		return nil, nil
 	}
 	version, err := c.findGo(ctx, minor)
@@ -127,8 +126,8 @@ func (c *compiler) tinygoEnv(ctx context.Context) ([]string, error) {
 	return []string{"GOTOOLCHAIN=" + version}, nil
 }
 
-// findGo returns the name of the newest release of Go 1.minor: of those that the go command has downloaded before, or else
-// of all, where it may download one.
+// findGo returns the name of the newest release of Go 1.minor, among those that the go command has already downloaded or, if there are none and it
+// may download one, among all.
 func (c *compiler) findGo(ctx context.Context, minor int) (string, error) {
 	text, err := c.ask(ctx, "go", "env", "GOTOOLCHAIN", "GOMODCACHE", "GOHOSTOS", "GOHOSTARCH")
 	lines := strings.Split(strings.ReplaceAll(text, "\r", ""), "\n")
@@ -138,7 +137,7 @@ func (c *compiler) findGo(ctx context.Context, minor int) (string, error) {
 	setting, cache, platform := lines[0], lines[1], "."+lines[2]+"-"+lines[3]
 	found := -1
 	prefix := fmt.Sprintf("toolchain@v0.0.1-go1.%d.", minor)
-	matches, _ := filepath.Glob(filepath.Join(cache, "golang.org", prefix+"*"+platform)) // none for an invalid pattern
+	matches, _ := filepath.Glob(filepath.Join(cache, "golang.org", prefix+"*"+platform)) // no matches for an invalid pattern
 	for _, m := range matches {
 		patch, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(m), prefix), platform))
 		if err == nil {
@@ -159,7 +158,7 @@ func (c *compiler) findGo(ctx context.Context, minor int) (string, error) {
 	return "go" + strings.TrimSpace(text), nil
 }
 
-// ask runs a program and returns what it prints, or if it fails, what it complains of.
+// ask runs a program and returns its output or, if it fails, its error output.
 func (c *compiler) ask(ctx context.Context, program string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
 	quiet := &compiler{project: c.project, temp: c.temp, stderr: &complaint}

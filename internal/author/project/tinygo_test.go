@@ -11,8 +11,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// fakeTinyGo takes a Go that the variable FAKE_REFUSES does not speak of, says how it is called, and has Go build the file
-// with the flags that both know. Beside FAKE_BUILT it keeps what it has built: projects of a test differ in their flags only, which it drops.
+// fakeTinyGo accepts any Go that does not match the variable FAKE_REFUSES. It prints its arguments, and lets Go build the file with the flags that
+// both know. It keeps what it has built beside FAKE_BUILT, since the projects of a test differ only in the flags that it drops.
 const fakeTinyGo = `if [ "$1" = info ]; then
 	[ "${GOTOOLCHAIN#go1.25}" = "$GOTOOLCHAIN" ] && [ -n "$FAKE_REFUSES" ] || exit 0
 	echo "$FAKE_REFUSES" >&2
@@ -29,7 +29,7 @@ kept=$FAKE_BUILT$mode
 cp "$kept" "$out"
 `
 
-// tinygoProject makes a project for TinyGo, with a line for toolsrv build in the place of the template's.
+// tinygoProject makes a project for TinyGo, with this //toolsrv: line in place of the template's.
 func tinygoProject(t *testing.T, line string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "work")
@@ -45,7 +45,7 @@ func tinygoProject(t *testing.T, line string) string {
 	return dir
 }
 
-// TestTinyGoFlags shows what TinyGo is called with, even where no TinyGo is installed.
+// TestTinyGoFlags checks the arguments for TinyGo, even if no TinyGo is installed.
 func TestTinyGoFlags(t *testing.T) {
 	testkit.NeedBuild(t, "go")
 	script(t, "tinygo", fakeTinyGo)
@@ -90,7 +90,7 @@ func TestTinyGoFlags(t *testing.T) {
 	}
 }
 
-// TestTinyGoRefusesGo makes TinyGo run with a Go that it takes where it takes the one at hand no more.
+// TestTinyGoRefusesGo checks that TinyGo runs with a Go that it supports if it does not support the installed one.
 func TestTinyGoRefusesGo(t *testing.T) {
 	testkit.NeedBuild(t, "go")
 	script(t, "tinygo", fakeTinyGo)
@@ -100,7 +100,7 @@ func TestTinyGoRefusesGo(t *testing.T) {
 	for _, c := range []struct {
 		name, refuses, setting string
 		cached                 []string
-		want, says             string // the toolchain of the build, and what is said besides; or the error
+		want, says             string // the toolchain of the build, and further output; or the error
 	}{
 		{"no Go", "", "auto", nil, "", ""},
 		{"a newer one", newer, "auto", nil, "go1.25.14", "this TinyGo supports Go up to 1.25, but the installed Go is 1.26: building with GOTOOLCHAIN=go1.25.14"},
@@ -139,7 +139,7 @@ func TestTinyGoRefusesGo(t *testing.T) {
 	}
 }
 
-// fakeGo makes go report an environment and releases that the test chooses, and do all else.
+// fakeGo makes go report an environment and releases that the test chooses. Otherwise it runs the real go.
 func fakeGo(t *testing.T) {
 	t.Helper()
 	real, err := exec.LookPath("go")

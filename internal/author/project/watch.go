@@ -15,32 +15,32 @@ import (
 	"github.com/toolsrv/toolsrv/internal/script"
 )
 
-// maxWatched is the largest number of files and folders that a Watcher looks at.
+// maxWatched is how many files and folders a Watcher looks at.
 const maxWatched = 10_000
 
-// libraries are folders of what package managers and interpreters keep beside scripts.
+// libraries are the folders that package managers and interpreters keep beside scripts.
 var libraries = []string{"node_modules", "__pycache__"}
 
-// A Watcher says when the sources of a project have changed. It compares names, sizes and modification times: of the few
-// files of a project that takes some 0.1 ms, and works on every file system. It is not safe for concurrent use.
+// A Watcher reports when the sources of a project have changed. It compares names, sizes and modification times, which works on every file system and
+// takes some 0.1 ms for the few files of a project. It is not safe for concurrent use.
 type Watcher struct {
-	path     string   // of the folder, or of a single script
-	inputs   []string // files that count wherever they are
+	path     string   // the path of the folder, or of a single script
+	inputs   []string // files that are watched wherever they are
 	interval time.Duration
 	most     int // files and folders
 	seed     maphash.Seed
-	told     uint64 // the state that Wait returned for
+	told     uint64 // the fingerprint for which Wait last returned
 	started  bool
 }
 
-// Watch returns a Watcher of a project's folder, or of a single script and what lies beside it, that looks every interval. No sources
-// are hidden files and folders, .wasm and .log files, and folders for what programs can make again: those marked by a CACHEDIR.TAG
-// (Cargo's target), libraries, and Python's virtual environments.
+// Watch returns a Watcher of a project's folder, or of a single script and what lies beside it. It looks every interval. It ignores hidden files and
+// folders, .wasm and .log files, and folders that programs can make again: those with a CACHEDIR.TAG (such as Cargo's target), libraries, and
+// Python's virtual environments.
 func Watch(path string, interval time.Duration) *Watcher {
 	return &Watcher{path: path, interval: interval, most: maxWatched, seed: maphash.MakeSeed()}
 }
 
-// Follow watches files that may lie anywhere, in place of an earlier Follow's. That alone is not a change.
+// Follow watches files that may lie anywhere, in place of those of an earlier Follow. Follow itself does not count as a change.
 func (w *Watcher) Follow(files []string) error {
 	if slices.Equal(files, w.inputs) {
 		return nil
@@ -51,14 +51,14 @@ func (w *Watcher) Follow(files []string) error {
 	}
 	w.inputs = slices.Clone(files)
 	if before != w.told {
-		return nil // a change that Wait has not told of yet
+		return nil // a change that Wait has not reported yet
 	}
 	w.told, err = w.look()
 	return err
 }
 
-// Wait returns nil when the sources have changed since it last returned, and then stayed the same for an interval, so that a burst of saves
-// is one change. The first call returns at once. Otherwise it returns ctx's error.
+// Wait returns nil once the sources have changed since it last returned, and have then stayed the same for an interval, so that a burst of saves is
+// one change. The first call returns at once. If ctx ends first, Wait returns its error.
 func (w *Watcher) Wait(ctx context.Context) error {
 	var before uint64
 	for first := true; ; first = false {
@@ -72,7 +72,7 @@ func (w *Watcher) Wait(ctx context.Context) error {
 			return nil
 		}
 		before = now
-		pause := time.NewTimer(max(w.interval, 20*time.Since(begun))) // of many files, looking takes a while
+		pause := time.NewTimer(max(w.interval, 20*time.Since(begun))) // with many files, a look takes a while
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -90,11 +90,11 @@ func (w *Watcher) look() (uint64, error) {
 		h.add(file)
 	}
 	if info, err := os.Stat(w.path); script.LanguageOf(w.path) != "" && (err != nil || !info.IsDir()) {
-		h.add(w.path) // unless it is missing for a moment, as editors have it
+		h.add(w.path) // unless it is missing for a moment, as while an editor saves it
 		err := h.siblings(filepath.Dir(w.path))
 		return h.Sum64(), err
 	}
-	root, err := filepath.EvalSymlinks(w.path) // a link is not walked
+	root, err := filepath.EvalSymlinks(w.path) // WalkDir does not follow a link
 	if err != nil {
 		return 0, err
 	}
@@ -118,10 +118,10 @@ func (w *Watcher) look() (uint64, error) {
 	return h.Sum64(), err
 }
 
-// A fingerprint is of names, sizes and modification times of files.
+// A fingerprint is a hash of names, sizes and modification times of files.
 type fingerprint struct{ maphash.Hash }
 
-// add adds a file, if there is one.
+// add adds a file, if it exists.
 func (h *fingerprint) add(path string) {
 	info, err := os.Stat(path) // through links
 	if err != nil || !info.Mode().IsRegular() {
@@ -132,14 +132,13 @@ func (h *fingerprint) add(path string) {
 
 func (h *fingerprint) addInfo(path string, info fs.FileInfo) {
 	_, _ = h.WriteString(path)
-	var numbers [17]byte // begins with a 0, which no path has
+	var numbers [17]byte // begins with a 0 byte, which no path contains
 	binary.LittleEndian.PutUint64(numbers[1:], uint64(info.Size()))
 	binary.LittleEndian.PutUint64(numbers[9:], uint64(info.ModTime().UnixNano()))
 	_, _ = h.Write(numbers[:])
 }
 
-// siblings adds what lies beside a script, since it may be what the script needs: the scripts and the folders, and no more than that,
-// because people keep scripts anywhere.
+// siblings adds what lies beside a script and may be needed by it: only scripts and folders, because people keep scripts anywhere.
 func (h *fingerprint) siblings(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -158,12 +157,12 @@ func (h *fingerprint) siblings(dir string) error {
 
 func isHidden(name string) bool { return strings.HasPrefix(name, ".") }
 
-// isOutput reports whether a file is what we make.
+// isOutput reports whether a file is output of toolsrv.
 func isOutput(name string) bool {
 	return strings.HasSuffix(name, ".wasm") || strings.HasSuffix(name, ".log")
 }
 
-// isMade reports whether a folder holds what programs can make again.
+// isMade reports whether programs can make a folder again.
 func isMade(dir string) bool {
 	return slices.Contains(libraries, filepath.Base(dir)) || hasFile(dir, "CACHEDIR.TAG") || hasFile(dir, "pyvenv.cfg")
 }

@@ -15,7 +15,7 @@ import (
 
 const interval = time.Second
 
-// await returns what the next Wait of w returned, or false where it still waits after a while.
+// await returns the result of the next Wait of w, or false if it still waits after a while.
 func await(ctx context.Context, w *project.Watcher) (told bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*interval)
 	defer cancel()
@@ -88,7 +88,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchScript follows a single script, what lies beside it, and files that it was found to depend on.
+// TestWatchScript watches a single script, what lies beside it, and the files on which it depends.
 func TestWatchScript(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -168,7 +168,7 @@ func TestWatchFollowKeeps(t *testing.T) {
 	})
 }
 
-// TestWatchBurst has many saves, each soon after the one before, be one change.
+// TestWatchBurst makes many saves, one soon after the other: they count as one change.
 func TestWatchBurst(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"main.go": ""})
@@ -185,7 +185,7 @@ func TestWatchBurst(t *testing.T) {
 		}()
 		for i := range 20 {
 			write(t, filepath.Join(dir, "main.go"), strings.Repeat("x", i+1))
-			time.Sleep(interval / 2) // of the bubble's time
+			time.Sleep(interval / 2) // in the bubble's time
 		}
 		last := time.Now()
 		time.Sleep(10 * interval)
@@ -198,7 +198,7 @@ func TestWatchBurst(t *testing.T) {
 	})
 }
 
-// TestWatchMissed makes sure that a change which comes while nobody waits is reported later.
+// TestWatchMissed checks that a change which happens while nobody waits is reported later.
 func TestWatchMissed(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"main.go": ""})
@@ -237,7 +237,7 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// TestWatchBounds has a folder with too many files be an error, and not a minute of looking.
+// TestWatchBounds checks that a folder with too many files is an error, rather than a look that takes a minute.
 func TestWatchBounds(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"a": "", "b/c/d": "", ".git/a": "", ".git/b": ""}) // a, b, c, d, .git

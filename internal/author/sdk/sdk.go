@@ -1,4 +1,4 @@
-// Package sdk carries the SDKs, so that a new project builds with the one that fits this toolsrv, even before a registry has it.
+// Package sdk contains the SDKs, so that a new project builds with the one for this toolsrv, even before it is published.
 package sdk
 
 import (
@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// archive has what tool authors import, without tests and interpreters; TestArchive compares it with the tree. Its files are not compressed: git
-// keeps a change of one as a small difference, and what a program is packed in compresses it all the same.
+// archive has what tool authors import, without tests and interpreters. TestArchive compares it with the tree. Its files are not compressed, so that
+// git stores a change as a small difference. The package of the program is compressed anyway.
 //
 //go:embed sdk.zip
 var archive string
 
-// Files returns the files of one SDK. It is called as its folder in the source: go, rust, python or js.
+// Files returns the files of one SDK. Its name is that of its folder in the source: go, rust, python or js.
 func Files(name string) (fs.FS, error) {
 	all, err := zip.NewReader(strings.NewReader(archive), int64(len(archive)))
 	if err != nil {

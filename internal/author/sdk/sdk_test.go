@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write sdk.zip again")
 // most is how many bytes the SDKs may add to the program: they have 680 KB.
 const most = 1 << 20
 
-// TestArchive holds sdk.zip to the tree: the same files, in the same order, with the same bytes.
+// TestArchive checks sdk.zip against the tree: the same files, in the same order, with the same bytes.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	want := pack(t, tree(t))
@@ -87,7 +87,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// pack returns an archive that depends on nothing but the files.
+// pack returns an archive that depends only on the files.
 func pack(t *testing.T, files map[string][]byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -109,7 +109,7 @@ func pack(t *testing.T, files map[string][]byte) []byte {
 	return out.Bytes()
 }
 
-// tree returns what authors need of the folder sdk, by its path there.
+// tree returns the files in the folder sdk that authors need, by their paths there.
 func tree(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -140,7 +140,7 @@ func tree(t *testing.T) map[string][]byte {
 	add("go", func(name string) bool {
 		switch dir := path.Dir(name); {
 		case strings.Contains(name, "/testdata/"), dir == "go/internal/conformance", dir == "go/internal/guest", dir == "go/internal/reach", dir == "go/internal/refused":
-			return false // guests of our tests
+			return false // guests for our tests
 		}
 		return path.Base(name) == "go.mod" || path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go")
 	})
@@ -160,7 +160,7 @@ func tree(t *testing.T) map[string][]byte {
 	}
 	add("python/toolsrv", func(name string) bool { return path.Ext(name) == ".py" || path.Base(name) == "py.typed" })
 
-	// npm adds these three to what the package names.
+	// npm adds these three to the files that the package names.
 	var said struct{ Files []string }
 	if err := json.Unmarshal(testkit.Read(t, "../../../sdk/js/package.json"), &said); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func tree(t *testing.T) map[string][]byte {
 		add("js/"+name, all)
 	}
 
-	// What our own tests need is left out: guests of the workspace, and packages that npm would install for one in a folder, too.
+	// What only our own tests need is left out: guests in the workspace, and packages that npm would install even for a package in a folder.
 	edit := func(name, pattern, by string) {
 		t.Helper()
 		old := regexp.MustCompile(pattern)

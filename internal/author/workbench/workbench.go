@@ -1,5 +1,4 @@
-// Package workbench makes of a tool file, or of a script, what a server would, so that its author can call it, try its examples and
-// measure it.
+// Package workbench loads a tool file or a script as a server would, so that its author can call it, try its examples and measure it.
 package workbench
 
 import (
@@ -32,35 +31,34 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// Options say how a file is opened. Config and Logger are required.
+// Options are the settings for opening a file. Config and Logger are required.
 type Options struct {
-	// Config has the limits and grants, and the tools directory and cache, of the server whose place is taken.
+	// Config is the configuration of the server that is imitated, with its limits, grants, tools directory and cache.
 	Config *config.Config
-	// Limits replace the limits of Config, where they are set.
+	// Limits replace the limits of Config, if they are set.
 	Limits limits.Limits
 	Logger *slog.Logger
-	// Stderr gets what a compiler says, if the name is a project's folder. Nil discards it.
+	// Stderr gets the compiler's output, if a project's folder is opened. Nil discards it.
 	Stderr io.Writer
-	// With are folders with more packages for a script in Python.
+	// With are folders with additional packages for a Python script.
 	With []string
-	// Compiling is called before the module is compiled, which may take seconds, and the function that it returns is called
-	// afterwards. It may be nil.
+	// Compiling, if not nil, is called before the module is compiled, which may take seconds. The function that it returns is called afterwards.
 	Compiling func(size int) (done func())
 }
 
-// A File is a tool file, or what became of a script, whose tools can be called. Close frees it.
+// A File is a tool file, or the module of a script, whose tools can be called. Close frees it.
 type File struct {
-	// Name is how the file was named, and Size how many bytes it has.
+	// Name is the given name of the file, and Size its size in bytes.
 	Name string
 	Size int
 	// Load and Compile are how long it took to read, check and rewrite the module, and to compile it.
 	Load, Compile time.Duration
 
-	service *core.Service // its table has the file's tools, which can call each other
+	service *core.Service // its table has the file's tools, so that they can call each other
 	module  *toolfile.Module
 }
 
-// Open opens a file, or the tool file of the project in a folder, which it builds. An error names it.
+// Open opens a file, or builds and opens the tool file of the project in a folder. An error names it.
 func Open(ctx context.Context, name string, o Options) (_ *File, err error) {
 	s, err := core.OpenBare(ctx, o.Config, 1, o.Logger)
 	if err != nil {
@@ -104,15 +102,15 @@ func build(ctx context.Context, name string, o Options) ([]byte, error) {
 	return module, err
 }
 
-// Made is what a module was made of.
+// A Made says what a module was made from.
 type Made struct {
-	// Script is the path of the script, and Inputs are those of all files that it depends on, of which some may be missing.
+	// Script is the path of the script. Inputs are the paths of all files on which it depends, even if they are missing.
 	Script string
 	Inputs []string
 }
 
-// Read returns the module of a tool file, or the one made of a script with the packages in folders. A folder is the one of a script's
-// project. made is nil unless it was a script, whose module describes itself.
+// Read returns the module of a tool file, or the module made from a script with the packages in folders. If the path is a folder, it must be the
+// project of a script. made is nil unless it was a script. A script's module describes itself.
 func Read(ctx context.Context, name string, with []string) (module []byte, made *Made, err error) {
 	path := name
 	if script.LanguageOf(name) == "" {
@@ -123,7 +121,7 @@ func Read(ctx context.Context, name string, with []string) (module []byte, made 
 		}
 		path = p.Script
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { // which is no error in the script
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { // a missing file is no error in the script
 		return nil, &Made{path, []string{path}}, fmt.Errorf("there is no script %s", path)
 	}
 	module, inputs, err := script.Build(ctx, path, script.Options{With: with})
@@ -148,7 +146,7 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 	}
 	in := *o.Config
 	if !f.keeps(builtin.With(in.Capabilities)) {
-		in.State.Directory, in.State.URL = "", "" // it is left to a server that has it
+		in.State.Directory, in.State.URL = "", "" // a running server may be using it
 	}
 	inForce, err := f.service.Configure(&in)
 	if err != nil {
@@ -161,7 +159,7 @@ func (f *File) prepare(ctx context.Context, o Options) error {
 	return f.service.Table.Configure(f.Tools(), nil, wasmtools.Configuration{Value: inForce})
 }
 
-// keeps reports whether one of the tools needs a capability that keeps something.
+// keeps reports whether one of the tools needs a capability that keeps data.
 func (f *File) keeps(kinds []capability.Kind) bool {
 	m := f.module.Manifest()
 	for _, k := range kinds {
@@ -173,7 +171,7 @@ func (f *File) keeps(kinds []capability.Kind) bool {
 	return false
 }
 
-// review warns of granted needs that don't work, such as a folder that can't be read: the tool could only say that its file is missing.
+// review warns of grants that don't work, such as a folder that can't be read, since the tool could only say that its file is missing.
 func (f *File) review(o Options) {
 	for _, finding := range broker.Review(o.Config, f.Tools()) {
 		if finding.Entry != "" {
@@ -187,13 +185,13 @@ func (f *File) Close() {
 	if f.module != nil {
 		f.module.Close()
 	}
-	_ = f.service.Close() // nothing is left that could be done about an error
+	_ = f.service.Close() // nothing can be done about an error
 }
 
-// Tools returns the tools, in the order of the manifest. The slice is not to be changed.
+// Tools returns the tools, in the order of the manifest. The slice must not be changed.
 func (f *File) Tools() []*wasmtools.Tool { return f.module.Tools() }
 
-// Pick returns the tool that a name or a path means; "" means the only one.
+// Pick returns the tool with a name or a path. "" means the only tool.
 func (f *File) Pick(name string) (*wasmtools.Tool, error) {
 	tools := f.Tools()
 	if name == "" && len(tools) == 1 {
@@ -228,7 +226,7 @@ func (f *File) TryExamples(ctx context.Context, tell func(toolfile.Trial)) {
 	f.module.TryExamples(ctx, tell)
 }
 
-// placeOf returns where a file lies: in the first directory of tools that has it, or in none.
+// placeOf returns the place of a file: in the first directory of tools that contains it, or in none.
 func placeOf(c *config.Config, file string) toolfile.Place {
 	for _, s := range configured.Sources(c) {
 		if folder, ok := folderIn(s.Directory, file); ok && s.Directory != "" {
@@ -238,7 +236,7 @@ func placeOf(c *config.Config, file string) toolfile.Place {
 	return toolfile.Place{Source: file}
 }
 
-// folderIn returns the folder of a file in the tools directory, with slashes. ok is false if it is not in that.
+// folderIn returns the folder of a file in the tools directory, with slashes. ok is false if the file is not in that directory.
 func folderIn(directory, file string) (folder string, ok bool) {
 	abs, err := filepath.Abs(file)
 	if err != nil {

@@ -25,7 +25,7 @@ const manifest = `{"abi":1,"namespace":"shop","tools":[
 		"examples":[{"arguments":{"n":2},"result":{"n":2}}]},
 	{"name":"refuse","description":"Fails.","parameters":{"type":"object"}}]}`
 
-// open opens the guest of the end-to-end tests as a file in a tools directory.
+// open opens the guest for end-to-end tests as a file in a tools directory.
 func open(t *testing.T, o workbench.Options) (*workbench.File, error) {
 	t.Helper()
 	o.Config = config.Default()

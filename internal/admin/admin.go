@@ -1,8 +1,7 @@
-// Package admin has what an operator can ask of a running server: one table of operations. The door at /admin/v1, the socket in the
-// directory of the state and the command line use it, so all three give the same answers.
+// Package admin has the operations that an operator can run on a running server, in one table. The door at /admin/v1, the socket in the directory of
+// the state and the command line use it, so all three give the same answers.
 //
-// An operation is a value that [Looks] or [Changes] makes. To add one, write it into a file beside tools.go, and its line into
-// [Operations].
+// An operation is a value that [Looks] or [Changes] makes. To add one, write it in a file beside tools.go, and add its line to [Operations].
 package admin
 
 import (
@@ -16,23 +15,23 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Target is the running server that operations are about.
+// A Target is the running server on which operations run.
 type Target struct {
 	// Service is what the server serves.
 	Service *core.Service
-	// Server has what is known above the service.
+	// Server has what only package server knows.
 	Server Server
 	// Build is the program that answers.
 	Build Build
 
 	uploads uploads
-	waiting waiting // who wait for lines of the log, or events
+	waiting waiting // callers that wait for lines of the log, or events
 }
 
-// A Build is a program, as far as it is known.
+// A Build is the version of a program, as far as it is known.
 type Build struct{ Version, Revision string }
 
-// ThisBuild returns this program.
+// ThisBuild returns the Build of this program.
 func ThisBuild() Build {
 	b := Build{"unknown", "unknown"}
 	info, ok := debug.ReadBuildInfo()
@@ -48,30 +47,30 @@ func ThisBuild() Build {
 	return b
 }
 
-// A Server is what operations need of package server, which lies above this package.
+// A Server is what operations need from package server, which imports this package.
 type Server interface {
 	// Ready returns why the server is not ready, or nil.
 	Ready() error
-	// Addresses are those that it listens on.
+	// Addresses returns the addresses on which the server listens.
 	Addresses() []string
-	// Connections tells how many clients are connected, Streams how many streams they have open, and Sessions how many MCP sessions: nil where the
-	// server doesn't speak it.
+	// Connections returns how many clients are connected, Streams how many streams they have open, and Sessions how many MCP sessions, or nil if the
+	// server doesn't speak MCP.
 	Connections() Use
 	Streams() Use
 	Sessions() *Use
-	// Slow are the slowest calls of the last hour, the slowest first.
+	// Slow returns the slowest calls of the last hour, the slowest first.
 	Slow() []slow.Call
-	// Prepare reads the configuration again, and makes what will be in force, unless it is only a check. An *wasmtools.Error says what is
-	// wrong with it.
+	// Prepare reads the configuration again and, unless this is only a check, makes what will be in force. An *wasmtools.Error says what is wrong
+	// with the configuration.
 	Prepare(looks bool) (Prepared, error)
-	// Principals are the callers that are known by name, sorted by it.
+	// Principals returns the callers that are known by name, sorted by name.
 	Principals() []*wasmtools.Principal
 }
 
-// Operations returns all operations, in the order in which people are shown them. The slice is shared, and must not be changed.
+// Operations returns all operations, in the order of lists and help. The slice is shared and must not be changed.
 func Operations() []Operation { return operations() }
 
-// operations are made once: to compile their schemas takes some milliseconds.
+// operations are made once, since compiling their schemas takes some milliseconds.
 var operations = sync.OnceValue(func() []Operation {
 	return append([]Operation{
 		status(),
@@ -99,7 +98,7 @@ var operations = sync.OnceValue(func() []Operation {
 	}, slices.Concat(tokenOperations(), secretOperations(), kvOperations())...)
 })
 
-// Find returns the operation of a name. It panics if there is none: names are our own.
+// Find returns the operation with a name. It panics if there is none, since all names are constants.
 func Find(name string) *Operation {
 	all := Operations()
 	for i := range all {

@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// change changes a target after it has kept the entry in the audit. Every operation that changes something must do it in this way. before and
-// after are what the target is and will be, small and without secrets, or nil.
+// change changes a target after storing the entry in the audit. Every operation that changes something must use it. before and after describe the
+// target before and after the change, small and without secrets, or are nil.
 func (r *Request) change(ctx context.Context, target string, before, after any, do func(ctx context.Context) error) error {
 	e := r.entry(target)
 	for to, v := range map[*json.RawMessage]any{&e.Before: before, &e.After: after} {
@@ -31,7 +31,7 @@ func (r *Request) change(ctx context.Context, target string, before, after any, 
 	return notKept(r.Service.Audit.Change(ctx, e, do))
 }
 
-// notKept returns an error as those who ask are told it, where a change was not made because its entry can't be kept.
+// notKept returns the caller's error for a change that was not made because its audit entry can't be stored.
 func notKept(err error) error {
 	if errors.Is(err, audit.ErrNotKept) {
 		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was changed: " + err.Error(), Err: err}
@@ -39,8 +39,8 @@ func notKept(err error) error {
 	return err
 }
 
-// by names who asks, for those who look later at what was done. An issuer's names may look like the server's own, such as "uid 0 (root)", or be
-// the same as a token's: how the caller is known stands behind it.
+// by returns the caller's name for the audit. An issuer may give names that look like the server's own, such as "uid 0 (root)", or like a token's, so
+// the name is followed by how the caller was identified.
 func (r *Request) by() string {
 	p := r.Principal
 	if r.Local || p.Realm() == "" && !strings.Contains(p.String(), " ") {
@@ -49,7 +49,7 @@ func (r *Request) by() string {
 	return p.String() + " (" + p.Origin() + ")"
 }
 
-// entry returns the entry for what the request asks of a target.
+// entry returns the audit entry for the request's operation on a target.
 func (r *Request) entry(target string) audit.Entry {
 	return audit.Entry{Action: strings.ReplaceAll(r.Operation, " ", "."), Who: r.Principal.String(), Origin: r.Principal.Origin(), Caller: string(personal.Apart(r.Principal)), From: r.From, Target: target, RequestID: r.ID}
 }
@@ -61,7 +61,7 @@ type AuditArguments struct {
 	Limit int `json:"limit,omitempty" description:"How many at most; 0 is 1000." minimum:"0" maximum:"1000"`
 }
 
-// An Audit is entries of the audit.
+// An Audit is a list of entries of the audit.
 type Audit struct {
 	Entries []audit.Record `json:"entries" description:"The entries, the oldest first."`
 	More    bool           `json:"more" description:"Whether there are others after them."`
@@ -86,7 +86,7 @@ func auditOf() Operation {
 	})
 }
 
-// unreadable has who asks know why the audit can't be read.
+// unreadable returns the caller's error if the audit can't be read.
 func unreadable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -99,7 +99,7 @@ type VerifyArguments struct {
 	Known []string `json:"known,omitempty" description:"Entries whose hashes are known from elsewhere, such as the log, each as NUMBER:HASH." maxItems:"1000"`
 }
 
-// A Verified is what the walk through the audit has found.
+// A Verified is the result of verifying the audit.
 type Verified struct {
 	OK      bool   `json:"ok" description:"Whether all entries are unaltered."`
 	Problem string `json:"problem,omitempty" description:"Where they are not."`

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestBy has an issuer give a caller the name of somebody else: who looks later at what was done can tell them apart.
+// TestBy has an issuer that gives a caller somebody else's name: readers of the audit can tell them apart.
 func TestBy(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -39,7 +39,7 @@ func TestBy(t *testing.T) {
 	}
 }
 
-// TestReason refuses what callers and the audit must not have.
+// TestReason refuses reasons that callers and the audit must not contain.
 func TestReason(t *testing.T) {
 	t.Parallel()
 	store := tokens.Open(memory.New(), tokens.Options{})
@@ -65,7 +65,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestWorded has the audit refuse a change, and the state: each says once that nothing was changed.
+// TestWorded has changes that fail because of the audit or the state: each error says once that nothing was changed.
 func TestWorded(t *testing.T) {
 	t.Parallel()
 	away := fmt.Errorf("%w: it is cut off", state.ErrUnavailable)

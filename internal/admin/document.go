@@ -52,12 +52,12 @@ func Document(path string) []byte {
 		},
 	})
 	if err != nil {
-		panic("admin.Document: " + err.Error()) // it consists of maps, texts and schemas
+		panic("admin.Document: " + err.Error()) // can't happen, since it consists of maps, strings and schemas
 	}
 	return text
 }
 
-// TakenType is the media type of a body that is not JSON.
+// TakenType is the media type of a body of bytes.
 const TakenType = "application/octet-stream"
 
 // ID returns the operation's name as an identifier, such as "tokens-add".
@@ -85,7 +85,7 @@ func (o *Operation) resultSchema(components map[string]json.RawMessage) json.Raw
 	return schema
 }
 
-// documented returns the parameters of the operation: its query, and the header that a change may have.
+// documented returns the parameters of the operation: those in the query, and If-Match for a change.
 func (o *Operation) documented() (all []any) {
 	if o.Changes() {
 		all = append(all, map[string]any{"name": "If-Match", "in": "header", "description": "The ETag that the changed object must have", "schema": map[string]any{"type": "string"}})

@@ -14,7 +14,7 @@ type EventsArguments struct {
 	Wait  int    `json:"wait,omitempty" description:"How many seconds to wait for an event if there is none yet." minimum:"0" maximum:"10"`
 }
 
-// Events are what has happened.
+// Events is the result of the operation events.
 type Events struct {
 	Events []events.Event `json:"events" description:"The events, the oldest first."`
 	Last   string         `json:"last" description:"The id to list events after."`

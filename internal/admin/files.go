@@ -27,7 +27,7 @@ type FileArguments struct {
 	DryRun    bool   `json:"dry_run,omitempty" description:"Whether to only show what would change."`
 }
 
-// A Placed is what happened to a file that was put or removed, or would happen to it.
+// A Placed is what happened, or would happen, to a file that is put or removed.
 type Placed struct {
 	DryRun    bool     `json:"dry_run" description:"Whether nothing was changed. The ETag is then the current file's: with it in If-Match, exactly the change shown here is made, or none."`
 	Changed   bool     `json:"changed" description:"Whether it was not so already."`
@@ -41,13 +41,13 @@ type Placed struct {
 }
 
 const (
-	// served is how long a change of a file is waited for.
+	// served is how long to wait until a change of a file is served.
 	served = 30 * time.Second
 	// noFile is the version of a file that does not exist, for If-Match.
 	noFile = "none"
 )
 
-// files are those of the server that a request is about.
+// files are the files of the request's server.
 type files struct{ *Request }
 
 func put() Operation {
@@ -79,13 +79,13 @@ func put() Operation {
 		if err != nil || in.DryRun {
 			return done, err
 		}
-		end() // others need not wait until it is served
+		end() // so that others need not wait until the file is served
 		return done, r.await(ctx, at.FileID, done.Digest, true)
 	})
 }
 
-// turn waits until nobody else changes a file, which may take as long as a body takes to come: who asks must still be allowed to then. puts is
-// whether it is for an upload.
+// turn waits until nobody else is changing a file. Since that may take as long as receiving a body, it then checks again that the caller is still
+// allowed to. puts is whether the turn is for an upload.
 func (r files) turn(ctx context.Context, puts bool) (end func(), err error) {
 	if end, err = r.uploads.change(ctx, r.Request); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (r files) turn(ctx context.Context, puts bool) (end func(), err error) {
 	return end, nil
 }
 
-// mayPut returns an error where files are neither put nor removed.
+// mayPut returns an error if putting and removing files is not allowed.
 func (r files) mayPut() error {
 	if r.inForce().Admin.Upload {
 		return nil
@@ -111,14 +111,14 @@ func (r files) mayPut() error {
 	return &wasmtools.Error{Code: wasmtools.CodeForbidden, Message: "Files can't be put or removed: the configuration does not set [admin] upload = true"}
 }
 
-// place checks a file that has come, and puts it into its place. A dry run ends with the check. It is the caller's turn.
+// place checks an uploaded file, and puts it into its place. A dry run ends with the check. The caller has the turn.
 func (r files) place(ctx context.Context, at *spot, f incoming, reason string, dryRun bool) (Placed, error) {
 	was, err := r.lying(at)
 	if err != nil {
 		return Placed{}, err
 	}
 	before := was.digest
-	defer r.Service.Engine.Claim(min(f.Size()+int64(len(was.content)), r.Service.Engine.Memory()/2))() // the check counts its own
+	defer r.Service.Engine.Claim(min(f.Size()+int64(len(was.content)), r.Service.Engine.Memory()/2))() // the check counts its own memory
 	content, err := f.Content()
 	if err != nil {
 		return Placed{}, err
@@ -185,12 +185,12 @@ func remove() Operation {
 		if err != nil {
 			return Placed{}, err
 		}
-		end() // others need not wait until that is seen
+		end() // so that others need not wait until the change is visible
 		return done, r.await(ctx, at.FileID, "", false)
 	})
 }
 
-// spot returns where a file is put to or removed from, if that is allowed.
+// spot returns where a file is to be put or removed, if that is allowed.
 func (r files) spot(in FileArguments) (*spot, error) {
 	if err := r.mayPut(); err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func (r files) spot(in FileArguments) (*spot, error) {
 	return at, nil
 }
 
-// directory returns the directory that is meant.
+// directory returns the directory that the arguments name.
 func (r files) directory(in FileArguments) (core.Directory, error) {
 	all := r.Service.Directories()
 	var paths []string
@@ -231,7 +231,7 @@ func (r files) directory(in FileArguments) (core.Directory, error) {
 	return all[0], nil
 }
 
-// lying returns what lies in a file's place, if it is what the caller expects.
+// lying returns the present file at a spot, if its version is the one that the caller expects.
 func (r files) lying(at *spot) (lying, error) {
 	was, err := at.lying(at.Name)
 	if err != nil {
@@ -240,8 +240,8 @@ func (r files) lying(at *spot) (lying, error) {
 	return was, r.Expect(cmp.Or(was.digest, noFile))
 }
 
-// lost reports whether the content of a file is not there as it was put, so that the same must be put again. That this server has it in its cache, does
-// not say so: others may need it.
+// lost reports whether the stored content of a file is missing or damaged, so that the same content must be put again. That this server has it in its
+// cache does not matter, since other servers may need it.
 func (r files) lost(ctx context.Context, at *spot, f incoming) (bool, error) {
 	if s, ok := r.file(at.FileID); ok && s.Err != nil && at.loses() {
 		return true, nil
@@ -250,7 +250,7 @@ func (r files) lost(ctx context.Context, at *spot, f incoming) (bool, error) {
 	return !there, err
 }
 
-// keepOld keeps the content of a file before it is replaced, if it is what is served.
+// keepOld stores the content of a file as a version before the file is replaced, if that content is served.
 func (r files) keepOld(at *spot, was lying) {
 	s, ok := r.file(at.FileID)
 	if !ok || was.digest == "" || s.Content != was.digest || !at.IsOn() {
@@ -261,7 +261,7 @@ func (r files) keepOld(at *spot, was lying) {
 	}
 }
 
-// file returns what is known of a file.
+// file returns the state of a file.
 func (r files) file(id catalog.FileID) (s catalog.FileState, ok bool) {
 	all := r.Service.Catalog.Files()
 	i := slices.IndexFunc(all, func(s catalog.FileState) bool { return s.FileID == id })
@@ -271,13 +271,13 @@ func (r files) file(id catalog.FileID) (s catalog.FileState, ok bool) {
 	return all[i], true
 }
 
-// without returns the paths of the tools that are served of a file, but for some.
+// without returns the paths of the tools served from a file, except those in a list.
 func (r files) without(id catalog.FileID, some []string) []string {
 	s, _ := r.file(id)
 	return slices.DeleteFunc(append([]string{}, s.Paths...), func(path string) bool { return slices.Contains(some, path) })
 }
 
-// await waits until a file is served with a digest, or is gone where that is empty, and returns why it is not.
+// await waits until a file is served with a digest or, if the digest is empty, is gone. It returns why that has not happened.
 func (r files) await(ctx context.Context, id catalog.FileID, digest string, again bool) error {
 	ctx, cancel := context.WithTimeout(ctx, served)
 	defer cancel()
@@ -300,7 +300,7 @@ func (r files) await(ctx context.Context, id catalog.FileID, digest string, agai
 	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "The change is made, but " + text.Clip(why, 1000)}
 }
 
-// badFile returns why a file can't be put or removed, for who asks.
+// badFile returns the caller's error for a file that can't be put or removed.
 func badFile(err error) error {
 	if err == nil {
 		return nil
@@ -315,7 +315,7 @@ func badFile(err error) error {
 	return &wasmtools.Error{Code: code, Message: text.Clip(err.Error(), 1000), Err: err}
 }
 
-// refusedFile returns why a file would not be served.
+// refusedFile returns the error for a file that would not be served.
 func refusedFile(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -323,7 +323,7 @@ func refusedFile(ctx context.Context, err error) error {
 	return invalid("The file would be refused: " + text.Clip(err.Error(), 1000))
 }
 
-// A fileDigest is what the audit has of a file, with the reason of a change where one was given.
+// A fileDigest is what the audit records of a file, with the reason for a change if one was given.
 type fileDigest struct {
 	Digest string `json:"digest"`
 	Reason string `json:"reason,omitempty"`

@@ -14,7 +14,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// TestStill has a file that is edited, removed or made while a new one is checked stay as it is.
+// TestStill checks that a file that somebody edits, removes or creates while a new one is checked stays as it is.
 func TestStill(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(path string) error{
@@ -48,7 +48,7 @@ func TestStill(t *testing.T) {
 	}
 }
 
-// by returns a request of a principal of that name.
+// by returns a request by a principal with this name.
 func by(t *testing.T, target *Target, name string) *Request {
 	t.Helper()
 	p, err := wasmtools.NewPrincipal(name, wasmtools.OriginToken)
@@ -58,7 +58,7 @@ func by(t *testing.T, target *Target, name string) *Request {
 	return &Request{Target: target, Principal: p}
 }
 
-// TestTurn has somebody wait to change a file who may not do that any more when their turn comes, and somebody who goes away meanwhile.
+// TestTurn has callers that wait to change a file: one is no longer allowed to when its turn comes, and another one goes away.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("the token was taken back")
@@ -96,7 +96,8 @@ func TestTurn(t *testing.T) {
 	end()
 }
 
-// TestUploadsAreShared: one who begins to put as many files as possible leaves places for others, whose turn to change one comes next but one at the latest.
+// TestUploadsAreShared: a caller that starts as many uploads as possible leaves places for others, and each of them gets its turn after at most one
+// other.
 func TestUploadsAreShared(t *testing.T) {
 	t.Parallel()
 	target := &Target{}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Goroutines are what a server does at a moment.
+// Goroutines is what a server's goroutines do at one moment.
 type Goroutines struct {
 	Stacks string `json:"stacks" description:"The stacks of all goroutines, as Go prints them."`
 }
@@ -17,6 +17,6 @@ func goroutines() Operation {
 		err := pprof.Lookup("goroutine").WriteTo(&b, 2)
 		return Goroutines{b.String()}, err
 	})
-	o.Local = true // they have addresses, and paths of the machine that built the program
+	o.Local = true // stacks show addresses, and paths of the machine that built the program
 	return o
 }

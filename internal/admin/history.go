@@ -22,12 +22,12 @@ type HistoryArguments struct {
 	Path string `json:"path,omitempty" description:"A file, or a tool in it; by default all files with several versions." maxLength:"4096"`
 }
 
-// A History is which versions of files are kept.
+// A History is the kept versions of files.
 type History struct {
 	Files []Versions `json:"files" description:"The files, by where they lie."`
 }
 
-// Versions are those of a file.
+// Versions are the kept versions of one file.
 type Versions struct {
 	File       string      `json:"file" description:"Where it lies."`
 	Served     string      `json:"served,omitempty" description:"The SHA-256 of the content that is served, or empty."`
@@ -44,13 +44,13 @@ type RolledBack struct {
 	Reason string    `json:"reason,omitempty" description:"Why."`
 }
 
-// Removed says how a file was removed.
+// A Removed says how a file was removed.
 type Removed struct {
 	Who   string     `json:"who,omitempty" description:"Who removed it, if that was done with the operation remove and is among the last 1000 entries of the audit."`
 	Since *time.Time `json:"since,omitempty" description:"When it was removed."`
 }
 
-// A Version is one that is kept.
+// A Version is a kept version.
 type Version struct {
 	Digest string    `json:"digest" description:"The SHA-256 of its content. For a script, this means its own file."`
 	Size   int64     `json:"size" description:"How many bytes it has."`
@@ -96,12 +96,12 @@ func history() Operation {
 	})
 }
 
-// keeps reports whether versions are kept of any files.
+// keeps reports whether versions of files are kept.
 func (r files) keeps() bool {
 	return r.Service.Versions.IsOn() || slices.ContainsFunc(r.Service.Directories(), func(d core.Directory) bool { return r.shelf(d.ID).IsOn() })
 }
 
-// knownFiles returns all files, also those of which there are only versions.
+// knownFiles returns all files, including those of which only versions are left.
 func (r files) knownFiles() ([]catalog.FileState, error) {
 	all := r.Service.Catalog.Files()
 	there := make(map[catalog.FileID]bool, len(all))
@@ -122,7 +122,7 @@ func (r files) knownFiles() ([]catalog.FileState, error) {
 	return all, nil
 }
 
-// named returns the file that somebody means: by its name, by where it lies, or by one of its tools.
+// named returns the file that the caller means, by its name, its place, or one of its tools.
 func (r files) named(path string) (catalog.FileState, error) {
 	all, err := r.knownFiles()
 	if err != nil {
@@ -154,16 +154,16 @@ func (r files) named(path string) (catalog.FileState, error) {
 	return catalog.FileState{}, &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: message}
 }
 
-// isGone reports whether there are only versions of a file.
+// isGone reports whether only versions of a file are left.
 func isGone(s *catalog.FileState) bool { return s.Stage == "" }
 
-// removals returns who removed which files, by where they lay, as far as the last entries of the audit tell.
+// removals returns who removed which files, by the place of the file, as far as the last entries of the audit show.
 func (r files) removals(ctx context.Context) map[string]Removed {
 	const last = 1000
 	all := map[string]Removed{}
 	ends, err := r.Service.Audit.Ends(ctx)
 	if err != nil {
-		return all // the versions are known without
+		return all // versions can be listed without it
 	}
 	records, _, err := r.Service.Audit.List(ctx, ends.Last-min(ends.Last, last), last)
 	if err != nil {
@@ -172,14 +172,14 @@ func (r files) removals(ctx context.Context) map[string]Removed {
 	for i := range records {
 		e := &records[i]
 		switch e.Action {
-		case "put", "rollback": // it has come back
+		case "put", "rollback": // the file has come back
 			delete(all, e.Target)
 		case "remove":
 			who := e.Who
 			if e.From != "socket" {
 				who += " (" + e.Origin + ")"
 			}
-			if all[e.Target] = (Removed{who, &e.Time}); e.Refused != "" { // it is still there
+			if all[e.Target] = (Removed{who, &e.Time}); e.Refused != "" { // the file is still there
 				delete(all, e.Target)
 			}
 		}
@@ -187,7 +187,7 @@ func (r files) removals(ctx context.Context) map[string]Removed {
 	return all
 }
 
-// versionsOf tells of the versions of a file.
+// versionsOf returns the versions of a file.
 func (r files) versionsOf(s *catalog.FileState, removed map[string]Removed) (Versions, error) {
 	f := versions.File{Source: s.SourceID, Name: s.Name}
 	shelf := r.shelf(s.SourceID)
@@ -241,7 +241,7 @@ func rollback() Operation {
 		case isGone(&s):
 			return r.restore(ctx, &s, in)
 		}
-		// What its source has now, and not what was listed last, is what it is rolled back over.
+		// A rollback replaces what the source has now, not what was last listed.
 		looking, cancel := context.WithTimeout(ctx, served)
 		defer cancel()
 		s, there, err := r.Service.Catalog.Await(looking, s.FileID, false)
@@ -258,7 +258,7 @@ func rollback() Operation {
 	})
 }
 
-// restore puts a version of a file that was removed back into its place. It is the caller's turn.
+// restore puts a version of a removed file back into its place. The caller has the turn.
 func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArguments) (RollingBack, error) {
 	if err := checkReason(in.Reason); err != nil {
 		return RollingBack{}, err
@@ -278,7 +278,7 @@ func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArg
 	if err != nil {
 		return RollingBack{}, err
 	}
-	if back, ok := at.RolledBack(at.version()); ok && in.Version == "" { // it was not removed with the operation remove
+	if back, ok := at.RolledBack(at.version()); ok && in.Version == "" { // the file was not removed by the operation remove
 		to = back.Digest
 	}
 	content, err := at.Read(at.version(), to)
@@ -293,7 +293,7 @@ func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArg
 	if _, err := f.Write(content); err != nil {
 		return RollingBack{}, err
 	}
-	r.Expected = cmp.Or(r.Expected, noFile) // where somebody has put it back meanwhile, nothing is to be replaced
+	r.Expected = cmp.Or(r.Expected, noFile) // if somebody has put the file back meanwhile, it must not be replaced
 	placed, err := r.place(ctx, at, f, in.Reason, false)
 	if err == nil {
 		err = r.await(ctx, at.FileID, placed.Digest, true)
@@ -301,7 +301,7 @@ func (r files) restore(ctx context.Context, s *catalog.FileState, in RollbackArg
 	return RollingBack{Changed: placed.Changed, File: s.Source, Digest: to, Source: to, Tools: placed.Tools}, err
 }
 
-// rollBack has another version of a file served. It is the caller's turn.
+// rollBack serves another version of a file. The caller has the turn.
 func (r files) rollBack(ctx context.Context, s *catalog.FileState, in RollbackArguments) (RollingBack, error) {
 	if err := checkReason(in.Reason); err != nil {
 		return RollingBack{}, err
@@ -360,14 +360,14 @@ func changing() error {
 	return &wasmtools.Error{Code: wasmtools.CodeChanged, Message: "Somebody is changing the file: look at it, and try again"}
 }
 
-// choose returns the digest of the version that is meant. rolled is whether the file was rolled back to what is served.
+// choose returns the digest of the version that the caller means. rolled is whether the served version is the result of a rollback.
 func choose(kept []versions.Version, s *catalog.FileState, over, version string, rolled bool) (string, error) {
 	if version == "" {
 		at := slices.IndexFunc(kept, func(v versions.Version) bool { return v.Digest == s.Content })
-		if s.Err != nil && s.Content != "" { // the newest is not served at all: what is served is the one before
+		if s.Err != nil && s.Content != "" { // the newest version is not served at all, so the served one is the one before
 			return s.Content, nil
 		}
-		if at > 0 && !rolled { // it came again just now, which is not noted yet
+		if at > 0 && !rolled { // the version has just come again, which is not recorded yet
 			at = -1
 		}
 		if at+1 < len(kept) {
@@ -396,7 +396,7 @@ func choose(kept []versions.Version, s *catalog.FileState, over, version string,
 	return one, nil
 }
 
-// unkept returns why versions can't be read or kept, for who asks.
+// unkept returns the caller's error if versions can't be read or stored.
 func unkept(err error) error {
 	code := wasmtools.CodeNotReady
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/core"
 )
 
-// A Holder holds a part of something that is limited.
+// A Holder holds a part of a limited resource.
 type Holder struct {
 	Tools  []string `json:"tools,omitempty" description:"The paths of tools of one program, or of those that share an engine: at most three."`
 	Others int      `json:"others,omitempty" description:"How many more tools it has."`
@@ -16,11 +16,11 @@ type Holder struct {
 }
 
 const (
-	mostHolders = 5 // that are told of
+	mostHolders = 5 // how many are listed
 	mostTools   = 3 // of each
 )
 
-// holdersOf fills in which tools hold most.
+// holdersOf fills in which tools hold the most.
 func (l *Limits) holdersOf(all []*core.Holder) {
 	for _, part := range []struct {
 		of   *Use
@@ -42,7 +42,7 @@ func (l *Limits) holdersOf(all []*core.Holder) {
 	}
 }
 
-// CallersOf returns the callers who hold most, given what each holds.
+// CallersOf returns the callers that hold the most, given how much each holds.
 func CallersOf(by map[string]int64) (all []Holder) {
 	for caller, held := range by {
 		all = append(all, Holder{Caller: caller, Held: held})

@@ -20,7 +20,7 @@ type ErasedArguments struct {
 	Principal string `json:"principal" description:"Whose values are erased, such as issued+ann." minLength:"1" maxLength:"200"`
 }
 
-// A Kept is what tools keep for one caller in one namespace.
+// A Kept is the values that tools keep for one caller in one namespace.
 type Kept struct {
 	Principal string `json:"principal" description:"The caller whose values they are, such as issued+ann."`
 	Namespace string `json:"namespace" description:"The namespace of the tools that keep them."`
@@ -28,13 +28,13 @@ type Kept struct {
 	Bytes     int64  `json:"bytes" description:"How much they take of the grant's size."`
 }
 
-// AllKept is what tools keep for each caller separately.
+// AllKept is the values that tools keep for each caller separately.
 type AllKept struct {
 	Kept []Kept `json:"kept" description:"What is kept, at most 1,000 of it."`
 	More string `json:"more,omitempty" description:"The place after which others come."`
 }
 
-// kvOperations are those on the values that tools keep for each caller apart.
+// kvOperations are the operations on the values that tools keep for each caller separately.
 func kvOperations() []Operation {
 	return []Operation{
 		Looks("kv list", "List what tools keep for each caller separately", func(ctx context.Context, r *Request, in KeptArguments) (AllKept, error) {

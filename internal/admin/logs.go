@@ -39,7 +39,7 @@ type LogLine struct {
 	Attributes json.RawMessage `json:"attributes" description:"What the line is about, as an object."`
 }
 
-// defaultLines is how many lines are listed where nothing says otherwise.
+// defaultLines is how many lines are listed by default.
 const defaultLines = 100
 
 func logs() Operation {
@@ -50,7 +50,7 @@ func logs() Operation {
 		}
 		least := slog.Level(-1 << 30)
 		if in.Level != "" {
-			_ = least.UnmarshalText([]byte(in.Level)) // the schema has looked at it
+			_ = least.UnmarshalText([]byte(in.Level)) // the schema has checked it
 		}
 		return linesOf(ctx, r, in, func(line *recent.Line) bool {
 			if line.Level < least {
@@ -68,8 +68,8 @@ func logs() Operation {
 	return o
 }
 
-// isLooking reports whether a line is about somebody who looks at the log or at events: a follower would get a line for each time that it has asked,
-// and ask again at once.
+// isLooking reports whether a line is about a request for the log or for events. A client that follows the log must not get these, since each of its
+// own requests would make a line that leads to the next request.
 func isLooking(line *recent.Line) bool {
 	if line.Level > slog.LevelInfo {
 		return false
@@ -78,7 +78,7 @@ func isLooking(line *recent.Line) bool {
 	return operation == "admin logs" || operation == "admin events"
 }
 
-// linesOf returns lines that match, and waits for them if it is asked to.
+// linesOf returns matching lines, and waits for them if requested.
 func linesOf(ctx context.Context, r *Request, in LogsArguments, match func(*recent.Line) bool) (Logs, error) {
 	if in.Limit == 0 {
 		in.Limit = defaultLines

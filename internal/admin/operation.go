@@ -22,54 +22,55 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
-// An Operation is one thing that an operator can ask of a running server. It never changes. Looks and changes make one of a function.
+// An Operation is one thing that an operator can do with a running server. It never changes. [Looks] and [Changes] make one from a function.
 type Operation struct {
-	// Name is the operation's, as on the command line, such as "tools" or "tokens add".
+	// Name is the operation's name, as on the command line, such as "tools" or "tokens add".
 	Name string
-	// Summary says in a sentence what it does.
+	// Summary says in one sentence what the operation does.
 	Summary string
-	// Method is GET for one that only looks, and has its arguments in the query, and POST for one that changes something, and has them in its
-	// body, a JSON object.
+	// Method is GET for an operation that only looks, with its arguments in the query. It is POST for one that changes something, with its arguments
+	// in the body, a JSON object.
 	Method string
-	// Role is what its callers must have. If empty, no role is needed, but the caller must be known.
+	// Role is the role that callers must have. If empty, no role is needed, but the caller must be identified.
 	Role string
-	// Local is whether only callers over the socket may ask for it.
+	// Local is whether only callers over the socket may use it.
 	Local bool
 
-	secret            bool                   // its arguments may have a secret, in the wrong place, too: no answer shows one of them
-	arguments, result func() *schemas.Schema // made once they are needed: a command needs none, and all take 15 ms
+	secret            bool                   // its arguments may contain a secret, even in the wrong place, so no answer repeats any of them
+	arguments, result func() *schemas.Schema // made when they are first needed: commands need none, and all together take 15 ms
 	parameters        []parameter            // of the query
 	run               func(ctx context.Context, r *Request, arguments []byte) ([]byte, error)
-	copy              func(ctx context.Context, r *Request, w io.Writer) error // in place of run
-	waits             bool                                                     // it may wait for what happens, until the service ends its streams
-	takes             int64                                                    // bytes of the body, which is not its arguments; 0 means those are it
+	copy              func(ctx context.Context, r *Request, w io.Writer) error // used in place of run
+	waits             bool                                                     // it may wait for events, until the service ends its streams
+	takes             int64                                                    // limit in bytes of a body that is not the arguments; 0 if the body is the arguments
 }
 
 // A Request is one request for an operation.
 type Request struct {
-	// Target is the server that is asked.
+	// Target is the server.
 	*Target
-	// Operation is the name of what is asked for. Run sets it.
+	// Operation is the name of the operation. Run sets it.
 	Operation string
-	// Principal is who asks.
+	// Principal is the caller.
 	Principal *wasmtools.Principal
-	// Generation is what the request goes by: who asks, what they may do, and what they are told. If nil, the current one.
+	// Generation is the generation for the request, which decides what the caller may do and is told. If nil, it is the current one.
 	Generation *wasmtools.Generation
-	// From is where they ask from, such as an address, and ID the request's, as in its answer and the log.
+	// From is where the request came from, such as an address. ID is the request id, as in the answer and the log.
 	From, ID string
-	// Local is whether they ask over the socket.
+	// Local is whether the request came over the socket.
 	Local bool
-	// Body writes the body of a request for an operation that takes bytes, once, and then looks again as Still does. It is nil for others.
+	// Body writes the body of a request for an operation that takes bytes. It may be called once, and then checks the caller as Still does. It is nil
+	// for other operations.
 	Body func(w io.Writer) error
-	// Still looks again whether the caller may ask for the operation, as one does that has waited for others. If nil, nothing changes that.
+	// Still checks again that the caller may use the operation. Call it after waiting for others. If nil, the permission can't change.
 	Still func() error
-	// Expected is the version that what is changed must have, or empty for any.
+	// Expected is the version that the target of a change must have, or empty for any.
 	Expected string
-	// Version is the version of what the answer tells, or empty. The operation sets it.
+	// Version is the version of the target in the answer, or empty. The operation sets it.
 	Version string
 }
 
-// generation returns the generation that the request goes by.
+// generation returns the generation for the request.
 func (r *Request) generation() *wasmtools.Generation {
 	if r.Generation != nil {
 		return r.Generation
@@ -77,7 +78,7 @@ func (r *Request) generation() *wasmtools.Generation {
 	return r.Service.Table.Current()
 }
 
-// inForce returns the configuration of that generation.
+// inForce returns the configuration of the request's generation.
 func (r *Request) inForce() *core.Configuration { return configurationOf(r.generation()) }
 
 // configurationOf returns the configuration of a generation, or nil while the first one is made.
@@ -91,29 +92,29 @@ func configurationOf(g *wasmtools.Generation) *core.Configuration {
 // Path returns the operation's path below the door's, such as "/tokens/add".
 func (o *Operation) Path() string { return "/" + strings.ReplaceAll(o.Name, " ", "/") }
 
-// ActionOf returns what the audit calls the operation with a path, such as "tokens.add".
+// ActionOf returns the audit's name for the operation with a path, such as "tokens.add".
 func ActionOf(path string) string { return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".") }
 
 // Changes reports whether the operation changes something.
 func (o *Operation) Changes() bool { return o.Method != http.MethodGet }
 
-// Looks returns an operation that only looks. Its arguments are an In, a struct whose fields are strings, booleans, integers, or lists of
-// strings, and its result is an Out: the tags that package typed reads describe them. Its first use panics if there is no schema for them.
+// Looks returns an operation that only looks. Its arguments are an In, a struct whose fields are strings, booleans, integers, or lists of strings.
+// Its result is an Out. Tags that package typed reads describe both. The first use panics if a schema can't be made of them.
 func Looks[In, Out any](name, summary string, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {
 	o := operation(name, summary, run)
 	o.Method, o.Role, o.parameters = http.MethodGet, wasmtools.RoleAdminRead, parametersOf(reflect.TypeFor[In]())
 	return o
 }
 
-// Changes returns an operation that changes something. In and Out are as in [Looks], where a field may be of any type. If nothing is to be
-// changed, run must do nothing. If what it changes has a version, it must look at Expected.
+// Changes returns an operation that changes something. In and Out are as for [Looks], but fields may have any type. If nothing needs to be changed,
+// run must do nothing. If the target has a version, run must check Expected.
 func Changes[In, Out any](name, summary string, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {
 	o := operation(name, summary, run)
 	o.Method, o.Role = http.MethodPost, wasmtools.RoleAdmin
 	return o
 }
 
-// Copies returns an operation whose result are bytes, which it writes. An error after the first byte means that the result is incomplete.
+// Copies returns an operation whose result is bytes, which run writes. An error after the first byte means that the result is incomplete.
 func Copies(name, summary string, copy func(ctx context.Context, r *Request, w io.Writer) error) Operation {
 	o := Looks(name, summary, func(context.Context, *Request, struct{}) (struct{}, error) {
 		return struct{}{}, errors.New("admin: a copy has no result")
@@ -122,24 +123,24 @@ func Copies(name, summary string, copy func(ctx context.Context, r *Request, w i
 	return o
 }
 
-// Takes returns an operation that changes something by bytes, which run reads with Body: most of them at most. Its arguments are in the query,
-// as those of [Looks] are.
+// Takes returns an operation that makes a change with bytes, which run reads with Body: at most most of them. Its arguments are in the query, as for
+// [Looks].
 func Takes[In, Out any](name, summary string, most int64, run func(ctx context.Context, r *Request, in In) (Out, error)) Operation {
 	o := Changes(name, summary, run)
 	o.parameters, o.takes = parametersOf(reflect.TypeFor[In]()), most
 	return o
 }
 
-// Takes returns how many bytes the body may have at most, if that is not the arguments, and otherwise 0.
+// Takes returns how many bytes the body may have, or 0 if the body is the arguments.
 func (o *Operation) Takes() int64 { return o.takes }
 
-// Waits reports whether the operation may wait for what happens: it ends with the service's streams, so that nobody waits for it.
+// Waits reports whether the operation may wait for events. If so, it ends with the service's streams, so that a shutdown does not wait for it.
 func (o *Operation) Waits() bool { return o.waits }
 
-// Copies reports whether the result are bytes, for which Copy is called in place of Run.
+// Copies reports whether the result is bytes. Then call Copy instead of Run.
 func (o *Operation) Copies() bool { return o.copy != nil }
 
-// Copy is Run for an operation whose result are bytes.
+// Copy is Run for an operation whose result is bytes.
 func (o *Operation) Copy(ctx context.Context, r *Request, w io.Writer) error {
 	r.Operation = o.Name
 	if err := o.Admits(r); err != nil {
@@ -168,7 +169,7 @@ func operation[In, Out any](name, summary string, run func(ctx context.Context, 
 	}
 }
 
-// compiled returns what describes a type, once, and panics there if nothing can.
+// compiled returns a function that makes the schema of a type once. It panics if that can't be made.
 func compiled(name string, describe func(reflect.Type) (json.RawMessage, error), t reflect.Type) func() *schemas.Schema {
 	return sync.OnceValue(func() *schemas.Schema {
 		text, err := describe(t)
@@ -183,7 +184,7 @@ func compiled(name string, describe func(reflect.Type) (json.RawMessage, error),
 	})
 }
 
-// Run checks who asks for what, and does it. arguments is a JSON object, or empty. An *wasmtools.Error is for the one who asks.
+// Run checks caller and arguments, and runs the operation. arguments is a JSON object, or empty. An *wasmtools.Error is meant for the caller.
 func (o *Operation) Run(ctx context.Context, r *Request, arguments []byte) (result []byte, err error) {
 	if err := o.Admits(r); err != nil {
 		return nil, err
@@ -204,7 +205,7 @@ func (o *Operation) Run(ctx context.Context, r *Request, arguments []byte) (resu
 	return o.run(ctx, r, valid)
 }
 
-// Admits returns why somebody may not have the operation, or nil. Doors check the role earlier, so this matters only if one forgets to.
+// Admits returns an error if the caller may not use the operation. Doors check the role earlier, so this matters only if one forgets to.
 func (o *Operation) Admits(r *Request) error {
 	p := r.Principal
 	switch {
@@ -220,7 +221,7 @@ func (o *Operation) Admits(r *Request) error {
 	return nil
 }
 
-// cutOff returns an error where the server doesn't hear any more who may still change something, since its state is cut off.
+// cutOff returns an error if the server's state is cut off, since the server can't know then who may still make changes.
 func (r *Request) cutOff() error {
 	cut := r.Service.State.CutOff()
 	if cut == nil {
@@ -230,7 +231,7 @@ func (r *Request) cutOff() error {
 	return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was changed: the state is cut off since " + since + ", so this server can't know who may still make changes. Ask another server, or ask on this server's machine", Err: cut.Why}
 }
 
-// Expect returns an error where the version of what is changed is not the one that the caller expects.
+// Expect returns an error if the target's version is not the one that the caller expects.
 func (r *Request) Expect(version string) error {
 	if r.Expected == "" || r.Expected == version {
 		return nil
@@ -247,7 +248,7 @@ type parameter struct {
 func parametersOf(t reflect.Type) (all []parameter) {
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Anonymous {
-			continue // its fields come, too
+			continue // an embedded struct, whose fields follow
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		kind := f.Type.Kind()
@@ -263,14 +264,14 @@ func parametersOf(t reflect.Type) (all []parameter) {
 	return all
 }
 
-// Arguments returns the arguments in a query as a JSON object. Run reports what does not fit.
+// Arguments returns the arguments in a query as a JSON object. Run reports invalid ones.
 func (o *Operation) Arguments(query url.Values) ([]byte, error) {
 	object := map[string]any{}
 	for name, values := range query {
 		at := slices.IndexFunc(o.parameters, func(p parameter) bool { return p.name == name })
 		switch {
 		case at < 0:
-			object[name] = values // the schema names those that there are
+			object[name] = values // the schema's error lists the known names
 		case o.parameters[at].kind == reflect.Slice:
 			object[name] = values
 		case len(values) > 1:
@@ -282,7 +283,7 @@ func (o *Operation) Arguments(query url.Values) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// valueOf returns what a text in a query is in JSON. One that does not fit stays a text.
+// valueOf returns a text in a query as JSON of the right type. A text that does not fit stays a string.
 func valueOf(kind reflect.Kind, s string) any {
 	fits := kind == reflect.Bool && (s == "true" || s == "false")
 	if kind == reflect.Int {
@@ -295,7 +296,7 @@ func valueOf(kind reflect.Kind, s string) any {
 	return s
 }
 
-// Query returns arguments, a JSON object that fits, as a query.
+// Query returns arguments, a valid JSON object, as a query.
 func (o *Operation) Query(arguments []byte) (url.Values, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(arguments, &object); err != nil {
@@ -317,10 +318,10 @@ func (o *Operation) Query(arguments []byte) (url.Values, error) {
 	return query, nil
 }
 
-// invalid returns the error of arguments that are wrong.
+// invalid returns the error for wrong arguments.
 func invalid(message string) *wasmtools.Error {
 	return &wasmtools.Error{Code: wasmtools.CodeInvalidArguments, Message: message}
 }
 
-// sentence returns what an error says, with a capital letter.
+// sentence returns the text of an error with a capital first letter.
 func sentence(err error) string { return strings.ToUpper(err.Error()[:1]) + err.Error()[1:] }

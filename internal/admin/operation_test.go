@@ -34,7 +34,7 @@ func person(t *testing.T, origin string, roles ...string) *wasmtools.Principal {
 	return p
 }
 
-// TestRun asks for operations as doors do, with and without the role.
+// TestRun runs operations as doors do, with and without the role.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	echo := func(_ context.Context, r *admin.Request, in asked) (asked, error) { return in, r.Expect("7") }
@@ -87,7 +87,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestQuery has arguments stand in a query and come back, and refuses what is odd.
+// TestQuery converts arguments to a query and back, and refuses odd ones.
 func TestQuery(t *testing.T) {
 	t.Parallel()
 	look := admin.Looks("look", "Look", func(_ context.Context, _ *admin.Request, in asked) (asked, error) { return in, nil })
@@ -141,7 +141,7 @@ func mustEncode(t *testing.T, v any) string {
 	return string(text)
 }
 
-// TestOperations holds the table to its form: names are different, changes ask for the role for them, and all is described.
+// TestOperations checks the table: names differ, changes require the role for them, and everything has a description.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	name := regexp.MustCompile(`^[a-z]+( [a-z]+)?$`)
@@ -154,7 +154,7 @@ func TestOperations(t *testing.T) {
 		if o.Summary == "" {
 			t.Errorf("%s has no summary", o.Name)
 		}
-		own := []string{"tokens attenuate", "secrets set", "secrets remove"} // a caller changes what is its own
+		own := []string{"tokens attenuate", "secrets set", "secrets remove"} // a caller changes only what is its own
 		if o.Changes() && o.Role != wasmtools.RoleAdmin && !slices.Contains(own, o.Name) {
 			t.Errorf("%s changes something, and asks for the role %q", o.Name, o.Role)
 		}
@@ -164,7 +164,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestDocument checks that the document is JSON whose references lead somewhere, and whose schemas can be compiled.
+// TestDocument checks that the document is JSON, that its references resolve, and that its schemas can be compiled.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	text := admin.Document("/admin/v1")

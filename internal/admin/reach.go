@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// maxWays is how many ways are told of at most.
+// maxWays is how many ways are listed at most.
 const maxWays = 100_000
 
 // ReachArguments are the arguments of the operation reach.
@@ -27,12 +27,13 @@ type ReachArguments struct {
 	Principal string `json:"principal,omitempty" description:"Tell only of this caller." maxLength:"128"`
 }
 
-// A Reach is what callers can reach in the end.
+// A Reach is everything that callers can reach.
 type Reach struct {
 	Ways []reach.Way `json:"ways" description:"How callers reach what is outside the sandboxes, by caller, tool and what is reached."`
 }
 
-// reaches tells of what is enforced now: by the tools that can be called, the values that their calls are given, and the scopes of their callers.
+// reaches returns what callers can reach now, according to what is enforced: the tools that can be called, the values that their calls get, and the
+// scopes of callers.
 func reaches() Operation {
 	return Looks("reach", "Show what callers can reach outside the sandboxes, directly and through tools that call others", func(_ context.Context, r *Request, in ReachArguments) (Reach, error) {
 		match, err := matcher(in.Pattern)
@@ -56,7 +57,7 @@ func reaches() Operation {
 	})
 }
 
-// Callable returns the tools among routes that can be called, with what they reach.
+// Callable returns the routes' tools that can be called, with what they reach.
 func Callable(routes []wasmtools.Route, reaches func(path string, needs wasmtools.Needs) []capability.Reached) (all []reach.Tool) {
 	for _, route := range routes {
 		if route.Enabled {
@@ -66,7 +67,7 @@ func Callable(routes []wasmtools.Route, reaches func(path string, needs wasmtool
 	return all
 }
 
-// find returns the caller of a name.
+// find returns the caller with a name.
 func find(principals []*wasmtools.Principal, name string) (*wasmtools.Principal, error) {
 	names := make([]string, len(principals))
 	for i, p := range principals {
@@ -107,7 +108,7 @@ type Rule struct {
 	Because string `json:"because" description:"Why."`
 }
 
-// explain goes by what calls go by. A caller who may not call a tool is told that there is none, so only operators learn the reason.
+// explain uses the same rules as calls do. A caller that may not call a tool is told that there is none, so only operators learn the reason.
 func explain() Operation {
 	return Looks("explain", "Show why a caller can call a tool, or can't", func(_ context.Context, r *Request, in ExplainArguments) (Explanation, error) {
 		p, err := find(r.Server.Principals(), in.Principal)
@@ -148,7 +149,7 @@ func explain() Operation {
 	})
 }
 
-// explainFingerprint says whether a tool is the one that a scope with a fingerprint is for, if only such a scope has it.
+// explainFingerprint says whether a tool matches the fingerprint in a scope, if only scopes with a fingerprint allow it.
 func explainFingerprint(p *wasmtools.Principal, route *wasmtools.Route, say func(rule string, holds bool, because string)) {
 	approved := p.Approved(route.Path)
 	switch may := p.MayCall(route); {
@@ -161,7 +162,7 @@ func explainFingerprint(p *wasmtools.Principal, route *wasmtools.Route, say func
 	}
 }
 
-// explainRates says what bounds the calls of a caller.
+// explainRates says which rates bound the calls of a caller.
 func explainRates(r *Request, p *wasmtools.Principal, say func(rule string, holds bool, because string)) {
 	inForce := r.inForce().CallRates()
 	states := r.Service.Rates.States(p, inForce)
@@ -184,7 +185,7 @@ func explainRates(r *Request, p *wasmtools.Principal, say func(rule string, hold
 	}
 }
 
-// ownNeeds says which secrets of the caller's own a tool puts into requests, and whether the caller has them.
+// ownNeeds says which of the caller's own secrets a tool puts into requests, and whether the caller has set them.
 func ownNeeds(r *Request, p *wasmtools.Principal, route *wasmtools.Route) string {
 	granted := r.inForce().Granted
 	id, nobody := personal.Of(p)
@@ -212,7 +213,7 @@ func ownNeeds(r *Request, p *wasmtools.Principal, route *wasmtools.Route) string
 	return said
 }
 
-// scopeOf says which scope of a caller matches a path.
+// scopeOf returns the scope of a caller that matches a path.
 func scopeOf(p *wasmtools.Principal, path string, may bool) string {
 	scopes := p.Scopes()
 	at := slices.IndexFunc(scopes, func(scope string) bool {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Refusals are what a server does not serve, and why.
+// Refusals says what a server does not serve, and why.
 type Refusals struct {
 	Refused []Refusal `json:"refused" description:"Files and folders by location, and then tools by path."`
 }
 
-// A Refusal is a file, a folder or a tool that is not served as it is.
+// A Refusal is a file, folder or tool that is not served in its present form.
 type Refusal struct {
 	What   string    `json:"what" description:"The location of the file or folder, or the tool's path."`
 	Kind   string    `json:"kind" enum:"file,tool" description:"Which of them it is."`

@@ -12,7 +12,7 @@ type ReloadArguments struct {
 	DryRun bool `json:"dry_run,omitempty" description:"Whether to only show what would change."`
 }
 
-// A Reloading is what a configuration that is read again changes.
+// A Reloading is what a reload of the configuration changes.
 type Reloading struct {
 	DryRun        bool     `json:"dry_run" description:"Whether nothing was changed."`
 	Version       string   `json:"version" description:"The version of what would be changed, for If-Match: with it a reload does exactly what a dry run showed, or nothing."`
@@ -51,9 +51,9 @@ func reload() Operation {
 	})
 }
 
-// A Prepared is a configuration that was read and made, and is not in force yet. No other can be put in force until Close.
+// A Prepared is a configuration that has been read and made, but is not in force yet. No other one can be put in force until Close.
 type Prepared interface {
-	// Changes returns what it changes. Lists may be nil.
+	// Changes returns what the configuration changes. Lists may be nil.
 	Changes() Reloading
 	// Apply puts it in force.
 	Apply() error

@@ -35,7 +35,7 @@ type OwnSecretName struct {
 	Principal string `json:"principal,omitempty" description:"Whose it is, such as issued+ann, if an operator removes it. By default the caller's own." maxLength:"200"`
 }
 
-// An OwnSecret is what is known of a caller's own secret. Nobody can be told its value.
+// An OwnSecret describes a caller's own secret. Its value is never shown.
 type OwnSecret struct {
 	Principal string     `json:"principal" description:"Whose it is, such as issued+ann."`
 	Name      string     `json:"name" description:"Its name, as it stands before @principal in grants."`
@@ -52,19 +52,19 @@ type OwnSecrets struct {
 	Wanted    []Wanted    `json:"wanted" description:"The secrets that each caller has of its own and that tools use which the one who asks may call, by name; none where they can't keep one."`
 }
 
-// A Wanted secret is one that each caller has of its own, and that tools use.
+// A Wanted is a secret that tools use and that each caller must set for itself.
 type Wanted struct {
 	Name  string   `json:"name" description:"Its name."`
 	Tools []string `json:"tools" description:"The paths of tools that use it, at most 100 of them."`
 }
 
-// An OwnSecretChanged is a secret after a change.
+// An OwnSecretChanged is a caller's own secret after a change.
 type OwnSecretChanged struct {
 	Secret   OwnSecret `json:"secret" description:"The secret as it is now, or was before it was removed."`
 	Warnings []string  `json:"warnings,omitempty" description:"What may not be meant so."`
 }
 
-// secretOperations are those on callers' own secrets. Each caller may set its own.
+// secretOperations are the operations on callers' own secrets. Each caller may set its own.
 func secretOperations() []Operation {
 	list := Looks("secrets list", "List callers' own secrets, without their values", func(_ context.Context, r *Request, in CallersArguments) (OwnSecrets, error) {
 		return ownSecretsOf(r, in)
@@ -80,8 +80,8 @@ func secretOperations() []Operation {
 	return []Operation{list, set, remove}
 }
 
-// ownerOf returns whose secrets are meant, and who answers for that caller. Without a principal it is who asks. Only an administrator can mean
-// somebody else.
+// ownerOf returns whose secrets the request is about, and who is responsible for that caller. Without a principal in the arguments it is the caller
+// itself. Only an administrator may name somebody else.
 func ownerOf(r *Request, principal, role string) (id, root personal.ID, err error) {
 	if principal == "" && !r.Local {
 		id, err := personal.Of(r.Principal)
@@ -144,7 +144,7 @@ func ownSecretsOf(r *Request, in CallersArguments) (all OwnSecrets, err error) {
 	return all, nil
 }
 
-// expectedSecret returns the version that If-Match names.
+// expectedSecret returns the version in If-Match.
 func expectedSecret(r *Request) (int64, error) {
 	if r.Expected == "" {
 		return state.Any, nil
@@ -203,15 +203,15 @@ func removeSecret(ctx context.Context, r *Request, in OwnSecretName) (changed Ow
 	return changed, nil
 }
 
-// keepingOf keeps the entry of a change of a secret in the audit, which has no value.
+// keepingOf stores the audit entry for a change of a secret. The entry does not contain the value.
 func keepingOf(r *Request, id personal.ID, name string) brought.Keeping {
 	return func(ctx context.Context, change func(ctx context.Context) error) error {
 		return r.change(ctx, string(id)+" "+name, nil, nil, change)
 	}
 }
 
-// isUsed reports whether a tool puts each caller's own secret of that name into requests. own is whether only the tools count that the one
-// who asks may call: others don't exist for the caller.
+// isUsed reports whether a tool puts each caller's own secret with this name into requests. If own is true, it looks only at the tools that the
+// caller may call, since others don't exist for the caller.
 func isUsed(r *Request, name string, own bool) bool {
 	for used := range uses(r, own) {
 		if used == name {
@@ -221,7 +221,7 @@ func isUsed(r *Request, name string, own bool) bool {
 	return false
 }
 
-// wantedOf returns the secrets of their own that callers need for the tools that the one who asks may call.
+// wantedOf returns which secrets of its own the caller needs for the tools that it may call.
 func wantedOf(r *Request) []Wanted {
 	const most = 100
 	all := []Wanted{}
@@ -230,14 +230,14 @@ func wantedOf(r *Request) []Wanted {
 		if !known {
 			all = slices.Insert(all, at, Wanted{Name: name, Tools: []string{}})
 		}
-		if tools := all[at].Tools; len(tools) < most && !slices.Contains(tools, path) { // it may go into several requests
+		if tools := all[at].Tools; len(tools) < most && !slices.Contains(tools, path) { // the tool may put it into several requests
 			all[at].Tools = append(tools, path)
 		}
 	}
 	return all
 }
 
-// uses yields each caller's own secrets that tools put into requests, with the tools' paths. own is as of isUsed.
+// uses yields the names of callers' own secrets that tools put into requests, with the tools' paths. own is as for isUsed.
 func uses(r *Request, own bool) iter.Seq2[string, string] {
 	return func(yield func(name, path string) bool) {
 		granted := r.inForce().Granted
@@ -259,7 +259,7 @@ func ownSecretOf(s brought.Secret) OwnSecret {
 	return OwnSecret{Principal: string(s.Of), Name: s.Name, Source: "state", Set: moment(s.Set), By: s.By, Version: strconv.FormatUint(s.Version, 10)}
 }
 
-// secretError returns an error as those who ask are told it. One that is worded for them stays as it is.
+// secretError returns the caller's error for an error. An error that is already meant for callers is returned unchanged.
 func secretError(err error) error {
 	if e, ok := errors.AsType[*wasmtools.Error](err); ok {
 		return e

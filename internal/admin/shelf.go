@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A keeper knows the versions of files, and which were rolled back.
+// A keeper knows the versions of files, and which files were rolled back.
 type keeper interface {
 	IsOn() bool
 	Of(f versions.File) ([]versions.Version, error)
@@ -36,7 +36,7 @@ var (
 	_ keeper = (*bucket.Bucket)(nil)
 )
 
-// An incoming file is one that is coming, and not in its place yet.
+// An incoming is a file that is being uploaded, and is not in its place yet.
 type incoming interface {
 	io.Writer
 	Digest() string
@@ -45,34 +45,34 @@ type incoming interface {
 	Close()
 }
 
-// A shelf is where the files of a source lie: a directory or a bucket. Files of other sources are only rolled back.
+// A shelf is where the files of a source lie: a directory or a bucket. Files of other sources can only be rolled back.
 type shelf interface {
 	keeper
 	CheckName(name string) error
 	// path returns where a file lies, for the audit.
 	path(name string) string
-	// begin begins to take a file.
+	// begin starts an upload.
 	begin(name string) (incoming, error)
 	// lying returns what lies under a name.
 	lying(name string) (lying, error)
-	// put puts a file that has come into its place, unless something else lies there than was given: somebody has written that meanwhile. remove
-	// removes a file. Both end a rollback. paths are those of the file's tools.
+	// put puts an uploaded file into its place, and remove removes a file. Both fail if something other than the given file lies there, which
+	// somebody has written meanwhile. Both end a rollback. paths are the paths of the file's tools.
 	put(ctx context.Context, name string, f incoming, was lying, paths []string) error
 	remove(ctx context.Context, name string, was lying) error
-	// keep keeps what lies under a name as a version, before it is replaced.
+	// keep stores what lies under a name as a version, before it is replaced.
 	keep(name string, was lying) error
 	// loses reports whether a file's content can be missing where the file is not.
 	loses() bool
-	// holds reports whether the content of a file that has come is there, where a file has the same.
+	// holds reports whether the content of an uploaded file is already stored for a file with the same content.
 	holds(ctx context.Context, f incoming) (bool, error)
-	// source returns the digest of what the source of a file has now.
+	// source returns the digest of a file's present content in its source.
 	source(ctx context.Context, s *catalog.FileState) (string, error)
 }
 
 // lying is what lies in a file's place.
 type lying struct {
 	digest  string // empty: nothing
-	content []byte // of what lies on disk
+	content []byte // the content of a file on disk
 	there   bucket.Lying
 }
 
@@ -91,17 +91,17 @@ func (r files) shelf(source string) shelf {
 	return on
 }
 
-// A spot is where a file lies, or is to lie.
+// A spot is the place of a file, or of a future one.
 type spot struct {
 	shelf
 	catalog.FileID
 	place string // for people
 }
 
-// version returns what the file is to versions of files.
+// version returns the file's identity in the store of versions.
 func (at *spot) version() versions.File { return versions.File{Source: at.SourceID, Name: at.Name} }
 
-// inBucket is a bucket. It keeps versions itself, and finds with the change whether somebody else has made one.
+// inBucket is a bucket as a shelf. It keeps versions itself, and detects concurrent changes when it makes a change.
 type inBucket struct{ *bucket.Bucket }
 
 func (b inBucket) path(name string) string             { return b.Place(name) }
@@ -132,7 +132,7 @@ func (b inBucket) source(_ context.Context, s *catalog.FileState) (string, error
 	return was.digest, err
 }
 
-// onDisk is a directory, whose versions lie elsewhere.
+// onDisk is a directory as a shelf. Its versions are stored elsewhere.
 type onDisk struct {
 	*versions.Store
 	upload.Directory
@@ -159,7 +159,7 @@ func (d onDisk) lying(name string) (lying, error) {
 	return lying{digest: hex.EncodeToString(sum[:]), content: content}, nil
 }
 
-// still returns an error where something else lies under a name: somebody has written it while the new file was checked, and would lose what they wrote.
+// still returns an error if something else lies under a name: somebody has written it while the new file was checked, and must not lose it.
 func (d onDisk) still(name string, was lying) error {
 	now, err := d.lying(name)
 	if err == nil && now.digest != was.digest {
@@ -212,7 +212,7 @@ func (d onDisk) source(ctx context.Context, s *catalog.FileState) (string, error
 	return "", invalid(s.Source + " can't be read, so its changes would go unnoticed: " + err.Error())
 }
 
-// stateError returns what an error of the state is for who asks, or nil if it is not one.
+// stateError returns the caller's error for an error of the state, or nil if the error is not one.
 func stateError(err error) error {
 	switch {
 	case errors.Is(err, state.ErrConflict):

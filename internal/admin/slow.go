@@ -11,12 +11,12 @@ type SlowArguments struct {
 	Limit   int    `json:"limit,omitempty" description:"How many at most; 0 is 20." minimum:"0" maximum:"200"`
 }
 
-// Slowest are the slowest calls of the last half hour to hour.
+// Slowest are the slowest calls of the last 30 to 60 minutes.
 type Slowest struct {
 	Calls []SlowCall `json:"calls" description:"The calls, the slowest first."`
 }
 
-// A SlowCall is a call, with where it has spent its time.
+// A SlowCall is a call, and where it has spent its time.
 type SlowCall struct {
 	Tool      string     `json:"tool" description:"The tool's path."`
 	Version   string     `json:"version,omitempty" description:"The version that answered, as its author wrote it."`

@@ -34,7 +34,7 @@ type Status struct {
 	Rates   Rates     `json:"rates" description:"How many calls callers make."`
 }
 
-// Rates are how many calls callers make.
+// Rates are the rates of callers' calls.
 type Rates struct {
 	Default    string `json:"default,omitempty" description:"The rate for each caller without one of its own; if missing, any number of calls."`
 	Anonymous  string `json:"anonymous,omitempty" description:"The rate for each address while callers need no credentials; if missing, any number of calls."`
@@ -80,7 +80,7 @@ type Source struct {
 	Reason   string    `json:"reason,omitempty" description:"Why the first of these can't be read."`
 }
 
-// sourcesOf tells of the sources of a catalog.
+// sourcesOf returns the sources of a catalog.
 func sourcesOf(of catalog.State) []Source {
 	told := []Source{}
 	for _, s := range of.Sources {
@@ -96,7 +96,7 @@ func sourcesOf(of catalog.State) []Source {
 	return told
 }
 
-// A File is a file that holds tools, or should.
+// A File is a file that has tools, or should have some.
 type File struct {
 	File      string    `json:"file" description:"Where it lies."`
 	Directory string    `json:"directory,omitempty" description:"The tools directory that it is in, as the configuration calls it."`
@@ -118,7 +118,7 @@ type Calls struct {
 	Busy    []Busy `json:"busy" description:"The tools with calls."`
 }
 
-// A Busy tool has calls that run or wait.
+// A Busy is a tool with running or waiting calls.
 type Busy struct {
 	Path    string `json:"path" description:"The tool's path."`
 	Running int    `json:"running" description:"How many calls run."`
@@ -140,7 +140,7 @@ type Limits struct {
 	State       *Use `json:"state,omitempty" description:"What tools and operators keep, in bytes on disk; missing if nothing is kept there."`
 }
 
-// A Use is how much is taken of something.
+// A Use is how much of a limit is used.
 type Use struct {
 	Held    int64    `json:"held" description:"How much is taken."`
 	Limit   int64    `json:"limit" description:"The limit; 0 means none."`
@@ -148,7 +148,7 @@ type Use struct {
 	By      []Holder `json:"by,omitempty" description:"Who holds most of it, if that is known: at most five, those with the most first."`
 }
 
-// A Compiling is what is compiled.
+// A Compiling describes what is being compiled.
 type Compiling struct {
 	Done    bool `json:"done" description:"Whether everything that is served is compiled."`
 	Running int  `json:"running" description:"How many modules are being compiled, or read from disk."`
@@ -210,7 +210,7 @@ func status() Operation {
 	})
 }
 
-// filesOf returns the files that are not served as they are, or all.
+// filesOf returns the files whose newest version is not served, or all files.
 func filesOf(of *core.Service, all bool) []File {
 	told, directories := []File{}, of.Directories()
 	for _, f := range of.Catalog.Files() {

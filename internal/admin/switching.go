@@ -27,13 +27,13 @@ type Reset struct {
 	Names []string `json:"names" description:"Tools and namespaces, such as math/add, math or math/*; * is all." minItems:"1" maxItems:"1000"`
 }
 
-// Switches are what operators have switched.
+// Switches are the switches that operators have set.
 type Switches struct {
 	Version  string   `json:"version" description:"Their version, for If-Match."`
 	Switches []Switch `json:"switches" description:"The switches, by scope. If several cover a tool, the most specific one counts."`
 }
 
-// A Switch is what an operator has switched.
+// A Switch is a switch that an operator has set.
 type Switch struct {
 	Scope   string    `json:"scope" description:"The tool or namespace, such as /math; / is all."`
 	Enabled bool      `json:"enabled" description:"Whether it is switched on."`
@@ -92,7 +92,7 @@ func reset() Operation {
 	})
 }
 
-// switchTo switches tools and namespaces that there are.
+// switchTo switches existing tools and namespaces.
 func (r *Request) switchTo(ctx context.Context, on bool, in Switched) (Switching, error) {
 	scopes, err := scopesOf(in.Names)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *Request) switchTo(ctx context.Context, on bool, in Switched) (Switching
 	return r.apply(ctx, scopes, in, c)
 }
 
-// checkReason returns what is wrong with a reason. Callers are told it, and the audit keeps it, where no token may be.
+// checkReason returns an error if a reason is not valid. Callers see the reason and the audit keeps it, so it must not contain a token.
 func checkReason(reason string) error {
 	switch {
 	case strings.ContainsFunc(reason, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }):
@@ -123,7 +123,7 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// switchError returns an error as those who ask are told it.
+// switchError returns the caller's error for an error.
 func switchError(err error) error {
 	switch {
 	case errors.Is(err, switches.ErrChanged):
@@ -134,16 +134,16 @@ func switchError(err error) error {
 	return err
 }
 
-// apply makes a change of switches, and tells of the tools that were named. The audit has no entry where all is so already.
+// apply changes switches, and returns the affected tools. If nothing changes, the audit gets no entry.
 func (r *Request) apply(ctx context.Context, scopes []string, asked any, c switches.Change) (Switching, error) {
 	c.Expect = r.Expect
 	var changed bool
 	var err error
-	if !c.Passing { // where another server has just switched something, all may seem to be so already
+	if !c.Passing { // another server may just have switched something, so that nothing seems to change
 		err = r.Service.Switches.Refresh(ctx)
 	}
 	switch {
-	case err != nil: // it is told below
+	case err != nil: // it is reported below
 	case r.Service.Switches.IsSo(&c):
 		err = r.Expect(r.Service.Switches.Version())
 	default:
@@ -185,7 +185,7 @@ func scopesOf(names []string) (scopes []string, err error) {
 	return scopes, nil
 }
 
-// knows returns an error where the server has no tool at a scope or below it: that is a slip, and would switch off nothing.
+// knows returns an error if the server has no tool at a scope or below it: that is a mistake, and would switch off nothing.
 func (r *Request) knows(scope string) error {
 	var paths []string
 	for _, route := range r.Service.Table.Tools() {

@@ -36,7 +36,7 @@ type TokenBounds struct {
 	Concurrent int    `json:"concurrent,omitempty" description:"How many of its calls may run at the same time. By default as in rates.default of the configuration." minimum:"0" maximum:"1000000"`
 }
 
-// parse returns what the bounds say.
+// parse parses the bounds.
 func (b TokenBounds) parse() (wasmtools.Rate, error) {
 	r, err := rates.Text(b).Parse()
 	if err != nil {
@@ -74,7 +74,7 @@ type TokenScopes struct {
 	Scopes []string `json:"scopes" description:"Its new scopes. With none it may do nothing." maxItems:"64"`
 }
 
-// A Token is what is known of a token. Nobody can be told its secret.
+// A Token describes a token. Its secret is never shown.
 type Token struct {
 	Name     string   `json:"name" description:"Whose it is."`
 	ID       string   `json:"id,omitempty" description:"Its beginning, up to the secret."`
@@ -96,7 +96,7 @@ type Tokens struct {
 	Tokens []Token `json:"tokens" description:"Those in the state by name, and then those that the configuration declares."`
 }
 
-// A TokenMade is a token with its secret.
+// A TokenMade is a new token with its secret.
 type TokenMade struct {
 	Secret   string   `json:"secret" description:"The token. It is shown only here."`
 	Token    Token    `json:"token" description:"What it is."`
@@ -116,7 +116,7 @@ type TokenRevoked struct {
 	Ends   []string `json:"ends" description:"The names of the narrower tokens that end with it."`
 }
 
-// A Self is who asks.
+// A Self describes the caller.
 type Self struct {
 	Name   string   `json:"name" description:"The name in the log."`
 	Origin string   `json:"origin" description:"How the caller is known: issued, for example, for a token in the state."`
@@ -124,7 +124,7 @@ type Self struct {
 	Roles  []string `json:"roles" description:"What else the caller may do."`
 	Rates  []Rate   `json:"rates" description:"The limits on the caller's calls: all of them apply."`
 	Token  *Token   `json:"token,omitempty" description:"The caller's token, if it is in the state."`
-	// Principal is as [personal.ID] has it.
+	// Principal is the caller's [personal.ID].
 	Principal string `json:"principal,omitempty" description:"The name under which the caller's secrets and values are kept, such as issued+ann; missing if the caller has no lasting name."`
 }
 
@@ -136,21 +136,21 @@ type Rate struct {
 	Running int `json:"running" description:"How many of the calls that concurrent allows are running."`
 }
 
-// tokenOperations are those on tokens.
+// tokenOperations are the operations on tokens.
 func tokenOperations() []Operation {
 	attenuate := Changes("tokens attenuate", "Make a narrower token from the caller's own", func(ctx context.Context, r *Request, in NewToken) (TokenMade, error) {
 		return r.makeToken(ctx, in, r.Principal, func(ctx context.Context, spec tokens.Spec) (string, tokens.Token, error) {
 			return r.Service.Tokens.Attenuate(ctx, r.Principal, spec)
 		})
 	})
-	attenuate.Role = "" // who has a token may give others a part of what it may do
+	attenuate.Role = "" // the holder of a token may pass on a part of its permissions
 	self := Looks("self", "Show who is asking, and what they may do", func(_ context.Context, r *Request, _ struct{}) (Self, error) { return r.self(), nil })
 	self.Role = ""
 	return []Operation{
 		self,
 		Looks("tokens list", "List the tokens of a running server", func(_ context.Context, r *Request, _ struct{}) (Tokens, error) { return r.tokens() }),
 		Looks("tokens show", "Show a token of a running server", func(ctx context.Context, r *Request, in TokenName) (Token, error) {
-			if err := r.Service.Tokens.Refresh(ctx, in.Name); err != nil && r.Service.State.CutOff() == nil { // then what is known is told
+			if err := r.Service.Tokens.Refresh(ctx, in.Name); err != nil && r.Service.State.CutOff() == nil { // without it, what is known is returned
 				return Token{}, tokenError(err)
 			}
 			all, err := r.tokens()
@@ -188,7 +188,7 @@ func tokenOperations() []Operation {
 			if err := r.Service.Tokens.Refresh(ctx, in.Name); err != nil {
 				return TokenChanged{}, tokenError(err)
 			}
-			if t, err := r.Service.Tokens.Show(in.Name); err == nil && slices.Equal(t.Scopes, in.Scopes) && !strings.Contains(t.Name, "/") { // a narrower one shows what is in effect
+			if t, err := r.Service.Tokens.Show(in.Name); err == nil && slices.Equal(t.Scopes, in.Scopes) && !strings.Contains(t.Name, "/") { // for a narrower token, this shows what is in effect
 				err := r.Expect(strconv.FormatUint(t.Version, 10))
 				r.Version = strconv.FormatUint(t.Version, 10)
 				return TokenChanged{tokenOf(t), r.unmatched(in.Scopes)}, err
@@ -214,7 +214,7 @@ func tokenOperations() []Operation {
 			}
 			done := TokenRevoked{Ends: []string{}}
 			changed, err := r.changeToken(ctx, in.Name, in, func(ctx context.Context, expect int64) (tokens.Token, error) {
-				all, _ := r.Service.Tokens.List() // where not all are known, a new one of its name begins anew
+				all, _ := r.Service.Tokens.List() // if not all are known, a later token with the same name still starts without old data
 				was, err := r.Service.Tokens.Revoke(ctx, in.Name, expect)
 				if err != nil {
 					return was, err
@@ -233,9 +233,8 @@ func tokenOperations() []Operation {
 
 var unknownToken = &wasmtools.Error{Code: wasmtools.CodeNotFound, Message: "There is no such token: `toolsrv tokens list` lists them all"}
 
-// makeToken makes a token as produce does. by is the principal whose token makes it, or nil. What is wrong is found out before, and nothing can
-// go wrong any more by others who ask at the same time: the audit must not have a secret in the wrong place, nor be filled by those who may do next
-// to nothing.
+// makeToken makes a token with produce. by is the principal whose token makes it, or nil. Everything is checked first, in a way that concurrent
+// requests can't invalidate: the audit must not get a secret in the wrong place, nor be filled by callers with few permissions.
 func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Principal, produce func(context.Context, tokens.Spec) (string, tokens.Token, error)) (made TokenMade, err error) {
 	spec := tokens.Spec{Name: in.Name, Scopes: in.Scopes, By: r.by()}
 	if spec.Lifetime, err = duration(in.Expires, tokens.Forever); err != nil {
@@ -264,7 +263,7 @@ func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Prin
 		target = by.String() + "/" + in.Name
 	}
 	release, err := r.Service.Tokens.Reserve(ctx, by, spec)
-	if errors.Is(err, tokens.ErrExists) { // another server may just have revoked it
+	if errors.Is(err, tokens.ErrExists) { // another server may just have revoked the old one
 		if err = r.Service.Tokens.Refresh(ctx, target); err == nil {
 			release, err = r.Service.Tokens.Reserve(ctx, by, spec)
 		}
@@ -285,8 +284,8 @@ func (r *Request) makeToken(ctx context.Context, in NewToken, by *wasmtools.Prin
 	return made, tokenError(err)
 }
 
-// beginAnew has a token that was just made, and whose secret nobody knows yet, find nothing that another one of its name has kept. If that can't be
-// done, there is no such token.
+// beginAnew deletes what an earlier token with the same name has kept, for a new token whose secret nobody knows yet. If that fails, the new token is
+// removed.
 func (r *Request) beginAnew(ctx context.Context, t tokens.Token) error {
 	err := r.forget(ctx, t.Name)
 	if err != nil {
@@ -296,7 +295,7 @@ func (r *Request) beginAnew(ctx context.Context, t tokens.Token) error {
 	return err
 }
 
-// forget takes away what a token's principal has kept as its own: the next one of its name may be somebody else.
+// forget deletes what a token's principal has kept as its own, since the next token with this name may belong to somebody else.
 func (r *Request) forget(ctx context.Context, name string) error {
 	id, err := personal.Issued(name)
 	if err != nil {
@@ -310,7 +309,7 @@ func (r *Request) forget(ctx context.Context, name string) error {
 	return r.Service.Brought.Forget(ctx, id)
 }
 
-// tokenToChange returns a token of the state, as it is after all that other servers have done, or why there is none to be changed.
+// tokenToChange returns a token of the state, including what other servers have changed, or an error if it can't be changed.
 func (r *Request) tokenToChange(ctx context.Context, name string) (t tokens.Token, err error) {
 	if err := r.Service.Tokens.Refresh(ctx, name); err != nil {
 		return t, tokenError(err)
@@ -327,7 +326,7 @@ func (r *Request) tokenToChange(ctx context.Context, name string) (t tokens.Toke
 	return t, tokenError(err)
 }
 
-// changeToken changes a token as change does.
+// changeToken changes a token with change.
 func (r *Request) changeToken(ctx context.Context, name string, asked any, change func(ctx context.Context, expect int64) (tokens.Token, error)) (changed TokenChanged, err error) {
 	expect := state.Any
 	if r.Expected != "" {
@@ -348,7 +347,7 @@ func (r *Request) changeToken(ctx context.Context, name string, asked any, chang
 	return changed, tokenError(err)
 }
 
-// wouldEnd tells what a revocation would end.
+// wouldEnd returns what a revocation would end.
 func (r *Request) wouldEnd(ctx context.Context, name string) (TokenRevoked, error) {
 	would := TokenRevoked{DryRun: true}
 	was, err := r.tokenToChange(ctx, name)
@@ -365,7 +364,7 @@ func (r *Request) wouldEnd(ctx context.Context, name string) (TokenRevoked, erro
 	return would, err
 }
 
-// endingWith returns the names of the tokens that end with the one of a name, which has made them, or others that have.
+// endingWith returns the names of the tokens that end together with a token, because it has made them, directly or through others.
 func endingWith(name string, all []tokens.Token) []string {
 	ends := []string{}
 	for _, t := range all {
@@ -376,7 +375,7 @@ func endingWith(name string, all []tokens.Token) []string {
 	return ends
 }
 
-// tokenError returns an error as those who ask are told it. One that is worded for them stays as it is.
+// tokenError returns the caller's error for an error. An error that is already meant for callers is returned unchanged.
 func tokenError(err error) error {
 	if err == nil {
 		return nil
@@ -393,7 +392,7 @@ func tokenError(err error) error {
 		return &wasmtools.Error{Code: wasmtools.CodeNotReady, Message: "Nothing was changed: " + err.Error(), Err: err}
 	}
 	e := invalid(sentence(err))
-	if errors.Is(err, tokens.ErrMore) { // an attempt to get further, which the audit notes
+	if errors.Is(err, tokens.ErrMore) { // an attempt to get more permissions, which the audit records
 		e.Code = wasmtools.CodeForbidden
 	}
 	return e
@@ -432,7 +431,7 @@ func (r *Request) self() Self {
 	return s
 }
 
-// ratesOf returns what bounds the calls of a principal.
+// ratesOf returns the rates for a principal.
 func (r *Request) ratesOf(p *wasmtools.Principal) []Rate {
 	all := []Rate{}
 	for _, s := range r.Service.Rates.States(p, r.inForce().CallRates()) {
@@ -441,7 +440,7 @@ func (r *Request) ratesOf(p *wasmtools.Principal) []Rate {
 	return all
 }
 
-// unmatched warns of scopes that match no tool that is served. A scope is not shown: it may be a secret in the wrong place.
+// unmatched warns of scopes that match no served tool. It does not show the scope, which may be a secret in the wrong place.
 func (r *Request) unmatched(scopes []string) (warnings []string) {
 	routes := r.Service.Table.Tools()
 	for i, text := range scopes {
@@ -475,7 +474,7 @@ func rangeHelp(s string) string {
 	return fmt.Sprintf("%q is not a range of addresses: write one such as 10.0.0.0/8 or fd00::/8", text.Short(s))
 }
 
-// duration reads a time such as 90d, 12h or 30m; empty is 0. never is what that word means; 0 means nothing.
+// duration reads a time such as 90d, 12h or 30m; empty means 0. never is the value of the word "never", or 0 if that is not allowed.
 func duration(s string, never time.Duration) (time.Duration, error) {
 	how := "write a whole number and a unit, such as 90d, 12h or 30m"
 	if never != 0 {
@@ -489,7 +488,7 @@ func duration(s string, never time.Duration) (time.Duration, error) {
 		return never, nil
 	}
 	if days, ok := strings.CutSuffix(s, "d"); ok {
-		const most = 100_000 // more is too long for everything, and does not fit
+		const most = 100_000 // more would be too long for any purpose, and would overflow
 		n, err := strconv.ParseUint(days, 10, 64)
 		if err != nil || n == 0 {
 			return 0, wrong

@@ -26,7 +26,7 @@ type Tools struct {
 	Tools []Tool `json:"tools" description:"The tools, by path."`
 }
 
-// A Tool is what an operator wants to know of one.
+// A Tool is what an operator wants to know about a tool.
 type Tool struct {
 	Path        string `json:"path" description:"The path to call it at, such as /math/add."`
 	State       string `json:"state" enum:"enabled,disabled,not_granted" description:"Whether it can be called."`
@@ -40,14 +40,14 @@ type Tool struct {
 	Places      int    `json:"places" description:"How many calls of it may run at once."`
 }
 
-// The states of a tool.
+// These are the states of a tool.
 const (
 	Enabled    = "enabled"
 	Disabled   = "disabled"
 	NotGranted = "not_granted"
 )
 
-// A Why says what decides about a tool's state.
+// A Why says what decides a tool's state.
 type Why struct {
 	By      string     `json:"by" enum:"default,configuration,switch,grants" description:"What decides: the default, the configuration, a switch, or the grants."`
 	Key     string     `json:"key,omitempty" description:"The entry of the configuration."`
@@ -59,7 +59,7 @@ type Why struct {
 	Missing []string   `json:"missing,omitempty" description:"What it needs but was not granted."`
 }
 
-// What decides about a tool's state.
+// These are what can decide a tool's state.
 const (
 	ByDefault       = "default"
 	ByConfiguration = "configuration"
@@ -67,7 +67,7 @@ const (
 	ByGrants        = "grants"
 )
 
-// String describes it in words.
+// String describes w in words.
 func (w Why) String() string {
 	var s string
 	switch w.By {
@@ -114,7 +114,7 @@ func tools() Operation {
 	})
 }
 
-// matcher returns what a pattern of tools matches. If empty, all.
+// matcher returns a function that reports whether a tool matches a pattern. An empty pattern matches all tools.
 func matcher(text string) (func(path string) bool, error) {
 	if text == "" {
 		return func(string) bool { return true }, nil
@@ -139,7 +139,7 @@ func toolOf(route *wasmtools.Route, why Why) Tool {
 	return told
 }
 
-// busy tells of the calls of a tool; of one of the program's own, nothing is known.
+// busy returns the running and waiting calls of a tool. They are not known for the program's own tools.
 func busy(route *wasmtools.Route) Busy {
 	b := Busy{Path: route.Path}
 	p, _ := core.PlacesOf(route.Tool)
@@ -147,7 +147,7 @@ func busy(route *wasmtools.Route) Busy {
 	return b
 }
 
-// decider returns what tells why a route of a generation is in its state.
+// decider returns a function that says why a route of a generation is in its state.
 func decider(g *wasmtools.Generation) func(*wasmtools.Route) Why {
 	c := configurationOf(g).Config
 	key, entries := "tools.disabled", configured.EntriesOf(c)

@@ -9,7 +9,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/metrics"
 )
 
-// TopStep is how long calls are counted together.
+// TopStep is the period over which calls are counted together.
 const TopStep = metrics.Step
 
 // TopArguments are the arguments of the operation top.
@@ -33,7 +33,7 @@ type TopTool struct {
 	Steps  []TopCalls `json:"steps,omitempty" description:"The last ten-second steps, the oldest first."`
 }
 
-// TopCalls are calls of some seconds.
+// TopCalls are the calls of one period.
 type TopCalls struct {
 	TopSum
 	Median float64 `json:"p50" description:"How many seconds half of them took at most, accurate to an eighth; refused calls don't count."`

@@ -10,22 +10,22 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// mostUploads is how many files may come at a time. Each takes room on disk before it is checked. As many may come over the socket.
+// mostUploads is how many uploads may run at a time, since each takes room on disk before it is checked. As many more may run over the socket.
 const mostUploads = 8
 
-// uploads are the files that are coming, and whose turn it is to change one. The zero value has none. One who sends many files, or sends them slowly, keeps
-// nobody else out: a caller has no more of the places than stay free, and callers take turns.
+// uploads has the running uploads, and whose turn it is to change a file. The zero value has none. A caller that sends many files, or sends slowly,
+// keeps nobody else out: no caller has more places than stay free, and callers take turns.
 type uploads struct {
 	mu    sync.Mutex
 	local int // over the socket
 	far   int
-	by    map[rates.Caller]int // of those who are far
+	by    map[rates.Caller]int // of callers over HTTP
 
 	begin sync.Once
-	turn  *turns.Places[rates.Caller, struct{}] // one place: for who changes a file, or which version of one is served
+	turn  *turns.Places[rates.Caller, struct{}] // a single place, for changing a file or which version of it is served
 }
 
-// enter counts a file that begins to come, until leave is called, or returns why it may not.
+// enter counts a new upload until leave is called, or returns an error if it may not start.
 func (u *uploads) enter(r *Request) (leave func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -58,7 +58,7 @@ func (u *uploads) enter(r *Request) (leave func(), err error) {
 	}, nil
 }
 
-// change waits until it is the caller's turn to change a file, which ends with end.
+// change waits until it is the caller's turn to change a file. end ends the turn.
 func (u *uploads) change(ctx context.Context, r *Request) (end func(), err error) {
 	u.begin.Do(func() { u.turn = turns.New[rates.Caller, struct{}](1) })
 	caller := callerOf(r)
@@ -68,7 +68,7 @@ func (u *uploads) change(ctx context.Context, r *Request) (end func(), err error
 	return sync.OnceFunc(func() { u.turn.Leave(caller, struct{}{}) }), nil
 }
 
-// callerOf returns who asks.
+// callerOf returns the caller of a request.
 func callerOf(r *Request) rates.Caller {
 	return rates.CallerOf(&wasmtools.Call{Principal: r.Principal})
 }

@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// mostLocal is how many may wait for lines or events at a time who come over the socket: half of its connections, so that the others do their work.
+	// mostLocal is how many callers over the socket may wait for lines or events at a time: half of its connections, so that others can work.
 	mostLocal = 32
-	// mostWaiting is how many may over HTTP.
+	// mostWaiting is how many callers over HTTP may wait.
 	mostWaiting = 64
-	// mostOfCaller is how many of these may be one caller's, so that one token keeps no others out.
+	// mostOfCaller is how many of these waits one caller may have, so that one token keeps no others out.
 	mostOfCaller = mostWaiting / 4
-	// lookAgain is how long somebody who was woken for nothing looks at nothing more: each call has a line, and what wakes all who wait for
-	// others makes calls slow.
+	// lookAgain is how long a waiting caller that was woken in vain pauses: each call makes a line, and waking everybody for the lines of others
+	// would slow down calls.
 	lookAgain = 75 * time.Millisecond
 )
 
-// waiting are the callers that wait for what happens. The zero value has none.
+// waiting are the callers that wait for events. The zero value has none.
 type waiting struct {
 	mu    sync.Mutex
 	local int // over the socket
 	far   int
-	by    map[rates.Caller]int // of those who are far
+	by    map[rates.Caller]int // of callers over HTTP
 }
 
-// await returns a context that ends with the time that somebody waits for what happens, and what ends it before. Only so many may wait.
+// await returns a context that ends when the wait is over, and a function that ends it earlier. The number of waits is bounded.
 func (w *waiting) await(ctx context.Context, r *Request, seconds int) (context.Context, func(), error) {
 	leave := func() {}
 	if seconds > 0 {
@@ -44,7 +44,7 @@ func (w *waiting) await(ctx context.Context, r *Request, seconds int) (context.C
 	return ctx, func() { cancel(); leave() }, nil
 }
 
-// enter counts somebody who begins to wait, or returns why they may not.
+// enter counts a new wait, or returns an error if there are too many.
 func (w *waiting) enter(caller rates.Caller, local bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +82,7 @@ func (w *waiting) leave(caller rates.Caller, local bool) {
 	}
 }
 
-// pause lets some time pass, or ctx end.
+// pause waits for a time, or until ctx ends.
 func pause(ctx context.Context) {
 	timer := time.NewTimer(lookAgain)
 	defer timer.Stop()

@@ -1,4 +1,4 @@
-// Package client asks a running server for the operations of package admin, over its socket or over HTTP.
+// Package client runs the operations of package admin on a running server, over its socket or over HTTP.
 package client
 
 import (
@@ -25,19 +25,20 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/misfit"
 )
 
-// ErrNoServer is returned, with what to do, where no server answers.
+// ErrNoServer is wrapped in the error if no server answers. That error says what to do.
 var ErrNoServer = errors.New("no server answers")
 
 const (
-	// connectTime is how long a server may take to take a connection.
+	// connectTime bounds the time for connecting to a server.
 	connectTime = 5 * time.Second
-	// permitTime is how long a server, or a proxy in front of it, may take to say that it will take a file, before the file is sent without its word.
+	// permitTime is how long to wait for a server, or a proxy in front of it, to agree to receive a file ("100 Continue"). After that the file is
+	// sent anyway.
 	permitTime = time.Second
-	// maxAnswer is how many bytes of an answer are read: a list of 100,000 tools fits.
+	// maxAnswer bounds an answer in bytes: a list of 100,000 tools fits.
 	maxAnswer = 256 << 20
 )
 
-// A Client asks one server. It is safe for concurrent use.
+// A Client is for one server. It is safe for concurrent use.
 type Client struct {
 	base   string
 	token  string
@@ -45,7 +46,7 @@ type Client struct {
 	asking *http.Transport
 }
 
-// OverSocket returns a client of the server that has the socket at path.
+// OverSocket returns a client for the server with the socket at path.
 func OverSocket(path string) (*Client, error) {
 	if err := socket.CheckPath(path); err != nil {
 		return nil, err
@@ -58,8 +59,8 @@ func OverSocket(path string) (*Client, error) {
 	return c, nil
 }
 
-// OverHTTP returns a client of the server at an address such as "https://tools.example.com", who shows a token. It asks the server itself:
-// no proxy of the environment, and nothing that an answer leads to.
+// OverHTTP returns a client for the server at a URL such as "https://tools.example.com", which sends a token. It uses no proxy from the environment,
+// and follows no redirects.
 func OverHTTP(server, token string) (*Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -72,17 +73,17 @@ func OverHTTP(server, token string) (*Client, error) {
 	return &Client{base: u.JoinPath(door.Path).String(), token: token, asking: &http.Transport{DialContext: d.DialContext, ForceAttemptHTTP2: true, ExpectContinueTimeout: permitTime}}, nil
 }
 
-// Close ends connections that are kept.
+// Close closes idle connections.
 func (c *Client) Close() { c.asking.CloseIdleConnections() }
 
-// An Answer is what a server answers.
+// An Answer is the answer of a server.
 type Answer struct {
-	// Result is JSON, and Version what If-Match of a change may have, or "".
+	// Result is JSON. Version is the value for If-Match in a change, or "".
 	Result  json.RawMessage
 	Version string
 }
 
-// Into reads the result into what to points to.
+// Into decodes the result into what to points to.
 func (a *Answer) Into(to any) error {
 	if err := json.Unmarshal(a.Result, to); err != nil {
 		return fmt.Errorf("read the server's answer, which may be of another version: %w", err)
@@ -90,8 +91,8 @@ func (a *Answer) Into(to any) error {
 	return nil
 }
 
-// Do asks for an operation. arguments is a struct as the operation has it. expected is the version that what is changed must have, or empty.
-// The server's refusal is an *wasmtools.Error.
+// Do runs an operation. arguments is the operation's struct of arguments. expected is the version that the target of a change must have, or empty. If
+// the server refuses, the error is an *wasmtools.Error.
 func (c *Client) Do(ctx context.Context, name string, arguments any, expected string) (*Answer, error) {
 	request, err := c.request(ctx, admin.Find(name), arguments)
 	if err != nil {
@@ -100,8 +101,8 @@ func (c *Client) Do(ctx context.Context, name string, arguments any, expected st
 	return c.send(ctx, request, expected)
 }
 
-// Put is Do for an operation that takes a file, which has size bytes. If a server refuses it because of the caller or its size, it does so
-// before any of it is sent: a connection that ends while a file is being sent may take the answer with it.
+// Put is Do for an operation that takes a file of size bytes. A server that refuses the caller or the size does so before the file is sent, since the
+// answer may be lost if the connection ends while a file is being sent.
 func (c *Client) Put(ctx context.Context, name string, arguments any, expected string, file io.Reader, size int64) (*Answer, error) {
 	request, err := c.request(ctx, admin.Find(name), arguments)
 	if err != nil {
@@ -136,7 +137,7 @@ func (c *Client) send(ctx context.Context, request *http.Request, expected strin
 	return &Answer{Result: body, Version: strings.Trim(response.Header.Get("ETag"), `"`)}, nil
 }
 
-// Copy asks for an operation whose result are bytes, and writes them.
+// Copy runs an operation whose result is bytes, and writes them to w.
 func (c *Client) Copy(ctx context.Context, name string, w io.Writer) error {
 	request, err := c.request(ctx, admin.Find(name), struct{}{})
 	if err != nil {
@@ -194,7 +195,7 @@ func (c *Client) request(ctx context.Context, o *admin.Operation, arguments any)
 	return request, nil
 }
 
-// place names the server.
+// place returns a name for the server.
 func (c *Client) place() string {
 	if c.path != "" {
 		return c.path
@@ -202,7 +203,7 @@ func (c *Client) place() string {
 	return strings.TrimSuffix(c.base, door.Path)
 }
 
-// unreachable returns why no server has answered, and what to do.
+// unreachable returns an error that says why no server has answered, and what to do.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	err = nothttp.Error(err)
 	switch {
@@ -218,7 +219,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("%w at %s: %w", ErrNoServer, c.path, err)
 }
 
-// refused returns the error that an answer has.
+// refused returns the error in an answer.
 func (c *Client) refused(response *http.Response, body []byte) error {
 	var said struct {
 		Detail    json.RawMessage `json:"detail"`
@@ -231,7 +232,7 @@ func (c *Client) refused(response *http.Response, body []byte) error {
 	failed := &wasmtools.Error{Code: said.Code}
 	if json.Unmarshal(said.Detail, &failed.Message) != nil {
 		var violations []misfit.Violation
-		_ = json.Unmarshal(said.Detail, &violations) // otherwise the code has to do
+		_ = json.Unmarshal(said.Detail, &violations) // if this fails, the code must do
 		failed.Violations = violations
 	}
 	if said.RequestID != "" {

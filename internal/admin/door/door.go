@@ -1,4 +1,4 @@
-// Package door is the door of package admin: its operations over HTTP, in JSON, with an OpenAPI document of their own.
+// Package door serves the operations of package admin over HTTP, in JSON, with an OpenAPI document of their own.
 package door
 
 import (
@@ -21,19 +21,19 @@ import (
 // Path is where a Door is mounted.
 const Path = "/admin/v1"
 
-// bodyTime is how long the body of an operation that takes a file may come.
+// bodyTime bounds how long receiving a file may take.
 const bodyTime = 5 * time.Minute
 
 // Options are the settings of a Door. The zero value is usable.
 type Options struct {
-	// Local is whether only callers over the socket may ask for it.
+	// Local is whether this is the door of the socket, which has additional operations.
 	Local bool
-	// Off returns whether the door is switched off under a generation. It is called concurrently. If nil, it never is.
+	// Off returns whether the door is switched off under a generation. It is called concurrently. If nil, the door is always on.
 	Off func(g *wasmtools.Generation) bool
 }
 
-// A Door answers requests for the operations of a server. Whoever asks must have the role of an administrator, or for some operations any
-// credentials: the door asks for that itself, so it is never open, even while nobody else needs credentials.
+// A Door answers requests for the operations of a server. The caller must have the role of an administrator or, for some operations, any credentials.
+// The door checks that itself, so it is never open, even if the rest of the service needs no credentials.
 type Door struct {
 	target     *admin.Target
 	options    Options
@@ -43,7 +43,7 @@ type Door struct {
 
 var _ web.Door = (*Door)(nil)
 
-// New returns the door of a server.
+// New returns the door for a server.
 func New(target *admin.Target, o Options) *Door {
 	d := &Door{target: target, options: o, operations: map[string]*admin.Operation{}}
 	all := admin.Operations()
@@ -56,7 +56,7 @@ func New(target *admin.Target, o Options) *Door {
 	return d
 }
 
-// Policy lets in the service's own pages only. Serve asks for roles.
+// Policy admits only the service's own pages. Serve checks roles.
 func (d *Door) Policy() web.Policy { return web.Policy{Pages: web.PagesOwn} }
 
 // IsOff reports whether the door is switched off under a generation.
@@ -70,7 +70,7 @@ func (d *Door) Serve(x *web.Exchange) {
 	if o != nil && o.Role == "" {
 		role = ""
 	}
-	if err := web.Require(x.Call().Principal, role); err != nil { // before anything tells which operations exist
+	if err := web.Require(x.Call().Principal, role); err != nil { // before the answer can reveal which operations exist
 		x.Fail(err)
 		return
 	}
@@ -81,7 +81,7 @@ func (d *Door) Serve(x *web.Exchange) {
 		return
 	}
 	if o != nil && o.Takes() > 0 {
-		role = o.Role // what comes is much, and is not looked at before
+		role = o.Role // the body is large, so the role is checked before it is read
 	}
 	if err := web.Require(x.Call().Principal, role); err != nil {
 		x.Fail(err)
@@ -103,7 +103,7 @@ func (d *Door) Serve(x *web.Exchange) {
 		x.Fail(err)
 		return
 	}
-	renew := func() error { // while the body came, the token may have been taken back
+	renew := func() error { // the token may have been revoked while the body arrived
 		_, err := x.Renew()
 		return err
 	}
@@ -126,7 +126,7 @@ func (d *Door) Serve(x *web.Exchange) {
 	}
 	if most := o.Takes(); most > 0 {
 		r.Body = func(w io.Writer) error {
-			// Files come over slow lines, too. A connection that takes no deadline is gone, which reading from it tells.
+			// Files may come over slow lines. A connection that accepts no deadline is gone, and reading from it will show that.
 			control := http.NewResponseController(x)
 			_ = control.SetReadDeadline(time.Now().Add(bodyTime))
 			_ = control.SetWriteDeadline(time.Now().Add(2 * bodyTime))
@@ -149,7 +149,7 @@ func (d *Door) Serve(x *web.Exchange) {
 		ctx, end = context.WithCancel(x.Stream())
 		defer end()
 		recheck := x.Recheck()
-		go func() { // the wait ends when tokens or other credentials change
+		go func() { // ends the wait when tokens or other credentials change
 			select {
 			case <-recheck:
 				end()
@@ -158,7 +158,7 @@ func (d *Door) Serve(x *web.Exchange) {
 		}()
 	}
 	result, err := o.Run(ctx, r, arguments)
-	if err == nil && o.Waits() { // while it waited, the token may have been taken back
+	if err == nil && o.Waits() { // the token may have been revoked during the wait
 		err = r.Still()
 	}
 	if err != nil {
@@ -171,21 +171,21 @@ func (d *Door) Serve(x *web.Exchange) {
 	x.Send(http.StatusOK, result)
 }
 
-// A taken body is written as it comes.
+// A taken is a body that is written to a file as it arrives.
 type taken struct {
 	w    io.Writer
 	most int64
 }
 
-// Limit returns how many bytes it may have.
+// Limit returns how many bytes the body may have.
 func (t *taken) Limit() int64 { return t.most }
 
-// TooLarge returns the error of a body with more.
+// TooLarge returns the error for a larger body.
 func (t *taken) TooLarge() error {
 	return &wasmtools.Error{Code: wasmtools.CodeInputTooLarge, Message: fmt.Sprintf("The file has more than %d bytes", t.most)}
 }
 
-// Read writes what r has.
+// Read writes the content of r.
 func (t *taken) Read(r io.Reader, _ int64) error {
 	n, err := io.Copy(told{t.w}, io.LimitReader(r, t.most+1))
 	if err == nil && n > t.most {
@@ -194,7 +194,7 @@ func (t *taken) Read(r io.Reader, _ int64) error {
 	return err
 }
 
-// A told writer has those who ask know that it is not their fault if it fails.
+// A told is a writer whose errors tell the caller that they are not the caller's fault.
 type told struct{ io.Writer }
 
 func (w told) Write(p []byte) (int, error) {
@@ -205,7 +205,7 @@ func (w told) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// from says where a request comes from.
+// from returns where a request comes from.
 func (d *Door) from(x *web.Exchange) string {
 	if d.options.Local {
 		return "socket"
@@ -240,7 +240,7 @@ func argumentsOf(x *web.Exchange, o *admin.Operation) ([]byte, error) {
 	return body, err
 }
 
-// expectedOf returns the version that If-Match names, or "" for any.
+// expectedOf returns the version in If-Match, or "" for any version.
 func expectedOf(h http.Header) (string, error) {
 	lines := h["If-Match"]
 	if len(lines) == 0 || len(lines) == 1 && lines[0] == "*" {

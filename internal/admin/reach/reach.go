@@ -1,8 +1,8 @@
-// Package reach says what callers reach in the end: what each tool does for them outside its sandbox, by itself and through the tools that
+// Package reach finds out everything that callers can reach: what each tool does for them outside its sandbox, by itself and through the tools that
 // it calls.
 //
-// It goes by what is enforced. The values that its calls get say what a tool itself reaches. A tool calls others on behalf of its caller.
-// So its tools can't reach what the caller may not call.
+// It relies only on what is enforced. The values that a tool's calls get say what the tool itself reaches. A tool calls other tools on behalf of its
+// caller, and so only those that the caller may call.
 package reach
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/capability"
 )
 
-// A Tool is one that can be called: it is enabled, and lacks nothing.
+// A Tool is a tool that can be called: it is enabled, and lacks no grant.
 type Tool struct {
 	wasmtools.Route
-	// Reaches are what it reaches itself, other tools among them.
+	// Reaches are what the tool itself reaches, including other tools.
 	Reaches []capability.Reached
 }
 
@@ -28,7 +28,7 @@ type Way struct {
 	// Principal is the name of the caller, and Tool the path of the tool that is called, such as "weather/now".
 	Principal string `json:"principal" description:"The caller."`
 	Tool      string `json:"tool" description:"The tool that the caller calls."`
-	// Through are the paths of the tools that are called one inside the other from there, on a shortest way. If empty, the tool does it itself.
+	// Through are the paths of the tools that are called from there, each by the one before, on a shortest way. If empty, Tool reaches it itself.
 	Through []string `json:"through,omitempty" description:"The tools called on the way, each by the one before; if empty, the tool reaches it directly."`
 	capability.Reached
 }
@@ -38,17 +38,16 @@ func (w Way) compare(other Way) int {
 	return cmp.Or(strings.Compare(w.Principal, other.Principal), strings.Compare(w.Tool, other.Tool), w.Reached.Compare(other.Reached))
 }
 
-// Options bound what Ways looks for.
+// Options bound the search of Ways.
 type Options struct {
-	// First reports whether ways count that begin with the tool at a path such as "/weather/now". If nil, all do.
+	// First reports whether ways that begin with the tool at a path such as "/weather/now" are wanted. If nil, all are.
 	First func(path string) bool
-	// Most is how many ways are returned at most. 0: all.
+	// Most is how many ways are returned at most. 0 means all.
 	Most int
 }
 
-// Ways returns the ways on which the principals reach something with tools, sorted by principal, tool and what is reached: for each of
-// these a shortest one. A way never ends at a tool that may be called, but at what that tool reaches. complete is false if there are more
-// than o.Most.
+// Ways returns how the principals reach something with tools: a shortest way for each combination of principal, tool and what is reached, sorted by
+// these. A way never ends at another tool, but at what that tool reaches. complete is false if there are more than o.Most ways.
 func Ways(tools []Tool, o Options, principals ...*wasmtools.Principal) (all []Way, complete bool) {
 	byPath := make(graph, len(tools))
 	for i := range tools {
@@ -70,13 +69,13 @@ func Ways(tools []Tool, o Options, principals ...*wasmtools.Principal) (all []Wa
 // A graph is the tools that may call each other, by their paths.
 type graph map[string]*Tool
 
-// A visit is a tool that is called, on a shortest way.
+// A visit is a called tool on a shortest way.
 type visit struct {
 	tool *Tool
 	by   *visit // nil: the caller
 }
 
-// from adds the ways that begin with a tool. It looks at nearer tools first, and at each once.
+// from adds the ways that begin with a tool. It visits each tool once, nearer ones first.
 func (g graph) from(all []Way, p *wasmtools.Principal, first *Tool) []Way {
 	_, nobody := personal.Of(p)
 	seen := map[*Tool]bool{first: true}
@@ -105,7 +104,7 @@ func (g graph) from(all []Way, p *wasmtools.Principal, first *Tool) []Way {
 	return all
 }
 
-// path returns the tools that are called after the first.
+// path returns the tools that are called after the first one.
 func (v *visit) path() (all []string) {
 	for ; v.by != nil; v = v.by {
 		all = append(all, strings.TrimPrefix(v.tool.Path, "/"))
@@ -114,7 +113,7 @@ func (v *visit) path() (all []string) {
 	return all
 }
 
-// Gained returns the ways that lead where none of before does, for the same caller and tool.
+// Gained returns the ways to something that the same caller and tool do not reach in before.
 func Gained(before, after []Way) (gained []Way) {
 	known := make(map[key]bool, len(before))
 	for _, w := range before {
@@ -128,7 +127,7 @@ func Gained(before, after []Way) (gained []Way) {
 	return gained
 }
 
-// A key is what counts about a way.
+// A key is the part of a way that is compared.
 type key struct {
 	principal, tool string
 	reached         capability.Reached

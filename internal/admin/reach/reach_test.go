@@ -102,7 +102,7 @@ func TestGained(t *testing.T) {
 	before, _ := reach.Ways([]reach.Tool{tool("a/x", "kv a", "tools a/y"), tool("a/y", "http https://a.example")}, reach.Options{}, principal(t, "p", "*"))
 	after, _ := reach.Ways([]reach.Tool{tool("a/x", "kv a", "tools a/z"), tool("a/z", "http https://a.example", "secrets key")}, reach.Options{}, principal(t, "p", "*"))
 	want := []string{"p a/x secrets key a/z", "p a/z http https://a.example", "p a/z secrets key"}
-	if got := lines(reach.Gained(before, after)); !slices.Equal(got, want) { // another way to the same is nothing new
+	if got := lines(reach.Gained(before, after)); !slices.Equal(got, want) { // another way to the same thing is nothing new
 		t.Errorf("gained\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if got := lines(reach.Gained(after, before)); !slices.Equal(got, []string{"p a/y http https://a.example"}) {
@@ -110,7 +110,7 @@ func TestGained(t *testing.T) {
 	}
 }
 
-// TestOwn wants a caller's own things to be listed only for callers who can have some.
+// TestOwn checks that callers' own things are listed only for callers that can have some.
 func TestOwn(t *testing.T) {
 	t.Parallel()
 	tools := []reach.Tool{{Route: wasmtools.Route{Path: "/a/x"}, Reaches: []capability.Reached{{Capability: "secrets", Entry: "key@principal", Own: true}, {Capability: "kv", Entry: "a", Own: true}, {Capability: "http", Entry: "https://a.example"}}}}

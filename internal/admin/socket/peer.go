@@ -14,13 +14,13 @@ import (
 // Origin is the origin of principals that come over the socket.
 const Origin = "socket"
 
-// Peers is a dependency of package web: who has opened the socket is an administrator, and called "uid 1000 (ann)".
+// Peers is a dependency of package web: whoever has opened the socket is an administrator with a name such as "uid 1000 (ann)".
 type Peers struct{}
 
 // Check refuses nobody.
 func (Peers) Check(*http.Request) error { return nil }
 
-// Principal returns who is at the other end of the request's connection.
+// Principal returns the user at the other end of the request's connection.
 func (Peers) Principal(r *http.Request, _ *wasmtools.Principal) (*wasmtools.Principal, error) {
 	p, ok := r.Context().Value(peerKey{}).(*wasmtools.Principal)
 	if !ok {
@@ -31,7 +31,7 @@ func (Peers) Principal(r *http.Request, _ *wasmtools.Principal) (*wasmtools.Prin
 
 type peerKey struct{}
 
-// withPeer notes who is at the other end of a connection, for its requests.
+// withPeer notes the user at the other end of a connection, for its requests.
 func withPeer(ctx context.Context, conn net.Conn) context.Context {
 	if p, ok := conn.(*placed); ok {
 		conn = p.Conn
@@ -51,7 +51,7 @@ func withPeer(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
-// User returns the administrator who a user of the system is.
+// User returns a user of the system as an administrator.
 func User(uid int) (*wasmtools.Principal, error) {
 	name := fmt.Sprintf("uid %d", uid)
 	p, err := wasmtools.NewPrincipal(name, Origin, "*")

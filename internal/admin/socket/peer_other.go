@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// peerOf returns the user whom the socket's file belongs to: its mode lets in no other, but root, who is taken for that user.
+// peerOf returns the owner of the socket's file: its mode admits nobody else except root, who is treated as the owner.
 func peerOf(*net.UnixConn) (uid int, err error) { return os.Getuid(), nil }

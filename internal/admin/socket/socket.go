@@ -1,5 +1,5 @@
-// Package socket has the Unix socket over which a server is administered on its own machine. Who may open it, by its file's owner and mode,
-// is an administrator: the system says who that is.
+// Package socket has the Unix socket over which a server is administered on its own machine. Every user who may open it, by its file's owner and
+// mode, is an administrator. The system says who the user is.
 package socket
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/ownership"
 )
 
-// Name is what the socket is called in the directory of the state.
+// Name is the name of the socket in the directory of the state.
 const Name = "admin.sock"
 
-// CheckPath returns what is wrong with the path of a socket, or nil.
+// CheckPath returns an error if a socket can't have this path.
 func CheckPath(path string) error {
 	if len(path) > listen.MaxPath {
 		return fmt.Errorf("the path of the admin socket has %d bytes, and this system allows %d: set state.directory or admin.socket to a shorter one: %s", len(path), listen.MaxPath, path)
@@ -30,7 +30,7 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// The limits of what a caller can prolong or enlarge. Who gets here may end the process anyway, so they are for accidents.
+// These limits are against accidents: whoever can open the socket may end the process anyway.
 const (
 	headerTime = 10 * time.Second
 	maxHeader  = 32 << 10 // bytes
@@ -47,7 +47,7 @@ type Server struct {
 }
 
 // Open binds the socket at path, for the user of this process alone, and serves it. A socket left behind by a killed server is replaced,
-// but not one that another server is using. Handlers know by the context of a request who sent it: see [Peers].
+// but not one that another server is using. The context of a request says who sent it: see [Peers].
 func Open(path string, handler http.Handler, logger *slog.Logger) (*Server, error) {
 	listener, err := bind(path)
 	if err != nil {
@@ -71,13 +71,13 @@ func Open(path string, handler http.Handler, logger *slog.Logger) (*Server, erro
 	return s, nil
 }
 
-// Path returns where the socket is.
+// Path returns the path of the socket.
 func (s *Server) Path() string { return s.path }
 
 // Close ends all requests, and removes the socket. A second Close returns the result of the first.
 func (s *Server) Close() error {
 	s.once.Do(func() {
-		s.closed = s.http.Close() // which removes the file
+		s.closed = s.http.Close() // this removes the file
 		<-s.served
 	})
 	return s.closed
@@ -105,7 +105,7 @@ func bind(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Of returns where the socket of a server with a configuration is, or "" if it has none.
+// Of returns the path of the socket of a server with a configuration, or "" if it has none.
 func Of(c *config.Config) string {
 	switch {
 	case c.Admin.Socket == config.NoSocket, c.Admin.Socket == "" && c.State.Directory == "":
@@ -116,7 +116,7 @@ func Of(c *config.Config) string {
 	return filepath.Join(c.State.Directory, Name)
 }
 
-// bounded is a listener with a number of connections at most. Others wait in the system.
+// bounded is a listener with a maximum number of connections. Further ones wait in the system's queue.
 type bounded struct {
 	net.Listener
 	places chan struct{}
@@ -133,7 +133,7 @@ func (b bounded) Accept() (net.Conn, error) {
 	return &placed{Conn: conn, leave: sync.OnceFunc(func() { <-b.places })}, nil
 }
 
-// A placed connection gives its place back when it is closed.
+// A placed is a connection that gives its place back when it is closed.
 type placed struct {
 	net.Conn
 	leave func()

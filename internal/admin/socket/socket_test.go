@@ -33,14 +33,14 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// over returns a client of the socket at path.
+// over returns a client for the socket at path.
 func over(path string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}}}
 }
 
-// TestPeers asks who the system says is at the other end.
+// TestPeers checks which user the system reports at the other end.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(shortDir(t), "s")
@@ -66,7 +66,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestFolderOfOthers has a folder in which everybody could put a socket of their own into the place of the server's.
+// TestFolderOfOthers has a folder in which everybody could replace the server's socket by their own.
 func TestFolderOfOthers(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(shortDir(t), "f")
@@ -87,7 +87,7 @@ func TestFolderOfOthers(t *testing.T) {
 	}
 }
 
-// TestLive has a second server find that another one has the socket, and leave it alone.
+// TestLive checks that a second server notices that another one has the socket, and leaves the socket alone.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(shortDir(t), "s")
@@ -121,7 +121,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestMany has more callers come than are served at a time: all of them are answered, and the end waits for none.
+// TestMany has more callers than are served at a time: all of them are answered, and Close waits for none.
 func TestMany(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(shortDir(t), "s")

@@ -21,8 +21,8 @@ func CacheDir(c *config.Config) (string, error) {
 	return filepath.Join(base, "toolsrv"), nil
 }
 
-// recordFile returns the file with the record of which files of a source wait for which others, or "" if there is no place
-// for it. source is its ID.
+// recordFile returns the path of a source's record of which files wait for which others, or "" if there is no place for it. source is the source's
+// ID.
 func recordFile(c *config.Config, source string) string {
 	cache, err := CacheDir(c)
 	if err != nil {

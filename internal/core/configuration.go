@@ -15,17 +15,17 @@ import (
 	"github.com/toolsrv/toolsrv/runtime/limits"
 )
 
-// A Configuration is what a config.Config decides of calls. It is made whole, beside the one that is in force, and published with the
-// generation of the route table that is made for it. Nothing of it changes then.
+// A Configuration is what a config.Config decides about calls. It is made while the old one is in force, and published with the generation of the
+// route table that is made for it. After that it never changes.
 type Configuration struct {
 	*config.Config
 	Granted *broker.Grants
 
-	follow func() // has the sources follow it
+	follow func() // makes the sources follow it
 }
 
-// A Value is published as a whole: a Configuration, or a type that embeds one. A program with doors puts there what it decides about
-// requests. One with a method Hurry is asked as [invoke.Options.Hurry] is.
+// A Value is published as a whole: a Configuration, or a type that embeds one. A program with doors adds what it decides about requests. A method
+// Hurry, if there is one, is used as [invoke.Options.Hurry] is.
 type Value interface {
 	// Base returns the Configuration.
 	Base() *Configuration
@@ -34,11 +34,11 @@ type Value interface {
 // Base returns c.
 func (c *Configuration) Base() *Configuration { return c }
 
-// CallRates returns the rates of callers that have none of their own.
+// CallRates returns the rates for callers that have none of their own.
 func (c *Configuration) CallRates() *rates.Settings { return (*rates.Settings)(&c.Rates) }
 
-// Configure makes what c decides of calls, with the secrets as they are read now. An error is one that a reload must refuse: nothing has
-// changed then. Nothing changes otherwise, until Publish. c must not change from now on.
+// Configure makes a Configuration from c, with the present values of secrets. Nothing changes until Publish. An error means that a reload must be
+// refused. c must not change from now on.
 func (s *Service) Configure(c *config.Config) (*Configuration, error) {
 	store, err := s.State.For(c)
 	if err != nil {
@@ -47,8 +47,8 @@ func (s *Service) Configure(c *config.Config) (*Configuration, error) {
 	return s.configure(c, store)
 }
 
-// Look is Configure for who only wants to know what would change: the result must not be published. It opens no state, and so does not find out
-// whether one that is not open yet could be opened.
+// Look is Configure for a caller that only wants to know what would change: the result must not be published. It opens no state, so it does not find
+// out whether a state that is not open yet could be opened.
 func (s *Service) Look(c *config.Config) (*Configuration, error) {
 	return s.configure(c, s.State.looked(c))
 }
@@ -70,8 +70,8 @@ func (s *Service) configure(c *config.Config, store state.Store) (*Configuration
 	return next, nil
 }
 
-// Unfilled returns the names of the headers that the collector isn't sent under a configuration, sorted: until a restart it is sent those of the
-// start, and the configuration lacks their secrets.
+// Unfilled returns the sorted names of the headers that are not sent to the collector under a configuration. The headers are those of the start,
+// until a restart, and the configuration lacks the secrets of these.
 func (s *Service) Unfilled(c *Configuration) (names []string) {
 	if s.Tracer == nil {
 		return nil
@@ -84,7 +84,7 @@ func (s *Service) Unfilled(c *Configuration) (names []string) {
 	return names
 }
 
-// Publish puts a value in force: policy, limits, grants and all else from one moment on. After an error the old one stays.
+// Publish puts a value in force: policy, limits, grants and all else take effect at one moment. After an error the old value stays.
 func (s *Service) Publish(v Value) error {
 	if err := s.Catalog.Reconfigure(forCatalog(v)); err != nil {
 		return fmt.Errorf("apply the new configuration: %w", err)
@@ -93,7 +93,7 @@ func (s *Service) Publish(v Value) error {
 	return nil
 }
 
-// Reload puts c in force for a service that nothing else is configured with. With a server this is the server's task: it knows who is let in.
+// Reload puts c in force for a service without a server. With a server, call the server's Reload, since the configuration also says who is admitted.
 func (s *Service) Reload(c *config.Config) error {
 	if _, own := s.Table.Current().Configuration().(*Configuration); !own {
 		return errors.New("apply the new configuration: the service has a server, so call the server's Reload")
@@ -105,7 +105,7 @@ func (s *Service) Reload(c *config.Config) error {
 	return s.Publish(next)
 }
 
-// InForce returns the configuration of this moment, or nil while Open makes the first one.
+// InForce returns the configuration in force, or nil while Open makes the first one.
 func (s *Service) InForce() *Configuration {
 	if v, ok := s.Table.Current().Configuration().(Value); ok {
 		return v.Base()
@@ -113,17 +113,17 @@ func (s *Service) InForce() *Configuration {
 	return nil
 }
 
-// hurry makes doors end what comes slowly.
+// hurry makes doors end slow requests.
 func (s *Service) hurry() bool {
 	door, ok := s.Table.Current().Configuration().(interface{ Hurry() bool })
 	return ok && door.Hurry()
 }
 
-// forCatalog returns what the catalog makes and publishes of a value.
+// forCatalog returns the catalog's configuration for a value.
 func forCatalog(v Value) catalog.Configuration {
 	c := v.Base()
 	to := catalog.Configuration{Limits: func(path string) limits.Limits { return configured.Limits(c.Config, path) }, Grants: c.Granted, Policy: configured.Policy(c.Config), Value: v}
-	if pins := configured.PinsOf(c.Config); pins != nil { // otherwise the catalog need not ask for each file
+	if pins := configured.PinsOf(c.Config); pins != nil { // without pins, the catalog need not check each file
 		to.Pins = pins
 	}
 	return to

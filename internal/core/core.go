@@ -1,5 +1,5 @@
-// Package core has what is below all doors: the files, what runs them, the table of their tools, and the way to call them. A process
-// opens it once, has a server, an MCP client on standard input or calls of its own use it, and closes it after them.
+// Package core has what is below all doors: the files, the engine that runs them, the table of their tools, and the way to call these. A process
+// opens it once. A server, an MCP client on standard input or the process's own calls use it, and it is closed after them.
 package core
 
 import (
@@ -38,15 +38,15 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// Options say what a Service has besides its configuration. The zero value is usable.
+// Options say what a Service has in addition to its configuration. The zero value is usable.
 type Options struct {
-	// Tools are the program's own. They are served beside the files' tools, from the start.
+	// Tools are the program's own tools. They are served beside those of files, from the start.
 	Tools []*wasmtools.Tool
-	// Files are paths of .wasm files and scripts that are served instead of the configured directories.
+	// Files are paths of .wasm files and scripts to serve instead of the configured directories.
 	Files []string
-	// Observers are told of each call, whatever door it comes through, and of the calls inside it.
+	// Observers are told of each call, whichever door it comes through, and of the calls that it makes.
 	Observers []invoke.Observer
-	// Volatile keeps state in memory if the configuration names no directory for it. Otherwise nothing can be kept in that case.
+	// Volatile keeps state in memory if the configuration names no directory for it. If it is false, nothing can be kept in that case.
 	Volatile bool
 	// Logger is the log. Nil discards. No line has a secret of the configuration. Package net/http writes to the standard logger of package
 	// log, and may quote there what a server sent to a tool: a program that grants secrets should redirect that logger.
@@ -57,57 +57,57 @@ type Options struct {
 type Service struct {
 	Engine  *sandbox.Engine       // runs guests
 	Catalog *catalog.Catalog      // follows the files
-	Table   *wasmtools.RouteTable // of the files' tools, with what is in force
-	Invoker *invoker.Invoker      // calls tools; of all doors, so that they share its memory
-	State   *State                // of all that keep something
-	Tokens  *tokens.Store         // of callers, as the state has them
-	Rates   *rates.Limiter        // of the calls of callers
+	Table   *wasmtools.RouteTable // the tools, and the configuration in force
+	Invoker *invoker.Invoker      // calls tools; all doors use it, so that they share its memory
+	State   *State                // shared by everything that keeps something
+	Tokens  *tokens.Store         // tokens of callers, in the state
+	Rates   *rates.Limiter        // limits the rates of callers
 	Broker  *broker.Broker        // what grants need
 	Audit   *audit.Log            // who changed what
-	Brought *brought.Store        // secrets that callers have set themselves
+	Brought *brought.Store        // the secrets that callers have set themselves
 	// Switches are what operators have switched on and off.
 	Switches *switches.Switches
-	// Versions are those of files that are kept.
+	// Versions are the kept versions of files.
 	Versions *versions.Store
-	// Keys sign what the processes of one state give to clients.
+	// Keys sign what the processes that share a state give to clients.
 	Keys *signing.Keys
-	// Connections counts the connections of tools. A server counts its clients there, too.
+	// Connections counts the connections of tools. A server also counts its clients there.
 	Connections *Connections
 	// Recent has the last lines of the log.
 	Recent *recent.Log
 	// Events has what has happened to the tools.
 	Events *events.Log
-	// Logger keeps secrets out of the log that Options name.
+	// Logger writes to the log in Options, and keeps secrets out of it.
 	Logger *slog.Logger
 	// Metrics count calls.
 	Metrics *metrics.Metrics
-	// Tracer records requests and calls for a collector. If nil, none is to be told.
+	// Tracer records requests and calls for a collector. It is nil if there is none.
 	Tracer Tracer
 	// Began is when Open was called.
 	Began time.Time
 
 	secrets    *secret.Store     // of all grants
-	headers    map[string]string // for the collector, from the start on
+	headers    map[string]string // for the collector, as configured at the start
 	sources    *Sources
 	scripts    *script.Memory // nil: none
 	complaints []complaint    // what WarnUnmatched has logged last
 
-	keeping    sync.WaitGroup // what keeps versions of files
+	keeping    sync.WaitGroup // waits for the goroutine that keeps versions of files
 	stopKeeper context.CancelFunc
 
 	once   sync.Once
 	closed error
 }
 
-// Open opens everything, and begins to read the tools directories. It does not wait for the files: see [catalog.Catalog.Wait]. It is an
-// error if no directory exists; a refused file is not. ctx is only for the start. c must not change from now on. The caller closes the
-// Service, after all that uses it.
+// Open opens everything, and starts to read the tools directories. It does not wait for the files: see [catalog.Catalog.Wait]. It is an error if no
+// directory exists, but not if a file is refused. ctx is only for the start. c must not change from now on. The caller closes the Service, after
+// everything that uses it.
 func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 	s, err := assemble(c, &o)
 	if err != nil {
 		return nil, err
 	}
-	if err = s.openSources(c, o.Files); err == nil { // what fails most cheaply is first
+	if err = s.openSources(c, o.Files); err == nil { // first comes what fails at the least cost
 		err = s.openEngine(ctx, c, 0)
 	}
 	if err == nil {
@@ -119,8 +119,8 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Service, error) {
 	return s, nil
 }
 
-// OpenBare opens a Service that follows no files: its Catalog is nil. It is for a command that has a file, puts it into the Table, and
-// asks Configure for its grants. compilers is how many processors compile one module, as [sandbox.Config] has it.
+// OpenBare opens a Service that follows no files: its Catalog is nil. It is for a command that puts a file into the Table itself, and gets its grants
+// from Configure. compilers is how many processors compile one module: see [sandbox.Config].
 func OpenBare(ctx context.Context, c *config.Config, compilers int, logger *slog.Logger) (*Service, error) {
 	s, err := assemble(c, &Options{Volatile: true, Logger: logger})
 	if err != nil {
@@ -132,7 +132,7 @@ func OpenBare(ctx context.Context, c *config.Config, compilers int, logger *slog
 	return s, nil
 }
 
-// assemble returns a Service with all that needs neither files nor an engine. Its state is opened by the first Configure.
+// assemble returns a Service with everything that needs neither files nor an engine. The first Configure opens its state.
 func assemble(c *config.Config, o *Options) (*Service, error) {
 	logger := o.Logger
 	if logger == nil {
@@ -185,10 +185,10 @@ func assemble(c *config.Config, o *Options) (*Service, error) {
 // Handle returns the handle of the service.
 func (s *Service) Handle() *Handle { return &Handle{s} }
 
-// clean takes the secrets out of a text that is kept.
+// clean removes secrets from a text that is kept.
 func (s *Service) clean(text string) string { return s.secrets.Everything().String(text) }
 
-// openEngine opens what runs guests.
+// openEngine opens the engine that runs guests.
 func (s *Service) openEngine(ctx context.Context, c *config.Config, compilers int) (err error) {
 	s.Engine, err = sandbox.New(ctx, sandbox.Config{
 		Imports:        toolfile.Imports(c.Capabilities...),
@@ -206,7 +206,7 @@ func (s *Service) openEngine(ctx context.Context, c *config.Config, compilers in
 	return nil
 }
 
-// start begins to follow the files, with the first configuration in force.
+// start starts to follow the files, and puts the first configuration in force.
 func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.Tool) error {
 	if _, err := s.State.open(ctx, c); err != nil {
 		return err
@@ -257,7 +257,7 @@ func (s *Service) start(ctx context.Context, c *config.Config, own []*wasmtools.
 	if peers := s.State.Peers(); peers != nil {
 		s.keeping.Go(func() { s.Rates.Share(background, peers) })
 	}
-	if s.State.InNATS() { // where others change things, too
+	if s.State.InNATS() { // where other processes make changes, too
 		s.keeping.Go(func() { s.Switches.Follow(background, func(err error) { unread.Set(err) }) })
 		s.keeping.Go(func() { s.Brought.Follow(background) })
 	}
@@ -273,7 +273,7 @@ func (s *Service) openTokens(c *config.Config) error {
 	o := tokens.Options{Logger: s.Logger}
 	directory := s.State.Directory()
 	if s.State.InNATS() && c.State.Directory != "" && local.MakeDirectory(c.State.Directory) == nil {
-		directory, o.Unmarked = c.State.Directory, true // what is marked is of this machine, on which a container may write nothing
+		directory, o.Unmarked = c.State.Directory, true // the marks are on this machine's disk, and in a container that may be read-only
 	}
 	if directory != "" {
 		o.Mark = filepath.Join(directory, "tokens.made")
@@ -282,14 +282,14 @@ func (s *Service) openTokens(c *config.Config) error {
 	return nil
 }
 
-// openSources opens what is to be served: these files, or else the configured directories.
+// openSources opens the files in Options or, if there are none, the configured sources.
 func (s *Service) openSources(c *config.Config, files []string) (err error) {
 	if len(files) > 0 {
 		s.sources, err = openFiles(files, s.Logger)
 		return err
 	}
 	if dir, err := CacheDir(c); err == nil && len(c.Tools.ScriptHelper) > 0 && slices.ContainsFunc(configured.Sources(c), func(s config.Source) bool { return s.Scripts }) {
-		// What is wrong with the directory the engine tells, which keeps compiled code there.
+		// The engine, which keeps compiled code in the same directory, reports what is wrong with it.
 		s.scripts, _ = script.OpenMemory(dir, c.Tools.ScriptHelper)
 	}
 	claim := func(bytes int64) func() { return s.Engine.Claim(min(bytes, s.Engine.Memory()/2)) } // the rest is left to calls
@@ -297,7 +297,7 @@ func (s *Service) openSources(c *config.Config, files []string) (err error) {
 	return err
 }
 
-// room takes memory for checks of arguments from what tools may take.
+// room takes memory for validating arguments from the memory of tools.
 func (s *Service) room(ctx context.Context, bytes int64) (give func(), err error) {
 	if give, err = s.Engine.Room(ctx, bytes); errors.Is(err, sandbox.ErrTooMuch) {
 		return nil, invoker.ErrTooMuch
@@ -305,7 +305,7 @@ func (s *Service) room(ctx context.Context, bytes int64) (give func(), err error
 	return give, err
 }
 
-// LogReady waits until all tools are listed, and logs that they are. It reports false if that was not so before ctx ended.
+// LogReady waits until all tools are listed, and logs that. It returns false if ctx ends first.
 func (s *Service) LogReady(ctx context.Context) bool {
 	if err := s.Catalog.Wait(ctx); err != nil {
 		return false
@@ -316,7 +316,7 @@ func (s *Service) LogReady(ctx context.Context) bool {
 	return true
 }
 
-// Directories returns those that are served, with the buckets: where files are put.
+// Directories returns the directories and buckets that are served, in which files can be put.
 func (s *Service) Directories() (all []Directory) {
 	for _, d := range s.sources.directories {
 		all = append(all, Directory{ID: d.ID(), Path: d.Place("."), Name: d.called, told: d.called != "" && len(s.sources.All) > 1, Scripts: d.scripts})
@@ -327,7 +327,7 @@ func (s *Service) Directories() (all []Directory) {
 	return all
 }
 
-// Close closes everything, and waits for running calls. Call it when everything that uses the Service is closed. A second Close returns the
+// Close closes everything, and waits for running calls. Call it after everything that uses the Service has been closed. A second Close returns the
 // result of the first.
 func (s *Service) Close() error {
 	s.once.Do(func() { s.closed = s.close() })
@@ -347,7 +347,7 @@ func (s *Service) close() error {
 		errs = append(errs, s.sources.Close())
 	}
 	if s.scripts != nil {
-		_ = s.scripts.Close() // it leaves a folder behind at worst
+		_ = s.scripts.Close() // at worst, it leaves a folder behind
 	}
 	if s.Engine != nil {
 		errs = append(errs, s.Engine.Close(context.Background()))
@@ -360,7 +360,7 @@ func (s *Service) close() error {
 	s.Events.Close()
 	errs = append(errs, s.State.Close())
 	if s.Tracer != nil {
-		s.Tracer.Close() // last: a collector may be slow, and nobody is to wait for the state because of that
+		s.Tracer.Close() // last: a collector may be slow, and that must not keep the state open
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close the service: %w", err)
@@ -368,8 +368,8 @@ func (s *Service) close() error {
 	return nil
 }
 
-// Pack returns a module with a manifest inside, replacing any that it has: for programs with their own functions, which the module may
-// import. It fails if the service could not serve the file.
+// Pack returns a module with a manifest inside, in place of any that it has. It is for programs with functions of their own, which the module may
+// import. Pack fails if the service could not serve the file.
 func (s *Service) Pack(ctx context.Context, module, manifest []byte) ([]byte, error) {
 	packed, _, err := toolfile.Pack(ctx, s.Engine, module, manifest)
 	return packed, err

@@ -26,7 +26,7 @@ import (
 // TestMain fails when goroutines outlive the tests: every service has been closed by then.
 func TestMain(m *testing.M) { testkit.Main(m, "wasmtools/service", "internal/catalog") }
 
-// guest returns a module with these tools, each of which gives back its arguments.
+// guest returns a module with these tools, each of which returns its arguments.
 func guest(t *testing.T, namespace string, tools ...string) []byte {
 	t.Helper()
 	var list []string
@@ -108,8 +108,7 @@ func sources(t *testing.T, names ...string) (c *config.Config, directories []str
 	return c, directories
 }
 
-// TestSources serves two directories, which both have a path, while a third one does not exist yet, and puts another configuration in
-// force.
+// TestSources serves two directories that have the same path, while a third one does not exist yet, and puts another configuration in force.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	c, at := sources(t, "one", "two", "three")
@@ -160,7 +159,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestScriptsOfSources has scripts in the directories that are to have some.
+// TestScriptsOfSources serves scripts only in the directories whose sources allow them.
 func TestScriptsOfSources(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -212,7 +211,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestPack packs a module for the service, and things that it could not serve.
+// TestPack packs a module, and things that the service could not serve.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	c, at := sources(t, "tools")

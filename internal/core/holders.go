@@ -7,16 +7,16 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// A Holder is a program that holds something of what is limited, or the engine that several programs share, as scripts of one language do.
+// A Holder is something that holds memory or code: a program, or an engine that several programs share, as scripts of one language do.
 type Holder struct {
-	// Tools are the paths of the tools that are served of it, in order.
+	// Tools are the sorted paths of its tools that are served.
 	Tools []string
 	// Memory and Code are in bytes.
 	Memory, Code, Mappings int64
 }
 
-// Holders returns who holds something, as far as the tools of a generation do. What old versions hold until their calls have ended is missing, and what
-// is taken for compiling.
+// Holders returns what the tools of a generation hold. It does not include what old versions hold until their calls have ended, or what compiling
+// takes.
 func Holders(g *wasmtools.Generation) (all []*Holder) {
 	type code struct {
 		sandbox.Holding

@@ -7,21 +7,20 @@ import (
 	"github.com/toolsrv/toolsrv/internal/runtime/account"
 )
 
-// Memory is how the memory of the process is shared out, in bytes.
+// Memory is how the memory of the process is divided, in bytes.
 type Memory struct {
 	// Machine is all that the process has.
 	Machine int64
 	// Tools and Code are what tools and their code may take.
 	Tools, Code int64
-	// Heap is how large Go's heap should get at most: nine tenths of all, less Tools and Code, but at least a quarter of all. Memory for
-	// compiling counts as both.
+	// Heap is the limit for Go's heap: nine tenths of all, less Tools and Code, but at least a quarter of all. Memory for compiling counts as both.
 	Heap int64
-	// Bodies is what large arguments and results of all calls may take. Checks may take a quarter as much, and what they need beyond that
-	// comes from Tools.
+	// Bodies is what large arguments and results of all calls may take. Validation may take a quarter as much, and takes anything beyond that from
+	// Tools.
 	Bodies int64
 }
 
-// MemoryOf returns how a server with a configuration shares out the memory that it has.
+// MemoryOf returns how a server with a configuration divides its memory.
 func MemoryOf(c *config.Config) Memory { return memoryOf(account.MachineMemory(), c) }
 
 func memoryOf(machine int64, c *config.Config) Memory {

@@ -6,7 +6,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/config"
 )
 
-// TestMemory shares out the memory of small and large machines.
+// TestMemory divides the memory of small and large machines.
 // Proves: Limits hold, one by one and in sum
 func TestMemory(t *testing.T) {
 	t.Parallel()

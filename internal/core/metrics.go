@@ -14,8 +14,8 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// Figures are what a Service tells Prometheus of itself, beside its calls. They are a prometheus.Collector, safe for concurrent use, until the
-// Service is closed.
+// Figures are the metrics of a Service, apart from those of its calls. They are a prometheus.Collector, and safe for concurrent use until the Service
+// is closed.
 type Figures struct{ Of *Service }
 
 var _ prometheus.Collector = Figures{}
@@ -24,7 +24,7 @@ var (
 	ready         = metrics.Describe("tools_listed", "Whether all tools found at the start are listed: 1 or 0.")
 	compiled      = metrics.Describe("tools_compiled", "Whether all tools that are served are compiled: 1 or 0.")
 	generation    = metrics.Describe("generation", "The number of the list of tools, which grows with each change.")
-	changed       = metrics.Describe("generation_timestamp_seconds", "When that list was made.")
+	changed       = metrics.Describe("generation_timestamp_seconds", "When the current list of tools was made.")
 	tools         = metrics.Describe("tools", "Tools that are served, by whether they can be called.", "state")
 	files         = metrics.Describe("files", "Files of tools, by their source and by the state of their newest version.", "source", "state")
 	problems      = metrics.Describe("source_problems", "Folders of a source that can't be listed.", "source")
@@ -40,7 +40,7 @@ var (
 	mostMapped    = metrics.Describe("mappings_limit", "How many memory mappings may be in use.")
 	inFiles       = metrics.Describe("guest_open_files", "Files that tools have open.")
 	mostInFiles   = metrics.Describe("guest_open_files_limit", "How many files tools may have open.")
-	queued        = metrics.Describe("resource_waiting", "How many are waiting for more of what is limited, mappings included.", "resource")
+	queued        = metrics.Describe("resource_waiting", "How many requests for more of a limited resource are waiting, mappings included.", "resource")
 	code          = metrics.Describe("modules", "Modules, by where their compiled code is.", "code")
 	snapshots     = metrics.Describe("snapshots", "Initialised modules, whose memory is kept.")
 	idle          = metrics.Describe("instances_idle", "Instances that are waiting for a call.")
@@ -49,7 +49,7 @@ var (
 	compileFailed = metrics.Describe("compile_failed_total", "How often a module could not be compiled.")
 	loadTook      = metrics.Describe("code_load_seconds", "How long it took to load code that is kept on disk. Code that is not on disk is compiled.")
 	cached        = metrics.Describe("code_cache_bytes", "Compiled code that is kept on disk, as counted in the last minute.")
-	mostCached    = metrics.Describe("code_cache_limit_bytes", "How much of it may be kept. Beyond that, what has gone unused longest is removed.")
+	mostCached    = metrics.Describe("code_cache_limit_bytes", "How much compiled code may be kept on disk. Beyond that, code that has gone unused longest is removed.")
 	dropped       = metrics.Describe("code_dropped_total", "How often compiled code was dropped from memory, because nobody had called it for long, or for lack of room.", "reason")
 	stateTook     = metrics.Describe("state_write_seconds", "How long callers waited until a write or deletion was on disk.")
 	stateFailed   = metrics.Describe("state_writes_failed_total", "How often a write or deletion failed.")
@@ -64,10 +64,10 @@ var (
 	rateLimitedBy = metrics.Describe("rates_known", "Callers whose calls are counted for their rates.", "kind")
 )
 
-// Describe sends no descriptions, as befits a collector whose metrics come and go.
+// Describe sends no descriptions, because the metrics of this collector come and go.
 func (f Figures) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends all that can be asked without waiting for a call.
+// Collect sends all figures that are available without waiting for a call.
 func (f Figures) Collect(out chan<- prometheus.Metric) {
 	s := f.Of
 	to := metrics.Sink(out)
@@ -86,7 +86,7 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 		for _, source := range of.Sources {
 			place := strings.ToValidUTF8(cmp.Or(source.Name, source.Place), "\uFFFD")
 			if told[place] {
-				continue // Prometheus would refuse all
+				continue // Prometheus would refuse all metrics
 			}
 			told[place] = true
 			for _, stage := range catalog.Stages() {
@@ -162,7 +162,7 @@ func (f Figures) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectKept sends what is kept, and what was changed.
+// collectKept sends the figures of the state, the audit and the tracer.
 func (f Figures) collectKept(to metrics.Sink) {
 	s := f.Of
 	to.Whether(stateBroken, s.State.Broken() != nil)
@@ -185,10 +185,10 @@ func (f Figures) collectKept(to metrics.Sink) {
 	to.Count(auditLost, s.Audit.Lost())
 }
 
-// Engines are the interpreters that the program carries for scripts.
+// Engines are the interpreters for scripts that the program contains.
 func Engines() ([]engine.About, error) { return engine.Carried().List() }
 
-// Switched returns how many tools of a generation are switched off, and how many others were not granted what they need.
+// Switched returns how many tools of a generation are switched off, and how many others lack a grant that they need.
 func Switched(g *wasmtools.Generation) (disabled, ungranted int) {
 	for _, route := range g.Routes() {
 		switch {
@@ -201,10 +201,10 @@ func Switched(g *wasmtools.Generation) (disabled, ungranted int) {
 	return disabled, ungranted
 }
 
-// Places are how many calls of a tool run, and how many wait for their turn, and how many may.
+// Places are how many calls of a tool run and wait for their turn, and how many may do so.
 type Places struct{ Running, Waiting, Most, Queue int }
 
-// PlacesOf returns those of a tool. It reports false for one of the program's own, whose calls wait for nothing.
+// PlacesOf returns the Places of a tool. It returns false for a tool of the program itself, whose calls never wait.
 func PlacesOf(t *wasmtools.Tool) (p Places, ok bool) {
 	counted, ok := t.Caller.(interface {
 		Places() (running, waiting, places, queue int)

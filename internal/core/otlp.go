@@ -11,25 +11,25 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools/invoke"
 )
 
-// Counts reports whether anybody is told metrics.
+// Counts reports whether metrics are sent.
 func Counts(c *config.Config) bool {
 	return c.Metrics.Enabled || c.OTLP.Endpoint != "" && c.OTLP.Metrics
 }
 
-// A Tracer records requests and calls for a collector. internal/otlp says more.
+// A Tracer records requests and calls for a collector: see package otlp.
 type Tracer interface {
 	web.Observer
 	invoke.Observer
-	// Gather has the collector told these metrics, and a last time where from is nil.
+	// Gather sends these metrics to the collector from now on. If from is nil, it sends them one last time.
 	Gather(from prometheus.Gatherer)
-	// Lost returns how many spans the collector was not told.
+	// Lost returns how many spans did not reach the collector.
 	Lost() (crowded, unsent uint64)
-	// Hurry has Close wait for the collector for a moment only.
+	// Hurry makes Close wait only a moment for the collector.
 	Hurry()
 	Close()
 }
 
-// checkHeader returns an error if the configuration lacks a secret of a header for the collector.
+// checkHeader returns an error if the configuration lacks a secret in a header for the collector.
 func (c *Configuration) checkHeader(value string) error {
 	_, err := secret.Fill(value, func(name string) (string, error) {
 		if !c.Granted.Secrets().Has(name) {
@@ -40,7 +40,7 @@ func (c *Configuration) checkHeader(value string) error {
 	return err
 }
 
-// checkHeaders returns an error if the configuration lacks a secret of its own headers for the collector.
+// checkHeaders returns an error if the configuration lacks a secret in one of its own headers for the collector.
 func (c *Configuration) checkHeaders() error {
 	for name, value := range c.OTLP.Headers {
 		if err := c.checkHeader(value); err != nil {

@@ -30,8 +30,8 @@ func push(t *testing.T, at *ocitest.Server, repository, tag string, module []byt
 	return a
 }
 
-// TestRegistrySource serves a directory and two modules of a registry, one of which moves, one outside its namespaces. The service starts again
-// while the registry is away.
+// TestRegistrySource serves a directory and two modules of a registry: the tag of one moves, and one is outside its source's namespaces. The service
+// starts again while the registry is unreachable.
 func TestRegistrySource(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)
@@ -72,7 +72,7 @@ func TestRegistrySource(t *testing.T) {
 	}
 }
 
-// TestLocked serves what is locked of a tag, whatever the tag has become.
+// TestLocked serves the locked version of a tag, whatever the tag refers to now.
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)
@@ -99,7 +99,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestMirrors serves what is locked from a mirror while the registry is away.
+// TestMirrors serves a locked version from a mirror while the registry is unreachable.
 func TestMirrors(t *testing.T) {
 	t.Parallel()
 	origin, mirror := ocitest.Serve(t), ocitest.Serve(t)
@@ -116,7 +116,7 @@ func TestMirrors(t *testing.T) {
 	await(t, s, "/shop/first")
 }
 
-// TestReloadLock serves what is locked anew after a reload, and refuses a reload whose key can't be read.
+// TestReloadLock serves the newly locked version after a reload, and refuses a reload with an unreadable key.
 func TestReloadLock(t *testing.T) {
 	t.Parallel()
 	at := ocitest.Serve(t)

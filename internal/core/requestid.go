@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/web"
 )
 
-// requestIDs adds to each line that is logged on behalf of a request the id that its answer has, and where it is recorded those of the trace.
+// requestIDs adds the request id to each line that is logged on behalf of a request, and the trace's ids if the request is recorded.
 type requestIDs struct{ slog.Handler }
 
 // Handle adds the id, if there is one.

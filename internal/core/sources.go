@@ -41,13 +41,13 @@ type Sources struct {
 // openedRegistry is a module of a registry among the sources.
 type openedRegistry struct {
 	*registry.Source
-	oci, tag string // as the configuration has them
+	oci, tag string // as in the configuration
 }
 
 // openedBucket is a bucket among the sources.
 type openedBucket struct {
 	*bucket.Bucket
-	called  string // what the configuration calls the source
+	called  string // the source's name in the configuration
 	name    string // of the bucket
 	scripts directory.Names
 }
@@ -55,18 +55,18 @@ type openedBucket struct {
 // opened is a directory among the sources.
 type opened struct {
 	*directory.Directory
-	called  string          // what the configuration calls the source
+	called  string          // the source's name in the configuration
 	scripts directory.Names // tells which files are scripts, or nil
 }
 
-// OpenSources opens the sources of a configuration: directories, each with its scripts or without, and modules of registries. It fails where
-// none of them can be used: see CheckSources. The caller closes the Sources.
+// OpenSources opens the sources of a configuration: directories, each with or without scripts, and modules of registries. It fails if none of them
+// can be used: see CheckSources. The caller closes the Sources.
 func OpenSources(c *config.Config, logger *slog.Logger) (*Sources, error) {
 	return openSources(c, logger, nil, nil)
 }
 
-// openSources is OpenSources with two more arguments, which may be nil: what was kept of scripts, and the account for the memory that
-// reading takes.
+// openSources is OpenSources with two more arguments, which may be nil: the cache of collected scripts, and the account for the memory that reading
+// takes.
 func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, claim func(bytes int64) (give func())) (*Sources, error) {
 	if err := CheckSources(c); err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 		builder.Readers = script.NewReaders(c.Tools.ScriptHelper, account.MachineMemory(), claim)
 		s.closers = append(s.closers, builder.Readers)
 	}
-	var wrong []error         // of registries, told together
-	var cache *registry.Cache // of all registries and buckets
+	var wrong []error         // errors of registries, reported together
+	var cache *registry.Cache // shared by all registries and buckets
 	for _, one := range all {
 		if cache == nil && one.Directory == "" {
 			cache = registry.OpenCache(registryCache(c), 0)
@@ -114,7 +114,7 @@ func openSources(c *config.Config, logger *slog.Logger, before *script.Memory, c
 	return s, nil
 }
 
-// openRegistry begins to follow a module of a registry.
+// openRegistry starts to follow a module of a registry.
 func (s *Sources) openRegistry(c *config.Config, one config.Source, cache *registry.Cache, logger *slog.Logger) error {
 	o, err := RegistryOptions(one)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Sources) openRegistry(c *config.Config, one config.Source, cache *regis
 	return nil
 }
 
-// RegistryOptions reads what a source needs to ask a registry and its mirrors: the files of its signers, too.
+// RegistryOptions returns what a source needs to ask a registry and its mirrors. It reads the key files of the signers, too.
 func RegistryOptions(one config.Source) (registry.Options, error) {
 	repository, err := oci.ParseReference(one.OCI)
 	if err != nil {
@@ -151,8 +151,8 @@ func RegistryOptions(one config.Source) (registry.Options, error) {
 	return o, err
 }
 
-// prepare makes what a configuration changes of the registries that are followed: what is locked, whose signatures count, mirrors, and how a registry
-// is reached. The files of signers are read again. take puts it in force. Other changes of sources need a restart.
+// prepare prepares a configuration's changes for the registries that are followed: locked digests, accepted signers, mirrors, and how a registry is
+// reached. It reads the key files of the signers again. take puts the changes in force. Other changes of sources need a restart.
 func (s *Sources) prepare(c *config.Config) (take func(), err error) {
 	var all []func()
 	var wrong []error
@@ -179,7 +179,7 @@ func (s *Sources) prepare(c *config.Config) (take func(), err error) {
 	}, errors.Join(wrong...)
 }
 
-// openBucket opens a bucket, which is empty until a service has it followed.
+// openBucket opens a bucket, which is empty until a service calls follow.
 func (s *Sources) openBucket(c *config.Config, one config.Source, cache *registry.Cache, builder script.Builder, logger *slog.Logger) {
 	opened := openedBucket{called: one.Name, name: one.Bucket}
 	from := catalog.Sourced{Name: one.Name, Namespaces: one.Namespaces, Prefix: one.Prefix, Most: c.Tools.Modules}
@@ -192,7 +192,7 @@ func (s *Sources) openBucket(c *config.Config, one config.Source, cache *registr
 	s.All, s.buckets, s.closers = append(s.All, from), append(s.buckets, opened), append(s.closers, opened)
 }
 
-// bucketVersions returns how many versions are kept of a file in a bucket.
+// bucketVersions returns how many versions of a file in a bucket are kept.
 func bucketVersions(c *config.Config) int {
 	if c.State.Versions == 0 {
 		return 1
@@ -200,7 +200,7 @@ func bucketVersions(c *config.Config) int {
 	return versions.PerFile
 }
 
-// follow has the buckets followed, whose records are in a state.
+// follow starts to follow the buckets, whose records are in a state.
 func (s *Sources) follow(store state.Store) error {
 	for _, b := range s.buckets {
 		in, ok := store.(*nats.Store)
@@ -212,7 +212,7 @@ func (s *Sources) follow(store state.Store) error {
 	return nil
 }
 
-// reachOf says how the registry of a source is reached, and whose signatures count.
+// reachOf returns how the registry of a source is reached, and whose signatures are accepted.
 func reachOf(s config.Source) (oci.Options, error) {
 	o := oci.Options{MaxModule: sandbox.MaxModule, PlainHTTP: s.PlainHTTP, CA: s.CA, Credentials: s.Credentials, Agent: "toolsrv"}
 	var signers []signature.Signer
@@ -227,7 +227,7 @@ func reachOf(s config.Source) (oci.Options, error) {
 	return o, err
 }
 
-// registryCache returns the folder that keeps what was pulled, or "" if there is no place for it.
+// registryCache returns the folder for pulled modules, or "" if there is no place for it.
 func registryCache(c *config.Config) string {
 	cache, err := CacheDir(c)
 	if err != nil {
@@ -246,19 +246,19 @@ func openFiles(paths []string, logger *slog.Logger) (*Sources, error) {
 	return &Sources{All: []catalog.Sourced{{Source: files, Scripts: builder}}, closers: []io.Closer{files}}, nil
 }
 
-// A Directory is one that is served, or a bucket: where files are put.
+// A Directory is a directory or a bucket that is served, in which files can be put.
 type Directory struct {
-	// ID is its source's, an absolute path, and Path what the configuration calls it. Name is its source's where the configuration gives it one.
+	// ID is the ID of its source, an absolute path. Path is as in the configuration. Name is the source's name, if the configuration gives one.
 	ID, Path, Name string
-	// told is whether the name stands behind the places of files.
+	// told is whether the name follows the places of files in messages.
 	told bool
-	// Scripts tells which files of it are scripts. If nil, none are served.
+	// Scripts tells which of its files are scripts. If nil, none are served.
 	Scripts directory.Names
-	// Bucket is set if it is not a directory on disk, but a bucket: then ID and Path are its address.
+	// Bucket is set if this is not a directory on disk but a bucket. Then ID and Path are its address.
 	Bucket *bucket.Bucket
 }
 
-// Place returns where a file of it lies, for people.
+// Place returns where one of its files lies, for messages.
 func (d Directory) Place(name string) string {
 	place := filepath.Join(d.Path, filepath.FromSlash(name))
 	if d.Bucket != nil {
@@ -270,7 +270,7 @@ func (d Directory) Place(name string) string {
 	return place
 }
 
-// Unserved returns the paths of the scripts that were passed over when the sources were listed last. It must not be called meanwhile.
+// Unserved returns the paths of the scripts that were passed over when the sources were last listed. It must not be called during a listing.
 func (s *Sources) Unserved() (paths []string) {
 	for _, d := range s.directories {
 		for _, name := range d.Unserved() {
@@ -289,9 +289,9 @@ func (s *Sources) Close() error {
 	return errors.Join(errs...)
 }
 
-// CheckSources returns an error that says what to do if none of the sources of a configuration can be used, because its directory is missing or is
-// not one. Registries may be away. If others can be opened, one that can't is a problem that the catalog reports, and may come later. The error has absolute
-// paths, since its reader may not know where the server was started.
+// CheckSources returns an error if no source of a configuration can be used, because the directories are missing or are files. The error says what to
+// do. Registries may be unreachable. If at least one source can be opened, the catalog reports the others, which may become available later. The
+// error has absolute paths, since its reader may not know where the server was started.
 func CheckSources(c *config.Config) error {
 	var errs []error
 	for _, one := range configured.Sources(c) {

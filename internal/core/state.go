@@ -23,15 +23,15 @@ import (
 	"github.com/toolsrv/toolsrv/internal/versions"
 )
 
-// A State is where a process keeps what outlives a call: one store for all that keep something. It is safe for concurrent use.
+// A State is where a process keeps what outlives a call: one store for everything. It is safe for concurrent use.
 type State struct {
-	volatile bool // it is in memory where no configuration names a directory
+	volatile bool // the state is in memory if no configuration names a directory
 	logger   *slog.Logger
 
 	mu        sync.Mutex
 	store     state.Store // nil: not opened yet
-	directory string      // of store; if empty, it has none
-	url       string      // of store; if empty, it is not in NATS
+	directory string      // of store; empty if it has none
+	url       string      // of store; empty if it is not in NATS
 }
 
 // forms are the newest forms of records that this program knows, by space.
@@ -39,13 +39,13 @@ func forms() map[string]byte {
 	return map[string]byte{audit.Space: audit.Form, signing.Space: signing.Form, tokens.Space: tokens.Form, switches.Space: switches.Form, brought.Space: brought.Form, versions.Space: versions.Form, catalog.PathsSpace: catalog.PathsForm}
 }
 
-// For returns the store under a configuration, or nil. The first configuration that names a directory opens it; one that is implied is opened
-// when it is first used. An open store stays until the process ends, whatever a later configuration says. Where the configuration has
-// a listener, somebody waits there already, and tools that keep nothing should work: then state that can't be opened is not an error, but
-// counts as lost later; one in NATS goes on trying.
+// For returns the store for a configuration, or nil. The first configuration that names a directory opens the store. A store in an implied directory
+// is opened when it is first used. An open store stays until the process ends, whatever a later configuration says. If the configuration has a
+// listener, clients are waiting already, and tools that keep nothing should work. So it is not an error then if the store can't be opened: the store
+// is treated as one that was lost later, or, in NATS, continues to try.
 func (s *State) For(c *config.Config) (state.Store, error) { return s.open(context.Background(), c) }
 
-// looked is For where nothing is to be opened: what is not open yet is as if it were empty.
+// looked is like For, but opens nothing: a store that is not open yet is treated as empty.
 func (s *State) looked(c *config.Config) state.Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,10 +55,10 @@ func (s *State) looked(c *config.Config) state.Store {
 	return s.store
 }
 
-// waitForNATS is how long a start waits for servers of NATS that do not answer yet.
+// waitForNATS is how long a start waits for NATS servers that do not answer yet.
 const waitForNATS = 30 * time.Second
 
-// inNATS returns what a configuration says of a state in NATS.
+// inNATS returns what a configuration says about a state in NATS.
 func inNATS(c *config.Config, log *slog.Logger) nats.Options {
 	of := &c.State
 	return nats.Options{URL: of.URL, Credentials: of.Credentials, CA: of.CA, Certificate: of.Certificate, Key: of.Key, Prefix: of.Prefix, Log: log, Forms: forms()}
@@ -76,7 +76,7 @@ func (s *State) openNATS(ctx context.Context, c *config.Config) (state.Store, er
 	return store, nil
 }
 
-// open is For, which waits no longer than ctx.
+// open is For with a context, which bounds the wait.
 func (s *State) open(ctx context.Context, c *config.Config) (state.Store, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,14 +118,14 @@ func (s *State) Store() state.Store {
 	return s.store
 }
 
-// Directory returns the directory of the store, or nothing if it has none.
+// Directory returns the directory of the store, or "" if it has none.
 func (s *State) Directory() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.directory
 }
 
-// Check returns an error where a process that follows this one could not open the state that a configuration names in place of this one's.
+// Check returns an error if a configuration names another state, and the next process could not open it.
 func (s *State) Check(c *config.Config) error {
 	s.mu.Lock()
 	open, directory, url := s.store != nil, s.directory, s.url
@@ -136,7 +136,7 @@ func (s *State) Check(c *config.Config) error {
 		}
 		return CheckNATS(c)
 	}
-	// A reload opens what is not open yet. What no configuration names may be missing.
+	// A reload opens a store that is not open yet. A directory that no configuration names may be missing.
 	if !open || c.State.Directory == "" || c.State.Implied || c.State.Directory == directory {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (s *State) Check(c *config.Config) error {
 	return store.Close()
 }
 
-// Broken returns why the state can't be used until the program is started again, or nil.
+// Broken returns why the state can't be used before a restart, or nil.
 func (s *State) Broken() error {
 	s.mu.Lock()
 	store, ok := s.store.(interface{ Broken() error })
@@ -163,8 +163,8 @@ func (s *State) Broken() error {
 	return store.Broken()
 }
 
-// CutOff returns since when the servers are away that have the state, and why, or nil. Until they are back it is read as it was last known, and can't
-// be changed.
+// CutOff returns since when the servers that hold the state have been unreachable, and why, or nil. Until they are back, the state is read as it was
+// last known, and can't be changed.
 func (s *State) CutOff() *nats.Cut {
 	s.mu.Lock()
 	store, ok := s.store.(*nats.Store)
@@ -175,14 +175,14 @@ func (s *State) CutOff() *nats.Cut {
 	return store.CutOff()
 }
 
-// Peers returns the processes that have the same state, or nil where no other has it.
+// Peers returns the other processes that share the state, or nil if it is not shared.
 func (s *State) Peers() state.Peers {
 	peers, _ := s.Store().(state.Peers)
 	return peers
 }
 
-// keys returns the keys that the processes of one state sign with. A state that is only there in case something is kept stays as it is: there they are
-// this process's own.
+// keys returns the keys with which the processes that share a state sign. In an implied directory they are the process's own keys, so that they alone
+// don't create a state.
 func (s *State) keys(ctx context.Context, c *config.Config, store state.Store) *signing.Keys {
 	if c.State.URL == "" && (c.State.Directory == "" || c.State.Implied) {
 		store = nil
@@ -190,7 +190,7 @@ func (s *State) keys(ctx context.Context, c *config.Config, store state.Store) *
 	return signing.Open(ctx, store, s.logger)
 }
 
-// paths returns where processes agree on which of two files has a path, or nil where no other process has the state.
+// paths returns the space in which processes agree on which of two files has a path, or nil if the state is not shared.
 func (s *State) paths() state.Space {
 	if !s.InNATS() {
 		return nil
@@ -204,7 +204,7 @@ func (s *State) InNATS() bool {
 	return ok
 }
 
-// CheckNATS returns an error where the files can't be used that a configuration names for NATS. It connects to nobody.
+// CheckNATS returns an error if the files that a configuration names for NATS can't be used. It does not connect.
 func CheckNATS(c *config.Config) error {
 	if c.State.URL == "" {
 		return nil
@@ -212,7 +212,7 @@ func CheckNATS(c *config.Config) error {
 	return nats.Check(inNATS(c, nil))
 }
 
-// Figures tells what was written so far. It reports false where nothing is kept on disk or in NATS. Bytes is 0 in NATS.
+// Figures returns what has been written so far, or false if nothing is kept on disk or in NATS. Bytes is 0 in NATS.
 func (s *State) Figures() (local.Figures, bool) {
 	s.mu.Lock()
 	of := s.store

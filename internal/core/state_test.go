@@ -25,7 +25,7 @@ func settings(t *testing.T) *config.Config {
 	return c
 }
 
-// TestState makes a service open the state that its configuration names, whoever is granted any, and hold it until it is closed.
+// TestState checks that a service opens the state that its configuration names, even if no tool is granted any, and holds it until it is closed.
 func TestState(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -34,7 +34,7 @@ func TestState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, at := range []string{c.State.Directory, t.TempDir(), ""} { // a later configuration has no other one
+	for _, at := range []string{c.State.Directory, t.TempDir(), ""} { // a later configuration does not change it
 		other := *c
 		other.State.Directory = at
 		if _, err := s.Configure(&other); err != nil {
@@ -56,7 +56,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestStateLater makes a service without state get one from the first configuration that names a directory, unless that can't be used.
+// TestStateLater: a service without state gets one from the first configuration that names a directory, unless that can't be used.
 func TestStateLater(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -85,7 +85,7 @@ func TestStateLater(t *testing.T) {
 	}
 }
 
-// TestStateLost makes a service begin without its state where somebody waits at the listener, and tell so.
+// TestStateLost: a service starts without its state if there is a listener, and reports that.
 func TestStateLost(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -112,7 +112,7 @@ func TestStateLost(t *testing.T) {
 	}
 }
 
-// TestStateCheck checks that the next process could open its state. This process's own must stay as it is.
+// TestStateCheck: Check finds out whether the next process could open its state, and leaves this process's own as it is.
 func TestStateCheck(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -133,7 +133,7 @@ func TestStateCheck(t *testing.T) {
 	}
 }
 
-// TestVolatile keeps values in memory where no directory is named, if the program wants that.
+// TestVolatile keeps values in memory if no directory is named and the program wants that.
 func TestVolatile(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -152,7 +152,7 @@ func TestVolatile(t *testing.T) {
 	}
 }
 
-// TestLook: who only looks at what a configuration would change neither makes nor locks the state that it names.
+// TestLook: Look neither creates nor locks the state that a configuration names.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	c := settings(t)
@@ -165,7 +165,7 @@ func TestLook(t *testing.T) {
 	if _, err := os.Stat(next.State.Directory); !errors.Is(err, fs.ErrNotExist) || s.State.Store() != nil {
 		t.Errorf("the directory: got %v, and the state %v; want neither", err, s.State.Store())
 	}
-	other, err := local.Open(next.State.Directory, local.Options{}) // by another process, as it were
+	other, err := local.Open(next.State.Directory, local.Options{}) // stands for another process
 	if err != nil {
 		t.Fatal(err)
 	}

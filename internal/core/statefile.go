@@ -18,16 +18,16 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// ErrStateInUse is returned for the file of a state that a server uses.
+// ErrStateInUse is returned for the file of a state while a server uses it.
 var ErrStateInUse = local.ErrLocked
 
 // ErrNoState is returned if there is nothing to copy.
 var ErrNoState = errors.New("nothing has been kept yet: there is no state")
 
-// ErrInNATS is returned where a file was expected.
+// ErrInNATS is returned if a state file is needed but the state is in NATS.
 var ErrInNATS = errors.New("the state is in NATS and not in a file: copy its bucket with `nats backup stream`, and see docs/operations.md")
 
-// WriteTo writes a copy of the state as it is at one moment, while others use it.
+// WriteTo writes a consistent copy of the state while it is in use.
 func (s *State) WriteTo(w io.Writer) (int64, error) {
 	store := s.Store()
 	if d, ok := store.(*local.Deferred); ok {
@@ -48,15 +48,14 @@ func (s *State) WriteTo(w io.Writer) (int64, error) {
 	return 0, ErrNoState
 }
 
-// StateFile returns where the state of a directory is.
+// StateFile returns the path of the state file in a directory.
 func StateFile(dir string) string { return filepath.Join(dir, local.FileName) }
 
-// OpenStateFile opens the file of a state that no server uses, such as a backup, and checks all of it, as a server does when it starts. The
-// caller closes it.
+// OpenStateFile opens a state file that no server uses, such as a backup, and checks all of it, as a server does at its start. The caller closes it.
 func OpenStateFile(path string) (*local.File, error) { return local.OpenFile(path, forms()) }
 
-// RestoreState puts a copy of a backup into the place of the state in a directory, and returns the name of the file that was there before, "" for
-// none. Nothing changes unless all of the backup is in order, and no server uses the state. The audit of the copy says who did it.
+// RestoreState replaces the state in a directory with a copy of a backup. It returns the name under which the previous file was kept, or "" if there
+// was none. Nothing changes unless all of the backup is intact and no server uses the state. The audit in the copy says who did it.
 func RestoreState(ctx context.Context, backup, dir, who string) (kept string, err error) {
 	e := audit.Entry{Action: "state.restore", Who: who, Origin: wasmtools.OriginProcess}
 	if e.Target, err = filepath.Abs(backup); err != nil {

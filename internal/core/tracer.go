@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/secret"
 )
 
-// newTracer returns what records requests and calls. Its headers have the secrets of the configuration that is in force when they are sent.
+// newTracer returns the Tracer. Its headers get their secrets from the configuration that is in force when they are sent.
 func newTracer(s *Service, c *config.Config) (Tracer, error) {
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -40,8 +40,7 @@ func newTracer(s *Service, c *config.Config) (Tracer, error) {
 	return t, nil
 }
 
-// fill returns headers for the collector, with the secrets of the configuration, which is in force. Those whose secrets it lacks are left out: see
-// Unfilled.
+// fill returns headers for the collector, with the secrets of the configuration in force. A header whose secret is missing is left out: see Unfilled.
 func (c *Configuration) fill(s *Service, headers map[string]string) map[string]string {
 	secrets := secret.NewView(s.secrets, c.Granted.Secrets())
 	filled := make(map[string]string, len(headers))

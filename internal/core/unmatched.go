@@ -13,14 +13,14 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// maxUnmatched is how many entries have a line each. In a directory that is empty by mistake, no entry matches a tool.
+// maxUnmatched is how many entries get a line of their own. If the directory is empty by mistake, no entry matches a tool.
 const maxUnmatched = 20
 
-// A complaint is a line of the log on an entry of the configuration.
+// A complaint is a log line about an entry of the configuration.
 type complaint struct{ key, what string }
 
-// WarnUnmatched warns of entries of the configuration in force that match no tool, and of what is wrong with its grants. It is to be called
-// when all files have been read, since a tool that is still being read is not a mistake, and by one goroutine at a time.
+// WarnUnmatched warns of entries of the configuration in force that match no tool, and of errors in its grants. Call it after all files have been
+// read, since a tool that is still being read is not a mistake, and from one goroutine at a time.
 func (s *Service) WarnUnmatched() {
 	c := s.InForce().Config
 	before := s.complaints
@@ -35,7 +35,7 @@ func (s *Service) WarnUnmatched() {
 	if len(c.Pins) > 0 {
 		for _, f := range s.Catalog.Files() {
 			files = append(files, f.Name)
-			if refused, ok := errors.AsType[*catalog.PinError](f.Err); ok { // its tools are known, though nobody may call them
+			if refused, ok := errors.AsType[*catalog.PinError](f.Err); ok { // its tools are known, although nobody may call them
 				paths = append(paths, refused.Paths...)
 			}
 		}
@@ -60,9 +60,9 @@ func (s *Service) WarnUnmatched() {
 	}
 }
 
-// tellMended logs which complaints of before are none any more.
+// tellMended logs which earlier complaints no longer apply.
 func (s *Service) tellMended(before []complaint) {
-	wrong := make(map[string]bool, len(s.complaints)) // the keys have the numbers of entries, which may move
+	wrong := make(map[string]bool, len(s.complaints)) // by text, since the numbers of entries in the keys may change
 	for _, c := range s.complaints {
 		wrong[c.what] = true
 	}
@@ -76,7 +76,7 @@ func (s *Service) tellMended(before []complaint) {
 	}
 }
 
-// reviewGrants logs what is wrong with the grants of a configuration. It is called when all files have been read.
+// reviewGrants logs errors in the grants of a configuration. It is called after all files have been read.
 func (s *Service) reviewGrants(c *config.Config) {
 	var tools []*wasmtools.Tool
 	for _, route := range s.Table.Tools() {

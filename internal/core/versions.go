@@ -15,7 +15,7 @@ import (
 	"github.com/toolsrv/toolsrv/wasmtools"
 )
 
-// openVersions opens what keeps versions of files. Where it is not known which were rolled back, all are served as they are.
+// openVersions opens the store of versions of files. If it can't find out which files were rolled back, all are served as they are.
 func openVersions(ctx context.Context, s *Service, c *config.Config, store state.Store) *versions.Store {
 	o := versions.Options{
 		Directory: s.State.Directory(), MakeDirectory: local.MakeDirectory, Logger: s.Logger,
@@ -36,10 +36,10 @@ func openVersions(ctx context.Context, s *Service, c *config.Config, store state
 	return v
 }
 
-// A keeper keeps each version of a file that a service serves, once all are compiled, so that a start does not wait for it.
+// A keeper stores each version of a file that a service serves. It starts once all files are compiled, so as not to slow down a start.
 type keeper struct{ of *Service }
 
-// run keeps versions until ctx ends.
+// run stores versions until ctx ends.
 func (k keeper) run(ctx context.Context) {
 	if k.of.State.Directory() == "" || k.of.Catalog.WaitCompiled(ctx) != nil {
 		return
@@ -57,7 +57,7 @@ func (k keeper) run(ctx context.Context) {
 		edits uint64
 		bytes int64
 	}
-	var kept *state // when all were kept
+	var kept *state // the state when everything had been stored
 	for {
 		select {
 		case <-news:
@@ -65,7 +65,7 @@ func (k keeper) run(ctx context.Context) {
 			return
 		}
 		now := state{k.of.Catalog.Edits(), k.of.Versions.Bytes()}
-		if kept != nil && *kept == now { // a switch, or a reload: not worth a look at thousands of files
+		if kept != nil && *kept == now { // only a switch or a reload, so there is no need to look at thousands of files
 			continue
 		}
 		err := k.all(ctx)
@@ -84,10 +84,10 @@ func (k keeper) run(ctx context.Context) {
 	}
 }
 
-// keepEvery is the time between two looks for versions that are to be kept.
+// keepEvery is the time between two searches for new versions.
 const keepEvery = time.Second
 
-// all keeps the versions that are served and have not been kept yet. It works half of the time at most, so that calls come first.
+// all stores the served versions that have not been stored yet. It works at most half of the time, so that calls come first.
 func (k keeper) all(ctx context.Context) (failed error) {
 	s := k.of
 	if !s.Versions.IsOn() {
@@ -121,13 +121,13 @@ func (k keeper) all(ctx context.Context) (failed error) {
 	return failed
 }
 
-// readWithin is how long reading a file to be kept may take.
+// readWithin is how long reading a file to store may take.
 const readWithin = 30 * time.Second
 
-// errSlow tells that a file could not be read in time.
+// errSlow means that a file could not be read in time.
 var errSlow = fmt.Errorf("its source did not deliver a file within %v", readWithin)
 
-// one keeps a version of a file. One that its source has no more is none.
+// one stores a version of a file. It does nothing if the source no longer has that version.
 func (k keeper) one(ctx context.Context, f *catalog.FileState, as versions.File) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readWithin, errSlow)
 	defer cancel()
@@ -139,7 +139,7 @@ func (k keeper) one(ctx context.Context, f *catalog.FileState, as versions.File)
 	content, err := f.Open(ctx)
 	if err == nil {
 		defer content.Close()
-		defer context.AfterFunc(ctx, func() { content.Close() })() // a source that hangs is not waited for
+		defer context.AfterFunc(ctx, func() { content.Close() })() // so that a hanging source is not waited for
 		err = k.of.Versions.Keep(as, f.Content, f.Size, content)
 	}
 	if errors.Is(err, catalog.ErrChanged) || errors.Is(err, versions.ErrChanged) || errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +148,7 @@ func (k keeper) one(ctx context.Context, f *catalog.FileState, as versions.File)
 	return err
 }
 
-// wait waits, and reports false where ctx ends before.
+// wait waits, and returns false if ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

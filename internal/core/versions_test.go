@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/versions"
 )
 
-// TestRollbackStays has a rollback hold after a restart, and a file that is no longer what it was rolled back over served as it is.
+// TestRollbackStays: a rollback outlasts a restart. It ends if the file changes: then the file is served as it is.
 func TestRollbackStays(t *testing.T) {
 	t.Parallel()
 	for name, tool := range map[string]func(name string) []byte{
@@ -38,7 +38,7 @@ func TestRollbackStays(t *testing.T) {
 	}
 }
 
-// rollbackStays is TestRollbackStays for a file with some name, of which tool makes a version with another tool.
+// rollbackStays is TestRollbackStays for a file with a given name. tool makes a version of the file with a given tool.
 func rollbackStays(t *testing.T, c *config.Config, dir, name string, tool func(name string) []byte) {
 	old, next, last := tool("old"), tool("next"), tool("last")
 	testkit.Put(t, dir, "_part.ts", "export const x = 1;")
@@ -77,7 +77,7 @@ func rollbackStays(t *testing.T, c *config.Config, dir, name string, tool func(n
 	if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Put(t, dir, "_part.ts", "export const x = 2;") // what a script imports may change
+	testkit.Put(t, dir, "_part.ts", "export const x = 2;") // an import of a script may change
 	running(func(s *core.Service) { await(t, s, "/shop/old") })
 	testkit.Put(t, dir, name, last)
 	running(func(s *core.Service) { await(t, s, "/shop/last") })
@@ -90,7 +90,7 @@ func digestOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestVersionsNowhere serves files as always where their versions can't be kept.
+// TestVersionsNowhere serves files as usual if their versions can't be kept.
 func TestVersionsNowhere(t *testing.T) {
 	t.Parallel()
 	c, at := sources(t, "tools")

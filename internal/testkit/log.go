@@ -89,9 +89,12 @@ func (l *Log) next() (string, <-chan struct{}) {
 // Until waits for a condition that another goroutine, or another process, makes true.
 func Until(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(Patience); !done(); time.Sleep(time.Millisecond) {
+	end, rest := time.Now().Add(Patience), time.Duration(0)
+	for !done() {
 		if time.Now().After(end) {
 			t.Fatal("waited in vain for ", what)
 		}
+		rest = min(rest+time.Millisecond, 50*time.Millisecond) // asking without a rest takes the time that others need
+		time.Sleep(rest)
 	}
 }

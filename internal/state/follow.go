@@ -7,22 +7,23 @@ import (
 	"time"
 )
 
-// FollowAgain is how long it takes on average until a space is followed again that could not be. It is between half of that and half more, so that
-// processes that lose a store together don't all come back at once.
+// FollowAgain is the average pause before a space that could not be followed is tried again. Each pause is between half of it and one and a half
+// times as long, so that processes that lose a store together don't all come back at once.
 const FollowAgain = time.Second
 
-// A Follower takes up what a space has. Its functions are called one after the other.
+// A Follower receives the entries of a space and their changes. Its functions are called one at a time.
 type Follower struct {
-	// Take takes up an entry that there is, or a change. After an error of it or of Whole, all that there is is taken up anew.
+	// Take receives an entry or a change. If Take or Whole returns an error, everything is read again from the start.
 	Take func(e Event) error
-	// Whole is called once all that there is was taken up, with its keys: what else is known is gone by now. Nil does nothing.
+	// Whole is called with all keys once every existing entry has been passed to Take: any other key that the caller knows has been deleted. It may be
+	// nil.
 	Whole func(keys map[string]bool) error
-	// Failed is called with why the space can't be followed, each time that it is tried, and with nil each time that Whole was called. Nil does nothing:
-	// the store itself tells the log that it is not available.
+	// Failed is called with the error each time that following the space fails, and with nil each time that Whole was called. It may be nil: the store
+	// itself logs that it is not available.
 	Failed func(err error)
 }
 
-// Follow has f take up what there is in a space under keys with a prefix, and what changes there, until ctx ends. After an error it tries again.
+// Follow passes the entries under keys with a prefix, and then each change, to f until ctx ends. After an error it tries again.
 func Follow(ctx context.Context, space Space, prefix string, f Follower) {
 	for ctx.Err() == nil {
 		err := f.take(ctx, space, prefix)
@@ -39,9 +40,9 @@ func Follow(ctx context.Context, space Space, prefix string, f Follower) {
 	}
 }
 
-// take takes up all that there is, and changes, until that fails.
+// take passes all entries and then the changes to f, until an error.
 func (f *Follower) take(ctx context.Context, space Space, prefix string) error {
-	keys := map[string]bool{} // nil: all were taken up
+	keys := map[string]bool{} // nil once all entries have been passed
 	for e, err := range space.Watch(ctx, prefix) {
 		switch {
 		case err != nil:
@@ -62,5 +63,5 @@ func (f *Follower) take(ctx context.Context, space Space, prefix string) error {
 			return err
 		}
 	}
-	return errors.New("the watch has ended") // which it does with an error only
+	return errors.New("the watch has ended") // it ends only with an error
 }

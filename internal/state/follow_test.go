@@ -16,7 +16,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/memory"
 )
 
-// A follower notes what it was told.
+// A follower records what it is told.
 type follower struct {
 	mu    sync.Mutex
 	told  []string
@@ -30,7 +30,7 @@ func (f *follower) note(what string) error {
 	return f.wrong[what]
 }
 
-// taken returns what it was told since the last time.
+// taken returns what it was told since the last call.
 func (f *follower) taken() string {
 	synctest.Wait()
 	f.mu.Lock()
@@ -46,7 +46,7 @@ func (f *follower) fail(what string, err error) {
 	f.wrong = map[string]error{what: err}
 }
 
-// of returns what follows for it.
+// of returns a Follower for it.
 func (f *follower) of() state.Follower {
 	return state.Follower{
 		Take: func(e state.Event) error {
@@ -60,7 +60,7 @@ func (f *follower) of() state.Follower {
 	}
 }
 
-// TestFollow follows a space that changes, whose follower fails for a time, and which is closed in the end.
+// TestFollow follows a space that changes. The follower fails for a time, and the space is closed in the end.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestFollow(t *testing.T) {
 			}
 		}
 		if len(pauses) < 5 {
-			t.Errorf("all tries are after %v: servers come all at once", pauses)
+			t.Errorf("all attempts come after %v: servers would come all at once", pauses)
 		}
 		f.fail("all of [in/b in/c in/d]", errors.New("not now"))
 		time.Sleep(state.FollowAgain * 2)
@@ -129,12 +129,12 @@ func TestFollow(t *testing.T) {
 		cancel()
 		<-ended
 		if got := f.taken(); got != "" {
-			t.Errorf("it has ended, and that is told as %s", got)
+			t.Errorf("it has ended, and reports %s", got)
 		}
 	})
 }
 
-// TestFollowEnded is asked to follow when its time is over: it does nothing.
+// TestFollowEnded starts to follow with a context that is done: nothing happens.
 func TestFollowEnded(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -144,7 +144,7 @@ func TestFollowEnded(t *testing.T) {
 	if len(f.told) > 0 {
 		t.Errorf("it was told %s", f.told)
 	}
-	// One that wants nothing but entries needs no other functions.
+	// A Follower that wants only entries needs no other functions.
 	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	closed := memory.New()

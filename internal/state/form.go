@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// ErrNewer is returned for a record of a form that this program does not know: a newer one wrote it. It has to stay as it is.
+// ErrNewer is returned for a record in a form that this program does not know, since a newer version wrote it. Such a record must not be changed.
 var ErrNewer = errors.New("written by a newer version of toolsrv")
 
-// Encode returns v as a record of a form: the form in one byte, then v as JSON. A form is at least 1, and each change of what v is that an
-// older program would misread has a new one, which is written where [FormOf] allows it: v is then as that form has it.
+// Encode returns v as a record: its form in one byte, then v as JSON. Forms are numbered from 1. A change of v that an older program would misread
+// gets a new form, which may be written only where [FormOf] allows it; until then, v must have the older form.
 func Encode(form byte, v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -19,7 +19,7 @@ func Encode(form byte, v any) ([]byte, error) {
 	return append([]byte{form}, text...), nil
 }
 
-// Decode reads a record that Encode has made into v. form is the newest that the caller knows; v knows how to read the older ones, too.
+// Decode reads into v a record that Encode has made. form is the newest one that the caller knows. v must be able to read the older ones, too.
 func Decode(record []byte, form byte, v any) error {
 	if err := CheckForm(record, form); err != nil {
 		return err
@@ -30,14 +30,14 @@ func Decode(record []byte, form byte, v any) error {
 	return nil
 }
 
-// A Formed is a space that other processes read, which may be of an older version.
+// A Formed is a space that is also read by other processes, some of which may be of an older version.
 type Formed interface {
 	Space
-	// Form is the newest form of a record that all of them know. It is known at once, and never becomes less.
+	// Form is the newest form of a record that all these processes know. It is known at once, and never decreases.
 	Form() byte
 }
 
-// FormOf returns the form in which a record of a space may be written by a program that knows one.
+// FormOf returns the form in which a program may write records to a space, if known is the newest form that it knows.
 func FormOf(space Space, known byte) byte {
 	if of, ok := space.(Formed); ok {
 		return min(known, of.Form())
@@ -45,7 +45,7 @@ func FormOf(space Space, known byte) byte {
 	return known
 }
 
-// CheckForm returns an error about ErrNewer where a record has a newer form than the one that is known, and another if it has none.
+// CheckForm returns an error that wraps ErrNewer if a record's form is newer than form, and another error if the record has no form.
 func CheckForm(record []byte, form byte) error {
 	switch {
 	case len(record) == 0 || record[0] == 0:

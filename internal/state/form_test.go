@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// TestForms reads records of each form, and leaves those of newer ones alone.
+// TestForms reads records in each form, and leaves newer ones alone.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	record, err := state.Encode(2, map[string]int{"n": 7})

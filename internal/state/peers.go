@@ -1,14 +1,15 @@
 package state
 
-// MaxTold is the largest size of a message to peers in bytes, 32 KiB. Larger ones are not told, and not heard.
+// MaxTold is the largest size of a message to peers in bytes, 32 KiB. Larger ones are neither sent nor received.
 const MaxTold = 32 << 10
 
-// Peers are the processes that have the same store, this one among them. A [Store] that several processes can have is Peers, too. What they tell each
-// other is not kept: whoever is cut off at the moment does not hear it. Anybody who may use the store could have said it.
+// Peers are the processes that share a store, this one among them. A [Store] that several processes can share implements Peers. Messages are not
+// stored: a process that is cut off at the moment does not receive them. Anybody who may use the store could have sent a message.
 type Peers interface {
-	// Tell tells all that hear a topic, this process among them. It waits for nobody. A topic is a word of letters, digits and dashes.
+	// Tell sends a message to all that listen to a topic, this process among them. It does not wait for them. A topic is a word of letters,
+	// digits and dashes.
 	Tell(topic string, message []byte)
-	// Hear has f called with what is told of a topic, one message after the other. A message belongs to f until it returns. What comes faster than f
-	// takes it is lost. Once the returned function has returned, f is not called any more; f must not call it.
+	// Hear calls f with each message of a topic, one after another, until stop is called. f may use a message only until it returns. Messages that
+	// arrive faster than f returns are lost. f is not called any more once stop has returned. f must not call stop.
 	Hear(topic string, f func(message []byte)) (stop func())
 }

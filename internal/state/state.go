@@ -1,11 +1,10 @@
-// Package state is keys with values that outlive a process.
+// Package state defines stores of keys with values that outlive a process.
 //
-// A [Store] has spaces, and a [Space] has keys, in the order of their bytes. Each write of a key gives it a new version, which
-// grows within the space and never comes back, not even after the key was deleted or the process has started anew. So a caller
-// can read an entry, and later change it only if nobody else has. A write that has returned without an error is durable, as far
-// as the store is.
+// A [Store] has spaces, and a [Space] has keys, in the order of their bytes. Each write of a key gives it a new version. Versions grow within the
+// space and never come back, not even after the key was deleted or the process was restarted. So a caller can read an entry, and later change it only
+// if nobody else has. A write that has returned without an error is durable, as far as the store is.
 //
-// Keys and values may be any bytes: of a tool, they are what a stranger has chosen.
+// Keys and values may be any bytes: those of a tool were chosen by a stranger.
 package state
 
 import (
@@ -18,40 +17,39 @@ import (
 
 // Bounds of every store.
 const (
-	// MaxKey is the largest length of a key in bytes, 1 KiB. A key is kept in memory by who lists or watches, and in every page of
-	// an index on disk.
+	// MaxKey is the largest length of a key in bytes, 1 KiB. A List or Watch keeps keys in memory, and a store on disk repeats them in its index.
 	MaxKey = 1 << 10
-	// MaxValue is the largest length of a value in bytes, 1 MiB. A store on disk may copy a value when a neighbour of its key is
-	// written, and message brokers, which stores may be built on, take messages of that size.
+	// MaxValue is the largest length of a value in bytes, 1 MiB. A store on disk may copy a value when a neighbouring key is written, and message
+	// brokers, on which stores may be built, accept messages of that size.
 	MaxValue = 1 << 20
-	// MaxPage is how many keys List returns at most.
+	// MaxPage is the most keys that List returns.
 	MaxPage = 1000
-	// MaxTTL is how long an entry may be kept that is not kept for ever: ten years.
+	// MaxTTL is the longest time to live of an entry that expires: ten years.
 	MaxTTL = 10 * 365 * 24 * time.Hour
-	// Overhead is what an entry counts besides its key and value, in bytes: roughly what it costs a store.
+	// Overhead is what an entry counts in addition to its key and value, in bytes: roughly what it costs a store.
 	Overhead = 64
 )
 
-// What a caller may expect of a key, beside one version.
+// Expectations of a key, besides a certain version.
 const (
-	// Any expects nothing.
+	// Any accepts every version, and a missing key.
 	Any int64 = -1
 	// Absent expects that there is no such key.
 	Absent int64 = 0
 )
 
-// Errors that callers tell apart with errors.Is. Others are causes of contexts.
+// These are the errors that callers tell apart with errors.Is. Other errors are causes of contexts.
 var (
-	// ErrConflict is returned where a key has another version than expected. Nothing was changed.
+	// ErrConflict is returned if the version of a key is not the expected one. Nothing was changed.
 	ErrConflict = errors.New("the key has changed")
-	// ErrQuota is returned where an entry would exceed the quota. Nothing was changed.
+	// ErrQuota is returned if an entry would exceed the quota. Nothing was changed.
 	ErrQuota = errors.New("the quota is used up")
-	// ErrInvalid is returned for a key, a time to live or an expectation that no store takes.
+	// ErrInvalid is returned for a key, a time to live or an expected version that no store accepts.
 	ErrInvalid = errors.New("not valid")
-	// ErrTooLarge is returned for a key above MaxKey, or a value above MaxValue or what Get was told.
+	// ErrTooLarge is returned for a key above MaxKey, a value above MaxValue, or one above the limit given to Get.
 	ErrTooLarge = errors.New("too large")
-	// ErrUnavailable is returned where the store can't be read or written: its disk is full or damaged, or it is closed. A write
-	// may have taken place all the same.
+	// ErrUnavailable is returned if the store can't be read or written: its disk is full or damaged, or it is closed. A write may have taken
+	// place all the same.
 	ErrUnavailable = errors.New("the state is not available")
 )
 
@@ -60,7 +58,7 @@ type Store interface {
 	// Space returns the space of that name, which is not empty and chosen by this program. A space that was never written to is
 	// empty.
 	Space(name string) Space
-	// Close waits for the writes that are under way, and frees what the store has. All uses of it fail afterwards with ErrUnavailable.
+	// Close waits for the writes that are under way, and releases the store's resources. Afterwards all uses of the store fail with ErrUnavailable.
 	// Close can be called twice.
 	Close() error
 }
@@ -69,36 +67,35 @@ type Store interface {
 //
 // Its methods return the cause of ctx once that is done. A write that was under way may then have taken place.
 type Space interface {
-	// Get returns the entry of a key, and false if there is none. A value above most bytes is an error about ErrTooLarge, so that
-	// a caller can make room for it first: no value is above MaxValue.
+	// Get returns the entry of a key, and false if there is none. If its value has more than most bytes, the error wraps ErrTooLarge, so that a caller
+	// can reserve memory first. No value is above MaxValue.
 	Get(ctx context.Context, key string, most int) (Entry, bool, error)
-	// Set makes or replaces the entry of a key, and returns its version, if the key is as expected: a version, [Any] or [Absent].
-	// It does not keep value.
+	// Set makes or replaces the entry of a key, and returns its new version. It does so only if the key is as expected: a version, [Any] or [Absent]. It
+	// does not keep value.
 	Set(ctx context.Context, key string, value []byte, expect int64, o SetOptions) (version uint64, err error)
-	// Delete deletes the entry of a key, and returns whether there was one, if the key is as expected.
+	// Delete deletes the entry of a key if the key is as expected. It returns whether there was an entry.
 	Delete(ctx context.Context, key string, expect int64) (deleted bool, err error)
 	// List returns the keys that begin with prefix and come after a key, which need not exist. It returns at most limit of them, or
 	// [MaxPage] if limit is not in 1 to MaxPage, and sometimes fewer. more reports whether there are others.
 	List(ctx context.Context, prefix, after string, limit int) (keys []string, more bool, err error)
-	// Usage returns what the space holds, with expired entries that are still stored.
+	// Usage returns what the space holds. Expired entries count as long as they are stored.
 	Usage(ctx context.Context) (Usage, error)
-	// Watch yields an event for each entry that there is, then one with Synced, and then one for each change, until ctx is done or
-	// an error was yielded. Of several changes of a key, only the last may be yielded; that one always is. That an entry has expired
-	// is yielded when the store deletes it, which may be later.
+	// Watch yields an event for each existing entry, then one with Synced, and then one for each change, until ctx is done or an error was yielded. Of
+	// several changes of a key, only the last is sure to be yielded. That an entry has expired is yielded when the store deletes it, which may be later.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
 }
 
-// An Immediate is a space whose Get and List never wait for longer than it takes to read from this machine's memory or disk, so that
-// callers need no preparations for waiting.
+// An Immediate is a space whose Get and List wait no longer than a read from this machine's memory or disk takes. So callers need not prepare
+// for a long wait.
 type Immediate interface {
 	Space
 	Immediate()
 }
 
-// A Shared is a space that other processes change, too, so that what is read may be old for a moment.
+// A Shared is a space that other processes change, too. So what is read may be slightly out of date.
 type Shared interface {
 	Space
-	// Refresh returns once what is read is not older than the call.
+	// Refresh returns once everything that is read is at least as new as the call.
 	Refresh(ctx context.Context) error
 }
 
@@ -117,7 +114,7 @@ type Entry struct {
 type SetOptions struct {
 	// TTL is how long the entry is kept, from 1 ms to MaxTTL; 0 means for ever.
 	TTL time.Duration
-	// Quota is what the space may hold with the entry. A write that does not make the space larger is never refused.
+	// Quota limits what the space may hold with the entry. A write that does not make the space larger is never refused.
 	Quota Usage
 }
 
@@ -130,18 +127,18 @@ type Usage struct {
 
 // An Event is what Watch yields.
 type Event struct {
-	// Entry is the entry as it is now. Where Deleted is set it has only a key; where Synced is set it has nothing.
+	// Entry is the current entry. If Deleted is set, it has only a key; if Synced is set, it is empty.
 	Entry
-	// Deleted is set if the key has no entry any more, or had one only briefly, without an event.
+	// Deleted is set if the key has no entry any more, or had one so briefly that no event showed it.
 	Deleted bool
 	// Synced is set on the one event between those for the existing keys and those for changes.
 	Synced bool
 }
 
-// SizeOf returns what an entry counts.
+// SizeOf returns how many bytes an entry counts.
 func SizeOf(key string, value []byte) int64 { return int64(len(key)+len(value)) + Overhead }
 
-// CheckSize returns an error about ErrTooLarge where a value has more bytes than a caller of Get takes.
+// CheckSize returns an error that wraps ErrTooLarge if a value has more bytes than a caller of Get accepts.
 func CheckSize(size, most int) error {
 	if size > most {
 		return fmt.Errorf("the value is %w: it has %d bytes; at most %d are allowed", ErrTooLarge, size, most)
@@ -149,7 +146,7 @@ func CheckSize(size, most int) error {
 	return nil
 }
 
-// CheckKey returns an error where no store takes a key.
+// CheckKey returns an error if no store accepts a key.
 func CheckKey(key string) error {
 	switch {
 	case key == "":
@@ -160,7 +157,7 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// CheckSet returns an error where no store takes what Set was given.
+// CheckSet returns an error if no store accepts the arguments of a Set.
 func CheckSet(key string, value []byte, expect int64, ttl time.Duration) error {
 	if err := CheckKey(key); err != nil {
 		return err
@@ -174,7 +171,7 @@ func CheckSet(key string, value []byte, expect int64, ttl time.Duration) error {
 	return CheckExpect(expect)
 }
 
-// CheckExpect returns an error where an expectation is none.
+// CheckExpect returns an error if expect is neither a version nor [Any] nor [Absent].
 func CheckExpect(expect int64) error {
 	if expect < Any {
 		return fmt.Errorf("the expected version is %w: it is %d; use %d for any, %d for none, or a version", ErrInvalid, expect, Any, Absent)
@@ -182,7 +179,7 @@ func CheckExpect(expect int64) error {
 	return nil
 }
 
-// Conflict returns nil if version, 0 for no entry, is as expected, and an error about ErrConflict otherwise.
+// Conflict returns nil if version is as expected, and an error that wraps ErrConflict otherwise. Version 0 means no entry.
 func Conflict(version uint64, expect int64) error {
 	switch {
 	case expect == Any || uint64(expect) == version:
@@ -195,7 +192,7 @@ func Conflict(version uint64, expect int64) error {
 	return fmt.Errorf("%w: it is at version %d, but %d was expected", ErrConflict, version, expect)
 }
 
-// Exceeds returns an error about ErrQuota where a space that held before may not hold after, and nil otherwise.
+// Exceeds returns an error that wraps ErrQuota if a space with the usage before may not grow to the usage after, and nil otherwise.
 func (quota Usage) Exceeds(before, after Usage) error {
 	switch {
 	case quota.Entries > 0 && after.Entries > max(quota.Entries, before.Entries):

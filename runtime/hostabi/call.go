@@ -15,7 +15,7 @@ import (
 // has no grants.
 type Call hostcall.Call
 
-// run is the same memory, so that no call of a function allocates.
+// run is the same memory as the Call, so that calling a function allocates nothing.
 func (c *Call) run() *hostcall.Call { return (*hostcall.Call)(c) }
 
 // Serving reports whether the run serves a call; it is a start otherwise.
@@ -78,9 +78,9 @@ func (c *Call) Write(ptr uint64, b []byte) { c.run().Write(ptr, b) }
 
 // A Use is one use of a capability: what it asked of the outside world, and how that ended.
 type Use struct {
-	// Capability is a word for the set, such as "http". It is the same for all uses that a function counts.
+	// Capability is the name of the set in one word, such as "http". It is the same for all uses that a function counts.
 	Capability string
-	// Target is what was used, for people: an origin, a key, a tool. It never holds a secret, and is cut if it is long.
+	// Target says what was used, in a form for people: an origin, a key, a tool. It never holds a secret, and is cut if it is long.
 	Target string
 	// Sent and Received are in bytes.
 	Sent, Received int64

@@ -1,7 +1,7 @@
-// Package hostabi defines what a capability's host function gets, and how such functions are offered to guests.
+// Package hostabi defines what a capability's host functions receive, and how they are offered to guests.
 //
-// A [Set] is the functions of one import module. A set keeps nothing for a guest between calls. Its functions get a [Call], with what they
-// may know about the call, and with the tool's grant.
+// A [Set] is the functions of one import module. A set keeps nothing for a guest between calls. Its functions receive a [Call], which has what they
+// may know about the call, and the tool's grant.
 //
 // A guest may pass anything. The methods of Call check each place in the guest's memory, and end the call if one is outside. A function
 // must check its other arguments itself, and the size of whatever it allocates.
@@ -29,7 +29,7 @@ type Function struct {
 	// Cost is what each call of the function is charged, in nanoseconds; 0 means 100. The methods of [Call] charge what they copy. The
 	// function itself must charge for anything else that takes time, with [Call.Charge].
 	Cost int
-	// Do reads the parameters from the stack, and writes the result over the first. An i32 is the lower half of its element: the upper half of a
-	// parameter is 0, and that of a result does not matter. The guest's memory must not be used after Do has returned.
+	// Do reads the parameters from the stack, and writes the result over the first. An i32 is the lower half of its element. The upper half of a
+	// parameter is 0, and the upper half of a result does not matter. The guest's memory must not be used after Do has returned.
 	Do func(c *Call, stack []uint64)
 }

@@ -22,16 +22,16 @@ type Content struct {
 	state.Usage
 }
 
-// A File is the file of a state that no process changes, such as a backup. It is not changed.
+// A File is a state's file that is only read, such as a backup. No process may change it meanwhile.
 type File struct {
-	// Size is what a copy of it has, in bytes, and Contents are what its spaces hold, by their names.
+	// Size is the size of a copy in bytes. Contents says what each space holds, by its name.
 	Size     int64
 	Contents []Content
 
 	db *mapped
 }
 
-// OpenFile opens a file and checks all that is in it, as Open does. forms is [Options.Forms]. It is an error about ErrLocked if a server uses it. The
+// OpenFile opens a file and checks all of it, as Open does. forms is [Options.Forms]. If a server uses the file, the error wraps ErrLocked. The
 // caller closes the File.
 func OpenFile(path string, forms map[string]byte) (*File, error) {
 	f := &File{}
@@ -80,7 +80,7 @@ func (f *File) open(path string, forms map[string]byte) error {
 	return nil
 }
 
-// count notes what is in the file.
+// count records what the spaces hold.
 func (f *File) count(tx *bbolt.Tx) error {
 	f.Size = tx.Size()
 	return tx.Bucket(talliesName).ForEach(func(name, tally []byte) error {
@@ -96,8 +96,8 @@ func (f *File) WriteTo(w io.Writer) (n int64, err error) { return f.db.copyTo(w)
 // Close closes the file.
 func (f *File) Close() error { return f.db.close() }
 
-// WriteTo writes a copy of the state as it is at one moment, while others use it. What they write meanwhile takes new room, so w must not be
-// slow for ever. Close waits for it.
+// WriteTo writes a copy of the state as it is at one moment, while others go on using it. Until it returns, their changes take additional space in
+// the file, so w must not block for long. Close waits for it.
 func (s *Store) WriteTo(w io.Writer) (n int64, err error) {
 	n, err = s.db.copyTo(w)
 	if err != nil {
@@ -117,9 +117,9 @@ func (m *mapped) copyTo(w io.Writer) (n int64, err error) {
 	return n, err
 }
 
-// Restore puts a copy of a backup into the place of the state in a directory, once all of it is checked. The file that is there before is kept
-// beside it, under the name that is returned; "" if there was none. It is an error about ErrLocked if a server uses one of the two. What note
-// writes into the copy is in it from the start, and nothing is restored if it fails; nil writes nothing.
+// Restore checks a backup whole, and then puts a copy of it in place of the state in a directory. The previous file is kept beside it, under the name
+// that is returned, or "" if there was none. If a server uses either file, the error wraps ErrLocked. note may write into the copy before it is put
+// in place; if note fails, nothing is restored. note may be nil.
 func Restore(backup, dir string, o Options, note func(*Store) error) (kept string, err error) {
 	from, err := OpenFile(backup, o.Forms)
 	if err != nil {
@@ -149,14 +149,14 @@ func Restore(backup, dir string, o Options, note func(*Store) error) (kept strin
 	if kept, err = setAside(path); err != nil {
 		return "", about(path, err)
 	}
-	// A server that starts in this moment has opened the other file, and finds that this one has its name.
+	// A server that starts at this moment has opened the old file, and finds that its name now belongs to another one.
 	if err := errors.Join(os.Rename(filepath.Join(temp, FileName), path), wholefile.SyncFolder(dir)); err != nil {
 		return "", about(path, err)
 	}
 	return kept, nil
 }
 
-// statOf returns what is at a path, or nil.
+// statOf returns the file information of a path, or nil.
 func statOf(path string) fs.FileInfo {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -165,7 +165,7 @@ func statOf(path string) fs.FileInfo {
 	return info
 }
 
-// copyInto makes a folder in a directory with a copy of the file. Its name is one that is removed if the process ends before.
+// copyInto makes a temporary folder in a directory, with a copy of the file. The next process removes the folder by its name if this one ends early.
 func (f *File) copyInto(dir string) (folder string, err error) {
 	if folder, err = os.MkdirTemp(dir, tempPrefix); err != nil {
 		return "", err
@@ -184,7 +184,7 @@ func (f *File) copyInto(dir string) (folder string, err error) {
 	return folder, nil
 }
 
-// noted has note write into the state in a folder.
+// noted calls note with the state in a folder.
 func noted(folder string, o Options, note func(*Store) error) error {
 	s, err := Open(folder, o)
 	if err != nil {
@@ -193,7 +193,7 @@ func noted(folder string, o Options, note func(*Store) error) error {
 	return errors.Join(note(s), s.Close())
 }
 
-// setAside gives the file of a state that no process uses a second name, so that the first may go to another file.
+// setAside gives the state's file, which no process uses, a second name, so that another file can be given its first one.
 func setAside(path string) (kept string, err error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -204,12 +204,12 @@ func setAside(path string) (kept string, err error) {
 	case !info.Mode().IsRegular():
 		return "", fmt.Errorf("%w (it is not a regular file)", ErrForeign)
 	}
-	if info.Size() > 0 { // bbolt would fill an empty one
+	if info.Size() > 0 { // bbolt would initialize an empty file
 		db, err := openBolt(path, false)
 		switch {
 		case err == nil:
 			defer db.close()
-		case !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign): // which are why somebody restores
+		case !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign): // those are why somebody restores
 			return "", err
 		}
 	}

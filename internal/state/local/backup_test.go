@@ -28,7 +28,7 @@ func backup(t *testing.T, s *local.Store) (path string) {
 	return path
 }
 
-// TestBackup copies a state while others write: each copy is whole, and of one moment.
+// TestBackup copies a state while others write. Each copy is complete, and shows one moment.
 // Proves: State is whole and apart
 func TestBackup(t *testing.T) {
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestBackup(t *testing.T) {
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
 	writers.Go(func() {
-		for i := 1; ; i++ { // the second key never has more than the first
+		for i := 1; ; i++ { // the second key is never ahead of the first
 			for _, key := range []string{"first", "second"} {
 				if _, err := s.Set(ctx, key, fmt.Appendf(nil, "%08d", i), state.Any, state.SetOptions{}); err != nil {
 					t.Error(err)
@@ -95,7 +95,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// TestRestore puts a backup in place, and keeps what was there, more than once within a second.
+// TestRestore puts a backup in place, and keeps the previous file, more than once within a second.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -121,27 +121,27 @@ func TestRestore(t *testing.T) {
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(path, link); err != nil {
-		link = path // where links are not for everybody
+		link = path // links may need a privilege there
 	}
 	first, err := local.Restore(link, dir, local.Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(first); err != nil || !bytes.Equal(got, before) {
-		t.Errorf("what was there before is not what was kept: %v", err)
+		t.Errorf("the kept file is not the previous one: %v", err)
 	}
 	store := open(t, dir)
 	if e, _, err := store.Space("a").Get(ctx, "k", 10); string(e.Value) != "kept" || err != nil {
 		t.Errorf("got %q, %v", e.Value, err)
 	}
 	if _, err := local.Restore(path, dir, local.Options{}, nil); !errors.Is(err, local.ErrLocked) || !strings.Contains(err.Error(), "such as a server") {
-		t.Errorf("restore below a server: %v", err)
+		t.Errorf("restore while a server runs: %v", err)
 	}
 	if _, err := local.OpenFile(filepath.Join(dir, fileName), nil); !errors.Is(err, local.ErrLocked) {
-		t.Errorf("read below a server: %v", err)
+		t.Errorf("read while a server runs: %v", err)
 	}
 	if _, err := local.Restore(filepath.Join(dir, fileName), t.TempDir(), local.Options{}, nil); !errors.Is(err, local.ErrLocked) {
-		t.Errorf("restore from a server's: %v", err)
+		t.Errorf("restore from the file of a running server: %v", err)
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
@@ -153,11 +153,11 @@ func TestRestore(t *testing.T) {
 	if _, err := local.Restore(filepath.Join(dir, fileName), dir, local.Options{}, nil); err == nil || !strings.Contains(err.Error(), "is the state itself") {
 		t.Errorf("restore from itself: %v", err)
 	}
-	write(t, filepath.Join(dir, fileName), []byte("damaged")) // for which there are backups
+	write(t, filepath.Join(dir, fileName), []byte("damaged")) // this is what backups are for
 	if third, err := local.Restore(path, dir, local.Options{}, nil); err != nil || third == "" {
 		t.Errorf("in place of a damaged one: %q, %v", third, err)
 	}
-	// What is noted is in the state that is restored, and in no other; where that can't be, nothing is restored.
+	// A note is in the restored state and in no other. If it can't be written, nothing is restored.
 	note := func(s *local.Store) error {
 		_, err := s.Space("notes").Set(ctx, "restored", nil, state.Any, state.SetOptions{})
 		return err
@@ -187,7 +187,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreRefused leaves everything as it is where a backup is not good.
+// TestRestoreRefused leaves everything unchanged if a backup is not good.
 func TestRestoreRefused(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

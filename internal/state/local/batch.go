@@ -14,27 +14,27 @@ type batch struct {
 	tx      *bbolt.Tx
 	now     int64 // Unix milliseconds
 	due     map[string]int64
-	next    map[string]int64 // what changes in due when the batch is on disk; 0 means nothing expires
+	next    map[string]int64 // the new values of due, set once the batch is on disk; 0 means nothing expires
 	spaces  map[string]*opened
 	changes []change
-	// rewrites is how many bytes the file's pages have that the batch replaces, about.
+	// rewrites is roughly the size in bytes of the pages that the batch replaces.
 	rewrites int
-	sets     bool // there are others than those that delete
+	sets     bool // some changes set an entry
 }
 
-// A page of the file holds several entries, and is written anew where one of them changes: bbolt has up to four in a leaf, however large
-// they are, and more where they fit into a page. All that is written is in memory until then, which nobody has counted, and other
-// writes wait. So a batch is bounded by that, and not only by its entries: a byte that is set beside large values costs megabytes.
+// A page of the file holds several entries, and is written again as a whole if one of them changes. A leaf of bbolt has up to four entries of any
+// size, and more if they fit into a page. All that will be written is in memory until then, where no account counts it, and other writes wait. So a
+// batch is bounded by the size of its pages, not only by its entries: a byte that is set beside large values costs megabytes.
 const (
 	maxRewrites = 8 << 20
 	leafEntries = 4
 	leafBytes   = 4 << 10
 )
 
-// full reports whether the batch rewrites as much as one may, after that many bytes that don't count.
+// full reports whether the batch has rewritten as much as is allowed. The first before bytes don't count.
 func (b *batch) full(before int) bool { return b.rewrites-before >= maxRewrites }
 
-// rewrite counts what is written anew because the entry of a key comes or goes: what may be in its leaf.
+// rewrite counts the bytes that are written again when the entry of a key is added or removed: all that may be in its leaf.
 func (b *batch) rewrite(s *opened, key string) {
 	c := s.values.Cursor()
 	found, record := c.Seek([]byte(key))
@@ -47,7 +47,7 @@ func (b *batch) rewrite(s *opened, key string) {
 	b.rewrites += max(after, beside(found, record, c.Prev))
 }
 
-// beside returns how many bytes of the entries from here on may be in one leaf.
+// beside returns the size of the following entries that may be in the same leaf.
 func beside(key, record []byte, next func() (key, value []byte)) (bytes int) {
 	for small, large := 0, 0; key != nil && small < leafBytes && large < leafEntries; key, record = next() {
 		size := len(key) + len(record)
@@ -60,12 +60,12 @@ func beside(key, record []byte, next func() (key, value []byte)) (bytes int) {
 	return bytes
 }
 
-// A change is a key whose entry has changed.
+// A change names a key whose entry has changed.
 type change struct{ space, key string }
 
 // opened is a space in a transaction.
 type opened struct {
-	values, due *bbolt.Bucket // nil: nothing was ever written
+	values, due *bbolt.Bucket // nil: never written to
 	tally       tally
 	changed     bool
 }
@@ -74,7 +74,7 @@ func newBatch(due map[string]int64) *batch {
 	return &batch{now: time.Now().UnixMilli(), due: due, next: map[string]int64{}, spaces: map[string]*opened{}}
 }
 
-// apply makes a change, or has the outcome tell why it can't be made. After an error, nothing of the batch may be kept.
+// apply makes a change, or returns an outcome that says why it can't be made. After an error, nothing of the batch may be committed.
 func (b *batch) apply(w *write) (outcome, error) {
 	s, err := b.open(w.space, w.record != nil)
 	if err != nil {
@@ -106,7 +106,7 @@ func (b *batch) apply(w *write) (outcome, error) {
 	return outcome{}, nil
 }
 
-// open returns a space, which is made where it was never written to.
+// open returns a space. If it was never written to, create says whether it is created.
 func (b *batch) open(name string, create bool) (*opened, error) {
 	s := b.spaces[name]
 	if s == nil {
@@ -128,7 +128,7 @@ func (b *batch) open(name string, create bool) (*opened, error) {
 	return s, err
 }
 
-// set writes the record of w in the place of old, which is nil if there is none.
+// set writes w's record in place of old, which is nil if there is none.
 func (b *batch) set(s *opened, w *write, old []byte) (outcome, error) {
 	for {
 		after := s.tally.Usage
@@ -141,8 +141,8 @@ func (b *batch) set(s *opened, w *write, old []byte) (outcome, error) {
 		if exceeds == nil {
 			break
 		}
-		// Each round makes room, so there are no more than entries that are as large as this one together. Where these cost more to
-		// remove than a batch may, the write waits for the next one.
+		// Each round frees space, so the entries that are removed are together no larger than this one. If removing them costs more than a batch may, the
+		// write waits for the next batch.
 		if b.full(0) {
 			return outcome{later: true}, nil
 		}
@@ -178,13 +178,13 @@ func (b *batch) set(s *opened, w *write, old []byte) (outcome, error) {
 	s.tally.Entries++
 	s.tally.Bytes += state.SizeOf(w.key, w.record[recordLen:])
 	s.changed = true
-	if old == nil { // otherwise remove has noted it
+	if old == nil { // otherwise remove has recorded it
 		b.changes = append(b.changes, change{w.space, w.key})
 	}
 	return outcome{version: s.tally.version}, nil
 }
 
-// remove deletes a record, which is the one of key.
+// remove deletes record, the record of key.
 func (b *batch) remove(space string, s *opened, key string, record []byte) error {
 	size := state.SizeOf(key, record[recordLen:])
 	if expires := expiryOf(record); expires != 0 {
@@ -203,7 +203,7 @@ func (b *batch) remove(space string, s *opened, key string, record []byte) error
 	return nil
 }
 
-// nextDue returns a time before which nothing of a space expires; 0 means nothing does.
+// nextDue returns a time before which nothing in a space expires; 0 means nothing does.
 func (b *batch) nextDue(space string) int64 {
 	if at, ok := b.next[space]; ok {
 		return at
@@ -211,7 +211,7 @@ func (b *batch) nextDue(space string) int64 {
 	return b.due[space]
 }
 
-// sweep deletes expired entries, at most budget of them.
+// sweep deletes at most budget expired entries.
 func (b *batch) sweep(budget int) error {
 	before := b.rewrites
 	for space, at := range b.due {
@@ -233,12 +233,12 @@ func (b *batch) sweep(budget int) error {
 	return nil
 }
 
-// sweepSpace deletes expired entries of a space, at most budget of them, until the batch is full. It returns how many there were.
+// sweepSpace deletes at most budget expired entries of a space, and stops when the batch is full. It returns how many it has deleted.
 func (b *batch) sweepSpace(space string, s *opened, budget, before int) (swept int, err error) {
 	if first := b.nextDue(space); !expired(first, b.now) {
 		return 0, nil
 	}
-	var found []string // a cursor may lose its place where something is deleted
+	var found []string // deleting may move a cursor
 	b.next[space] = 0
 	c := s.due.Cursor()
 	for due, _ := c.First(); due != nil; due, _ = c.Next() {
@@ -266,7 +266,7 @@ func (b *batch) sweepSpace(space string, s *opened, budget, before int) (swept i
 	return swept, nil
 }
 
-// flush writes the tallies of what has changed.
+// flush writes the tallies of the spaces that have changed.
 func (b *batch) flush() error {
 	tallies, changed := b.tx.Bucket(talliesName), false
 	for name, s := range b.spaces {

@@ -12,10 +12,10 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// callers is how many callers set at once in benchmarks, for each of the processors.
+// callers is how many callers set at once in benchmarks, for each processor.
 var callers = 64 / runtime.GOMAXPROCS(0)
 
-// BenchmarkSet measures durable sets of 64 callers, here and by bbolt's own Batch.
+// BenchmarkSet measures durable sets of 64 callers, in this package and with bbolt's own Batch.
 func BenchmarkSet(b *testing.B) {
 	value := make([]byte, 100)
 	b.Run("state", func(b *testing.B) {

@@ -20,12 +20,11 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// hangs is how long something may take that must not wait at all.
+// hangs is the time after which something that must not wait counts as hanging.
 const hangs = 20 * time.Second
 
-// TestBroken does to the file of a running store, in use by many, what a careless restore or a failing disk does. Each use ends, with an error from
-// then on, and so does Close. The
-// same process can open a backup in its place.
+// TestBroken damages the file of a running store, in use by many, as a careless restore or a failing disk would. From then on each use returns an
+// error, and so does Close; none hangs. The same process can open a backup in its place.
 // Proves: State is whole and apart
 func TestBroken(t *testing.T) {
 	t.Parallel()
@@ -34,14 +33,14 @@ func TestBroken(t *testing.T) {
 		name   string
 		damage func(path string, backup []byte) error
 		want   string
-		// between has it happen between two writes.
+		// between says that the damage is done between two writes.
 		between bool
 	}{
 		{"emptied", func(path string, _ []byte) error { return os.Truncate(path, 0) }, "it is shorter than it was", false},
 		{"cut off", func(path string, _ []byte) error { return os.Truncate(path, 3*4096) }, "it is shorter than it was", false},
 		{"emptied, and as long as before", func(path string, backup []byte) error {
 			return errors.Join(os.Truncate(path, 0), os.Truncate(path, int64(len(backup))))
-		}, "", false}, // too short or damaged, as it is found first
+		}, "", false}, // too short or damaged, whichever is found first
 		{"written over with a backup", func(path string, backup []byte) error {
 			f, err := os.OpenFile(path, os.O_WRONLY, 0)
 			if err != nil {
@@ -78,7 +77,7 @@ func TestBroken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Those who use the store go on until an error, which each of them must get.
+			// The users of the store go on until an error, which each of them must get.
 			var users sync.WaitGroup
 			var failed, uses, written atomic.Int64
 			use := func(f func(i int) error) {
@@ -97,7 +96,7 @@ func TestBroken(t *testing.T) {
 				})
 			}
 			space := store.Space("a")
-			// A commit that is under way while the file is written over may make one whole again of both, and then nobody can tell.
+			// A commit that is under way while the file is overwritten may combine both into one intact file, and then nobody can tell.
 			var writing sync.RWMutex
 			for range 6 {
 				use(func(i int) error {
@@ -119,7 +118,7 @@ func TestBroken(t *testing.T) {
 				})
 			}
 			within(t, "the first uses", func() {
-				for uses.Load() < 2000 || written.Load() < 20 { // without writes, the file is what the backup is
+				for uses.Load() < 2000 || written.Load() < 20 { // without writes, the file equals the backup
 					time.Sleep(time.Millisecond)
 				}
 			})
@@ -156,7 +155,7 @@ func TestBroken(t *testing.T) {
 				t.Fatalf("with a backup in its place: %v", err)
 			}
 			if _, found, err := again.Space("a").Get(t.Context(), "499", state.MaxValue); !found || err != nil {
-				t.Errorf("of the backup, got %t, %v", found, err)
+				t.Errorf("got %t, %v from the backup", found, err)
 			}
 			if err := again.Close(); err != nil {
 				t.Error(err)
@@ -165,7 +164,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// within fails the test where f doesn't end.
+// within fails the test if f doesn't end.
 func within(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -177,7 +176,7 @@ func within(t *testing.T, what string, f func()) {
 	}
 }
 
-// A safeBuffer is a log that several goroutines write.
+// A safeBuffer is a log that several goroutines can write.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -195,8 +194,8 @@ func (b *safeBuffer) String() string {
 	return b.b.String()
 }
 
-// TestRestored writes a backup over the file while nobody uses the store, so that nothing unreadable is ever seen. No write may follow: what is free in
-// the file as it was is in use in the backup.
+// TestRestored overwrites the file with a backup while nobody uses the store, so nothing unreadable is ever seen. No write may follow: pages that
+// were free in the old file are in use in the backup.
 // Proves: State is whole and apart
 func TestRestored(t *testing.T) {
 	t.Parallel()

@@ -6,19 +6,19 @@ import (
 	"runtime/debug"
 )
 
-// A fault is a panic of bbolt, which reads the file as memory and trusts what is in it. It keeps its locks.
+// A fault is a panic inside bbolt, which reads the file as memory and trusts its content. bbolt's locks remain locked.
 type fault struct{ cause any }
 
 func (f *fault) Error() string {
-	if _, ok := f.cause.(runtime.Error); ok { // whose words say nothing of the file
+	if _, ok := f.cause.(runtime.Error); ok { // its text says nothing about the file
 		return ErrDamaged.Error() + " (it points to a place without data, as if it had been cut off or overwritten)"
 	}
-	return fmt.Sprintf("%v (reading it has failed: %v)", ErrDamaged, f.cause)
+	return fmt.Sprintf("%v (reading it failed: %v)", ErrDamaged, f.cause)
 }
 func (f *fault) Unwrap() error { return ErrDamaged }
 
-// caught is deferred where the file is used, with debug.SetPanicOnFault(true) as its argument. A panic becomes an error, even
-// where something is read from where nothing is, which would end the process.
+// caught is deferred around each use of the file, with debug.SetPanicOnFault(true) as its argument. It turns a panic into an error. That includes
+// reads of memory that the file no longer backs, which would otherwise end the process.
 func caught(err *error, before bool) {
 	debug.SetPanicOnFault(before)
 	if cause := recover(); cause != nil {

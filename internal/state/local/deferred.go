@@ -20,18 +20,18 @@ var (
 	_ state.Immediate = (*deferred)(nil)
 )
 
-// A Deferred is a state in a directory that nobody has asked for by name. The directory and its file are made when something is first kept;
-// until then there is nothing in it. Where they can't be made or opened, each use has that as its error, and a later one tries again. It is
-// safe for concurrent use.
+// A Deferred is the state in a default directory, which the configuration doesn't name. The directory and its file are made when something is first
+// kept; until then the state is empty. If they can't be made or opened, each use returns that error, and later uses try again. It is safe for
+// concurrent use.
 type Deferred struct {
 	directory string
 	options   Options
-	opened    chan struct{} // closed when there is a store, or never will be
+	opened    chan struct{} // closed once the store is open, or never will be
 
-	mu     sync.Mutex // also held while the file is opened, for which all have to wait
+	mu     sync.Mutex // also held while the file is opened: all callers must wait for that
 	store  *Store     // nil: not opened yet
-	failed error      // of the last try
-	next   time.Time  // when the next one may be; zero means never, where failed is set
+	failed error      // of the last attempt
+	next   time.Time  // the time of the next attempt; zero means never, if failed is set
 	closed bool
 }
 
@@ -52,7 +52,7 @@ func (d *Deferred) Close() error {
 	}
 	d.closed = true
 	if d.store == nil {
-		return nil // what could not be opened has nothing to lose
+		return nil // a state that could not be opened has nothing to lose
 	}
 	return d.store.Close()
 }
@@ -64,7 +64,7 @@ func (d *Deferred) Opened() *Store {
 	return d.store
 }
 
-// Broken returns why nothing can be kept or read, if that has been tried, or nil.
+// Broken returns why nothing can be kept or read, or nil. It knows only once something has been tried.
 func (d *Deferred) Broken() error {
 	d.mu.Lock()
 	store, failed := d.store, d.failed
@@ -83,7 +83,7 @@ func (d *Deferred) Figures() Figures {
 	return Figures{}
 }
 
-// open returns the store. Where there is none yet it makes one, or returns nil if nothing is to be kept.
+// open returns the store. If there is none yet, it makes one if something is to be kept, and returns nil otherwise.
 func (d *Deferred) open(keep bool) (*Store, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,7 +97,7 @@ func (d *Deferred) open(keep bool) (*Store, error) {
 	}
 	if !keep {
 		if _, err := os.Lstat(filepath.Join(d.directory, FileName)); errors.Is(err, fs.ErrNotExist) {
-			d.failed = nil // nothing has failed to be read
+			d.failed = nil // there is nothing to read, so nothing has failed
 			return nil, nil
 		}
 	}
@@ -114,7 +114,7 @@ func (d *Deferred) open(keep bool) (*Store, error) {
 	return store, nil
 }
 
-// fail notes and logs why the file could not be opened. A file that is damaged or of another program is not read again and again.
+// fail records and logs why the file could not be opened. A file that is damaged or belongs to another program is not tried again.
 func (d *Deferred) fail(err error) {
 	first := d.failed == nil
 	d.failed, d.next = fmt.Errorf("%w: %w", state.ErrUnavailable, err), time.Time{}
@@ -192,7 +192,7 @@ func (s *deferred) Usage(ctx context.Context) (state.Usage, error) {
 	return store.Space(s.name).Usage(ctx)
 }
 
-// Watch implements state.Space. What is kept once there is a file counts as a change.
+// Watch implements state.Space. Whatever is kept after the file was made is reported as a change.
 func (s *deferred) Watch(ctx context.Context, prefix string) iter.Seq2[state.Event, error] {
 	return func(yield func(state.Event, error) bool) {
 		store, err := s.of.open(false)

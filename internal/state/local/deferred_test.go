@@ -26,7 +26,7 @@ func TestDeferred(t *testing.T) {
 	})
 }
 
-// TestDeferredMakes makes a directory when something is first kept, for its user alone, and not before. A second one finds what is kept there.
+// TestDeferredMakes makes a directory when something is first kept, for its user alone, and not before. A second Deferred finds what was kept there.
 func TestDeferredMakes(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
@@ -89,7 +89,7 @@ func TestDeferredMakes(t *testing.T) {
 	}
 }
 
-// TestDeferredFails has each use of a state that can't be opened say why, and works once it can be.
+// TestDeferredFails has a state that can't be opened. Each use says why, and works once the state can be opened.
 func TestDeferredFails(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -144,7 +144,7 @@ func TestDeferredFails(t *testing.T) {
 	}
 }
 
-// again calls f until it works: what has failed is not tried again at once.
+// again calls f until it works, since a failed attempt is not repeated at once.
 func again(t *testing.T, f func() error) {
 	t.Helper()
 	for began := time.Now(); ; {
@@ -159,7 +159,7 @@ func again(t *testing.T, f func() error) {
 	}
 }
 
-// TestDeferredInUse goes on once another process has ended that used the state.
+// TestDeferredInUse goes on once another process that used the state has ended.
 func TestDeferredInUse(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()

@@ -11,7 +11,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/local"
 )
 
-// TestFigures counts writes, those that change nothing because somebody else was first, and those that fail.
+// TestFigures counts writes, including those that change nothing because another was first, and those that fail.
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
@@ -27,7 +27,7 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	if _, err := s.Set(t.Context(), "k", nil, state.Absent, state.SetOptions{}); err == nil {
-		t.Fatal("a key that is there is absent")
+		t.Fatal("a key that exists is said to be absent")
 	}
 	path := filepath.Join(directory, local.FileName)
 	info, err := os.Stat(path)

@@ -22,13 +22,13 @@ const FileName = "state.db"
 
 const (
 	tempPrefix = ".state-"
-	// format is the version of what is in the file.
+	// format is the version of the file's format.
 	format = "1"
-	// lockTime is how long Open waits for another process: bbolt tries just once with it.
+	// lockTime is how long Open waits for another process. It is so short that bbolt tries once.
 	lockTime = time.Millisecond
 )
 
-// The buckets of the file: one that tells what it is, one with the tally of each space by its name, and two for each space.
+// The buckets of the file: one that identifies it, one with the tally of each space by its name, and two for each space.
 var (
 	formatName  = []byte("toolsrv")
 	formatKey   = []byte("format")
@@ -58,8 +58,7 @@ func MakeDirectory(dir string) error {
 	return nil
 }
 
-// openFile opens the file in a directory, makes both where they are missing, and checks all that is in it. due is for
-// Store.due.
+// openFile opens the file in a directory, and checks all of it. It makes the file or the directory if missing. due is the value for Store.due.
 func openFile(dir string, forms map[string]byte) (db *mapped, due map[string]int64, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, nil, err
@@ -81,10 +80,10 @@ func openFile(dir string, forms map[string]byte) (db *mapped, due map[string]int
 	return db, due, nil
 }
 
-// removeTemps removes what processes have left that were killed while they made the file. One that is about to make it needs it no
-// longer.
+// removeTemps removes the temporary files of processes that were killed while they made the file. A process that is just making the file doesn't need
+// its own any longer.
 func removeTemps(dir string) {
-	files, _ := os.ReadDir(dir) // they are only in the way of people
+	files, _ := os.ReadDir(dir) // they only clutter the directory
 	for _, f := range files {
 		if strings.HasPrefix(f.Name(), tempPrefix) {
 			_ = os.RemoveAll(filepath.Join(dir, f.Name()))
@@ -92,7 +91,7 @@ func removeTemps(dir string) {
 	}
 }
 
-// explain says what to do about an error of a file.
+// explain adds to an error about a file what to do about it.
 func explain(path string, err error) error {
 	switch {
 	case errors.Is(err, ErrLocked):
@@ -105,8 +104,7 @@ func explain(path string, err error) error {
 	return fmt.Errorf("%s: %w: name a directory under [state] that this user can write to", path, err)
 }
 
-// makeFile makes a file if there is none, so that no process ever sees half of it. An existing file must not be one that others can
-// change.
+// makeFile makes the file if there is none. No process ever sees it half made. It refuses an existing file that others can change.
 func makeFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -141,7 +139,7 @@ func makeFile(path string) error {
 	if err := errors.Join(err, db.close()); err != nil {
 		return err
 	}
-	// Unlike a renaming, a link never replaces the file that another process has made meanwhile.
+	// Unlike a rename, a link never replaces a file that another process has made meanwhile.
 	if err := os.Link(temp.Name(), path); err != nil {
 		if _, there := os.Lstat(path); there != nil {
 			return err
@@ -150,12 +148,12 @@ func makeFile(path string) error {
 	return wholefile.SyncFolder(filepath.Dir(path))
 }
 
-// checkKind returns an error where a file can't be one that this package has written.
+// checkKind returns an error if a file can't be one that this package has written.
 func checkKind(info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w (it is not a regular file)", ErrForeign)
-	case info.Size() == 0: // bbolt would fill it, as if nothing had ever been kept
+	case info.Size() == 0: // bbolt would initialize it, as if nothing had ever been kept
 		return fmt.Errorf("%w (it is empty)", ErrDamaged)
 	}
 	return nil
@@ -191,14 +189,15 @@ func inspectAll(db *mapped, tx *bbolt.Tx, forms map[string]byte) (due map[string
 	}); err != nil {
 		return nil, err
 	}
-	// By now each page was read that is in use, and so Check, which would not survive it, reads none that isn't there.
+	// By now every page in use has been read. So Check, which would not survive a missing page, will not meet one.
 	for found := range tx.Check() {
-		err = fmt.Errorf("%w: %w", ErrDamaged, found) // it goes on until all has been told
+		err = fmt.Errorf("%w: %w", ErrDamaged, found) // it must be read to its end
 	}
 	return due, err
 }
 
-// inspectSpace checks a space, whose values have forms up to that one unless it is 0, and returns when its first entry expires; 0 means none does.
+// inspectSpace checks a space. Its values may have forms up to form, or any content if form is 0. It returns when the first entry of the space
+// expires; 0 means none does.
 func inspectSpace(db *mapped, tx *bbolt.Tx, name string, tally []byte, form byte) (first int64, err error) {
 	want, err := decodeTally(tally)
 	if err != nil {
@@ -246,7 +245,7 @@ func inspectSpace(db *mapped, tx *bbolt.Tx, name string, tally []byte, form byte
 	return first, nil
 }
 
-// checkForm returns an error where a value has a form that this program does not know, or none.
+// checkForm returns an error if a value has no form, or one that this program does not know.
 func checkForm(value []byte, form byte) error {
 	err := state.CheckForm(value, form)
 	switch {

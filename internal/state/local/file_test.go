@@ -21,7 +21,7 @@ import (
 
 const fileName = "state.db"
 
-// TestReopen closes a store and opens it again: all is there, and versions go on.
+// TestReopen closes a store and opens it again. Everything is there, and versions continue.
 func TestReopen(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made", "here")
@@ -82,7 +82,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestForeign opens what is not a state of ours, and changes nothing of it.
+// TestForeign opens files that are not states of ours, and changes nothing in them.
 // Proves: State is whole and apart
 func TestForeign(t *testing.T) {
 	t.Parallel()
@@ -145,7 +145,7 @@ func write(t *testing.T, path string, content []byte) {
 	}
 }
 
-// TestDamaged changes a file in many places: a change is found, or it is where nothing is kept.
+// TestDamaged changes a file in many places. A change is detected, unless it is in an unused part.
 // Proves: State is whole and apart
 func TestDamaged(t *testing.T) {
 	t.Parallel()
@@ -176,12 +176,12 @@ func TestDamaged(t *testing.T) {
 		"zeroed middle": func(b []byte) []byte { clear(b[len(b)/8 : len(b)/2]); return b },
 	}
 	for i := range 150 {
-		// Most of what is not used is at the end.
+		// Most unused pages are at the end.
 		at, mask := random.IntN(len(whole)/2), byte(1+random.IntN(255))
 		damages[fmt.Sprintf("%d: %d^%d", i, at, mask)] = func(b []byte) []byte { b[at] ^= mask; return b }
 		page := random.IntN(len(whole)/2) &^ 4095
 		damages[fmt.Sprintf("%d: page %d", i, page)] = func(b []byte) []byte {
-			for j := range 64 { // its header, and what comes next
+			for j := range 64 { // its header, and the bytes after it
 				b[page+j] = byte(random.Uint32())
 			}
 			return b
@@ -189,7 +189,7 @@ func TestDamaged(t *testing.T) {
 	}
 	found := 0
 	for name, damage := range damages {
-		dir := t.TempDir() // bbolt keeps a file locked where it has panicked
+		dir := t.TempDir() // bbolt keeps a file locked after it has panicked
 		write(t, filepath.Join(dir, fileName), damage(append([]byte{}, whole...)))
 		store, err := local.Open(dir, local.Options{})
 		if err != nil {
@@ -213,7 +213,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestEmpty opens a file that has been emptied, as by the first step of a careless restore. It is not filled as if there had never been anything.
+// TestEmpty opens a file that has been emptied, as by the first step of a careless restore. It must not be initialized as if it were new.
 func TestEmpty(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -227,7 +227,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestTruncated cuts off the end of a running store's file: reading what is gone is an error, and the process goes on.
+// TestTruncated truncates a running store's file. Reading a missing part is an error, and the process goes on.
 // Proves: State is whole and apart
 func TestTruncated(t *testing.T) {
 	t.Parallel()
@@ -243,7 +243,7 @@ func TestTruncated(t *testing.T) {
 	}
 	if err := os.Truncate(filepath.Join(dir, fileName), 16<<10); err != nil {
 		_ = store.Close()
-		t.Skip(err) // of a mapped file, not every system takes that
+		t.Skip(err) // not every system can truncate a mapped file
 	}
 	failed := 0
 	for i := range keys {
@@ -256,7 +256,7 @@ func TestTruncated(t *testing.T) {
 		}
 	}
 	if failed == 0 {
-		t.Error("all is still there")
+		t.Error("everything can still be read")
 	}
 	for range 3 {
 		if _, err := s.Set(t.Context(), "new", nil, state.Any, state.SetOptions{}); !errors.Is(err, state.ErrUnavailable) {
@@ -268,7 +268,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestCutOff opens files that were cut off at each of their pages: the error says so, unless bbolt has better words, as of its list of free pages.
+// TestCutOff opens files that were truncated at each of their pages. The error says so, unless bbolt itself has a better one, as about its
+// list of free pages.
 // Proves: State is whole and apart
 func TestCutOff(t *testing.T) {
 	t.Parallel()
@@ -285,14 +286,14 @@ func TestCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := testkit.Read(t, dir, fileName)
-	needs := -1 // bytes, where the first cut was told of
+	needs := -1 // size at the first truncation that was reported
 	for n := 4 * 4096; n < len(whole); n += 4096 {
 		cut := t.TempDir()
 		if err := os.WriteFile(filepath.Join(cut, fileName), whole[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}
 		store, err := local.Open(cut, local.Options{})
-		if err == nil { // what nobody has used yet is missing
+		if err == nil { // only unused pages are missing
 			err = store.Close()
 			if needs < 0 || n < needs || err != nil {
 				t.Errorf("%d bytes, of which %d are needed: opened, and closed with %v", n, needs, err)
@@ -314,7 +315,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestTwin does the same on disk and in memory, and now and then opens the file again.
+// TestTwin does the same on disk and in memory, and opens the file again from time to time.
 // Proves: State is whole and apart
 func TestTwin(t *testing.T) {
 	t.Parallel()

@@ -19,9 +19,9 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// TestFullDisk fills the file system that the state is on, a small one of a process of its own, or the file to the largest size that
-// the process may have. Then writes fail and reads work; when there is room again, writes work, too. What deletes always works, and makes room.
-// A state on a file system that can only be read is refused with that reason, and stays as it is.
+// TestFullDisk runs in a process of its own. It fills a small file system with the state's file, or lets that file reach the largest size that the
+// process may write. Then writes fail and reads work. Once there is room again, writes work, too. Deletions always work, and make room. A state on a
+// read-only file system is refused with that reason, and stays as it is.
 // Proves: State is whole and apart
 func TestFullDisk(t *testing.T) {
 	if testing.Short() {
@@ -57,7 +57,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// fillDisk fills what is at a directory, and prints "ok", or what is wrong.
+// fillDisk fills the file system of a directory, and prints "ok" or what is wrong.
 func fillDisk(role, dir string) {
 	var more func() error
 	what, on, _ := strings.Cut(role, " ")
@@ -103,7 +103,7 @@ func fillDisk(role, dir string) {
 	fmt.Println("ok")
 }
 
-// protect lets nobody write to the file system at a directory.
+// protect makes the file system of a directory read-only.
 func protect(dir string) error {
 	store, err := local.Open(dir, local.Options{})
 	if err != nil {
@@ -168,7 +168,7 @@ func fill(dir string, more func() error) error {
 	if err := more(); err != nil {
 		return err
 	}
-	for began := time.Now(); ; { // it was refused at once for a moment
+	for began := time.Now(); ; { // writes were refused for a moment
 		if _, err := s.Set(ctx, "large", make([]byte, 100<<10), state.Any, state.SetOptions{}); err == nil {
 			break
 		} else if time.Since(began) > hangs {
@@ -188,7 +188,7 @@ func fill(dir string, more func() error) error {
 	return errors.Join(check(), store.Close())
 }
 
-// deleteAll fills a disk with large values, while another space sets small ones. Then it deletes them one by one, and fills the disk again.
+// deleteAll fills a disk with large values, while another space sets small ones. Then it deletes the large ones one by one, and fills the disk again.
 func deleteAll(dir string) error {
 	store, err := local.Open(dir, local.Options{})
 	if err != nil {
@@ -233,7 +233,7 @@ func deleteAll(dir string) error {
 		if err != nil {
 			return fmt.Errorf("a neighbour of a space that is set: %w", err)
 		}
-		// Both wait for the disk. What is refused must not be tried for each set of a neighbour.
+		// Both wait for the disk. Refused writes must not be tried again with each write of another space.
 		if fits == 0 && beside > 10*alone+hangs/100 {
 			return fmt.Errorf("a neighbour's set takes %v, beside one that fails %v", alone, beside)
 		}
@@ -247,7 +247,7 @@ func deleteAll(dir string) error {
 	return store.Close()
 }
 
-// pace returns the median time that a set of a few bytes takes.
+// pace returns the median time of setting a few bytes.
 func pace(s state.Space) (time.Duration, error) {
 	var took []time.Duration
 	for i := range 100 {

@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/testkit"
 )
 
-// childRole is the variable of the environment that makes the test's program another one, in the directory of childDir.
+// childRole is the environment variable that gives the test's program another role, in the directory of childDir.
 const (
 	childRole = "TOOLSRV_STATE_CHILD"
 	childDir  = "TOOLSRV_STATE_DIR"
@@ -53,7 +53,7 @@ const killKeys = 6
 
 func killKey(key int) string { return fmt.Sprint("key/", key) }
 
-// killValue is the value that a key has after its nth change; nil: it was deleted.
+// killValue is the value that a key has after its nth change. nil means it was deleted.
 func killValue(key, n int) []byte {
 	if n%7 == 0 {
 		return nil
@@ -66,7 +66,7 @@ func killValue(key, n int) []byte {
 	return value
 }
 
-// writeForEver changes keys, each in order, and reports each change when it was acknowledged. A line begins a key where it has got to.
+// writeForEver changes keys, each of them in order, and prints each change once it was acknowledged. A line first says where a key continues.
 func writeForEver(dir string) {
 	store, err := local.Open(dir, local.Options{})
 	if err != nil {
@@ -104,8 +104,7 @@ func writeForEver(dir string) {
 	wg.Wait()
 }
 
-// TestKill kills a process that writes 200 times, wherever it happens to be. What was acknowledged is there, whole, and the file is
-// as it should be.
+// TestKill kills a writing process 200 times, wherever it happens to be. Everything that was acknowledged is there, intact, and so is the file.
 // Proves: State is whole and apart
 func TestKill(t *testing.T) {
 	if testing.Short() {
@@ -114,7 +113,7 @@ func TestKill(t *testing.T) {
 	t.Parallel()
 	testkit.SkipEmulated(t, "it starts processes")
 	lanes, kills := 4, 200
-	if testkit.Race(t) { // what starts and ends here is a process, which that only makes slow
+	if testkit.Race(t) { // the test starts and ends processes, which the race detector only makes slower
 		kills = 8
 	}
 	for lane := range lanes {
@@ -135,7 +134,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killOnce runs a writer, kills it, and notes the last change of each key that was acknowledged.
+// killOnce runs a writer, kills it, and records the last acknowledged change of each key.
 func killOnce(t *testing.T, dir string, random *rand.Rand, acknowledged []int) {
 	t.Helper()
 	c := child(t, "write", dir)
@@ -167,7 +166,7 @@ func killOnce(t *testing.T, dir string, random *rand.Rand, acknowledged []int) {
 	_ = c.Wait() // it was killed
 }
 
-// checkKilled opens what a killed process has left, and changes it once. It returns the version of that.
+// checkKilled opens the state that a killed process has left, and changes it once. It returns that change's version.
 func checkKilled(t *testing.T, dir string, acknowledged []int, last uint64) uint64 {
 	t.Helper()
 	store := open(t, dir)
@@ -178,7 +177,7 @@ func checkKilled(t *testing.T, dir string, acknowledged []int, last uint64) uint
 		if err != nil {
 			t.Error(err)
 		}
-		// The change after it may have been made without anybody knowing.
+		// The next change may have been made without an acknowledgement.
 		fits := func(n int) bool {
 			want := killValue(key, n)
 			return ok == (want != nil) && bytes.Equal(e.Value, want)

@@ -1,7 +1,7 @@
-// Package local keeps state in one file on the local disk, state.db, which one process uses alone.
+// Package local keeps state in one file on the local disk, state.db, which a single process uses.
 //
-// A write is on disk when it has returned. Writes that come while one is under way are made durable together, by one flush of the
-// file. Reads take no lock that a write holds while it waits for the disk.
+// A write is on disk when it returns. Writes that arrive while one is under way are made durable together, by one flush of the file. A read never
+// waits for a lock whose holder waits for the disk.
 package local
 
 import (
@@ -31,11 +31,11 @@ var (
 
 // Errors of Open. ErrDamaged can also be the cause of an error about state.ErrUnavailable.
 var (
-	// ErrLocked is returned for a directory that another process uses, or this one already.
+	// ErrLocked is returned for a directory that is already in use, by another process or by this one.
 	ErrLocked = errors.New("in use")
-	// ErrDamaged is returned for a file that is not as it was written.
+	// ErrDamaged is returned for a file whose content is not what was written.
 	ErrDamaged = errors.New("damaged")
-	// ErrForeign is returned for a file of another program, or of a newer version of this one.
+	// ErrForeign is returned for a file of another program, or of a newer version of toolsrv.
 	ErrForeign = errors.New("not a state that this version can read")
 )
 
@@ -48,28 +48,28 @@ type Store struct {
 	close            sync.Once
 	closed           error
 	reading, writing health
-	told             sync.Once     // that the file was given up
+	told             sync.Once     // logs once that the file was given up
 	ended            chan struct{} // closed when the writer has ended
 	written          durations.Histogram
 	failed           atomic.Uint64
 
-	// Of the writer.
-	due     map[string]int64   // for each space where something expires, a time before which nothing does
-	tight   bool               // the last batch failed: maybe because there is no room
-	refused map[string]refusal // the spaces that have failed alone
+	// Used only by the writer.
+	due     map[string]int64   // by space, if anything in it expires: a time before which nothing does
+	tight   bool               // the last batch failed, maybe because the disk is full
+	refused map[string]refusal // the spaces whose writes failed even by themselves
 }
 
 // Options are options of Open. The zero value is ready for use.
 type Options struct {
-	// Log is told when reading or writing begins to fail, and when writing works again. If nil, nobody is told.
+	// Log is used when reading or writing begins to fail, and when writing works again. If nil, nothing is logged.
 	Log *slog.Logger
 	// Forms are the newest forms of records that the program knows, by the names of their spaces (see [state.Encode]). A file with newer ones is
-	// refused, as they would be misread. Spaces that are not listed have values without a form.
+	// refused, as they would be misread. The values of spaces that are not listed have no forms.
 	Forms map[string]byte
 }
 
-// Open opens the state in a directory, which it makes, for this user alone, if it is missing. It reads the whole file to see
-// whether it is damaged, which takes one or two seconds for 1 GiB. Its errors say what to do. Open does not wait for another process.
+// Open opens the state in a directory, which it makes, for this user alone, if it is missing. It reads the whole file to see whether it is damaged,
+// which takes one or two seconds for 1 GiB. Its errors say what to do. Open does not wait until another process has closed the file.
 func Open(dir string, o Options) (*Store, error) {
 	s, err := prepare(dir, o)
 	if err != nil {
@@ -79,7 +79,7 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Lost returns a store in place of one that Open did not open: it is broken from the start, for that reason.
+// Lost returns a store for use where Open has failed: each use of it fails with that error.
 func Lost(err error, o Options) *Store {
 	s := newStore(o)
 	s.db = &mapped{gone: make(chan struct{})}
@@ -90,7 +90,7 @@ func Lost(err error, o Options) *Store {
 	return s
 }
 
-// prepare returns a store that nobody writes yet.
+// prepare returns a store whose writer has not been started.
 func prepare(dir string, o Options) (s *Store, err error) {
 	s = newStore(o)
 	s.db, s.due, err = openFile(dir, o.Forms)
@@ -105,7 +105,7 @@ func newStore(o Options) *Store {
 	return s
 }
 
-// Close implements state.Store. A store that is broken is closed at once, with the reason as its error.
+// Close implements state.Store. If the store is broken, Close does not wait, and returns the reason.
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		s.queue.close()
@@ -116,13 +116,13 @@ func (s *Store) Close() error {
 	return s.closed
 }
 
-// Broken returns why nothing can be kept or read any more until the file is opened again, or nil: it was removed, replaced, cut off or
-// changed by somebody else, or its disk fails.
+// Broken returns nil, or why nothing can be kept or read until the file is opened again: the file was removed, replaced, truncated or changed by
+// another program, or its disk fails.
 func (s *Store) Broken() error { return s.db.examine(0) }
 
 // Figures are what a store has written since it was opened.
 type Figures struct {
-	// Written is how long callers waited until what they kept or deleted was on disk. Failed is how often it could not be written.
+	// Written says how long callers have waited until a change was on disk. Failed is how many changes could not be written.
 	Written durations.Sum
 	Failed  uint64
 	// Bytes is the size of the file.
@@ -132,7 +132,7 @@ type Figures struct {
 // Figures tells what was written so far.
 func (s *Store) Figures() Figures {
 	f := Figures{Written: s.written.Sum(), Failed: s.failed.Load()}
-	if info, err := os.Lstat(s.db.path); err == nil { // otherwise Broken tells
+	if info, err := os.Lstat(s.db.path); err == nil { // otherwise Broken says why
 		f.Bytes = info.Size()
 	}
 	return f
@@ -143,7 +143,7 @@ func (s *Store) Space(name string) state.Space {
 	return &space{store: s, name: name, values: valuesOf(name)}
 }
 
-// A space is a name: what it holds is in the file.
+// A space is only a name: its entries are in the file.
 type space struct {
 	store  *Store
 	name   string
@@ -204,7 +204,7 @@ func (s *space) Get(_ context.Context, key string, most int) (e state.Entry, ok 
 	return e, ok, errors.Join(err, tooLarge)
 }
 
-// maxSkipped is how many expired entries List passes over, which takes some milliseconds.
+// maxSkipped is how many expired entries List skips in one call, which takes some milliseconds.
 const maxSkipped = 20_000
 
 // List implements state.Space.
@@ -258,7 +258,7 @@ func (s *space) Watch(ctx context.Context, prefix string) iter.Seq2[state.Event,
 	return s.store.hub.Watch(ctx, s, s.name, prefix)
 }
 
-// read calls f with the file as it is now. What f has seen is the file itself, and is gone when f has returned.
+// read calls f with the file as it is now. Byte slices that f reads are the file's own memory, valid only until f returns.
 func (s *space) read(f func(tx *bbolt.Tx) error) error {
 	err := s.store.db.view(f)
 	if err != nil && !errors.Is(err, berrors.ErrDatabaseNotOpen) {
@@ -268,7 +268,7 @@ func (s *space) read(f func(tx *bbolt.Tx) error) error {
 	return err
 }
 
-// unavailable makes err one about state.ErrUnavailable.
+// unavailable makes err wrap state.ErrUnavailable.
 func unavailable(err *error) {
 	if *err != nil {
 		*err = fmt.Errorf("%w: %w", state.ErrUnavailable, *err)

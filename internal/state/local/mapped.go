@@ -15,40 +15,39 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// A mapped is the file, which bbolt has mapped into memory. Where somebody cuts it off, or a disk fails, bbolt panics, and keeps locks for
-// which all others would wait for ever. So nobody waits for bbolt where it may hang: a transaction that reads begins under a lock of
-// ours, and nobody waits for its end; writing and closing take place in a goroutine that is left behind. Once it has
-// failed so, nothing is read or written any more.
+// A mapped is the file, which bbolt maps into memory. If somebody truncates the file, or a disk fails, bbolt panics while it holds locks, and all
+// others would wait for them for ever. So no caller waits for bbolt where it may hang. A read transaction begins under a lock of our own, and nobody
+// waits for its end. Writing and closing run in a goroutine that can be abandoned. After such a panic nothing is read or written any more.
 type mapped struct {
 	bolt *bbolt.DB
 	file *os.File
 	path string
-	info os.FileInfo // which file it was
+	info os.FileInfo // says which file it is
 
-	beginning sync.Mutex    // for bbolt's Begin, which keeps a lock where it panics
+	beginning sync.Mutex    // held around bbolt's Begin, which leaves a lock locked if it panics
 	gone      chan struct{} // closed when the file has been given up
 	once      sync.Once
 	why       atomic.Pointer[error]
 
-	// Of who writes.
-	last     int   // the number of the transaction that was written last; 0 means not known
-	reserved int64 // up to where the disk has room for the file
-	lacks    int64 // how much room was needed last for what is set
-	full     error // why the disk had none; if nil, it had
+	// Used only by the writer.
+	last     int   // the number of the last write transaction; 0 means unknown
+	reserved int64 // how far the disk has reserved space for the file
+	lacks    int64 // how much space was last needed to set entries
+	full     error // why the disk had too little; nil if it had enough
 	asked    time.Time
 }
 
-// errChanged is returned where somebody else has removed, replaced or changed the file while it was in use.
+// errChanged is returned if another program has removed, replaced or changed the file while it was in use.
 var errChanged = errors.New("was changed by another program while it was in use")
 
-// giveUp has nothing read or written from here on, if err says that the file or bbolt's locks can't be trusted.
+// giveUp stops all reading and writing if err shows that the file or bbolt's locks can't be trusted.
 func (m *mapped) giveUp(err error) error {
 	if !errors.As(err, new(*fault)) && !errors.Is(err, errChanged) && !errors.Is(err, berrors.ErrInvalidMapping) {
 		return err
 	}
 	m.once.Do(func() {
 		if changed := m.changed(0); changed != nil {
-			err = changed // says more than the error that followed
+			err = changed // more specific than the error that it caused
 		}
 		err = fmt.Errorf("%w: it is no longer used: if it is damaged, put a backup in its place, and restart the server", err)
 		m.why.Store(&err)
@@ -65,7 +64,7 @@ func (m *mapped) broken() error {
 	return nil
 }
 
-// examine gives the file up if it was removed, replaced or cut off. least is a size that it has.
+// examine gives the file up if it was removed, replaced or truncated. It must have at least least bytes.
 func (m *mapped) examine(least int64) error {
 	if err := m.broken(); err != nil {
 		return err
@@ -73,8 +72,8 @@ func (m *mapped) examine(least int64) error {
 	return m.giveUp(m.changed(least))
 }
 
-// changed returns an error if the file is no longer the one of its name, or shorter than it was. A write to a file that was removed would be
-// lost with the process.
+// changed returns an error if the path now names another file, or if the file is shorter than it was. A write to a removed file would be lost when
+// the process ends.
 func (m *mapped) changed(least int64) error {
 	now, err := os.Lstat(m.path)
 	switch {
@@ -82,7 +81,7 @@ func (m *mapped) changed(least int64) error {
 		return fmt.Errorf("%s %w: %w", m.path, errChanged, err)
 	case !os.SameFile(now, m.info):
 		return fmt.Errorf("%s %w: another file has its name", m.path, errChanged)
-	case now.Size() < max(least, m.info.Size()): // it never becomes smaller by itself
+	case now.Size() < max(least, m.info.Size()): // the file never shrinks by itself
 		return fmt.Errorf("%s %w: it is shorter than it was", m.path, errChanged)
 	}
 	return nil
@@ -98,14 +97,14 @@ func (m *mapped) view(f func(tx *bbolt.Tx) error) error {
 	return m.giveUp(within(f, tx))
 }
 
-// within calls f, whose panic becomes an error.
+// within calls f, and turns a panic into an error.
 func within(f func(tx *bbolt.Tx) error, tx *bbolt.Tx) (err error) {
 	defer caught(&err, debug.SetPanicOnFault(true))
 	return f(tx)
 }
 
-// begin begins a transaction that reads. A caller that waits for the lock meanwhile learns whether bbolt has panicked, before it would wait
-// for one of its own.
+// begin begins a read transaction. Callers wait here for a lock of our own. If bbolt has panicked meanwhile, they learn of it before they would wait
+// for a lock of bbolt.
 func (m *mapped) begin() (*bbolt.Tx, error) {
 	m.beginning.Lock()
 	defer m.beginning.Unlock()
@@ -121,8 +120,8 @@ func (m *mapped) beginOnce() (tx *bbolt.Tx, err error) {
 	return m.bolt.Begin(false)
 }
 
-// end ends a transaction that reads. That takes a lock of bbolt for a moment, which Begin keeps where it panics. So it is done here only while
-// nobody is in Begin. It must not wait for who is: Begin may wait for the writer, who waits for this transaction.
+// end ends a read transaction. That takes for a moment a lock of bbolt which Begin leaves locked if it panics. So it is done here only while no
+// goroutine is in Begin. It must not wait for a goroutine in Begin, which may be waiting for the writer, which waits for this transaction.
 func (m *mapped) end(tx *bbolt.Tx) {
 	if !m.beginning.TryLock() {
 		go tx.Rollback()
@@ -133,11 +132,11 @@ func (m *mapped) end(tx *bbolt.Tx) {
 		go tx.Rollback()
 		return
 	}
-	_ = tx.Rollback() // which never fails for a transaction that reads
+	_ = tx.Rollback() // never fails for a read transaction
 }
 
-// update runs a transaction that writes. An error means that it was taken back, or was not made durable. After one for which the file is
-// given up, f may still be running.
+// update runs a write transaction. An error means that it was rolled back, or was not made durable. If the error made the file be given up, f may
+// still be running.
 func (m *mapped) update(f func(tx *bbolt.Tx) error) error {
 	if err := m.examine(0); err != nil {
 		return err
@@ -170,7 +169,7 @@ func (m *mapped) update(f func(tx *bbolt.Tx) error) error {
 	})
 }
 
-// apart calls f, which uses bbolt, in a goroutine of its own, and waits for it until the file is given up.
+// apart calls f, which uses bbolt, in a goroutine of its own. It returns when f does, or when the file is given up.
 func (m *mapped) apart(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -187,7 +186,8 @@ func (m *mapped) apart(f func() error) error {
 	}
 }
 
-// close closes the file, and waits for all who read. A file that was given up stays open and locked until the process ends, for who still uses it.
+// close closes the file, and waits for all read transactions. A file that was given up stays open and locked until the process ends, for those that
+// still use it.
 func (m *mapped) close() error {
 	if err := m.broken(); err != nil {
 		return err
@@ -195,14 +195,14 @@ func (m *mapped) close() error {
 	return m.apart(m.bolt.Close)
 }
 
-// Records of large bytes or more are read ahead, readAhead bytes at a time.
+// Records of at least large bytes are read ahead, readAhead bytes at a time.
 const (
 	large     = 16 << 10
 	readAhead = 64 << 10
 )
 
-// warm makes the system read a large record of a transaction before it is used as memory. bbolt tells the system not to read ahead, so
-// each page would be a fault that waits for the disk, and a goroutine that copies a record would hold its processor all that time.
+// warm makes the system read a large record from the disk before it is used as memory. bbolt tells the system not to read ahead. So each page would
+// be a page fault that waits for the disk, and a goroutine that copies a record would occupy its processor all that time.
 func (m *mapped) warm(record []byte) {
 	if len(record) < large {
 		return
@@ -217,13 +217,13 @@ func (m *mapped) warm(record []byte) {
 	}
 }
 
-// openBolt opens a file with bbolt, which panics on some damage, for this process alone unless it only reads.
+// openBolt opens a file with bbolt, which panics on some kinds of damage. The file is locked for this process alone, unless it is only read.
 func openBolt(path string, readOnly bool) (m *mapped, err error) {
 	var db *bbolt.DB
 	var file *os.File
 	defer func() {
 		if err != nil && file != nil {
-			file.Close() // bbolt has, but where it panicked
+			file.Close() // bbolt has closed it, unless it panicked
 		}
 	}()
 	defer caught(&err, debug.SetPanicOnFault(true))
@@ -232,7 +232,7 @@ func openBolt(path string, readOnly bool) (m *mapped, err error) {
 		FreelistType:    bbolt.FreelistMapType,
 		NoStatistics:    true,
 		ReadOnly:        readOnly,
-		PreLoadFreelist: true, // here, where a panic is caught
+		PreLoadFreelist: true, // done here, where a panic is caught
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			f, err := os.OpenFile(name, flag, mode)
 			file = f

@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state/local"
 )
 
-// TestOwners refuses a directory and a file that others can change, and changes neither. What a killed process has left is removed.
+// TestOwners refuses a directory and a file that others can change, and leaves both unchanged. Temporary files of a killed process are removed.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestNotWritable says what to do about a directory that can't be made.
+// TestNotWritable checks that the error says what to do about a directory that can't be made.
 func TestNotWritable(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

@@ -11,25 +11,25 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// A write is a change that somebody waits for.
+// A write is a change that a caller waits for.
 type write struct {
 	space, key string
 	record     []byte // nil: delete
 	expires    int64
 	expect     int64
 	quota      state.Usage
-	done       chan outcome // has one place
+	done       chan outcome // has room for one value
 }
 
-// An outcome is what has become of a write.
+// An outcome says how a write ended.
 type outcome struct {
 	version uint64
 	deleted bool
-	later   bool // nothing yet: it needs another batch
+	later   bool // not done yet: it needs another batch
 	err     error
 }
 
-// submit makes the writer make a change, and waits until it is on disk.
+// submit passes a change to the writer, and waits until it is on disk.
 func (s *Store) submit(ctx context.Context, w *write) (outcome, error) {
 	w.done = make(chan outcome, 1)
 	begun := time.Now()
@@ -50,16 +50,16 @@ func (s *Store) submit(ctx context.Context, w *write) (outcome, error) {
 	}
 }
 
-// Bounds of what is written together. They keep the writes of one space from holding up other spaces for long.
+// Bounds on what is written together. They keep one space's writes from delaying other spaces for long.
 const (
 	maxBatch      = 1000
 	maxBatchBytes = 4 << 20
 )
 
-// A queue has the writes that wait for the writer. Spaces take turns, so that who writes much does not keep others waiting. It
-// takes no more room than those who wait need, for who gives up withdraws.
+// A queue holds the writes that wait for the writer. Spaces take turns, so that a space with many writes does not keep others waiting. The queue
+// needs memory only for callers that wait: a caller that gives up withdraws its write.
 type queue struct {
-	wake chan struct{} // has one place: something waits, or the queue is closed
+	wake chan struct{} // has room for one value, sent when a write is waiting or the queue is closed
 
 	mu      sync.Mutex
 	closed  bool
@@ -67,7 +67,7 @@ type queue struct {
 	turns   []string            // the spaces of waiting
 }
 
-// push adds a write, and returns false where the queue is closed.
+// push adds a write. It returns false if the queue is closed.
 func (q *queue) push(w *write) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,7 +85,7 @@ func (q *queue) push(w *write) bool {
 	return true
 }
 
-// withdraw takes a write out, unless it was taken.
+// withdraw removes a write, unless the writer has taken it.
 func (q *queue) withdraw(w *write) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,7 +102,7 @@ func (q *queue) withdraw(w *write) {
 	q.turns = slices.DeleteFunc(q.turns, func(space string) bool { return space == w.space })
 }
 
-// take returns the writes of the next batch, one of each space in turn. closed is set after the last one.
+// take returns the writes of the next batch, one of each space in turn. closed is true once the queue is closed and empty.
 func (q *queue) take() (batch []*write, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -124,7 +124,7 @@ func (q *queue) take() (batch []*write, closed bool) {
 	return batch, q.closed && len(batch) == 0
 }
 
-// putBack makes the next batches begin with writes that were taken, in their order.
+// putBack puts writes that were taken back to the front, in their order.
 func (q *queue) putBack(writes []*write) {
 	if len(writes) == 0 {
 		return

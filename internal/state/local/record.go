@@ -9,8 +9,8 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// A record is what the file has for a key: the version, when it expires in Unix milliseconds (0: never), a CRC-32C of the key and
-// of all but the sum, and the value. The sum finds what a disk has changed, which bbolt doesn't.
+// A record is an entry as the file stores it: its version, the time when it expires in Unix milliseconds (0: never), a checksum, and the value. The
+// checksum is the CRC-32C of the key and the rest of the record. It reveals what a disk has changed, which bbolt doesn't check.
 const (
 	expiresAt = 8
 	sumAt     = 16
@@ -19,14 +19,14 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// newRecord returns a record without its version and its sum.
+// newRecord returns a record whose version and checksum are still missing.
 func newRecord(value []byte, expires int64) []byte {
 	record := make([]byte, recordLen, recordLen+len(value))
 	binary.LittleEndian.PutUint64(record[expiresAt:], uint64(expires))
 	return append(record, value...)
 }
 
-// seal completes a record.
+// seal sets a record's version and checksum.
 func seal(record []byte, key string, version uint64) {
 	binary.LittleEndian.PutUint64(record, version)
 	binary.LittleEndian.PutUint32(record[sumAt:], sum(record, key))
@@ -38,7 +38,7 @@ func sum(record []byte, key string) uint32 {
 	return crc32.Update(crc, castagnoli, []byte(key))
 }
 
-// check returns an error where a record is not what was written.
+// check returns an error if a record is not what was written.
 func check(record []byte, key string) error {
 	if len(record) < recordLen || binary.LittleEndian.Uint32(record[sumAt:]) != sum(record, key) {
 		return fmt.Errorf("%w: the record of %.60q is not what was written", ErrDamaged, key)
@@ -51,7 +51,7 @@ func versionOf(record []byte) uint64 { return binary.LittleEndian.Uint64(record)
 // expiryOf returns when a record expires in Unix milliseconds; 0 means never.
 func expiryOf(record []byte) int64 { return int64(binary.LittleEndian.Uint64(record[expiresAt:])) }
 
-// expired reports whether a time of expiry has come.
+// expired reports whether the time at has come; 0 never comes.
 func expired(expires, now int64) bool { return expires != 0 && expires <= now }
 
 // entryOf returns a copy of a record as an entry.
@@ -63,7 +63,7 @@ func entryOf(key string, record []byte) state.Entry {
 	return e
 }
 
-// A tally is what the file keeps of a space: what it holds, and the last version that it has given.
+// A tally is what the file stores about a space: its usage, and the last version that was assigned.
 type tally struct {
 	state.Usage
 	version uint64

@@ -8,17 +8,17 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Room is kept on the disk for deleting, which writes neighbouring pages anew, so that deleting helps on a full disk: as much as the
-// file holds, and maxSpare at most. That is enough for the largest entries. It lies at the end of the file.
+// Deletions need free space on the disk too, since they rewrite neighbouring pages. So some is reserved at the end of the file, and deleting helps
+// even if the disk is full: as much as the file holds, but at most maxSpare. That is enough for the largest entries.
 const (
 	maxSpare = 16 << 20
-	// slack is what a transaction writes beside the entries, and roomStep how much more room is made at once at most.
+	// slack is what a transaction writes in addition to the entries. roomStep is the most that is reserved beyond what is needed.
 	slack    = 64 << 10
 	roomStep = 4 << 20
 )
 
-// makeRoom makes a batch that sets entries leave the kept room alone, or fit into free pages of the file. One that only deletes
-// may use that room.
+// makeRoom makes sure that a batch that sets entries leaves the reserved space alone, unless it fits into free pages of the file. A batch that only
+// deletes may use the reserved space.
 func (m *mapped) makeRoom(tx *bbolt.Tx, b *batch) {
 	m.bolt.MaxSize = 0
 	if !b.sets {
@@ -26,19 +26,18 @@ func (m *mapped) makeRoom(tx *bbolt.Tx, b *batch) {
 	}
 	m.lacks = 2*int64(b.rewrites) + slack
 	if m.full = m.keepRoom(tx.Size()); m.full != nil {
-		m.bolt.MaxSize = 1 // bbolt looks at it where the file has to grow
+		m.bolt.MaxSize = 1 // bbolt checks it when the file has to grow
 	}
 }
 
-// keepRoom reserves room on the disk: as much as the last batch needed, and some for deleting. size is how much of the file
-// is in use.
+// keepRoom reserves space on the disk: as much as the last batch needed, and some for deletions. size is how much of the file is in use.
 func (m *mapped) keepRoom(size int64) error {
 	need := size + m.lacks + min(size, maxSpare)
 	if m.reserved >= need {
 		return nil
 	}
 	if m.full != nil && time.Since(m.asked) < refusedFor {
-		return m.full // file systems may look long for room
+		return m.full // a file system may take long to look for space
 	}
 	m.asked = time.Now()
 	from := max(size, m.reserved)
@@ -55,10 +54,11 @@ func (m *mapped) keepRoom(size int64) error {
 	return nil
 }
 
-// stillFull reports whether the disk had no room for what was to be set last, and has none now. Nothing is being written meanwhile.
+// stillFull reports whether the last batch that set entries found too little space on the disk, and the disk still has too little. Nothing is being
+// written meanwhile.
 func (m *mapped) stillFull() bool {
 	if m.broken() != nil {
-		return true // and what is below may still be written
+		return true // an abandoned write may still use the fields below
 	}
 	if m.full != nil {
 		if err := m.view(func(tx *bbolt.Tx) error {
@@ -71,7 +71,7 @@ func (m *mapped) stillFull() bool {
 	return m.full != nil
 }
 
-// fillZeros makes room for a part of a file, which nobody uses, by writing it.
+// fillZeros reserves space for an unused part of a file by writing zeros.
 func fillZeros(file *os.File, from, length int64) error {
 	zeros := make([]byte, min(length, 256<<10))
 	for to := from + length; from < to; {

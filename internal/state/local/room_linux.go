@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// allocate makes the disk keep room for a part of a file that nobody uses.
+// allocate makes the disk reserve space for an unused part of a file.
 func allocate(file *os.File, from, length int64) error {
 	for {
 		err := syscall.Fallocate(int(file.Fd()), 0, from, length)

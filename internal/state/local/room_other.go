@@ -4,5 +4,5 @@ package local
 
 import "os"
 
-// allocate makes the disk keep room for a part of a file that nobody uses.
+// allocate makes the disk reserve space for an unused part of a file.
 func allocate(file *os.File, from, length int64) error { return fillZeros(file, from, length) }

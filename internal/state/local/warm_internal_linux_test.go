@@ -12,7 +12,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// TestWarm has a large record read that is on the disk only: it is in memory before anybody copies it, page by page, and holds a processor.
+// TestWarm reads a large record that is only on disk. It is in memory before anybody copies it page by page and so occupies a processor.
 func TestWarm(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,15 +10,15 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Expired entries are no longer seen, so deleting them is not urgent: each batch takes some along without a flush of their own. Where no
-// batch comes, one is made for them alone, with a pause before the next.
+// Expired entries are no longer visible, so deleting them is not urgent. Each batch deletes some, which needs no flush of its own. If there are no
+// other batches, some are made only for expired entries, with a pause between them.
 const (
 	sweepAlong = 256
 	sweepAlone = 1000
 	sweepPause = 100 * time.Millisecond
 )
 
-// write is the goroutine that makes all changes, one batch after the other. While it waits for the disk, the next batch gathers.
+// write is the goroutine that makes all changes, one batch after another. While it waits for the disk, the next batch gathers.
 func (s *Store) write() {
 	defer close(s.ended)
 	timer := time.NewTimer(0)
@@ -34,7 +34,7 @@ func (s *Store) write() {
 		if closed {
 			return
 		}
-		// Twice what may be added, so that expired entries become fewer.
+		// Twice as many as the batch may add, so that the number of expired entries falls.
 		s.queue.putBack(s.commit(writes, max(budget, 2*len(writes))))
 		if next, ok := s.nextDue(); ok {
 			timer.Reset(max(time.Until(next), sweepPause))
@@ -53,11 +53,11 @@ func (s *Store) nextDue() (next time.Time, ok bool) {
 	return time.UnixMilli(first), first != 0
 }
 
-// errUnchanged rolls a transaction back that has changed nothing.
+// errUnchanged rolls back a transaction that has changed nothing.
 var errUnchanged = errors.New("unchanged")
 
-// commit makes changes, and tells those who wait for them when all are on disk. It deletes some of what has expired as well. It
-// returns those for which another batch is needed.
+// commit makes changes, and tells the waiting callers when all are on disk. It also deletes some expired entries. It returns the writes that need
+// another batch.
 func (s *Store) commit(writes []*write, budget int) (rest []*write) {
 	if s.tight {
 		return s.squeeze(writes, budget)
@@ -73,17 +73,17 @@ func (s *Store) commit(writes []*write, budget int) (rest []*write) {
 	return rest
 }
 
-// refusedFor is how long a space is refused at once that has just failed: each try takes time for which its neighbours wait.
+// refusedFor is how long writes of a space are refused at once after one has failed: each attempt takes time that other spaces wait for.
 const refusedFor = 100 * time.Millisecond
 
-// A refusal is what became of the last try of a space.
+// A refusal is the error of a space's last attempt, and how long it holds.
 type refusal struct {
 	err   error
 	until time.Time
 }
 
-// squeeze makes changes after a batch has failed, as on a full disk. What deletes goes first, for which room is kept. The others don't
-// wait for those that have just failed.
+// squeeze makes changes after a batch has failed, as on a full disk. Deletions go first, since space is reserved for them. Writes of spaces that have
+// just failed are refused, so that the others don't wait for them.
 func (s *Store) squeeze(writes []*write, budget int) (rest []*write) {
 	var deletes, sets, doubtful []*write
 	now := time.Now()
@@ -118,7 +118,7 @@ func (s *Store) squeeze(writes []*write, budget int) (rest []*write) {
 	return rest
 }
 
-// apart makes changes together or, where that fails, space by space. Then only the space that fills the disk fails.
+// apart makes changes together or, if that fails, space by space. Then only the writes of the space that fills the disk fail.
 func (s *Store) apart(writes []*write, budget int) (rest []*write) {
 	rest, err := s.attempt(writes, budget)
 	if err == nil || errors.Is(err, errUnchanged) {
@@ -148,7 +148,7 @@ func (s *Store) apart(writes []*write, budget int) (rest []*write) {
 	return append(s.apart(some, 0), s.apart(others, 0)...)
 }
 
-// halves parts the writes of several spaces: others is empty where they are all of one space.
+// halves splits the writes by space. others is empty if all are of one space.
 func halves(writes []*write) (some, others []*write) {
 	var spaces []string
 	for _, w := range writes {
@@ -166,11 +166,11 @@ func halves(writes []*write) (some, others []*write) {
 	return some, others
 }
 
-// attempt makes changes in one transaction, as many as a batch may have. Where there is an error, none was made, and nobody was told.
+// attempt makes as many changes as a batch may have, in one transaction. If it returns an error, no change was made, and no caller was told.
 func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) {
 	b := newBatch(s.due)
 	var outcomes []outcome
-	var unfinished string // the space of a write that has used the batch up, and needs another
+	var unfinished string // the space of a write that has filled the batch, and needs another
 	err = s.update(func(tx *bbolt.Tx) error {
 		b.tx = tx
 		for _, w := range writes {
@@ -214,7 +214,7 @@ func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) 
 	if unfinished == "" {
 		return rest, err
 	}
-	var own []*write // has had its turn
+	var own []*write // these have had their turn
 	others := slices.DeleteFunc(rest, func(w *write) bool {
 		if w.space == unfinished {
 			own = append(own, w)
@@ -224,7 +224,7 @@ func (s *Store) attempt(writes []*write, budget int) (rest []*write, err error) 
 	return append(others, own...), err
 }
 
-// update runs a transaction, nothing of which may be used once the file was given up: it may still be running.
+// update runs a transaction. If the file was given up, nothing of it may be used: it may still be running.
 func (s *Store) update(f func(*bbolt.Tx) error) error {
 	err := s.db.update(f)
 	if !errors.Is(err, errUnchanged) {
@@ -233,7 +233,7 @@ func (s *Store) update(f func(*bbolt.Tx) error) error {
 	return err
 }
 
-// report logs how reading or writing goes. That the file was given up is told once.
+// report logs that reading or writing fails, or works again. That the file was given up is logged once.
 func (s *Store) report(h *health, what string, err error) {
 	broken := s.db.broken()
 	if broken == nil {
@@ -243,16 +243,16 @@ func (s *Store) report(h *health, what string, err error) {
 	s.told.Do(func() { s.log.Error("this process has lost the state, so tools get errors", slog.Any("error", broken)) })
 }
 
-// health is what was logged of how reading or writing goes.
+// health says what was last logged about reading or writing.
 type health struct {
 	mu     sync.Mutex
-	failed time.Time // when it was logged that it fails; zero means it works
+	failed time.Time // when a failure was logged; zero means it works
 }
 
-// reportPause is how long after a failure was logged that the next may be, or that it works again.
+// reportPause is the least time between two log lines after a failure.
 const reportPause = 10 * time.Second
 
-// report logs where something fails, and where it works again.
+// report logs a failure, or that something works again.
 func (h *health) report(log *slog.Logger, what string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

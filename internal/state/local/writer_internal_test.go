@@ -24,7 +24,7 @@ func (q *queue) size() (n int) {
 	return n
 }
 
-// TestTurns makes one space write much, and others little: nobody waits for all of what the first has.
+// TestTurns has one space write much, and others little. None waits for all of the first one's writes.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	q := queue{wake: make(chan struct{}, 1)}
@@ -89,7 +89,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestGroups makes 500 writers wait before the writer begins: they share one transaction. Who has given up is not among them.
+// TestGroups has 500 writers wait before the writer begins. They share one transaction. A write that was given up is not in it.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	s, err := prepare(t.TempDir(), Options{})
@@ -123,7 +123,7 @@ func TestGroups(t *testing.T) {
 	}
 	cancel(enough)
 	if err := <-given; !errors.Is(err, enough) {
-		t.Errorf("who has given up gets the error %v", err)
+		t.Errorf("a caller that gave up gets the error %v", err)
 	}
 	before := id()
 	go s.write()
@@ -132,7 +132,7 @@ func TestGroups(t *testing.T) {
 		t.Errorf("%d writes took %d transactions", writers, after-before)
 	}
 	if _, found, err := s.Space("b").Get(t.Context(), "given up", state.MaxValue); found || err != nil {
-		t.Errorf("what was given up is there: %t, %v", found, err)
+		t.Errorf("the write that was given up was made: %t, %v", found, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -144,7 +144,7 @@ func setting(space, key string, size int, expires int64) *write {
 	return &write{space: space, key: key, record: newRecord(make([]byte, size), expires), expires: expires, expect: state.Any, done: make(chan outcome, 1)}
 }
 
-// TestListAmongExpired lists where very many entries have expired at once: that takes no longer than it may.
+// TestListAmongExpired lists a space in which very many entries have expired at once. That takes no longer than it may.
 func TestListAmongExpired(t *testing.T) {
 	t.Parallel()
 	s, err := prepare(t.TempDir(), Options{})
@@ -182,8 +182,8 @@ func TestListAmongExpired(t *testing.T) {
 	}
 }
 
-// TestRewritesAreBounded makes small entries between large ones come and go, which has the file's pages of the large ones written anew. No
-// transaction may write too many of them, whatever the small ones weigh.
+// TestRewritesAreBounded adds and removes small entries between large ones, so that the large ones' pages are written again. No transaction may write
+// too many pages, however small its entries are.
 // Proves: State is whole and apart
 func TestRewritesAreBounded(t *testing.T) {
 	t.Parallel()
@@ -193,7 +193,7 @@ func TestRewritesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	add := func(key string, size int, expires int64) *write { return setting("a", key, size, expires) }
-	// commits returns how many transactions it takes until nothing is left of the writes.
+	// commits returns how many transactions it takes until no write is left.
 	commits := func(writes ...*write) (n int) {
 		for rest := writes; len(rest) > 0; n++ {
 			rest = s.commit(rest, 0)
@@ -223,7 +223,7 @@ func TestRewritesAreBounded(t *testing.T) {
 		}
 		return u
 	}
-	// The quota has room for half of the expired entries: they have to go first.
+	// The quota has room for half of the expired entries: they have to be deleted first.
 	full := add("c", entries/2*(len("000 b")+state.Overhead)-state.Overhead, 0)
 	full.quota = state.Usage{Bytes: usage().Bytes}
 	other := setting("b", "k", 0, 0)
@@ -247,8 +247,8 @@ func TestRewritesAreBounded(t *testing.T) {
 	}
 }
 
-// TestOneSpaceFails makes a batch fail because of one of its spaces, for which the disk has no room, or because of a sweep.
-// The others don't.
+// TestOneSpaceFails has a batch fail because of one of its spaces, for which the disk has no room, or because of a sweep. The other spaces'
+// writes must not fail.
 // Proves: State is whole and apart
 func TestOneSpaceFails(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestOneSpaceFails(t *testing.T) {
 	check := func(writes ...*write) {
 		t.Helper()
 		if rest := s.commit(writes, 1); len(rest) != 0 {
-			t.Errorf("%d writes are put off", len(rest))
+			t.Errorf("%d writes are postponed", len(rest))
 		}
 		for i, w := range writes {
 			if o := <-w.done; (o.err != nil) != (w.space == "fails") {

@@ -1,5 +1,5 @@
-// Package memory keeps state in memory, until the store is closed: for tests, and for tools that are tried out. It is the plain
-// twin of the store on disk.
+// Package memory keeps state in memory until the store is closed. It is for tests, and for tools that are being tried out. It is the simple twin of
+// the store on disk.
 package memory
 
 import (
@@ -33,7 +33,7 @@ type Store struct {
 // content is what a space holds.
 type content struct {
 	entries map[string]state.Entry
-	version uint64 // the last one given
+	version uint64 // the last one assigned
 }
 
 // New returns an empty store.
@@ -59,7 +59,7 @@ type space struct {
 // Immediate implements state.Immediate.
 func (s *space) Immediate() {}
 
-// with calls f with what the space holds, without what has expired.
+// with calls f with what the space holds, without expired entries.
 func (s *space) with(ctx context.Context, f func(*content) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

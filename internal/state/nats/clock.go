@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// A clock tells the time of the servers, so that an entry expires at the same moment for all processes, whatever their machines' clocks say. What one
-// whose clock is ahead took for expired, it would delete for all.
+// A clock tells the time of the servers, so that an entry expires at the same moment for all processes, whatever their machines' clocks say.
+// Otherwise a process whose clock is ahead would delete entries that have not expired for the others.
 //
-// The node that leads tells the time, and another one may lead whose clock is wrong. So a time that is far from the one before is taken only where the
-// machine's own clock agrees with it more.
+// The time comes from the node that leads, and the next leader's clock may be wrong. So a time that differs much from the expected one is accepted
+// only if it is nearer to the machine's own clock.
 type clock struct {
-	last   atomic.Pointer[reading] // nil: nobody was asked yet
+	last   atomic.Pointer[reading] // nil: no server has told the time yet
 	told   atomic.Bool
 	jumped atomic.Bool
 }
 
-// A reading is what time it was for the servers at a moment.
+// A reading is the servers' time at a moment of this machine's monotonic clock.
 type reading struct{ said, at time.Time }
 
-// on returns what time it was by a reading at a moment, whatever became of the machine's clock meanwhile.
+// on returns the servers' time at a moment. Changes of the machine's clock since the reading make no difference.
 func (r *reading) on(moment time.Time) time.Time { return r.said.Add(moment.Sub(r.at)) }
 
 const (
-	// sureClock is how long an answer may take that says what time it is.
+	// sureClock is the longest that a request for the time may take. Slower answers are not used.
 	sureClock = time.Second
-	// warnClock is the difference of clocks that the log is told of: tokens expire by the machine's own.
+	// warnClock is the difference between the clocks from which a warning is logged: tokens expire by the machine's own clock.
 	warnClock = 5 * time.Second
 )
 
-// now is the time of the servers, as far as is known.
+// now returns the servers' time, or the machine's own until the first reading.
 func (c *clock) now() time.Time {
 	now := time.Now()
 	if r := c.last.Load(); r != nil {
@@ -39,7 +39,7 @@ func (c *clock) now() time.Time {
 	return now
 }
 
-// set takes up what time a server says that it was between two moments.
+// set takes over the time that a server told between two moments.
 func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
 	took := answered.Sub(asked)
 	if said.IsZero() || took > sureClock {
@@ -50,7 +50,7 @@ func (c *clock) set(asked, answered, said time.Time, log *slog.Logger) {
 	if before != nil {
 		expected = before.on(answered)
 	}
-	is := said.Round(0).Add(min(max(expected.Sub(said), 0), took)) // when the answer came; what was expected, if that may be
+	is := said.Round(0).Add(min(max(expected.Sub(said), 0), took)) // the time when the answer came: the expected one, if the answer allows it
 	if before != nil {
 		off := is.Sub(expected)
 		jumps := off.Abs() > warnClock && is.Sub(own).Abs() > expected.Sub(own).Abs()

@@ -24,7 +24,7 @@ func TestClock(t *testing.T) {
 	}
 	is(0, 0)
 	now := time.Now()
-	for range 3 { // answers that come late, as under load, move nothing
+	for range 3 { // answers that come late, as under load, change nothing
 		if c.set(now, now.Add(800*time.Millisecond), now.UTC().Round(0), log); time.Until(c.now()).Abs() > 10*time.Millisecond {
 			t.Errorf("the servers' clock is ahead by %v", time.Until(c.now()))
 		}
@@ -39,7 +39,7 @@ func TestClock(t *testing.T) {
 	is(-5*time.Minute, 1)
 	c.set(now, now, time.Time{}, log)
 	is(-5*time.Minute, 1)
-	set(0, -10*time.Minute) // another node leads, whose clock is worse than that of the one before
+	set(0, -10*time.Minute) // another node leads, whose clock is worse than the previous leader's
 	is(-5*time.Minute, 1)
 	set(0, 2*time.Second)
 	is(2*time.Second, 1)

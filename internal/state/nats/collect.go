@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// maxBucket is how many bytes a bucket of objects may have that says nothing else itself.
+	// maxBucket is the size of a bucket of objects in bytes, if the bucket itself has no limit.
 	maxBucket = 4 << 30
 	// mostCollected is how many objects are removed at a time.
 	mostCollected = 10_000
-	// mostObjects is how many objects are looked at: all files with all their versions are fewer.
+	// mostObjects is how many objects may be in use: more than all files and their versions.
 	mostObjects = 2_000_000
-	// maxAhead is how many bytes may have come that were not looked at yet.
+	// maxAhead is how many bytes may be received ahead of what has been examined.
 	maxAhead = 4 << 20
-	// collectLimit is how long that may take.
+	// collectLimit is how long a collection may take.
 	collectLimit = 5 * time.Minute
 	collectTries = 3
 )
 
-// Room returns how many bytes can still be put, and how many the bucket may have.
+// Room returns how many more bytes can be put, and how many the bucket may have altogether.
 func (o *Objects) Room(ctx context.Context) (left, most int64, err error) {
 	ctx, cancel := within(ctx, askLimit)
 	defer cancel()
@@ -49,7 +49,8 @@ func (o *Objects) Room(ctx context.Context) (left, most int64, err error) {
 	return most - int64(info.State.Bytes), most, nil
 }
 
-// Collect removes objects that keep does not want and that were put longer ago than age, and chunks of that age that belong to none.
+// Collect removes the objects that were put longer than age ago, unless keep returns true for them. It also removes chunks of that age that
+// belong to no object.
 func (o *Objects) Collect(ctx context.Context, age time.Duration, keep func(object string) bool) (removed int, err error) {
 	if err := o.store.writable(); err != nil {
 		return 0, err
@@ -58,7 +59,7 @@ func (o *Objects) Collect(ctx context.Context, age time.Duration, keep func(obje
 	defer cancel()
 	ctx, done := o.store.rights.asking(ctx)
 	defer func() { err = done(err) }()
-	for range collectTries { // a consumer may be silent
+	for range collectTries { // a consumer may stay silent
 		if removed, err = o.collect(ctx, age, keep); err == nil || ctx.Err() != nil {
 			break
 		}
@@ -74,8 +75,9 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 	if err != nil {
 		return 0, causeOf(ctx, err)
 	}
-	before := stream.CachedInfo().TimeStamp.Add(-age) // by the servers' clock, as the times of messages are
-	// What a node says that is behind is not all: it may lack what says that chunks are used, which another node has. The leader knows how far that goes.
+	before := stream.CachedInfo().TimeStamp.Add(-age) // by the servers' clock, as are the times of messages
+	// The answers of a node that lags behind may be incomplete: an object whose chunks are in use may be missing. The leader knows the sequence that the
+	// answers must reach.
 	last, err := o.store.askOf(ctx, o.stream(), wanted{Last: o.about(">")})
 	if err != nil && !errors.Is(err, errGone) {
 		return 0, causeOf(ctx, err)
@@ -83,7 +85,7 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 	used := map[string]bool{} // chunks
 	var old []unused
 	var tooMany error
-	// Only once all are known, chunks can be told that belong to none. What is put meanwhile is younger.
+	// Whether a chunk is unused is known only once all objects are known. Objects that are put meanwhile are too young to be removed.
 	err = o.each(ctx, stream, o.about(">"), last.Sequence, false, func(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 		object, bad := base64.URLEncoding.DecodeString(strings.TrimPrefix(m.Subject(), o.about("")))
 		var info objectInfo
@@ -92,7 +94,7 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 		}
 		if bad == nil && keep(string(object)) || !meta.Timestamp.Before(before) {
 			switch {
-			case !nuids.MatchString(info.NUID): // which is none of a chunk
+			case !nuids.MatchString(info.NUID): // so it names no chunks
 			case len(used) == mostObjects:
 				tooMany = fmt.Errorf("it has more than %d objects, most of which are not toolsrv's: remove those", mostObjects)
 			default:
@@ -110,7 +112,7 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 			}
 		})
 	}
-	for i := 0; err == nil && i < len(old); i++ { // and not what was put under the subject meanwhile
+	for i := 0; err == nil && i < len(old); i++ { // but not messages that were put under the subject since
 		err = stream.Purge(ctx, jetstream.WithPurgeSubject(old[i].subject), jetstream.WithPurgeSequence(old[i].sequence+1))
 	}
 	if err != nil {
@@ -119,14 +121,14 @@ func (o *Objects) collect(ctx context.Context, age time.Duration, keep func(obje
 	return removed, nil
 }
 
-// unused is a subject whose messages are not used, up to a sequence.
+// unused names a subject whose messages, up to a sequence, are no longer used.
 type unused struct {
 	subject  string
 	sequence uint64
 }
 
-// each calls do with the last message of each subject that a node has, up to a sequence at least, without its data if only heads are wanted. It fails
-// unless those were all.
+// each calls do with the last message of each subject, as a node has them. If heads is true, the messages come without their data. It returns an
+// error unless the node's messages reach the sequence end.
 func (o *Objects) each(ctx context.Context, stream jetstream.Stream, subjects string, end uint64, heads bool, do func(m jetstream.Msg, meta *jetstream.MsgMetadata)) error {
 	p, err := enter(ctx, o.store, stream, "", jetstream.ConsumerConfig{
 		FilterSubject: subjects, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: heads, InactiveThreshold: objectLimit,

@@ -20,7 +20,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/tlsfiles"
 )
 
-// What a connection waits for.
+// Limits and intervals of a connection.
 const (
 	dialLimit    = 5 * time.Second
 	askLimit     = 2 * time.Second
@@ -30,17 +30,17 @@ const (
 	leastPayload = 64 << 10
 	// maxPart is the size of the largest message in bytes.
 	maxPart = 8 << 20
-	// besides is how much of a message is left for its subject and headers.
+	// besides is how much of a message is reserved for its subject and headers.
 	besides = 8 << 10
 )
 
-// connect connects, and makes the bucket if it is missing. It waits where a failure may pass by itself, as while a server starts.
+// connect connects, and makes the bucket if it is missing. It tries again as long as the failure may be temporary, as while a server starts.
 func (s *Store) connect(ctx context.Context) error {
 	options, err := s.clientOptions()
 	if err != nil {
 		return err
 	}
-	told := time.Now().Add(time.Second - tellEvery) // the first line comes after a second
+	told := time.Now().Add(time.Second - tellEvery) // the first line is logged after a second
 	for {
 		failed := s.reach(options)
 		if failed == nil {
@@ -66,7 +66,7 @@ func (s *Store) connect(ctx context.Context) error {
 	}
 }
 
-// reach connects, unless there is a connection.
+// reach connects, unless there is a connection already.
 func (s *Store) reach(options []client.Option) error {
 	if s.conn != nil {
 		return nil
@@ -88,7 +88,7 @@ func (s *Store) reach(options []client.Option) error {
 	return nil
 }
 
-// A finalError is one that no waiting heals.
+// A finalError is one that doesn't go away by waiting.
 type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
@@ -106,7 +106,7 @@ func (s *Store) clientOptions() ([]client.Option, error) {
 		client.MaxReconnects(-1),
 		client.ReconnectWait(50 * time.Millisecond),
 		client.ReconnectJitter(200*time.Millisecond, 500*time.Millisecond),
-		client.ReconnectBufSize(-1), // what can't be sent fails at once, and is not sent later when nobody waits for it any more
+		client.ReconnectBufSize(-1), // a message that can't be sent fails at once, and is not sent later when nobody waits for it any more
 		client.PingInterval(pingEvery),
 		client.MaxPingsOutstanding(2),
 		client.IgnoreAuthErrorAbort(),
@@ -126,7 +126,7 @@ func (s *Store) clientOptions() ([]client.Option, error) {
 		if _, err := textfile.Regular(s.options.Credentials, textfile.Max); err != nil {
 			return nil, fmt.Errorf("read the credentials: %w", err)
 		}
-		o = append(o, client.UserCredentials(s.options.Credentials)) // which it reads with each connection
+		o = append(o, client.UserCredentials(s.options.Credentials)) // the client reads it for each connection
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	isSecure := s.options.CA != "" || s.options.Certificate != "" || strings.HasPrefix(s.options.URL, "tls://")
@@ -141,7 +141,7 @@ func (s *Store) clientOptions() ([]client.Option, error) {
 		if _, err := tls.LoadX509KeyPair(s.options.Certificate, s.options.Key); err != nil {
 			return nil, fmt.Errorf("read the certificate for NATS: %w", err)
 		}
-		secure.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // which may have been renewed
+		secure.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // the files may have been renewed
 			pair, err := tls.LoadX509KeyPair(s.options.Certificate, s.options.Key)
 			return &pair, err
 		}
@@ -152,13 +152,13 @@ func (s *Store) clientOptions() ([]client.Option, error) {
 	return o, nil
 }
 
-// Check returns an error where the files that the options name can't be used. It connects to nobody.
+// Check returns an error if the files that the options name can't be used. It does not connect.
 func Check(o Options) error {
 	_, err := (&Store{options: o}).clientOptions()
 	return err
 }
 
-// wake puts a value into a channel that has one place.
+// wake sends on a channel that has room for one value, unless it is full.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -169,16 +169,18 @@ func wake(c chan struct{}) {
 // batchesSince is the version of the first servers with atomic batches.
 const batchesSince = "2.12"
 
-// description is what the bucket of a state says of itself.
+// description is the description of a state's bucket.
 const description = "the state of toolsrv"
 
-// maxFollowers is how many may follow the stream, those that went away half a minute ago among them. Servers allow 1,000 where a stream does not say.
+// maxFollowers is how many consumers the stream may have. A consumer counts for half a minute after its process is gone. Servers allow 1,000 if the
+// stream sets no number.
 const maxFollowers = 10_000
 
-// maximumConsumers is the code of the error that a stream may not have so many.
+// maximumConsumers is the code of the server's error that a stream may not have so many consumers.
 const maximumConsumers jetstream.ErrorCode = 10026
 
-// makeBucket makes the bucket if it is missing, with three replicas in a cluster. One that is there has to have what a state needs, or gets it.
+// makeBucket makes the bucket if it is missing, with three replicas in a cluster. An existing one must have the settings that a state
+// needs, or gets them.
 func (s *Store) makeBucket(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
@@ -212,7 +214,7 @@ func (s *Store) makeBucket(ctx context.Context) (err error) {
 		return fmt.Errorf("make the bucket %s: %w", s.bucket, err)
 	}
 	if config := info.Config; config.Description != description {
-		// Somebody else has made it. What another program has in it would be lost with its history.
+		// Somebody else has made it. The change below would lose another program's history.
 		if info.State.LastSeq > 0 || !slices.Equal(config.Subjects, []string{s.bucket.subjects()}) || config.Mirror != nil || len(config.Sources) > 0 {
 			return finalError{fmt.Errorf("the bucket %s is in use, and not by toolsrv: name another one with state.prefix", s.bucket)}
 		}
@@ -222,7 +224,7 @@ func (s *Store) makeBucket(ctx context.Context) (err error) {
 			return finalError{fmt.Errorf("allow atomic batches in the bucket %s: %w", s.bucket, err)}
 		}
 	}
-	if !stream.CachedInfo().Config.AllowAtomicPublish { // the server does not know it
+	if !stream.CachedInfo().Config.AllowAtomicPublish { // the server does not know the setting
 		return finalError{fmt.Errorf("the server is NATS %s, which has no atomic batches: use %s or newer", s.conn.ConnectedServerVersion(), batchesSince)}
 	}
 	if err := s.loses(&stream.CachedInfo().Config); err != nil {
@@ -231,7 +233,8 @@ func (s *Store) makeBucket(ctx context.Context) (err error) {
 	return nil
 }
 
-// loses returns an error where a stream loses by itself what it has, or does not take all: a switch that is gone has a tool called that was switched off.
+// loses returns an error if the stream is configured to drop messages, or to refuse some. If a switch were lost, a tool that was switched off would
+// be called again.
 func (s *Store) loses(c *jetstream.StreamConfig) error {
 	what := ""
 	switch most := min(s.conn.MaxPayload(), maxPart); {
@@ -252,26 +255,26 @@ func (s *Store) loses(c *jetstream.StreamConfig) error {
 // errGone is returned for a message that the stream does not have.
 var errGone = errors.New("the message is gone")
 
-// A stored message is one of the stream.
+// A stored is a message of the stream.
 type stored struct {
 	Subject  string `json:"subject"`
 	Sequence uint64 `json:"seq"`
 	Data     []byte `json:"data"`
 }
 
-// ask has the leader of the stream give a message: the last one of a subject, or the one that has a sequence.
+// ask asks the leader of the stream for a message: the last one of a subject, or the one with a sequence.
 func (s *Store) ask(ctx context.Context, subject string, sequence uint64) (m stored, err error) {
 	return s.askOf(ctx, s.bucket.stream(), wanted{Sequence: sequence, Last: subject})
 }
 
-// wanted is a message of a stream: the last one of a subject, the next one of a subject from a sequence on, or the one that has a sequence.
+// wanted selects a message: by its sequence, as the last one of a subject, or as the next one of a subject from a sequence on.
 type wanted struct {
 	Sequence uint64 `json:"seq,omitempty"`
 	Last     string `json:"last_by_subj,omitempty"`
 	Next     string `json:"next_by_subj,omitempty"`
 }
 
-// askOf is ask for some stream.
+// askOf is ask for any stream.
 func (s *Store) askOf(ctx context.Context, stream string, w wanted) (m stored, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -302,7 +305,7 @@ func (s *Store) askOf(ctx context.Context, stream string, w wanted) (m stored, e
 	return said.Message, nil
 }
 
-// fetch returns the value of an entry that the copy does not hold.
+// fetch reads the value of an entry from the servers, as the copy doesn't have it.
 func (s *Store) fetch(ctx context.Context, space string, e *entry) ([]byte, error) {
 	if e.parts == 0 {
 		m, err := s.ask(ctx, "", e.version)

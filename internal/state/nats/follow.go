@@ -16,38 +16,39 @@ import (
 
 // How the stream is followed.
 const (
-	// leastPause and mostPause are between two tries.
+	// leastPause and mostPause bound the pause between two attempts.
 	leastPause, mostPause = 50 * time.Millisecond, 5 * time.Second
-	// markersFor is how long the stream has the marker of a key that was deleted. A copy that is older than resumeFor is read anew, since it may have missed some.
+	// markersFor is how long the stream keeps the marker of a deleted key. A copy that is older than resumeFor is read anew, since it may
+	// have missed some.
 	markersFor, resumeFor = time.Hour, 30 * time.Minute
-	// lookEvery is how often the leader is asked how far it is, and lag how long the copy may be behind that.
+	// lookEvery is how often the leader is asked for its last sequence. lag is how long the copy may take to reach it.
 	lookEvery, lag = time.Second, time.Second
-	// cutAfter is after how long without an answer writes are refused.
+	// cutAfter is how long the leader may be silent before writes are refused.
 	cutAfter = 3 * time.Second
-	// mostEnds is how often the end is asked for once more where all is read anew.
+	// mostEnds is how often the end is asked for again while everything is read from the start.
 	mostEnds = 8
-	// moveEvery is how long a server that seems to have lost the others has until another one is looked for again.
+	// moveEvery is the least time between two searches for another server, while the present one seems to have lost the others.
 	moveEvery = 5 * time.Second
-	// doubtFor is how long nothing is written after a write was not answered: a leader goes on answering for a while that has lost the others.
+	// doubtFor is how long nothing is written after a write was not answered: a leader that has lost the others goes on answering for a while.
 	doubtFor = 3 * time.Second
 )
 
-// health is what is known of whether the copy is what the stream has.
+// health says whether the copy is up to date.
 type health struct {
 	mu      sync.Mutex
-	fresh   time.Time // when the copy was last known to have all
-	cut     *Cut      // nil: it has
-	told    bool      // the log has a line about the cut
-	doubt   error     // why the last write was not answered; if nil, it was
+	fresh   time.Time // when the copy was last known to be complete
+	cut     *Cut      // nil: the copy is complete
+	told    bool      // a line about the cut was logged
+	doubt   error     // why the last write was not answered; nil if it was
 	doubted time.Time // when that was
-	failed  time.Time // when the log was last told of a write that failed
-	moved   time.Time // when another server was looked for last
+	failed  time.Time // when a failed write was last logged
+	moved   time.Time // when another server was last looked for
 	broken  error
 	created time.Time          // of the stream
-	follows context.CancelFunc // ends what follows the stream now, or nil
+	follows context.CancelFunc // stops following the stream, or is nil
 }
 
-// A Cut is a time in which the state is read as it was last known, and can't be written.
+// A Cut is a time during which the state is read as it was last known, and can't be written.
 type Cut struct {
 	Since time.Time
 	Why   error
@@ -67,7 +68,7 @@ func (s *Store) Broken() error {
 	return s.health.broken
 }
 
-// lose gives the state up.
+// lose gives the state up for good.
 func (s *Store) lose(err error) {
 	s.health.mu.Lock()
 	first := s.health.broken == nil
@@ -81,7 +82,7 @@ func (s *Store) lose(err error) {
 	}
 }
 
-// arrived has Open return.
+// arrived lets Open return.
 func (s *Store) arrived() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +93,7 @@ func (s *Store) arrived() {
 	}
 }
 
-// again has the stream followed anew, by another consumer.
+// again has the stream followed again, by a new consumer.
 func (s *Store) again() {
 	s.health.mu.Lock()
 	if s.health.follows != nil {
@@ -102,7 +103,7 @@ func (s *Store) again() {
 	wake(s.kicked)
 }
 
-// follow is the goroutine that takes up what the stream has, until the store is closed.
+// follow is the goroutine that keeps the copy up to date until the store is closed.
 func (s *Store) follow() {
 	pause := leastPause
 	for s.ctx.Err() == nil && s.Broken() == nil {
@@ -123,7 +124,7 @@ func (s *Store) follow() {
 		select {
 		case <-s.ctx.Done():
 		case <-s.kicked:
-			// Not all at once, if there are many.
+			// Many processes should not come back at the same moment.
 			time.Sleep(rand.N(leastPause / 2))
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
@@ -131,7 +132,7 @@ func (s *Store) follow() {
 	}
 }
 
-// blame notes why the copy is not whole yet. Where it never was, a right that is missing is the end.
+// blame records why the copy is not complete yet. If it has never been complete, a missing permission is final.
 func (s *Store) blame(err error) {
 	select {
 	case <-s.ready:
@@ -149,11 +150,11 @@ func (s *Store) blame(err error) {
 	}
 }
 
-// session follows the stream from the copy's position, and reports whether it came to the end of what there was. That end is asked of the leader: the
-// node that has the consumer may be behind, and then nothing is pending though there is more.
+// session follows the stream from the copy's position, and reports whether the copy became complete. It asks the leader how far the stream goes: the
+// consumer's own node may lag behind, and then has nothing pending although there is more.
 //
-// What is read anew comes from the node that led when its end was asked for. No other will do: one that was away for long has keys that were deleted
-// meanwhile, and comes to have the end without their markers, where these have ended.
+// When everything is read anew, it is read from the node that led when the end was asked for. No other node will do. One that was away for long still
+// has keys that were deleted meanwhile. It may reach the end without ever receiving the markers of these keys, since markers expire.
 func (s *Store) session(ctx context.Context) (whole bool, err error) {
 	began := time.Now()
 	defer func() { err = s.rights.why(began, err) }()
@@ -180,13 +181,13 @@ func (s *Store) session(ctx context.Context) (whole bool, err error) {
 		return false, fmt.Errorf("follow the stream: %w", err)
 	}
 	defer p.leave()
-	ends := 0 // that are still to be asked for
+	ends := 0 // how many more times the end is asked for
 	if !resumes {
 		ends = mostEnds
 	}
 	for {
-		// A key that is written while all is read anew is gone from where it was, and comes later. So the end is asked for again, until nothing was written
-		// in between, or a key would have to be written in each of these moments to be missing.
+		// If a key is written while everything is read anew, its message is gone from its old place and comes again later. So the end is asked for again
+		// until nothing was written in between. After mostEnds times, only a key that was written at each of these moments could be missing.
 		if !whole && position >= end && ends > 0 {
 			if _, info, end, err = s.end(ctx); err != nil {
 				return false, err
@@ -197,7 +198,7 @@ func (s *Store) session(ctx context.Context) (whole bool, err error) {
 			p.wait()
 			s.complete(!resumes, info.State.LastSeq, began)
 			whole = true
-			if leader != "" { // which is not to be followed by all
+			if leader != "" { // not all processes should go on following the leader
 				s.again()
 			}
 		}
@@ -213,7 +214,7 @@ func (s *Store) session(ctx context.Context) (whole bool, err error) {
 	}
 }
 
-// end asks the leader how far the stream is, and which is its last head.
+// end asks the leader for the state of the stream, and for the sequence of its last head.
 func (s *Store) end(ctx context.Context) (stream jetstream.Stream, info *jetstream.StreamInfo, end uint64, err error) {
 	if stream, info, err = s.info(ctx); err == nil {
 		end, err = s.lastHead(ctx, info.State.LastSeq)
@@ -221,7 +222,7 @@ func (s *Store) end(ctx context.Context) (stream jetstream.Stream, info *jetstre
 	return stream, info, end, err
 }
 
-// lastHead asks the leader which was the last head when the stream was at a sequence, or a later one; 0 if there was none.
+// lastHead asks the leader for the last head when the stream was at a sequence, and returns its sequence or that of a later one; 0 if there was none.
 func (s *Store) lastHead(ctx context.Context, sequence uint64) (uint64, error) {
 	if sequence == 0 {
 		return 0, nil
@@ -236,8 +237,8 @@ func (s *Store) lastHead(ctx context.Context, sequence uint64) (uint64, error) {
 	return last.Sequence, err
 }
 
-// info asks the leader how far the stream is. A stream that is not the one that was followed before is the end of the store: its sequences, which are
-// versions here, may come back.
+// info asks the leader for the state of the stream. If the stream was created again since the store was opened, the store is lost: sequences, which
+// are versions here, may be used a second time.
 func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -253,7 +254,7 @@ func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamIn
 	if err := led(info); err != nil {
 		return nil, nil, fmt.Errorf("ask NATS for the bucket %s: %w", s.bucket, err)
 	}
-	if err := s.loses(&info.Config); err != nil { // somebody has just changed it; what it loses meanwhile nobody is told
+	if err := s.loses(&info.Config); err != nil { // somebody has just changed its settings, and nobody would be told what it loses
 		s.mu.Lock()
 		first := !s.copy.anew
 		s.copy.anew = true
@@ -281,7 +282,7 @@ func (s *Store) info(ctx context.Context) (jetstream.Stream, *jetstream.StreamIn
 	return stream, info, nil
 }
 
-// led returns an error where nobody leads a stream. Then any node says what it has itself, which may be of long ago.
+// led returns an error if a stream has no leader. Without one, a node answers with what it has itself, which may be long out of date.
 func led(info *jetstream.StreamInfo) error {
 	if info.Cluster != nil && info.Cluster.Leader == "" {
 		return errors.New("no node leads it: a majority of the nodes is away, or they are electing a leader")
@@ -289,14 +290,14 @@ func led(info *jetstream.StreamInfo) error {
 	return nil
 }
 
-// freshWithin reports whether the copy was whole not long ago.
+// freshWithin reports whether the copy was complete within the last d.
 func (s *Store) freshWithin(d time.Duration) bool {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
 	return time.Since(s.health.fresh) < d
 }
 
-// apply takes up a message.
+// apply applies a message to the copy.
 func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	space, key, err := s.bucket.parse(m.Subject())
 	var head entry
@@ -318,10 +319,10 @@ func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	changed := false
 	switch {
 	case err != nil && key == "":
-	case key == "": // whoever has written it, and what: the next write has to know of this one
+	case key == "": // even if it is not ours, the next write must expect this sequence
 		c := s.copy.content(space)
 		c.turn = max(c.turn, meta.Sequence.Stream)
-	case err != nil, deletes: // in the first case somebody else has written there, over what there was
+	case err != nil, deletes: // with err, somebody else has written in place of the old entry
 		changed = s.copy.delete(space, key, meta.Sequence.Stream)
 	default:
 		changed = s.copy.put(space, head, value)
@@ -345,7 +346,7 @@ func (s *Store) apply(m jetstream.Msg, meta *jetstream.MsgMetadata) {
 	}
 }
 
-// complete notes that the copy has all that the stream had when it was at a sequence, which was at some moment.
+// complete records that the copy has everything up to a sequence, which the stream had reached at a moment.
 func (s *Store) complete(anew bool, sequence uint64, moment time.Time) {
 	var gone [][2]string
 	s.mu.Lock()
@@ -369,17 +370,17 @@ func (s *Store) complete(anew bool, sequence uint64, moment time.Time) {
 	}
 	s.health.mu.Lock()
 	s.health.fresh = moment
-	if !s.health.told { // it is the first time
+	if !s.health.told { // this is the first time
 		s.health.cut = nil
 	}
 	s.health.mu.Unlock()
-	if first { // and the state may be written
+	if first { // from now on, the forms can be written
 		close(s.forms.whole)
 	}
 	wake(s.looking)
 }
 
-// await waits until the copy has a sequence.
+// await waits until the copy has reached a sequence.
 func (s *Store) await(ctx context.Context, sequence uint64) error {
 	s.mu.Lock()
 	if s.copy.position >= sequence {
@@ -405,7 +406,7 @@ func (s *Store) await(ctx context.Context, sequence uint64) error {
 	}
 }
 
-// look is the goroutine that asks the leader again and again how far it is: a stream that is silent may be cut off.
+// look is the goroutine that asks the leader regularly for its last sequence: a stream without messages may be cut off.
 func (s *Store) look() {
 	select {
 	case <-s.ready:
@@ -426,7 +427,7 @@ func (s *Store) look() {
 	}
 }
 
-// move has the client look for another server where the one that it is connected to has lost the others: that one answers pings all the time.
+// move has the client look for another server if the present one has lost the others, since that one still answers pings.
 func (s *Store) move() {
 	cut := s.CutOff()
 	if cut == nil || !s.conn.IsConnected() {
@@ -436,15 +437,15 @@ func (s *Store) move() {
 	now := time.Now()
 	moves := now.Sub(cut.Since) > cutAfter && now.Sub(s.health.moved) > moveEvery
 	if moves {
-		s.health.moved = now.Add(rand.N(moveEvery)) // not all at once
+		s.health.moved = now.Add(rand.N(moveEvery)) // so that not all processes move at once
 	}
 	s.health.mu.Unlock()
 	if moves && len(s.conn.Servers()) > 1 {
-		_ = s.conn.ForceReconnect() // it fails where the connection was just closed
+		_ = s.conn.ForceReconnect() // it fails if the connection has just been closed
 	}
 }
 
-// compare returns why the copy is not what the stream has, or nil.
+// compare returns why the copy is not up to date, or nil.
 func (s *Store) compare() error {
 	if !s.conn.IsConnected() {
 		return errors.New("there is no connection to NATS")
@@ -457,17 +458,17 @@ func (s *Store) compare() error {
 	if err != nil {
 		return err
 	}
-	if last := info.State.LastSeq; last < position { // its leader has lost the others, or somebody has told a sequence that there was not
+	if last := info.State.LastSeq; last < position { // its leader has lost the others, or somebody has told a sequence that never existed
 		return fmt.Errorf("the bucket %s is at %d, and was at %d before: if that lasts, restart toolsrv", s.bucket, last, position)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, lag)
 	defer cancel()
 	before := s.taken()
 	if err := s.await(ctx, info.State.LastSeq); err != nil {
-		if s.taken() == before { // it is silent, and not only slow
+		if s.taken() == before { // no messages come at all, so it is not merely slow
 			s.again()
 		}
-		return s.rights.why(began.Add(-2*mostPause), err) // who follows it pauses meanwhile
+		return s.rights.why(began.Add(-2*mostPause), err) // follow may have paused meanwhile
 	}
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
@@ -478,14 +479,14 @@ func (s *Store) compare() error {
 	return s.health.doubt
 }
 
-// taken returns how many messages were taken up.
+// taken returns how many messages have been applied.
 func (s *Store) taken() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.copy.taken
 }
 
-// judge notes whether the state is cut off, and tells the log.
+// judge records whether the state is cut off, and logs it.
 func (s *Store) judge(why error) {
 	h := &s.health
 	h.mu.Lock()
@@ -501,7 +502,7 @@ func (s *Store) judge(why error) {
 		h.cut, h.told = nil, false
 	case why == nil:
 	case h.cut == nil && s.conn.IsConnected() && time.Since(h.fresh) < cutAfter && h.doubt == nil:
-		// One answer that is late is not the end.
+		// A single late answer does not mean that it is cut off.
 	default:
 		since := h.fresh
 		if h.cut != nil {

@@ -14,25 +14,26 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// How processes of several versions agree on the forms of records. Each has the state say which forms its version knows: for a day, and again each
-// hour. A newer form is written once all know it that have used the state for a day. So a process counts that is cut off, hangs or was stopped, and
-// the older version can be started again in that time.
+// These are the rules by which processes of several versions agree on the forms of records. Each process writes into the state which forms its
+// version knows. Such an entry lasts a day, and is renewed each hour. A newer form is written once all versions that have used the state within a day
+// know it. So a process that is cut off, hangs or was stopped still counts, and its older version can be started again within that time.
 //
-// What may be written is said in the same space. One that says so writes only if the space has not changed since it looked: so no process has just come
-// that does not know the form. It never becomes less. A process that does not know what may be written gives the state up before it reads it.
+// The forms that may be written are an entry of the same space. A process changes that entry only if the space has not changed since it looked, so
+// that no process can have come meanwhile that does not know the form. The allowed form never decreases. A process that does not know an allowed form
+// gives the state up before it reads such a record.
 const (
 	formsSpace = "forms"
-	// keyKnown is what keys begin with that say what a version knows, and keyWritten says what may be written.
+	// keyKnown is the prefix of the keys that say what a version knows. keyWritten is the key that says what may be written.
 	keyKnown, keyWritten = "known/", "written"
-	// keyBefore stands for the versions that said nothing. They knew the form 1 of each record.
+	// keyBefore stands for the versions before this agreement, which know form 1 of each record.
 	keyBefore = keyKnown + "before"
-	// formsForm is the form of these records.
+	// formsForm is the form of the entries in this space.
 	formsForm = 1
-	// mostVersions is how many versions are looked at. With more of them, all stays as it is.
+	// mostVersions is how many versions are taken into account. If there are more, no newer form is allowed.
 	mostVersions = 1000
 )
 
-// countsFor is how long a version counts that has used the state.
+// countsFor is how long a version counts after it has used the state.
 const countsFor = 24 * time.Hour
 
 // forms is what a store knows of the forms that may be written.
@@ -40,15 +41,15 @@ type forms struct {
 	store   *Store
 	known   map[string]byte                 // what this version knows, by space
 	counts  time.Duration                   // how long a version counts
-	written atomic.Pointer[map[string]byte] // by space; nil and 0: form 1
-	whole   chan struct{}                   // closed when the copy was whole for the first time
-	empty   bool                            // there was nothing in it then
+	written atomic.Pointer[map[string]byte] // what may be written, by space; form 1 if missing
+	whole   chan struct{}                   // closed when the copy is complete for the first time
+	empty   bool                            // the state was empty then
 }
 
 // Form implements state.Formed.
 func (s *space) Form() byte { return s.store.forms.of(s.name) }
 
-// of returns the newest form of a space that may be written.
+// of returns the newest form that may be written in a space.
 func (f *forms) of(space string) byte {
 	if written := f.written.Load(); written != nil {
 		return max(1, (*written)[space])
@@ -56,7 +57,7 @@ func (f *forms) of(space string) byte {
 	return 1
 }
 
-// agree is the goroutine that says what this version knows, and what may be written.
+// agree is the goroutine that writes which forms this version knows, and which may be written.
 func (f *forms) agree() {
 	s := f.store
 	select {
@@ -100,7 +101,7 @@ func (f *forms) agree() {
 	}
 }
 
-// declare says which forms this version knows, unless that was said a short while ago.
+// declare writes which forms this version knows, unless that was written a short while ago.
 func (f *forms) declare() error {
 	s := f.store
 	value, err := state.Encode(formsForm, f.known)
@@ -129,13 +130,13 @@ func (f *forms) declare() error {
 	return f.note(key, value)
 }
 
-// said reports whether something was said in the last hour, of the day that it counts. The lock is held.
+// said reports whether an entry's age is less than a 24th of the time for which it counts: an hour of a day. The lock is held.
 func (f *forms) said(c *content, key string) bool {
 	e := c.entries[key]
 	return e != nil && e.expires > f.store.now()+(f.counts-f.counts/24).Milliseconds()
 }
 
-// note writes what counts for a while, unless another process has just done so: of many that start together, one does.
+// note writes an entry that lasts as long as a version counts, unless another process has just written it: if many start together, one of them does.
 func (f *forms) note(key string, value []byte) error {
 	s := f.store
 	_, err := s.perform(s.ctx, formsSpace, &write{key: key, value: value, expect: state.Any, expires: s.now() + f.counts.Milliseconds(), only: func(c *content) error {
@@ -150,10 +151,10 @@ func (f *forms) note(key string, value []byte) error {
 	return err
 }
 
-// errOthers is returned where a version has come that does not know what was to be written, or another process was first.
+// errOthers is returned if another process was first, or one has come that does not know the forms that were to be written.
 var errOthers = errors.New("another process was first")
 
-// raise says that newer forms may be written, if all know them, and reports whether this version knows some that may not be written yet.
+// raise allows newer forms if all versions know them. pending reports whether this version knows newer ones that are not allowed yet.
 func (f *forms) raise() (pending bool, err error) {
 	s := f.store
 	s.mu.RLock()
@@ -183,7 +184,7 @@ func (f *forms) raise() (pending bool, err error) {
 	return pending, nil
 }
 
-// agreed returns what may be written, by what a space says, and whether that is more than it says. The lock is held.
+// agreed returns the forms that may be written according to what the space contains, and whether any is newer than keyWritten says. The lock is held.
 func (f *forms) agreed(c *content) (next map[string]byte, more bool) {
 	if c == nil {
 		return nil, false
@@ -206,7 +207,7 @@ func (f *forms) agreed(c *content) (next map[string]byte, more bool) {
 		if versions++; versions > mostVersions {
 			return next, false
 		}
-		known, _ := parseForms(e.value) // what can't be read knows nothing
+		known, _ := parseForms(e.value) // an entry that can't be read knows no forms
 		for space, form := range least {
 			least[space] = min(form, max(1, known[space]))
 		}
@@ -227,7 +228,7 @@ func parseForms(record []byte) (of map[string]byte, err error) {
 	return of, err
 }
 
-// learn takes up what may be written. Where this version does not know it, it gives the state up.
+// learn takes over which forms may be written. If this version does not know one of them, it gives the state up.
 func (f *forms) learn(record []byte) {
 	s := f.store
 	of, err := parseForms(record)
@@ -248,7 +249,7 @@ func (f *forms) learn(record []byte) {
 	f.written.Store(&of)
 }
 
-// check returns an error for a value of a form that may not be written yet.
+// check returns an error if the form of a value may not be written yet.
 func (f *forms) check(space string, value []byte) error {
 	if _, has := f.known[space]; has && len(value) > 0 && value[0] > f.of(space) {
 		return fmt.Errorf("a record of %q is %w: its form is %d, which some version using the state does not know; %d may be written", space, state.ErrInvalid, value[0], f.of(space))

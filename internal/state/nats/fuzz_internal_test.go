@@ -8,7 +8,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// FuzzHead reads heads that anybody may have written: what is read is within its bounds, and is written in the same way.
+// FuzzHead reads heads that anybody may have written. Whatever it accepts is within its bounds, and encodes to the same bytes.
 func FuzzHead(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(newHead(0, 0, 0, nil))
@@ -34,7 +34,8 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-// FuzzSubject reads subjects that anybody may have written to. What is read is another subject's only if that says the same.
+// FuzzSubject reads subjects that anybody may have written to. Whatever it accepts is read in the same way from the subject that the store
+// itself would use.
 func FuzzSubject(f *testing.F) {
 	const b bucket = "toolsrv"
 	f.Add("", "")
@@ -53,7 +54,7 @@ func FuzzSubject(f *testing.F) {
 				s, k, err = b.parse(b.turn(space))
 			}
 			if err != nil || s != space || k != key || space == "" {
-				t.Errorf("%q is %q and %q, which are %q and %q, %v", subject, space, key, s, k, err)
+				t.Errorf("%q is read as %q and %q, which are read as %q and %q, %v", subject, space, key, s, k, err)
 			}
 		}
 		if name == "" {

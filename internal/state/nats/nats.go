@@ -1,11 +1,10 @@
 // Package nats keeps state in a bucket of NATS JetStream, which several processes share.
 //
-// Each process has a copy of the keys, and of the values that are small. The copy is what the stream has, message by message in its order, up to
-// a position: so what is read is never half of a change, and reading waits for nobody. A write goes to the stream's leader, and returns once the
-// copy has it. It is one atomic batch, which the leader takes only if the space has not changed since the copy's position: so a version that is
-// expected, and a quota, hold for all processes together.
+// Each process has a copy of all keys, and of small values. The copy takes over the stream's messages in their order, up to a position. So a reader
+// never sees half of a change, and never waits. A write goes to the stream's leader, and returns once the copy has it. It is one atomic batch, which
+// the leader accepts only if the space has not changed since the copy's position. So expected versions and quotas hold across all processes.
 //
-// A process that is cut off reads what it knew, and writes nothing.
+// A process that is cut off goes on reading what it has, and writes nothing.
 package nats
 
 import (
@@ -45,13 +44,13 @@ type Store struct {
 	hub     watch.Hub
 	running sync.WaitGroup
 	stop    context.CancelFunc
-	ctx     context.Context // until the store is closed
+	ctx     context.Context // done when the store is closed
 	ended   chan struct{}   // closed when Close begins
 	once    sync.Once
-	kicked  chan struct{} // has a value when the stream is to be followed anew, or looked at
+	kicked  chan struct{} // receive a value when the stream is to be followed again, or looked at
 	looking chan struct{}
-	ready   chan struct{} // closed when the copy was whole for the first time, or never will be
-	places  chan struct{} // has a value for each batch that is under way
+	ready   chan struct{} // closed when the copy is complete for the first time, or never will be
+	places  chan struct{} // holds a value for each batch under way
 
 	mu   sync.RWMutex
 	copy replica
@@ -65,7 +64,7 @@ type Store struct {
 	written durations.Histogram
 	lost    atomic.Uint64 // writes that failed
 
-	// What somebody else writes into the bucket comes as often as it likes.
+	// Others may write anything into the bucket, as often as they like, so these log only some of it.
 	foreign, damaged, formless *trouble.Recurring
 }
 
@@ -73,43 +72,43 @@ type Store struct {
 type Options struct {
 	// URL names the servers, as in "nats://a,b:4223,c", or "tls://a".
 	URL string
-	// Credentials is a file with a user's JWT and seed, or empty.
+	// Credentials is a file with a user's JWT and seed, or "".
 	Credentials string
-	// CA is a file with the certificates of who signs those of the servers; if empty, those of the system. Certificate and Key are files with what
-	// the servers know this client by, or empty.
+	// CA is a file with the certificates that sign the servers' certificates; "" means those of the system. Certificate and Key are files by which the
+	// servers recognize this client, or "".
 	CA, Certificate, Key string
 	// Prefix is the name of the bucket.
 	Prefix string
-	// Log is told when the state is cut off, and when it is not any more. If nil, nobody is told.
+	// Log is used when the state is cut off, and when it is complete again. If nil, nothing is logged.
 	Log *slog.Logger
 	// Forms are the newest forms of records that the program knows, by the names of their spaces (see [state.Encode]).
 	Forms map[string]byte
-	// FormsFor is how long a version counts that has used the state; 0 means a day. Newer forms are written once none counts that does not know them.
+	// FormsFor is how long a version counts after it has used the state; 0 means a day. Newer forms are written once all versions that count know them.
 	FormsFor time.Duration
-	// Now is the time, by which entries expire. If nil, the servers' time, so that processes agree whatever their clocks say.
+	// Now returns the time by which entries expire. If nil, it is the servers' time, so that processes agree whatever their clocks say.
 	Now func() time.Time
 	// Limit is how long a write may take; 0 means 4 s.
 	Limit time.Duration
-	// Dial has the client connect without a network. If nil, by TCP.
+	// Dial connects the client without a network. If nil, it uses TCP.
 	Dial client.InProcessConnProvider
 }
 
-// Bounds of the copy, so that whoever fills the bucket does not fill this process.
+// Bounds of the copy, so that the bucket can't fill this process's memory.
 const (
-	// inlineBytes is the size of the largest value that the copy can have. Others are read from the servers.
+	// inlineBytes is the size of the largest value that the copy holds. Larger ones are read from the servers.
 	inlineBytes = 16 << 10
-	// maxValues is how many bytes of values the copy has.
+	// maxValues is how many bytes of values the copy holds.
 	maxValues = 256 << 20
-	// maxEntries is how many keys and spaces there may be, and maxNames how many bytes they may have. A third more, made by somebody else, are the
-	// end of it.
+	// maxEntries is how many keys and spaces toolsrv writes, and maxNames how many bytes their names may have. If others write a third more, the
+	// store gives up.
 	maxEntries = 1_500_000
 	maxNames   = 384 << 20
 )
 
-// limitDefault is how long a write may take: less than calls of tools have by default, so that these tell what they wait for.
+// limitDefault is how long a write may take: less than the default limit of a tool's call, so that the call's error can say what it waited for.
 const limitDefault = 4 * time.Second
 
-// Open connects to the servers, makes the bucket if it is missing, and returns once the copy is whole, or with an error when ctx ends.
+// Open connects to the servers, and makes the bucket if it is missing. It returns once the copy is complete, or with an error when ctx ends.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := Begin(o)
 	if err := s.Wait(ctx); err != nil {
@@ -119,8 +118,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Begin returns a store that connects to the servers meanwhile, and makes the bucket if it is missing. All uses of it fail with ErrUnavailable
-// until the copy is whole. The log is told every ten seconds what it waits for.
+// Begin returns a store that connects to the servers in the background, and makes the bucket if it is missing. All uses fail with ErrUnavailable
+// until the copy is complete. Until then it logs every ten seconds what it waits for.
 func Begin(o Options) *Store {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -163,7 +162,7 @@ func Begin(o Options) *Store {
 	return s
 }
 
-// Wait returns once the copy is whole. Its errors say what to do. After one because ctx has ended, the store goes on trying.
+// Wait returns once the copy is complete. Its errors say what to do. If it returns because ctx has ended, the store goes on trying.
 func (s *Store) Wait(ctx context.Context) error {
 	var err error
 	select {
@@ -171,7 +170,7 @@ func (s *Store) Wait(ctx context.Context) error {
 		err = s.Broken()
 	case <-ctx.Done():
 		cut := s.CutOff()
-		if cut == nil { // it has just become whole
+		if cut == nil { // the copy has just become complete
 			return s.Broken()
 		}
 		err = fmt.Errorf("%w: it was not read in time (%w); the last error was: %w", state.ErrUnavailable, context.Cause(ctx), cut.Why)
@@ -197,7 +196,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// usable returns why nothing can be read or written.
+// usable returns why nothing can be read or written, or nil.
 func (s *Store) usable() error {
 	select {
 	case <-s.ended:
@@ -214,7 +213,7 @@ func (s *Store) usable() error {
 
 // Figures are what a store has written since it was opened.
 type Figures struct {
-	// Written is how long callers waited until they had kept or deleted something. Failed is how often it could not be written.
+	// Written says how long callers have waited until a change was made. Failed is how many changes could not be written.
 	Written durations.Sum
 	Failed  uint64
 }
@@ -222,13 +221,13 @@ type Figures struct {
 // Figures tells what was written so far.
 func (s *Store) Figures() Figures { return Figures{s.written.Sum(), s.lost.Load()} }
 
-// Objects returns those of the bucket with a name, which has only letters, digits, - and _.
+// Objects returns the object bucket of a name, which may have only letters, digits, - and _.
 func (s *Store) Objects(name string) *Objects { return &Objects{s, s.options.Prefix + "_" + name} }
 
 // Space implements state.Store.
 func (s *Store) Space(name string) state.Space { return &space{s, name} }
 
-// A space is a name: what it holds is in the copy.
+// A space is only a name: its entries are in the copy.
 type space struct {
 	store *Store
 	name  string
@@ -258,7 +257,7 @@ func (s *space) Get(ctx context.Context, key string, most int) (state.Entry, boo
 		if !errors.Is(err, errGone) || try == 2 {
 			return state.Entry{}, false, causeOf(ctx, err)
 		}
-		// Somebody has just written the key.
+		// Somebody has just written the key: wait for the new entry.
 		if err := s.store.barrier(ctx, s.name); err != nil {
 			return state.Entry{}, false, causeOf(ctx, err)
 		}
@@ -326,7 +325,7 @@ func (s *space) Usage(context.Context) (u state.Usage, err error) {
 	return u, nil
 }
 
-// Watch implements state.Space. A process that was cut off yields what has changed meanwhile once it is back.
+// Watch implements state.Space. After a process was cut off, it yields the changes that were made meanwhile.
 func (s *space) Watch(ctx context.Context, prefix string) iter.Seq2[state.Event, error] {
 	return s.store.hub.Watch(ctx, s, s.name, prefix)
 }
@@ -334,12 +333,12 @@ func (s *space) Watch(ctx context.Context, prefix string) iter.Seq2[state.Event,
 // now is the time in Unix milliseconds.
 func (s *Store) now() int64 { return s.options.Now().UnixMilli() }
 
-// within is [context.WithTimeout], whose end says that the state is not available: the caller's own time is not over.
+// within is [context.WithTimeout] whose cause wraps state.ErrUnavailable, as the caller's own time has not run out.
 func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: NATS did not answer within %v", state.ErrUnavailable, limit))
 }
 
-// causeOf returns the cause of ctx where that is done, and err as one about state.ErrUnavailable otherwise.
+// causeOf returns the cause of ctx if ctx is done. Otherwise it makes err wrap state.ErrUnavailable.
 func causeOf(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:

@@ -16,8 +16,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Objects are bytes with names in an object bucket beside the state's own bucket, as JetStream's clients make them. The bucket is made when something is
-// first put there. Objects are safe for concurrent use.
+// Objects are named sequences of bytes in an object bucket beside the state's own bucket, in the format of JetStream's clients. The bucket is made
+// when the first object is put. Objects are safe for concurrent use.
 type Objects struct {
 	store *Store
 	name  string // of the bucket
@@ -31,14 +31,14 @@ var (
 	ErrObject = errors.New("the object in the bucket is not what was put there")
 )
 
-// What an object has at most.
+// Bounds of an object and of its transfer.
 const (
 	chunkBytes  = 128 << 10
-	maxInfo     = 16 << 10 // bytes of what the bucket says of an object
+	maxInfo     = 16 << 10 // bytes of the message that describes an object
 	objectLimit = 30 * time.Second
 )
 
-// Bucket returns the name of the bucket, as NATS has it.
+// Bucket returns the name of the bucket in NATS.
 func (o *Objects) Bucket() string { return o.name }
 
 func (o *Objects) stream() string             { return "OBJ_" + o.name }
@@ -46,7 +46,7 @@ func (o *Objects) chunks(of string) string    { return "$O." + o.name + ".C." + 
 func (o *Objects) about(object string) string { return "$O." + o.name + ".M." + object }
 func encodeObject(object string) string       { return base64.URLEncoding.EncodeToString([]byte(object)) }
 
-// objectInfo is what the bucket says of an object.
+// objectInfo describes an object. The bucket stores it as a message.
 type objectInfo struct {
 	NUID    string `json:"nuid"` // of its chunks
 	Size    int64  `json:"size"`
@@ -56,7 +56,7 @@ type objectInfo struct {
 	} `json:"options"`
 }
 
-// nuids are what clients name chunks by. Anything else could be a pattern of subjects.
+// nuids are the identifiers that clients give to the chunks of an object. Anything else could be a pattern of subjects.
 var nuids = regexp.MustCompile(`^[A-Za-z0-9]{10,40}$`)
 
 func (i *objectInfo) check() error {
@@ -66,7 +66,7 @@ func (i *objectInfo) check() error {
 	return nil
 }
 
-// Put puts an object, in place of another one of its name. When it returns without an error, the servers have it whole.
+// Put puts an object, in place of any other one of its name. When it returns nil, the servers have the whole object.
 func (o *Objects) Put(ctx context.Context, object string, content io.Reader) error {
 	if err := o.store.writable(); err != nil {
 		return err
@@ -90,10 +90,10 @@ func (o *Objects) Put(ctx context.Context, object string, content io.Reader) err
 	return nil
 }
 
-// compare returns an error unless the servers have an object as it was put. The client confirms one of which a part was lost, or came twice, while another
-// node came to lead.
+// compare reads an object back, and returns an error unless it is what was put. The client may confirm an object of which a part was lost, or came
+// twice, because another node became the leader.
 func (o *Objects) compare(ctx context.Context, object string, size int64, want []byte) error {
-	for try := 1; ; try++ { // another process may just put the same
+	for try := 1; ; try++ { // another process may be putting the same object
 		sum := sha256.New()
 		got, err := o.Get(ctx, object, size)
 		if err == nil {
@@ -109,10 +109,10 @@ func (o *Objects) compare(ctx context.Context, object string, size int64, want [
 	}
 }
 
-// prepareTries is how often a bucket is asked that does not answer: it may just be made by another process, and have no leader yet.
+// prepareTries is how often a bucket that does not answer is tried: another process may just have made it, and it may have no leader yet.
 const prepareTries = 3
 
-// prepare returns the bucket, where an object can be put.
+// prepare returns the bucket, ready for an object to be put.
 func (o *Objects) prepare(ctx context.Context, object string) (bucket jetstream.ObjectStore, err error) {
 	for try := 1; ; try++ {
 		if bucket, err = o.bucket(ctx); err == nil {
@@ -125,7 +125,8 @@ func (o *Objects) prepare(ctx context.Context, object string) (bucket jetstream.
 	}
 }
 
-// clear removes what the bucket says of an object where no client has written that: a client that puts the object anew would remove chunks by it.
+// clear removes the description of an object if no client can have written it: a client that puts the object again would remove the
+// chunks that it names.
 func (o *Objects) clear(ctx context.Context, object string) error {
 	_, err := o.info(ctx, encodeObject(object))
 	if errors.Is(err, ErrNoObject) {
@@ -141,7 +142,7 @@ func (o *Objects) clear(ctx context.Context, object string) error {
 	return stream.Purge(ctx, jetstream.WithPurgeSubject(o.about(encodeObject(object))))
 }
 
-// bucket returns the bucket, which is made if it is missing: with three replicas in a cluster.
+// bucket returns the bucket. It makes it if missing, with three replicas in a cluster.
 func (o *Objects) bucket(ctx context.Context) (jetstream.ObjectStore, error) {
 	bucket, err := o.store.js.ObjectStore(ctx, o.name)
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -158,8 +159,8 @@ func (o *Objects) bucket(ctx context.Context) (jetstream.ObjectStore, error) {
 	return bucket, err
 }
 
-// Get returns an object of so many bytes. The end of what is read says nothing of the content: whoever may write to the bucket may have written something
-// else. It fails if there is no such object, and where that has another size. ctx is for reading, too.
+// Get returns an object, which must have that size. The caller must check what it reads: anybody who may write to the bucket may have replaced the
+// content, and reaching the end proves nothing. It fails if there is no such object, or if its size differs. ctx also bounds the reading.
 func (o *Objects) Get(ctx context.Context, object string, size int64) (io.ReadCloser, error) {
 	if err := o.store.usable(); err != nil {
 		return nil, err
@@ -181,14 +182,14 @@ func (o *Objects) Get(ctx context.Context, object string, size int64) (io.ReadCl
 	return &objectReader{of: o, ctx: reading, cancel: cancel, subject: o.chunks(info.NUID), left: size, next: 1}, nil
 }
 
-// An objectReader reads the chunks of an object, each from the leader of the stream: a consumer of a cluster may miss its first request, and is then silent
-// for two seconds.
+// An objectReader reads the chunks of an object, each from the leader of the stream. A consumer would be slower: in a cluster its first request may
+// be lost, and then it is silent for two seconds.
 type objectReader struct {
 	of      *Objects
 	ctx     context.Context
 	cancel  context.CancelFunc
 	subject string
-	left    int64 // that did not come yet
+	left    int64 // bytes still to come
 	next    uint64
 	chunk   []byte
 }
@@ -220,7 +221,7 @@ func (r *objectReader) Close() error {
 	return nil
 }
 
-// info asks the leader for what the bucket says of an object.
+// info asks the leader for the description of an object.
 func (o *Objects) info(ctx context.Context, encoded string) (info objectInfo, err error) {
 	m, err := o.store.askOf(ctx, o.stream(), wanted{Last: o.about(encoded)})
 	if err != nil {

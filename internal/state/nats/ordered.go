@@ -5,15 +5,15 @@ import (
 	"sort"
 )
 
-// ordered is a set of keys in their order. Adding and removing one moves a few hundred others at most, and not a million.
+// ordered is a sorted set of keys. Adding or removing a key moves at most a few hundred others, not a million.
 type ordered struct {
-	runs [][]string // none is empty; each is in order, and before the next one
+	runs [][]string // none is empty; each is sorted, and its keys come before those of the next one
 }
 
-// maxRun is how long a run may be.
+// maxRun is the length of the longest run.
 const maxRun = 512
 
-// place returns the run that has a key, if any has.
+// place returns the index of the run that contains a key, or would contain it.
 func (o *ordered) place(key string) int {
 	return max(0, sort.Search(len(o.runs), func(i int) bool { return o.runs[i][0] > key })-1)
 }
@@ -33,7 +33,7 @@ func (o *ordered) add(key string) {
 	if len(run) > maxRun {
 		half := len(run) / 2
 		if at == len(run)-1 {
-			half = at // keys that come in their order fill their runs
+			half = at // keys that are added in order fill their runs
 		}
 		o.runs[r] = slices.Clip(run[:half])
 		o.runs = slices.Insert(o.runs, r+1, slices.Clone(run[half:]))
@@ -54,7 +54,7 @@ func (o *ordered) remove(key string) {
 	}
 }
 
-// from yields the keys from one on, which need not be there.
+// from yields the keys from key on. key itself need not be in the set.
 func (o *ordered) from(key string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		if len(o.runs) == 0 {

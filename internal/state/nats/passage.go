@@ -10,38 +10,39 @@ import (
 )
 
 const (
-	// heartbeat is how often the server says that nothing has happened.
+	// heartbeat is how often the server sends a sign of life if there are no messages.
 	heartbeat = time.Second
-	// silentFor is how long a stream may be silent of which there is more: then it is read anew, maybe from another node.
+	// silentFor is how long no message may come although there are more. After that the stream is read again, maybe from another node.
 	silentFor = 5 * time.Second
 )
 
 var (
-	// errSilent is returned where a node has less than the leader, and nothing more comes.
+	// errSilent is returned if a node has fewer messages than the leader, and no more come.
 	errSilent = errors.New("the node that was asked lags behind")
-	// errNoLeader is returned where no reading of a stream began at the node that leads it.
+	// errNoLeader is returned if the server has never placed the consumer at the leader's node.
 	errNoLeader = errors.New("the stream's leader could not be reached")
 )
 
-// mostPlaced is how often a reading is begun that must be at one node: of three, one of a thousand finds it in the last tries only, and of five
-// one of a hundred does not.
+// mostPlaced is how many consumers are made until one is at the right node. The server places them by chance. With three nodes, one reading in a
+// thousand needs most of these attempts; with five nodes, one in a hundred fails.
 const mostPlaced = 20
 
-// A passage is a reading of a stream, message by message. It ends where one is missing, and where none comes for a while though there are more.
+// A passage reads a stream, message by message. It ends if a message is missing, or if none comes for a while although there are more.
 type passage struct {
 	store    *Store
 	stream   string
 	name     string // of the consumer
-	pending  uint64 // messages that the node had when it began
+	pending  uint64 // messages that the node had for it at the beginning
 	messages jetstream.MessagesContext
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	late     *time.Timer
-	patient  bool // that no more comes is no wonder
+	patient  bool // true once all are read, so silence is expected
 	next     uint64
 }
 
-// enter begins a passage. The server has it at any node that has the stream, which may be behind; leader is the node that it must be at, or empty.
+// enter begins a passage. If leader is "", the server may choose any node with the stream, even one that lags behind. Otherwise the consumer must be
+// at the node leader.
 func enter(ctx context.Context, s *Store, stream jetstream.Stream, leader string, config jetstream.ConsumerConfig, options ...jetstream.PullMessagesOpt) (*passage, error) {
 	config.AckPolicy, config.MemoryStorage, config.Replicas = jetstream.AckNonePolicy, true, 1
 	p := &passage{store: s, stream: stream.CachedInfo().Config.Name, next: 1}
@@ -55,12 +56,12 @@ func enter(ctx context.Context, s *Store, stream jetstream.Stream, leader string
 		info := made.CachedInfo()
 		p.name, p.pending = info.Name, info.NumPending
 		switch {
-		case leader == "" || info.Cluster == nil || info.Cluster.Leader == leader: // nil: there is one node
+		case leader == "" || info.Cluster == nil || info.Cluster.Leader == leader: // nil: there is only one node
 			consumer = made
 		case try == mostPlaced:
 			p.remove()
 			return nil, errNoLeader
-		default: // it is placed by chance
+		default: // the server chooses a node by chance
 			p.remove()
 		}
 	}
@@ -75,7 +76,7 @@ func enter(ctx context.Context, s *Store, stream jetstream.Stream, leader string
 	return p, nil
 }
 
-// wait has the passage wait for new messages from now on, however long that takes.
+// wait lets the passage wait for new messages without a limit from now on.
 func (p *passage) wait() {
 	p.patient = true
 	p.late.Stop()
@@ -112,7 +113,7 @@ func (p *passage) leave() {
 	p.remove()
 }
 
-// remove deletes the consumer, if the servers are there. Nobody waits for that: it would go by itself otherwise.
+// remove deletes the consumer if the servers can be reached. It does not wait: the servers delete an unused consumer anyway.
 func (p *passage) remove() {
-	_ = p.store.conn.Publish("$JS.API.CONSUMER.DELETE."+p.stream+"."+p.name, nil) // without a subject for an answer
+	_ = p.store.conn.Publish("$JS.API.CONSUMER.DELETE."+p.stream+"."+p.name, nil) // no subject for a reply
 }

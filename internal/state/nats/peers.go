@@ -10,10 +10,10 @@ import (
 
 var _ state.Peers = (*Store)(nil)
 
-// mostUnheard is how many messages of a topic wait to be heard.
+// mostUnheard is how many messages of a topic may be queued.
 const mostUnheard = 512
 
-// peers is what processes tell each other without the stream. It stands in for methods of the store.
+// peers lets processes talk to each other without the stream. It implements state.Peers for the store.
 type peers struct{ store *Store }
 
 // Tell implements state.Peers.
@@ -22,7 +22,7 @@ func (p peers) Tell(topic string, message []byte) {
 	if len(message) > state.MaxTold || s.usable() != nil || s.conn == nil {
 		return
 	}
-	_ = s.conn.Publish(s.bucket.topic(topic), message) // if there is no connection, nobody hears it
+	_ = s.conn.Publish(s.bucket.topic(topic), message) // without a connection, the message is lost
 }
 
 // Hear implements state.Peers.
@@ -41,7 +41,7 @@ func (p peers) Hear(topic string, f func(message []byte)) (stop func()) {
 		if s.conn == nil || s.Broken() != nil {
 			return
 		}
-		messages := make(chan *client.Msg, mostUnheard) // what does not find a place is dropped
+		messages := make(chan *client.Msg, mostUnheard) // messages are dropped when it is full
 		on, err := s.conn.ChanSubscribe(s.bucket.topic(topic), messages)
 		if err != nil {
 			return // it is closed

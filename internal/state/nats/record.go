@@ -10,20 +10,20 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// A bucket is the name of one. Its stream has the subjects of three kinds:
+// A bucket is the name of a bucket. Its stream has three kinds of subjects:
 //
-//	$KV.<bucket>.e.<space>          the turn of a space: each write of the space writes it, too
+//	$KV.<bucket>.e.<space>          the turn of a space: each write to the space also writes a message here
 //	$KV.<bucket>.e.<space>.<key>    the head of an entry, with its value if that is small
-//	$KV.<bucket>.v.<space>.<key>.1  and so on: the parts of a value that is not. They come right before the head.
+//	$KV.<bucket>.v.<space>.<key>.1  the first part of a value that is not small; further parts follow, and the head comes right after them
 //
-// Spaces and keys are in base64, for URLs: a subject has no spaces, dots and asterisks in its parts.
+// Spaces and keys are in base64 for URLs, since the parts of a subject can't contain spaces, dots and asterisks.
 type bucket string
 
 func (b bucket) stream() string   { return "KV_" + string(b) }
 func (b bucket) subjects() string { return "$KV." + string(b) + ".>" }
 func (b bucket) heads() string    { return "$KV." + string(b) + ".e.>" }
 
-// topic returns the subject of what is told and not kept.
+// topic returns the subject of messages that are not stored.
 func (b bucket) topic(name string) string { return "toolsrv." + string(b) + "." + name }
 
 func (b bucket) turn(space string) string {
@@ -45,7 +45,7 @@ func (b bucket) parse(subject string) (space, key string, err error) {
 	if !ok || first == "" || isHead && second == "" {
 		return "", "", errForeign
 	}
-	strict := base64.RawURLEncoding.Strict() // so that no two subjects are one key
+	strict := base64.RawURLEncoding.Strict() // so that no two subjects mean the same key
 	name, err := strict.DecodeString(first)
 	if err != nil || len(name) > state.MaxKey {
 		return "", "", errForeign
@@ -57,14 +57,15 @@ func (b bucket) parse(subject string) (space, key string, err error) {
 	return string(name), string(k), nil
 }
 
-// errForeign is returned for a message that is not of this program.
+// errForeign is returned for a message that toolsrv has not written.
 var errForeign = errors.New("it was not written by toolsrv")
 
-// A head has when the entry expires, in Unix milliseconds or 0; the size of its value; how many parts that has; and the value itself if it has none.
+// A head has these fields: the time when the entry expires, in Unix milliseconds or 0; the size of its value; the number of parts. If there are no
+// parts, the value follows.
 const (
 	form    = 1
 	headLen = 1 + 8 + 4 + 1
-	// maxParts is how many parts a value has at most: more than one is needed if it does not fit into a message.
+	// maxParts is how many parts a value may have. A value that does not fit into one message needs several.
 	maxParts = 64
 )
 
@@ -77,7 +78,7 @@ func newHead(expires int64, size, parts int, value []byte) []byte {
 	return append(h, value...)
 }
 
-// parseHead reads a head. value is a part of record.
+// parseHead reads a head. The value that it returns is a part of record, not a copy.
 func parseHead(record []byte, most int) (e entry, value []byte, err error) {
 	if len(record) < headLen || record[0] != form {
 		return e, nil, errForeign

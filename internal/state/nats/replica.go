@@ -9,21 +9,21 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// A replica is a copy of what the stream has of spaces, up to a position. It is guarded by its store's lock; entries never change.
+// A replica is a copy of the stream's spaces, up to a position. The store's lock guards it; entries never change.
 type replica struct {
 	spaces   map[string]*content
-	timed    map[string]*content // those where something expires
-	position uint64              // the last sequence that is in it
-	anew     bool                // it must be read anew, since something is missing
-	round    uint32              // counts how often all was read
-	taken    uint64              // counts the messages
-	entries  int                 // and spaces, which stay when they are empty
-	names    int64               // bytes of their keys and names
-	values   int64               // bytes that are held
+	timed    map[string]*content // those with entries that expire
+	position uint64              // the last sequence that was applied
+	anew     bool                // everything must be read again, since something is missing
+	round    uint32              // counts how often everything was read
+	taken    uint64              // how many messages were applied
+	entries  int                 // also counts spaces, which stay even when they are empty
+	names    int64               // bytes of the names of keys and spaces
+	values   int64               // bytes of the values held
 	waiters  []waiter
 }
 
-// A waiter waits until the copy has a sequence.
+// A waiter waits until the copy has reached a sequence.
 type waiter struct {
 	sequence uint64
 	done     chan struct{}
@@ -31,14 +31,14 @@ type waiter struct {
 
 // content is what a space holds.
 type content struct {
-	turn    uint64 // the sequence of the space's last write; 0 means it has none
+	turn    uint64 // the sequence of the space's last write; 0 means never written
 	entries map[string]*entry
 	keys    ordered
 	due     due
 	usage   state.Usage
 }
 
-// An entry is what is known of a key. Only at and round change, which belong to the replica.
+// An entry is what the copy knows of a key. Only the fields at and round change; they belong to the replica.
 type entry struct {
 	key     string
 	version uint64 // the sequence of its head
@@ -47,7 +47,7 @@ type entry struct {
 	parts   int
 	held    bool
 	value   []byte
-	at      int // its place in due
+	at      int // its index in due
 	round   uint32
 }
 
@@ -65,7 +65,7 @@ func (e *entry) entry(value []byte) state.Entry {
 
 func (e *entry) expired(now int64) bool { return e.expires != 0 && e.expires <= now }
 
-// counts is what an entry counts.
+// counts returns the bytes that an entry counts toward usage and quota.
 func (e *entry) counts() int64 { return int64(len(e.key)+e.size) + state.Overhead }
 
 // get returns the entry of a key, or nil.
@@ -80,10 +80,10 @@ func (r *replica) get(space, key string, now int64) *entry {
 	return nil
 }
 
-// maxSkipped is how many expired entries list passes over.
+// maxSkipped is how many expired entries list skips in one call.
 const maxSkipped = 20_000
 
-// list is the method of a space.
+// list implements List of a space.
 func (r *replica) list(space, prefix, after string, limit int, now int64) (keys []string, more bool, err error) {
 	c := r.spaces[space]
 	if c == nil {
@@ -112,7 +112,7 @@ func (r *replica) list(space, prefix, after string, limit int, now int64) (keys 
 	return keys, false, nil
 }
 
-// content returns what a space holds, to be changed.
+// content returns a space's content for changing. It makes it if missing.
 func (r *replica) content(space string) *content {
 	c := r.spaces[space]
 	if c == nil {
@@ -124,7 +124,7 @@ func (r *replica) content(space string) *content {
 	return c
 }
 
-// put takes up the head of an entry. It reports whether that is new.
+// put stores the head of an entry. It reports whether the head was new.
 func (r *replica) put(space string, e entry, value []byte) bool {
 	c := r.content(space)
 	if old := c.entries[e.key]; old != nil && old.version >= e.version {
@@ -151,7 +151,7 @@ func (r *replica) put(space string, e entry, value []byte) bool {
 	return true
 }
 
-// delete takes up that a key was deleted. A node that is behind may report this of a key that was written since.
+// delete removes an entry that was deleted. A node that lags behind may report the deletion of a key that was written again since.
 func (r *replica) delete(space, key string, sequence uint64) bool {
 	if c := r.spaces[space]; c == nil || c.entries[key] == nil || c.entries[key].version > sequence {
 		return false
@@ -159,7 +159,7 @@ func (r *replica) delete(space, key string, sequence uint64) bool {
 	return r.drop(space, key)
 }
 
-// drop forgets the entry of a key. It reports whether there was one.
+// drop removes the entry of a key. It reports whether there was one.
 func (r *replica) drop(space, key string) bool {
 	c := r.spaces[space]
 	if c == nil {
@@ -184,7 +184,7 @@ func (r *replica) drop(space, key string) bool {
 	return true
 }
 
-// missing returns the keys that were not there when all was read last.
+// missing returns the keys that were not seen when everything was read last.
 func (r *replica) missing() (gone [][2]string) {
 	for space, c := range r.spaces {
 		for key, e := range c.entries {
@@ -196,7 +196,7 @@ func (r *replica) missing() (gone [][2]string) {
 	return gone
 }
 
-// advance notes that the copy has all up to a sequence.
+// advance records that everything up to a sequence was applied.
 func (r *replica) advance(sequence uint64) {
 	if sequence <= r.position {
 		return
@@ -214,7 +214,7 @@ func (r *replica) advance(sequence uint64) {
 	r.waiters = left
 }
 
-// due is a heap of the entries that expire, by when they do.
+// due is a heap of the entries that expire, the earliest first.
 type due []*entry
 
 func (d due) Len() int           { return len(d) }
@@ -241,7 +241,7 @@ func (d *due) Pop() any {
 	return e
 }
 
-// expired returns entries that have expired, at most some.
+// expired returns up to most entries that have expired.
 func (d due) expired(now int64, most int) (all []*entry) {
 	for next := []int{0}; len(next) > 0 && len(all) < most; next = next[1:] {
 		if i := next[0]; i < len(d) && d[i].expired(now) {

@@ -17,31 +17,32 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// rights are what NATS has not let this user do. It says so apart from the request, which is never answered: whoever waits for an answer asks here why
-// none comes.
+// rights records which permissions this server's user lacks. NATS reports a denial separately, and never answers the request. So a caller that waits
+// for an answer asks here why none comes.
 type rights struct {
 	mu      sync.Mutex
 	denied  *deniedError // the last one
 	at      time.Time
-	told    map[string]bool // the log was told of what toolsrv can do without
+	told    map[string]bool // permissions that toolsrv can do without, and whose lack was logged
 	next    int
 	waiting map[int]context.CancelCauseFunc
 }
 
-// A deniedError names a right that the user lacks.
+// A deniedError names a permission that the user lacks.
 type deniedError struct{ do, subject string }
 
 func (e *deniedError) Error() string {
 	return fmt.Sprintf("NATS doesn't allow this server's user to %s %s: give it that permission", e.do, e.subject)
 }
 
-// Unwrap returns that the state can't be used.
+// Unwrap returns state.ErrUnavailable.
 func (e *deniedError) Unwrap() error { return state.ErrUnavailable }
 
-// violation is how NATS says that something was denied. A repetition up to a number would take 165 KB, in every process.
+// violation matches the text with which NATS reports a denial. The subject's length is not bounded in the pattern: that would take 165 KB
+// in every process.
 var violation = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([!#-~]+)"`)
 
-// mostSubject is how long the subject may be that an error names, in bytes.
+// mostSubject is the greatest length in bytes of a subject that an error names.
 const mostSubject = 300
 
 // denial returns what an error says was denied, or nil.
@@ -51,7 +52,7 @@ func denial(err error) *deniedError {
 	}
 	said := violation.FindStringSubmatch(err.Error())
 	switch {
-	case said == nil || len(said[2]) > mostSubject: // another version says it otherwise
+	case said == nil || len(said[2]) > mostSubject: // another version of NATS words it differently
 		return &deniedError{"use", "a subject"}
 	case strings.EqualFold(said[1], "publish"):
 		return &deniedError{"publish to", rightTo(said[2])}
@@ -59,7 +60,7 @@ func denial(err error) *deniedError {
 	return &deniedError{"subscribe to", rightTo(said[2])}
 }
 
-// rightTo returns the right to use a subject as operators give it: without names that are others each time.
+// rightTo returns the permission for a subject as operators would write it. Parts that differ for each request are replaced by a wildcard.
 func rightTo(subject string) string {
 	parts, most := strings.Split(subject, "."), 0
 	switch {
@@ -78,10 +79,10 @@ func rightTo(subject string) string {
 	return subject
 }
 
-// note takes up an error that the connection tells of. topics is what the subjects begin with on which servers hear each other.
+// note records an error that the connection reports. topics is the prefix of the subjects by which servers talk to each other.
 func (r *rights) note(err error, topics string, log *slog.Logger) {
 	denied := denial(err)
-	if denied == nil || denied.subject == "$JS.API.INFO" { // how full the account is, is not known then
+	if denied == nil || denied.subject == "$JS.API.INFO" { // then it is not known how full the account is
 		log.Debug("NATS", slog.Any("error", err))
 		return
 	}
@@ -110,17 +111,17 @@ func (r *rights) note(err error, topics string, log *slog.Logger) {
 	}
 }
 
-// since returns what was denied after a moment, or nil.
+// since returns what was denied since a moment, or nil.
 func (r *rights) since(moment time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.denied == nil || r.at.Before(moment) {
-		return nil // and not a nil of its type
+		return nil // not a nil *deniedError
 	}
 	return r.denied
 }
 
-// why returns why something that began at a moment was not answered: what was denied since then, or the error that it has.
+// why returns why a request that began at a moment has failed: a denial since then if err is not an answer, and otherwise err.
 func (r *rights) why(began time.Time, err error) error {
 	if err == nil {
 		return nil
@@ -135,8 +136,8 @@ func (r *rights) why(began time.Time, err error) error {
 	return cmp.Or(r.since(began), err)
 }
 
-// asking returns a context for what is asked of NATS. It ends when something is denied, so that nobody waits for an answer to that. done ends it, and
-// returns why there was no answer, as why does.
+// asking returns a context for requests to NATS. It ends when any request is denied, so that nobody waits for an answer that will not come. done ends
+// the context, and returns why the request has failed, as why does.
 func (r *rights) asking(ctx context.Context) (_ context.Context, done func(error) error) {
 	began := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)

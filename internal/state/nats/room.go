@@ -12,28 +12,28 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// room is what the bucket and its account can still take. The last of it is not for tools: NATS takes a deletion only where it has room for its marker, so
-// without any, nobody could revoke a token.
+// room is how much the bucket and its account can still hold. The last of it is not for tools. NATS accepts a deletion only if its marker fits, so in
+// a full bucket nobody could revoke a token.
 type room struct {
-	came            atomic.Int64 // bytes that were taken up, about
+	came            atomic.Int64 // roughly the bytes that were applied
 	copies          atomic.Int64 // of the bucket
 	stream, account atomic.Pointer[share]
-	told            atomic.Bool // the log was told that tools keep nothing more
+	told            atomic.Bool // it was logged that tools can't keep more
 }
 
-// A share is what something has of what it may have, in bytes.
+// A share is how much of a limit is used, in bytes.
 type share struct {
 	has, most int64
-	at        int64 // what had come then
-	copies    int64 // in which each byte counts
+	at        int64 // the value of came at that time
+	copies    int64 // how often each byte counts against the limit
 }
 
 const (
-	// keptBack is which part of all is not for tools, and leastBack how many bytes at least, unless that is more than a half.
+	// One part in keptBack of a limit is not for tools, and at least leastBack bytes, but never more than half of it.
 	keptBack, leastBack = 16, 256 << 10
-	// overhead is what a message takes besides, about.
+	// overhead is roughly what a message takes beyond its data.
 	overhead = 300
-	// measureEvery is how often the account is asked how much it has, and hurriedly the same if there is little room.
+	// measureEvery is how often the account's usage is asked for; hurriedly applies while little is left.
 	measureEvery, hurriedly = 10 * time.Second, time.Second
 )
 
@@ -46,37 +46,37 @@ func (s *share) scarce(came, more int64) bool {
 	return s.has+(came-s.at+more)*s.copies > s.most-max(s.most/keptBack, min(leastBack, s.most/2))
 }
 
-// scarce reports whether a tool can't keep some bytes more.
+// scarce reports whether a tool may not keep so many more bytes.
 func (r *room) scarce(more int64) bool {
 	came := r.came.Load()
 	return r.stream.Load().scarce(came, more) || r.account.Load().scarce(came, more)
 }
 
-// take counts a message that was taken up.
+// take counts a message that was applied.
 func (r *room) take(bytes int) { r.came.Add(int64(bytes) + overhead) }
 
-// note takes up what the stream has, which was asked for when some bytes had come.
+// note takes over the stream's usage. at is the value of came when the request was sent.
 func (r *room) note(info *jetstream.StreamInfo, at int64, log *slog.Logger) {
 	r.copies.Store(int64(max(info.Config.Replicas, 1)))
 	r.stream.Store(&share{has: int64(min(info.State.Bytes, 1<<62)), most: info.Config.MaxBytes, at: at, copies: 1})
 	switch scarce := r.scarce(0); {
 	case scarce && !r.told.Swap(true):
 		log.Warn("NATS has little room left for the state, so tools can't keep more", slog.Any("error", errScarce))
-	case !r.scarce(leastBack) && r.told.Swap(false): // and not just about
+	case !r.scarce(leastBack) && r.told.Swap(false): // by a margin, so that the log does not flap
 		log.Info("NATS has room for the state again")
 	}
 }
 
-// shareOf returns what an account has, in which the bucket has some copies.
+// shareOf returns an account's usage. The account has so many copies of the bucket.
 func shareOf(info *jetstream.AccountInfo, copies, at int64) *share {
 	most := func(n uint64) int64 { return int64(min(n, 1<<62)) }
-	if tier, ok := info.Tiers[fmt.Sprintf("R%d", copies)]; ok { // which counts one of the copies
+	if tier, ok := info.Tiers[fmt.Sprintf("R%d", copies)]; ok { // a tier's limit counts each copy only once
 		return &share{has: most(tier.Store) / copies, most: tier.Limits.MaxStore, at: at, copies: 1}
 	}
 	return &share{has: most(info.Store), most: info.Limits.MaxStore, at: at, copies: copies}
 }
 
-// measure is the goroutine that asks how much the account has, where the user may.
+// measure is the goroutine that asks for the account's usage, if the user may.
 func (r *room) measure(s *Store) {
 	select {
 	case <-s.ready:
@@ -88,7 +88,7 @@ func (r *room) measure(s *Store) {
 		at := r.came.Load()
 		info, err := s.js.AccountInfo(ctx)
 		cancel()
-		var now *share // nil: it is not known
+		var now *share // nil: unknown
 		if err == nil {
 			now = shareOf(info, max(r.copies.Load(), 1), at)
 		}

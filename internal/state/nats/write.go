@@ -18,7 +18,7 @@ import (
 	"github.com/toolsrv/toolsrv/internal/state"
 )
 
-// Bounds of a batch. The server takes 1000 messages, and of all clients 50 batches of a stream at a time.
+// Bounds of a batch. The server accepts 1000 messages in one, and 50 batches of a stream at a time from all clients together.
 const (
 	mostWrites   = 200
 	mostBytes    = 4 << 20
@@ -42,7 +42,7 @@ type write struct {
 	value   []byte
 	deletes bool
 	sweeps  bool                   // deletes what has expired, whatever its key
-	only    func(c *content) error // says what keeps it from being made, as the copy is; if nil, nothing
+	only    func(c *content) error // returns an error if the copy does not allow the write; nil allows it
 	expect  int64
 	expires int64
 	quota   state.Usage
@@ -55,7 +55,7 @@ type outcome struct {
 	err     error
 }
 
-// writers are those of spaces that are written now.
+// writers holds a writer for each space that is being written.
 type writers struct {
 	mu      sync.Mutex
 	of      map[string]*writer
@@ -63,13 +63,13 @@ type writers struct {
 	closed  bool
 }
 
-// A writer makes the changes of a space, one batch after the other. While it waits for the servers, the next batch gathers.
+// A writer makes the changes of one space, one batch after another. While it waits for the servers, the next batch gathers.
 type writer struct {
 	space   string
 	pending []*write
 }
 
-// wait returns when all writes are made, or have failed. No other begins.
+// wait returns when all writes have been made or have failed. New ones are refused.
 func (w *writers) wait() {
 	w.mu.Lock()
 	w.closed = true
@@ -77,7 +77,7 @@ func (w *writers) wait() {
 	w.running.Wait()
 }
 
-// submit has a change made, and waits for it.
+// submit passes a change to the space's writer, and waits for it.
 func (s *Store) submit(ctx context.Context, space string, w *write) (outcome, error) {
 	if ctx.Err() != nil {
 		return outcome{}, context.Cause(ctx)
@@ -88,7 +88,7 @@ func (s *Store) submit(ctx context.Context, space string, w *write) (outcome, er
 	return s.perform(ctx, space, w)
 }
 
-// perform is submit before all can be read, too.
+// perform is submit, but also works before the copy is complete.
 func (s *Store) perform(ctx context.Context, space string, w *write) (outcome, error) {
 	began := time.Now()
 	w.done = make(chan outcome, 1)
@@ -104,13 +104,13 @@ func (s *Store) perform(ctx context.Context, space string, w *write) (outcome, e
 	}
 }
 
-// writable returns why nothing can be written.
+// writable returns why nothing can be written, or nil.
 func (s *Store) writable() error {
 	if err := s.usable(); err != nil {
 		return err
 	}
 	if cut := s.CutOff(); cut != nil {
-		return fmt.Errorf("%w: it is cut off since %s, and can't be changed until NATS is back: %w", state.ErrUnavailable, cut.Since.UTC().Format(time.RFC3339), cut.Why)
+		return fmt.Errorf("%w: it has been cut off since %s, and can't be changed until NATS is back: %w", state.ErrUnavailable, cut.Since.UTC().Format(time.RFC3339), cut.Why)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (s *Store) enqueue(space string, one *write) error {
 	return nil
 }
 
-// run makes the changes of a space until there are none.
+// run makes the changes of a space until none is left.
 func (s *Store) run(of *writer) {
 	for {
 		writes := s.writers.take(of)
@@ -145,7 +145,8 @@ func (s *Store) run(of *writer) {
 	}
 }
 
-// take takes the writes of a batch: no key twice, so that each has a version of its own. It returns nil at the end of the writer.
+// take takes the writes of the next batch. No key is in a batch twice, so that each write gets a version of its own. It returns nil when
+// no write is left.
 func (w *writers) take(of *writer) (writes []*write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,13 +173,13 @@ func (w *writers) take(of *writer) (writes []*write) {
 	return writes
 }
 
-// write makes changes in one batch, and tells those who wait.
+// write makes changes, in one batch if possible, and tells the callers that wait.
 func (s *Store) write(space string, writes []*write) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(s.ctx, s.options.Limit)
 	defer cancel()
-	sure := false    // the copy has all that the space had when the writes came
-	careful := false // the last batch was not taken, and it was not said why
+	sure := false    // the copy has every change that the space had when the writes arrived
+	careful := false // the last batch was refused without a reason
 	for try := 0; len(writes) > 0; try++ {
 		p := s.plan(space, writes)
 		if p.doubtful && !sure {
@@ -220,7 +221,7 @@ func fail(writes []*write, err error) {
 	}
 }
 
-// pause waits for a random time, so that those who write the same space do not meet again. It reports whether there is time left.
+// pause waits for a random time, so that writers of the same space do not collide again. It returns false if ctx has ended.
 func pause(ctx context.Context, most time.Duration) bool {
 	select {
 	case <-time.After(mrand.N(most)):
@@ -230,7 +231,7 @@ func pause(ctx context.Context, most time.Duration) bool {
 	}
 }
 
-// unanswered returns the error of a write. Where NATS does not answer, the store is cut off for now.
+// unanswered returns the error of a write that failed. If NATS did not answer, the store is cut off for now.
 func (s *Store) unanswered(ctx context.Context, began time.Time, err error) error {
 	silent := ctx.Err() != nil && s.ctx.Err() == nil
 	if denied := s.rights.since(began); silent && denied != nil {
@@ -257,10 +258,10 @@ func (s *Store) unanswered(ctx context.Context, began time.Time, err error) erro
 	return fmt.Errorf("%w: %w", state.ErrUnavailable, err)
 }
 
-// barrier returns once the copy has all that the leader has of a space.
+// barrier returns once the copy has every change of a space that the leader has.
 func (s *Store) barrier(ctx context.Context, space string) error {
 	last, err := s.ask(ctx, s.bucket.turn(space), 0)
-	if errors.Is(err, errGone) { // nobody has written it, or somebody has taken it away by hand
+	if errors.Is(err, errGone) { // the space was never written, or somebody has removed its message by hand
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if c := s.copy.spaces[space]; c != nil {
@@ -286,15 +287,15 @@ func (s *Store) barrier(ctx context.Context, space string) error {
 	return nil
 }
 
-// A plan is what a batch has to do.
+// A plan is the content of a batch.
 type plan struct {
 	messages []*client.Msg
-	turn     uint64 // the last write of the space that it knows
+	turn     uint64 // the last write of the space that the copy has
 	writes   []planned
-	doubtful bool // somebody is refused, which may be wrong where the copy is old
+	doubtful bool // a write is refused, maybe only because the copy is out of date
 }
 
-// planned is a write of a plan: what becomes of it, and which message is its head, or that it has to wait for another batch.
+// A planned is a write of a plan: its outcome, and the index of its head among the messages, or that it must wait for another batch.
 type planned struct {
 	*write
 	outcome
@@ -302,7 +303,7 @@ type planned struct {
 	later bool
 }
 
-// plan decides what becomes of writes, as the copy is now.
+// plan decides the outcome of each write, by what the copy has now.
 func (s *Store) plan(space string, writes []*write) (p plan) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -313,7 +314,7 @@ func (s *Store) plan(space string, writes []*write) (p plan) {
 	now, usage, adds := s.now(), c.usage, int64(0)
 	p.turn = c.turn
 	expired := c.due.expired(now, mostSwept+1)
-	done, gone := map[string]bool{}, map[string]bool{} // keys that the plan has written, and what it has swept
+	done, gone := map[string]bool{}, map[string]bool{} // keys that the plan writes, and expired keys that it deletes
 	sweep := func(besides string) {
 		for i, e := range expired {
 			if i == mostSwept || done[e.key] || gone[e.key] || e.key == besides {
@@ -364,10 +365,10 @@ func (s *Store) plan(space string, writes []*write) (p plan) {
 			}
 			switch {
 			case err != nil && len(expired) > mostSwept:
-				one.later = true // there is more to sweep
+				one.later = true // there are more expired entries to delete
 			case err != nil:
 				one.err = err
-			case w.quota.Bytes > 0 && s.room.scarce(adds+int64(len(w.value))): // it is a tool's
+			case w.quota.Bytes > 0 && s.room.scarce(adds+int64(len(w.value))): // only tools' spaces have a quota
 				one.err = errScarce
 			case old == nil && s.copy.entries >= maxEntries:
 				one.err = fmt.Errorf("%w: there are %d keys, and no more are allowed", state.ErrUnavailable, s.copy.entries)
@@ -384,7 +385,7 @@ func (s *Store) plan(space string, writes []*write) (p plan) {
 	return p
 }
 
-// fits returns what a space holds after a write, and an error where that is more than the quota. Where the old entry has expired, it is gone by rights.
+// fits returns the usage of the space after a write, and an error if that exceeds the quota. An expired entry no longer counts.
 func fits(w *write, old *entry, there bool, before state.Usage) (after state.Usage, err error) {
 	after = before
 	if old != nil {
@@ -399,7 +400,7 @@ func fits(w *write, old *entry, there bool, before state.Usage) (after state.Usa
 	return after, w.quota.Exceeds(before, after)
 }
 
-// delete adds what deletes an entry.
+// delete adds the messages that delete an entry.
 func (p *plan) delete(b bucket, space string, e *entry) {
 	p.mark(b.head(space, e.key))
 	for i := range e.parts {
@@ -407,7 +408,7 @@ func (p *plan) delete(b bucket, space string, e *entry) {
 	}
 }
 
-// mark adds the marker of a message that is deleted. It goes by itself, later.
+// mark adds the marker that deletes a message. The marker itself expires later.
 func (p *plan) mark(subject string) {
 	m := client.NewMsg(subject)
 	m.Header.Set(operation, "DEL")
@@ -415,7 +416,7 @@ func (p *plan) mark(subject string) {
 	p.messages = append(p.messages, m)
 }
 
-// set adds what sets a key, and returns the place of the head.
+// set adds the messages that set a key, and returns the index of its head.
 func (p *plan) set(s *Store, space string, w *write, old *entry) int {
 	parts, size, rest := 0, len(w.value), w.value
 	if size > inlineBytes {
@@ -439,7 +440,8 @@ func (p *plan) set(s *Store, space string, w *write, old *entry) int {
 	return head
 }
 
-// tell tells those who wait what became of their writes, of which the last message has a sequence, and returns the other writes.
+// tell tells the callers the outcomes of their writes, and returns the writes that need another batch. last is the sequence of the
+// batch's last message.
 func (p *plan) tell(last uint64) (later []*write) {
 	for _, w := range p.writes {
 		if w.later {
@@ -469,8 +471,8 @@ const (
 	tooManyBatches        = 10210
 )
 
-// publish has the leader take the batch of a plan, and returns the sequence of its last message: the turn of the space. A careful one
-// asks after each message: the answer at the end does not say what was wrong with one of them, such as that an account is full.
+// publish sends the batch of a plan to the leader, and returns the sequence of its last message, which is the space's turn. If careful, it waits for
+// an answer after each message: the answer at the end does not say what was wrong with a single one, such as that the account is full.
 func (s *Store) publish(ctx context.Context, space string, p plan, careful bool) (uint64, error) {
 	if len(p.messages) == 0 {
 		return 0, nil
@@ -506,10 +508,10 @@ func (s *Store) publish(ctx context.Context, space string, p plan, careful bool)
 	return sequence, nil
 }
 
-// send sends a message and returns what the leader says: the sequence at the end of a batch, and 0 before.
+// send sends a message and returns the sequence that the leader answers with. Within a batch that is 0 until its last message.
 func (s *Store) send(ctx context.Context, m *client.Msg) (uint64, error) {
 	answer, err := s.conn.RequestMsgWithContext(ctx, m)
-	if errors.Is(err, client.ErrNoResponders) { // there is no leader, so nobody has taken it: another one is being elected
+	if errors.Is(err, client.ErrNoResponders) { // there is no leader, so nobody has accepted it: a new one is being elected
 		return 0, errAgain
 	}
 	if err != nil {
@@ -537,10 +539,10 @@ func (s *Store) send(ctx context.Context, m *client.Msg) (uint64, error) {
 	return 0, fmt.Errorf("NATS refuses the change: %s", ack.Error.Description)
 }
 
-// sweepEvery is how often what has expired is deleted, and sweepGrace for how long the processes leave it to each other.
+// sweepEvery is how often expired entries are deleted. Each process waits a random part of sweepGrace longer, so that one of them does it for all.
 const sweepEvery, sweepGrace = time.Second, 2 * time.Second
 
-// sweep is the goroutine that deletes what has expired: it is not seen any more, so that is not urgent.
+// sweep is the goroutine that deletes expired entries. That is not urgent, since they are no longer visible.
 func (s *Store) sweep() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -564,7 +566,7 @@ func (s *Store) sweep() {
 		s.mu.RUnlock()
 		for _, space := range spaces {
 			if ctx := s.ctx; ctx.Err() == nil {
-				_, _ = s.submit(ctx, space, &write{sweeps: true}) // which is logged, and the next round tries again
+				_, _ = s.submit(ctx, space, &write{sweeps: true}) // an error is logged, and the next round tries again
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Package watch tells watchers of a space which keys have changed, for stores that do all changes in one process.
+// Package watch tells the watchers of a space which keys have changed. It is for stores whose changes are all made in one process.
 package watch
 
 import (
@@ -18,18 +18,17 @@ type Hub struct {
 	watchers map[string]map[*watcher]struct{} // by the name of the space
 }
 
-// A watcher keeps the keys that have changed, and not their values: so it takes no more room than there are keys, however slow
-// its reader is.
+// A watcher keeps only the keys that have changed, not their values. So it takes no more memory than there are keys, however slow its reader is.
 type watcher struct {
 	prefix  string
-	changed chan struct{} // has one place: something is pending, or the hub is closed
+	changed chan struct{} // has room for one value, sent when a key is pending or the hub is closed
 
 	mu      sync.Mutex
 	pending []string
 	queued  map[string]struct{}
 }
 
-// Changed announces a key whose change can be read by now.
+// Changed announces that a key has changed. The change must already be readable.
 func (h *Hub) Changed(space, key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,7 +39,7 @@ func (h *Hub) Changed(space, key string) {
 	}
 }
 
-// Close ends all watches, and those to come, with ErrUnavailable.
+// Close ends all watches with ErrUnavailable, and later ones as soon as they begin.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,13 +51,13 @@ func (h *Hub) Close() {
 	}
 }
 
-// Watch is the method of a space of that name.
+// Watch implements state.Space for the space of that name.
 func (h *Hub) Watch(ctx context.Context, space state.Space, name, prefix string) iter.Seq2[state.Event, error] {
 	return func(yield func(state.Event, error) bool) {
 		w := &watcher{prefix: prefix, changed: make(chan struct{}, 1), queued: map[string]struct{}{}}
 		h.add(name, w)
 		defer h.remove(name, w)
-		// What changes from here on is pending, so nothing is missed between listing and waiting.
+		// Changes are collected from here on, so none is missed between listing and waiting.
 		for after, more := "", true; more; {
 			keys, left, err := space.List(ctx, prefix, after, state.MaxPage)
 			if err != nil {
@@ -100,7 +99,7 @@ func (h *Hub) Watch(ctx context.Context, space state.Space, name, prefix string)
 	}
 }
 
-// read returns the event of a key as it is now.
+// read returns an event for the current entry of a key.
 func read(ctx context.Context, space state.Space, key string) (state.Event, error) {
 	entry, ok, err := space.Get(ctx, key, state.MaxValue)
 	if err != nil {
